@@ -27,10 +27,12 @@ QUESTIONS = [
     ("ate", {"protects": "record"}),
     ("ate", {"protects": "outcome", "method": "difference_in_means", "mechanism": "gaussian"}),
     ("ate", {"protects": "record", "method": "stratified", "mechanism": "gaussian"}),
-    ("groups", {"protects": "record", "by": "a"}), ("moments", {"protects": "record"}),
+    ("groups", {"protects": "record", "by": "a"}),
+    ("moments", {"protects": "record"}),
     ("moments", {"protects": "outcome"}),
-    ("policy_value", {"protects": "record", "policy": cv.Policy.where(a=(0, 0.5))}), ("overlap", {}),
-]  # fmt: skip
+    ("policy_value", {"protects": "record", "policy": cv.Policy.where(a=(0, 0.5))}),
+    ("overlap", {}),
+]
 
 
 @pytest.mark.parametrize(("question", "asked"), QUESTIONS)

@@ -15,10 +15,12 @@ TENTH = Charge(Budget("0.1"), (PureEvent(Fraction(1, 10)),))
 ADDRESSES = [
     "postgresql://steward:s3cret!pw@127.0.0.1:notaport/ledger",
     "postgresql://steward:s3cret!pw@127.0.0.1:1/ledger?nonsense=1",
-    "postgresql://steward:x@s3cret!pw@127.0.0.1:1/ledger", "postgresql://steward:s3cret!pw@[127.0.0.1:1/ledger",
-    "postgresql://127.0.0.1:1/ledger?password=s3cret!pw&port=x", "postgresql:/steward:s3cret!pw@127.0.0.1/ledger",
+    "postgresql://steward:x@s3cret!pw@127.0.0.1:1/ledger",
+    "postgresql://steward:s3cret!pw@[127.0.0.1:1/ledger",
+    "postgresql://127.0.0.1:1/ledger?password=s3cret!pw&port=x",
+    "postgresql:/steward:s3cret!pw@127.0.0.1/ledger",
     "POSTGRESQL://steward:s3cret!pw@127.0.0.1:1/ledger",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("address", ADDRESSES)

@@ -57,8 +57,11 @@ def inspected(place):
     with cv.open_ledger(place, inspect=True) as ledger:
         report = ledger.verify(full=True)
         return [
-            report.ok, report.entries, str(ledger.datasets()[0].spent.epsilon), len(list(ledger.entries())),
-        ]  # fmt: skip
+            report.ok,
+            report.entries,
+            str(ledger.datasets()[0].spent.epsilon),
+            len(list(ledger.entries())),
+        ]
 
 
 def test_it_can_be_shown_and_verified(place):

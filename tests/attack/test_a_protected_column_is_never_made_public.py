@@ -11,9 +11,12 @@ RNG = np.random.default_rng(7)
 ROWS = 600
 TREATED = RNG.permutation([0, 1] * (ROWS // 2))
 DATA = {
-    "treated": TREATED, "relapse": RNG.binomial(1, 0.4 - 0.1 * TREATED).astype(float),
-    "cost": RNG.uniform(0, 100, ROWS), "age": RNG.uniform(20, 80, ROWS), "dose": np.arange(ROWS) % 3,
-}  # fmt: skip
+    "treated": TREATED,
+    "relapse": RNG.binomial(1, 0.4 - 0.1 * TREATED).astype(float),
+    "cost": RNG.uniform(0, 100, ROWS),
+    "age": RNG.uniform(20, 80, ROWS),
+    "dose": np.arange(ROWS) % 3,
+}
 AGE = {"age": cv.Range(18, 90)}
 YES_NO = cv.Binary()
 
@@ -21,8 +24,13 @@ YES_NO = cv.Binary()
 def study(outcome="relapse", covariates=None, missing=None, treatment="treated"):
     high = 100 if outcome == "cost" else 1
     return cv.Study(
-        treatment, outcome, (0, high), AGE if covariates is None else covariates, missing=missing, randomised=True,
-    )  # fmt: skip
+        treatment,
+        outcome,
+        (0, high),
+        AGE if covariates is None else covariates,
+        missing=missing,
+        randomised=True,
+    )
 
 
 @pytest.fixture

@@ -7,9 +7,11 @@ import counterveil as cv
 
 ROWS = 400
 DATA = {
-    "id": np.arange(ROWS), "arm": np.arange(ROWS) % 2, "y": (np.arange(ROWS) % 5) / 4,
+    "id": np.arange(ROWS),
+    "arm": np.arange(ROWS) % 2,
+    "y": (np.arange(ROWS) % 5) / 4,
     "age": 20 + np.arange(ROWS) % 60,
-}  # fmt: skip
+}
 # Both hold for four rows; of the second, none is treated, so that attaching it is refused.
 MIXED, UNTREATED = "id in [0, 1, 2, 3]", "id in [0, 2, 4, 6]"
 

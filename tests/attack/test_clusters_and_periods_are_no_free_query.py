@@ -17,9 +17,11 @@ CLUSTERED = {
 # Everyone has rows in 2001; in 2002, nobody who is treated, and in 2003 everyone.
 YEARS = [2001, 2002, 2003]
 PANEL = {
-    "id": np.repeat(NUMBER, 3), "year": np.tile(YEARS, ROWS), "arm": np.repeat(NUMBER % 2, 3),
+    "id": np.repeat(NUMBER, 3),
+    "year": np.tile(YEARS, ROWS),
+    "arm": np.repeat(NUMBER % 2, 3),
     "y": np.tile([0.2, 0.4, 0.6], ROWS),
-}  # fmt: skip
+}
 PANEL = {
     name: cells[(PANEL["year"] != 2002) | (np.repeat(NUMBER % 2, 3) == 0)] for name, cells in PANEL.items()
 }

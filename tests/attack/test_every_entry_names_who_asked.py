@@ -48,8 +48,13 @@ def test_the_command_line_passes_a_name_on(place, tmp_path):
     (tmp_path / "study.toml").write_text(STUDY.to_toml())
     (tmp_path / "trial.csv").write_text("treated,relapse\n" + "0,0\n1,1\n0,1\n1,0\n" * 10)
     words = [
-        "estimate", str(tmp_path / "trial.csv"), "--study", str(tmp_path / "study.toml"), "--epsilon", "1",
-    ]  # fmt: skip
+        "estimate",
+        str(tmp_path / "trial.csv"),
+        "--study",
+        str(tmp_path / "study.toml"),
+        "--epsilon",
+        "1",
+    ]
     found = CliRunner().invoke(
         app, [*words, "--protects", "outcome", "--ledger", str(place), "--analyst", "Ada"]
     )

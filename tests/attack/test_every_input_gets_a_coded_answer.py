@@ -13,8 +13,12 @@ from counterveil.questions.ate import settings_from_text
 from counterveil.questions.pooled import PooledResult
 
 STUDY = cv.Study(
-    treatment="arm", outcome="score", outcome_range=(0, 10), covariates={"age": cv.Range(0, 100)}, randomised=True,
-)  # fmt: skip
+    treatment="arm",
+    outcome="score",
+    outcome_range=(0, 10),
+    covariates={"age": cv.Range(0, 100)},
+    randomised=True,
+)
 PEOPLE = {
     "arm": [place % 2 for place in range(40)],
     "score": [place % 11 for place in range(40)],
@@ -67,12 +71,17 @@ def test_an_epsilon_of_numpy_is_the_number_it_looks_like(epsilon):
 @pytest.mark.parametrize(
     ("method", "word"),
     [
-        ("stratified", "strata=5"), ("stratified", "cuts=5"), ("stratified", "cuts=[1]"),
-        ("weighting", "features=[[1]]"), ("matching", "c=" + "9" * 320), ("matching", "c=" + "-" * 60_000 + "1"),
-        ("matching", "c=" + "(" * 150 + ")" * 150), ("matching", "neighbours=" + "[" * 100_000),
+        ("stratified", "strata=5"),
+        ("stratified", "cuts=5"),
+        ("stratified", "cuts=[1]"),
+        ("weighting", "features=[[1]]"),
+        ("matching", "c=" + "9" * 320),
+        ("matching", "c=" + "-" * 60_000 + "1"),
+        ("matching", "c=" + "(" * 150 + ")" * 150),
+        ("matching", "neighbours=" + "[" * 100_000),
         ("matching", "c='\\d'"),
     ],
-)  # fmt: skip
+)
 def test_values_of_set_that_are_huge_deep_or_of_another_kind(
     files, monkeypatch, capsys, recwarn, method, word
 ):
@@ -87,12 +96,16 @@ def test_values_of_set_that_are_huge_deep_or_of_another_kind(
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("a." * 3000 + "a = 1", "dotted parts"), ("[" + "a." * 3000 + "a]", "dotted parts"),
-        ('x = {a = """y"""", ' + "b." * 3000 + "b = 1}", "dotted parts"), ("x = " + "[" * 5000, "levels"),
-        ("x = " + "{a = " * 5000, "levels"), ("x = " + "9" * 5000, "not TOML"),
-        ("".join(f"k{place} = 1\n" for place in range(60_000)), "keys"), ('x = "' + "y" * 2_000_000 + '"', "longer"),
+        ("a." * 3000 + "a = 1", "dotted parts"),
+        ("[" + "a." * 3000 + "a]", "dotted parts"),
+        ('x = {a = """y"""", ' + "b." * 3000 + "b = 1}", "dotted parts"),
+        ("x = " + "[" * 5000, "levels"),
+        ("x = " + "{a = " * 5000, "levels"),
+        ("x = " + "9" * 5000, "not TOML"),
+        ("".join(f"k{place} = 1\n" for place in range(60_000)), "keys"),
+        ('x = "' + "y" * 2_000_000 + '"', "longer"),
     ],
-)  # fmt: skip
+)
 def test_documents_in_toml_that_are_too_long_or_too_deep(tmp_path, text, reason):
     from counterveil.federation.site_files import SiteFile
 
@@ -140,10 +153,14 @@ def test_a_broken_file_of_a_result(tmp_path, facts):
 @pytest.mark.parametrize(
     "kind",
     [
-        cv.results.Result, cv.results.CateModel, cv.results.GroupsResult, PooledResult, cv.Policy,
+        cv.results.Result,
+        cv.results.CateModel,
+        cv.results.GroupsResult,
+        PooledResult,
+        cv.Policy,
         cv.results.ArmsResult,
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("facts", [None, 5, [], {}, {"kind": 5}, {"estimate": "x", "uncertainty": 5}])
 def test_facts_that_make_no_result(kind, facts):
     with pytest.raises(CounterveilError, match="CV-P661"):
@@ -175,12 +192,17 @@ class Unhashable(float):
 def test_what_is_no_study_is_called_so_by_every_question(study):
     asked = {"protects": "record", "epsilon": 1}
     calls = (
-        lambda: cv.plan(study, rows=40, **asked), lambda: cv.moments(PEOPLE, study, **asked),
-        lambda: cv.ate(PEOPLE, study, **asked), lambda: cv.groups(PEOPLE, study, by=["age"], **asked),
-        lambda: cv.cate(PEOPLE, study, epsilon=1), lambda: cv.arms(PEOPLE, study, **asked),
-        lambda: cv.survival(PEOPLE, study, **asked), lambda: cv.quantiles(PEOPLE, study, **asked),
-        lambda: cv.outcomes(PEOPLE, study, **asked), lambda: cv.overlap(PEOPLE, study, epsilon=1),
-    )  # fmt: skip
+        lambda: cv.plan(study, rows=40, **asked),
+        lambda: cv.moments(PEOPLE, study, **asked),
+        lambda: cv.ate(PEOPLE, study, **asked),
+        lambda: cv.groups(PEOPLE, study, by=["age"], **asked),
+        lambda: cv.cate(PEOPLE, study, epsilon=1),
+        lambda: cv.arms(PEOPLE, study, **asked),
+        lambda: cv.survival(PEOPLE, study, **asked),
+        lambda: cv.quantiles(PEOPLE, study, **asked),
+        lambda: cv.outcomes(PEOPLE, study, **asked),
+        lambda: cv.overlap(PEOPLE, study, epsilon=1),
+    )
     for call in calls:
         with pytest.raises(CounterveilError, match="CV-S015"):
             call()
@@ -244,12 +266,14 @@ HUGE = 10**5000
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: cv.pool(np.array(3)), lambda: cv.pool(7), lambda: cv.Policy.where(age=HUGE),
+        lambda: cv.pool(np.array(3)),
+        lambda: cv.pool(7),
+        lambda: cv.Policy.where(age=HUGE),
         lambda: cv.Study("t", "y", (0, HUGE), control=0),
         lambda: cv.open_ledger(":memory:", create=True).register("people", None),
     ],
     ids=["no list", "a number", "a number of 5,000 digits", "a range of them", "no budget"],
-)  # fmt: skip
+)
 def test_what_is_of_no_use_has_a_code(call):
     with pytest.raises(cv.CounterveilError):
         call()

@@ -11,9 +11,15 @@ from counterveil.errors import ParameterError
 
 SEED = 20
 INPUTS = {
-    "files": 15, "studies": 24, "drafts": 26, "documents": 20, "ledgers": 10, "arguments": 24, "commands": 9,
+    "files": 15,
+    "studies": 24,
+    "drafts": 26,
+    "documents": 20,
+    "ledgers": 10,
+    "arguments": 24,
+    "commands": 9,
     "console": 26,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", INPUTS)

@@ -9,9 +9,13 @@ from counterveil.session import SeededNoise
 
 ROWS = 60
 STUDY = cv.Study(
-    treatment="t", outcome="y", outcome_range=(0, 1), covariates={"a": cv.Range(0, 1), "b": cv.Binary()}, control=0,
+    treatment="t",
+    outcome="y",
+    outcome_range=(0, 1),
+    covariates={"a": cv.Range(0, 1), "b": cv.Binary()},
+    control=0,
     randomised=True,
-)  # fmt: skip
+)
 ASKED = {
     "difference in means": lambda session, **rest: session.ate(
         protects="outcome", method="difference_in_means", **rest

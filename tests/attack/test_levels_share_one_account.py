@@ -19,9 +19,12 @@ PAIR = Unit.TREATMENT_AND_OUTCOME.value
 ACCESS_POLICY = AccessPolicy(public=["hospital", "age"], outcomes=["relapse", "drug"])
 ABOUT = Uses(Unit.OUTCOME, "ate", "auto", "hospital", "relapse", ("age",))
 ASKED = (
-    ABOUT, replace(ABOUT, outcome="drug"), replace(ABOUT, unit=Unit.TREATMENT_AND_OUTCOME, treatment="drug"),
-    replace(ABOUT, unit=Unit.RECORD), replace(ABOUT, unit=Unit.RECORD, treatment="drug", covariates=("age", "hiv")),
-)  # fmt: skip
+    ABOUT,
+    replace(ABOUT, outcome="drug"),
+    replace(ABOUT, unit=Unit.TREATMENT_AND_OUTCOME, treatment="drug"),
+    replace(ABOUT, unit=Unit.RECORD),
+    replace(ABOUT, unit=Unit.RECORD, treatment="drug", covariates=("age", "hiv")),
+)
 PRIVATE = ("drug", "relapse", "hiv")
 
 

@@ -50,11 +50,13 @@ def test_a_traceback_never_shows_variables():
 @pytest.mark.parametrize(
     "place",
     [
-        f"postgresql://joe:{SECRET}@127.0.0.1:1/x", f"postgresql://joe:{SECRET}@127.0.0.1:port/x",
-        f"postgres://joe:{SECRET}@[::1/x", f"postgresql://joe:a@{SECRET}@127.0.0.1:1/x",
+        f"postgresql://joe:{SECRET}@127.0.0.1:1/x",
+        f"postgresql://joe:{SECRET}@127.0.0.1:port/x",
+        f"postgres://joe:{SECRET}@[::1/x",
+        f"postgresql://joe:a@{SECRET}@127.0.0.1:1/x",
         f"postgresql://127.0.0.1:1/x?user=joe&password={SECRET}",
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("more", thinned([(), ("--json",)], ()))
 def test_the_password_of_an_address_is_not_shown(monkeypatch, capsys, place, more):
     code, said = run(monkeypatch, capsys, "ledger", "show", place, *more)

@@ -16,9 +16,12 @@ def printed(rows, *flags):
     # The same sources as this process, whichever they are.
     sources = str(Path(counterveil.__file__).parents[1])
     done = subprocess.run(
-        [sys.executable, *flags, str(SCRIPT), rows], capture_output=True, timeout=300, check=False,
+        [sys.executable, *flags, str(SCRIPT), rows],
+        capture_output=True,
+        timeout=300,
+        check=False,
         env=os.environ | {"PYTHONPATH": sources},
-    )  # fmt: skip
+    )
     return done.returncode, done.stdout, done.stderr
 
 

@@ -18,9 +18,12 @@ def code(call):
 @pytest.mark.parametrize(
     ("method", "protects"),
     [
-        ("difference_in_means", "outcome"), ("trial", "record"), ("stratified", "outcome"), ("stratified", "record"),
+        ("difference_in_means", "outcome"),
+        ("trial", "record"),
+        ("stratified", "outcome"),
+        ("stratified", "record"),
     ],
-)  # fmt: skip
+)
 def test_guarantees_of_results_say_it(method, protects):
     study = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1).cut("1/4")}, control=0, randomised=True)
     rows = {name: values * 50 for name, values in ROWS.items()}

@@ -50,8 +50,10 @@ def test_no_cell_of_an_exported_table_begins_like_a_formula(label):
         rows = list(csv.reader(io.StringIO(csv_of(result.tidy()), newline="")))
         frame = result.effects
         cells = [
-            *(cell for row in rows for cell in row), *map(str, frame.columns), *map(str, frame.to_numpy().ravel()),
-        ]  # fmt: skip
+            *(cell for row in rows for cell in row),
+            *map(str, frame.columns),
+            *map(str, frame.to_numpy().ravel()),
+        ]
         assert [cell for cell in cells if is_formula(cell)] == []
 
 

@@ -8,8 +8,13 @@ from counterveil.session import SeededNoise
 
 ROWS = 200
 STUDY = cv.Study(
-    treatment="t", outcome="y", outcome_range=(0, 1), covariates={"b": cv.Binary()}, control=0, randomised=True,
-)  # fmt: skip
+    treatment="t",
+    outcome="y",
+    outcome_range=(0, 1),
+    covariates={"b": cv.Binary()},
+    control=0,
+    randomised=True,
+)
 
 
 def people():

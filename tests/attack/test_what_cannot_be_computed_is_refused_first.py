@@ -14,9 +14,13 @@ def session(rows=20, outcome_range=(0, 1)):
     draw = np.random.default_rng(0)
     data = {"a": draw.random(rows), "t": np.arange(rows) % 2, "y": draw.random(rows)}
     study = cv.Study(
-        treatment="t", outcome="y", outcome_range=outcome_range, covariates={"a": cv.Range(0, 1)}, control=0,
+        treatment="t",
+        outcome="y",
+        outcome_range=outcome_range,
+        covariates={"a": cv.Range(0, 1)},
+        control=0,
         **TRIAL,
-    )  # fmt: skip
+    )
     return cv.Session(data, study, budget=cv.Budget("1e9", "1e-2"), noise=SeededNoise(1))
 
 

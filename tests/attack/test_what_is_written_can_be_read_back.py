@@ -26,10 +26,12 @@ from counterveil.privacy import (
 LONG, TOO_LONG = "0." + "7" * 250, "0." + "7" * 302
 numbers = st.one_of(
     st.fractions(min_value=Fraction(1, 10**9), max_value=50),
-    st.decimals(min_value="1e-120", max_value=99, places=120), st.integers(1, 10**130),
-    st.text("0123456789.e-/", min_size=1, max_size=320), st.integers(1, 320).map(lambda digits: "0." + "7" * digits),
+    st.decimals(min_value="1e-120", max_value=99, places=120),
+    st.integers(1, 10**130),
+    st.text("0123456789.e-/", min_size=1, max_size=320),
+    st.integers(1, 320).map(lambda digits: "0." + "7" * digits),
     st.integers(-450, 450).map(lambda power: f"1e{power}"),
-)  # fmt: skip
+)
 
 USES = Uses(Unit.OUTCOME, "ate", "mean", "treated", "relapse")
 texts = st.text(max_size=20)

@@ -28,7 +28,10 @@ SETTINGS = {
 TRIALS = {
     "difference_in_means": ("difference_in_means", "outcome", {"randomised": True}, {}),
     "difference_in_means, value alone": (
-        "difference_in_means", "outcome", {"randomised": True}, {"variance_share": 0},
+        "difference_in_means",
+        "outcome",
+        {"randomised": True},
+        {"variance_share": 0},
     ),
     "centred contrast": ("trial", "record", {"randomised": True}, {"adjustment": "none", "centre": "pooled"}),
     "contrast": ("trial", "record", {"randomised": True}, {"adjustment": "none", "centre": "arms"}),
@@ -38,17 +41,22 @@ TRIALS = {
     "strata, outcomes private": ("stratified", "outcome", {"randomised": True}, {"strata": ("site",)}),
     "strata, records private": ("stratified", "record", {"randomised": True}, {"strata": ("site",)}),
     "sample_and_aggregate": ("sample_and_aggregate", "record", {"randomised": True}, {}),
-}  # fmt: skip
+}
 
 
 # The others cover over more draws, or on every shape of outcomes, in tests/statistical.
 @pytest.mark.parametrize(
     "name",
     thinned(
-        TRIALS, "difference_in_means, value alone", "centred contrast", "matching", "strata, outcomes private",
-        "strata, records private", "sample_and_aggregate",
+        TRIALS,
+        "difference_in_means, value alone",
+        "centred contrast",
+        "matching",
+        "strata, outcomes private",
+        "strata, records private",
+        "sample_and_aggregate",
     ),
-)  # fmt: skip
+)
 def test_intervals_cover_the_effect(name):
     method, protects, declared, settings = TRIALS[name]
     chosen = SETTINGS[method](**settings) if settings else None
@@ -77,8 +85,15 @@ def test_noise_has_the_distribution_that_the_result_claims(passed, method, prote
     levels = []
     for seed in range(120):
         result = ask(
-            data, study(**DECLARED), method, protects, mechanism="laplace", seed=seed, epsilon=1, settings=settings,
-        )  # fmt: skip
+            data,
+            study(**DECLARED),
+            method,
+            protects,
+            mechanism="laplace",
+            seed=seed,
+            epsilon=1,
+            settings=settings,
+        )
         off = passed[release].value - passed[release].statistic
         # What the result says of the noise, in the units of the release.
         unit = np.sqrt(result.uncertainty.noise.variance / passed[release].laplace)

@@ -25,8 +25,13 @@ def largest_variance(n):
 def test_difference_in_means_where_outcomes_are_private(passed, estimand):
     one, other = arms(TRIAL)
     result = ask(
-        TRIAL, study(randomised=True), "difference_in_means", "outcome", mechanism="laplace", estimand=estimand,
-    )  # fmt: skip
+        TRIAL,
+        study(randomised=True),
+        "difference_in_means",
+        "outcome",
+        mechanism="laplace",
+        estimand=estimand,
+    )
     effect, variance = passed["effect"], passed["variance"]
     assert effect.statistic == pytest.approx(one.mean() - other.mean(), abs=CLOSE)
     assert effect.sensitivity == Fraction(WIDTH, 100)
@@ -59,9 +64,13 @@ def test_without_a_released_variance_the_largest_stands_in():
 @pytest.mark.parametrize("share", [0, Fraction(1, 10)])
 def test_the_variance_has_the_share_that_is_asked_for(passed, share):
     result = ask(
-        TRIAL, study(randomised=True), "difference_in_means", "outcome", mechanism="laplace",
+        TRIAL,
+        study(randomised=True),
+        "difference_in_means",
+        "outcome",
+        mechanism="laplace",
         settings=cv.settings.DifferenceInMeans(variance_share=share),
-    )  # fmt: skip
+    )
     assert passed["effect"].amount == pytest.approx(float(1 - share))
     assert result.details["variance_budget_share"] == float(share)
     known = result.uncertainty

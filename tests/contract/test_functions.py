@@ -86,9 +86,12 @@ def test_a_released_effect_as_a_model():
     said = {"method": "m", "guarantee": None, "spent": None, "releases": (), "not_covered": (), "details": {}}
     said |= {"diagnostics": {}, "interval_target": None, "condition": None, "assumes": FoldModels.OUTCOME}
     result = SimpleNamespace(
-        uncertainty=known, std_error=SimpleNamespace(noise=0.1), estimate=1.5, not_covered=(),
+        uncertainty=known,
+        std_error=SimpleNamespace(noise=0.1),
+        estimate=1.5,
+        not_covered=(),
         provenance=lambda: said,
-    )  # fmt: skip
+    )
     made = one_effect_model(study(randomised=True), 0.9, result)
     half = norm.ppf(0.95) * sqrt(0.05) + 0.3
     assert made.weights[0] == 1.5
@@ -101,9 +104,15 @@ def test_bins_answer_for_the_query_s_bin():
     data = people(9000, 33, confounded=False)
     settings = cv.settings.Bins(by={"site": None, "x": (0.5,)})
     answers = cv.cate(
-        data, study(randomised=True), method="bins", queries=GRID, settings=settings, epsilon=2000, delta=1e-6,
+        data,
+        study(randomised=True),
+        method="bins",
+        queries=GRID,
+        settings=settings,
+        epsilon=2000,
+        delta=1e-6,
         noise=cv.SeededNoise(2),
-    )  # fmt: skip
+    )
     t = data["t"] == 1
     for k in range(5):
         inside = (data["site"] == GRID["site"][k]) & ((data["x"] >= 0.5) == (GRID["x"][k] >= 0.5))
@@ -118,9 +127,14 @@ def test_bins_answer_for_the_query_s_bin():
 def test_folds_answer_at_queries():
     data = people(6000, 34, confounded=False)
     answers = cv.cate(
-        data, study(randomised=True), method="sample_and_aggregate", queries=GRID, epsilon=2000, delta=1e-6,
+        data,
+        study(randomised=True),
+        method="sample_and_aggregate",
+        queries=GRID,
+        epsilon=2000,
+        delta=1e-6,
         noise=cv.SeededNoise(2),
-    )  # fmt: skip
+    )
     assert_allclose(answers.estimates, OWN, atol=0.3)
     assert min(answers.sampling) > 0
 
@@ -130,9 +144,12 @@ def test_the_outcome_s_origin_does_not_matter():
     data = people(2000, 37)
     near = ask_cate("t_learner", data).effect(GRID)
     moved = cv.Study(
-        treatment="t", outcome="y", outcome_range=(LOW + 100, LOW + WIDTH + 100), control=0,
+        treatment="t",
+        outcome="y",
+        outcome_range=(LOW + 100, LOW + WIDTH + 100),
+        control=0,
         covariates=study().covariates,
-    )  # fmt: skip
+    )
     shifted = data | {"y": data["y"] + 100}
     assert_allclose(ask_cate("t_learner", shifted, moved).effect(GRID), near, atol=1e-6)
 

@@ -80,9 +80,16 @@ def drawn_together(sizes, totals, squares, sd, clip):
 
 def ask_groups(method, pure, clip=CLIP, mechanism=None):
     return cv.groups(
-        TRIAL, DESIGN, by=("site",), protects="record", method=method, mechanism=mechanism,
-        settings=cv.settings.Groups(clip=clip), noise=cv.SeededNoise(5), **budget(pure),
-    )  # fmt: skip
+        TRIAL,
+        DESIGN,
+        by=("site",),
+        protects="record",
+        method=method,
+        mechanism=mechanism,
+        settings=cv.settings.Groups(clip=clip),
+        noise=cv.SeededNoise(5),
+        **budget(pure),
+    )
 
 
 def ratio_fields(known):
@@ -134,9 +141,15 @@ def test_arms_of_groups(passed, pure, near):
 
 def test_groups_where_outcomes_are_private(passed):
     result = cv.groups(
-        TRIAL, DESIGN, by=("site",), protects="outcome", method="difference_in_means", epsilon=1,
-        mechanism="laplace", noise=cv.SeededNoise(5),
-    )  # fmt: skip
+        TRIAL,
+        DESIGN,
+        by=("site",),
+        protects="outcome",
+        method="difference_in_means",
+        epsilon=1,
+        mechanism="laplace",
+        noise=cv.SeededNoise(5),
+    )
     for k, one in enumerate(result.groups):
         treated, control = TRIAL["y"][SITES[k] & T], TRIAL["y"][SITES[k] & ~T]
         effect, variance = passed[f"effect of group {k}"], passed[f"variance of group {k}"]
@@ -189,9 +202,15 @@ def test_value_of_a_rule(passed, without_delta):
     # The few sums of plain scores have pure noise with a delta as well.
     cost, pure = 0.4, True
     result = cv.policy_value(
-        TRIAL, DESIGN, policy=cv.Policy.where(site=["b", "c"]), cost=cost, method="scores",
-        settings=cv.settings.Groups(clip=CLIP), noise=cv.SeededNoise(6), **budget(without_delta),
-    )  # fmt: skip
+        TRIAL,
+        DESIGN,
+        policy=cv.Policy.where(site=["b", "c"]),
+        cost=cost,
+        method="scores",
+        settings=cv.settings.Groups(clip=CLIP),
+        noise=cv.SeededNoise(6),
+        **budget(without_delta),
+    )
     share, mean, _ = centre_of(passed)
     codes = (~SITES[0]).astype(int)
     sums = sums_of(passed, scores(share, mean), codes, 2, pure, cost)
@@ -217,9 +236,16 @@ class Ranking:
 def test_targeting_curve(passed, without_delta):
     cost, pure = 0.25, True
     curve = cv.targeting_curve(
-        TRIAL, DESIGN, model=Ranking(), thresholds=(1.5, 2.5), cost=cost, method="scores",
-        settings=cv.settings.Groups(clip=CLIP), noise=cv.SeededNoise(6), **budget(without_delta),
-    )  # fmt: skip
+        TRIAL,
+        DESIGN,
+        model=Ranking(),
+        thresholds=(1.5, 2.5),
+        cost=cost,
+        method="scores",
+        settings=cv.settings.Groups(clip=CLIP),
+        noise=cv.SeededNoise(6),
+        **budget(without_delta),
+    )
     share, mean, _ = centre_of(passed)
     codes = np.select(SITES, [0, 1, 2])
     sums = sums_of(passed, scores(share, mean), codes, 3, pure, cost)
@@ -252,10 +278,19 @@ def test_errors_of_models_in_a_cell():
     n, share = np.array([300.0, 200.0]), 0.2
     treatment_residual, residual = np.array([12.0, -5.0]), np.array([9.0, 4.0])
     made = Tallies(
-        sizes=n, totals=np.zeros(2), squares=np.zeros(2), centre=0.0, size_sd=2.0, total_sd=1.0, square_sd=1.0,
-        heavy=False, treatment_residual=treatment_residual, residual=residual, treatment_residual_sd=3.0,
+        sizes=n,
+        totals=np.zeros(2),
+        squares=np.zeros(2),
+        centre=0.0,
+        size_sd=2.0,
+        total_sd=1.0,
+        square_sd=1.0,
+        heavy=False,
+        treatment_residual=treatment_residual,
+        residual=residual,
+        treatment_residual_sd=3.0,
         residual_sd=1.5,
-    )  # fmt: skip
+    )
     models = SimpleNamespace(share=share, effect=0.1)
     score = AdjustedScore(None, models, 0.1, 0.6, 0.1, 0.0005, 0.0001, 0.002)
     shift, extra = model_errors(made, score)

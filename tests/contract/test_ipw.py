@@ -39,8 +39,10 @@ def sums_of(estimand, data, scores, centres, ends):
     treated, y = data["t"] == 1, (data["y"] - LOW) / STEP
     low, high = ends
     largest = {
-        "ATE": (1 / low, 1 / (1 - high)), "ATT": (1.0, high / (1 - high)), "ATC": ((1 - low) / low, 1.0),
-    }[estimand]  # fmt: skip
+        "ATE": (1 / low, 1 / (1 - high)),
+        "ATT": (1.0, high / (1 - high)),
+        "ATC": ((1 - low) / low, 1.0),
+    }[estimand]
     scale = max(h * max(c, STEPS - c) for h, c in zip(largest, centres, strict=True))
     off = np.where(treated, y - centres[0], centres[1] - y)
     u = weights_of(estimand, np.clip(scores, low, high), treated) * off / scale

@@ -21,10 +21,15 @@ def sites(request):
         if little:
             data = data | {"y": on_grid(1 + (1.0, 0.4, 1.5)[place] * (data["y"] - 1))}
         found[name] = ask(
-            data, study(randomised=True), "difference_in_means", "outcome", epsilon=50 if little else 2,
-            mechanism="laplace", seed=place,
+            data,
+            study(randomised=True),
+            "difference_in_means",
+            "outcome",
+            epsilon=50 if little else 2,
+            mechanism="laplace",
+            seed=place,
             settings=cv.settings.DifferenceInMeans(variance_share="1/5") if little else None,
-        )  # fmt: skip
+        )
     return found
 
 

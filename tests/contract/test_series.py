@@ -113,9 +113,11 @@ def test_noise_is_as_large_as_it_claims():
 def test_levels_sizes_and_squares_by_their_definitions():
     table = Table.attach(LARGE, study())
     plan = Plan.split(
-        cv.Budget(10**6, "1e-6"), dict.fromkeys(("levels", "squares", *functions.search_names("size")), 1),
-        "gaussian", dict.fromkeys(("levels", "squares"), Kind.VECTOR),
-    )  # fmt: skip
+        cv.Budget(10**6, "1e-6"),
+        dict.fromkeys(("levels", "squares", *functions.search_names("size")), 1),
+        "gaussian",
+        dict.fromkeys(("levels", "squares"), Kind.VECTOR),
+    )
     gate = Gate(plan, SeededNoise(1))
     t = LARGE["t"] == 1
     levels = functions.release_levels(gate, "levels", table)

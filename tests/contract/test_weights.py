@@ -20,9 +20,13 @@ CUT = 1e-5
 
 def asked(method, estimand, settings, epsilon=1):
     return AteArguments(
-        method=method, protects="outcome", estimand=estimand, epsilon=epsilon, mechanism="laplace",
+        method=method,
+        protects="outcome",
+        estimand=estimand,
+        epsilon=epsilon,
+        mechanism="laplace",
         settings=settings,
-    ).about(study())  # fmt: skip
+    ).about(study())
 
 
 def target(estimand, column):
@@ -63,8 +67,15 @@ def one_to_one(estimand, score):
 def test_matching_by_row_pairs(passed, estimand):
     settings = cv.settings.Matching(neighbours=1, limit=None, variance_by="row")
     result = ask(
-        PEOPLE, study(), "matching", "outcome", epsilon=8, mechanism="laplace", estimand=estimand, settings=settings,
-    )  # fmt: skip
+        PEOPLE,
+        study(),
+        "matching",
+        "outcome",
+        epsilon=8,
+        mechanism="laplace",
+        estimand=estimand,
+        settings=settings,
+    )
     score = scored(Table.attach(PEOPLE, study())).score
     c = one_to_one(estimand, score)
     assert passed["effect"].statistic == pytest.approx(c @ (Y - LOW), abs=CUT)
@@ -124,9 +135,12 @@ def test_weighting_less_a_prediction(passed):
     guess = on_grid(-0.6 + 0.5 * PEOPLE["x"])
     data = PEOPLE | {"guess": guess}
     declared = cv.Study(
-        treatment="t", outcome="y", outcome_range=(-3, 5), control=0,
+        treatment="t",
+        outcome="y",
+        outcome_range=(-3, 5),
+        control=0,
         covariates={"x": cv.Range(-1, 3), "guess": cv.Range(-3, 5)},
-    )  # fmt: skip
+    )
     settings = cv.settings.Weighting(
         prediction="guess", residual_range=(-1, 3), variance_by="row", bias=Fraction(3, 4)
     )
@@ -160,9 +174,14 @@ def three_arms(n=600, seed=2):
 
 def arms_study():
     return cv.Study(
-        treatment="arm", outcome="y", outcome_range=(-3, 5), arms=LABELS, reference="none", randomised=True,
+        treatment="arm",
+        outcome="y",
+        outcome_range=(-3, 5),
+        arms=LABELS,
+        reference="none",
+        randomised=True,
         covariates={"x": cv.Range(-1, 3), "site": cv.Categories(("a", "b", "c"))},
-    )  # fmt: skip
+    )
 
 
 def ask_arms(data, **extra):

@@ -40,8 +40,10 @@ def on_grid(y):
 def study(*covariates, **extra):
     """Return the study with these covariates, or with x and site."""
     every = {
-        "x": cv.Range(-1, 3), "site": cv.Categories(("a", "b", "c")), "band": cv.Categories(("low", "mid", "top")),
-    }  # fmt: skip
+        "x": cv.Range(-1, 3),
+        "site": cv.Categories(("a", "b", "c")),
+        "band": cv.Categories(("low", "mid", "top")),
+    }
     domains = {name: every[name] for name in covariates or ("x", "site")}
     return cv.Study(
         treatment="t", outcome="y", outcome_range=(LOW, HIGH), control=0, covariates=domains, **extra
@@ -50,8 +52,14 @@ def study(*covariates, **extra):
 
 def ask(data, declared, method, protects, epsilon=1, seed=1, **extra):
     return cv.ate(
-        data, declared, method=method, protects=protects, epsilon=epsilon, noise=cv.SeededNoise(seed), **extra,
-    )  # fmt: skip
+        data,
+        declared,
+        method=method,
+        protects=protects,
+        epsilon=epsilon,
+        noise=cv.SeededNoise(seed),
+        **extra,
+    )
 
 
 def arms(data):

@@ -24,8 +24,13 @@ def test_one_report_is_printed_and_as_json():
 
 def test_an_audit_without_power_has_another_exit_code(tmp_path):
     shown = run(
-        "mechanism/response of 2", "mechanism/response of 4", "--trials", "8", "--page", str(tmp_path / "p.md"),
-    )  # fmt: skip
+        "mechanism/response of 2",
+        "mechanism/response of 4",
+        "--trials",
+        "8",
+        "--page",
+        str(tmp_path / "p.md"),
+    )
     assert shown.exit_code == 1
     assert "2 audits: 0 violated, 0 passed, 2 inconclusive" in shown.stdout
     assert "| `mechanism/response of 2` | 1 |" in (tmp_path / "p.md").read_text()

@@ -27,8 +27,16 @@ def panel(people=120, seed=0):
 
 def study(treatment="group", before=(2000, 2001, 2002), after=(2003, 2004), **more):
     return cv.Study(
-        treatment, "y", (-16, 16), control=0, person="id", time="year", before=before, after=after, **more,
-    )  # fmt: skip
+        treatment,
+        "y",
+        (-16, 16),
+        control=0,
+        person="id",
+        time="year",
+        before=before,
+        after=after,
+        **more,
+    )
 
 
 def least_squares(frame, regressors):
@@ -40,15 +48,25 @@ def least_squares(frame, regressors):
 
 def differences(frame, told):
     found = cv.ate(
-        frame, told, protects="outcome", epsilon=EPSILON, method="difference_in_means", noise=cv.SeededNoise(0),
-    )  # fmt: skip
+        frame,
+        told,
+        protects="outcome",
+        epsilon=EPSILON,
+        method="difference_in_means",
+        noise=cv.SeededNoise(0),
+    )
     return found.estimate
 
 
 def by_period(frame, told):
     found = cv.event_study(
-        frame, told, protects="outcome", epsilon=EPSILON, method="difference_in_means", noise=cv.SeededNoise(0),
-    )  # fmt: skip
+        frame,
+        told,
+        protects="outcome",
+        epsilon=EPSILON,
+        method="difference_in_means",
+        noise=cv.SeededNoise(0),
+    )
     return {one.name: one.estimate for one in found.table}
 
 

@@ -58,9 +58,13 @@ GAUSSIAN, PURE = Budget(1, "1e-3"), Budget(2)
 def released(name, claim, at_once=False):
     release, candidates = CASES[name]
     return ReleasedAlone(
-        name, lambda gate, rows, pure: release(gate, records(rows), pure),
-        tuple((first, *REST) for first in candidates), claim, counts=name in HISTOGRAMS, at_once=at_once,
-    )  # fmt: skip
+        name,
+        lambda gate, rows, pure: release(gate, records(rows), pure),
+        tuple((first, *REST) for first in candidates),
+        claim,
+        counts=name in HISTOGRAMS,
+        at_once=at_once,
+    )
 
 
 # The gate is the same for every release: what it draws is looked at for one vector and one histogram, and every

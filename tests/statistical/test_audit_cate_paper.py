@@ -74,11 +74,17 @@ def test_the_scores_are_those_of_the_form_itself(pair):
     sign = np.sign(target.means["high"] - target.means["low"])
     answers = [
         cv.published.cate_finite(
-            frames["high"], study, epsilon=1, delta=DELTA, accept="unproved", queries=asked, settings=settings,
+            frames["high"],
+            study,
+            epsilon=1,
+            delta=DELTA,
+            accept="unproved",
+            queries=asked,
+            settings=settings,
             noise=SeededNoise(seed),
         ).estimates[0]
         for seed in range(3)
-    ]  # fmt: skip
+    ]
     scores = (sign * np.array(answers) - target.means["high"]) / target.scales["high"]
     assert np.abs(scores).max() < 4
     assert np.ptp(scores) > 1e-3

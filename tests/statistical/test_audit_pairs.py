@@ -86,10 +86,13 @@ def centre(gate, made, _pure):
 
 # What is released, and the pairs that move it furthest.
 CASES = {
-    "models": (models, ((1, 1.0), (1, -1.0)), False), "several arms": (arm_models, ((1, 1.0), (0, 1.0)), False),
-    "score": (score, ((1, 1.0), (1, -1.0)), True), "arms": (arm_scores, ((1, 1.0), (0, 1.0)), True),
-    "functions": (functions, ((1, 1.0), (1, -1.0)), False), "centre": (centre, ((1, 0.9), (0, -0.9)), True),
-}  # fmt: skip
+    "models": (models, ((1, 1.0), (1, -1.0)), False),
+    "several arms": (arm_models, ((1, 1.0), (0, 1.0)), False),
+    "score": (score, ((1, 1.0), (1, -1.0)), True),
+    "arms": (arm_scores, ((1, 1.0), (0, 1.0)), True),
+    "functions": (functions, ((1, 1.0), (1, -1.0)), False),
+    "centre": (centre, ((1, 0.9), (0, -0.9)), True),
+}
 
 
 def released(name, claim, at_once=False):

@@ -20,11 +20,13 @@ def test_by_cluster_covers_where_by_row_does_not(cell):
 @pytest.mark.parametrize(
     "cell",
     [
-        TRIAL, RECORDS, Cell("cluster by x", 50, 20, True, 0.3, "weighting", "outcome", 1.0),
+        TRIAL,
+        RECORDS,
+        Cell("cluster by x", 50, 20, True, 0.3, "weighting", "outcome", 1.0),
         Cell("by x", 50, 20, True, 0.3, "matching", "outcome", 1.0),
         Cell("trial", 20, 20, True, 0.1, "difference_in_means", "outcome", 4.0, whole=True),
     ],
-)  # fmt: skip
+)
 def test_coverage_of_many_draws(cell):
     # 95 % less three standard errors of 150 draws.
     assert simulate(cell, 150, 2).covered >= 0.897

@@ -17,9 +17,15 @@ def answers(study, draws, estimand, epsilon, delta="1e-6", first=0):
         y = np.clip(study.outcome(np.random.default_rng([draw, 5])), *study.bounds)
         table = study.table(y)
         result = cv.ate(
-            table, table.study, protects="record", method="doubly_robust", epsilon=epsilon, delta=delta,
-            estimand=estimand, noise=cv.SeededNoise(draw),
-        )  # fmt: skip
+            table,
+            table.study,
+            protects="record",
+            method="doubly_robust",
+            epsilon=epsilon,
+            delta=delta,
+            estimand=estimand,
+            noise=cv.SeededNoise(draw),
+        )
         low, high = result.untruncated_interval()
         covered += low <= truth <= high
         widths.append(high - low)

@@ -18,9 +18,14 @@ def held(make, rows, draws, first, epsilon=1, delta="1e-6"):
         people = {name: data.frame[name][rows:] for name in data.study.covariates}
         truth = data.effects[rows:]
         model = cv.cate(
-            learn, data.study, protects="outcome", method="series", epsilon=epsilon, delta=delta,
+            learn,
+            data.study,
+            protects="outcome",
+            method="series",
+            epsilon=epsilon,
+            delta=delta,
             noise=cv.SeededNoise(seed),
-        )  # fmt: skip
+        )
         low, high = model.interval(people)
         least, most = model.band(people)
         points.append(np.mean((low <= truth) & (truth <= high)))

@@ -12,9 +12,11 @@ from counterveil.session import Gate, Kind, Plan, SeededNoise
 
 VALUES, SENSITIVITY = [Fraction(3), Fraction(-1), Fraction(1, 2)], Fraction(1, 3)
 CASES = [
-    (Budget(2, "1e-3"), "gaussian", Kind.VECTOR), (Budget(2), "staircase", Kind.VECTOR),
-    (Budget(2), "staircase", Kind.CELLS), (Budget(2), "staircase", Kind.NUMBER),
-]  # fmt: skip
+    (Budget(2, "1e-3"), "gaussian", Kind.VECTOR),
+    (Budget(2), "staircase", Kind.VECTOR),
+    (Budget(2), "staircase", Kind.CELLS),
+    (Budget(2), "staircase", Kind.NUMBER),
+]
 
 
 def released(gate, kind):

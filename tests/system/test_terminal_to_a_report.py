@@ -54,11 +54,15 @@ def _draws(seed, count, high):
 def test_83_columns(way):
     rng = np.random.default_rng(83)
     columns = {
-        "ptid": np.arange(PEOPLE), "rhc": rng.integers(0, 2, PEOPLE), "age": rng.integers(18, 91, PEOPLE),
-        "sex": rng.choice(["f", "m"], PEOPLE), "ward": rng.choice(["A", "B", "C"], PEOPLE),
-        "dthdte": np.full(PEOPLE, "2020-01-01"), "discharge_day": rng.integers(0, 60, PEOPLE),
+        "ptid": np.arange(PEOPLE),
+        "rhc": rng.integers(0, 2, PEOPLE),
+        "age": rng.integers(18, 91, PEOPLE),
+        "sex": rng.choice(["f", "m"], PEOPLE),
+        "ward": rng.choice(["A", "B", "C"], PEOPLE),
+        "dthdte": np.full(PEOPLE, "2020-01-01"),
+        "discharge_day": rng.integers(0, 60, PEOPLE),
         "died30": rng.integers(0, 2, PEOPLE),
-    }  # fmt: skip
+    }
     columns |= numbers(1, "lab", 2, 10) | numbers(2, "hist", 2) | numbers(3, "item", 71, 6)
     assert len(columns) == 83
     answers = ["rhc", "0, 1", "died30", "binary", "", "no", "age, sex, ward, l*, h*", "18:90"]
@@ -94,5 +98,7 @@ def test_people_with_several_rows(way):
     answers = ["arm", "0, 1", "pain_0", "0:10", "patient_id, visit, 2", "yes"]
     _, study = way(columns, answers, "estimate")
     assert (study.person.column, study.person.order, study.person.max_rows_per_person) == (
-        "patient_id", "visit", 2,
-    )  # fmt: skip
+        "patient_id",
+        "visit",
+        2,
+    )

@@ -8,10 +8,12 @@ import numpy as np
 PEOPLE = 1200
 # What a person fills in: eleven fields of a table of 83 columns, and one of its design.
 FILLED = {
-    "catheter": {"role": "treatment"}, "died_30d": {"role": "outcome", "kind": "binary"},
-    "age": {"role": "covariate", "low": "18", "high": "100"}, "sex": {"role": "covariate", "labels": "female; male"},
+    "catheter": {"role": "treatment"},
+    "died_30d": {"role": "outcome", "kind": "binary"},
+    "age": {"role": "covariate", "low": "18", "high": "100"},
+    "sex": {"role": "covariate", "labels": "female; male"},
     "lab_0": {"role": "covariate", "low": "0", "high": "10"},
-}  # fmt: skip
+}
 DESIGN = {"randomised": "no"}
 QUESTIONS = sum(map(len, FILLED.values())) + len(DESIGN)
 

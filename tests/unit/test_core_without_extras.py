@@ -10,9 +10,21 @@ from counterveil.cli.app import app
 from counterveil.errors import MissingExtraError
 
 EXTRAS = (
-    "psycopg", "pandas", "polars", "pyarrow", "ibis", "pyspark", "flwr", "cryptography", "sklearn", "matplotlib",
-    "starlette", "jinja2", "uvicorn", "counterveil_lab",
-)  # fmt: skip
+    "psycopg",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "ibis",
+    "pyspark",
+    "flwr",
+    "cryptography",
+    "sklearn",
+    "matplotlib",
+    "starlette",
+    "jinja2",
+    "uvicorn",
+    "counterveil_lab",
+)
 PROGRAM = """
 import sys
 for name in sys.argv[1:]:
@@ -30,8 +42,11 @@ cv.cate, cv.plan, cv.pool, cv.plots, cv.published, cv.results, cv.settings
 
 def test_effects_and_the_command_line_load_without_any_extra():
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *EXTRAS], capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", PROGRAM, *EXTRAS],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("Guarantee:") == 2
 

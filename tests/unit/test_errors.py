@@ -8,8 +8,11 @@ from counterveil import errors
 from counterveil.errors import CounterveilError, DataError, LedgerError, explanation, refusal, refusals
 
 ROW = {
-    "problem": "column {name!r} has {{gaps}}", "expected": "no {value!s}", "got": "{name}", "fix": "fill {name!r}",
-}  # fmt: skip
+    "problem": "column {name!r} has {{gaps}}",
+    "expected": "no {value!s}",
+    "got": "{name}",
+    "fix": "fill {name!r}",
+}
 
 
 @pytest.fixture(autouse=True)

@@ -10,9 +10,28 @@ from counterveil.errors import ParameterError
 from counterveil.settings.methods import range_of
 
 ODD = (
-    -1, -0.1, 0, 0.5, 1, 1.5, 2, 2.5, 5, 7.0, 10**400, inf, nan, True, None, "much", b"1", (), (0,), {"a": -1},
+    -1,
+    -0.1,
+    0,
+    0.5,
+    1,
+    1.5,
+    2,
+    2.5,
+    5,
+    7.0,
+    10**400,
+    inf,
+    nan,
+    True,
+    None,
+    "much",
+    b"1",
+    (),
+    (0,),
+    {"a": -1},
     object(),
-)  # fmt: skip
+)
 CASES = [
     (getattr(cv.settings, name), each)
     for name in cv.settings.__all__

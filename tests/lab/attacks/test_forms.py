@@ -123,9 +123,13 @@ def test_a_report_that_shows_private_covariates_is_found(monkeypatch):
 
 # Each draws noise of several kinds.
 SEVERAL_KINDS = [
-    "outcomes/difference_in_means/outcome/earlier", "outcomes/trial/record/earlier",
-    "survival/kaplan_meier/record/running sums", "moments/record", "moments/outcome", "ate/doubly_robust/record",
-]  # fmt: skip
+    "outcomes/difference_in_means/outcome/earlier",
+    "outcomes/trial/record/earlier",
+    "survival/kaplan_meier/record/running sums",
+    "moments/record",
+    "moments/outcome",
+    "ate/doubly_robust/record",
+]
 
 
 @pytest.mark.parametrize("name", SEVERAL_KINDS)

@@ -40,13 +40,18 @@ FIGURES = {figure.name: figure for figure in PAPER.figures}
 # Figures that need no files; the others run where COUNTERVEIL_DATA names the folder of data sets.
 in_folder = pytest.mark.skipif(not os.environ.get("COUNTERVEIL_DATA"), reason="COUNTERVEIL_DATA is not set")
 CELLS = [
-    pytest.param("figure-3", 0, marks=in_folder), pytest.param("figure-4", 0, marks=[in_folder, pytest.mark.slow]),
-    pytest.param("figure-5", 0, marks=[in_folder, pytest.mark.slow]), ("figure-6", 0), ("figure-7", 3),
-    ("figure-8", 0), pytest.param("figure-8", -1, marks=[in_folder, pytest.mark.slow]),
+    pytest.param("figure-3", 0, marks=in_folder),
+    pytest.param("figure-4", 0, marks=[in_folder, pytest.mark.slow]),
+    pytest.param("figure-5", 0, marks=[in_folder, pytest.mark.slow]),
+    ("figure-6", 0),
+    ("figure-7", 3),
+    ("figure-8", 0),
+    pytest.param("figure-8", -1, marks=[in_folder, pytest.mark.slow]),
     pytest.param("figure-9", 0, marks=pytest.mark.slow),
     pytest.param("figure-10", 0, marks=[in_folder, pytest.mark.slow]),
-    pytest.param("figure-11", 0, marks=[in_folder, pytest.mark.slow]), ("auto", 2),
-]  # fmt: skip
+    pytest.param("figure-11", 0, marks=[in_folder, pytest.mark.slow]),
+    ("auto", 2),
+]
 
 
 @pytest.mark.parametrize(("name", "place"), CELLS)

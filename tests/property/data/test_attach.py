@@ -15,19 +15,25 @@ from tests.thinned import examples
 from counterveil.data import Binary, Categories, Fill, Range, Study, Table, rows_of_source
 
 STUDY = Study(
-    treatment="arm", outcome="y", outcome_range=(-2.5, "10/3"),
+    treatment="arm",
+    outcome="y",
+    outcome_range=(-2.5, "10/3"),
     covariates={"x": Range("1/3", 7), "k": Range(-50, 50), "b": Binary(), "c": Categories(["u", "v", "w x"])},
-    treated="new", missing={"y": Fill(0), "x": Fill(1), "b": Fill(1), "c": Fill("v")},
-)  # fmt: skip
+    treated="new",
+    missing={"y": Fill(0), "x": Fill(1), "b": Fill(1), "c": Fill("v")},
+)
 KINDS = {"arm": pl.String, "y": pl.Float64, "x": pl.Float64, "k": pl.Int64, "b": pl.Boolean, "c": pl.String}
 
 doubles = st.one_of(st.floats(-5, 9), st.floats(allow_nan=False, allow_infinity=True))
 row = st.fixed_dictionaries(
     {
-        "y": st.none() | doubles, "x": st.none() | doubles, "k": st.integers(-(2**63), 2**63 - 1),
-        "b": st.none() | st.booleans(), "c": st.none() | st.sampled_from(["u", "v", "w x"]),
+        "y": st.none() | doubles,
+        "x": st.none() | doubles,
+        "k": st.integers(-(2**63), 2**63 - 1),
+        "b": st.none() | st.booleans(),
+        "c": st.none() | st.sampled_from(["u", "v", "w x"]),
     }
-)  # fmt: skip
+)
 
 
 @st.composite

@@ -29,9 +29,13 @@ from counterveil.data.engines import double
 CUTS = ("1/10", "1/3", 2)
 DOMAINS = {"x": Range("-1/3", 7).cut(*CUTS), "b": Binary(), "c": Categories(["u", 1, "w x"])}
 FILLED = Study(
-    "arm", "y", (-2.5, "10/3"), DOMAINS, treated="new",
+    "arm",
+    "y",
+    (-2.5, "10/3"),
+    DOMAINS,
+    treated="new",
     missing={"y": Fill(0), "x": Fill(1), "b": Fill(1), "c": Fill(1)},
-)  # fmt: skip
+)
 DROPPED = Study("arm", "y", (-2.5, "10/3"), DOMAINS, treated="new", missing=Drop())
 KINDS = {"arm": pl.String, "y": pl.Float64, "x": pl.Float64, "b": pl.Boolean, "c": pl.String}
 
@@ -42,10 +46,12 @@ near = st.sampled_from(
 numbers = st.one_of(near, st.floats(-5, 9), st.floats(), st.none())
 row = st.fixed_dictionaries(
     {
-        "y": numbers, "x": numbers, "b": st.none() | st.booleans(),
+        "y": numbers,
+        "x": numbers,
+        "b": st.none() | st.booleans(),
         "c": st.sampled_from(["u", "w x", "1", "1.0", "TRUE", "", "NA", None]),
     }
-)  # fmt: skip
+)
 FULL = {"y": 0.5, "x": 1.0, "b": True, "c": "u"}
 
 

@@ -44,9 +44,15 @@ def studies(draw):
     randomised = draw(st.sampled_from([None, True, False]))
     share = draw(st.fractions("1/10", "9/10", max_denominator=50)) if randomised else None
     return Study(
-        columns[0], columns[1], (bounds.lo, bounds.hi), covariates, treated=draw(labels), missing=missing,
-        randomised=randomised, treated_share=share,
-    )  # fmt: skip
+        columns[0],
+        columns[1],
+        (bounds.lo, bounds.hi),
+        covariates,
+        treated=draw(labels),
+        missing=missing,
+        randomised=randomised,
+        treated_share=share,
+    )
 
 
 @given(studies())

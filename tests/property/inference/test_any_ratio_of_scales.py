@@ -48,8 +48,13 @@ def sum_of(epsilon):
 
 
 MAKERS = [
-    staircase_of, laplace_of, gaussian_of, pair_of, lomax_of, sum_of,
-]  # fmt: skip
+    staircase_of,
+    laplace_of,
+    gaussian_of,
+    pair_of,
+    lomax_of,
+    sum_of,
+]
 
 
 @pytest.mark.parametrize("maker", MAKERS)

@@ -57,9 +57,13 @@ def test_random_cases_equal_the_definition(seed):
         n = int(rng.integers(0, 24))
         capacities = [None if rng.random() < 0.2 else int(rng.integers(1, 12)) for _ in range(2)]
         assert_as_defined(
-            rng.random(n) < rng.random(), draw_scores(rng, n), int(rng.integers(1, 8)), *capacities,
-            rng.permutation(n), ("ATE", "ATT", "ATC")[rng.integers(3)],
-        )  # fmt: skip
+            rng.random(n) < rng.random(),
+            draw_scores(rng, n),
+            int(rng.integers(1, 8)),
+            *capacities,
+            rng.permutation(n),
+            ("ATE", "ATT", "ATC")[rng.integers(3)],
+        )
 
 
 @pytest.mark.parametrize(
@@ -95,10 +99,14 @@ def problems(draw):
     rows = draw(st.lists(st.tuples(st.booleans(), finite | few), min_size=0, max_size=14))
     limit = st.none() | st.integers(1, 5)
     return (
-        np.array([arm for arm, _ in rows], dtype=bool), np.array([score for _, score in rows], dtype=float),
-        draw(st.integers(1, 5)), draw(limit), draw(limit),
-        np.array(draw(st.permutations(range(len(rows)))), dtype=int), draw(st.sampled_from(["ATE", "ATT", "ATC"])),
-    )  # fmt: skip
+        np.array([arm for arm, _ in rows], dtype=bool),
+        np.array([score for _, score in rows], dtype=float),
+        draw(st.integers(1, 5)),
+        draw(limit),
+        draw(limit),
+        np.array(draw(st.permutations(range(len(rows)))), dtype=int),
+        draw(st.sampled_from(["ATE", "ATT", "ATC"])),
+    )
 
 
 @settings(max_examples=examples(150, 400))

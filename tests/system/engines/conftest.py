@@ -26,11 +26,20 @@ NUMBERS = OUTCOMES + EDGES + [math.nextafter(edge, way) for edge in EDGES for wa
 TEXTS = ["a", "it's", "back\\slash", 'quo"te', "ü", "1.0", "01", " 1"]
 SCHEMA = pa.schema(
     {
-        "id": pa.int64(), "arm": pa.string(), "y": pa.float64(), "x": pa.float64(), "narrow": pa.float32(),
-        "whole": pa.int64(), "money": pa.decimal128(12, 3), "yes": pa.bool_(), "Word": pa.string(),
-        "level": pa.float64(), "code": pa.int32(), "price": pa.decimal128(6, 2),
+        "id": pa.int64(),
+        "arm": pa.string(),
+        "y": pa.float64(),
+        "x": pa.float64(),
+        "narrow": pa.float32(),
+        "whole": pa.int64(),
+        "money": pa.decimal128(12, 3),
+        "yes": pa.bool_(),
+        "Word": pa.string(),
+        "level": pa.float64(),
+        "code": pa.int32(),
+        "price": pa.decimal128(6, 2),
     }
-)  # fmt: skip
+)
 GAPPY = ("arm", "y", "x", "narrow", "whole", "money", "yes", "Word", "level", "code", "price")
 
 
@@ -42,15 +51,19 @@ def nasty_table(gaps: bool) -> pa.Table:
         return [values[place] for place in rng.integers(0, len(values), ROWS)]
 
     columns = {
-        "id": (rng.permutation(ROWS) * 7 - 2000).tolist(), "arm": some(["new", "old", "old"]),
+        "id": (rng.permutation(ROWS) * 7 - 2000).tolist(),
+        "arm": some(["new", "old", "old"]),
         "y": [value if rng.random() < 0.6 else rng.normal(0.4, 0.3) for value in some(OUTCOMES)],
         "x": [value if rng.random() < 0.6 else rng.normal(0.4, 0.3) for value in some(NUMBERS)],
         "narrow": some([0.0, -0.0, 0.1, 0.5, 0.7, math.inf, -3.5]),
         "whole": some([-(2**63), 2**63 - 1, 2**53 + 1, -1, 0, 1, 50]),
         "money": some([Decimal(text) for text in ("-0.001", "0.000", "0.300", "123456789.125", "0.100")]),
-        "yes": some([True, False]), "Word": some(TEXTS), "level": some([0.0, -0.0, 0.5, 1e15]),
-        "code": some([-1, 0, 7]), "price": some([Decimal("1.00"), Decimal("0.50"), Decimal("-2.00")]),
-    }  # fmt: skip
+        "yes": some([True, False]),
+        "Word": some(TEXTS),
+        "level": some([0.0, -0.0, 0.5, 1e15]),
+        "code": some([-1, 0, 7]),
+        "price": some([Decimal("1.00"), Decimal("0.50"), Decimal("-2.00")]),
+    }
     if gaps:
         for name in GAPPY:
             for row in rng.choice(ROWS, 25, replace=False):
@@ -65,20 +78,37 @@ def nasty_table(gaps: bool) -> pa.Table:
 
 
 DOMAINS = {
-    "x": Range("1/10", "7/10").cut(*CUTS), "narrow": Range(-1, 1).cut("1/10", "1/2"),
-    "whole": Range(-(10**18), 10**18).cut(0, 1, 2**53 + 1), "money": Range(0, 1000).cut("3/10"), "yes": Binary(),
-    "Word": Categories(["a", "it's", "back\\slash", 'quo"te', "ü", 1]), "level": Categories([0, "0.5", 1e15]),
-    "code": Categories([-1, 0, 7]), "price": Categories([1, 0.5, -2]),
-}  # fmt: skip
+    "x": Range("1/10", "7/10").cut(*CUTS),
+    "narrow": Range(-1, 1).cut("1/10", "1/2"),
+    "whole": Range(-(10**18), 10**18).cut(0, 1, 2**53 + 1),
+    "money": Range(0, 1000).cut("3/10"),
+    "yes": Binary(),
+    "Word": Categories(["a", "it's", "back\\slash", 'quo"te', "ü", 1]),
+    "level": Categories([0, "0.5", 1e15]),
+    "code": Categories([-1, 0, 7]),
+    "price": Categories([1, 0.5, -2]),
+}
 FILLS = {
-    "arm": Fill("old"), "y": Fill("1/3"), "x": Fill(0.3), "narrow": Fill(0.5), "whole": Fill(1),
-    "money": Fill("3/10"), "yes": Fill(1), "Word": Fill("ü"), "level": Fill(1e15), "code": Fill(7),
+    "arm": Fill("old"),
+    "y": Fill("1/3"),
+    "x": Fill(0.3),
+    "narrow": Fill(0.5),
+    "whole": Fill(1),
+    "money": Fill("3/10"),
+    "yes": Fill(1),
+    "Word": Fill("ü"),
+    "level": Fill(1e15),
+    "code": Fill(7),
     "price": Fill(0.5),
-}  # fmt: skip
+}
 NAMES = {
-    "all": None, "two": ("Word", "x"), "exact": ("money", "price", "whole"), "floats": ("level", "narrow", "yes"),
-    "one": ("code",), "none": (),
-}  # fmt: skip
+    "all": None,
+    "two": ("Word", "x"),
+    "exact": ("money", "price", "whole"),
+    "floats": ("level", "narrow", "yes"),
+    "one": ("code",),
+    "none": (),
+}
 
 
 def study(missing):

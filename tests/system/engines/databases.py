@@ -7,13 +7,20 @@ import pytest
 ibis = pytest.importorskip("ibis", reason="ibis is not installed (counterveil[ibis])")
 
 POSTGRES_TYPES = {
-    pa.int64(): "bigint", pa.int32(): "integer", pa.string(): "text", pa.float64(): "double precision",
-    pa.float32(): "real", pa.bool_(): "boolean", pa.decimal128(12, 3): "numeric(12, 3)",
+    pa.int64(): "bigint",
+    pa.int32(): "integer",
+    pa.string(): "text",
+    pa.float64(): "double precision",
+    pa.float32(): "real",
+    pa.bool_(): "boolean",
+    pa.decimal128(12, 3): "numeric(12, 3)",
     pa.decimal128(6, 2): "numeric",
-}  # fmt: skip
+}
 SQLITE_TYPES = POSTGRES_TYPES | {
-    pa.float64(): "real", pa.decimal128(12, 7): "decimal(12, 7)", pa.date32(): "date",
-}  # fmt: skip
+    pa.float64(): "real",
+    pa.decimal128(12, 7): "decimal(12, 7)",
+    pa.date32(): "date",
+}
 
 
 class DuckDB:

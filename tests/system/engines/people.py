@@ -64,7 +64,10 @@ def study(person, **more):
 STUDIES = {
     "text": study("text", order="date", max_rows_per_person=3, per_person={"y": "last", "age": "mean"}),
     "whole": study(
-        "whole", covariates={"age": KNOWN["age"]}, per_person={"age": "mean"}, missing={"y": DROP, "age": FILL},
+        "whole",
+        covariates={"age": KNOWN["age"]},
+        per_person={"age": "mean"},
+        missing={"y": DROP, "age": FILL},
     ),
     "real": study(
         "real", order="day", per_person={"y": "sum", "arm": "ever", "site": "last"}, where="age < 8"
@@ -74,7 +77,7 @@ STUDIES = {
     "cluster": study(
         None, cluster="whole", protects_cluster=True, order="day", per_cluster={"age": "max", "site": "last"}
     ),
-}  # fmt: skip
+}
 
 
 def bits(table):

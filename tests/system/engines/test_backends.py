@@ -125,9 +125,15 @@ def of_visits():
     rules = {"t": "ever", "a": "max"}
     covariates = {"a": cv.Range(0, 1)}
     return cv.Study(
-        "t", "y", (0, 3), covariates, control=0, person="who", per_person=rules,
+        "t",
+        "y",
+        (0, 3),
+        covariates,
+        control=0,
+        person="who",
+        per_person=rules,
         missing={"a": cv.drafting.Fill("0.5")},
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture
@@ -210,9 +216,16 @@ def test_every_question_in_spark(known, in_spark, spark, monkeypatch):
 
 
 QUARTERS = cv.Study(
-    "t", "y", (0, 3), control=0, person="who", time="quarter", before=[0, 1], after=[2, 3],
+    "t",
+    "y",
+    (0, 3),
+    control=0,
+    person="who",
+    time="quarter",
+    before=[0, 1],
+    after=[2, 3],
     missing={"y": cv.drafting.Drop()},
-)  # fmt: skip
+)
 
 
 @pytest.mark.slow

@@ -76,18 +76,25 @@ def whole_answers(table):
         study = Study("arm", "y", (0, 1), {"x": Range(0, 1)}, treated="new") if "cuts" in words else SIMPLE
         there, here = (
             cv.ate(
-                source, study, protects="record", epsilon=1, method="stratified",
-                settings=cv.settings.Stratified(**words), noise=cv.SeededNoise(3),
+                source,
+                study,
+                protects="record",
+                epsilon=1,
+                method="stratified",
+                settings=cv.settings.Stratified(**words),
+                noise=cv.SeededNoise(3),
             ).to_dict()
             for source in (table, rows)
-        )  # fmt: skip
+        )
         assert there == here
 
 
 URLS = [
-    "mysql://steward:5ecret@127.0.0.1:1/registry", "clickhouse://steward:a/5ecret@127.0.0.1:1/registry",
-    "nowhere://host/registry?access_token=5ecret&x=1", "sqlite:///nowhere/people.db?password=5ecret",
-]  # fmt: skip
+    "mysql://steward:5ecret@127.0.0.1:1/registry",
+    "clickhouse://steward:a/5ecret@127.0.0.1:1/registry",
+    "nowhere://host/registry?access_token=5ecret&x=1",
+    "sqlite:///nowhere/people.db?password=5ecret",
+]
 
 
 def test_a_password_is_in_no_result_ledger_report_or_error(request, tmp_path, capfd, caplog):

@@ -56,14 +56,16 @@ SOURCES = [parquet, parquet_parts, csv, relation, pandas, polars, polars_lazy, a
 # them make strata is left to the engine, which sees one table whatever the source: parquet files stand for all.
 PAIRS = [
     pytest.param(
-        source, (missing, names), id=f"{source.__name__}-{missing}-{names}",
+        source,
+        (missing, names),
+        id=f"{source.__name__}-{missing}-{names}",
         marks=() if missing == "fill" or (source is parquet and names == "all") else pytest.mark.slow,
     )
     for source in SOURCES
     for missing in ("fill", "drop", "none")
     for names in ("all", "two", "exact", "floats", "one", "none")
     if source is parquet or names == "all"
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("source", "case"), PAIRS, indirect=["case"])

@@ -20,9 +20,13 @@ ROWS = 240
 # What computations on rows print is silenced.
 OUT = os.dup(1)
 STUDY = cv.Study(
-    treatment="treated", outcome="score", outcome_range=(0, 1),
-    covariates={"age": cv.Range(0, 1), "severe": cv.Binary()}, treated=1, control=0,
-)  # fmt: skip
+    treatment="treated",
+    outcome="score",
+    outcome_range=(0, 1),
+    covariates={"age": cv.Range(0, 1), "severe": cv.Binary()},
+    treated=1,
+    control=0,
+)
 QUESTIONS = {
     "record-level effect": (
         cv.Session.ate,

@@ -90,9 +90,13 @@ def check_after_crash(place, before, told):
 def check_retry(ledger, kinds):
     """The same request again: fresh, gone on with, or resent; what was stored is never drawn again."""
     retry = {
-        "dataset": "trial", "request_id": "crashing", "charge": CHARGE, "uses": USES, "fingerprint": "f",
+        "dataset": "trial",
+        "request_id": "crashing",
+        "charge": CHARGE,
+        "uses": USES,
+        "fingerprint": "f",
         "description": {},
-    }  # fmt: skip
+    }
     kept = ledger.reserve(**retry)
     if "settle" in kinds:
         assert kept == Answered('{"estimate": 5}')

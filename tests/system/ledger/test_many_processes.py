@@ -20,11 +20,13 @@ def run_together(place, count, mode):
     command = [sys.executable, str(CLIENT), place]
     clients = [
         subprocess.Popen(
-            [*command, f"client {number}", str(count), mode], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            [*command, f"client {number}", str(count), mode],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
         )
         for number in range(PROCESSES)
-    ]  # fmt: skip
+    ]
     lines = []
     for client in clients:
         out, problem = client.communicate(timeout=300)

@@ -91,10 +91,13 @@ def test_tampering_is_found(address):
 
 def test_inserting_and_reading_are_the_only_rights_needed(address, cluster):
     execute(
-        address, "DROP ROLE IF EXISTS analyst", "CREATE ROLE analyst LOGIN",
-        "GRANT USAGE ON SCHEMA counterveil TO analyst", "GRANT SELECT, INSERT ON counterveil.entries TO analyst",
+        address,
+        "DROP ROLE IF EXISTS analyst",
+        "CREATE ROLE analyst LOGIN",
+        "GRANT USAGE ON SCHEMA counterveil TO analyst",
+        "GRANT SELECT, INSERT ON counterveil.entries TO analyst",
         "GRANT SELECT ON counterveil.format TO analyst",
-    )  # fmt: skip
+    )
     with open_ledger(address.replace("steward@", "analyst@")) as ledger:
         spend(ledger, "r2")
         assert ledger.verify().ok

@@ -15,9 +15,15 @@ from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.privacy import Budget, Charge, GaussianEvent, PureEvent, Unit
 
 FULL = AccessPolicy(
-    public=["treated", "age"], outcomes=["relapse", "cost"], missing={"relapse": "fill", "cost": "drop"},
-    protects=["outcome"], methods=["weighting"], max_epsilon="1/3", max_delta=1e-6, unproved=True,
-)  # fmt: skip
+    public=["treated", "age"],
+    outcomes=["relapse", "cost"],
+    missing={"relapse": "fill", "cost": "drop"},
+    protects=["outcome"],
+    methods=["weighting"],
+    max_epsilon="1/3",
+    max_delta=1e-6,
+    unproved=True,
+)
 ASKED = Uses(Unit.OUTCOME, "ate", "weighting", "treated", "relapse", ("age",), {"relapse": "fill"})
 SMALL = Budget("0.1")
 

@@ -133,8 +133,10 @@ def test_never_worse_than_any_rule_and_never_below_the_truth():
 def test_without_the_extra_the_figure_says_so(monkeypatch):
     real = importlib.util.find_spec
     monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name, *rest: None if name == "dp_accounting" else real(name, *rest),
-    )  # fmt: skip
+        importlib.util,
+        "find_spec",
+        lambda name, *rest: None if name == "dp_accounting" else real(name, *rest),
+    )
     figure = compose([LaplaceEvent(Fraction(1, 10))] * 100, MILLIONTH)
     assert figure.method == "all as Gaussian"
     assert figure.notes == (NOT_INSTALLED,)
@@ -149,11 +151,14 @@ def test_huge_losses_do_not_reach_the_grid():
 @pytest.mark.parametrize(
     ("events", "delta"),
     [
-        ([], 0.1), ([GaussianEvent(Fraction(1))], 0), ([ApproximateEvent(Fraction(1), Fraction(1, 100))], 0.001),
+        ([], 0.1),
+        ([GaussianEvent(Fraction(1))], 0),
+        ([ApproximateEvent(Fraction(1), Fraction(1, 100))], 0.001),
         ([ApproximateEvent(Fraction(1), Fraction(1, 100)), GaussianEvent(Fraction(1))], 0.01),
-        ([PureEvent(Fraction(1))], 1), ([PureEvent(Fraction(1))], -0.1),
+        ([PureEvent(Fraction(1))], 1),
+        ([PureEvent(Fraction(1))], -0.1),
     ],
-)  # fmt: skip
+)
 def test_no_figure_is_said_plainly(events, delta):
     with pytest.raises(BudgetError, match="CV-B002"):
         compose(events, delta)
@@ -162,10 +167,14 @@ def test_no_figure_is_said_plainly(events, delta):
 @pytest.mark.parametrize(
     "event",
     [
-        PureEvent(Fraction(-1)), PureEvent(Fraction(0)), GaussianEvent(Fraction(0)), ResponseEvent(Fraction(1), 1),
-        ApproximateEvent(Fraction(-1), Fraction(0)), ApproximateEvent(Fraction(1), Fraction(1)),
+        PureEvent(Fraction(-1)),
+        PureEvent(Fraction(0)),
+        GaussianEvent(Fraction(0)),
+        ResponseEvent(Fraction(1), 1),
+        ApproximateEvent(Fraction(-1), Fraction(0)),
+        ApproximateEvent(Fraction(1), Fraction(1)),
     ],
-)  # fmt: skip
+)
 def test_impossible_releases_are_refused(event):
     with pytest.raises(BudgetError, match="CV-B006"):
         compose([event], Fraction(1, 2))

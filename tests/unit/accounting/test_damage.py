@@ -68,10 +68,13 @@ def rewrite(path, change, *, rehash):
         if rehash:
             statements.append(
                 (
-                    "UPDATE entries SET body = ?, previous = ?, hash = ? WHERE seq = ?", changed, previous, new_hash,
+                    "UPDATE entries SET body = ?, previous = ?, hash = ? WHERE seq = ?",
+                    changed,
+                    previous,
+                    new_hash,
                     seq,
                 )
-            )  # fmt: skip
+            )
         elif changed != body:
             statements.append(("UPDATE entries SET body = ? WHERE seq = ?", changed, seq))
         previous = new_hash
@@ -160,13 +163,16 @@ def forged(name):
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("cheaper", "entry 4: its cost is not that of its charge"), ("total", "entry 4: its running total is wrong"),
-        ("count", "entry 4: its running total is wrong"), ("budget", "entry 6: it overspends the budget"),
+        ("cheaper", "entry 4: its cost is not that of its charge"),
+        ("total", "entry 4: its running total is wrong"),
+        ("count", "entry 4: its running total is wrong"),
+        ("budget", "entry 6: it overspends the budget"),
         ("fingerprint", "entry 5: its fingerprint is not that of its reservation"),
-        ("nonsense", "entry 4: its content is invalid"), ("missing", "entry 4: its content is invalid (KeyError)"),
+        ("nonsense", "entry 4: its content is invalid"),
+        ("missing", "entry 4: its content is invalid (KeyError)"),
         ("event", "entry 4: its content is invalid"),
     ],
-)  # fmt: skip
+)
 def test_recomputed_hashes_do_not_hide_wrong_sums(path, name, problem):
     rewrite(path, forged(name), rehash=True)
     assert problem in report(path).problem

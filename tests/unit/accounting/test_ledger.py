@@ -218,8 +218,10 @@ def test_over_budget_says_requested_remaining_and_difference(ledger):
         spend(ledger, "r2", pure("0.5"))
     error = caught.value
     assert (error.requested.epsilon, error.remaining.epsilon, error.difference[0]) == (
-        Fraction(1, 2), Fraction(1, 4), Fraction(1, 4),
-    )  # fmt: skip
+        Fraction(1, 2),
+        Fraction(1, 4),
+        Fraction(1, 4),
+    )
     for part in ("requested epsilon 0.5", "at most epsilon 0.25", "epsilon 0.25 too much", "spent nothing"):
         assert part in str(error)
     assert error.to_dict()["difference_epsilon"] == "1/4"

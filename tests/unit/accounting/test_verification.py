@@ -33,8 +33,11 @@ def chain(*entries):
 
 def register(dataset="trial"):
     return (
-        "register", dataset, "", Levels.granted(BUDGET, None, None).to_dict() | {"access_policy": None, "note": ""},
-    )  # fmt: skip
+        "register",
+        dataset,
+        "",
+        Levels.granted(BUDGET, None, None).to_dict() | {"access_policy": None, "note": ""},
+    )
 
 
 def reserve(request="one", requests=1, dataset="trial"):
@@ -43,8 +46,10 @@ def reserve(request="one", requests=1, dataset="trial"):
     for _ in range(requests):
         totals = totals.after(USES.unit, cost, False)
     facts = {
-        "charge": TENTH.to_dict(), "cost": cost.to_dict(), "access_policy": AccessPolicy.of_study(USES).to_dict(),
-    }  # fmt: skip
+        "charge": TENTH.to_dict(),
+        "cost": cost.to_dict(),
+        "access_policy": AccessPolicy.of_study(USES).to_dict(),
+    }
     facts |= {"uses": USES.to_dict(), "fingerprint": "f", "study": None}
     return ("reserve", dataset, request, totals.to_dict() | facts)
 

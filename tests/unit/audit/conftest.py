@@ -120,9 +120,15 @@ def gaussian_delta(mu, epsilon):
 @pytest.fixture(scope="session")
 def toys():
     return SimpleNamespace(
-        Laplace=Laplace, Gaussian=Gaussian, Geometric=Geometric, Forgetful=Forgetful, Spread=Spread,
-        GaussianVector=GaussianVector, L2Ball=L2Ball, gaussian_delta=gaussian_delta,
-    )  # fmt: skip
+        Laplace=Laplace,
+        Gaussian=Gaussian,
+        Geometric=Geometric,
+        Forgetful=Forgetful,
+        Spread=Spread,
+        GaussianVector=GaussianVector,
+        L2Ball=L2Ball,
+        gaussian_delta=gaussian_delta,
+    )
 
 
 @pytest.fixture

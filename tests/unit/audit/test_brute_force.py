@@ -119,8 +119,13 @@ def test_a_universe_lists_every_data_set_and_every_pair_once():
     assert len(pairs) == 27 * 6 // 2
     assert len({frozenset(pair) for pair in pairs}) == len(pairs)
     assert set(universe.neighbours(("a", "a", "a"))) == {
-        ("b", "a", "a"), ("c", "a", "a"), ("a", "b", "a"), ("a", "c", "a"), ("a", "a", "b"), ("a", "a", "c"),
-    }  # fmt: skip
+        ("b", "a", "a"),
+        ("c", "a", "a"),
+        ("a", "b", "a"),
+        ("a", "c", "a"),
+        ("a", "a", "b"),
+        ("a", "a", "c"),
+    }
 
 
 def test_universes_that_are_too_large_or_empty_are_refused():

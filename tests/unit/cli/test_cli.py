@@ -79,19 +79,23 @@ def test_estimate_against_a_ledger_until_it_is_used_up(folder):
     shown = json.loads(counterveil(folder, "ledger", "show", "book.db", "--json", "--entries").stdout)
     assert shown["accounts"][0]["requests"] == 2
     assert [entry["kind"] for entry in shown["entries"]] == [
-        "register", *("reserve", "release", "release", "settle"), *("reserve", "release", "release", "settle"),
-    ]  # fmt: skip
+        "register",
+        *("reserve", "release", "release", "settle"),
+        *("reserve", "release", "release", "settle"),
+    ]
     assert counterveil(folder, "ledger", "verify", "book.db").returncode == 0
 
 
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("estimate", "nofile.csv", *ESTIMATE[2:]), 3, "CV-D"), ((*ESTIMATE[:-1], "-1"), 2, "CV-P004"),
+        (("estimate", "nofile.csv", *ESTIMATE[2:]), 3, "CV-D"),
+        ((*ESTIMATE[:-1], "-1"), 2, "CV-P004"),
         ((*ESTIMATE, "--ledger", "missing.db"), 5, "CV-L"),
-        ((*ESTIMATE[:3], "nostudy.toml", *ESTIMATE[4:]), 3, "CV-S"), (("estimate",), 2, "Missing argument"),
+        ((*ESTIMATE[:3], "nostudy.toml", *ESTIMATE[4:]), 3, "CV-S"),
+        (("estimate",), 2, "Missing argument"),
     ],
-)  # fmt: skip
+)
 def test_refusals_have_their_exit_code(folder, words, code, said):
     run = counterveil(folder, *words)
     assert run.returncode == code

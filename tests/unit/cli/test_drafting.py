@@ -62,9 +62,14 @@ def test_questions_can_be_left_and_resumed(folder):
         assert line in written
     # The end of the input leaves all as Ctrl-C does, and nothing is spent.
     run(
-        "draft", "t.csv", "--ask", "--estimate-ranges", "--epsilon", "1",
+        "draft",
+        "t.csv",
+        "--ask",
+        "--estimate-ranges",
+        "--epsilon",
+        "1",
         typed="\nperhaps\nno\nage, site, bmi\nage=18:90, bmi=ignore\n",
-    )  # fmt: skip
+    )
     written = (folder / "study.toml").read_text()
     assert 'site = { categories = "?" }' in written
     assert "[estimated]" not in written
@@ -80,9 +85,13 @@ def test_one_line_describes_several_columns():
     group = ["age", "lab_1", "lab_2", "sex", "ill", "note"]
     text = "age=18:90, lab_*=0:10; sex=f,m ill=0=no,1=yes note=ignore"
     assert asking.described(text, group[:1], group) == {
-        "age": ("18", "90"), "lab_1": ("0", "10"), "lab_2": ("0", "10"), "sex": ["f", "m"], "ill": "binary",
+        "age": ("18", "90"),
+        "lab_1": ("0", "10"),
+        "lab_2": ("0", "10"),
+        "sex": ["f", "m"],
+        "ill": "binary",
         "note": "ignore",
-    }  # fmt: skip
+    }
     assert asking.described("0:1", group[1:3], group) == {"lab_1": ("0", "1"), "lab_2": ("0", "1")}
     for wrong in ("agee=18:90", "18-90", "age 18:90", "sex=f|m, agee=18:90", "0=no, age=18:90"):
         with pytest.raises(cv.CounterveilError, match="CV-P721"):
@@ -93,8 +102,10 @@ def test_a_template_is_written_and_read_back(folder):
     said = run("draft", "t.csv", "--template", "blank.csv", "--treatment", "arm")
     assert "counterveil draft t.csv --codebook blank.csv" in said
     assert (folder / "blank.csv").read_text().splitlines()[:3] == [
-        "name,role,kind,low,high,labels,unit,note", "id,ignored,,,,,,identifier", "arm,treatment,,,,,,",
-    ]  # fmt: skip
+        "name,role,kind,low,high,labels,unit,note",
+        "id,ignored,,,,,,identifier",
+        "arm,treatment,,,,,,",
+    ]
     assert run("draft", "t.csv", "--template", "blank.csv") == "CV-P722"
     filled = "arm,treatment,,,,0;1\ny,outcome,numeric,0,9,\nage,covariate,numeric,18,90,\n"
     (folder / "blank.csv").write_text(f"name,role,kind,low,high,labels\n{filled}")
@@ -116,8 +127,16 @@ def test_check_lists_everything_and_returns_three(folder):
 def test_estimated_ranges_are_charged(folder):
     (folder / "access-policy.toml").write_text("public = []\n")
     run(
-        "ledger", "create", "l.db", "--dataset", "t", "--epsilon", "9", "--access-policy", "access-policy.toml",
-    )  # fmt: skip
+        "ledger",
+        "create",
+        "l.db",
+        "--dataset",
+        "t",
+        "--epsilon",
+        "9",
+        "--access-policy",
+        "access-policy.toml",
+    )
     words = (*KNOWN[:7], "--estimate-ranges", "--epsilon", "8", "--ledger", "l.db", "--out", "study.toml")
     said = run(*DRAFT, *words)
     assert "remaining: epsilon 1 of epsilon 9" in " ".join(said.split())
@@ -128,9 +147,12 @@ def test_estimated_ranges_are_charged(folder):
 @pytest.mark.parametrize(
     ("words", "code"),
     [
-        (("--treatment", "amr"), "CV-P721"), (("--outcome-range", "7"), "CV-P721"), (("--range", "bmi"), "CV-P721"),
-        (("--where", "age >"), "CV-S121"), (("--codebook", "t.csv"), "CV-S126"),
+        (("--treatment", "amr"), "CV-P721"),
+        (("--outcome-range", "7"), "CV-P721"),
+        (("--range", "bmi"), "CV-P721"),
+        (("--where", "age >"), "CV-S121"),
+        (("--codebook", "t.csv"), "CV-S126"),
     ],
-)  # fmt: skip
+)
 def test_what_is_refused(folder, words, code):
     assert run("draft", "t.csv", *words) == code

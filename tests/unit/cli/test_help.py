@@ -44,13 +44,15 @@ def test_a_help_page_lists_every_option_once_without_markup(name):
     ("typed", "offered"),
     thinned_rows(
         [
-            ("fed", "federation"), ("federation co", "coordinator"), ("plan --bin", "--binary"),
+            ("fed", "federation"),
+            ("federation co", "coordinator"),
+            ("plan --bin", "--binary"),
             ("ledger ", "create access policy show verify backup anchor"),
         ],
         ("federation co", "coordinator"),
         ("plan --bin", "--binary"),
     ),
-)  # fmt: skip
+)
 def test_bash_completes_commands_and_options(tmp_path, typed, offered):
     program = tmp_path / "counterveil"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m counterveil "$@"\n')

@@ -9,8 +9,13 @@ from counterveil.errors import CounterveilError
 
 RUNNER = CliRunner()
 STUDY = cv.Study(
-    "arm", "relapse", (0, 1), {"age": cv.Range(18, 90)}, randomised=True, missing={"relapse": cv.drafting.Fill(0)},
-)  # fmt: skip
+    "arm",
+    "relapse",
+    (0, 1),
+    {"age": cv.Range(18, 90)},
+    randomised=True,
+    missing={"relapse": cv.drafting.Fill(0)},
+)
 
 
 @pytest.fixture
@@ -57,17 +62,31 @@ def test_a_draft_allows_the_study_that_it_was_made_from(folder):
     pairs = own | {"protects": ["treatment and outcome"]}
     assert draft(folder, "treatment and outcome") == cv.drafting.AccessPolicy(public=["age"], **pairs)
     run(
-        "ledger", "create", "pairs.db", "--dataset", "trial", "--epsilon", "3", "--access-policy",
+        "ledger",
+        "create",
+        "pairs.db",
+        "--dataset",
+        "trial",
+        "--epsilon",
+        "3",
+        "--access-policy",
         "access-policy.toml",
-    )  # fmt: skip
+    )
     assert estimate("--protects", "treatment and outcome", "--ledger", "pairs.db").exit_code == 0
 
 
 def test_an_access_policy_that_is_wrong_makes_no_ledger(folder):
     (folder / "access-policy.toml").write_text("publik = []")
     words = [
-        "ledger", "create", "book.db", "--dataset", "trial", "--epsilon", "3", "--access-policy",
+        "ledger",
+        "create",
+        "book.db",
+        "--dataset",
+        "trial",
+        "--epsilon",
+        "3",
+        "--access-policy",
         "access-policy.toml",
-    ]  # fmt: skip
+    ]
     assert RUNNER.invoke(app, words).exception.code == "CV-L040"
     assert not (folder / "book.db").exists()

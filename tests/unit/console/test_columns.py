@@ -72,9 +72,11 @@ def test_arms_outcomes_and_survival_are_planned_and_asked(steward, folder, monke
             "z": {"role": "primary", "low": "0", "high": "4"},
         },
         "survival": {
-            "two": {"role": "treatment"}, "days": {"role": "outcome", "high": "9"}, "died": {"role": "event"},
+            "two": {"role": "treatment"},
+            "days": {"role": "outcome", "high": "9"},
+            "died": {"role": "event"},
         },
-    }  # fmt: skip
+    }
     for name, table in tables.items():
         steward.post("/studies/new?source=trial", "/studies/new", name=name)
         page = steward.fill(

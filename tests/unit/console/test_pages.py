@@ -50,8 +50,10 @@ def test_the_command_that_is_shown_returns_the_same_answer(steward, folder):
     said = words(answered)
     command = said[said.index("counterveil estimate") : said.index("Back to trial")].split()[1:]
     places = {
-        "DATA": folder / "trial.csv", "STUDY": folder / "studies/primary.toml", "ledger.db": folder / "ledger.db",
-    }  # fmt: skip
+        "DATA": folder / "trial.csv",
+        "STUDY": folder / "studies/primary.toml",
+        "ledger.db": folder / "ledger.db",
+    }
     found = CliRunner().invoke(app, [*(str(places.get(word, word)) for word in command), "--json"])
     assert found.exit_code == 0, found.output
     assert (

@@ -70,13 +70,20 @@ def test_names_of_this_machine_are_let_in(host):
 @pytest.mark.parametrize(
     ("method", "headers"),
     [
-        ("GET", {}), ("GET", {"host": "evil.example"}), ("GET", {"host": "127.0.0.1.evil.example:8000"}),
-        ("GET", {"host": "[::1"}), ("GET", {"host": "evil.example@127.0.0.1.example"}),
-        ("GET", LOCAL | {"sec-fetch-site": "cross-site"}), ("GET", LOCAL | {"sec-fetch-site": "same-site"}),
-        ("POST", LOCAL), ("POST", LOCAL | {"origin": "null"}), ("POST", LOCAL | {"origin": "http://127.0.0.1:8001"}),
-        ("POST", LOCAL | {"origin": "https://127.0.0.1:8000"}), ("POST", LOCAL | {"origin": "http://evil.example"}),
+        ("GET", {}),
+        ("GET", {"host": "evil.example"}),
+        ("GET", {"host": "127.0.0.1.evil.example:8000"}),
+        ("GET", {"host": "[::1"}),
+        ("GET", {"host": "evil.example@127.0.0.1.example"}),
+        ("GET", LOCAL | {"sec-fetch-site": "cross-site"}),
+        ("GET", LOCAL | {"sec-fetch-site": "same-site"}),
+        ("POST", LOCAL),
+        ("POST", LOCAL | {"origin": "null"}),
+        ("POST", LOCAL | {"origin": "http://127.0.0.1:8001"}),
+        ("POST", LOCAL | {"origin": "https://127.0.0.1:8000"}),
+        ("POST", LOCAL | {"origin": "http://evil.example"}),
     ],
-)  # fmt: skip
+)
 def test_other_hosts_and_origins_are_not(method, headers):
     assert refused(check_origin, method, headers) == "CV-W002"
 

@@ -29,9 +29,11 @@ site = { categories = ["north", "south"] }
 ACCESS_POLICY = 'public = ["age", "site", "treated"]\noutcomes = ["score"]\n'
 # The same, as a table is filled in.
 COLUMNS = {
-    "treated": {"role": "treatment"}, "score": {"role": "outcome", "low": "0", "high": "100"},
-    "age": {"role": "covariate", "low": "18", "high": "90"}, "site": {"role": "covariate", "labels": "north, south"},
-}  # fmt: skip
+    "treated": {"role": "treatment"},
+    "score": {"role": "outcome", "low": "0", "high": "100"},
+    "age": {"role": "covariate", "low": "18", "high": "90"},
+    "site": {"role": "covariate", "labels": "north, south"},
+}
 # A label that no text of the console may show to an analyst.
 SECRET = "QZXVCANARYKJW"
 

@@ -38,14 +38,20 @@ def test_the_reference_comes_first_and_the_others_keep_their_order():
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
-        ({"arms": ("placebo", "low")}, "CV-S060"), ({"arms": "abc"}, "CV-S060"),
-        ({"arms": ("placebo", "low", "low")}, "CV-S060"), ({"arms": (1, "1.0", 2), "reference": 1}, "CV-S060"),
-        ({"arms": ("placebo", "low", None)}, "CV-S007"), ({"treated": "low"}, "CV-S061"),
-        ({"control": "placebo"}, "CV-S061"), ({"treated_share": 0.5, "randomised": True}, "CV-S061"),
-        ({"reference": None}, "CV-S062"), ({"reference": "middle"}, "CV-S062"), ({"arms": None}, "CV-S062"),
+        ({"arms": ("placebo", "low")}, "CV-S060"),
+        ({"arms": "abc"}, "CV-S060"),
+        ({"arms": ("placebo", "low", "low")}, "CV-S060"),
+        ({"arms": (1, "1.0", 2), "reference": 1}, "CV-S060"),
+        ({"arms": ("placebo", "low", None)}, "CV-S007"),
+        ({"treated": "low"}, "CV-S061"),
+        ({"control": "placebo"}, "CV-S061"),
+        ({"treated_share": 0.5, "randomised": True}, "CV-S061"),
+        ({"reference": None}, "CV-S062"),
+        ({"reference": "middle"}, "CV-S062"),
+        ({"arms": None}, "CV-S062"),
         ({"missing": {"arm": Fill("middle")}}, "CV-S010"),
     ],
-)  # fmt: skip
+)
 def test_declarations_that_do_not_fit(changes, code):
     with pytest.raises(StudyError, match=code):
         study(**changes)
@@ -87,10 +93,12 @@ def test_numbers_serve_as_labels(tmp_path):
 @pytest.mark.parametrize(
     ("labels", "code"),
     [
-        ([*EACH_TWICE, "middle"], "CV-D017"), (["placebo", "low"] * 2, "CV-D018"),
-        ([*EACH_TWICE[:4], "placebo"], "CV-D009"), ([*EACH_TWICE, None], "CV-D003"),
+        ([*EACH_TWICE, "middle"], "CV-D017"),
+        (["placebo", "low"] * 2, "CV-D018"),
+        ([*EACH_TWICE[:4], "placebo"], "CV-D009"),
+        ([*EACH_TWICE, None], "CV-D003"),
     ],
-)  # fmt: skip
+)
 def test_data_that_do_not_fit_name_the_column_only(labels, code):
     with pytest.raises(DataError) as refusal:
         Table.attach(rows(labels), study())

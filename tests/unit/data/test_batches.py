@@ -17,11 +17,13 @@ STUDY = cv.Study(
     outcome="y",
     outcome_range=(0, 10),
     covariates={
-        "age": cv.Range(20, 80), "sex": cv.Binary(one="f", zero="m"), "site": cv.Categories([1, 2, 3]),
+        "age": cv.Range(20, 80),
+        "sex": cv.Binary(one="f", zero="m"),
+        "site": cv.Categories([1, 2, 3]),
     },
     treated="drug",
     missing={"age": cv.drafting.Fill(50), "sex": cv.drafting.Drop()},
-)  # fmt: skip
+)
 
 
 def columns(rows=ROWS, seed=1):
@@ -29,10 +31,12 @@ def columns(rows=ROWS, seed=1):
     age = rng.normal(50, 20, rows)
     sex = rng.choice(np.array(["f", "m", None], dtype=object), rows, p=[0.5, 0.4, 0.1])
     return {
-        "arm": pa.array(rng.choice(["drug", "none"], rows)), "y": pa.array(rng.uniform(-1, 11, rows)),
-        "age": pa.array(age, mask=rng.uniform(size=rows) < 0.05), "sex": pa.array(sex),
+        "arm": pa.array(rng.choice(["drug", "none"], rows)),
+        "y": pa.array(rng.uniform(-1, 11, rows)),
+        "age": pa.array(age, mask=rng.uniform(size=rows) < 0.05),
+        "sex": pa.array(sex),
         "site": pa.array(rng.integers(1, 4, rows)),
-    }  # fmt: skip
+    }
 
 
 @pytest.fixture(autouse=True)

@@ -69,8 +69,16 @@ def test_rows_in_periods_are_compared_by_person():
 def test_treatment_may_be_written_for_every_period():
     frame = panel()
     told = cv.Study(
-        "d", "y", (0, 9), control=0, person="id", time="year", before=[1, 2], after=[3], per_person={"d": "ever"},
-    )  # fmt: skip
+        "d",
+        "y",
+        (0, 9),
+        control=0,
+        person="id",
+        time="year",
+        before=[1, 2],
+        after=[3],
+        per_person={"d": "ever"},
+    )
     table = Table.attach(frame, told)
     assert (table.treated == (np.arange(20) % 2 == 1)).all()
     frame.loc[(frame["id"] == 1) & (frame["year"] == 2), "d"] = 1
@@ -111,11 +119,18 @@ def test_changes_between_periods_are_exact():
 
 
 REFUSED = [
-    {"before": 3}, {"before": ()}, {"before": "y0", "after": [1]}, {"before": [1], "time": "year", "after": [2]},
-    {"before": [1], "time": "year", "person": "id"}, {"before": [1], "time": "year", "person": "id", "after": [1]},
-    {"before": [1], "time": "year", "person": "id", "after": [2], "order": "day"}, {"before_range": (0, 1)},
-    {"time": "year"}, {"before": "y0", "change_range": (-10, 2)}, {"before": "y0", "change_range": 3},
-]  # fmt: skip
+    {"before": 3},
+    {"before": ()},
+    {"before": "y0", "after": [1]},
+    {"before": [1], "time": "year", "after": [2]},
+    {"before": [1], "time": "year", "person": "id"},
+    {"before": [1], "time": "year", "person": "id", "after": [1]},
+    {"before": [1], "time": "year", "person": "id", "after": [2], "order": "day"},
+    {"before_range": (0, 1)},
+    {"time": "year"},
+    {"before": "y0", "change_range": (-10, 2)},
+    {"before": "y0", "change_range": 3},
+]
 
 
 @pytest.mark.parametrize("given", REFUSED)
@@ -140,11 +155,14 @@ def test_invalid_ratios_are_refused(given):
 @pytest.mark.parametrize(
     "study",
     [
-        wide(), wide(before_range=(2, 5), change_range=(-2, "1.5")), cv.Study("t", "y", (0, 9), before=("a", "b")),
-        long(), long(missing=cv.drafting.Drop(), max_rows_per_person=7),
+        wide(),
+        wide(before_range=(2, 5), change_range=(-2, "1.5")),
+        cv.Study("t", "y", (0, 9), before=("a", "b")),
+        long(),
+        long(missing=cv.drafting.Drop(), max_rows_per_person=7),
         cv.Study("t", "n", (0, 9), per="d", per_range=(1, 5), person="id"),
     ],
-)  # fmt: skip
+)
 def test_studies_come_back_from_their_files(study, tmp_path):
     file = tmp_path / "study.toml"
     file.write_text(study.to_toml())
@@ -198,8 +216,11 @@ def test_one_row_moves_one_analysed_row():
 
 def test_one_person_with_all_their_periods_moves_one_analysed_row():
     rest = {
-        "id": [2, 2, 3, 3, 4, 4, 5, 5], "year": [1, 3] * 4, "t": [0] * 4 + [1] * 4, "y": list(range(1, 9)),
-    }  # fmt: skip
+        "id": [2, 2, 3, 3, 4, 4, 5, 5],
+        "year": [1, 3] * 4,
+        "t": [0] * 4 + [1] * 4,
+        "y": list(range(1, 9)),
+    }
     told = long(before=[1], after=[3], missing={"y": cv.drafting.Drop()})
     others = set()
     for count in (1, 2, 3):

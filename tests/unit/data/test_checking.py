@@ -27,10 +27,13 @@ def people(rows=300):
     place = np.arange(rows)
     return pd.DataFrame(
         {
-            "arm": np.where(place % 2, "drug", "placebo"), "y": place % 3 / 2, "age": 20 + place % 60,
-            "smoker": place % 2, "site": np.where(place % 3, "A", "B"),
+            "arm": np.where(place % 2, "drug", "placebo"),
+            "y": place % 3 / 2,
+            "age": 20 + place % 60,
+            "smoker": place % 2,
+            "site": np.where(place % 3, "A", "B"),
         }
-    )  # fmt: skip
+    )
 
 
 def findings(frame, folder, text=STUDY, **more):
@@ -107,8 +110,15 @@ def test_faults_of_the_file_do_not_hide_each_other_nor_those_of_the_data(tmp_pat
     frame.loc[0, "site"] = "C"
     found = findings(frame, tmp_path, wrong)
     assert codes(found) == [
-        "CV-S013", "CV-S001", "CV-S002", "CV-S013", "CV-S005", "CV-S009", "CV-S121", "CV-D006",
-    ]  # fmt: skip
+        "CV-S013",
+        "CV-S001",
+        "CV-S002",
+        "CV-S013",
+        "CV-S005",
+        "CV-S009",
+        "CV-S121",
+        "CV-D006",
+    ]
     assert by_column(found)["age"].mend == "[covariates]\nage = { range = [LOW, HIGH] }"
 
 

@@ -26,10 +26,13 @@ def pupils(schools=12, seed=0):
     school = rng.permutation(np.repeat(np.arange(schools), rng.integers(2, 7, schools)))
     return pd.DataFrame(
         {
-            "school": school, "arm": school % 2, "y": rng.uniform(0, 9, len(school)),
-            "age": rng.integers(0, 10, len(school)).astype(float), "day": np.arange(len(school)),
+            "school": school,
+            "arm": school % 2,
+            "y": rng.uniform(0, 9, len(school)),
+            "age": rng.integers(0, 10, len(school)).astype(float),
+            "day": np.arange(len(school)),
         }
-    )  # fmt: skip
+    )
 
 
 def code_of(call):
@@ -41,12 +44,18 @@ def code_of(call):
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"cluster": "y"}, {"cluster": " "}, {"cluster": 7}, {"cluster": "school", "protects_cluster": 1},
-        {"cluster": "school", "assigned_by_cluster": "yes"}, {"cluster": "school", "per_cluster": {"y": "sum"}},
-        {"cluster": "school", "protects_cluster": True, "person": "id"}, {"cluster": "id", "person": "id"},
-        {"cluster": None, "protects_cluster": True}, {"cluster": None, "per_cluster": {"y": "sum"}},
+        {"cluster": "y"},
+        {"cluster": " "},
+        {"cluster": 7},
+        {"cluster": "school", "protects_cluster": 1},
+        {"cluster": "school", "assigned_by_cluster": "yes"},
+        {"cluster": "school", "per_cluster": {"y": "sum"}},
+        {"cluster": "school", "protects_cluster": True, "person": "id"},
+        {"cluster": "id", "person": "id"},
+        {"cluster": None, "protects_cluster": True},
+        {"cluster": None, "per_cluster": {"y": "sum"}},
     ],
-)  # fmt: skip
+)
 def test_declarations_that_do_not_fit_together_are_refused(wrong):
     assert code_of(lambda: study(**wrong)) == "CV-S025"
 
@@ -59,11 +68,13 @@ def test_declarations_that_do_not_fit_together_are_refused(wrong):
         {"person": "id"},
         {"protects_cluster": True},
         {
-            "protects_cluster": True, "per_cluster": {"y": "sum", "age": "max"}, "order": "day",
+            "protects_cluster": True,
+            "per_cluster": {"y": "sum", "age": "max"},
+            "order": "day",
             "max_rows_per_person": 3,
         },
     ],
-)  # fmt: skip
+)
 def test_study_files_say_the_same(more, tmp_path):
     declared = study(**more)
     path = tmp_path / "study.toml"

@@ -20,14 +20,20 @@ STUDY = Study(
     outcome="y",
     outcome_range=(0, 1),
     covariates={
-        "age": Range(20, 60), "smoker": Binary("yes", "no"), "site": Categories(["north", "south", "east"]),
+        "age": Range(20, 60),
+        "smoker": Binary("yes", "no"),
+        "site": Categories(["north", "south", "east"]),
         "old": Binary(),
     },
-)  # fmt: skip
+)
 ROWS = {
-    "t": [0, 1, 0, 1], "y": [0.0, 1.0, 0.5, 0.25], "age": [10.0, 35.5, 60.0, 99.0],
-    "smoker": ["yes", "no", "no", "yes"], "site": ["east", "north", "south", "north"], "old": [1, 0, 0, 1],
-}  # fmt: skip
+    "t": [0, 1, 0, 1],
+    "y": [0.0, 1.0, 0.5, 0.25],
+    "age": [10.0, 35.5, 60.0, 99.0],
+    "smoker": ["yes", "no", "no", "yes"],
+    "site": ["east", "north", "south", "north"],
+    "old": [1, 0, 0, 1],
+}
 
 
 def test_numbers_are_clamped_and_labels_are_as_declared() -> None:

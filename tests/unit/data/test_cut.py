@@ -72,10 +72,12 @@ def test_documents_keep_cut_points(tmp_path):
 @pytest.mark.parametrize(
     "domain",
     [
-        {"range": [18, 90], "cuts": "30"}, {"range": [18], "cuts": [30]}, {"cuts": [30]},
+        {"range": [18, 90], "cuts": "30"},
+        {"range": [18], "cuts": [30]},
+        {"cuts": [30]},
         {"range": [18, 90], "cuts": [30], "more": 1},
     ],
-)  # fmt: skip
+)
 def test_documents_that_are_not_understood(domain):
     with pytest.raises(StudyError, match="CV-S013"):
         Study.from_dict(

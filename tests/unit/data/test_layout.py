@@ -12,9 +12,12 @@ STUDY = Study(
     "y",
     (0, 1),
     {
-        "age": Range(18, 90).cut(30, 60), "sex": Binary(), "site": Categories(list("abcde")), "bmi": Range(10, 60),
+        "age": Range(18, 90).cut(30, 60),
+        "sex": Binary(),
+        "site": Categories(list("abcde")),
+        "bmi": Range(10, 60),
     },
-)  # fmt: skip
+)
 
 
 def refused(code, *arguments):

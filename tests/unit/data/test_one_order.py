@@ -21,10 +21,16 @@ from counterveil.errors import CounterveilError
 
 FILL = cv.drafting.Fill
 STUDY = cv.Study(
-    "arm", "y", (0, 9), {"age": cv.Range(0, 9), "site": cv.Categories(["1", "b", "rest"], other="rest")}, control=0,
-    person="id", order="visit", per_person={"y": "last", "age": "first", "site": "last", "arm": "first"},
+    "arm",
+    "y",
+    (0, 9),
+    {"age": cv.Range(0, 9), "site": cv.Categories(["1", "b", "rest"], other="rest")},
+    control=0,
+    person="id",
+    order="visit",
+    per_person={"y": "last", "age": "first", "site": "last", "arm": "first"},
     missing={"y": FILL(0), "age": FILL(1), "site": FILL("b"), "arm": FILL(0)},
-)  # fmt: skip
+)
 # Orders of three rows a person: with ends and gaps, and beyond the whole numbers of doubles.
 ORDERS = {
     "infinite": [[1.0, np.inf, None], [None, np.inf, -np.inf], [2.5, None, None], [np.inf, 0.0, np.inf]],
@@ -38,10 +44,13 @@ def rows(order):
     people = [each for each in range(1, 12) for _ in range(3)]
     visits = [visit for each in range(11) for visit in ORDERS[order][each % 4]]
     cells = {
-        "id": people, "arm": [each % 2 for each in people], "y": [float(each) for each in rng.integers(0, 10, 33)],
+        "id": people,
+        "arm": [each % 2 for each in people],
+        "y": [float(each) for each in rng.integers(0, 10, 33)],
         "age": [int(each) for each in rng.integers(0, 10, 33)],
-        "site": [["1", "b", "c"][each] for each in rng.integers(0, 3, 33)], "visit": visits,
-    }  # fmt: skip
+        "site": [["1", "b", "c"][each] for each in rng.integers(0, 3, 33)],
+        "visit": visits,
+    }
     mixed = rng.permutation(33).tolist()
     return {name: [values[place] for place in mixed] for name, values in cells.items()}
 
@@ -77,8 +86,13 @@ CONTAINERS = {
 }
 # What says that a container cannot hold such cells together.
 UNABLE = (
-    TypeError, ValueError, OverflowError, pa.ArrowException, pl.exceptions.PolarsError, pl.exceptions.PanicException,
-)  # fmt: skip
+    TypeError,
+    ValueError,
+    OverflowError,
+    pa.ArrowException,
+    pl.exceptions.PolarsError,
+    pl.exceptions.PanicException,
+)
 STREAMED = ("csv", "parquet", "duckdb")
 CELLS = [
     None, np.nan, pd.NA, pd.NaT, np.inf, -np.inf, "inf", "late", "", " ", "NaN", "2", "1e400", True, False,

@@ -161,10 +161,12 @@ FLOAT_SOURCES = {
     "pandas long": lambda rows, folder: pd.DataFrame({n: c.astype(np.longdouble) for n, c in rows.items()}),
     "pandas nullable": lambda rows, folder: pd.DataFrame(rows).astype("Float64"),
     "pandas arrow": lambda rows, folder: pd.DataFrame(rows).astype(pd.ArrowDtype(pa.float64())),
-    "polars": lambda rows, folder: pl.DataFrame(rows), "pyarrow": lambda rows, folder: pa.table(rows),
+    "polars": lambda rows, folder: pl.DataFrame(rows),
+    "pyarrow": lambda rows, folder: pa.table(rows),
     "csv": lambda rows, folder: write_csv({name: cells.tolist() for name, cells in rows.items()}, folder),
-    "parquet": write_parquet, "duckdb": lambda rows, folder: duckdb.from_arrow(pa.table(rows)),
-}  # fmt: skip
+    "parquet": write_parquet,
+    "duckdb": lambda rows, folder: duckdb.from_arrow(pa.table(rows)),
+}
 
 
 @pytest.mark.parametrize("source", FLOAT_SOURCES)

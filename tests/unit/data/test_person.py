@@ -25,11 +25,14 @@ def visits(people=40, seed=0):
     who = np.repeat(np.arange(people), rng.integers(1, 6, people))
     frame = pd.DataFrame(
         {
-            "id": who, "arm": (who % 2), "y": rng.uniform(0, 9, len(who)),
-            "age": rng.integers(0, 10, len(who)).astype(float), "site": rng.choice(["a", "b"], len(who)),
+            "id": who,
+            "arm": (who % 2),
+            "y": rng.uniform(0, 9, len(who)),
+            "age": rng.integers(0, 10, len(who)).astype(float),
+            "site": rng.choice(["a", "b"], len(who)),
             "day": rng.permutation(len(who)),
         }
-    )  # fmt: skip
+    )
     return frame.sample(frac=1, random_state=seed)
 
 
@@ -76,9 +79,11 @@ def test_people_may_be_texts_and_are_sorted_as_their_numbers_are():
 
 
 RULES = [
-    {"y": "mean", "age": "first", "arm": "first"}, {"y": "sum", "age": "max", "arm": "ever"},
-    {"y": "last", "age": "last", "arm": "last"}, {"y": "any", "age": "mean", "arm": "first"},
-]  # fmt: skip
+    {"y": "mean", "age": "first", "arm": "first"},
+    {"y": "sum", "age": "max", "arm": "ever"},
+    {"y": "last", "age": "last", "arm": "last"},
+    {"y": "any", "age": "mean", "arm": "first"},
+]
 
 
 @pytest.mark.parametrize(
@@ -91,9 +96,16 @@ RULES = [
 def test_a_person_changes_one_row_at_most(rules, max_rows_per_person):
     """All rows that one of four people can have, up to three of them, anywhere among the others' rows."""
     declared = cv.Study(
-        "arm", "y", (0, 3), {"age": AGES}, control=0, person="id", per_person=rules, order="day",
+        "arm",
+        "y",
+        (0, 3),
+        {"age": AGES},
+        control=0,
+        person="id",
+        per_person=rules,
+        order="day",
         max_rows_per_person=max_rows_per_person,
-    )  # fmt: skip
+    )
     # A text among the days must not turn the other's 5 and 10 into texts, whose order is the reverse.
     others = [(1, 1, 2, 3, 0), (3, 0, 1, 4, 10), (3, 0, 3, 5, 5), (4, 1, 0, 6, 0), (5, 0, 1, 1, 2)]
     cells = list(product([2], [0, 1], [0, 3], [1, 8], [0, "soon"]))
@@ -115,16 +127,18 @@ def test_a_person_changes_one_row_at_most(rules, max_rows_per_person):
 @pytest.mark.parametrize(
     ("more", "code"),
     [
-        ({"person": "arm"}, "CV-S016"), ({"person": "id", "order": "id"}, "CV-S016"),
+        ({"person": "arm"}, "CV-S016"),
+        ({"person": "id", "order": "id"}, "CV-S016"),
         ({"person": "id", "order": "day", "max_rows_per_person": 0}, "CV-S016"),
         ({"person": "id", "max_rows_per_person": 3}, "CV-S016"),
         ({"person": "id", "per_person": {"y": "median"}}, "CV-S016"),
         ({"person": "id", "per_person": {"age": "sum"}}, "CV-S016"),
         ({"person": "id", "per_person": {"age": "first"}}, "CV-S016"),
-        ({"person": "id", "per_person": {"weight": "mean"}}, "CV-S016"), ({"per_person": {"y": "sum"}}, "CV-S016"),
+        ({"person": "id", "per_person": {"weight": "mean"}}, "CV-S016"),
+        ({"per_person": {"y": "sum"}}, "CV-S016"),
         ({"order": "day"}, "CV-S016"),
     ],
-)  # fmt: skip
+)
 def test_declarations_that_do_not_fit_are_refused(more, code):
     with pytest.raises(CounterveilError, match=code):
         cv.Study("arm", "y", (0, 9), {"age": AGES}, control=0, **more)

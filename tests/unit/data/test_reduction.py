@@ -22,11 +22,14 @@ def frame(people=60, seed=1):
     rows = len(who)
     return pd.DataFrame(
         {
-            "id": who, "arm": rng.integers(0, 2, rows),
-            "y": rng.normal(4, 3, rows) * 10.0 ** rng.integers(-9, 9, rows), "age": rng.normal(4, 3, rows),
-            "site": rng.choice(["a", "b", None], rows), "day": rng.choice([1, 2, "soon", None], rows),
+            "id": who,
+            "arm": rng.integers(0, 2, rows),
+            "y": rng.normal(4, 3, rows) * 10.0 ** rng.integers(-9, 9, rows),
+            "age": rng.normal(4, 3, rows),
+            "site": rng.choice(["a", "b", None], rows),
+            "day": rng.choice([1, 2, "soon", None], rows),
         }
-    )  # fmt: skip
+    )
 
 
 def study(**more):
@@ -74,10 +77,17 @@ def test_several_other_labels_are_refused_in_any_order(rule):
 
 # The labels of one person's two rows, and what becomes of them where "new" is treated and where "old" is control.
 EVER = {
-    ("new", "new"): (1, 1), ("new", "old"): (1, 1), ("old", "old"): (0, 0), ("old", "x"): ("CV-D020", "CV-D005"),
-    ("new", "x"): (1, "CV-D005"), ("x", "x"): ("CV-D005", "CV-D005"), ("x", "z"): ("CV-D020", "CV-D020"),
-    ("new", None): (1, 1), ("old", None): (0, 0), ("x", None): ("CV-D005", "CV-D005"),
-}  # fmt: skip
+    ("new", "new"): (1, 1),
+    ("new", "old"): (1, 1),
+    ("old", "old"): (0, 0),
+    ("old", "x"): ("CV-D020", "CV-D005"),
+    ("new", "x"): (1, "CV-D005"),
+    ("x", "x"): ("CV-D005", "CV-D005"),
+    ("x", "z"): ("CV-D020", "CV-D020"),
+    ("new", None): (1, 1),
+    ("old", None): (0, 0),
+    ("x", None): ("CV-D005", "CV-D005"),
+}
 
 
 @pytest.mark.parametrize("labels", EVER)
@@ -111,11 +121,15 @@ def verdict_of_file(path, declared):
 LATE = np.datetime64("2024-10-27T00:16:40", "ns")
 # Columns of two places in time, the first one before the second.
 ORDERS = {
-    "whole numbers": [2**53 - 2, 2**53 - 1], "unsigned": np.array([2**63, 2**64 - 1], dtype=np.uint64),
-    "texts of whole numbers": ["9", "10"], "exact numbers": [Decimal(2**53 - 2), Decimal(2**53 - 1)],
-    "with a gap": ["2024-01-01", ""], "without an end": ["2024-01-01", "infinity"],
-    "without a start": ["-infinity", "2024-01-01"], "nanoseconds": np.array([LATE, LATE + np.timedelta64(1, "ns")]),
-}  # fmt: skip
+    "whole numbers": [2**53 - 2, 2**53 - 1],
+    "unsigned": np.array([2**63, 2**64 - 1], dtype=np.uint64),
+    "texts of whole numbers": ["9", "10"],
+    "exact numbers": [Decimal(2**53 - 2), Decimal(2**53 - 1)],
+    "with a gap": ["2024-01-01", ""],
+    "without an end": ["2024-01-01", "infinity"],
+    "without a start": ["-infinity", "2024-01-01"],
+    "nanoseconds": np.array([LATE, LATE + np.timedelta64(1, "ns")]),
+}
 ZONED = [pd.Timestamp(LATE).tz_localize("UTC").tz_convert("Europe/Berlin")]
 ZONED += [ZONED[0] + pd.Timedelta(seconds=3599)]
 

@@ -86,10 +86,13 @@ def test_arrow_types():
 @pytest.mark.parametrize(
     "values",
     [
-        pl.Series([1, 2, 3, 4]).cast(pl.Date), pl.Series([1, 2, 3, 4]).cast(pl.Datetime),
-        pl.Series([[1], [2], [3], [4]]), pl.Series([b"1", b"2", b"3", b"4"]), pl.Series([1, 2, 3, 4]).cast(pl.Time),
+        pl.Series([1, 2, 3, 4]).cast(pl.Date),
+        pl.Series([1, 2, 3, 4]).cast(pl.Datetime),
+        pl.Series([[1], [2], [3], [4]]),
+        pl.Series([b"1", b"2", b"3", b"4"]),
+        pl.Series([1, 2, 3, 4]).cast(pl.Time),
     ],
-)  # fmt: skip
+)
 def test_frame_types_without_a_role(values):
     refused("CV-D013", pl.DataFrame({"t": ROWS["t"], "y": values}))
     refused("CV-D013", duckdb.from_arrow(pa.table({"t": ROWS["t"], "y": values.to_arrow()})))

@@ -18,10 +18,13 @@ from counterveil.errors import DataError
 ROWS = 5000
 LABELS = [f"label {place}" for place in range(300)]
 STUDY = cv.Study(
-    treatment="arm", outcome="y", outcome_range=(0, 1),
-    covariates={"x": cv.Range(-1, 1), "site": cv.Categories(LABELS), "old": cv.Binary()}, arms=("a", "b", "c"),
+    treatment="arm",
+    outcome="y",
+    outcome_range=(0, 1),
+    covariates={"x": cv.Range(-1, 1), "site": cv.Categories(LABELS), "old": cv.Binary()},
+    arms=("a", "b", "c"),
     reference="a",
-)  # fmt: skip
+)
 # The arm and the truth value take a byte each, the site two, the outcome four and the number eight.
 ROW_BYTES = 1 + 4 + 8 + 2 + 1
 
@@ -44,9 +47,11 @@ def written(folder, outcome=None, site=None):
     rng = np.random.default_rng(1)
     rows = {
         "arm": rng.choice(["a", "b", "c"], ROWS),
-        "y": rng.uniform(size=ROWS) if outcome is None else np.full(ROWS, outcome), "x": rng.normal(size=ROWS),
-        "site": rng.choice(LABELS, ROWS) if site is None else np.full(ROWS, site), "old": rng.integers(0, 2, ROWS),
-    }  # fmt: skip
+        "y": rng.uniform(size=ROWS) if outcome is None else np.full(ROWS, outcome),
+        "x": rng.normal(size=ROWS),
+        "site": rng.choice(LABELS, ROWS) if site is None else np.full(ROWS, site),
+        "old": rng.integers(0, 2, ROWS),
+    }
     path = folder / "rows.parquet"
     pq.write_table(pa.table(rows), path)
     return path

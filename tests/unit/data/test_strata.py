@@ -30,10 +30,12 @@ from counterveil.errors import DataError, StudyError
 STUDY = Study("t", "y", (0, 1), {"age": Range(18, 90).cut(30, 60), "sex": Binary("f", "m")})
 ROWS = pa.table(
     {
-        "t": [0, 1, 0, 1, 0, 1, 0, 0, 1], "y": [0.0, 0.25, 0.5, 1.0, 0.5, 0.5, 2.0, 0.25, -1.0],
-        "age": [20, 29.999, 30, 59, 60, 95, 60, 61, 30], "sex": ["f", "f", "m", "m", "f", "f", "f", "f", "m"],
+        "t": [0, 1, 0, 1, 0, 1, 0, 0, 1],
+        "y": [0.0, 0.25, 0.5, 1.0, 0.5, 0.5, 2.0, 0.25, -1.0],
+        "age": [20, 29.999, 30, 59, 60, 95, 60, 61, 30],
+        "sex": ["f", "f", "m", "m", "f", "f", "f", "f", "m"],
     }
-)  # fmt: skip
+)
 Q = OUTCOME_STEPS // 4
 
 
@@ -104,9 +106,12 @@ def test_squares_are_the_doubles_nearest_to_exact_sums():
 @SOURCES
 def test_a_covariate_outside_the_layout_can_still_leave_out_rows(source, tmp_path):
     study = Study(
-        "t", "y", (0, 1), dict(STUDY.covariates) | {"word": Categories(["a", "b"]), "bmi": Range(0, 9)},
+        "t",
+        "y",
+        (0, 1),
+        dict(STUDY.covariates) | {"word": Categories(["a", "b"]), "bmi": Range(0, 9)},
         missing={"word": Drop(), "bmi": Drop()},
-    )  # fmt: skip
+    )
     rows = ROWS.append_column("word", pa.array(["a", "b", "NA", "a", "b", "b", "a", "", "b"]))
     rows = rows.append_column("bmi", pa.array([1.0, 2, 3, 4, 5, 6, None, 8, 9]))
     layout = Layout.of(study, ("sex",))
@@ -118,22 +123,30 @@ def test_a_covariate_outside_the_layout_can_still_leave_out_rows(source, tmp_pat
 NAN = float("nan")
 GOOD = {"t": [0, 1, 0, 1, 0], "y": [0.5] * 5, "age": [20.0, 40, 70, 20, 20], "sex": ["f", "m", "f", "m", "f"]}
 BROKEN = {
-    "CV-D001": {"age": None}, "CV-D002": {"y": ["0.5", "x", "1", "1", "1"]},
-    "CV-D003": {"age": [20.0, None, 70, 20, 20]}, "CV-D004": {"t": [1, 1, 1, 1, 1]},
-    "CV-D005": {"t": [0, 1, 2, 1, 0]}, "CV-D006": {"sex": ["f", "m", "x", "m", "f"]},
-    "CV-D007": {"sex": ["f", "m", "x", "m", "f"]}, "CV-D009": {"t": [0, 1, 0, 0, 0]},
+    "CV-D001": {"age": None},
+    "CV-D002": {"y": ["0.5", "x", "1", "1", "1"]},
+    "CV-D003": {"age": [20.0, None, 70, 20, 20]},
+    "CV-D004": {"t": [1, 1, 1, 1, 1]},
+    "CV-D005": {"t": [0, 1, 2, 1, 0]},
+    "CV-D006": {"sex": ["f", "m", "x", "m", "f"]},
+    "CV-D007": {"sex": ["f", "m", "x", "m", "f"]},
+    "CV-D009": {"t": [0, 1, 0, 0, 0]},
     "CV-D013": {"age": pa.array([0, 1, 2, 3, 4], pa.date32())},
-}  # fmt: skip
+}
 MORE_BROKEN = {
     "CV-D002": [{"age": ["20", "forty", "70", "20", "20"]}, {"age": ["1_x", "4", "70", "20", "20"]}],
     "CV-D003": [
-        {"y": [0.5, NAN, 0.5, 0.5, 0.5]}, {"t": [0, 1, None, 1, 0]}, {"sex": ["f", "m", None, "m", "f"]},
-        {"sex": ["f", "m", " ", "m", "f"]}, {"age": [NAN] * 5}, {"y": ["", "0.5", "0.5", "x", "0.5"]},
+        {"y": [0.5, NAN, 0.5, 0.5, 0.5]},
+        {"t": [0, 1, None, 1, 0]},
+        {"sex": ["f", "m", None, "m", "f"]},
+        {"sex": ["f", "m", " ", "m", "f"]},
+        {"age": [NAN] * 5},
+        {"y": ["", "0.5", "0.5", "x", "0.5"]},
     ],
     "CV-D004": [{"t": [0, 0, 0, 0, 0]}, {"t": ["a", "a", "a", "a", "a"]}],
     "CV-D005": [{"t": ["a", "b", "a", "b", "a"]}, {"t": [2, 3, 2, 3, 2]}],
     "CV-D009": [{"t": [1, 1, 0, 1, 1]}],
-}  # fmt: skip
+}
 FLAWS = list(BROKEN.items())
 FLAWS += [(code, flaw) for code, flaws in MORE_BROKEN.items() for flaw in flaws]
 

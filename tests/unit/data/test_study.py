@@ -66,7 +66,10 @@ REFUSED = {
     "CV-S003": [
         {"outcome_range": bad}
         for bad in (
-            *((0, bad) for bad in (float("inf"), None, 1e301, True)), (NAN, 1), ("low", 1), (1e17, 10**17 + 1),
+            *((0, bad) for bad in (float("inf"), None, 1e301, True)),
+            (NAN, 1),
+            ("low", 1),
+            (1e17, 10**17 + 1),
         )
     ],
     "CV-S004": [
@@ -85,7 +88,7 @@ REFUSED = {
         {"treated_share": 0.5, "randomised": False},
     ],
     "CV-S012": [{"randomised": bad} for bad in (1, "yes")],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("code", REFUSED)
@@ -146,19 +149,25 @@ def test_a_file_written_by_hand(tmp_path):
     )
     study = Study.from_toml(path)
     assert study == Study(
-        "train", "re78", (0, 60.5), {"age": Range(16, 60), "black": Binary(), "hisp": Binary()}, missing=Drop(),
-    )  # fmt: skip
+        "train",
+        "re78",
+        (0, 60.5),
+        {"age": Range(16, 60), "black": Binary(), "hisp": Binary()},
+        missing=Drop(),
+    )
 
 
 @pytest.mark.parametrize(
     ("change", "hint"),
     [
-        ({"outcom_range": [0, 1]}, "outcome_range"), ({"covariates": {"x": [0, 1]}}, "range = [0, 1]"),
+        ({"outcom_range": [0, 1]}, "outcome_range"),
+        ({"covariates": {"x": [0, 1]}}, "range = [0, 1]"),
         ({"covariates": ["x"]}, "[covariates]"),
-        ({"covariates": {"x": {"range": [0, 1], "binary": True}}}, "binary"), ({"missing": {"y": "ignore"}}, "drop"),
+        ({"covariates": {"x": {"range": [0, 1], "binary": True}}}, "binary"),
+        ({"missing": {"y": "ignore"}}, "drop"),
         ({"missing": 5}, "drop"),
     ],
-)  # fmt: skip
+)
 def test_documents_that_are_not_understood(change, hint):
     with pytest.raises(StudyError) as caught:
         Study.from_dict({"treatment": "t", "outcome": "y", "outcome_range": [0, 1]} | change)

@@ -66,14 +66,21 @@ def test_the_source_is_not_changed():
 @pytest.mark.parametrize(
     ("labels", "treated", "control"),
     [
-        ([0, 1, 0, 1], 1, None), ([2, 1, 2, 1], 1, None), ([False, True, False, True], 1, 0),
-        (["0", "1", "0", "1"], 1, None), (["0", "1.0", "0.0", "1"], 1, None),
-        (["false", "True", "FALSE", "true"], True, None), (["no", "yes", "no", "yes"], "yes", None),
-        (["no", "yes", "no", "yes"], "yes", "no"), ([Decimal("0"), Decimal("1.00"), 0, 1], 1, 0),
-        ([0.0, 1.0, 0.0, 1.0], "1", None), ([5, 2**53 - 1, 5, 2**53 - 1], 2**53 - 1, None),
-        ([str(2**60), str(2**60 + 1)] * 2, str(2**60 + 1), str(2**60)), (["a", 1, "a", 1], 1, "a"),
+        ([0, 1, 0, 1], 1, None),
+        ([2, 1, 2, 1], 1, None),
+        ([False, True, False, True], 1, 0),
+        (["0", "1", "0", "1"], 1, None),
+        (["0", "1.0", "0.0", "1"], 1, None),
+        (["false", "True", "FALSE", "true"], True, None),
+        (["no", "yes", "no", "yes"], "yes", None),
+        (["no", "yes", "no", "yes"], "yes", "no"),
+        ([Decimal("0"), Decimal("1.00"), 0, 1], 1, 0),
+        ([0.0, 1.0, 0.0, 1.0], "1", None),
+        ([5, 2**53 - 1, 5, 2**53 - 1], 2**53 - 1, None),
+        ([str(2**60), str(2**60 + 1)] * 2, str(2**60 + 1), str(2**60)),
+        (["a", 1, "a", 1], 1, "a"),
     ],
-)  # fmt: skip
+)
 def test_labels_mean_what_they_say(labels, treated, control):
     table = Table.attach(data(t=labels), Study("t", "y", (0, 1), treated=treated, control=control))
     assert table.treated.tolist() == [False, True, False, True]
@@ -139,11 +146,14 @@ def test_constant_treatment(labels):
 @pytest.mark.parametrize(
     ("labels", "treated", "control"),
     [
-        ([0, 1, 2, 1], 1, None), ([0, 1, 2, 1], 1, 0), (["N", "Y", "N", "Y"], 1, None),
-        (["no", "yes", "maybe", "yes"], "yes", None), (["no", "yes", "No", "yes"], "yes", "no"),
+        ([0, 1, 2, 1], 1, None),
+        ([0, 1, 2, 1], 1, 0),
+        (["N", "Y", "N", "Y"], 1, None),
+        (["no", "yes", "maybe", "yes"], "yes", None),
+        (["no", "yes", "No", "yes"], "yes", "no"),
         ([0.5, 1.0, 0.25, 1.0], 1, None),
     ],
-)  # fmt: skip
+)
 def test_strange_treatment(labels, treated, control):
     refused("CV-D005", data(t=labels), Study("t", "y", (0, 1), treated=treated, control=control))
 

@@ -43,12 +43,20 @@ def test_a_number_of_cells_makes_cells_of_one_length():
 @pytest.mark.parametrize(
     "given",
     [
-        {"horizon": 1, "grid": 0}, {"horizon": 1, "grid": 201}, {"grid": [2, 1]}, {"grid": [0, 1]}, {"grid": "12"},
-        {}, {"horizon": 3, "grid": [1, 2]}, {"horizon": "x"}, {"horizon": 1, "outcome_range": (0, 1)},
-        {"horizon": 1, "per": "n"}, {"horizon": 1, "arms": (0, 1, 2)},
+        {"horizon": 1, "grid": 0},
+        {"horizon": 1, "grid": 201},
+        {"grid": [2, 1]},
+        {"grid": [0, 1]},
+        {"grid": "12"},
+        {},
+        {"horizon": 3, "grid": [1, 2]},
+        {"horizon": "x"},
+        {"horizon": 1, "outcome_range": (0, 1)},
+        {"horizon": 1, "per": "n"},
+        {"horizon": 1, "arms": (0, 1, 2)},
         {"horizon": 1, "cluster": "site", "protects_cluster": True},
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_is_refused(given):
     with pytest.raises(cv.CounterveilError, match="CV-S090"):
         cv.Study("arm", outcome="days", event="died", **given)

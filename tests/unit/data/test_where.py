@@ -69,8 +69,10 @@ def test_any_text_is_read_or_refused_with_its_code_and_reads_the_same_when_writt
 
 
 ROWS = {
-    "age": ["17", "18", "64", "65", "", "NA"], "site": ["A", "B", "C", "", "A", "b"], "arm": [0, 1, 2, 0, 1, 2],
-}  # fmt: skip
+    "age": ["17", "18", "64", "65", "", "NA"],
+    "site": ["A", "B", "C", "", "A", "b"],
+    "arm": [0, 1, 2, 0, 1, 2],
+}
 
 
 def kept(text, columns=ROWS):

@@ -58,11 +58,16 @@ def test_strata_have_their_levels_and_truth():
 
 REFUSED = {
     simulated_trial: [
-        {"n": 7}, {"n": 10.5}, {"effect": 1.5}, {"outcome": "counts"}, {"share": 0}, {"share": 1.0},
+        {"n": 7},
+        {"n": 10.5},
+        {"effect": 1.5},
+        {"outcome": "counts"},
+        {"share": 0},
+        {"share": 1.0},
     ],
     synth: [{"n": 3}, {"covariates": 0}],
     synth_strata: [{"n": 5}, {"levels": 1}, {"levels": 2.5}],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("make", REFUSED)

@@ -91,9 +91,14 @@ def test_a_table_schema_and_a_package(written):
     assert plain["age"] == Entry("range", 18, 90.5, title="Age")
     assert plain["grade"].labels == ((1, "low"), (2, "high"))
     assert {name: entry.kind for name, entry in plain.items()} == {
-        "id": "identifier", "age": "range", "site": "categories", "grade": "categories", "smoker": "binary",
-        "day": "date", "word": "categories",
-    }  # fmt: skip
+        "id": "identifier",
+        "age": "range",
+        "site": "categories",
+        "grade": "categories",
+        "smoker": "binary",
+        "day": "date",
+        "word": "categories",
+    }
 
 
 @pytest.mark.parametrize("ending", [".sav", ".dta"])
@@ -117,11 +122,18 @@ def test_labels_of_spss_and_stata_files_without_their_rows(tmp_path, ending):
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("a.csv", ""), ("a.csv", "name,kind\n"), ("a.csv", "column a,column b\n1,2\n"),
-        ("a.csv", "name,kind\nage,colour\n"), ("a.csv", "name,role\nage,king\n"), ("a.json", "{"), ("a.json", "[]"),
-        ("a.json", '{"fields": 3}'), ("a.txt", "name,kind\nage,range\n"), ("a.dta", "no such thing"),
+        ("a.csv", ""),
+        ("a.csv", "name,kind\n"),
+        ("a.csv", "column a,column b\n1,2\n"),
+        ("a.csv", "name,kind\nage,colour\n"),
+        ("a.csv", "name,role\nage,king\n"),
+        ("a.json", "{"),
+        ("a.json", "[]"),
+        ("a.json", '{"fields": 3}'),
+        ("a.txt", "name,kind\nage,range\n"),
+        ("a.dta", "no such thing"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_codebook_is_refused(written, name, text):
     if name.endswith(".dta"):
         pytest.importorskip("pyreadstat")

@@ -9,10 +9,12 @@ from counterveil.drafting import Entry
 
 BOOK = {
     "arm": Entry("categories", labels=(("drug", ""), ("placebo", ""))),
-    "age": Entry("range", 18, 90, title="Age in years"), "bmi": Entry("range", low=10),
+    "age": Entry("range", 18, 90, title="Age in years"),
+    "bmi": Entry("range", low=10),
     "site": Entry("categories", labels=(("A", "Aachen"), ("B", "Bonn"))),
-    "relapse": Entry("binary", labels=((1, "yes"), (0, "no"))), "born": Entry("date"),
-}  # fmt: skip
+    "relapse": Entry("binary", labels=((1, "yes"), (0, "no"))),
+    "born": Entry("date"),
+}
 NAMES = ["patient_id", "arm", "age", "bmi", "site", "relapse", "born", "shoe"]
 ANSWERS = {"treatment": "arm", "treated": "drug", "outcome": "relapse", "randomised": True}
 
@@ -21,9 +23,15 @@ def test_every_column_has_a_place():
     assert cv.drafting.draft(NAMES, BOOK, ANSWERS).document["covariates"] == "?"
     made = cv.drafting.draft(NAMES, BOOK, ANSWERS | {"covariates": "all"})
     assert made.places == {
-        "patient_id": "ignored", "arm": "treatment", "age": "covariate", "bmi": "covariate", "site": "covariate",
-        "relapse": "outcome", "born": "ignored", "shoe": "covariate",
-    }  # fmt: skip
+        "patient_id": "ignored",
+        "arm": "treatment",
+        "age": "covariate",
+        "bmi": "covariate",
+        "site": "covariate",
+        "relapse": "outcome",
+        "born": "ignored",
+        "shoe": "covariate",
+    }
     assert [each.column for each in made.open_questions] == ["bmi", "shoe"]
     assert 'bmi = { range = "?" }  # the codebook says 10 to ?' in made.toml
     with pytest.raises(cv.CounterveilError, match="CV-S120"):
@@ -39,13 +47,15 @@ def test_answers_close_it():
         "relapse",
         (0, 1),
         {
-            "age": cv.Range(18, 90), "bmi": cv.Range(10, 60), "site": cv.Categories(["A", "B"]),
+            "age": cv.Range(18, 90),
+            "bmi": cv.Range(10, 60),
+            "site": cv.Categories(["A", "B"]),
             "shoe": cv.Range(20, 60),
         },
         treated="drug",
         control="placebo",
         randomised=True,
-    )  # fmt: skip
+    )
 
 
 def test_treatment_and_outcome_are_never_guessed():
@@ -72,9 +82,11 @@ def test_no_row_is_read(tmp_path, form, monkeypatch):
     frame.to_csv(tmp_path / "t.csv", index=False)
     frame.to_parquet(tmp_path / "t.parquet")
     sources = {
-        "csv": str(tmp_path / "t.csv"), "parquet": str(tmp_path / "t.parquet"), "frame": frame,
+        "csv": str(tmp_path / "t.csv"),
+        "parquet": str(tmp_path / "t.parquet"),
+        "frame": frame,
         "arrays": {name: frame[name].to_numpy() for name in frame},
-    }  # fmt: skip
+    }
     for module in ("counterveil.data.sources.relations.fetch", "counterveil.data.sources.frames.column_of"):
         monkeypatch.setattr(module, _forbidden)
     made = cv.drafting.draft(sources[form])
@@ -117,10 +129,17 @@ def test_more_arms_than_two():
 
 def test_names_set_columns_aside_unless_somebody_chooses_them():
     aside = {
-        "ptid": "identifier", "patientId": "identifier", "sadmdte": "date", "visit_date": "date",
-        "dth30": "after treatment", "DeathCause": "after treatment", "discharge_ward": "after treatment",
-        "pain_followup": "after treatment", "score_post": "after treatment", "hba1c_after": "after treatment",
-    }  # fmt: skip
+        "ptid": "identifier",
+        "patientId": "identifier",
+        "sadmdte": "date",
+        "visit_date": "date",
+        "dth30": "after treatment",
+        "DeathCause": "after treatment",
+        "discharge_ward": "after treatment",
+        "pain_followup": "after treatment",
+        "score_post": "after treatment",
+        "hba1c_after": "after treatment",
+    }
     kept = ["age", "postcode", "candidate", "update", "lipid", "lossy", "surveyed"]
     answers = {"treatment": "t", "outcome": "y", "covariates": "all"}
     made = cv.drafting.draft([*aside, *kept, "t", "y"], None, answers)
@@ -149,10 +168,17 @@ def test_a_filled_template_holds_arms_outcomes_people_and_clusters(tmp_path):
     (tmp_path / "book.csv").write_text(TEMPLATE)
     made = cv.drafting.draft(names, tmp_path / "book.csv", {"randomised": True})
     assert made.study() == cv.Study(
-        "arm", outcomes={"pain": (0, 10), "slept": (0, 1)}, covariates={"age": cv.Range(18, 90)},
-        arms=("placebo", "low", "high"), reference="placebo", randomised=True, person="pid", order="visit",
-        max_rows_per_person=6, cluster="ward",
-    )  # fmt: skip
+        "arm",
+        outcomes={"pain": (0, 10), "slept": (0, 1)},
+        covariates={"age": cv.Range(18, 90)},
+        arms=("placebo", "low", "high"),
+        reference="placebo",
+        randomised=True,
+        person="pid",
+        order="visit",
+        max_rows_per_person=6,
+        cluster="ward",
+    )
     again = cv.drafting.draft(names, None, cv.drafting.answers_in(made.document))
     assert again.document == made.document
     (tmp_path / "again.csv").write_text(made.template)
@@ -175,10 +201,13 @@ def test_a_filled_template_holds_a_time_to_an_event():
 @pytest.mark.parametrize(
     "answers",
     [
-        {"treatment": "nobody"}, {"colour": "blue"}, {"treatment": "arm", "outcome": "arm"},
-        {"covariates": ["age"], "ignored": ["age"]}, {"outcome": "relapse", "outcome_range": 3},
+        {"treatment": "nobody"},
+        {"colour": "blue"},
+        {"treatment": "arm", "outcome": "arm"},
+        {"covariates": ["age"], "ignored": ["age"]},
+        {"outcome": "relapse", "outcome_range": 3},
     ],
-)  # fmt: skip
+)
 def test_answers_that_do_not_fit_are_refused(answers):
     with pytest.raises(cv.CounterveilError, match="CV-P721"):
         cv.drafting.draft(NAMES, BOOK, answers).toml  # noqa: B018

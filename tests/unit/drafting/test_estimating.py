@@ -9,18 +9,25 @@ from counterveil.data import Table
 from counterveil.privacy import Unit
 
 ANSWERS = {
-    "treatment": "arm", "treated": 1, "control": 0, "outcome": "y", "randomised": True, "covariates": "all",
-}  # fmt: skip
+    "treatment": "arm",
+    "treated": 1,
+    "control": 0,
+    "outcome": "y",
+    "randomised": True,
+    "covariates": "all",
+}
 
 
 def people(rows=4000):
     place = np.arange(rows)
     return pd.DataFrame(
         {
-            "arm": place % 2, "y": (place * 7 % 100).astype(float), "age": 18 + place % 70,
+            "arm": place % 2,
+            "y": (place * 7 % 100).astype(float),
+            "age": 18 + place % 70,
             "site": np.where(place == 5, "single person", np.where(place % 3, "A", "B")),
         }
-    )  # fmt: skip
+    )
 
 
 def estimated(frame, **more):
@@ -38,8 +45,10 @@ def test_what_was_open_is_known_and_named_with_its_cost():
     }
     cost = "epsilon 1.33333"
     assert dict(study.estimated) == {
-        "age": f"range: {cost}", "y": f"range: {cost}", "site": f"labels: {cost}, delta 1e-06",
-    }  # fmt: skip
+        "age": f"range: {cost}",
+        "y": f"range: {cost}",
+        "site": f"labels: {cost}, delta 1e-06",
+    }
     assert made.toml.startswith("# SIMULATED, NOT A PRIVATE RELEASE")
     assert "single person" not in made.toml
     facts = study.public_facts(Unit.RECORD)
@@ -96,10 +105,12 @@ def test_people_with_several_rows_count_once():
 @pytest.mark.parametrize(
     ("code", "more"),
     [
-        ("CV-P724", {"delta": 0}), ("CV-P724", {"delta": "0.9"}), ("CV-P723", {"columns": ["arm"]}),
+        ("CV-P724", {"delta": 0}),
+        ("CV-P724", {"delta": "0.9"}),
+        ("CV-P723", {"columns": ["arm"]}),
         ("CV-P004", {"epsilon": 0}),
     ],
-)  # fmt: skip
+)
 def test_what_is_refused_costs_nothing(tmp_path, code, more):
     with cv.open_ledger(tmp_path / "book.db", create=True) as book:
         book.register("people", cv.Budget(5, "1e-5"), access_policy=cv.drafting.AccessPolicy())

@@ -113,8 +113,10 @@ def test_intervals_cover_and_noise_brings_no_bias(sd):
         x = 0.7 * shared + 0.7 * rng.normal(size=(2000, 3))
         y = x @ truth[1:] + 0.5 * rng.normal(size=2000)
         fit = least_squares(
-            moments_of(np.column_stack((np.ones(2000), x, y)), sd, rng), picked(5, 0, 1, 2, 3), picked(5, 4)[0],
-        )  # fmt: skip
+            moments_of(np.column_stack((np.ones(2000), x, y)), sd, rng),
+            picked(5, 0, 1, 2, 3),
+            picked(5, 4)[0],
+        )
         errors = np.array([fit.error(one)[0] for one in np.eye(4)])
         inside.append(np.abs(fit.coefficients - truth) <= 1.96 * errors)
         found.append(fit.coefficients)

@@ -229,10 +229,17 @@ def test_arms_that_lose_people_at_different_rates_do_not_look_different():
         numbers.append((*cells.tolist(), float(200_000 - cells.sum())))
     test = log_rank_of(
         NoisyTables(
-            numbers=tuple(numbers), form="flat", noise_sd=0.0, heavy=False, totals=(400_000.0,),
-            edges=tuple(np.linspace(0, 1, 13).tolist()), convention="middle", shares=(), design=(1.0, 1.0),
+            numbers=tuple(numbers),
+            form="flat",
+            noise_sd=0.0,
+            heavy=False,
+            totals=(400_000.0,),
+            edges=tuple(np.linspace(0, 1, 13).tolist()),
+            convention="middle",
+            shares=(),
+            design=(1.0, 1.0),
         )
-    )  # fmt: skip
+    )
     assert abs(test.statistic) > 2
     assert test.p_value > 0.5
     assert replace(test, bias=0.0).p_value < 0.05

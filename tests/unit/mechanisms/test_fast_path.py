@@ -16,8 +16,11 @@ from counterveil.mechanisms.noise import HEAD_BITS, draw_units_exactly, shared_t
 from .conftest import unbounded_cells
 
 MECHANISMS = [
-    Laplace(1, "1/3"), Staircase(1, 1), Gaussian(1, "1/3"), Lomax(1, "1/10").distribution(Fraction(1)),
-]  # fmt: skip
+    Laplace(1, "1/3"),
+    Staircase(1, 1),
+    Gaussian(1, "1/3"),
+    Lomax(1, "1/10").distribution(Fraction(1)),
+]
 
 
 def words_at_boundaries(noise, grid):

@@ -23,9 +23,13 @@ from counterveil.mechanisms import (
 from counterveil.privacy import Budget
 
 MECHANISMS = [
-    Laplace("1/3", 1), Staircase(2, "1/7"), Gaussian(1, "1/3"), Lomax(1, "1/10"), Ball(1, 1, 4),
+    Laplace("1/3", 1),
+    Staircase(2, "1/7"),
+    Gaussian(1, "1/3"),
+    Lomax(1, "1/10"),
+    Ball(1, 1, 4),
     RandomizedResponse(1, 3),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda mechanism: mechanism.name)
@@ -43,19 +47,27 @@ def test_facts_of_no_mechanism_are_refused(facts):
 
 # By law and code, the arguments that are refused.
 REFUSED = {
-    (Laplace, "CV-P100"): [(0, 1), (-1, 1)], (Laplace, "CV-P101"): [(1, 0), (1, -2)],
-    (Staircase, "CV-P100"): [(0, 1)], (Staircase, "CV-P101"): [(1, 0)],
-    (Gaussian, "CV-P100"): [(0, 1)], (Gaussian, "CV-P102"): [(1, 0), (1, -1)],
+    (Laplace, "CV-P100"): [(0, 1), (-1, 1)],
+    (Laplace, "CV-P101"): [(1, 0), (1, -2)],
+    (Staircase, "CV-P100"): [(0, 1)],
+    (Staircase, "CV-P101"): [(1, 0)],
+    (Gaussian, "CV-P100"): [(0, 1)],
+    (Gaussian, "CV-P102"): [(1, 0), (1, -1)],
     (Gaussian.calibrated, "CV-P102"): [(1, Budget(1))],
-    (LaplacePair, "CV-P100"): [(0, 1, 1), (1, 1, 0)], (LaplacePair, "CV-P101"): [(1, 0, 1)],
+    (LaplacePair, "CV-P100"): [(0, 1, 1), (1, 1, 0)],
+    (LaplacePair, "CV-P101"): [(1, 0, 1)],
     (LaplacePair, "CV-P201"): [(1, 1, 2)],
-    (Lomax, "CV-P101"): [(0, 1)], (Lomax, "CV-P103"): [(1, 0), (1, -1), (1, 1), (1, "99/100")],
+    (Lomax, "CV-P101"): [(0, 1)],
+    (Lomax, "CV-P103"): [(1, 0), (1, -1), (1, 1), (1, "99/100")],
     (Lomax.usual(1).distribution, "CV-P112"): [(Fraction(0),)],
-    (RandomizedResponse, "CV-P101"): [(0, 2)], (RandomizedResponse, "CV-P106"): [(1, 1), (1, 2.0), (1, 10**9)],
-    (Ball, "CV-P100"): [(0, 1, 2)], (Ball, "CV-P101"): [(1, 0, 2)], (Ball, "CV-P105"): [(1, 1, 0), (1, 1, 2.0)],
+    (RandomizedResponse, "CV-P101"): [(0, 2)],
+    (RandomizedResponse, "CV-P106"): [(1, 1), (1, 2.0), (1, 10**9)],
+    (Ball, "CV-P100"): [(0, 1, 2)],
+    (Ball, "CV-P101"): [(1, 0, 2)],
+    (Ball, "CV-P105"): [(1, 1, 0), (1, 1, 2.0)],
     (Ball(1, 1, 2).release, "CV-P111"): [([Fraction(0)], Grid(Fraction(1)), SeededNoise(1))],
     (StableHistogram, "CV-P"): [(1, 0), (1, -1), (1, "0.3"), ("1e-6", "1e-6"), (0, "1e-6")],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("law", "code"), REFUSED)

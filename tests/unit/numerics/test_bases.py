@@ -35,9 +35,11 @@ def test_no_row_is_longer_than_one(tensor, degree):
     axes = (Axis("x", "legendre", degree, -2.0, 4.0), COLOUR, spline(), Axis("y", "cosine", degree))
     basis = make_basis(axes, degree, tensor)
     corners = {
-        "x": np.array([-2.0, 2.0, 0.0, -9.0, 9.0]), "c": np.array([0.0, 1, 2, 0, 1]),
-        "s": np.array([0.0, 1.0, 0.5, 0.0, 1.0]), "y": np.array([0.0, 1.0, 0.0, 1.0, 0.5]),
-    }  # fmt: skip
+        "x": np.array([-2.0, 2.0, 0.0, -9.0, 9.0]),
+        "c": np.array([0.0, 1, 2, 0, 1]),
+        "s": np.array([0.0, 1.0, 0.5, 0.0, 1.0]),
+        "y": np.array([0.0, 1.0, 0.0, 1.0, 0.5]),
+    }
     many = {name: np.tile(values, 40) for name, values in corners.items()}
     many["s"] = np.concatenate((many["s"][:5], public_uniforms(195, 1, 3)[:, 0]))
     length = np.linalg.norm(basis.features(many), axis=1)

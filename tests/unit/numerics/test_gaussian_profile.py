@@ -55,10 +55,12 @@ def test_absurd_arguments_still_give_valid_bounds():
 @pytest.mark.parametrize(
     ("call", "arguments"),
     [
-        (delta_of, (Fraction(0), Fraction(1))), (delta_of, (Fraction(1), Fraction(-1))),
-        (epsilon_of, (Fraction(1), Fraction(0))), (mu_of, (Fraction(1), Fraction(1))),
+        (delta_of, (Fraction(0), Fraction(1))),
+        (delta_of, (Fraction(1), Fraction(-1))),
+        (epsilon_of, (Fraction(1), Fraction(0))),
+        (mu_of, (Fraction(1), Fraction(1))),
     ],
-)  # fmt: skip
+)
 def test_arguments_out_of_range_are_refused(call, arguments):
     with pytest.raises(ParameterError, match="CV-P110"):
         call(*arguments)

@@ -91,9 +91,13 @@ def test_the_adaptive_limit_is_the_papers(epsilon, n_larger, M1, limit):
 @pytest.mark.parametrize(
     ("limit", "treated", "control", "expected"),
     [
-        (8, 139, 608, (8, 2)), (8, 608, 139, (2, 8)), (1, 10, 90, (1, 1)), (5, 50, 50, (5, 5)), (3, 0, 0, (3, 3)),
+        (8, 139, 608, (8, 2)),
+        (8, 608, 139, (2, 8)),
+        (1, 10, 90, (1, 1)),
+        (5, 50, 50, (5, 5)),
+        (3, 0, 0, (3, 3)),
     ],
-)  # fmt: skip
+)
 def test_the_larger_arm_has_the_limit_times_the_ratio_of_sizes(limit, treated, control, expected):
     assert arm_limits(limit, treated, control) == expected
 
@@ -101,11 +105,17 @@ def test_the_larger_arm_has_the_limit_times_the_ratio_of_sizes(limit, treated, c
 @pytest.mark.parametrize(
     "change",
     [
-        {"neighbours": 0}, {"capacity_treated": 0}, {"capacity_control": -1}, {"score": np.zeros(2)},
-        {"order": np.array([0, 1])}, {"order": np.array([0, 1, 1])}, {"order": np.array([-1, 0, 1])},
-        {"order": np.array([0, 1, 3])}, {"estimand": "ATX"},
+        {"neighbours": 0},
+        {"capacity_treated": 0},
+        {"capacity_control": -1},
+        {"score": np.zeros(2)},
+        {"order": np.array([0, 1])},
+        {"order": np.array([0, 1, 1])},
+        {"order": np.array([-1, 0, 1])},
+        {"order": np.array([0, 1, 3])},
+        {"estimand": "ATX"},
     ],
-)  # fmt: skip
+)
 def test_wrong_arguments_are_refused(change):
     arguments = {"treated": np.array([True, False, True]), "score": np.zeros(3), "neighbours": 1} | change
     with pytest.raises(ParameterError, match="CV-P300"):

@@ -122,10 +122,14 @@ def test_derivatives_are_those_of_the_value(arms, columns):
 @pytest.mark.parametrize(
     "change",
     [
-        {"penalty": 0.0}, {"penalty": -1.0}, {"penalty": np.inf}, {"penalty": np.nan}, {"tolerance": 1e-15},
+        {"penalty": 0.0},
+        {"penalty": -1.0},
+        {"penalty": np.inf},
+        {"penalty": np.nan},
+        {"tolerance": 1e-15},
         {"tolerance": 0.0},
     ],
-)  # fmt: skip
+)
 def test_a_penalty_or_tolerance_out_of_reach_is_refused(change):
     X, arm = sample(10, 2, 9)
     with pytest.raises(ParameterError, match="CV-P301"):

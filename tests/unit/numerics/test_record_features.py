@@ -9,12 +9,16 @@ from counterveil.numerics.products import BLOCK, Column, FeatureMap, Standard, e
 from counterveil.statistics.moments.kernels.scores import LinearModels, score_sums
 
 COLUMNS = (
-    Column("age", 20.0, 40.0, None, False), Column("sex", 0.0, 1.0, None, True), Column("place", 0.0, 1.0, 0, True),
+    Column("age", 20.0, 40.0, None, False),
+    Column("sex", 0.0, 1.0, None, True),
+    Column("place", 0.0, 1.0, 0, True),
     Column("place", 0.0, 1.0, 1, True),
-)  # fmt: skip
+)
 VALUES = {
-    "age": np.array([20.0, 40.0, 60.0]), "sex": np.array([0.0, 1.0, 1.0]), "place": np.array([0.0, 1.0, 2.0]),
-}  # fmt: skip
+    "age": np.array([20.0, 40.0, 60.0]),
+    "sex": np.array([0.0, 1.0, 1.0]),
+    "place": np.array([0.0, 1.0, 2.0]),
+}
 
 
 def test_every_kind_of_covariate_and_products():

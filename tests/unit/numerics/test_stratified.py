@@ -55,9 +55,12 @@ def made(generator, strata, largest):
         return [np.array([read(pair[arm]) for pair in cells], dtype=kind) for arm in (0, 1)]
 
     return cells, Strata(
-        strata, np.arange(len(cells)), *column(lambda cell: cell.count, np.int64),
-        *column(lambda cell: cell.total, np.int64), *column(lambda cell: float(cell.square), np.float64),
-    )  # fmt: skip
+        strata,
+        np.arange(len(cells)),
+        *column(lambda cell: cell.count, np.int64),
+        *column(lambda cell: cell.total, np.int64),
+        *column(lambda cell: float(cell.square), np.float64),
+    )
 
 
 def weight(a, b, estimand, limit):
@@ -158,9 +161,13 @@ def test_single_matching_is_that_of_its_rows():
         ]
 
     strata = Strata(
-        100, np.arange(len(rows)), *column(lambda own, _: len(own)), *column(lambda own, _: sum(own)),
-        *column(lambda own, _: sum(y * y for y in own), np.float64), *column(prefix),
-    )  # fmt: skip
+        100,
+        np.arange(len(rows)),
+        *column(lambda own, _: len(own)),
+        *column(lambda own, _: sum(own)),
+        *column(lambda own, _: sum(y * y for y in own), np.float64),
+        *column(prefix),
+    )
     assert single_effect_sum(strata) == sum(matched_rows(*pair) for pair in rows)
 
 

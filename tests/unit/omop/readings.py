@@ -18,11 +18,14 @@ COLUMNS = {
     },
     "condition_occurrence": {"person_id": 0, "condition_concept_id": 0, "condition_start_date": 1},
     "measurement": {
-        "person_id": 0, "measurement_concept_id": 0, "measurement_date": 1, "value_as_number": 2,
+        "person_id": 0,
+        "measurement_concept_id": 0,
+        "measurement_date": 1,
+        "value_as_number": 2,
         "unit_concept_id": 0,
     },
     "concept_ancestor": {"ancestor_concept_id": 0, "descendant_concept_id": 0},
-}  # fmt: skip
+}
 TYPES = ("integer", "date", "double precision")
 VOCABULARY = {"concept_ancestor": [(50, 50), (50, 51), (60, 61)]}
 COVARIATES = {
@@ -32,10 +35,16 @@ COVARIATES = {
     "ill": {"from": "condition", "concepts": [60], "days": [-20, -1]},
     "exactly": {"from": "condition", "concepts": [60], "descendants": False, "days": [-20, -5]},
     "sbp": {
-        "from": "measurement", "concepts": [70], "days": [-15, -1], "range": [80, 220], "cuts": [100],
-        "missing": 120, "unit": 8, "descendants": False,
+        "from": "measurement",
+        "concepts": [70],
+        "days": [-15, -1],
+        "range": [80, 220],
+        "cuts": [100],
+        "missing": 120,
+        "unit": 8,
+        "descendants": False,
     },
-}  # fmt: skip
+}
 BASE = {"target": 1, "comparator": 2, "washout": 10, "covariates": COVARIATES}
 FIXED = {"start": 1, "end": 20}
 SPECIFICATIONS = (
@@ -43,8 +52,11 @@ SPECIFICATIONS = (
     {"outcome": 3, "time_at_risk": {"start": 0, "end": 9}, "prior_outcome": "ever", "both": "exclude"},
     {
         "outcome": {"from": "condition", "concepts": [50]},
-        "time_at_risk": {"start": 2, "end": 5, "end_anchor": "cohort end"}, "prior_outcome": 0, "both": "first",
-        "kind": "survival", "horizon": 40,
+        "time_at_risk": {"start": 2, "end": 5, "end_anchor": "cohort end"},
+        "prior_outcome": 0,
+        "both": "first",
+        "kind": "survival",
+        "horizon": 40,
     },
     {
         "outcome": {"from": "condition", "concepts": [50], "descendants": False},
@@ -53,7 +65,7 @@ SPECIFICATIONS = (
         "both": "exclude",
         "kind": "survival",
     },
-)  # fmt: skip
+)
 
 
 def records(rng, person):
@@ -163,11 +175,13 @@ def covariates(held, index):
         if value is not None and not math.isnan(value)
     ]
     return {
-        "age": None if born is None else year - born, "sex": {8507: "male", 8532: "female"}.get(gender, "other"),
-        "year": year, "ill": int(any(concept in (60, 61) and -20 <= day <= -1 for concept, day in ill)),
+        "age": None if born is None else year - born,
+        "sex": {8507: "male", 8532: "female"}.get(gender, "other"),
+        "year": year,
+        "ill": int(any(concept in (60, 61) and -20 <= day <= -1 for concept, day in ill)),
         "exactly": int(any(concept == 60 and -20 <= day <= -5 for concept, day in ill)),
         "sbp": max(measured)[1] if measured else None,
-    }  # fmt: skip
+    }
 
 
 def rows_of(found, eligible):

@@ -46,18 +46,24 @@ LINEAR = written(LinearScores(inverse=True, squares=False, products=False))
 @pytest.mark.parametrize(
     ("role", "value"),
     [
-        ("not_covered", "BUY SHARES"), ("not_covered", "one_fold"), ("not_covered", 1),
-        ("not_covered", ["clamping"]), ("not_covered", {"name": "Detail"}), ("not_covered", {"name": "Caveat"}),
-        ("not_covered", {"name": "SmallArms"}), ("not_covered", {"name": "SmallArms", "share": True}),
+        ("not_covered", "BUY SHARES"),
+        ("not_covered", "one_fold"),
+        ("not_covered", 1),
+        ("not_covered", ["clamping"]),
+        ("not_covered", {"name": "Detail"}),
+        ("not_covered", {"name": "Caveat"}),
+        ("not_covered", {"name": "SmallArms"}),
+        ("not_covered", {"name": "SmallArms", "share": True}),
         ("not_covered", {"name": "SmallArms", "share": float("nan")}),
         ("not_covered", {"name": "SmallArms", "share": 0.1, "text": "BUY SHARES"}),
         ("not_covered", {"name": "OtherEstimand", "estimand": "BUY SHARES"}),
         ("not_covered", {"name": "SitesLeftOut", "sites": "North"}),
         ("not_covered", {"name": "ClippedOutliers", "columns": ["y"], "reaches": ["1"], "in_sds": True}),
-        ("population", written(KeptPeople(5, 9, 0.1)) | {"kept": 5.5}), ("assumes", LINEAR | {"squares": "none"}),
+        ("population", written(KeptPeople(5, 9, 0.1)) | {"kept": 5.5}),
+        ("assumes", LINEAR | {"squares": "none"}),
         ("condition", LINEAR),
     ],
-)  # fmt: skip
+)
 def test_what_no_answer_says_is_refused_and_not_repeated(role, value):
     with pytest.raises(UnreadableError) as refused:
         read_fact(role, value)

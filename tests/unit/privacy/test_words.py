@@ -26,9 +26,12 @@ from counterveil.privacy import (
 PAIR = Unit.TREATMENT_AND_OUTCOME
 HALF = Fraction(1, 2)
 EVENTS = [
-    PureEvent(HALF), LaplaceEvent(HALF), GaussianEvent(HALF), ResponseEvent(HALF, 3),
+    PureEvent(HALF),
+    LaplaceEvent(HALF),
+    GaussianEvent(HALF),
+    ResponseEvent(HALF, 3),
     ApproximateEvent(HALF, Fraction(1, 10**6)),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("event", EVENTS)

@@ -45,8 +45,12 @@ class NotingGate:
 def question(estimand, budget=None):
     budget = budget or cv.Budget(2)
     words = {
-        "level": 0.95, "mechanism": None, "request_id": None, "epsilon": budget.epsilon, "delta": budget.delta,
-    }  # fmt: skip
+        "level": 0.95,
+        "mechanism": None,
+        "request_id": None,
+        "epsilon": budget.epsilon,
+        "delta": budget.delta,
+    }
     return Question.ask(method="published.cross_fit_proved", protects="record", estimand=estimand, **words)
 
 

@@ -226,16 +226,19 @@ def test_acceptance_queries_and_delta_are_asked_for_before_anything_is_spent():
 @pytest.mark.parametrize(
     ("make", "code"),
     [
-        (lambda: InfluenceSettings(learner="T"), "CV-P025"), (lambda: InfluenceSettings(formula="12"), "CV-P025"),
-        (lambda: InfluenceSettings(points=1), "CV-P025"), (lambda: KernelSettings(bandwidth=0), "CV-P025"),
+        (lambda: InfluenceSettings(learner="T"), "CV-P025"),
+        (lambda: InfluenceSettings(formula="12"), "CV-P025"),
+        (lambda: InfluenceSettings(points=1), "CV-P025"),
+        (lambda: KernelSettings(bandwidth=0), "CV-P025"),
         (lambda: KernelSettings(kernel="laplace"), "CV-P025"),
-        (lambda: KernelSettings(penalty_meaning="both"), "CV-P025"), (lambda: KernelSettings(centres=0), "CV-P025"),
+        (lambda: KernelSettings(penalty_meaning="both"), "CV-P025"),
+        (lambda: KernelSettings(centres=0), "CV-P025"),
         (lambda: InfluenceSettings(effect="boosting"), "CV-P561"),
         (lambda: InfluenceSettings(outcome=KNeighborsRegressor), "CV-P561"),
         (lambda: InfluenceSettings(propensity=KNeighborsRegressor(3)), "CV-P561"),
         (lambda: InfluenceSettings(effect=KNeighborsRegressor(3)), "CV-P562"),
     ],
-)  # fmt: skip
+)
 def test_settings_out_of_range(make, code):
     with pytest.raises(ParameterError, match=code):
         make()

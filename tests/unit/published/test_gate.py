@@ -28,8 +28,10 @@ def test_textbook_releases_are_charged_what_they_claim():
     thirds = dict.fromkeys(("a", "b", "c"), Fraction(1, 3))
     made = ClassicalPlan.of(Plan.split(Budget(3, "3e-6"), thirds, "laplace"), "c")
     assert made.charge.events == (
-        LaplaceEvent(ONE), LaplaceEvent(ONE), ApproximateEvent(ONE, Fraction(1, 10**6)),
-    )  # fmt: skip
+        LaplaceEvent(ONE),
+        LaplaceEvent(ONE),
+        ApproximateEvent(ONE, Fraction(1, 10**6)),
+    )
     assert made.shares == "a 33%, b 33%, c 33%"
     asked = Gate(made, SeededNoise(1))
     # The textbook's constant, for a third of delta.

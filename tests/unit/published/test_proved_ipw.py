@@ -41,8 +41,13 @@ def ask_for(data=None, study=STUDY, **extra):
 
 def question(**extra):
     given = {
-        "epsilon": 2, "delta": 0, "estimand": "ATE", "level": 0.95, "mechanism": None, "request_id": None,
-    }  # fmt: skip
+        "epsilon": 2,
+        "delta": 0,
+        "estimand": "ATE",
+        "level": 0.95,
+        "mechanism": None,
+        "request_id": None,
+    }
     return Question.ask(method="published.ipw_proved", protects="record", **(given | extra))
 
 

@@ -14,9 +14,12 @@ from counterveil.numerics.propensity import logistic_scores
 from counterveil.published.proved_matching import SCORE_STEPS, MatchedSum, ScoreRange
 
 STUDY = cv.Study(
-    treatment="t", outcome="y", outcome_range=(0, 1),
-    covariates={"a": cv.Range(-3, 5), "b": cv.Binary(), "c": cv.Categories(["p", "q", "r"])}, control=0,
-)  # fmt: skip
+    treatment="t",
+    outcome="y",
+    outcome_range=(0, 1),
+    covariates={"a": cv.Range(-3, 5), "b": cv.Binary(), "c": cv.Categories(["p", "q", "r"])},
+    control=0,
+)
 
 
 def corners():

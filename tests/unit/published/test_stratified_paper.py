@@ -95,9 +95,11 @@ def test_the_printed_release_of_the_effect_breaks_its_delta_for_few_rows():
     narrow, wide = (printed_noise_scale(printed_smooth_change(c, smoothness), epsilon) for c in (here, near))
     x = np.linspace(-30 * wide, 30 * wide, 200_001)
     found = hockey_stick(
-        epsilon, lambda v: np.exp(-np.abs(v) / wide) / (2 * wide),
-        lambda v: np.exp(-np.abs(v - shift) / narrow) / (2 * narrow), x,
-    )  # fmt: skip
+        epsilon,
+        lambda v: np.exp(-np.abs(v) / wide) / (2 * wide),
+        lambda v: np.exp(-np.abs(v - shift) / narrow) / (2 * narrow),
+        x,
+    )
     assert found == pytest.approx(1.6e-3, rel=0.05)
     lomax = Lomax.usual(1)
     mechanism = [
@@ -112,9 +114,11 @@ def test_the_printed_variance_forms_are_read_as_they_stand():
     t, c = np.array([2.0]), np.array([6.0])
     assert _inserted(t, c)[0] == max(2 * 2 * 16 + 2 * 6 * 4 + 9, 2 * 6 * 4 + 2 * 2 * 25 + 4)
     assert _removed(t, c)[0] == max(
-        2 * 7 * 4 + 2 * 3 * 16 + 4, 2 * 4 * 9 + 2 * 6 * 4 + 9, 2 * 3 * 25 + 2 * 7 * 4 + 25,
+        2 * 7 * 4 + 2 * 3 * 16 + 4,
+        2 * 4 * 9 + 2 * 6 * 4 + 9,
+        2 * 3 * 25 + 2 * 7 * 4 + 25,
         2 * 8 * 4 + 2 * 2 * 25 + 4,
-    )  # fmt: skip
+    )
     alone = np.array([0.0]), np.array([3.0])
     assert _inserted(*alone)[0] == 16 + 12
     assert _removed(*alone)[0] == max(8 * 4 + 2 * 25 + 4, 4 * 16 + 2 * 3 * 4 + 16)

@@ -7,8 +7,11 @@ import counterveil as cv
 LABELS = ("placebo", "low", "high")
 GAINS = np.array([0.0, 5.0, 9.0])
 BUDGETS = (
-    {"epsilon": 1}, {"epsilon": "1/2"}, {"epsilon": 1, "delta": 1e-6}, {"epsilon": 1, "mechanism": "laplace"},
-)  # fmt: skip
+    {"epsilon": 1},
+    {"epsilon": "1/2"},
+    {"epsilon": 1, "delta": 1e-6},
+    {"epsilon": 1, "mechanism": "laplace"},
+)
 METHODS = ("difference_in_means", "weighting", "matching")
 
 
@@ -26,9 +29,11 @@ def trial(n=3000, seed=0, confounded=False):
 
 def study(**extra):
     declared = {
-        "covariates": {"x": cv.Range(-4, 4), "z": cv.Binary()}, "arms": LABELS, "reference": "placebo",
+        "covariates": {"x": cv.Range(-4, 4), "z": cv.Binary()},
+        "arms": LABELS,
+        "reference": "placebo",
         "randomised": True,
-    }  # fmt: skip
+    }
     return cv.Study(treatment="arm", outcome="y", outcome_range=(0, 100), **(declared | extra))
 
 

@@ -60,11 +60,17 @@ def test_confounding_is_said_where_no_trial_is_declared():
 @pytest.mark.parametrize(
     ("wrong", "code"),
     [
-        ({"protects": "label"}, "CV-P001"), ({"estimand": "LATE"}, "CV-P002"), ({"epsilon": "much"}, "CV-P003"),
-        ({"epsilon": 0}, "CV-P004"), ({"delta": 1}, "CV-P005"), ({"mechanism": "cauchy"}, "CV-P010"),
-        ({"mechanism": "gaussian"}, "CV-P011"), ({"level": 95}, "CV-P015"), ({"method": "magic"}, "CV-P016"),
+        ({"protects": "label"}, "CV-P001"),
+        ({"estimand": "LATE"}, "CV-P002"),
+        ({"epsilon": "much"}, "CV-P003"),
+        ({"epsilon": 0}, "CV-P004"),
+        ({"delta": 1}, "CV-P005"),
+        ({"mechanism": "cauchy"}, "CV-P010"),
+        ({"mechanism": "gaussian"}, "CV-P011"),
+        ({"level": 95}, "CV-P015"),
+        ({"method": "magic"}, "CV-P016"),
     ],
-)  # fmt: skip
+)
 def test_wrong_arguments_are_refused_before_the_data_are_looked_at(wrong, code):
     arguments = {"protects": "outcome", "epsilon": 1} | wrong
     with pytest.raises(ParameterError, match=code):

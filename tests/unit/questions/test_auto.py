@@ -79,11 +79,16 @@ def test_a_ledger_that_adds_up_gaussian_noise_gets_gaussian_noise():
 @pytest.mark.parametrize(
     ("rows", "epsilon", "delta", "method"),
     [
-        (1000, 4, "1e-6", "doubly_robust"), (10_000, 8, 0, "doubly_robust"), (4000, 8, 0, "sample_and_aggregate"),
-        (4000, 4, 0, "sample_and_aggregate"), (1000, 8, 0, "sample_and_aggregate"), (1000, 4, 0, "doubly_robust"),
-        (1000, 1, 0, "doubly_robust"), (200, 1, 0, "doubly_robust"),
+        (1000, 4, "1e-6", "doubly_robust"),
+        (10_000, 8, 0, "doubly_robust"),
+        (4000, 8, 0, "sample_and_aggregate"),
+        (4000, 4, 0, "sample_and_aggregate"),
+        (1000, 8, 0, "sample_and_aggregate"),
+        (1000, 4, 0, "doubly_robust"),
+        (1000, 1, 0, "doubly_robust"),
+        (200, 1, 0, "doubly_robust"),
     ],
-)  # fmt: skip
+)
 def test_records_with_a_declared_bound(rows, epsilon, delta, method):
     data = synth(seed=1, n=rows)
     result = ask(data.frame, data.study, epsilon=epsilon, delta=delta, settings=KAPPA)
@@ -96,10 +101,12 @@ def test_records_with_a_declared_bound(rows, epsilon, delta, method):
 @pytest.mark.parametrize(
     ("covariates", "rows", "epsilon", "method"),
     [
-        (6, 500, "0.1", "stratified"), (7, 2500, "0.1", "stratified"), (7, 2500, 4, "doubly_robust"),
+        (6, 500, "0.1", "stratified"),
+        (7, 2500, "0.1", "stratified"),
+        (7, 2500, 4, "doubly_robust"),
         (7, 1500, "0.1", None),
     ],
-)  # fmt: skip
+)
 def test_many_strata_are_compared_where_they_hold_many_rows_and_no_model_is_affordable(
     covariates, rows, epsilon, method
 ):

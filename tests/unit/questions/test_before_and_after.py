@@ -53,9 +53,18 @@ def test_rows_in_periods_give_the_same_answer():
     rows["x"] = wide["x"][rows["id"]]
     rows["y"] = np.concatenate([wide["y0"], wide["y"]])
     told = cv.Study(
-        "t", "y", (-4, 7), {"x": cv.Range(0, 1)}, control=0, change_range=(-4, 5), person="id", time="year",
-        before=[2001], after=[2002], per_person={"t": "ever"},
-    )  # fmt: skip
+        "t",
+        "y",
+        (-4, 7),
+        {"x": cv.Range(0, 1)},
+        control=0,
+        change_range=(-4, 5),
+        person="id",
+        time="year",
+        before=[2001],
+        after=[2002],
+        per_person={"t": "ever"},
+    )
     asked = {"protects": "outcome", "epsilon": 1, "method": "weighting"}
     one = cv.ate(wide, study(), noise=cv.SeededNoise(3), **asked)
     other = cv.ate(rows.sample(frac=1, random_state=0), told, noise=cv.SeededNoise(3), **asked)

@@ -103,13 +103,16 @@ def test_people_without_every_period_are_left_out():
 @pytest.mark.parametrize(
     ("more", "code"),
     [
-        ({"reference": 2002}, "CV-P671"), ({"method": "doubly_robust"}, "CV-P016"),
-        ({"method": "weighting", "protects": "record"}, "CV-P016"), ({"method": "weighting"}, "CV-S051"),
-        ({"estimand": "ATO"}, "CV-P401"), ({"settings": cv.settings.Trial()}, "CV-P019"),
+        ({"reference": 2002}, "CV-P671"),
+        ({"method": "doubly_robust"}, "CV-P016"),
+        ({"method": "weighting", "protects": "record"}, "CV-P016"),
+        ({"method": "weighting"}, "CV-S051"),
+        ({"estimand": "ATO"}, "CV-P401"),
+        ({"settings": cv.settings.Trial()}, "CV-P019"),
         ({"told": cv.Study("t", "y", (0, 1))}, "CV-S021"),
         ({"told": cv.Study("t", "y", (0, 1), before="y0")}, "CV-S021"),
     ],
-)  # fmt: skip
+)
 def test_refusals(more, code):
     with pytest.raises(CounterveilError, match=code):
         asked(**more)

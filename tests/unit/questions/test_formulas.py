@@ -8,9 +8,11 @@ from counterveil.data.study import ELSEWHERE
 
 RNG = np.random.default_rng(0)
 ROWS = {
-    "age": RNG.uniform(20, 80, 300), "sex": RNG.choice(["f", "m"], 300), "my arm": np.arange(300) % 2,
+    "age": RNG.uniform(20, 80, 300),
+    "sex": RNG.choice(["f", "m"], 300),
+    "my arm": np.arange(300) % 2,
     "died": RNG.integers(0, 2, 300),
-}  # fmt: skip
+}
 RANGES = {"died": "binary", "age": (20, 80), "sex": {"f", "m"}}
 WIDE = cv.Study(
     "my arm", "died", (0, 1), {"age": (20, 80), "sex": ["f", "m"], "score": (0, 10)}, missing=cv.drafting.Drop(),

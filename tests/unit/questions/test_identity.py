@@ -44,14 +44,19 @@ def fitted(seed):
 @pytest.mark.parametrize(
     ("make", "first", "second"),
     [
-        (lambda alpha: Ridge(alpha=alpha), 1.0, 2.0), (pipeline, 1.0, 2.0), (fitted, 1, 2),
-        (lambda kept: partial(add, other=kept), 1, 2), (lambda kept: partial(kept), add, pipeline),
+        (lambda alpha: Ridge(alpha=alpha), 1.0, 2.0),
+        (pipeline, 1.0, 2.0),
+        (fitted, 1, 2),
+        (lambda kept: partial(add, other=kept), 1, 2),
+        (lambda kept: partial(kept), add, pipeline),
         (lambda kept: np.array(kept, dtype=object), [1, "a"], [1, "b"]),
-        (lambda kept: np.array(kept), [1, 2], [2, 1]), (lambda kept: kept, np.mean, np.median),
-        (lambda kept: kept, np.add, np.subtract), (lambda kept: {1: kept}, "a", "b"),
+        (lambda kept: np.array(kept), [1, 2], [2, 1]),
+        (lambda kept: kept, np.mean, np.median),
+        (lambda kept: kept, np.add, np.subtract),
+        (lambda kept: {1: kept}, "a", "b"),
         (lambda kept: cv.settings.ModelPair(Ridge(), LogisticRegression(C=kept)), 1.0, 2.0),
     ],
-)  # fmt: skip
+)
 def test_like_is_like_and_unlike_is_not(make, first, second):
     assert described(make(first), "id") == described(make(first), "id")
     assert described(make(first), "id") != described(make(second), "id")

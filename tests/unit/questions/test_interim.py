@@ -146,10 +146,14 @@ def test_a_plan_is_written_and_read(tmp_path):
 @pytest.mark.parametrize(
     "change",
     [
-        {"rows": [3, 2, 9]}, {"rows": [1, 2]}, {"rows": "123"}, {"alpha": [1, 1, 1]}, {"epsilon": ["x", 1, 1]},
+        {"rows": [3, 2, 9]},
+        {"rows": [1, 2]},
+        {"rows": "123"},
+        {"alpha": [1, 1, 1]},
+        {"epsilon": ["x", 1, 1]},
         {"more": 1},
     ],
-)  # fmt: skip
+)
 def test_a_plan_that_is_none_is_refused(change):
     good = cv.interim.planned("y", ROWS, epsilon=1).to_dict()
     assert code_of(lambda: Looks.from_dict(good | change)) == "CV-L040"
@@ -158,10 +162,12 @@ def test_a_plan_that_is_none_is_refused(change):
 @pytest.mark.parametrize(
     "change",
     [
-        {"outcome": " "}, {"outcome": "y" * 195}, {"outcome": "y\n"},
+        {"outcome": " "},
+        {"outcome": "y" * 195},
+        {"outcome": "y\n"},
         {"epsilon": [1, 1, Fraction(10**150 + 1, 10**150)]},
     ],
-)  # fmt: skip
+)
 def test_a_plan_that_could_not_be_read_back_is_refused(change):
     """Registered, it locked every account of its ledger: their access policies are read whenever a session begins."""
     given = {"outcome": "y", "rows": ROWS, "epsilon": 1} | change
@@ -178,10 +184,14 @@ def test_what_is_looked_at_is_private():
 @pytest.mark.parametrize(
     "change",
     [
-        {"rows": [1, 1]}, {"rows": []}, {"rows": [True]}, {"spending": "all"}, {"epsilon": [1]},
+        {"rows": [1, 1]},
+        {"rows": []},
+        {"rows": [True]},
+        {"spending": "all"},
+        {"epsilon": [1]},
         {"level": 0.9999999},
     ],
-)  # fmt: skip
+)
 def test_arguments_that_make_no_plan_are_refused(change):
     given = {"outcome": "y", "rows": ROWS, "epsilon": 1} | change
     assert code_of(lambda: cv.interim.planned(**given)) == "CV-P730"

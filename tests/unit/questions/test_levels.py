@@ -9,10 +9,14 @@ PAIR = "treatment and outcome"
 RNG = np.random.default_rng(3)
 ROWS = 600
 DATA = {
-    "arm": RNG.permutation([0, 1] * (ROWS // 2)), "y": RNG.uniform(size=ROWS), "z": RNG.uniform(size=ROWS),
-    "age": RNG.uniform(20, 80, ROWS), "id": np.arange(ROWS), "site": np.arange(ROWS) % 20,
+    "arm": RNG.permutation([0, 1] * (ROWS // 2)),
+    "y": RNG.uniform(size=ROWS),
+    "z": RNG.uniform(size=ROWS),
+    "age": RNG.uniform(20, 80, ROWS),
+    "id": np.arange(ROWS),
+    "site": np.arange(ROWS) % 20,
     "third": np.arange(ROWS) % 3,
-}  # fmt: skip
+}
 AGE = {"age": cv.Range(20, 80)}
 TRIAL = cv.Study("arm", "y", (0, 1), AGE, randomised=True)
 
@@ -44,12 +48,14 @@ def test_two_answers_are_pooled_and_keep_their_level(found):
 
 
 OTHERS = {
-    "event_study": (cv.Study("arm", "y", (0, 1), AGE, before=("z", "third")), {}), "moments": (TRIAL, {}),
-    "outcomes": (cv.Study("arm", outcomes={"y": (0, 1), "z": (0, 1)}, randomised=True), {}), "overlap": (TRIAL, {}),
+    "event_study": (cv.Study("arm", "y", (0, 1), AGE, before=("z", "third")), {}),
+    "moments": (TRIAL, {}),
+    "outcomes": (cv.Study("arm", outcomes={"y": (0, 1), "z": (0, 1)}, randomised=True), {}),
+    "overlap": (TRIAL, {}),
     "policy_value": (TRIAL, {"policy": cv.Policy.where(age=(20, 50))}),
     "survival": (cv.Study("arm", outcome="age", event="site", horizon=50, randomised=True), {}),
     "targeting_curve": (TRIAL, {"model": None}),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -64,10 +70,14 @@ def test_other_questions_are_refused_before_a_row_is_read(name):
 @pytest.mark.parametrize(
     "more",
     [
-        {"person": "id"}, {"cluster": "site"}, {"cluster": "site", "protects_cluster": True}, {"before": "z"},
-        {"per": "z", "per_range": (0, 1)}, {"where": "arm == 1"},
+        {"person": "id"},
+        {"cluster": "site"},
+        {"cluster": "site", "protects_cluster": True},
+        {"before": "z"},
+        {"per": "z", "per_range": (0, 1)},
+        {"where": "arm == 1"},
     ],
-)  # fmt: skip
+)
 def test_studies_without_a_form_are_refused_before_a_row_is_read(more):
     study = cv.Study("arm", "y", (0, 1), AGE, randomised=True, **more)
     with pytest.raises(cv.CounterveilError, match="CV-P018") as error:

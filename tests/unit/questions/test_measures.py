@@ -39,9 +39,11 @@ def test_without_noise_measures_are_those_of_the_arms_means(data, protects):
     one, other = (float(data["y"][data["t"] == arm].mean()) for arm in (1, 0))
     found = ask(data, protects=protects, epsilon=NOISELESS, measure="ratio")
     wanted = {
-        "ratio": one / other, "lift": one / other - 1, "odds_ratio": one / (1 - one) / (other / (1 - other)),
+        "ratio": one / other,
+        "lift": one / other - 1,
+        "odds_ratio": one / (1 - one) / (other / (1 - other)),
         "nnt": 1 / (one - other),
-    }  # fmt: skip
+    }
     for measure, value in wanted.items():
         assert found.as_measure(measure).estimate == pytest.approx(value, rel=1e-4)
     assert found.as_measure("difference").estimate == pytest.approx(one - other, abs=1e-5)
@@ -109,8 +111,11 @@ def test_an_interval_of_numbers_needed_may_have_two_parts():
     assert low < 0 < high
     assert found.interval() == (-inf, inf)
     assert found.to_dict()["interval"] == {
-        "level": 0.95, "low": None, "high": None, "gap": pytest.approx([1 / low, 1 / high]),
-    }  # fmt: skip
+        "level": 0.95,
+        "low": None,
+        "high": None,
+        "gap": pytest.approx([1 / low, 1 / high]),
+    }
     assert "at most" in str(found)
     one, other = ("fewer", "more") if found.estimate < 0 else ("more", "fewer")
     ends = {

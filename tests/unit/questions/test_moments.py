@@ -10,8 +10,11 @@ from counterveil.errors import CounterveilError
 from counterveil.results import Moments
 
 COVARIATES = {
-    "age": cv.Range(20, 80), "before": cv.Range(0, 10), "site": cv.Categories(["n", "s", "w"]), "dose": cv.Binary(),
-}  # fmt: skip
+    "age": cv.Range(20, 80),
+    "before": cv.Range(0, 10),
+    "site": cv.Categories(["n", "s", "w"]),
+    "dose": cv.Binary(),
+}
 STUDY = cv.Study("t", "y", (0, 20), COVARIATES, randomised=True)
 NORMAL = {"epsilon": 1, "delta": "1e-6"}
 
@@ -108,9 +111,13 @@ def test_a_file_holds_no_data_and_is_read_back(released, tmp_path):
 @pytest.mark.parametrize(
     "change",
     [
-        {"matrix": [[1.0]]}, {"rows": 0}, {"noise_sd": "none"}, {"groups": [["site", ["x"]]]}, {"level": 95},
+        {"matrix": [[1.0]]},
+        {"rows": 0},
+        {"noise_sd": "none"},
+        {"groups": [["site", ["x"]]]},
+        {"level": 95},
     ],
-)  # fmt: skip
+)
 def test_changed_facts_are_refused(released, change):
     with pytest.raises(CounterveilError):
         Moments.from_dict(released.to_dict() | change)
@@ -125,8 +132,14 @@ def test_r_squared_is_that_of_statsmodels(protects):
     models = pytest.importorskip("statsmodels.regression.linear_model")
     data = people(3000)
     found = cv.moments(
-        data, STUDY, protects=protects, epsilon=10**6, delta="1e-6", outcomes=["dose"], noise=cv.SeededNoise(2),
-    )  # fmt: skip
+        data,
+        STUDY,
+        protects=protects,
+        epsilon=10**6,
+        delta="1e-6",
+        outcomes=["dose"],
+        noise=cv.SeededNoise(2),
+    )
     columns = np.column_stack((data["t"], data["before"]))
     for formula, own in (
         ("y ~ t + before", np.column_stack((np.ones(3000), columns))),
@@ -147,13 +160,19 @@ def test_r_squared_is_that_of_statsmodels(protects):
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        ({"outcomes": ["weight"]}, "CV-P780"), ({"outcomes": "dose"}, "CV-P780"),
-        ({"terms": ["t:weight"]}, "CV-P780"), ({"terms": ["t"]}, "CV-P781"), ({"terms": ["site:site"]}, "CV-P781"),
-        ({"terms": ["log(before)"]}, "CV-P792"), ({"terms": ["log(site)"]}, "CV-P792"),
-        ({"robust": ["y ~ age + [dose ~ t]"]}, "CV-P794"), ({"epsilon": "0.001"}, "CV-P790"),
-        ({"protects": "outcome", "terms": ["y:age"]}, "CV-P788"), ({"level": 2}, "CV-P015"),
+        ({"outcomes": ["weight"]}, "CV-P780"),
+        ({"outcomes": "dose"}, "CV-P780"),
+        ({"terms": ["t:weight"]}, "CV-P780"),
+        ({"terms": ["t"]}, "CV-P781"),
+        ({"terms": ["site:site"]}, "CV-P781"),
+        ({"terms": ["log(before)"]}, "CV-P792"),
+        ({"terms": ["log(site)"]}, "CV-P792"),
+        ({"robust": ["y ~ age + [dose ~ t]"]}, "CV-P794"),
+        ({"epsilon": "0.001"}, "CV-P790"),
+        ({"protects": "outcome", "terms": ["y:age"]}, "CV-P788"),
+        ({"level": 2}, "CV-P015"),
     ],
-)  # fmt: skip
+)
 def test_refusals(arguments, code):
     with pytest.raises(CounterveilError, match=code):
         cv.moments(people(500), STUDY, **({"epsilon": 100, "delta": "1e-6"} | arguments))

@@ -22,8 +22,14 @@ TWO = cv.Study("t", "y", (0, 1), COVARIATES, randomised=True)
 
 def ate(method, protects="outcome", study=TWO, **more):
     return lambda seed: cv.ate(
-        PEOPLE, study, protects=protects, epsilon=1, method=method, noise=cv.SeededNoise(seed), **more,
-    )  # fmt: skip
+        PEOPLE,
+        study,
+        protects=protects,
+        epsilon=1,
+        method=method,
+        noise=cv.SeededNoise(seed),
+        **more,
+    )
 
 
 def arms(seed):
@@ -41,11 +47,16 @@ def groups(seed):
 
 
 ASKED = {
-    "difference in means": ate("difference_in_means"), "weighting": ate("weighting"), "matching": ate("matching"),
-    "ratio": ate("difference_in_means", measure="ratio"), "trial of records": ate("trial", "record"),
+    "difference in means": ate("difference_in_means"),
+    "weighting": ate("weighting"),
+    "matching": ate("matching"),
+    "ratio": ate("difference_in_means", measure="ratio"),
+    "trial of records": ate("trial", "record"),
     "clusters": ate("difference_in_means", study=cv.Study("t", "y", (0, 1), cluster="site", randomised=True)),
-    "arms": arms, "outcomes": outcomes, "groups": groups,
-}  # fmt: skip
+    "arms": arms,
+    "outcomes": outcomes,
+    "groups": groups,
+}
 
 
 @pytest.mark.parametrize("name", ASKED)

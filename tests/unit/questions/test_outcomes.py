@@ -17,10 +17,13 @@ def people(rows=1500, seed=1):
     t, x = generator.integers(0, 2, rows), generator.uniform(-1, 1, rows)
     before = np.clip(30 + 15 * generator.normal(size=rows), 0, 90)
     return {
-        "t": t, "x": x, "arm": np.array(["none", "low", "high"])[generator.integers(0, 3, rows)],
+        "t": t,
+        "x": x,
+        "arm": np.array(["none", "low", "high"])[generator.integers(0, 3, rows)],
         "death": (generator.random(rows) < 0.2 + 0.1 * t).astype(int),
-        "days": np.clip(before + 4 * t + 5 * x + 4 * generator.normal(size=rows), 0, 90), "days0": before,
-    }  # fmt: skip
+        "days": np.clip(before + 4 * t + 5 * x + 4 * generator.normal(size=rows), 0, 90),
+        "days0": before,
+    }
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +108,9 @@ def study(**given):
         (lambda: study(earlier={"hours": "h0"}), {}, "CV-S140"),
         (lambda: cv.Study("t", "y", (0, 1), earlier={"y": "y0"}), {}, "CV-S140"),
         (
-            lambda: study(earlier={"days": "d0"}, randomised=False), {"method": "difference_in_means"}, "CV-S143",
+            lambda: study(earlier={"days": "d0"}, randomised=False),
+            {"method": "difference_in_means"},
+            "CV-S143",
         ),
         (lambda: cv.Study("t", "y", (0, 1), randomised=True), {}, "CV-S142"),
         (study, {"importance": {"hours": 2}}, "CV-P688"),
@@ -115,7 +120,7 @@ def study(**given):
         (study, {"method": "weighting"}, "CV-S0"),
         (study, {"method": "doubly_robust"}, "CV-P016"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_asked_is_refused_before_data_are_read(make, given, code):
     with pytest.raises(CounterveilError, match=code):
         ask(None, make(), **given)

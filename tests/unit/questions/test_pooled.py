@@ -15,9 +15,12 @@ from counterveil.report.caveats import fact_words
 
 METHODS = ("mvagg", "ivw", "all", "largest", "random_effects")
 STUDY = cv.Study(
-    treatment="t", outcome="y", outcome_range=(0, 1), covariates={"x": cv.Range(0, 1), "z": cv.Binary()},
+    treatment="t",
+    outcome="y",
+    outcome_range=(0, 1),
+    covariates={"x": cv.Range(0, 1), "z": cv.Binary()},
     randomised=True,
-)  # fmt: skip
+)
 
 
 def people(n, seed):
@@ -192,9 +195,11 @@ def test_files_that_hold_no_result(sites, tmp_path):
 def test_results_that_answer_other_questions_are_refused(sites):
     first, second, _ = sites
     other = (
-        site(500, 4, protects="record", epsilon=3), replace(second, outcome="other"),
-        replace(second, treatment="other"), site(500, 5, estimand="ATT", method="matching"),
-    )  # fmt: skip
+        site(500, 4, protects="record", epsilon=3),
+        replace(second, outcome="other"),
+        replace(second, treatment="other"),
+        site(500, 5, estimand="ATT", method="matching"),
+    )
     words = ("unit of protection", "outcome", "treatment", "estimand")
     for wrong, word in zip(other, words, strict=True):
         assert word in refusal("CV-P503", [first, wrong]).problem

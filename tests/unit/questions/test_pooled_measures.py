@@ -127,10 +127,14 @@ def test_numbers_needed_to_treat_are_those_of_the_average_difference():
 @pytest.mark.parametrize(
     "change",
     [
-        {"numbers": {"values": [1]}}, {"numbers": {"values": [0.2, 0.1], "known": [{}, {}], "range": [0, 1]}},
-        {"numbers": {"values": [1e9, 0.1]}}, {"measure": "hazard"}, {"surprise": 1}, {"level": 2},
+        {"numbers": {"values": [1]}},
+        {"numbers": {"values": [0.2, 0.1], "known": [{}, {}], "range": [0, 1]}},
+        {"numbers": {"values": [1e9, 0.1]}},
+        {"measure": "hazard"},
+        {"surprise": 1},
+        {"level": 2},
     ],
-)  # fmt: skip
+)
 def test_documents_of_another_form_are_refused(sites, change):
     good = json.loads(json.dumps(sites["north"].to_dict()))
     bad = good | change

@@ -86,11 +86,15 @@ def test_a_result_is_written_and_read_back():
 @pytest.mark.parametrize(
     ("code", "told", "given"),
     [
-        ("CV-P695", {"arms": (0, 1, 2), "reference": 0}, {}), ("CV-P696", {}, {"grid": 1}),
-        ("CV-P696", {}, {"grid": [5, 120]}), ("CV-P693", {}, {"shares": (0.5, 1)}), ("CV-P693", {}, {"shares": 2}),
-        ("CV-P016", {}, {"method": "weighting"}), ("CV-S050", {"randomised": None}, {}),
+        ("CV-P695", {"arms": (0, 1, 2), "reference": 0}, {}),
+        ("CV-P696", {}, {"grid": 1}),
+        ("CV-P696", {}, {"grid": [5, 120]}),
+        ("CV-P693", {}, {"shares": (0.5, 1)}),
+        ("CV-P693", {}, {"shares": 2}),
+        ("CV-P016", {}, {"method": "weighting"}),
+        ("CV-S050", {"randomised": None}, {}),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_asked_is_refused(code, told, given):
     arms = {} if "arms" in told else {"control": 0}
     study = cv.Study("arm", "y", (0, 100), **({"randomised": True} | arms | told))
@@ -104,8 +108,13 @@ def test_on_the_command_line(tmp_path):
     pd.DataFrame(people()).to_csv(tmp_path / "rows.csv", index=False)
     (tmp_path / "study.toml").write_text(STUDY.to_toml())
     words = [
-        "quantiles", str(tmp_path / "rows.csv"), "--study", str(tmp_path / "study.toml"), "--share", "0.9",
-    ]  # fmt: skip
+        "quantiles",
+        str(tmp_path / "rows.csv"),
+        "--study",
+        str(tmp_path / "study.toml"),
+        "--share",
+        "0.9",
+    ]
     done = CliRunner().invoke(app, [*words, "--protects", "record", "--epsilon", "2", "--json"])
     assert done.exit_code == 0, done.output
     assert QuantilesResult.from_dict(json.loads(done.stdout)).shares == (0.9,)

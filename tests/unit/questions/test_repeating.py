@@ -24,9 +24,15 @@ STUDY = cv.Study("t", "y", (0, 1), {"age": cv.Range(20, 80)}, randomised=True)
 def matched():
     settings = cv.settings.Matching(neighbours=2)
     return cv.ate(
-        people(), STUDY, protects="outcome", epsilon="1/2", method="matching", settings=settings, level=0.9,
+        people(),
+        STUDY,
+        protects="outcome",
+        epsilon="1/2",
+        method="matching",
+        settings=settings,
+        level=0.9,
         noise=cv.SeededNoise(71),
-    )  # fmt: skip
+    )
 
 
 def test_the_program_asks_the_same(matched, tmp_path):

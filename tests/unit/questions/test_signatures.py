@@ -15,9 +15,18 @@ from counterveil.results.measures import MEASURES
 from counterveil.session.session import MECHANISMS
 
 QUESTIONS = [
-    "ate", "arms", "cate", "event_study", "groups", "moments", "overlap", "policy_value", "quantiles", "survival",
+    "ate",
+    "arms",
+    "cate",
+    "event_study",
+    "groups",
+    "moments",
+    "overlap",
+    "policy_value",
+    "quantiles",
+    "survival",
     "targeting_curve",
-]  # fmt: skip
+]
 # What a function takes to open a session, which a session already is.
 OPENING = {"data", "study", "ledger", "dataset", "noise"}
 
@@ -52,13 +61,16 @@ def test_every_argument_is_real_typed_and_described(name):
 
 def test_methods_that_editors_complete_are_those_there_are():
     tables = {
-        choices.AteMethod: method_names(), choices.ArmsMethod: ("auto", *arms.METHODS),
+        choices.AteMethod: method_names(),
+        choices.ArmsMethod: ("auto", *arms.METHODS),
         choices.CateMethod: cate_methods(),
         choices.GroupsMethod: ("auto", *(name for known in groups.METHODS.values() for name in known)),
         choices.OutcomesMethod: ("auto", *(name for known in outcomes.METHODS.values() for name in known)),
         choices.SurvivalMethod: ("auto", *(name for known in survival.METHODS.values() for name in known)),
-        choices.Protects: tuple(Unit), choices.EstimandName: tuple(Estimand), choices.Measure: MEASURES,
+        choices.Protects: tuple(Unit),
+        choices.EstimandName: tuple(Estimand),
+        choices.Measure: MEASURES,
         choices.Mechanism: MECHANISMS,
-    }  # fmt: skip
+    }
     for literal, known in tables.items():
         assert set(get_args(get_args(literal)[0])) == {str(name) for name in known}

@@ -19,9 +19,11 @@ def people(n=1200, seed=0):
     arm, stage = rng.integers(0, 2, n), rng.integers(0, 2, n)
     death, lost = rng.exponential((1 + arm) * (1 + stage)), rng.uniform(0.5, 4, n)
     return {
-        "arm": arm, "years": np.minimum(death, lost), "died": (death <= lost).astype(int),
+        "arm": arm,
+        "years": np.minimum(death, lost),
+        "died": (death <= lost).astype(int),
         "stage": np.where(stage == 1, "late", "early"),
-    }  # fmt: skip
+    }
 
 
 def study(**more):
@@ -47,8 +49,11 @@ def refusal(**given):
 def test_without_noise_it_is_kaplan_meier_by_hand(protects):
     data = people()
     found = asked(
-        study(grid=[0.5, 1, 1.5, 2]), protects=protects, settings=cv.settings.Survival(censoring="end"), **EXACT,
-    )  # fmt: skip
+        study(grid=[0.5, 1, 1.5, 2]),
+        protects=protects,
+        settings=cv.settings.Survival(censoring="end"),
+        **EXACT,
+    )
     for arm, code in (("control", 0), ("treated", 1)):
         own = data["arm"] == code
         time, died, left = data["years"][own], data["died"][own] == 1, 1.0
@@ -196,9 +201,13 @@ def test_strata_that_noise_would_hide_are_merged_and_said():
     draw = np.random.default_rng(3)
     rows = 3000
     people = {
-        "arm": draw.integers(0, 2, rows), "days": draw.exponential(1, rows), "died": draw.integers(0, 2, rows),
-        "site": draw.choice(list("abcd"), rows), "stage": draw.integers(1, 5, rows), "age": draw.random(rows),
-    }  # fmt: skip
+        "arm": draw.integers(0, 2, rows),
+        "days": draw.exponential(1, rows),
+        "died": draw.integers(0, 2, rows),
+        "site": draw.choice(list("abcd"), rows),
+        "stage": draw.integers(1, 5, rows),
+        "age": draw.random(rows),
+    }
     known = {
         "site": cv.Categories(list("abcd")),
         "stage": cv.Categories([1, 2, 3, 4]),

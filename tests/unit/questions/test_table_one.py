@@ -17,9 +17,11 @@ def test_means_deviations_and_shares_are_those_of_the_arms():
         "y",
         (0, 1),
         {
-            "age": cv.Range(0, 120), "member": cv.Binary(one=1, zero=0), "place": cv.Categories(["a", "b", "c"]),
+            "age": cv.Range(0, 120),
+            "member": cv.Binary(one=1, zero=0),
+            "place": cv.Categories(["a", "b", "c"]),
         },
-    )  # fmt: skip
+    )
     labels = np.array(["a", "b", "c"])[place]
     columns = {"t": treated.astype(int), "y": rng.random(n), "age": age, "member": member.astype(int)}
     found = table_one(Table.attach(columns | {"place": labels}, study))

@@ -10,10 +10,15 @@ ALONE = cv.settings.DifferenceInMeans(variance_share=0)
 RNG = np.random.default_rng(5)
 T = np.tile([0, 0, 1, 0, 1], 24)
 DATA = {
-    "t": T, "y": np.round(RNG.uniform(-3, 5, 120), 3), "z": np.round(RNG.uniform(0, 2, 120), 3),
-    "before": RNG.uniform(-3, 5, 120), "earlier": RNG.uniform(-3, 5, 120),
-    "site": np.where(np.arange(120) % 2, "a", "b"), "school": np.arange(120) // 5, "x": RNG.normal(size=120),
-}  # fmt: skip
+    "t": T,
+    "y": np.round(RNG.uniform(-3, 5, 120), 3),
+    "z": np.round(RNG.uniform(0, 2, 120), 3),
+    "before": RNG.uniform(-3, 5, 120),
+    "earlier": RNG.uniform(-3, 5, 120),
+    "site": np.where(np.arange(120) % 2, "a", "b"),
+    "school": np.arange(120) // 5,
+    "x": RNG.normal(size=120),
+}
 TRIAL = {"control": 0, "randomised": True}
 ARMS = {"arms": (0, 1, 2), "reference": 0, "randomised": True}
 ASKED = {"protects": "outcome", "epsilon": 8, "method": "difference_in_means"}
@@ -27,12 +32,14 @@ def ask(question, study, settings=ALONE, **more):
     ("question", "study", "more"),
     [
         (
-            cv.groups, cv.Study("t", "y", (-3, 5), {"site": cv.Categories(("a", "b"))}, **TRIAL), {"by": "site"},
+            cv.groups,
+            cv.Study("t", "y", (-3, 5), {"site": cv.Categories(("a", "b"))}, **TRIAL),
+            {"by": "site"},
         ),
         (cv.outcomes, cv.Study("t", outcomes={"y": (-3, 5), "z": (0, 2)}, **TRIAL), {}),
         (cv.event_study, cv.Study("t", "y", (-3, 5), before=("earlier", "before"), **TRIAL), {}),
     ],
-)  # fmt: skip
+)
 def test_questions_by_means_spend_everything_on_the_values(question, study, more):
     usual, alone = (ask(question, study, settings, **more) for settings in (None, ALONE))
     for one, other in zip(usual.table, alone.table, strict=True):

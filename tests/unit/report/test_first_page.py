@@ -21,9 +21,11 @@ def people(rows=200, names=("t", "y", "age", "site"), labels=("a", "b")):
     treatment, outcome, age, site = names
     t = np.arange(rows) % 2
     return {
-        treatment: t, outcome: np.clip(0.3 + 0.3 * t + rng.normal(0, 0.1, rows), 0, 1),
-        age: rng.uniform(20, 80, rows) + 5 * t, site: rng.choice(labels, rows),
-    }  # fmt: skip
+        treatment: t,
+        outcome: np.clip(0.3 + 0.3 * t + rng.normal(0, 0.1, rows), 0, 1),
+        age: rng.uniform(20, 80, rows) + 5 * t,
+        site: rng.choice(labels, rows),
+    }
 
 
 def study(names=("t", "y", "age", "site"), labels=("a", "b"), **declared):

@@ -21,8 +21,10 @@ def texts(ax):
     """Return everything that is written on the axes."""
     legend = ax.get_legend()
     found = [text.get_text() for text in ax.texts] + [
-        ax.get_title(loc="left"), ax.get_xlabel(), ax.get_ylabel(),
-    ]  # fmt: skip
+        ax.get_title(loc="left"),
+        ax.get_xlabel(),
+        ax.get_ylabel(),
+    ]
     found += [text.get_text() for text in (legend.get_texts() if legend else [])]
     return " | ".join([*found, *(label.get_text() for label in ax.get_yticklabels())])
 
@@ -60,9 +62,14 @@ def test_a_real_release_carries_no_stamp():
 
 def test_a_policy_curve_starts_at_nothing_and_ends_at_everybody():
     curve = cv.targeting_curve(
-        rows(3000), study(share=0.5), model=AgeModel(), thresholds=(-0.3, 0.3), cost=0.5, epsilon=1,
+        rows(3000),
+        study(share=0.5),
+        model=AgeModel(),
+        thresholds=(-0.3, 0.3),
+        cost=0.5,
+        epsilon=1,
         noise=cv.SeededNoise(1),
-    )  # fmt: skip
+    )
     ax = cv.plots.policy_curve(curve)
     line = ax.lines[0]
     assert line.get_xdata()[0] == line.get_ydata()[0] == 0

@@ -9,13 +9,18 @@ def test_noise_is_drawn_in_one_package(tool, root, package):
 @pytest.mark.parametrize(
     "text",
     [
-        "import random\n", "import random as r\n", "from secrets import token_bytes\n",
-        "import numpy as np\n\nx = np.random.normal()\n", "import numpy\n\nrng = numpy.random.default_rng(3)\n",
-        "from numpy import random\n", "from numpy.random import default_rng\n",
-        "import os\n\nbits = os.urandom(8)\n", "from os import urandom\n",
+        "import random\n",
+        "import random as r\n",
+        "from secrets import token_bytes\n",
+        "import numpy as np\n\nx = np.random.normal()\n",
+        "import numpy\n\nrng = numpy.random.default_rng(3)\n",
+        "from numpy import random\n",
+        "from numpy.random import default_rng\n",
+        "import os\n\nbits = os.urandom(8)\n",
+        "from os import urandom\n",
         "from scipy.stats import norm\n\nx = norm.rvs(size=3)\n",
     ],
-)  # fmt: skip
+)
 def test_randomness_elsewhere_is_named(tool, write, tmp_path, text):
     write("estimators/sly.py", text)
     found = tool("check_noise").problems(tmp_path)

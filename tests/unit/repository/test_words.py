@@ -8,12 +8,14 @@ def test_no_module_compares_english(tool, root):
 @pytest.mark.parametrize(
     "text",
     [
-        'found = text.startswith("CONFOUNDING by anything")\n', 'found = "nothing is adjusted for" in said\n',
-        'found = said == "at the ends of cells"\n', 'found = said not in ("as printed", "x")\n',
+        'found = text.startswith("CONFOUNDING by anything")\n',
+        'found = "nothing is adjusted for" in said\n',
+        'found = said == "at the ends of cells"\n',
+        'found = said not in ("as printed", "x")\n',
         'SAID = "parallel trends assumed"\nfound = said.endswith(SAID)\n',
         'found = advice == f"did you mean {name}?"\n',
     ],
-)  # fmt: skip
+)
 def test_a_comparison_with_a_sentence_is_named(tool, write, tmp_path, text):
     write("results/sly.py", text)
     assert tool("check_words").problems(tmp_path)

@@ -25,14 +25,18 @@ def test_what_is_written_is_read_back_with_what_is_shown_and_without(found):
 @pytest.mark.parametrize(
     ("change", "got"),
     [
-        ({"version": 2}, "another version"), ({"kind": "ArmsResult"}, "another kind of answer"),
-        ({"surprise": "SECRET"}, "an unknown field"), ({"estimate": "SECRET"}, "estimate of another type"),
-        ({"estimate": True}, "estimate of another type"), ({"limits": [0.0]}, "limits of another type"),
-        ({"estimand": "SECRET"}, "ValueError"), ({"uncertainty": {"is": "SECRET"}}, "uncertainty of another type"),
+        ({"version": 2}, "another version"),
+        ({"kind": "ArmsResult"}, "another kind of answer"),
+        ({"surprise": "SECRET"}, "an unknown field"),
+        ({"estimate": "SECRET"}, "estimate of another type"),
+        ({"estimate": True}, "estimate of another type"),
+        ({"limits": [0.0]}, "limits of another type"),
+        ({"estimand": "SECRET"}, "ValueError"),
+        ({"uncertainty": {"is": "SECRET"}}, "uncertainty of another type"),
         ({"uncertainty": {"is": "Uncertainty", "noise": None}}, "missing"),
         ({"not_covered": ["SECRET"]}, "a fact that no answer has"),
     ],
-)  # fmt: skip
+)
 def test_other_facts_are_refused(found, change, got):
     with pytest.raises(ParameterError, match="CV-P661") as error:
         Result.from_dict(found.stored() | change)

@@ -17,11 +17,25 @@ from counterveil.errors import MissingExtraError
 
 MANY = 51
 COLUMNS = {
-    "term", "estimand", "estimate", "std_error", "se_sampling", "se_noise", "conf_low", "conf_high", "level",
-}  # fmt: skip
+    "term",
+    "estimand",
+    "estimate",
+    "std_error",
+    "se_sampling",
+    "se_noise",
+    "conf_low",
+    "conf_high",
+    "level",
+}
 EFFECTS = (
-    "Result", "ArmsResult", "GroupsResult", "PolicyValue", "TargetingCurve", "CateModel", "CateAnswers",
-)  # fmt: skip
+    "Result",
+    "ArmsResult",
+    "GroupsResult",
+    "PolicyValue",
+    "TargetingCurve",
+    "CateModel",
+    "CateAnswers",
+)
 
 
 @cache

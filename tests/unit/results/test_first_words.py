@@ -35,8 +35,11 @@ def answers():
     rng = np.random.default_rng(4)
     x, t = rng.uniform(size=(1500, 2)), rng.integers(0, 2, 1500)
     frame = {
-        "a": x[:, 0], "b": x[:, 1], "t": t, "y": np.clip(x[:, 0] + 0.2 * t + 0.1 * rng.normal(size=1500), 0, 2),
-    }  # fmt: skip
+        "a": x[:, 0],
+        "b": x[:, 1],
+        "t": t,
+        "y": np.clip(x[:, 0] + 0.2 * t + 0.1 * rng.normal(size=1500), 0, 2),
+    }
     study = cv.Study(
         "t", "y", (0, 2), {"a": cv.Range(0, 1), "b": cv.Range(0, 1)}, control=0, randomised=False
     )

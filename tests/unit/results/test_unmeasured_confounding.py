@@ -115,11 +115,14 @@ def test_arms_use_their_released_means_and_groups_their_sizes():
 @pytest.mark.parametrize(
     ("given", "code"),
     [
-        ({"treatment_r2": 0.1}, "CV-P665"), ({"treatment_r2": 1.0, "outcome_r2": 0.1}, "CV-P665"),
-        ({"treatment_r2": 0.1, "outcome_r2": 1.1}, "CV-P665"), ({"baseline": 0.0}, "CV-P666"),
-        ({"outcome_sd": float("inf")}, "CV-P666"), ({"level": 95}, "CV-P015"),
+        ({"treatment_r2": 0.1}, "CV-P665"),
+        ({"treatment_r2": 1.0, "outcome_r2": 0.1}, "CV-P665"),
+        ({"treatment_r2": 0.1, "outcome_r2": 1.1}, "CV-P665"),
+        ({"baseline": 0.0}, "CV-P666"),
+        ({"outcome_sd": float("inf")}, "CV-P666"),
+        ({"level": 95}, "CV-P015"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_description_of_a_confounder_is_refused(result, given, code):
     with pytest.raises(ParameterError, match=code):
         result.sensitivity(**given)
@@ -132,8 +135,14 @@ def test_results_without_an_interval_for_the_effect_are_refused_and_several_have
         found.sensitivity()
     assert "E-value" not in found.full()
     groups = cv.groups(
-        people(), STUDY, by=["site"], method="weighting", protects="outcome", epsilon=2, noise=cv.SeededNoise(1),
-    )  # fmt: skip
+        people(),
+        STUDY,
+        by=["site"],
+        method="weighting",
+        protects="outcome",
+        epsilon=2,
+        noise=cv.SeededNoise(1),
+    )
     drawn = cv.plots.sensitivity(groups.sensitivity())
     assert [line.get_label() for line in drawn.lines] == [one.name for one in groups.table]
 
@@ -169,10 +178,16 @@ def test_e_values_of_rare_events_come_from_the_risk_ratio_where_both_risks_were_
     true = e_value(4.0)
     difference, ratio = (
         cv.ate(
-            data, study, protects="outcome", epsilon=4, method="weighting", measure=measure, noise=cv.SeededNoise(1),
+            data,
+            study,
+            protects="outcome",
+            epsilon=4,
+            method="weighting",
+            measure=measure,
+            noise=cv.SeededNoise(1),
         )
         for measure in ("difference", "ratio")
-    )  # fmt: skip
+    )
     assert ratio.sensitivity().how == "means"
     assert ratio.sensitivity().e_value == pytest.approx(true, rel=0.25)
     # A difference alone does not tell these risks from 46 % and 49 %: what is shown is small, and says so.

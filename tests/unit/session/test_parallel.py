@@ -54,16 +54,21 @@ def test_a_group_that_gets_nothing_releases_nothing():
 def test_members_are_what_their_group_was_planned_as():
     """Gaussian vectors in a plan of another mechanism are drawn with the group's mu, and charged for it once."""
     split = Plan.split(
-        Budget(1, "1e-6"), {"model": Fraction(1, 2), "effect": Fraction(1, 2)}, "staircase", {"model": Kind.NORMAL},
-    )  # fmt: skip
+        Budget(1, "1e-6"),
+        {"model": Fraction(1, 2), "effect": Fraction(1, 2)},
+        "staircase",
+        {"model": Kind.NORMAL},
+    )
     # A member may have the name of another group.
     made = in_parallel(split, {"model": ["half 1", "effect"], "effect": ["all"]})
     model, effect = made.charge.events
     assert isinstance(model, GaussianEvent)
     assert effect == PureEvent(Fraction(1, 2))
     assert [made.kind(name) for name in ("half 1", "effect", "all")] == [
-        Kind.NORMAL, Kind.NORMAL, Kind.NUMBER,
-    ]  # fmt: skip
+        Kind.NORMAL,
+        Kind.NORMAL,
+        Kind.NUMBER,
+    ]
     gate = Gate(made, SeededNoise(1))
     for member in ("half 1", "effect"):
         found = gate.release_vector(member, [Fraction(0)] * 3, Fraction(1))

@@ -33,11 +33,17 @@ def found_range(cells, epsilon=1, seed=0):
 @pytest.mark.parametrize(
     ("low", "high", "wanted"),
     [
-        (18, 90, (10, 100)), (0, 1, (0, 1)), (0, 100, (0, 100)), (-30, 400, (-50, 500)), (-7, -3, (-10, -2)),
-        (0.003, 0.04, (0, Fraction(1, 20))), (0.015, 0.04, (Fraction(1, 100), Fraction(1, 20))), (-90, 0, (-100, 0)),
+        (18, 90, (10, 100)),
+        (0, 1, (0, 1)),
+        (0, 100, (0, 100)),
+        (-30, 400, (-50, 500)),
+        (-7, -3, (-10, -2)),
+        (0.003, 0.04, (0, Fraction(1, 20))),
+        (0.015, 0.04, (Fraction(1, 100), Fraction(1, 20))),
+        (-90, 0, (-100, 0)),
         (3e9, 9e11, (2 * 10**9, 5 * 10**9)),
     ],
-)  # fmt: skip
+)
 def test_ranges_are_round_numbers_around_the_data(low, high, wanted):
     # On a logarithmic scale where one is possible, so that every cell of the grid has many rows.
     spread = np.geomspace(low, high, 4000) if low > 0 else np.linspace(low, high, 4000)
@@ -56,8 +62,20 @@ def test_without_numbers_there_is_no_range():
 
 def test_every_row_falls_into_one_cell():
     cells = [
-        0, -0.0, 1e-9, -1e-9, 1e300, -1e300, "1", "x", None, "NaN", True, float("inf"), *map(float, EDGES),
-    ]  # fmt: skip
+        0,
+        -0.0,
+        1e-9,
+        -1e-9,
+        1e300,
+        -1e300,
+        "1",
+        "x",
+        None,
+        "NaN",
+        True,
+        float("inf"),
+        *map(float, EDGES),
+    ]
     assert range_counts(column(cells)).sum() == len(cells)
     assert len(range_counts(column(["x"]))) == CELLS
     numbers = from_array(np.array([0.0, np.nan, 7.0]), "x")

@@ -27,11 +27,15 @@ def people(rows=600, seed=0, yes_or_no=False):
 
 
 TARGETS = {
-    "difference in means, Laplace": plain.difference, "OLS, Laplace": plain.ols, "OLS, noisy Gram": plain.ols,
+    "difference in means, Laplace": plain.difference,
+    "OLS, Laplace": plain.ols,
+    "OLS, noisy Gram": plain.ols,
     "ours, difference in means (outcome)": plain.difference,
-    "ours, difference in means, value alone (outcome)": plain.difference, "IPW, Laplace": plain.aipw,
-    "PrivSyn": plain.aipw, "k-anonymity, Mondrian": plain.aipw,
-}  # fmt: skip
+    "ours, difference in means, value alone (outcome)": plain.difference,
+    "IPW, Laplace": plain.aipw,
+    "PrivSyn": plain.aipw,
+    "k-anonymity, Mondrian": plain.aipw,
+}
 # Weighting, records in bins and groups of ten are other estimators of the same effect.
 NEAR = {"IPW, Laplace": 0.05, "PrivSyn": 0.15, "k-anonymity, Mondrian": 0.15}
 

@@ -179,14 +179,18 @@ def test_labels_and_binaries_and_other_bases():
     rng = np.random.default_rng(2)
     n = 6000
     frame = {
-        "age": rng.uniform(20, 80, n), "sex": rng.choice(["f", "m"], n), "site": rng.choice(["a", "b", "c"], n),
+        "age": rng.uniform(20, 80, n),
+        "sex": rng.choice(["f", "m"], n),
+        "site": rng.choice(["a", "b", "c"], n),
         "t": rng.integers(0, 2, n),
-    }  # fmt: skip
+    }
     truth = np.where(frame["sex"] == "f", 2.0, 0.0) + np.where(frame["site"] == "b", 1.0, 0.0)
     frame["y"] = frame["t"] * truth + rng.uniform(-1, 1, n)
     domains = {
-        "age": cv.Range(18, 90), "sex": cv.Categories(["f", "m"]), "site": cv.Categories(["a", "b", "c"]),
-    }  # fmt: skip
+        "age": cv.Range(18, 90),
+        "sex": cv.Categories(["f", "m"]),
+        "site": cv.Categories(["a", "b", "c"]),
+    }
     study = cv.Study("t", "y", (-2, 4), domains, control=0, randomised=True, treated_share="1/2")
     people = [{"age": 50, "sex": sex, "site": site} for sex in "fm" for site in "abc"]
     for settings in (
@@ -205,11 +209,13 @@ def test_labels_and_binaries_and_other_bases():
 @pytest.mark.parametrize(
     ("words", "code"),
     [
-        ({"protects": "outcome", "method": "r_learner"}, "CV-P018"), ({"method": "magic"}, "CV-P016"),
-        ({"method": "bins"}, "CV-P523"), ({"method": "influence"}, "CV-P016"),
+        ({"protects": "outcome", "method": "r_learner"}, "CV-P018"),
+        ({"method": "magic"}, "CV-P016"),
+        ({"method": "bins"}, "CV-P523"),
+        ({"method": "influence"}, "CV-P016"),
         ({"settings": cv.settings.Bins()}, "CV-P019"),
     ],
-)  # fmt: skip
+)
 def test_refusals_come_before_anything_is_spent(words, code):
     with pytest.raises(cv.CounterveilError, match=code):
         ask(**words)

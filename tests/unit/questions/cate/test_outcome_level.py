@@ -70,11 +70,13 @@ def test_few_rows_for_many_covariates_give_one_adjusted_effect():
 @pytest.mark.parametrize(
     ("words", "code"),
     [
-        ({"method": "t_learner"}, "CV-P018"), ({"method": "bins", "queries": POINTS}, "CV-P018"),
-        ({"method": "series", "protects": "record"}, "CV-P018"), ({"settings": Cate()}, "CV-P019"),
+        ({"method": "t_learner"}, "CV-P018"),
+        ({"method": "bins", "queries": POINTS}, "CV-P018"),
+        ({"method": "series", "protects": "record"}, "CV-P018"),
+        ({"settings": Cate()}, "CV-P019"),
         ({"method": "magic"}, "CV-P016"),
     ],
-)  # fmt: skip
+)
 def test_refusals_come_before_anything_is_spent(words, code):
     with pytest.raises(cv.CounterveilError, match=code):
         ask(**words)
@@ -89,9 +91,12 @@ def test_labels_gaps_and_constant_columns():
     rng = np.random.default_rng(2)
     n = 5000
     frame = {
-        "age": rng.uniform(20, 80, n), "sex": rng.choice(["f", "m"], n), "site": rng.choice(["a", "b"], n),
-        "empty": np.zeros(n), "t": rng.integers(0, 2, n),
-    }  # fmt: skip
+        "age": rng.uniform(20, 80, n),
+        "sex": rng.choice(["f", "m"], n),
+        "site": rng.choice(["a", "b"], n),
+        "empty": np.zeros(n),
+        "t": rng.integers(0, 2, n),
+    }
     truth = np.where(frame["sex"] == "f", 2.0, 0.0) + np.where(frame["site"] == "b", 1.0, 0.0)
     frame["y"] = frame["t"] * truth + rng.uniform(-1, 1, n)
     domains = {

@@ -10,8 +10,10 @@ import counterveil as cv
 from counterveil.errors import ParameterError
 
 PEOPLE = {
-    "site": ["north", "south", "east", "south"], "age": [30.0, 50.0, 70.0, 55.0], "sex": ["f", "m", "f", "m"],
-}  # fmt: skip
+    "site": ["north", "south", "east", "south"],
+    "age": [30.0, 50.0, 70.0, 55.0],
+    "sex": ["f", "m", "f", "m"],
+}
 TRUTH = np.array([0.5, 1.5, -0.5, 1.5])
 
 
@@ -89,9 +91,13 @@ def test_files_that_hold_something_else_are_refused(kind, text, tmp_path):
 def test_scheffe_is_used_where_many_queries_rest_on_few_numbers():
     few = replace(
         ask("bins", n=3000, settings=cv.settings.Bins(by={"site": None})),
-        queries=tuple({"x": float(k)} for k in range(500)), **dict.fromkeys(("sampling", "noise"), (0.1,) * 500),
-        estimates=(1.0,) * 500, distinct=500, noise_tail="normal", rank=2,
-    )  # fmt: skip
+        queries=tuple({"x": float(k)} for k in range(500)),
+        **dict.fromkeys(("sampling", "noise"), (0.1,) * 500),
+        estimates=(1.0,) * 500,
+        distinct=500,
+        noise_tail="normal",
+        rank=2,
+    )
     many = replace(few, rank=400)
     assert few.band()[1][0] < many.band()[1][0]
 

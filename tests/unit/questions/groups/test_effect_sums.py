@@ -43,9 +43,15 @@ def test_errors_that_both_models_show_are_taken_off():
     models = LinearModels(0.5, 0.0, none, none, none, OFFSET)
     score = AdjustedScore(None, models, 0.1, 0.5, 0.1, doubt=1e6, extra=0.0, bias=0.0)
     wrong = replace(
-        CELLS, totals=SIZES * score.weight * a * b, centre=0.0, size_sd=0.0, treatment_residual=SIZES * a,
-        residual=SIZES * b, treatment_residual_sd=1e-9, residual_sd=1e-9,
-    )  # fmt: skip
+        CELLS,
+        totals=SIZES * score.weight * a * b,
+        centre=0.0,
+        size_sd=0.0,
+        treatment_residual=SIZES * a,
+        residual=SIZES * b,
+        treatment_residual_sd=1e-9,
+        residual_sd=1e-9,
+    )
     found = effect_sums(wrong, score, ROWS, UNIT, 0.0)
     assert found.means == pytest.approx(OFFSET * UNIT * SIZES / ROWS, rel=1e-4)
 

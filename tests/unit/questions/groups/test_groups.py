@@ -48,9 +48,13 @@ def test_every_group_gets_the_whole_budget():
     result = ask(data, declared, protects="outcome", method="difference_in_means")
     own = [place for place, site in enumerate(data["site"]) if site == "north"]
     alone = cv.ate(
-        {name: [column[place] for place in own] for name, column in data.items()}, declared, protects="outcome",
-        epsilon=1, method="difference_in_means", noise=cv.SeededNoise(1),
-    )  # fmt: skip
+        {name: [column[place] for place in own] for name, column in data.items()},
+        declared,
+        protects="outcome",
+        epsilon=1,
+        method="difference_in_means",
+        noise=cv.SeededNoise(1),
+    )
     assert result.effect("site=north").std_error.noise == pytest.approx(alone.std_error.noise)
 
 
@@ -75,12 +79,17 @@ def test_at_record_level_an_empty_group_is_answered_like_any_other():
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        ({"by": ()}, "CV-P541"), ({"by": 3}, "CV-P541"), ({"by": "nothing"}, "CV-S072"), ({"by": "age"}, "CV-S071"),
-        ({"by": {"age": [30 + k / 100 for k in range(2500)]}}, "CV-P542"), ({"method": "weighting"}, "CV-P016"),
-        ({"method": "scores"}, "CV-P016"), ({"settings": cv.settings.Matching()}, "CV-P019"),
+        ({"by": ()}, "CV-P541"),
+        ({"by": 3}, "CV-P541"),
+        ({"by": "nothing"}, "CV-S072"),
+        ({"by": "age"}, "CV-S071"),
+        ({"by": {"age": [30 + k / 100 for k in range(2500)]}}, "CV-P542"),
+        ({"method": "weighting"}, "CV-P016"),
+        ({"method": "scores"}, "CV-P016"),
+        ({"settings": cv.settings.Matching()}, "CV-P019"),
         ({"protects": "outcome", "settings": cv.settings.Groups()}, "CV-P019"),
     ],
-)  # fmt: skip
+)
 def test_refusals_come_before_the_data(arguments, code):
     with pytest.raises((ParameterError, StudyError), match=code):
         ask(None, study(share=0.5), **arguments)

@@ -40,8 +40,10 @@ def test_groups_cost_what_one_effect_does_and_are_charged_once():
     data, declared = people(), study()
     with cv.open_ledger(":memory:") as ledger:
         ledger.register(
-            "people", Budget(5, "1e-5"), access_policy=drafted_access_policy(declared, Unit.TREATMENT_AND_OUTCOME),
-        )  # fmt: skip
+            "people",
+            Budget(5, "1e-5"),
+            access_policy=drafted_access_policy(declared, Unit.TREATMENT_AND_OUTCOME),
+        )
         words = {"ledger": ledger, "request_id": "one", "noise": None}
         first, again = ask(data, declared, **words), ask(data, declared, **words)
         assert first.interval() == again.interval()

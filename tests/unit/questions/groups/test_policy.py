@@ -64,12 +64,16 @@ def test_rules_made_of_models_treat_above_the_cost():
 @pytest.mark.parametrize(
     ("policy", "arguments", "code"),
     [
-        ("south", {}, "CV-P545"), (cv.Policy.where(height=(1, 2)), {}, "CV-P545"),
-        (cv.Policy.where(site=(1, 2)), {}, "CV-P545"), (cv.Policy.where(site=["west"]), {}, "CV-P545"),
-        (cv.Policy.where(age=["old"]), {}, "CV-P545"), (SOUTH, {"protects": "outcome"}, "CV-P543"),
-        (SOUTH, {"method": "arms"}, "CV-P016"), (SOUTH, {"method": "matching"}, "CV-P016"),
+        ("south", {}, "CV-P545"),
+        (cv.Policy.where(height=(1, 2)), {}, "CV-P545"),
+        (cv.Policy.where(site=(1, 2)), {}, "CV-P545"),
+        (cv.Policy.where(site=["west"]), {}, "CV-P545"),
+        (cv.Policy.where(age=["old"]), {}, "CV-P545"),
+        (SOUTH, {"protects": "outcome"}, "CV-P543"),
+        (SOUTH, {"method": "arms"}, "CV-P016"),
+        (SOUTH, {"method": "matching"}, "CV-P016"),
     ],
-)  # fmt: skip
+)
 def test_refusals_come_before_the_data(policy, arguments, code):
     with pytest.raises(ParameterError, match=code):
         cv.policy_value(None, study(share=0.5), policy=policy, epsilon=1, **arguments)
@@ -78,14 +82,17 @@ def test_refusals_come_before_the_data(policy, arguments, code):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: cv.Policy.where(), lambda: cv.Policy.where(site="south"),
+        lambda: cv.Policy.where(),
+        lambda: cv.Policy.where(site="south"),
         lambda: cv.Policy.from_model(AgeModel(), cost=1, threshold=2),
-        lambda: cv.Policy.where(site=("north", "east")), lambda: cv.Policy.where(age=(40, float("nan"))),
-        lambda: cv.Policy.where(age=(10**400, 1)), lambda: cv.Policy.from_model(object()),
+        lambda: cv.Policy.where(site=("north", "east")),
+        lambda: cv.Policy.where(age=(40, float("nan"))),
+        lambda: cv.Policy.where(age=(10**400, 1)),
+        lambda: cv.Policy.from_model(object()),
         lambda: cv.Policy.from_model(AgeModel(), cost=float("nan")),
         lambda: cv.Policy.from_model(AgeModel()).to_dict(),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_policy_is_refused(make):
     with pytest.raises(ParameterError, match="CV-P545"):
         make()
@@ -120,11 +127,15 @@ def test_the_curve_of_the_true_effect_rises_as_it_should():
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        ({"thresholds": ()}, "CV-P546"), ({"thresholds": (1, 1)}, "CV-P546"), ({"thresholds": "low"}, "CV-P546"),
-        ({"bins": 1}, "CV-P547"), ({"bins": 2.5}, "CV-P547"), ({"model": "age"}, "CV-P548"),
+        ({"thresholds": ()}, "CV-P546"),
+        ({"thresholds": (1, 1)}, "CV-P546"),
+        ({"thresholds": "low"}, "CV-P546"),
+        ({"bins": 1}, "CV-P547"),
+        ({"bins": 2.5}, "CV-P547"),
+        ({"model": "age"}, "CV-P548"),
         ({"protects": "outcome"}, "CV-P543"),
     ],
-)  # fmt: skip
+)
 def test_curves_are_refused_before_the_data(arguments, code):
     given = {"model": AgeModel(), "epsilon": 1} | arguments
     with pytest.raises(ParameterError, match=code):

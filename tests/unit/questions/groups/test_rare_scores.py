@@ -20,9 +20,14 @@ def test_scores_know_whether_few_people_carry_the_outcome(mean, few):
 @pytest.mark.parametrize("epsilon", [0.5, 2])
 def test_effects_on_a_rare_outcome_are_covered(epsilon):
     declared = cv.Study(
-        treatment="t", outcome="y", outcome_range=(0, 1), covariates={"g": cv.Categories(["a", "b"])}, control=0,
-        randomised=True, treated_share=0.5,
-    )  # fmt: skip
+        treatment="t",
+        outcome="y",
+        outcome_range=(0, 1),
+        covariates={"g": cv.Categories(["a", "b"])},
+        control=0,
+        randomised=True,
+        treated_share=0.5,
+    )
     covered = 0
     for seed in range(30):
         generator = np.random.default_rng(seed)
@@ -30,9 +35,15 @@ def test_effects_on_a_rare_outcome_are_covered(epsilon):
         y = (generator.random(20_000) < np.where(t == 1, 0.008, 0.002)).astype(int)
         frame = {"t": t, "y": y, "g": generator.choice(["a", "b"], 20_000).tolist()}
         found = cv.groups(
-            frame, declared, by=["g"], protects="record", epsilon=epsilon, delta=1e-6, method="arms",
+            frame,
+            declared,
+            by=["g"],
+            protects="record",
+            epsilon=epsilon,
+            delta=1e-6,
+            method="arms",
             noise=cv.SeededNoise(seed),
-        )  # fmt: skip
+        )
         covered += sum(low <= 0.006 <= high for low, high in found.interval().values())
     assert covered >= 53  # of 60; 57 expected
 
@@ -40,9 +51,12 @@ def test_effects_on_a_rare_outcome_are_covered(epsilon):
 @pytest.mark.parametrize(("rate", "delta"), [(0.005, 0), (0.02, 1e-6)])
 def test_what_a_rule_gains_on_a_rare_outcome_is_covered_where_covariates_are_adjusted_for(rate, delta):
     declared = cv.Study(
-        treatment="t", outcome="y", outcome_range=(0, 1), covariates={"a": cv.Range(0, 1), "b": cv.Binary()},
+        treatment="t",
+        outcome="y",
+        outcome_range=(0, 1),
+        covariates={"a": cv.Range(0, 1), "b": cv.Binary()},
         control=0,
-    )  # fmt: skip
+    )
     covered = 0
     for seed in range(30):
         generator = np.random.default_rng(seed)
@@ -51,9 +65,13 @@ def test_what_a_rule_gains_on_a_rare_outcome_is_covered_where_covariates_are_adj
         effect = rate * (0.5 + a)
         y = (generator.random(5_000) < rate * (0.5 + a) + effect * t).astype(int)
         found = cv.policy_value(
-            {"a": a, "b": b, "t": t, "y": y}, declared, policy=cv.Policy.where(b=[1]), epsilon=8, delta=delta,
+            {"a": a, "b": b, "t": t, "y": y},
+            declared,
+            policy=cv.Policy.where(b=[1]),
+            epsilon=8,
+            delta=delta,
             noise=cv.SeededNoise(seed),
-        )  # fmt: skip
+        )
         low, high = found.over_none.interval()
         covered += low <= float((effect * b).mean()) <= high
     assert covered >= 26  # of 30; 28.5 expected
@@ -63,9 +81,12 @@ def test_scores_are_divided_by_their_information():
     # Propensities beyond 0.1 and 0.9 are kept there, so that scores move by less than effects do: without the division
     # a fifth of what the outcome's model errs by is left, and the errors below are twice as large.
     declared = cv.Study(
-        treatment="t", outcome="y", outcome_range=(-95, 105), covariates={"a": cv.Range(0, 1), "b": cv.Binary()},
+        treatment="t",
+        outcome="y",
+        outcome_range=(-95, 105),
+        covariates={"a": cv.Range(0, 1), "b": cv.Binary()},
         control=0,
-    )  # fmt: skip
+    )
     n, errors = 20_000, []
     for seed in range(8):
         generator = np.random.default_rng(seed)
@@ -73,9 +94,14 @@ def test_scores_are_divided_by_their_information():
         t = (generator.random(n) < 1 / (1 + np.exp(4 - 8 * a))).astype(int)
         y = 5 + 3 * a + t + generator.normal(size=n)
         found = cv.groups(
-            {"a": a, "b": generator.integers(0, 2, n), "t": t, "y": y}, declared, by="b", protects="record",
-            method="adjusted", epsilon=0.5, noise=cv.SeededNoise(seed),
-        )  # fmt: skip
+            {"a": a, "b": generator.integers(0, 2, n), "t": t, "y": y},
+            declared,
+            by="b",
+            protects="record",
+            method="adjusted",
+            epsilon=0.5,
+            noise=cv.SeededNoise(seed),
+        )
         errors += [effect.estimate - 1 for effect in found.table]
     assert np.sqrt(np.mean(np.square(errors))) < 0.65
 

@@ -89,9 +89,13 @@ def test_denominators_periods_and_receipts_are_as_assumed():
 def test_a_ratio_is_planned_on_its_own_scale():
     found = plan(TRIAL, measure="ratio", mean=0.2, effect=0.1, epsilon=[1, 4])
     answer = cv.ate(
-        people(TRIAL, 1000, mean=0.2, effect=0.1).frame, TRIAL, protects="outcome", epsilon=4, measure="ratio",
+        people(TRIAL, 1000, mean=0.2, effect=0.1).frame,
+        TRIAL,
+        protects="outcome",
+        epsilon=4,
+        measure="ratio",
         noise=cv.SeededNoise(1),
-    )  # fmt: skip
+    )
     low, high = answer.interval()
     assert found.answers[1].half_width == pytest.approx((high - low) / 2, rel=0.3)
     assert found.answers[1].covered >= 1
@@ -168,15 +172,19 @@ def test_the_least_number_of_people_of_looks_is_that_of_the_last():
     ("study", "wrong", "code"),
     [
         (TRIAL, {"question": "outcomes"}, "CV-S142"),
-        (TRIAL, {"question": "interim", "rows": [600, 300]}, "CV-P730"), (TRIAL, {"measure": "hazard"}, "CV-P685"),
-        (TRIAL, {"together": 0.5}, "CV-P700"), (TRIAL, {"denominator": (1, 2)}, "CV-P700"),
-        (TRIAL, {"complying": 0.5}, "CV-P700"), (TRIAL, {"mean": {"z": 0.2}}, "CV-P700"),
-        (TRIAL, {"question": "survival"}, "CV-S091"), (METRICS, {"question": "outcomes", "sample": {}}, "CV-P700"),
+        (TRIAL, {"question": "interim", "rows": [600, 300]}, "CV-P730"),
+        (TRIAL, {"measure": "hazard"}, "CV-P685"),
+        (TRIAL, {"together": 0.5}, "CV-P700"),
+        (TRIAL, {"denominator": (1, 2)}, "CV-P700"),
+        (TRIAL, {"complying": 0.5}, "CV-P700"),
+        (TRIAL, {"mean": {"z": 0.2}}, "CV-P700"),
+        (TRIAL, {"question": "survival"}, "CV-S091"),
+        (METRICS, {"question": "outcomes", "sample": {}}, "CV-P700"),
         (METRICS, {"question": "outcomes", "together": 2}, "CV-P700"),
         (CLICKS, {"denominator": (100, 2)}, "CV-P700"),
         (OFFERED, {"question": "compliance", "protects": "record", "received": "x"}, "CV-P700"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_planned_is_refused(study, wrong, code):
     with pytest.raises(cv.CounterveilError, match=code):
         plan(study, **wrong)
@@ -185,17 +193,23 @@ def test_what_cannot_be_planned_is_refused(study, wrong, code):
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"formula": "y ~ t"}, {"by": ["x"]},
+        {"formula": "y ~ t"},
+        {"by": ["x"]},
         *({name: np.array(["x", "y"])} for name in ("by", "policy", "importance", "received")),
         *({"question": "policy_value", name: np.array(["x", "y"])} for name in ("measure", "estimand")),
-        {"policy": cv.Policy.where(x=(0.5, 1))}, {"spending": "pocock"}, {"importance": {"y": 2}},
-        {"question": "groups"}, {"question": "groups", "by": ["x"], "measure": "ratio"},
-        {"question": "groups", "by": ["x"], "estimand": "ATT"}, {"question": "cate", "mechanism": "gaussian"},
-        {"question": "moments"}, {"question": "moments", "formula": "y ~ t", "method": "trial"},
+        {"policy": cv.Policy.where(x=(0.5, 1))},
+        {"spending": "pocock"},
+        {"importance": {"y": 2}},
+        {"question": "groups"},
+        {"question": "groups", "by": ["x"], "measure": "ratio"},
+        {"question": "groups", "by": ["x"], "estimand": "ATT"},
+        {"question": "cate", "mechanism": "gaussian"},
+        {"question": "moments"},
+        {"question": "moments", "formula": "y ~ t", "method": "trial"},
         {"question": "compliance", "received": "d", "settings": cv.settings.Trial()},
         {"question": "moments", "formula": "y ~ x + [d ~ t]"},
     ],
-)  # fmt: skip
+)
 def test_options_of_other_questions_are_refused(wrong):
     with pytest.raises(cv.CounterveilError, match="CV-P701"):
         plan(OFFERED, protects="record", **wrong)

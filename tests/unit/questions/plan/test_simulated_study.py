@@ -68,13 +68,20 @@ def test_people_fit_the_study_that_they_were_made_from(labels):
 @pytest.mark.parametrize(
     ("declared", "assumed"),
     [
-        (study(), {"mean": 11}), (study(), {"mean": "3"}), (study(), {"mean": float("nan")}), (study(), {"sd": 0}),
-        (study(), {"sd": 6}), (study(), {"mean": 9, "effect": 2}), (study(), {"share": 1}),
-        (study(), {"explained": 1.1}), (study(covariates=None), {"explained": 0.1}),
-        (study(randomised=True), {"confounding": 0.1}), (study(covariates=None), {"confounding": 0.1}),
+        (study(), {"mean": 11}),
+        (study(), {"mean": "3"}),
+        (study(), {"mean": float("nan")}),
+        (study(), {"sd": 0}),
+        (study(), {"sd": 6}),
+        (study(), {"mean": 9, "effect": 2}),
+        (study(), {"share": 1}),
+        (study(), {"explained": 1.1}),
+        (study(covariates=None), {"explained": 0.1}),
+        (study(randomised=True), {"confounding": 0.1}),
+        (study(covariates=None), {"confounding": 0.1}),
         (study(), {"confounding": -1}),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_supposed_is_refused(declared, assumed):
     with pytest.raises(cv.CounterveilError, match="CV-P700"):
         Assumptions.of(declared, **assumed)
@@ -83,8 +90,11 @@ def test_what_cannot_be_supposed_is_refused(declared, assumed):
 def test_covariates_have_the_summaries_and_the_correlations_that_are_public():
     declared = study(covariates=COVARIATES | {"visits": cv.Range(0, 50)})
     summaries = {
-        "age": (60, 8), "visits": (3, 4), "sex": {"f": 0.7, "m": 0.3}, "site": {"a": 0.1, "b": 0.2, "c": 0.7},
-    }  # fmt: skip
+        "age": (60, 8),
+        "visits": (3, 4),
+        "sex": {"f": 0.7, "m": 0.3},
+        "site": {"a": 0.1, "b": 0.2, "c": 0.7},
+    }
     found = people(declared, covariates=summaries, correlation=0.6)
     age, visits = found.frame["age"], found.frame["visits"]
     assert (age.mean(), age.std()) == pytest.approx((60, 8), rel=0.02)
@@ -102,11 +112,16 @@ def test_covariates_have_the_summaries_and_the_correlations_that_are_public():
 @pytest.mark.parametrize(
     "assumed",
     [
-        {"correlation": 1.5}, {"correlation": [[1, 0], [0, 1]]}, {"correlation": "high"},
-        {"covariates": {"height": (1, 2)}}, {"covariates": {"age": 40}}, {"covariates": {"age": (40, -1)}},
-        {"covariates": {"sex": {"f": 0.7}}}, {"covariates": {"sex": {"f": 0.7, "m": 0.7}}},
+        {"correlation": 1.5},
+        {"correlation": [[1, 0], [0, 1]]},
+        {"correlation": "high"},
+        {"covariates": {"height": (1, 2)}},
+        {"covariates": {"age": 40}},
+        {"covariates": {"age": (40, -1)}},
+        {"covariates": {"sex": {"f": 0.7}}},
+        {"covariates": {"sex": {"f": 0.7, "m": 0.7}}},
     ],
-)  # fmt: skip
+)
 def test_summaries_that_are_none_are_refused(assumed):
     with pytest.raises(cv.CounterveilError, match="CV-P700"):
         Assumptions.of(study(), **assumed)

@@ -60,9 +60,11 @@ def test_no_replacement_exceeds_the_claims(learner, centre):
     mean = largest_change(lambda r: mean_of(effects(r)), universe, claimed=float(claim.mean))
     square = largest_change(lambda r: square_of(effects(r)), universe, claimed=float(claim.square))
     together = largest_change(
-        lambda r: (mean_of(effects(r)), float(SQUARE_WEIGHT) * square_of(effects(r))), universe,
-        claimed=float(WeightedMoments(counted=False).joint / FOLDS), distance=l2,
-    )  # fmt: skip
+        lambda r: (mean_of(effects(r)), float(SQUARE_WEIGHT) * square_of(effects(r))),
+        universe,
+        claimed=float(WeightedMoments(counted=False).joint / FOLDS),
+        distance=l2,
+    )
     for change in (mean, square, together):
         assert not change.violated, str(change)
     if learner is jumping:

@@ -74,10 +74,13 @@ def by_general_solver(features, treated, noise_variance, settings, goals, near, 
 @pytest.mark.parametrize(
     ("target", "noise_variance", "residual"),
     thinned_rows(
-        list(itertools.product(["ATE", "ATT", "ATC"], [0.0, 0.05, 1.0, 30.0], [0.02, 0.125])), ("ATE", 0.05, 0.125),
-        ("ATE", 30.0, 0.125), ("ATT", 0.05, 0.125), ("ATC", 30.0, 0.125),
+        list(itertools.product(["ATE", "ATT", "ATC"], [0.0, 0.05, 1.0, 30.0], [0.02, 0.125])),
+        ("ATE", 0.05, 0.125),
+        ("ATE", 30.0, 0.125),
+        ("ATT", 0.05, 0.125),
+        ("ATC", 30.0, 0.125),
     ),
-)  # fmt: skip
+)
 def test_objective_equals_that_of_a_general_solver(target, noise_variance, residual):
     features, treated = design(26, 3, seed=11)
     settings = WeightSettings(signal=0.125, residual=residual)
@@ -128,9 +131,11 @@ def test_no_other_method_has_weights_of_less_supposed_error(arm_correlation, noi
     left = treated - columns @ np.linalg.lstsq(columns, treated.astype(float), rcond=None)[0]
     others = {
         "matching": np.abs(matching_coefficients(treated, score, 5).coefficients),
-        "difference in means": np.ones(400), "inverse probabilities": inverse,
-        "overlap": np.where(treated, 1 - score, score), "least squares": np.where(treated, left, -left),
-    }  # fmt: skip
+        "difference in means": np.ones(400),
+        "inverse probabilities": inverse,
+        "overlap": np.where(treated, 1 - score, score),
+        "least squares": np.where(treated, left, -left),
+    }
     ours = balance_weights(features, treated, noise_variance=noise_variance, settings=settings).objective
     for sizes in others.values():
         whole = np.where(treated, sizes[treated].sum(), sizes[~treated].sum())

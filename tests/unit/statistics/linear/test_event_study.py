@@ -28,9 +28,15 @@ def table(rows, told=None):
 
 def question(method="difference_in_means", epsilon=1):
     return Question.ask(
-        protects="outcome", epsilon=epsilon, delta=0, estimand="ATT", method=method, level=0.95, mechanism=None,
+        protects="outcome",
+        epsilon=epsilon,
+        delta=0,
+        estimand="ATT",
+        method=method,
+        level=0.95,
+        mechanism=None,
         request_id=None,
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("change", [None, (-1, 1)])

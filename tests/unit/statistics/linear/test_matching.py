@@ -121,8 +121,12 @@ def test_outcomes_of_yes_and_no_get_higher_limits():
     for bounds in ((0, 10), (0, 1)):
         declared = cv.Study("treated", "y", bounds, DATA.study.covariates, control=0)
         found = cv.ate(
-            DATA.frame | {"y": yes}, declared, protects="outcome", epsilon=1, method="matching",
+            DATA.frame | {"y": yes},
+            declared,
+            protects="outcome",
+            epsilon=1,
+            method="matching",
             noise=cv.SeededNoise(1),
-        )  # fmt: skip
+        )
         limits.append(found.details["max_uses_treated"])
     assert limits[0] < limits[1]

@@ -52,8 +52,10 @@ def test_ties_and_constants_are_no_trouble(kind):
 def test_neighbours_on_the_score_are_paired():
     first, second = score_pairs(np.zeros(6, int), np.array([0.1, 0.9, 0.5, 0.2, 0.6, 0.8]))
     assert {frozenset(pair) for pair in zip(first.tolist(), second.tolist(), strict=True)} == {
-        frozenset((0, 3)), frozenset((2, 4)), frozenset((5, 1)),
-    }  # fmt: skip
+        frozenset((0, 3)),
+        frozenset((2, 4)),
+        frozenset((5, 1)),
+    }
 
 
 def test_several_arms_are_kept_apart():

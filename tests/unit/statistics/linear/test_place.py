@@ -93,8 +93,14 @@ def length(data, ends, seed, settings=FIND):
     study = cv.Study("t", "y", ends, treated=1, control=0, randomised=True)
     noise = cv.SeededNoise(seed)
     found = cv.ate(
-        data, study, protects="outcome", method="difference_in_means", epsilon=1, noise=noise, settings=settings,
-    )  # fmt: skip
+        data,
+        study,
+        protects="outcome",
+        method="difference_in_means",
+        epsilon=1,
+        noise=noise,
+        settings=settings,
+    )
     low, high = found.table[0].interval()
     return high - low, found
 

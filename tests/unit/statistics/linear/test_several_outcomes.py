@@ -26,9 +26,14 @@ def listed(weights=(1, 1)):
 def question(measure="difference", **budget):
     given = {"epsilon": 2, "delta": 0, "mechanism": None} | budget
     return Question.ask(
-        protects="outcome", estimand="ATE", method="difference_in_means", level=0.95, request_id=None,
-        measure=measure, **given,
-    )  # fmt: skip
+        protects="outcome",
+        estimand="ATE",
+        method="difference_in_means",
+        level=0.95,
+        request_id=None,
+        measure=measure,
+        **given,
+    )
 
 
 def table(a, b):

@@ -249,8 +249,11 @@ def test_a_known_score_covers_what_covariates_do_not():
         ("treatment and outcome", "auto"),
     ):
         words = {
-            "protects": level, "method": method, "epsilon": 8, "delta": "1e-6" if method == "auto" else 0,
-        }  # fmt: skip
+            "protects": level,
+            "method": method,
+            "epsilon": 8,
+            "delta": "1e-6" if method == "auto" else 0,
+        }
         missed = []
         for study in (known, blind):
             found = [cv.ate(lottery(k), study, noise=cv.SeededNoise(k), **words).interval() for k in range(4)]

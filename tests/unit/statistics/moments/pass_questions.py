@@ -47,15 +47,25 @@ def about(function, declared, **words):
 
 WORDS = {"protects": "record", "epsilon": 4, "delta": "1e-6"}
 SEVERAL = cv.Study(
-    "t", outcomes={"y": (0, 3), "a": (0, 1)}, earlier={"y": "early"}, control=0, randomised=True,
+    "t",
+    outcomes={"y": (0, 3), "a": (0, 1)},
+    earlier={"y": "early"},
+    control=0,
+    randomised=True,
     missing={"a": cv.drafting.Fill("0.5")},
-)  # fmt: skip
+)
 ARMS = cv.Study(
     "c", "y", (0, 3), arms=["u", "v", "w"], reference="u", randomised=True, missing={"c": cv.drafting.Drop()}
 )
 EVENTS = cv.Study(
-    "t", "y", (0, 3), control=0, before=["a", "early"], missing={"a": cv.drafting.Drop()}, change_range=(-2, 2),
-)  # fmt: skip
+    "t",
+    "y",
+    (0, 3),
+    control=0,
+    before=["a", "early"],
+    missing={"a": cv.drafting.Drop()},
+    change_range=(-2, 2),
+)
 RULE = cv.Policy.where(a=(0.3, 0.8), c=["u", "v"])
 QUESTIONS = {
     "doubly robust": ate("doubly_robust"),
@@ -66,14 +76,19 @@ QUESTIONS = {
     "arms of groups": other(cv.groups, True, by="c", method="arms"),
     "difference in means": other(cv.ate, method="difference_in_means", protects="outcome"),
     "groups of outcomes": other(cv.groups, by="c", method="difference_in_means", protects="outcome"),
-    "arms": about(cv.arms, ARMS, protects="outcome"), "outcomes": about(cv.outcomes, SEVERAL, protects="outcome"),
+    "arms": about(cv.arms, ARMS, protects="outcome"),
+    "outcomes": about(cv.outcomes, SEVERAL, protects="outcome"),
     "ratios of outcomes": about(cv.outcomes, SEVERAL, protects="outcome", measure="ratio"),
-    "outcomes of records": about(cv.outcomes, SEVERAL), "periods": about(cv.event_study, EVENTS),
+    "outcomes of records": about(cv.outcomes, SEVERAL),
+    "periods": about(cv.event_study, EVENTS),
     "periods of outcomes": about(cv.event_study, EVENTS, protects="outcome", method="difference_in_means"),
-    "policy": other(cv.policy_value, policy=RULE), "T-learner": other(cv.cate, method="t_learner"),
-    "R-learner": other(cv.cate, method="r_learner"), "overlap": other(cv.overlap), "moments": other(cv.moments),
+    "policy": other(cv.policy_value, policy=RULE),
+    "T-learner": other(cv.cate, method="t_learner"),
+    "R-learner": other(cv.cate, method="r_learner"),
+    "overlap": other(cv.overlap),
+    "moments": other(cv.moments),
     "moments of outcomes": other(cv.moments, protects="outcome"),
-}  # fmt: skip
+}
 
 
 def answered(question, data):

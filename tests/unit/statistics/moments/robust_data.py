@@ -16,8 +16,11 @@ def ask(data, seed=0, **extra):
     arguments = {"epsilon": 2, "delta": DELTA, "protects": "record", "method": "doubly_robust"}
     arguments |= {"estimand": "ATO"} | extra
     return cv.ate(
-        data.frame, data.study, noise=SeededNoise(seed), **arguments,
-    )  # fmt: skip
+        data.frame,
+        data.study,
+        noise=SeededNoise(seed),
+        **arguments,
+    )
 
 
 def least_squares(x, t, y):
@@ -63,6 +66,10 @@ def mixed():
     y = 2 + 0.05 * x + 1.5 * b - (c == 0) + EFFECT * t + rng.normal(0, 0.5, n)
     frame = {"x": x, "b": b.astype(int), "c": np.array(["u", "v", "w"])[c], "t": t.astype(int), "y": y}
     study = cv.Study(
-        "t", "y", (0, 10), {"x": cv.Range(18, 65), "b": cv.Binary(), "c": cv.Categories(["u", "v", "w"])}, control=0,
-    )  # fmt: skip
+        "t",
+        "y",
+        (0, 10),
+        {"x": cv.Range(18, 65), "b": cv.Binary(), "c": cv.Categories(["u", "v", "w"])},
+        control=0,
+    )
     return frame, study

@@ -8,8 +8,13 @@ from counterveil.numerics.bases import Axis, make_basis
 from counterveil.statistics.moments.functions import ArmForm, InteractedForm, LinearPropensity, UnitRows
 
 STUDY = cv.Study(
-    "t", "y", (-1, 1), {"x": cv.Range(-1, 1), "c": cv.Categories(["u", "v", "w"])}, treated=1, control=0,
-)  # fmt: skip
+    "t",
+    "y",
+    (-1, 1),
+    {"x": cv.Range(-1, 1), "c": cv.Categories(["u", "v", "w"])},
+    treated=1,
+    control=0,
+)
 BASIS = make_basis((Axis("x", "legendre", 2, -1.0, 2.0), Axis("c", "labels", 3)), 3, True)
 # Two functions, for runs of many samples.
 TINY = make_basis((Axis("x", "legendre", 1, -1.0, 2.0),), 1, False)

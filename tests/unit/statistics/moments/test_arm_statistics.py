@@ -34,8 +34,10 @@ def test_no_exchange_moves_moments_by_arm_further_than_claimed(length):
 @pytest.mark.parametrize("clip", [np.inf, 0.3])
 def test_nor_those_of_interacted_rows(clip):
     found, claim = changes(
-        lambda gate, rows: release_statistics(gate, "m", rows), "m", lambda record: interacted_rows(record, clip),
-    )  # fmt: skip
+        lambda gate, rows: release_statistics(gate, "m", rows),
+        "m",
+        lambda record: interacted_rows(record, clip),
+    )
     assert 0.5 * claim < found <= claim
 
 

@@ -47,11 +47,18 @@ def test_numbers_labels_and_categories_are_adjusted_for():
     assert raw - EFFECT > 0.8
     found = [
         cv.ate(
-            frame, study, protects="record", method="doubly_robust", estimand="ATO", epsilon=1, delta=DELTA,
-            settings=cv.settings.DoublyRobust(degree=1), noise=SeededNoise(s),
+            frame,
+            study,
+            protects="record",
+            method="doubly_robust",
+            estimand="ATO",
+            epsilon=1,
+            delta=DELTA,
+            settings=cv.settings.DoublyRobust(degree=1),
+            noise=SeededNoise(s),
         )
         for s in range(8)
-    ]  # fmt: skip
+    ]
     assert np.abs([one.estimate - EFFECT for one in found]).mean() < 0.1 * (raw - EFFECT)
     assert found[0].details["features"] == 4
     flags = np.column_stack([frame["x"], frame["b"], frame["c"] == "u", frame["c"] == "v"])
@@ -68,9 +75,16 @@ def test_degree_two_removes_what_lines_cannot():
     for degree in (1, 2, "auto"):
         settings = cv.settings.DoublyRobust(degree=degree)
         found[degree] = cv.ate(
-            bent, study, protects="record", method="doubly_robust", estimand="ATO", epsilon=8, delta=DELTA,
-            settings=settings, noise=SeededNoise(3),
-        )  # fmt: skip
+            bent,
+            study,
+            protects="record",
+            method="doubly_robust",
+            estimand="ATO",
+            epsilon=8,
+            delta=DELTA,
+            settings=settings,
+            noise=SeededNoise(3),
+        )
     assert abs(found[1].estimate - EFFECT) > 0.3
     assert abs(found[2].estimate - EFFECT) < 0.05
     # Four features, their squares where they are numbers, and products across covariates.
@@ -89,9 +103,15 @@ def test_targets_are_named_and_differ_where_effects_vary():
     found = {}
     for name in ("ATO", "ATE", "ATT", "ATC"):
         found[name] = cv.ate(
-            frame, study, protects="record", method="doubly_robust", epsilon=2, delta=DELTA, estimand=name,
+            frame,
+            study,
+            protects="record",
+            method="doubly_robust",
+            epsilon=2,
+            delta=DELTA,
+            estimand=name,
             noise=SeededNoise(6),
-        )  # fmt: skip
+        )
     assert [one.estimand for one in found.values()] == ["ATO", "ATE", "ATT", "ATC"]
     assert "overlap-weighted" in str(found["ATO"])
     assert "overlap-weighted" not in str(found["ATE"])
@@ -216,6 +236,11 @@ def test_too_many_features_are_refused_before_anything_is_read():
     study = cv.Study("t", "y", (0, 1), dict.fromkeys(names, cv.Range(0, 1)), control=0)
     with pytest.raises(ParameterError, match="CV-P405"):
         cv.ate(
-            frame, study, protects="record", method="doubly_robust", estimand="ATO", epsilon=1,
+            frame,
+            study,
+            protects="record",
+            method="doubly_robust",
+            estimand="ATO",
+            epsilon=1,
             settings=cv.settings.DoublyRobust(degree=2),
-        )  # fmt: skip
+        )

@@ -17,11 +17,13 @@ STUDY = cv.Study(
     outcome="y",
     outcome_range=(0, 3),
     covariates={
-        "a": cv.Range(0, 1), "b": cv.Binary(one="yes", zero="no"), "c": cv.Categories(["u", "v", "w"]),
+        "a": cv.Range(0, 1),
+        "b": cv.Binary(one="yes", zero="no"),
+        "c": cv.Categories(["u", "v", "w"]),
     },
     control=0,
     missing={"a": cv.drafting.Fill("0.5"), "c": cv.drafting.Drop()},
-)  # fmt: skip
+)
 WORDS = {"protects": "record", "method": "doubly_robust", "epsilon": 1, "delta": "1e-6"}
 
 
@@ -33,9 +35,12 @@ def parquet(tmp_path_factory):
     y = 0.5 * t + a + 0.3 * b + 0.1 * c + rng.normal(0, 0.1, ROWS)
     labels = np.array(["u", "v", "w", None], dtype=object)[c]
     columns = {
-        "t": t.astype(int), "y": y, "a": pa.array(a, mask=rng.random(ROWS) < 0.01), "b": np.array(["no", "yes"])[b],
+        "t": t.astype(int),
+        "y": y,
+        "a": pa.array(a, mask=rng.random(ROWS) < 0.01),
+        "b": np.array(["no", "yes"])[b],
         "c": labels,
-    }  # fmt: skip
+    }
     path = tmp_path_factory.mktemp("rows") / "rows.parquet"
     pq.write_table(pa.table(columns), path, row_group_size=9000)
     return path

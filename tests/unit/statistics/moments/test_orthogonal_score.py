@@ -16,9 +16,13 @@ from counterveil.statistics.moments.sensitivity import OrthogonalScore
 
 STANDARD = Standard(np.full(5, 0.1), np.full(5, 0.5), 2.0, 6.0)
 MODELS = LinearModels(
-    0.45, 0.1, np.array([0.02, 0.2, -0.1, 0.05, 0.1, -0.05]), np.array([0.0, 0.15, -0.08, 0.04, 0.08, -0.04]),
-    np.array([0.01, 0.3, 0.1, -0.1, 0.0, 0.2]), 0.3,
-)  # fmt: skip
+    0.45,
+    0.1,
+    np.array([0.02, 0.2, -0.1, 0.05, 0.1, -0.05]),
+    np.array([0.0, 0.15, -0.08, 0.04, 0.08, -0.04]),
+    np.array([0.01, 0.3, 0.1, -0.1, 0.0, 0.2]),
+    0.3,
+)
 GRID = list(product((-1.0, 0.1, 1.0), (0, 1), ("u", "v", "z"), (0, 1), (-1.0, 0.0, 0.4, 1.0)))
 
 

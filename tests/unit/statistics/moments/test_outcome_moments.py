@@ -61,8 +61,14 @@ def test_with_a_large_budget_it_is_the_regression_of_the_rows(delta):
     data = {"a": x[0], "b": x[1] + 0.5 * x[0], "t": t, "y": y}
     study = cv.Study("t", "y", (-3, 5), {"a": cv.Range(-1, 1), "b": cv.Range(-2, 2)})
     found = cv.moments(
-        data, study, protects="outcome", epsilon=10**6, delta=delta, terms=["t:a"], noise=cv.SeededNoise(0),
-    )  # fmt: skip
+        data,
+        study,
+        protects="outcome",
+        epsilon=10**6,
+        delta=delta,
+        terms=["t:a"],
+        noise=cv.SeededNoise(0),
+    )
     fit = found.regress("y ~ t*a + b")
     columns = np.column_stack((np.ones(3000), t, data["a"], t * data["a"], data["b"]))
     exact = np.linalg.lstsq(columns, y, rcond=None)[0]
@@ -81,12 +87,18 @@ def test_rare_and_skewed_outcomes_have_no_more_noise_than_their_range_calls_for(
     t, x = rng.integers(0, 2, n), rng.random(n)
     study = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1)}, randomised=True)
     shapes = {
-        "common": rng.random(n) < 0.5, "rare": rng.random(n) < 0.01, "skewed": np.clip(rng.gamma(1, 0.08, n), 0, 1),
-    }  # fmt: skip
+        "common": rng.random(n) < 0.5,
+        "rare": rng.random(n) < 0.01,
+        "skewed": np.clip(rng.gamma(1, 0.08, n), 0, 1),
+    }
     noise = {
         name: [
             cv.moments(
-                {"t": t, "x": x, "y": y.astype(float)}, study, protects="outcome", epsilon=1, delta=delta,
+                {"t": t, "x": x, "y": y.astype(float)},
+                study,
+                protects="outcome",
+                epsilon=1,
+                delta=delta,
                 noise=cv.SeededNoise(seed),
             )
             .regress("y ~ t + x")
@@ -95,7 +107,7 @@ def test_rare_and_skewed_outcomes_have_no_more_noise_than_their_range_calls_for(
             for seed in range(8)
         ]
         for name, y in shapes.items()
-    }  # fmt: skip
+    }
     # Outcomes at both ends of the range have all the noise that it calls for.
     assert max(map(max, noise.values())) <= max(noise["common"]) * (1 + 1e-9)
 

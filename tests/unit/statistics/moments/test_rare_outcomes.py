@@ -33,11 +33,16 @@ RARE = [(*shares, epsilon) for shares in SHARES for epsilon in (1, 4)]
 def test_rare_events_are_not_clipped_away(control, treated, epsilon):
     results = [
         cv.ate(
-            frame(seed, control, treated), study(), protects="record", epsilon=epsilon, delta="1e-6",
-            method="doubly_robust", noise=cv.SeededNoise(seed),
+            frame(seed, control, treated),
+            study(),
+            protects="record",
+            epsilon=epsilon,
+            delta="1e-6",
+            method="doubly_robust",
+            noise=cv.SeededNoise(seed),
         )
         for seed in range(4)
-    ]  # fmt: skip
+    ]
     truth = treated - control
     # Four samples are off by this much themselves.
     room = 0.25 * abs(truth)
@@ -54,9 +59,14 @@ def test_what_noise_hides_is_in_the_interval(delta, amount, most_length):
     for seed in range(2):
         data = frame(seed, 0.012, 0.002)
         low, high = cv.ate(
-            data | {"y": amount * data["y"]}, declared, protects="record", epsilon=2, delta=delta,
-            method="doubly_robust", noise=cv.SeededNoise(seed),
-        ).interval()  # fmt: skip
+            data | {"y": amount * data["y"]},
+            declared,
+            protects="record",
+            epsilon=2,
+            delta=delta,
+            method="doubly_robust",
+            noise=cv.SeededNoise(seed),
+        ).interval()
         assert low <= -0.01 * amount <= high
         assert high - low < most_length
 

@@ -19,9 +19,15 @@ STUDY = cv.Study("t", "n", (-1, 3), control=0, randomised=True, per="d", per_ran
 
 def question(protects, mechanism=None):
     return Question.ask(
-        protects=protects, epsilon=1, delta=0 if mechanism is None else "1e-6", estimand="ATE", method="auto",
-        level=0.95, mechanism=mechanism, request_id=None,
-    )  # fmt: skip
+        protects=protects,
+        epsilon=1,
+        delta=0 if mechanism is None else "1e-6",
+        estimand="ATE",
+        method="auto",
+        level=0.95,
+        mechanism=mechanism,
+        request_id=None,
+    )
 
 
 def columns(data):

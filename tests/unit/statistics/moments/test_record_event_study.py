@@ -18,9 +18,15 @@ PLACES = (0, 1)
 
 def question(epsilon=1):
     return Question.ask(
-        protects="record", epsilon=epsilon, delta=0, estimand="ATT", method="difference_in_means", level=0.95,
-        mechanism=None, request_id=None,
-    )  # fmt: skip
+        protects="record",
+        epsilon=epsilon,
+        delta=0,
+        estimand="ATT",
+        method="difference_in_means",
+        level=0.95,
+        mechanism=None,
+        request_id=None,
+    )
 
 
 def run(data):

@@ -13,8 +13,14 @@ STUDY = cv.Study(
 )
 # Outcomes in whole steps: both ends, the middle and places beside them.
 OUTCOMES = [
-    0, 1, OUTCOME_STEPS // 3, OUTCOME_STEPS // 2, OUTCOME_STEPS // 2 + 77_777, OUTCOME_STEPS - 1, OUTCOME_STEPS,
-]  # fmt: skip
+    0,
+    1,
+    OUTCOME_STEPS // 3,
+    OUTCOME_STEPS // 2,
+    OUTCOME_STEPS // 2 + 77_777,
+    OUTCOME_STEPS - 1,
+    OUTCOME_STEPS,
+]
 PAIRS = list(product((False, True), OUTCOMES))
 
 

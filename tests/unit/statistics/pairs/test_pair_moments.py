@@ -14,9 +14,11 @@ from counterveil.statistics.pairs.models import FEATURE_BITS, arm_sums, ladder, 
 TABLE = table()
 RUNGS = ladder(TABLE)
 PLACES = {
-    "whole": WHOLE, "narrow": Place(OUTCOME_STEPS // 3 + 5, 1_234_567), "one step": Place(OUTCOME_STEPS // 2, 1),
+    "whole": WHOLE,
+    "narrow": Place(OUTCOME_STEPS // 3 + 5, 1_234_567),
+    "one step": Place(OUTCOME_STEPS // 2, 1),
     "beyond": Place(0, OUTCOME_STEPS),
-}  # fmt: skip
+}
 
 
 def farthest(rows, place, rows_tried, known=False):
@@ -92,11 +94,13 @@ def test_private_columns_do_not_move_features():
     other = table(seed=0)
     flipped = type(other).attach(
         {
-            "x": other.covariates["x"], "b": other.covariates["b"].astype(int), "t": 1 - other.treated.astype(int),
+            "x": other.covariates["x"],
+            "b": other.covariates["b"].astype(int),
+            "t": 1 - other.treated.astype(int),
             "y": np.zeros(other.rows),
         },
         other.study,
-    )  # fmt: skip
+    )
     for one, changed in zip(RUNGS, ladder(flipped), strict=True):
         assert np.array_equal(one.steps, changed.steps)
 

@@ -11,8 +11,11 @@ from counterveil.statistics.strata.sensitivity import StrataOutcome
 VALUES = (Fraction(0), Fraction(1, 2), Fraction(1))
 # (treated, control, h) of every stratum.
 DESIGNS = [
-    [(2, 2, 4)], [(1, 3, 4)], [(2, 1, 2), (1, 2, 3)], [(3, 2, Fraction(5, 2))],
-]  # fmt: skip
+    [(2, 2, 4)],
+    [(1, 3, 4)],
+    [(2, 1, 2), (1, 2, 3)],
+    [(3, 2, Fraction(5, 2))],
+]
 
 
 def _statistics(design, outcomes):

@@ -43,9 +43,17 @@ def ask(
         given = {"epsilon": epsilon, "delta": delta, "estimand": estimand, "noise": SeededNoise(seed)}
         return cv.published.smooth_matching_proved(data, study, **given)
     return cv.ate(
-        data, study, protects=protects, epsilon=epsilon, delta=delta, mechanism=mechanism, estimand=estimand,
-        method="stratified", settings=cv.settings.Stratified(**settings), noise=SeededNoise(seed),
-    )  # fmt: skip
+        data,
+        study,
+        protects=protects,
+        epsilon=epsilon,
+        delta=delta,
+        mechanism=mechanism,
+        estimand=estimand,
+        method="stratified",
+        settings=cv.settings.Stratified(**settings),
+        noise=SeededNoise(seed),
+    )
 
 
 def weights(counts, estimand, limit=None):
