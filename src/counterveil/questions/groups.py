@@ -7,13 +7,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from itertools import product
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.accounting import Ledger
 from counterveil.data import Backend, Layout, Range, Study, Sums, Table, silence, strata_codes
 from counterveil.data.domains import Domain, outcome_unit
 from counterveil.data.features import feature_map, require_covariates
@@ -24,8 +22,8 @@ from counterveil.numerics.columns import Arm, TwoArms, cell_totals
 from counterveil.numerics.products import LinearForm, linear_form
 from counterveil.privacy import Estimand, Number, Unit, exact, show
 from counterveil.privacy.caveats import Caveat, Fact, confounding
-from counterveil.questions.asking import Arguments, Asked, ask_once, asks
-from counterveil.questions.choices import GroupsMethod, Mechanism, Protects
+from counterveil.questions.asking import Arguments, Asked, question_of
+from counterveil.questions.choices import GroupsMethod, Mechanism
 from counterveil.results.answering import Answer, Facts, settled
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.effect import Effect, Known, Linear
@@ -41,7 +39,7 @@ from counterveil.results.question import (
     refuse_undeclared_trial,
     refuse_unknown_method,
 )
-from counterveil.session import BaseSession, BitSource, Gate, Kind, Plan, Released
+from counterveil.session import BaseSession, Gate, Kind, Plan, Released
 from counterveil.session.session import in_branches
 from counterveil.settings import DifferenceInMeans, Groups, Matching, Weighting
 from counterveil.statistics.linear import difference_in_means
@@ -657,24 +655,8 @@ def pair_groups(session: BaseSession, question: Question, layout: Layout) -> Gro
     return settled(GroupsResult, session, question, choice.plan, compute, said=said)
 
 
-@asks
-def groups(
-    data: object,
-    study: Study,
-    *,
-    by: By,
-    protects: Protects,
-    epsilon: Number,
-    delta: Number = 0,
-    method: GroupsMethod = "auto",
-    level: float = 0.95,
-    mechanism: Mechanism | None = None,
-    settings: DifferenceInMeans | Groups | Matching | Weighting | None = None,
-    ledger: str | Path | Ledger | None = None,
-    dataset: str | None = None,
-    request_id: str | None = None,
-    noise: BitSource | None = None,
-) -> GroupsResult:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupsArguments(Arguments[GroupsResult]):
     """Return the private effects of public groups; all groups together cost what one does.
 
     Args:
@@ -690,28 +672,10 @@ def groups(
         settings: those of the method, such as `cv.settings.Weighting()`; with records protected `cv.settings.Groups`.
         delta, mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    asked = GroupsArguments(
-        by=by,
-        protects=protects,
-        epsilon=epsilon,
-        delta=delta,
-        method=method,
-        level=level,
-        mechanism=mechanism,
-        settings=settings,
-        request_id=request_id,
-    )
-    return ask_once(asked, data, study, ledger, dataset, noise)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupsArguments(Arguments[GroupsResult]):
-    """The private effects of public groups; see `counterveil.groups` for the arguments."""
 
     name: ClassVar[str] = "groups"
     units: ClassVar[tuple[Unit, ...]] = tuple(Unit)
     by: By
-    delta: Number = 0
     method: GroupsMethod = "auto"
     mechanism: Mechanism | None = None
     settings: DifferenceInMeans | Groups | Matching | Weighting | None = None
@@ -719,9 +683,12 @@ class GroupsArguments(Arguments[GroupsResult]):
     def checked(self, study: Study) -> Asked[GroupsResult]:
         """Return the checked question; nothing here looks at data or budget."""
         layout_of(study, self.by)  # refuses what makes no groups
-        question = self.question(self.delta, self.method, self.mechanism, self.settings)
+        question = self.question(self.method, self.mechanism, self.settings)
         refuse_ungrouped(study, question, METHODS[question.unit])
         return Asked(question.budget, partial(answer_groups, question=question, by=self.by))
+
+
+groups = question_of(GroupsArguments)
 
 
 @silence()

@@ -19,7 +19,6 @@ from typing import Any, ClassVar, Protocol, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.accounting import Ledger
 from counterveil.data import (
     Range,
     Study,
@@ -37,7 +36,7 @@ from counterveil.numerics.arrays import Flags, Floats
 from counterveil.numerics.products import FeatureMap
 from counterveil.privacy import Number
 from counterveil.privacy.caveats import Caveat
-from counterveil.questions.asking import Arguments, Asked, ask_once, asks
+from counterveil.questions.asking import Arguments, Asked, question_of
 from counterveil.questions.choices import PolicyMethod, Protects
 from counterveil.questions.groups import (
     caveats,
@@ -53,7 +52,7 @@ from counterveil.results.effect import Effect, load, refusing, save
 from counterveil.results.functions import CateModel
 from counterveil.results.groups import PolicyValue, TargetingCurve, point
 from counterveil.results.question import Question, described, refuse_few_clusters
-from counterveil.session import BaseSession, BitSource, Gate, fixed_ambient_generators
+from counterveil.session import BaseSession, Gate, fixed_ambient_generators
 from counterveil.settings import Groups
 from counterveil.settings.methods import is_number
 from counterveil.statistics.folds.aggregation import learner_name
@@ -490,24 +489,8 @@ def effect_sums(cells: Tallies, score: Score, rows: int, unit: float, cost: floa
     )
 
 
-@asks
-def policy_value(
-    data: object,
-    study: Study,
-    *,
-    policy: Any,
-    cost: Number | None = None,
-    protects: Protects = "record",
-    epsilon: Number,
-    delta: Number = 0,
-    method: PolicyMethod = "auto",
-    level: float = 0.95,
-    settings: Groups | None = None,
-    ledger: str | Path | Ledger | None = None,
-    dataset: str | None = None,
-    request_id: str | None = None,
-    noise: BitSource | None = None,
-) -> PolicyValue:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyValueArguments(Arguments[PolicyValue]):
     """Return what a public rule gains over treating nobody and over treating everybody, per person.
 
     Args:
@@ -522,39 +505,24 @@ def policy_value(
         settings: `cv.settings.Groups`.
         delta, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    asked = PolicyValueArguments(
-        policy=policy,
-        cost=cost,
-        protects=protects,
-        epsilon=epsilon,
-        delta=delta,
-        method=method,
-        level=level,
-        settings=settings,
-        request_id=request_id,
-    )
-    return ask_once(asked, data, study, ledger, dataset, noise)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyValueArguments(Arguments[PolicyValue]):
-    """What a public rule gains; see `counterveil.policy_value` for the arguments."""
 
     name: ClassVar[str] = "policy_value"
     policy: Any
     cost: Number | None = None
     protects: Protects = "record"
-    delta: Number = 0
     method: PolicyMethod = "auto"
     settings: Groups | None = None
 
     def checked(self, study: Study) -> Asked[PolicyValue]:
         """Return the checked question; nothing here looks at data or budget."""
-        question = self.question(self.delta, self.method, None, self.settings)
+        question = self.question(self.method, None, self.settings)
         refuse_without_scores(study, question, self.name)
         rule = checked_policy(self.policy, study)
         price = rule.price(self.cost)
         return Asked(question.budget, partial(answer_policy, question=question, rule=rule, cost=price))
+
+
+policy_value = question_of(PolicyValueArguments)
 
 
 def checked_policy(policy: Any, study: Study) -> Policy:
@@ -635,26 +603,8 @@ def with_form(session: BaseSession, question: Question) -> Question:
     return replace(found, mechanism="staircase") if smaller else found
 
 
-@asks
-def targeting_curve(
-    data: object,
-    study: Study,
-    *,
-    model: EffectModel,
-    bins: int = 10,
-    thresholds: Sequence[float] | None = None,
-    cost: Number = 0,
-    protects: Protects = "record",
-    epsilon: Number,
-    delta: Number = 0,
-    method: PolicyMethod = "auto",
-    level: float = 0.95,
-    settings: Groups | None = None,
-    ledger: str | Path | Ledger | None = None,
-    dataset: str | None = None,
-    request_id: str | None = None,
-    noise: BitSource | None = None,
-) -> TargetingCurve:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetingCurveArguments(Arguments[TargetingCurve]):
     """Return what treating the people whom a model ranks highest gains, for a ladder of shares.
 
     Args:
@@ -671,25 +621,6 @@ def targeting_curve(
         settings: `cv.settings.Groups`.
         delta, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    asked = TargetingCurveArguments(
-        model=model,
-        bins=bins,
-        thresholds=thresholds,
-        cost=cost,
-        protects=protects,
-        epsilon=epsilon,
-        delta=delta,
-        method=method,
-        level=level,
-        settings=settings,
-        request_id=request_id,
-    )
-    return ask_once(asked, data, study, ledger, dataset, noise)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TargetingCurveArguments(Arguments[TargetingCurve]):
-    """What treating the highest ranked gains; see `counterveil.targeting_curve` for the arguments."""
 
     name: ClassVar[str] = "targeting_curve"
     model: EffectModel
@@ -697,16 +628,18 @@ class TargetingCurveArguments(Arguments[TargetingCurve]):
     thresholds: Sequence[float] | None = None
     cost: Number = 0
     protects: Protects = "record"
-    delta: Number = 0
     method: PolicyMethod = "auto"
     settings: Groups | None = None
 
     def checked(self, study: Study) -> Asked[TargetingCurve]:
         """Return the checked question; nothing here looks at data or budget."""
-        question = self.question(self.delta, self.method, None, self.settings)
+        question = self.question(self.method, None, self.settings)
         refuse_without_scores(study, question, self.name)
         ranking = Ranking.of(study, self.model, self.bins, self.thresholds, self.cost)
         return Asked(question.budget, partial(answer_curve, question=question, ranking=ranking))
+
+
+targeting_curve = question_of(TargetingCurveArguments)
 
 
 @dataclass(frozen=True, slots=True)

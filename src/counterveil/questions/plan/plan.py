@@ -222,8 +222,8 @@ def asked(
         return ask, ask
 
     def plain(people: People, budget: Budget, noise: SeededNoise) -> Answer:
-        arguments = kind(epsilon=budget.epsilon, delta=budget.delta, **words)
-        answer = ask_once(arguments, people.frame, study, None, None, noise)
+        arguments = kind(epsilon=budget.epsilon, delta=budget.delta, noise=noise, **words)
+        answer = ask_once(arguments, people.frame, study)
         truths = _truths(answer, question, people, estimand, given["measure"])
         return _measured(answer, truths, decision)
 
