@@ -496,9 +496,6 @@ def solve_together(errors: Sequence[tuple[float, Uncertainty]], levels: Sequence
         )
 
 
-# Intervals for a function in a finite basis: at each point, and at all points together.
-
-
 _DRAWS = 4000  # public normal vectors that the width of a band is read off
 # Directions that hold less than this part of the variance are left to Scheffé's bound, not drawn.
 _NEGLIGIBLE = 1e-6

@@ -104,9 +104,6 @@ class Laplace(Noise):
         return {"mechanism": self.name, "sensitivity": str(self.sensitivity), "epsilon": str(self.epsilon)}
 
 
-# Two Laplace draws on one number; the larger scale gives the guarantee. Proof: laplace_pair.proof.md.
-
-
 # Proof: laplace_pair.proof.md
 
 # Newton steps on the log of the tail, at most, and the relative change at which they end.

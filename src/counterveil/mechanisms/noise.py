@@ -125,9 +125,6 @@ def _fix() -> None:
     np.random.seed(_FIXED)
 
 
-# The public grid on which every released number lies.
-
-
 DEFAULT_BITS = 24  # a step of 2**-24 scales adds less than 1e-14 of the noise's variance
 
 
@@ -162,9 +159,6 @@ class Grid:
 
 def _power_of_two(power: int) -> Fraction:
     return Fraction(1 << power) if power >= 0 else Fraction(1, 1 << -power)
-
-
-# The checks of parameters that several mechanisms share; none of them ever sees a private value.
 
 
 def positive_sensitivity(value: Number) -> Fraction:
@@ -606,9 +600,6 @@ def _settle_in_float(
     return np.concatenate(undecided) if undecided else np.empty(0, dtype=np.int64)
 
 
-# A unit distribution times a scale: the numbers that intervals need, and the two ways to draw.
-
-
 Reals = NDArray[np.float64]
 
 _LEAST_SCALE = 1e-150  # its square is a double too
@@ -726,9 +717,6 @@ class ScaledNoise(Noise):
 
 def _reals(x: ArrayLike) -> Reals:
     return np.asarray(x, dtype=np.float64)
-
-
-# What the gate uses of a mechanism.
 
 
 class KnownSensitivityMechanism(Protocol):

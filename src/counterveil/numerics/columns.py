@@ -145,9 +145,6 @@ def _sums(X: NDArray[np.floating], share: Floats, centre: Floats) -> tuple[Float
     return first, second
 
 
-# Counts, sums and sums of squares of an integer outcome in the two arms of a trial.
-
-
 # Outcomes are below 2**25, so a block's sum of squares stays below 2**64 / 2: exact in int64.
 _BLOCK = 1 << 13
 
@@ -305,9 +302,6 @@ def _parts(rows: int) -> Iterator[slice]:
     return (slice(start, min(start + _LINE, rows)) for start in range(0, rows, _LINE))
 
 
-# How alike two arms are in covariates kept column by column; see `balance`.
-
-
 def column_balances(
     raw: Floats, labels: Sequence[int], treated: NDArray[np.bool_], weights: Floats
 ) -> tuple[Balance, Balance]:
@@ -347,9 +341,6 @@ def _levels(codes: Floats, count: int, share: Floats) -> tuple[Floats, Floats]:
     centre = np.bincount(places, minlength=count) / len(places)
     squares = mean * (1.0 - centre) ** 2 + (1.0 - mean) * centre**2
     return mean, left_of_squares(squares, (mean - centre) ** 2)
-
-
-# Columns of numbers kept as contiguous lines, standardised and clipped, plain or squared.
 
 
 Lines = NDArray[np.floating]

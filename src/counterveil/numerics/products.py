@@ -159,9 +159,6 @@ def _rows(work: int, most: int) -> int:
     return max(_FEWEST_ROWS, most // max(work, 1))
 
 
-# Sums of products of row vectors on a grid, exact: W'W and U'v in integers.
-
-
 # Whole steps stay below 2**_STEP_BITS: 2**12 products of two of them add up below 2**53, exactly in doubles.
 _STEP_BITS = 20
 # Finer grids gain nothing beside the noise.

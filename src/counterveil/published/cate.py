@@ -165,9 +165,6 @@ def _checked(name: str, learner: object, known: tuple[str, ...], method: str) ->
     )
 
 
-# The orthogonal loss: weights rho and pseudo-outcomes phi from fitted nuisances.
-
-
 @dataclass(frozen=True, slots=True)
 class StageRows:
     """Rows as the learners see them: features in the unit box, treatments, outcomes."""
@@ -241,9 +238,6 @@ def fitted_effect(rows: StageRows, nuisances: StageModels, learner: str, second:
     # A learner that takes no weights is refused before, unless they are all one.
     weights = loss.rho if takes_weights(second) else np.ones(len(rows))
     return fitted_regressor(second, rows.x, loss.phi(rows.y), weights)
-
-
-# The public box of features that learners see: rows, queries and points drawn from it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,9 +403,6 @@ class KernelSettings(StageSettings):
     lipschitz: float | None = setting(None, POSITIVE | NONE)
     centres: int | None = setting(50, whole(1) | NONE)
     algorithm: str = setting(BATCH, one_of(BATCH, ITERATIVE, PRINTED))
-
-
-# What stands around their numbers: queries, plan, request, and answers that say what is false.
 
 
 NOT_COVERED = (
@@ -607,9 +598,6 @@ def path_factor(kernel: Kernel, points: Floats) -> tuple[Floats, NDArray[np.intp
     path = QueryPath(kernel)
     places = [path.ask(point) for point in points]
     return path.factor(), np.array(places, dtype=np.intp)
-
-
-# The release.
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,9 +168,6 @@ def _check(question: PublishedQuestion) -> None:
         raise refusal("CV-P366", estimand=question.estimand.value, budget=question.budget)
 
 
-# One-to-one matching within strata, in row order: who is matched with whom, and the published variance of it.
-
-
 def match_in_order(stratum: Integers, treated: NDArray[np.bool_]) -> tuple[Integers, Integers]:
     """Return every row's partner (-1 where its stratum lacks the other arm) and how often it is a partner.
 
@@ -474,8 +471,6 @@ def _releases(rows: int, design: SmoothDesign) -> tuple[tuple[str, str], ...]:
         found.append(("share of the estimand's people", f"sensitivity {1 / rows:.6g}"))
     return tuple(found)
 
-
-# How the budget is spent, chosen from public numbers only.
 
 # A bound of G that is this many times what equal strata have at least is too loose to be useful.
 _LOOSE = 2.0

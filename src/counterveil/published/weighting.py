@@ -278,9 +278,6 @@ def _amount(budget: Budget, mechanism: str, share: Fraction) -> float:
     return float(mu_of(budget.epsilon, budget.delta)) * sqrt(share)
 
 
-# What the results of inverse weighting say in words: what was released, what the interval does not cover.
-
-
 def interval_target(study: Study, nuisances: IpwModels, weighing: Weighing) -> Fact | None:
     """Return None where the propensity is declared by a trial's design, else what the interval is for."""
     if study.treated_share is not None:

@@ -129,9 +129,6 @@ def _standardised(mean: float, sd: float, other_mean: float, other_sd: float) ->
     return gap / scale if scale > 0 and isfinite(gap / scale) else None
 
 
-# How a question is asked: checked first, then answered by a session that is already open or opened for it alone.
-
-
 Answer = TypeVar("Answer")
 Found = TypeVar("Found", covariant=True)
 P = ParamSpec("P")

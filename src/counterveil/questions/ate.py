@@ -227,9 +227,6 @@ def _strata(study: Study) -> float:
     return Layout.of(study).public
 
 
-# Which estimator answers which question: the table behind `method=` and `settings=`.
-
-
 Estimator = Callable[[BaseSession, Question], Result]
 
 
@@ -495,9 +492,6 @@ def _form(question: Question) -> Estimator:
     return forms[question.unit]
 
 
-# Settings of a method from words or plain values, as a command line and messages between sites carry them.
-
-
 def settings_from_text(method: str, words: list[str]) -> Any:
     """Return the method's settings from words such as "neighbours=5", None where there are none."""
     wanted = METHODS[method].settings if method in METHODS else None
@@ -522,9 +516,6 @@ def _value(text: str, several: bool) -> Any:
         return parse_literal(text)
     except UnreadableError:
         return tuple(part.strip() for part in text.split(",")) if several else text
-
-
-# Settings of a method from typed values, as messages carry them: no text is parsed.
 
 
 _MOST = 1000  # entries of a list or a table

@@ -105,9 +105,6 @@ def checked_cost(cost: Number) -> float:
     return float(found)
 
 
-# Which form answers a question about groups, policies and curves: what `auto` chooses, from public numbers.
-
-
 # Supposed of trials when forms are compared: outcomes' standard deviation and how far their mean lies from the middle
 # of their range, in parts of half of it; the part of their variance that covariates explain; and the part of the
 # budget that sums of adjusted scores get. Scores are taken as far as they reach: clips are found from rows alone.
@@ -174,9 +171,6 @@ def _require_affordable(study: Study, question: Question, rows: int) -> None:
         )
 
 
-# Public groups: which covariates make them, what each is called, and which one a row is in.
-
-
 Codes = NDArray[np.int64]
 By = str | Sequence[str] | Mapping[str, Sequence[Any] | None]
 
@@ -235,9 +229,6 @@ class LayoutPlaces:
     def __call__(self, part: Part) -> Codes:
         """Return the places of a block's rows."""
         return strata_codes(part.batch.take(part.rows), self.layout)
-
-
-# What results about groups, policies and curves say in words: methods, releases, and what is not covered.
 
 
 METHOD_TEXTS = {
@@ -548,12 +539,6 @@ def _caveats(study: Study, question: Question, layout: Layout) -> tuple[Fact, ..
         left = tuple(name for name in layout.names if name not in _left(study, layout))
         return (*confounding(caveats(study, "arms", left)), Caveat.CLAMPING)
     return adjusted_caveats(study, Caveat.IMBALANCE_WITHIN_GROUPS)
-
-
-# Effects by group: `groups(...)`.
-
-
-# Effects of groups where everything about a person is private: one release for all groups together.
 
 
 def record_groups(session: BaseSession, question: Question, layout: Layout) -> GroupsResult:

@@ -164,9 +164,6 @@ class RowNumbers:
         return self._kept[part.rows.start]
 
 
-# Where a model's score is cut: public thresholds, or quantiles of a bought histogram on a public grid.
-
-
 MOST_BINS = 100
 # Cells of the public grid on which quantiles are bought, and points of the public box that its ends come from.
 _GRID, _POINTS = 64, 512
@@ -403,9 +400,6 @@ def _bound(end: object, name: str, wanted: object) -> float:
 
 def _refusal(expected: str, got: str) -> CounterveilError:
     return refusal("CV-P545", expected=expected, got=got)
-
-
-# Sums of effects over cells of everybody, as means over all n rows: what policies and curves are made of.
 
 
 # Standard deviations of its noise that are added to a mean square: one that noise makes too small must not shorten an

@@ -156,9 +156,6 @@ def released_numbers(result: Any) -> tuple[float, ...]:
     return result.estimate, known.variance, known.variance_cap
 
 
-# The guarantee of a pooled result: everyone keeps that of their own site.
-
-
 PAGE = "inference/pooling.proof.md"
 _DISJOINT = (
     "which site each person is in, and that nobody is in two: the sites must ensure this, it is not checked"
@@ -647,9 +644,6 @@ def no_result(name: str, got: str) -> CounterveilError:
     return refusal("CV-P502", name=name, got=got)
 
 
-# A pooled result in words and as the rows of a report.
-
-
 METHOD_TEXTS = {
     "mvagg": "least-variance subset of sites, by size",
     "ivw": "all sites, by inverse variance",
@@ -686,9 +680,6 @@ def pooled_notes(pooled: PooledResult, noun: str = "effect") -> list[tuple[str, 
         said = f"its {noun} lies in [{low}, {high}] ({pooled.level:.0%}, conservative)"
         notes.append(("One more site", said))
     return notes
-
-
-# The answer from several sites: a weighted average, its uncertainty, and how far the sites differ.
 
 
 @dataclass(frozen=True, slots=True)
@@ -981,9 +972,6 @@ def numbers_of(answer: Any) -> dict[str, Any]:
     return {str(one.name): one.known for one in answer.table}
 
 
-# A row: the average of one number over sites.
-
-
 @dataclass(frozen=True, slots=True)
 class PooledKnown:
     """An average of numbers that have intervals of their own, such as differences of survival.
@@ -1214,9 +1202,6 @@ def _limits_of(known: Sequence[Known]) -> Ends | None:
     return min(low for low, _ in found), max(high for _, high in found)
 
 
-# A table: all rows, with the answers of the sites that they are made of.
-
-
 @dataclass(frozen=True, slots=True)
 class PooledAnswer:
     """One site's part: its released answer."""
@@ -1421,9 +1406,6 @@ def _size(answer: Any, name: str, rows: float) -> float:
         if one.name == name and one.size is not None and one.size_sd == 0:
             return max(float(one.size), 1.0)
     return rows
-
-
-# Second moments: sums over people, so those of sites add up, and regressions are fitted once.
 
 
 @dataclass(frozen=True, slots=True)

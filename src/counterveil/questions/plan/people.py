@@ -568,9 +568,6 @@ def _level(mean_at: Callable[[float], float], share: float) -> float:
     return float(brentq(lambda at: mean_at(at) - share, odds - 60, odds + 60))
 
 
-# The interval that the same simulated people would give without privacy, to compare with.
-
-
 def plain_half_width(people: People, level: float) -> float:
     """Return half the length of the least-squares interval of the effect, adjusted for all covariates.
 

@@ -301,9 +301,6 @@ def _half(effect: Effect) -> float:
     return (high - low) / 2
 
 
-# Regressions from released moments: the coefficient of the treatment, or the effect on those who comply.
-
-
 def _regression(study: Study, words: Mapping[str, Any], decision: Decision | None = None) -> Ask:
     """Return what asks for moments and regresses from them."""
     formula: Any = words.get("formula")
@@ -563,9 +560,6 @@ def run(
         if all(cell.done for cell in cells):
             break
     return float(np.mean(found) if all(map(isfinite, found)) else np.median(found))
-
-
-# The least epsilon, and the least number of people, for a wanted half-width: bisection, with the same draws throughout.
 
 
 @dataclass(frozen=True, slots=True)

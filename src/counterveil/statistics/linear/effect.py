@@ -159,9 +159,6 @@ def _two_releases(budget: Budget, mechanism: str, share: Fraction, place: Fracti
     return Plan.split(budget, shares, mechanism, dict.fromkeys(PLACES, kind) if place else None)
 
 
-# How much of the outcomes' dependence on covariates is taken out of the variance, decided from public numbers.
-
-
 PAGE = "statistics/linear/kernels/residual_variance.proof.md"
 # What an interval built on one variance for each arm does not cover.
 # How strongly slopes may be fitted: not at all, or as in ridge regression with ever less penalty. The
@@ -281,9 +278,6 @@ def expected_part(form: ResidualVariance, weights: NDArray[np.float64]) -> float
 
 def _part(loading: float, squares: float) -> float:
     return 1 - _EXPLAINED + _EXPLAINED * loading / squares
-
-
-# How the variance of a matched effect is estimated: around lines in the covariates, or by pairs of rows.
 
 
 # What a mean outcome is supposed to follow when the bias that matches leave is allowed for. Squares are not
@@ -494,9 +488,6 @@ def find_interval(
     return min(found, key=lambda one: one[0])[1]
 
 
-# Releases sum c_i Y_i for coefficients that are functions of public covariates and treatments alone.
-
-
 EFFECT_PAGE = "statistics/linear/linear_estimate.proof.md"
 _STEP_BITS = OUTCOME_STEPS.bit_length() - 1
 # How much longer (squared) than the shortest an interval may be expected to be, for the estimate's sake.
@@ -669,9 +660,6 @@ def release(
         return effect, None
     variance = variance_form.value(table.outcome, _STEP_BITS) * sensitivity.width**2
     return effect, gate.release(names[1], variance, sensitivity.variance)
-
-
-# Free tables about covariates and treatments, for questions that protect outcomes alone.
 
 
 _BINS = 20

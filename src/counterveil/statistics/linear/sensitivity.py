@@ -41,9 +41,6 @@ class LinearEstimate:
         return self.factor * self.width**2 * self.squares / 4
 
 
-# How far one outcome can move a weighted sum and its clustered standard error, weights and clusters being public.
-
-
 # Proof: clustered_error.proof.md
 
 
@@ -76,9 +73,6 @@ class ClusteredEstimate:
     def cap(self) -> Fraction:
         """Largest possible standard error of the weighted sum of independent clusters, with its factor."""
         return self.factor * self.width * self.cap_of_range
-
-
-# How far one outcome can move the difference in means and its variance, arms being public.
 
 
 # Proof: difference_in_means.proof.md
@@ -124,9 +118,6 @@ def _largest_variance(n: int) -> Fraction:
     return Fraction((n // 2) * (n - n // 2), n * (n - 1))
 
 
-# How far one outcome can move the mean of its own arm and that mean's variance, arms being public.
-
-
 # Proof: arm_mean.proof.md
 
 
@@ -162,9 +153,6 @@ class ArmMean:
         """Largest possible s^2/n over all outcomes in [0, width]: half of them at either end."""
         n = self.rows
         return self.width**2 * Fraction((n // 2) * (n - n // 2), n * n * (n - 1))
-
-
-# How far one outcome can move a public linear map of clipped residuals, their mean squares, and a count of them.
 
 
 # Proof: linear_map.proof.md

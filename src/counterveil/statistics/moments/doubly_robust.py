@@ -1504,9 +1504,6 @@ def _releases(chain: ArmDesign) -> tuple[tuple[str, str], ...]:
 # 2014).
 
 
-# The unadjusted contrast, widened by a declared bound on confounding: for where adjustment is not affordable.
-
-
 def bounded_contrast(session: BaseSession, question: Question, kappa: float) -> Result:
     """Return the private difference in means with kappa sd(y) / (0.75 sd(t)) added at both ends.
 

@@ -229,9 +229,6 @@ def release_size(gate: Gate, name: str, rows: UnitRows, weights: Floats) -> floa
     return float(EDGES[few[0] if len(few) else -1])
 
 
-# The rows of a table as unit vectors, arms and outcomes in [-1, 1], a block at a time.
-
-
 _MIDDLE = OUTCOME_STEPS // 2
 
 
@@ -501,9 +498,6 @@ def residual_part(system: System, fit: LearnerFit) -> Floats:
     return np.asarray(fit.residual / system.rows * system.gram)
 
 
-# Released weights as a model, in the outcome's units, with its guarantee and what it does not cover.
-
-
 def half_range(session: BaseSession) -> float:
     """Return half the outcome's range, the unit in which everything is computed."""
     low, high = session.study.outcome_range
@@ -569,9 +563,6 @@ def not_covered(basis: Basis) -> tuple[Fact, ...]:
         Caveat.CLIPPED_RESIDUALS,
         Caveat.COVERAGE_MEASURED,
     )
-
-
-# Which functions are released: chosen from declarations, the number of rows and the budget, never from rows.
 
 
 # Features of the largest basis: two covariances of their weights stay below 100 kB of text.
@@ -681,9 +672,6 @@ def axes_of(study: Study, degree: int, settings: Cate) -> list[Axis]:
 
 def _too_many(features: int) -> CounterveilError:
     return refusal("CV-P526b", most_features=MOST_FEATURES, features=features)
-
-
-# How large weights may be before anything is seen: public, in units of half the outcome's range.
 
 
 # Standard deviation of the mean outcome and of the mean effect, in units of half the range.

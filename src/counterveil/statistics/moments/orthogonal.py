@@ -265,9 +265,6 @@ def _expected(
     return total
 
 
-# A declared bound on confounding: what an interval that adjusts for little or nothing is widened by.
-
-
 def inner_share(share: float) -> float:
     """Return a share treated, away from 0 and 1."""
     return min(max(share, float(LEAST_SHARE)), 1 - float(LEAST_SHARE))
@@ -971,9 +968,6 @@ def unadjusted(nuisances: Nuisances, moments: SecondMoments) -> Nuisances:
         residual_variance=float(np.clip(moments.outcome + moments.square_sd, 0.003, 0.5)),
         variance=max(nuisances.models.share * (1 - nuisances.models.share), 0.04),
     )
-
-
-# The effect and its interval from two passes over the orthogonal score: post-processing of released numbers.
 
 
 # Clip of the score in the first pass, in multiples of that in the second, and a margin there for wrong predictions.

@@ -127,9 +127,6 @@ class Records:
         return self.source.run(RecordPass(self.features, kernel, arguments, covariates), in_turn)
 
 
-# The release of a sum of bounded contributions with their squares, for intervals at the price of the sum.
-
-
 @dataclass(frozen=True, slots=True)
 class WeightedMeans:
     """Released: means of u and of u^2 over the weighted rows, the denominator, and the noise distributions.

@@ -311,9 +311,6 @@ def _variance(square: float, mean: float) -> float:
     return max(square - mean**2, 0.04)
 
 
-# Where scores are clipped: chosen from a bought histogram on public geometric cells, by released numbers alone.
-
-
 # Edges fall by this factor from the reach of the scores downwards.
 _RATIO, _EDGES = 2**-0.5, 18
 # A cell is surely occupied from so many standard deviations of its noise; beside such a one, from so many.

@@ -127,9 +127,6 @@ def moments(contributions: Integers, treated: NDArray[np.bool_]) -> RowSums:
     return RowSums(total, squares, int(np.count_nonzero(treated)), len(contributions))
 
 
-# Counts, sums and sums of squares of bounded scores in public cells, exact, a block of rows at a time.
-
-
 # The cell of every row, its score as a part of its clip, and further terms in [-1, 1], one a column.
 CellBlock = tuple[NDArray[np.int64], Floats, tuple[Floats, ...]]
 
