@@ -8,10 +8,10 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from math import log
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from flint import arb, arb_series, ctx, fmpq
@@ -630,6 +630,32 @@ class UnitDistribution(TabledDistribution, Protocol):
         ...
 
 
+class Peaked:
+    """A unit distribution that is smooth but for its peak."""
+
+    __slots__ = ()
+
+    def table(self: SmoothDistribution) -> Table:
+        """Return a newly built table."""
+        return smooth_table(self)
+
+    def kinks(self, low: float, high: float, most: int) -> Reals:  # noqa: ARG002 - there is but one
+        """Return the peak, the one point where the density is not smooth."""
+        return np.zeros(1 if low <= 0 <= high else 0)
+
+
+class Described:
+    """A mechanism whose facts are its name in records and its fields."""
+
+    __slots__ = ()
+    name: ClassVar[str]
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the mechanism as exact text."""
+        own = {each.name: str(getattr(self, each.name)) for each in fields(self)}  # type: ignore[arg-type]
+        return {"mechanism": self.name, **own}
+
+
 class Noise(ABC):
     """Additive noise scale * X with X from a unit distribution."""
 
@@ -695,6 +721,21 @@ class Noise(ABC):
         The array is int64, or holds Python ints in the rare case that a draw needs more than 62 bits.
         """
         return draw_units(self.unit, self.scale, count, grid, source)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class PureNoise(Noise, Described):
+    """Noise of a known sensitivity and a pure epsilon."""
+
+    sensitivity: Fraction
+    epsilon: Fraction
+
+    def __init__(self, sensitivity: Number, epsilon: Number) -> None:
+        object.__setattr__(self, "sensitivity", positive_sensitivity(sensitivity))
+        object.__setattr__(self, "epsilon", positive_epsilon(epsilon))
+
+    def __hash__(self) -> int:
+        return hash_of(self.sensitivity, self.epsilon)
 
 
 @dataclass(frozen=True, slots=True)
