@@ -18,7 +18,7 @@ from flint import arb, arb_series, ctx, fmpq
 from numpy.typing import ArrayLike, NDArray
 
 from counterveil.errors import refusal
-from counterveil.privacy import Event, Number, exact
+from counterveil.privacy import Number, exact
 
 WORD_BITS = 64
 
@@ -758,60 +758,3 @@ class ScaledNoise(Noise):
 
 def _reals(x: ArrayLike) -> Reals:
     return np.asarray(x, dtype=np.float64)
-
-
-class KnownSensitivityMechanism(Protocol):
-    """Additive noise for one number whose sensitivity is public: Laplace, Staircase, Gaussian."""
-
-    @property
-    def name(self) -> str:
-        """The name of the mechanism in records."""
-        ...
-
-    @property
-    def sensitivity(self) -> Fraction:
-        """The bound on how much one person can change the number."""
-        ...
-
-    @property
-    def event(self) -> Event:
-        """What one release costs."""
-        ...
-
-    @property
-    def scale(self) -> Fraction:
-        """The exact factor of the unit distribution; public, so grids may be derived from it."""
-        ...
-
-    @property
-    def variance(self) -> float:
-        """The variance of the noise."""
-        ...
-
-    def log_density(self, x: ArrayLike) -> Reals:
-        """Return the log density of the noise at x."""
-        ...
-
-    def cdf(self, x: ArrayLike) -> Reals:
-        """Return P(noise <= x)."""
-        ...
-
-    def quantile(self, p: ArrayLike) -> Reals:
-        """Return the x with P(noise <= x) = p."""
-        ...
-
-    def kinks(self, low: float, high: float, most: int) -> Reals | None:
-        """Return the points of [low, high] where the density is not smooth, sorted; None where they exceed `most`."""
-        ...
-
-    def release_all(self, values: Sequence[Fraction], grid: Grid, source: BitSource) -> list[Fraction]:
-        """Return the grid points nearest to values + noise, a draw of its own for each."""
-        ...
-
-    def draw(self, count: int, grid: Grid, source: BitSource) -> NDArray[np.int64] | NDArray[np.object_]:
-        """Return noise in grid steps, to add to values that are whole numbers of steps."""
-        ...
-
-    def to_dict(self) -> dict[str, str]:
-        """Return the mechanism as exact text."""
-        ...

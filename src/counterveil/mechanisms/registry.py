@@ -15,6 +15,8 @@ from counterveil.mechanisms.response import RandomizedResponse
 from counterveil.mechanisms.staircase import Staircase
 from counterveil.mechanisms.summed_laplace import SummedLaplace
 
+# Additive noise for one number whose sensitivity is public.
+KnownSensitivityMechanism: TypeAlias = Laplace | LaplacePair | Staircase | Gaussian
 Mechanism: TypeAlias = (
     Laplace | LaplacePair | SummedLaplace | Staircase | Gaussian | Lomax | Ball | Box | RandomizedResponse
 )

@@ -47,8 +47,8 @@ from counterveil.statistics.linear.effect import (
     VarianceForm,
     WithBias,
     effect_plan,
+    least_share,
     treatment_shares,
-    variance_share,
 )
 from counterveil.statistics.linear.kernels.balancing import WeightSettings, arm_weights
 from counterveil.statistics.linear.kernels.pairing import covariate_pairs, score_pairs
@@ -472,15 +472,6 @@ def _names(what: str, arms: int) -> list[str]:
     return [f"{what} of arm {code}" for code in range(arms)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Contrast:
-    """The sensitivities that one number would have to have to be as noisy as a typical contrast."""
-
-    estimate: Fraction
-    variance: Fraction
-    variance_cap: Fraction
-
-
 def share_of(bounds: Sequence[Bounds], question: Question, part: float = 1.0) -> Fraction:
     """Return the share of the budget for the variances: the one asked for, else one for short intervals of contrasts.
 
@@ -493,14 +484,13 @@ def share_of(bounds: Sequence[Bounds], question: Question, part: float = 1.0) ->
     def over_contrasts(values: list[Fraction]) -> Fraction:
         return values[0] + sum(values[1:], Fraction(0)) / (len(values) - 1)
 
-    # What stands for all contrasts: noise variances go as sensitivity squared.
-    contrast = _Contrast(
-        Fraction(sqrt(over_contrasts([one.estimate**2 for one in bounds]))),
-        Fraction(sqrt(over_contrasts([one.variance**2 for one in bounds]))),
-        over_contrasts([one.variance_cap for one in bounds]),
-    )
+    # One number that is as noisy as a typical contrast: noise variances go as sensitivity squared.
+    moves = sqrt(over_contrasts([one.estimate**2 for one in bounds]))
+    variances = sqrt(over_contrasts([one.variance**2 for one in bounds]))
+    cap = float(over_contrasts([one.variance_cap for one in bounds]))
     typical = [Fraction(part) * TYPICAL_SD**2 * one.width**2 * one.squares * one.factor for one in bounds]
-    return variance_share(contrast, question, over_contrasts(typical))
+    least = float(over_contrasts(typical))
+    return least_share(cap, least, moves**2, variances, question.budget, question.mechanism, 1.0)
 
 
 # Means of both arms where only outcomes are private, for ratios and odds ratios.

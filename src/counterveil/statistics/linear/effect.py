@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import inf, log, sqrt
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from counterveil.numerics.columns import Balance, balances, column_balances, eff
 from counterveil.numerics.products import (
     ClusterForm,
     LinearForm,
+    PairedVariance,
     cluster_form,
     linear_form,
     paired_variance,
@@ -44,7 +45,7 @@ from counterveil.statistics.linear.kernels.residual_variance import (
     residual_variance,
 )
 from counterveil.statistics.linear.matching_design import Scored
-from counterveil.statistics.linear.sensitivity import ClusteredEstimate, LinearEstimate
+from counterveil.statistics.linear.sensitivity import ClusteredEstimate, LinearEstimate, MeanContrast
 from counterveil.statistics.linear.weighting_design import Weighted, shared_features
 from counterveil.statistics.outcome_place import ENDS, PLACE_WORDS, PLACES, count_octaves
 
@@ -55,25 +56,8 @@ _PARTS = [float(share) for share in _SHARES]
 TYPICAL_SD = Fraction(1, 6)
 # The two releases of an effect and its variance.
 NAMES = ("effect", "variance")
-
-
-class Sensitivities(Protocol):
-    """What one outcome can move: the estimate and its variance, and the largest possible variance."""
-
-    @property
-    def estimate(self) -> Fraction:
-        """Sensitivity of the estimate."""
-        ...
-
-    @property
-    def variance(self) -> Fraction:
-        """Sensitivity of the variance."""
-        ...
-
-    @property
-    def variance_cap(self) -> Fraction:
-        """Largest possible variance."""
-        ...
+# What one outcome can move: the estimate and its variance; and the largest possible variance.
+Sensitivities: TypeAlias = LinearEstimate | MeanContrast
 
 
 def variance_share(
@@ -88,11 +72,11 @@ def variance_share(
     """
     cap, least = float(sensitivity.variance_cap), float(typical)
     parts = (float(sensitivity.estimate) ** 2, float(sensitivity.variance))
-    return _least_share(cap, least, *parts, question.budget, question.mechanism, slack)
+    return least_share(cap, least, *parts, question.budget, question.mechanism, slack)
 
 
 @lru_cache(maxsize=1024)
-def _least_share(
+def least_share(
     cap: float,
     least: float,
     per_noise: float,
@@ -494,18 +478,6 @@ _STEP_BITS = OUTCOME_STEPS.bit_length() - 1
 SLACK = 1.01
 
 
-class VarianceForm(Protocol):
-    """An exact estimate of the variance of a linear form, and how far one outcome can move it."""
-
-    def largest_row(self, rows: int) -> Fraction:
-        """Return twice the largest move, in units of the range squared."""
-        ...
-
-    def value(self, outcome: NDArray[np.int64], steps_bits: int) -> Fraction:
-        """Return the estimate for outcomes in steps, in units of the range squared."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class WithBias:
     """A variance with an allowance for bias: `factor` times the variance of another form.
@@ -523,6 +495,10 @@ class WithBias:
     def value(self, outcome: NDArray[np.int64], steps_bits: int) -> Fraction:
         """Return the estimate for outcomes in steps, in units of the range squared."""
         return self.factor * self.form.value(outcome, steps_bits)
+
+
+# An exact estimate of the variance of a linear form, and how far one outcome can move it.
+VarianceForm: TypeAlias = PairedVariance | ResidualVariance | WithBias
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import inf, sqrt
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,29 +84,11 @@ EDGES = np.geomspace(1.0 / 128, 2.0, 31)
 _CLIPPED = 0.002
 
 
-class RowForm(Protocol):
-    """How a table's rows become rows of length at most one, arms and outcomes; public and released numbers only."""
-
-    @property
-    def arms(self) -> int:
-        """Number of arms whose rows are added up apart."""
-        ...
-
-    @property
-    def size(self) -> int:
-        """Length of a row."""
-        ...
-
-    def blocks(self, table: Table, /) -> Iterator[UnitBlock]:
-        """Yield rows of length at most one, the arm of each, and outcomes in [-1, 1]."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class UnitPass:
     """A kernel over the rows that a form makes of a table, with what it is called with after them."""
 
-    form: RowForm
+    form: ArmForm | InteractedForm
     kernel: Callable[..., Sums]
     arguments: tuple[Any, ...]
 
@@ -120,7 +102,7 @@ class UnitRows:
     """Rows in a form, wherever they lie; `run` passes over all of them."""
 
     source: Backend
-    form: RowForm
+    form: ArmForm | InteractedForm
 
     @property
     def count(self) -> int:

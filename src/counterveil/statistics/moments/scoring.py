@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,63 +66,6 @@ from counterveil.statistics.moments.sensitivity import (
 _FEW = 0.25
 
 Leaving = Callable[[Part], tuple[Floats, ...]]
-
-
-class Score(Protocol):
-    """Scores of rows, from public and released numbers alone."""
-
-    @property
-    def offset(self) -> float:
-        """What is added to a mean of scores to get an effect."""
-        ...
-
-    @property
-    def reach(self) -> float:
-        """Scores beyond plus or minus this are left to the clip; public."""
-        ...
-
-    @property
-    def variance(self) -> float:
-        """About the variance of the scores, from numbers released before."""
-        ...
-
-    @property
-    def crowded(self) -> bool:
-        """Whether few people carry the scores, so that a multiple of their standard deviation would cut these off."""
-        ...
-
-    @property
-    def part_reached(self) -> float:
-        """The mean square of scores as a part of that of what a histogram shows of them."""
-        ...
-
-    @property
-    def extra(self) -> float:
-        """Variance that errors of numbers released before add to an effect."""
-        ...
-
-    @property
-    def bias(self) -> float:
-        """Bound on what the models' shared noise adds to an effect."""
-        ...
-
-    @property
-    def models_leave(self) -> Leaving | None:
-        """What the models leave of treatment and outcome, as parts of their bounds; None without models."""
-        ...
-
-    @property
-    def left_bounds(self) -> tuple[float, ...]:
-        """The bounds of what the models leave."""
-        ...
-
-    def value(self, part: Part, /) -> Floats:
-        """Return the scores of a block of rows."""
-        ...
-
-    def placed(self, part: Part, /) -> Floats:
-        """Return what a histogram shows of a block of rows: scores, or how far these could reach."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,6 +247,10 @@ class MeanScore:
         return np.asarray(part.y - self.mean)
 
     placed = value
+
+
+# Scores of rows, from public and released numbers alone.
+Score: TypeAlias = PlainScore | AdjustedScore | MeanScore
 
 
 def _variance(square: float, mean: float) -> float:
