@@ -145,7 +145,7 @@ class Grid:
             return cls(Fraction(scale))
         target = Fraction(scale) / Fraction(2) ** bits
         power = target.numerator.bit_length() - target.denominator.bit_length()
-        step = _power_of_two(power)
+        step = Fraction(1 << power) if power >= 0 else Fraction(1, 1 << -power)
         return cls(step if step <= target else step / 2)
 
     def units(self, value: Fraction) -> int:
@@ -155,10 +155,6 @@ class Grid:
     def value(self, units: int) -> Fraction:
         """Return the number that lies `units` steps from zero."""
         return units * self.step
-
-
-def _power_of_two(power: int) -> Fraction:
-    return Fraction(1 << power) if power >= 0 else Fraction(1, 1 << -power)
 
 
 def positive_sensitivity(value: Number) -> Fraction:

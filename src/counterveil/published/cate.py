@@ -506,11 +506,6 @@ class Kernel:
         return found
 
 
-def literal_penalty(penalty: float, meaning: str, rows: int) -> float:
-    """Return lambda beside the mean loss: as printed, or alpha / n where it is scikit-learn's alpha."""
-    return penalty if meaning == LITERAL else penalty / rows
-
-
 def published_scale(
     kernel: Kernel, lipschitz: float, penalty: float, rows: int, epsilon: float, delta: float
 ) -> float:
@@ -612,7 +607,8 @@ class PublishedFunction:
     def of(cls, box: FeatureBox, budget: Budget, settings: KernelSettings, rows: int) -> PublishedFunction:
         """Return what the paper prints for these public numbers; `rows` is the n of the formula."""
         kernel = Kernel.normalised(settings.bandwidth, box.columns, settings.kernel)
-        penalty = literal_penalty(settings.penalty, settings.penalty_meaning, rows)
+        # Beside the mean loss: as printed, or scikit-learn's alpha over n.
+        penalty = settings.penalty if settings.penalty_meaning == LITERAL else settings.penalty / rows
         largest = max(abs(float(end)) for end in box.study.outcome_range)
         lipschitz = largest if settings.lipschitz is None else settings.lipschitz
         epsilon, delta = float(budget.epsilon), float(budget.delta)
@@ -834,7 +830,7 @@ def largest_influence(
     sampled = influence(points)
     best = points[np.argsort(sampled)[::-1][: search.starts // 2]]
     others = box.draw(search.starts - len(best), _SEED + 1)
-    single = _climb(influence, _centre(box), box.free)
+    single = _climb(influence, np.where(box.free, 0.5, box.draw(1, _SEED)[0]), box.free)
     found = [_climb(influence, start, box.free) for start in (*best, *others)]
     return Supremum(max([single, float(sampled.max()), *found]), single)
 
@@ -843,11 +839,6 @@ def published_factor(budget: Budget, rows: int) -> float:
     """Return 5 sqrt(2 ln n ln(2/delta)) / (epsilon n), by which the supremum is multiplied."""
     epsilon, delta = float(budget.epsilon), float(budget.delta)
     return 5 * sqrt(2 * log(rows) * log(2 / delta)) / (epsilon * rows)
-
-
-def _centre(box: FeatureBox) -> Floats:
-    """Return the middle of the box, with the first of a set of labels."""
-    return np.where(box.free, 0.5, box.draw(1, _SEED)[0])
 
 
 def _climb(influence: Function, start: Floats, free: NDArray[np.bool_]) -> float:

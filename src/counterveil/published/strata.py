@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data import Layout, strata_codes, strata_of_table
-from counterveil.errors import CounterveilError, ParameterError, refusal
+from counterveil.errors import ParameterError, refusal
 from counterveil.inference import Uncertainty, tail_point, variance_allowance
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.public_choices import LEAST_SHARE
@@ -98,7 +98,7 @@ def _smooth_matching(session: BaseSession, question: PublishedQuestion) -> Resul
 
     def compute(gate: Gate) -> Facts:
         effect, variance, scale = release(gate, found)
-        study, width = session.study, study_width(session)
+        study, width = session.study, float(session.study.outcome_bounds.width)
         # Unbiased for S, as published: a log-normal's mean is above its median.
         bound = exp(float(scale) - scale.noise.variance / 2)
         known = max(float(variance), 0.0) * width**2
@@ -156,11 +156,6 @@ def release(gate: Gate, found: PublishedStrata) -> tuple[Fraction, Fraction, Rel
         release_scaled(gate, "variance", found.variance, 2 * Fraction(found.variance_bound), one**2),
         release_classical(gate, "scale", Fraction(log(found.effect_bound)), Fraction(found.smoothness)),
     )
-
-
-def study_width(session: BaseSession) -> float:
-    """Return the width of the outcome's range."""
-    return float(session.study.outcome_bounds.width)
 
 
 def _check(question: PublishedQuestion) -> None:
@@ -535,7 +530,7 @@ def smooth_design(numbers: PublicNumbers) -> SmoothDesign:
         if best is None or width < best[0]:
             best = width, design
     if best is None:
-        raise _no_noise_possible(numbers)
+        raise refusal("CV-P364", budget=numbers.budget)
     return _with_variance(numbers, best[1], reference)
 
 
@@ -572,7 +567,3 @@ def _with_variance(numbers: PublicNumbers, design: SmoothDesign, reference: Stra
     if smooth_variance_change(reference, smoothness) > _LOOSE * VARIANCE_PER_WEIGHT * weight**2:
         return design
     return SmoothDesign(design.shares, design.effect, smoothness)
-
-
-def _no_noise_possible(numbers: PublicNumbers) -> CounterveilError:
-    return refusal("CV-P364", budget=numbers.budget)

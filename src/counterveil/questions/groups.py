@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 from counterveil.data import Backend, Layout, Range, Study, Sums, Table, silence, strata_codes
 from counterveil.data.domains import Domain, outcome_unit
 from counterveil.data.features import feature_map, require_covariates
-from counterveil.errors import CounterveilError, refusal
-from counterveil.inference import Uncertainty, with_rare_events
+from counterveil.errors import refusal
+from counterveil.inference import with_rare_events
 from counterveil.inference.measures import NoisyRatio, RatioDifference
 from counterveil.numerics.columns import Arm, TwoArms, cell_totals
-from counterveil.numerics.products import LinearForm, linear_form
 from counterveil.privacy import Estimand, Number, Unit, exact, show
 from counterveil.privacy.caveats import Caveat, Fact, confounding
 from counterveil.questions.asking import Arguments, Asked, question_of
@@ -45,10 +44,9 @@ from counterveil.settings import DifferenceInMeans, Groups, Matching, Weighting
 from counterveil.statistics.linear import difference_in_means
 from counterveil.statistics.linear import effect as linear_effect
 from counterveil.statistics.linear import effect as weighting_variance
-from counterveil.statistics.linear.effect import LinearEffect, VarianceForm
 from counterveil.statistics.linear.kernels.residual_variance import ResidualVariance
-from counterveil.statistics.linear.sensitivity import LinearEstimate, MeanContrast
-from counterveil.statistics.linear.weighting import matched_effect, weighted_effect
+from counterveil.statistics.linear.sensitivity import MeanContrast
+from counterveil.statistics.linear.several_outcomes import PeriodForm, comparison
 from counterveil.statistics.moments.orthogonal import Design, affordable, fewest_rows
 from counterveil.statistics.moments.records import Part
 from counterveil.statistics.moments.scoring import (
@@ -189,17 +187,13 @@ def layout_of(study: Study, by: By) -> Layout:
     if isinstance(by, Mapping):
         for name, points in by.items():
             if points is not None and not isinstance(points, Sequence):
-                raise _no_cut_points(name, points)
+                raise refusal("CV-P541", name=name, points=points)
             if points is not None:
                 cuts[name] = tuple(exact(point, f"a cut point of {name!r}") for point in points)
     layout = Layout.of(study, names, cuts)
     if layout.public > _MOST_GROUPS:
         raise refusal("CV-P542", most_groups=_MOST_GROUPS, public=layout.public)
     return layout
-
-
-def _no_cut_points(name: str, points: object) -> CounterveilError:
-    return refusal("CV-P541", name=name, points=points)
 
 
 def group_names(layout: Layout) -> tuple[str, ...]:
@@ -319,46 +313,13 @@ class GroupMeans:
     @property
     def sizes(self) -> tuple[int, int]:
         """Number of the group's treated and of its other rows."""
-        return self.sensitivity.treated, self.sensitivity.control
-
-
-@dataclass(frozen=True, slots=True)
-class GroupLinear:
-    """A weighted or matched effect in one group."""
-
-    table: Table
-    form: LinearForm
-    variance_form: VarianceForm
-    sensitivity: LinearEstimate
-    share: Fraction
-
-    @classmethod
-    def of(cls, effect: LinearEffect, rows: Table, question: Question) -> GroupLinear:
-        """Return the statistic of a public linear estimator of a group's rows."""
-        table = effect.table or rows
-        form, variance_form = linear_form(effect.coefficients), effect.variance_form()
-        bounds = linear_effect.sensitivity_of(table, form, variance_form)
-        share = effect.share
-        if share is None:
-            share = linear_effect.chosen_share(bounds, question, effect.expected_part)
-        return cls(table, form, variance_form, bounds, share)
-
-    @property
-    def sizes(self) -> tuple[int, int]:
-        """Number of the group's treated and of its other rows."""
-        treated = int(self.table.treated.sum())
-        return treated, self.table.rows - treated
-
-    def release(self, gate: Gate, names: tuple[str, str]) -> tuple[Released, Released | None]:
-        """Return the released effect and, where it is paid for, its variance."""
-        variance_form = self.variance_form if self.share > 0 else None
-        return linear_effect.release(gate, self.table, self.form, variance_form, self.sensitivity, names)
+        return self.sensitivity.sizes
 
 
 def outcome_groups(session: BaseSession, question: Question, layout: Layout) -> GroupsResult:
     """Return the private effects of all groups that have two people in either arm."""
     question = replace(question, method=_chosen(session.study, question, layout))
-    statistics: Mapping[int, GroupMeans | GroupLinear]
+    statistics: Mapping[int, GroupMeans | PeriodForm]
     # Rows that do not fit are refused before anything is spent.
     if question.method == "difference_in_means":
         session.attach_batches()
@@ -375,7 +336,7 @@ def outcome_groups(session: BaseSession, question: Question, layout: Layout) -> 
     names, study = group_names(layout), session.study
     pages = [difference_in_means.PAGE if means else linear_effect.EFFECT_PAGE]
     by_arm = any(
-        isinstance(one, GroupLinear) and isinstance(one.variance_form, ResidualVariance)
+        isinstance(one, PeriodForm) and isinstance(one.variance_form, ResidualVariance)
         for one in statistics.values()
     )
     pages += [weighting_variance.PAGE] if by_arm else []
@@ -407,15 +368,13 @@ def _outcome_effects(
     study: Study,
     question: Question,
     names: Sequence[str],
-    statistics: Mapping[int, GroupMeans | GroupLinear],
+    statistics: Mapping[int, GroupMeans | PeriodForm],
     found: Sequence[tuple[Released, Released | None]],
 ) -> tuple[Effect, ...]:
     """Return every group's effect with its error; without a released variance the largest one stands in."""
     width, effects = float(study.outcome_range[1] - study.outcome_range[0]), []
     for (place, one), (effect, variance) in zip(statistics.items(), found, strict=True):
-        cap = float(one.sensitivity.variance_cap)
-        known = (cap, None) if variance is None else (float(variance), variance.noise)
-        plain = Uncertainty(effect.noise, known[0], cap, known[1])
+        plain = linear_effect.known_error(effect, variance, one.sensitivity.variance_cap)
         error = with_rare_events(plain, study.outcome_range, one.sizes)
         released = Linear(float(effect), error, (-width, width))
         effects.append(Effect(names[place], released, question.level, len(statistics), float(sum(one.sizes))))
@@ -451,10 +410,10 @@ def release(
     gate: Gate,
     source: Backend,
     layout: Layout,
-    statistics: Mapping[int, GroupMeans | GroupLinear],
+    statistics: Mapping[int, GroupMeans | PeriodForm],
 ) -> list[tuple[Released, Released | None]]:
     """Return every group's released effect and, where it is paid for, its variance."""
-    linear = [one for one in statistics.values() if isinstance(one, GroupLinear)]
+    linear = [one for one in statistics.values() if isinstance(one, PeriodForm)]
     if linear:
         return [one.release(gate, release_names(k)) for k, one in enumerate(linear)]
     (sums,) = source.run(partial(group_sums, layout=layout))
@@ -497,14 +456,14 @@ def _left(study: Study, layout: Layout) -> list[str]:
     ]
 
 
-def _adjusted(table: Table, question: Question, layout: Layout) -> dict[int, GroupLinear]:
+def _adjusted(table: Table, question: Question, layout: Layout) -> dict[int, PeriodForm]:
     """Return the weighted or matched statistics of the groups that have an effect, by their places."""
-    maker, found = weighted_effect if question.method == "weighting" else matched_effect, {}
+    found = {}
     for place, rows in enumerate(_group_rows(table, layout)):
         own = _rows_of(table, rows, layout)
         treated = int(own.treated.sum())
         if min(treated, own.rows - treated) >= _FEWEST:
-            found[place] = GroupLinear.of(maker(own, question), own, question)
+            found[place] = comparison(own, question)
     return found
 
 

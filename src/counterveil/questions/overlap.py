@@ -67,6 +67,7 @@ def answer_overlap(session: BaseSession, question: Question) -> OverlapSummary:
     """Return balance and overlap of the arms of an open session."""
     session.admit(question.uses(session.study, "overlap"))
     session.attach_batches()
+    drawn = ("gaussian",) if question.mechanism == "gaussian" else ("ball", "laplace")
     columns, plan = BalanceColumns.of(session.study), balance_plan(question.budget, question.mechanism)
 
     def compute(gate: Gate) -> OverlapSummary:
@@ -82,7 +83,7 @@ def answer_overlap(session: BaseSession, question: Question) -> OverlapSummary:
             count_sd=sd,
             heavy=question.mechanism != "gaussian",
             level=question.level,
-            guarantee=question.guarantee(session, PAGE, mechanisms=_noise(question)),
+            guarantee=question.guarantee(session, PAGE, mechanisms=drawn),
             spent=question.budget,
             releases=(
                 (
@@ -94,10 +95,6 @@ def answer_overlap(session: BaseSession, question: Question) -> OverlapSummary:
         )
 
     return settled(OverlapSummary, session, question, plan, compute, said={"question": "overlap"})
-
-
-def _noise(question: Question) -> tuple[str, ...]:
-    return ("gaussian",) if question.mechanism == "gaussian" else ("ball", "laplace")
 
 
 def _differences(study: Study, columns: BalanceColumns, found: BalanceSums) -> tuple[ArmDifference, ...]:

@@ -167,6 +167,9 @@ _ORDER = (Proof.FINITE_SAMPLE, Proof.ASYMPTOTIC, Proof.REFUTED, Proof.NONE)
 def pooled_guarantee(sites: Answers) -> Guarantee:
     """Return what is guaranteed to everyone in any of the sites: the weakest of the sites' guarantees."""
     guarantees = [result.guarantee for _, result in sites]
+    own = [(name, result.guarantee) for name, result in sites]
+    remarks = [f"{name}: {one.warning}" for name, one in own if one.warning is not None]
+    remarks += [f"{name}: {remark}" for name, one in own for remark in one.remarks]
     return Guarantee(
         epsilon=max(guarantee.epsilon for guarantee in guarantees),
         delta=max(guarantee.delta for guarantee in guarantees),
@@ -174,7 +177,7 @@ def pooled_guarantee(sites: Answers) -> Guarantee:
         proof=max((guarantee.proof for guarantee in guarantees), key=_ORDER.index),
         public=_union([(_DISJOINT,), *(guarantee.public for guarantee in guarantees)]),
         pages=_union([(PAGE,), *(guarantee.pages for guarantee in guarantees)]),
-        remarks=(_each(sites), *_marked(sites), *_own_remarks(sites)),
+        remarks=(_each(sites), *remarks),
         whose=min((guarantee.whose for guarantee in guarantees), key=list(Protected).index),
     )
 
@@ -195,19 +198,6 @@ def _each(sites: Answers) -> str:
     return (
         f"each person has the epsilon of their own site: {', '.join(said)}; the guarantee names the largest"
     )
-
-
-def _marked(sites: Answers) -> list[str]:
-    """Return a remark on every site whose guarantee is less than proved."""
-    return [
-        f"{name}: {result.guarantee.warning}"
-        for name, result in sites
-        if result.guarantee.warning is not None
-    ]
-
-
-def _own_remarks(sites: Answers) -> list[str]:
-    return [f"{name}: {remark}" for name, result in sites for remark in result.guarantee.remarks]
 
 
 def _union(lists: Iterable[Iterable[One]]) -> tuple[One, ...]:
@@ -337,7 +327,7 @@ class PooledNeeded(MeasureResult):
     @property
     def table(self) -> tuple[Effect, ...]:
         """The number of every site, and that of the average."""
-        return tuple(_needed(one) for one in self.pooled.table)
+        return tuple(replace(one, known=Needed(_linear(one))) for one in self.pooled.table)
 
     def as_measure(self, measure: str) -> OneEffect:
         """Return the average of the differences, or the result itself; ratios need the means of both arms."""
@@ -384,10 +374,6 @@ def needed_of(pooled: PooledResult) -> PooledNeeded:
 def _linear(effect: Effect) -> Linear:
     assert isinstance(effect.known, Linear)
     return effect.known
-
-
-def _needed(effect: Effect) -> Effect:
-    return replace(effect, known=Needed(_linear(effect)))
 
 
 # Bounds on what another party's result is computed from; the codec reads all the rest.
@@ -731,7 +717,8 @@ class PooledResult(OneEffect):
     @property
     def table(self) -> tuple[Effect, ...]:
         """The effect of every site, at the level of the average, and the average."""
-        return (*(_site_effect(site, self.level) for site in self.sites), replace(self.effect, name="pooled"))
+        own = [replace(site.result.effect, name=site.name, level=self.level) for site in self.sites]
+        return (*own, replace(self.effect, name="pooled"))
 
     def _columns(self) -> list[dict[str, Any]]:
         estimand = {"estimand": self.estimand.value}
@@ -781,10 +768,6 @@ class PooledResult(OneEffect):
         """Return what reports and pictures show: the facts of `to_dict`, how sites are weighed and how they differ."""
         facts = self.to_dict()
         return facts | {"method": METHOD_TEXTS[self.method], "notes": pooled_notes(self)}
-
-
-def _site_effect(site: PooledSite, level: float) -> Effect:
-    return replace(site.result.effect, name=site.name, level=level)
 
 
 # Ways of pooling whose weights are made from variances. Where a site's variance may share noise with its estimate,
@@ -869,7 +852,8 @@ def averaged(
     )
     limits = _limits([one.limits for _, one in rows])
     # An average of noisy numbers may lie where no effect can; cutting it brings it nearer to any that can.
-    estimate = within_limits(float(weights @ estimates), limits)
+    average = float(weights @ estimates)
+    estimate = within((average, average), limits)[0]
     return Averaged(estimate, weights, uncertainty, found, limits)
 
 
@@ -901,11 +885,6 @@ def _pooled(sites: Named, method: str, level: float, bounds: WeightLimits | None
         weight_limits=bounds,
         **pooled_opening([each for each, weight in weighed if weight > 0]),
     )
-
-
-def within_limits(estimate: float, limits: Ends | None) -> float:
-    """Return an estimate cut to what the effect can be at all."""
-    return within((estimate, estimate), limits)[0]
 
 
 def _limits(every: Sequence[Ends | None]) -> Ends | None:

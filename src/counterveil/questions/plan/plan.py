@@ -769,7 +769,8 @@ class Plan(Shown):
     def _studies(self) -> str:
         private = "" if self.protects is None else f", with a private {self.protects.value}"
         most = "up to " if self.public else ""
-        return f"{most}{self.draws} simulated studies of {self._people()} people{private}"
+        people = " or ".join(f"{rows:,}" for rows in dict.fromkeys(one.rows for one in self.answers))
+        return f"{most}{self.draws} simulated studies of {people} people{private}"
 
     def _assumptions(self) -> dict[str, str]:
         """Return what intervals assume in words, each with the letter that stands for it in the table."""
@@ -833,9 +834,6 @@ class Plan(Shown):
         what |= {"interim": f"looks at the {self.estimand.value}"}
         measured = "" if self.measure == DIFFERENCE else f" ({self.measure.replace('_', ' ')})"
         return f"Plan for {what[self.question]}{measured} of {self.treatment} on {self.outcome}"
-
-    def _people(self) -> str:
-        return " or ".join(f"{rows:,}" for rows in dict.fromkeys(one.rows for one in self.answers))
 
     def _least(self) -> list[tuple[str, str]]:
         """Return what is needed for the wanted half-width, in words."""

@@ -45,7 +45,7 @@ from counterveil.statistics.linear.kernels.residual_variance import (
     residual_variance,
 )
 from counterveil.statistics.linear.matching_design import Scored
-from counterveil.statistics.linear.sensitivity import ClusteredEstimate, LinearEstimate, MeanContrast
+from counterveil.statistics.linear.sensitivity import ArmMean, ClusteredEstimate, LinearEstimate, MeanContrast
 from counterveil.statistics.linear.weighting_design import Weighted, shared_features
 from counterveil.statistics.outcome_place import ENDS, PLACE_WORDS, PLACES, count_octaves
 
@@ -58,6 +58,7 @@ TYPICAL_SD = Fraction(1, 6)
 NAMES = ("effect", "variance")
 # What one outcome can move: the estimate and its variance; and the largest possible variance.
 Sensitivities: TypeAlias = LinearEstimate | MeanContrast
+Bounds: TypeAlias = ArmMean | LinearEstimate | MeanContrast
 
 
 def variance_share(
@@ -579,14 +580,12 @@ def linear_effect(session: BaseSession, question: Question, effect: LinearEffect
         released, variance = release(
             gate, place.within(table), form, variance_form if share > 0 else None, bounds
         )
-        cap = float(bounds.variance_cap)
-        own = (cap, None) if variance is None else (float(variance), variance.noise)
-        known = Uncertainty(released.noise, own[0], cap, own[1], place.hidden(table.study) ** 2)
+        known = known_error(released, variance, bounds.variance_cap, place.hidden(table.study) ** 2)
         return Facts(
             estimate=float(released),
             uncertainty=with_rare_events(known, session.study.outcome_range, sizes),
             method=effect.method,
-            releases=(*searched(plan), *_releases(bounds, variance is not None)),
+            releases=(*searched(plan), *release_words(bounds, variance is not None)),
             not_covered=effect.not_covered + place.said(table.study),
             details=effect.details
             | effect.with_bias(known.sampling_sd)
@@ -615,12 +614,6 @@ def _shares(
     return share, place_part(table.study, smaller, sensitivity, squares, share, question)
 
 
-def _releases(bounds: LinearEstimate, with_variance: bool) -> tuple[tuple[str, str], ...]:
-    effect = ("effect", f"sensitivity {float(bounds.estimate):.6g}")
-    variance = ("its variance", f"sensitivity {float(bounds.variance):.6g}")
-    return (effect, variance) if with_variance else (effect,)
-
-
 def release(
     gate: Gate,
     table: Table,
@@ -639,6 +632,22 @@ def release(
 
 
 _BINS = 20
+
+
+def known_error(value: Released, variance: Released | None, cap: Fraction, extra: float = 0.0) -> Uncertainty:
+    """Return the error of a released number; without a released variance the largest one stands in."""
+    if variance is None:
+        return Uncertainty(value.noise, float(cap), float(cap), None, extra)
+    return Uncertainty(value.noise, float(variance), float(cap), variance.noise, extra)
+
+
+def release_words(
+    bounds: Bounds, with_variance: bool, names: tuple[str, str] = ("effect", "its variance")
+) -> tuple[tuple[str, str], ...]:
+    """Return what a number and, where it is paid for, its variance were released with."""
+    found = zip(names, (bounds.estimate, bounds.variance), strict=True)
+    said = tuple((name, f"sensitivity {float(bound):.6g}") for name, bound in found)
+    return said if with_variance else said[:1]
 
 
 def treatment_shares(table: Table) -> dict[str, Any]:
@@ -764,14 +773,16 @@ def clustered_effect(session: BaseSession, question: Question, effect: LinearEff
     shares = treatment_shares(session.table)
 
     def compute(gate: Gate) -> Facts:
-        value, length = exact_numbers(form, clusters, table.outcome)
+        value = form.total(table.outcome) / OUTCOME_STEPS
         released = gate.release(CLUSTERED_NAMES[0], value * sensitivity.width, sensitivity.estimate)
         releases = [("effect", f"sensitivity {float(sensitivity.estimate):.6g}")]
         cap = float(sensitivity.cap) ** 2
         variance, noise = cap, None
         if share > 0:
             error = gate.release(
-                CLUSTERED_NAMES[1], length * sensitivity.width * sensitivity.factor, sensitivity.error
+                CLUSTERED_NAMES[1],
+                clusters.length(table.outcome, _STEP_BITS) * sensitivity.width * sensitivity.factor,
+                sensitivity.error,
             )
             variance, noise = max(float(error), 0.0) ** 2, error.noise
             releases.append(("its standard error", f"sensitivity {float(sensitivity.error):.6g}"))
@@ -779,7 +790,7 @@ def clustered_effect(session: BaseSession, question: Question, effect: LinearEff
         return Facts(
             estimate=float(released),
             uncertainty=known,
-            method=clustered_method(effect.method, column, clusters.clusters),
+            method=f"{effect.method}; standard error clustered by {column}, {clusters.clusters} clusters",
             releases=tuple(releases),
             not_covered=clustered_caveats(effect),
             details=effect.details
@@ -800,11 +811,6 @@ def _plan(question: Question, share: Fraction) -> Plan:
     return Plan.split(
         question.budget, dict(zip(CLUSTERED_NAMES, (1 - share, share), strict=True)), question.mechanism
     )
-
-
-def exact_numbers(form: LinearForm, clusters: ClusterForm, outcome: Integers) -> tuple[Fraction, Fraction]:
-    """Return the weighted sum and its standard error for outcomes in steps, in units of the range."""
-    return form.total(outcome) / OUTCOME_STEPS, clusters.length(outcome, _STEP_BITS)
 
 
 def effect_of(session: BaseSession, question: Question, effect: LinearEffect) -> Result:
@@ -850,11 +856,6 @@ def checked_freedom(column: str, clusters: ClusterForm) -> float:
             f"{treated} clusters with treated rows and {control} with others, {freedom:.1f} degrees of freedom",
         )
     return freedom
-
-
-def clustered_method(method: str, column: str, count: int) -> str:
-    """Return the method with how its standard error was found."""
-    return f"{method}; standard error clustered by {column}, {count} clusters"
 
 
 def clustered_caveats(effect: LinearEffect) -> tuple[Fact, ...]:

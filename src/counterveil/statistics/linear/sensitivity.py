@@ -87,9 +87,14 @@ class MeanContrast:
     control: int
 
     @property
+    def sizes(self) -> tuple[int, int]:
+        """Number of rows that are treated, and of the others."""
+        return self.treated, self.control
+
+    @property
     def smallest_arm(self) -> int:
         """Number of rows in the smaller arm."""
-        return min(self.treated, self.control)
+        return min(self.sizes)
 
     @property
     def squares(self) -> Fraction:

@@ -132,6 +132,7 @@ _PURE_SHARES = {
     "score": 175,
 }
 _PLACES = ("place 1", "place 2")
+_PASSES = 2  # over residuals
 _HISTOGRAMS = (*_PLACES, "norms", "sizes")
 # Cells of a histogram of outcomes, at least and at most; an average one holds this many times its noise.
 _CELLS, _CELL_NOISE = (8, 32), 6.0
@@ -197,11 +198,6 @@ class ArmDesign:
         return int(min(max(self.design.rows / (_CELL_NOISE * sd), _CELLS[0]), _CELLS[1]))
 
     @property
-    def passes(self) -> int:
-        """How many times moments of residuals are released."""
-        return 2
-
-    @property
     def index(self) -> float:
         """The operator norm of the noise of one Gram of both arms at three quarters of the budget."""
         m = self.design.features + 2
@@ -245,16 +241,6 @@ class ArmDesign:
     def shared(self) -> float:
         """The least part of the shared error of weights and lines that residuals are taken to leave."""
         return _SHARED * min(self.index / _NOISY[0], 1.0)
-
-    @property
-    def constant(self) -> float:
-        """Squared length of the constant beside that of the covariates."""
-        return _CONSTANT
-
-    @property
-    def outcome(self) -> float:
-        """Squared length of the outcome beside that of the covariates."""
-        return _OUTCOME
 
     @property
     def score_unit(self) -> float:
@@ -380,7 +366,8 @@ def release_place(gate: Gate, records: Records, pure: bool, cells: int) -> Centr
     low, high = -1.0, 1.0
     for look in (1, 2):
         edges = np.linspace(low, high, cells + 1)
-        released = release_counts(gate, f"place {look}", partial(_outcomes_between, records, edges), pure)
+        counts = partial(_outcomes_between, records, edges)
+        released = release_counts(gate, f"place {look}", counts, pure)
         noisy, sd = released.floats(), sqrt(released.variance)
         if look == 1:
             low, high = _filled(noisy, sd, edges, records.count)
@@ -1131,7 +1118,7 @@ def arm_effect(gate: Gate, records: Records, design: ArmDesign, estimand: Estima
     grams, sd = release_arm_grams(gate, seen, scale)
     moments = arm_moments(grams, sd, scale, share, share_sd)
     fit = first_fit(moments, sqrt(2) * sd / scale.outcome)
-    for place in range(design.passes):
+    for place in range(_PASSES):
         name = f"residual {place + 1}"
         clip = max(residual_clip(fit), scale.least_clip(fit.levels))
         residuals = release_arm_residuals(gate, name, seen, scale, fit.lines(moments), clip)
@@ -1182,7 +1169,7 @@ def _scale(
     standard = replace(standard, squared_length=length)
     reach = max(_OUTCOME_REACH, min(place.reach, _FARTHEST)) if place.heavy else _OUTCOME_REACH
     reach = 1.0 if place.whole else reach
-    scale = RowScale(standard, place, design.constant * length, design.outcome * length, reach)
+    scale = RowScale(standard, place, _CONSTANT * length, _OUTCOME * length, reach)
     return scale, first.treated, first.treated_sd
 
 
@@ -1380,7 +1367,7 @@ def arm_adjusted(session: BaseSession, question: Question, features: FeatureMap,
         return Facts(
             _adjusted_said(session, features, chain),
             **error_of_score(effect, effect.bias, unit, design, 2),
-            details={"adjusted": True} | figures(effect, effect.share, unit, design, chain.passes) | more,
+            details={"adjusted": True} | figures(effect, effect.share, unit, design, _PASSES) | more,
         )
 
     drawn = mechanisms_of(design)
@@ -1406,7 +1393,7 @@ def arm_adjusted_means(
             (low, high),
             (design.rows * share, design.rows * (1 - share)),
         )
-        own = figures(treated, share, unit, design, chain.passes)
+        own = figures(treated, share, unit, design, _PASSES)
         return Facts(
             _adjusted_said(session, features, chain),
             measure=question.measure,
@@ -1542,7 +1529,7 @@ def doubly_robust(session: BaseSession, question: Question) -> Result:
     settings = question.settings or DoublyRobust()
     overlap = question.estimand is Estimand.ATO
     if settings.covariance is not None and not overlap:
-        raise _public_correlations(question.estimand)
+        raise refusal("CV-P406", estimand=question.estimand.value)
     if settings.covariance is not None:
         features, design = _public_design(session, question, settings)
     else:
@@ -1638,10 +1625,6 @@ def _doubly_robust_releases(shares: ChainSplit, design: Design) -> tuple[tuple[s
         )
         for name, share in shares.shares
     )
-
-
-def _public_correlations(estimand: Estimand) -> CounterveilError:
-    return refusal("CV-P406", estimand=estimand.value)
 
 
 def _unaffordable(design: Design, rule: Callable[[Design], bool]) -> CounterveilError:

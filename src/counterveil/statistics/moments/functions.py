@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data import OUTCOME_STEPS, Backend, Range, Study, Sums, Table
-from counterveil.errors import CounterveilError, refusal
+from counterveil.errors import refusal
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.bases import Axis, Basis, make_basis
 from counterveil.numerics.gaussian_profile import mu_of
@@ -450,7 +450,7 @@ class EffectWeights:
 def effect_weights(system: System, fit: LearnerFit, passes: Passes) -> EffectWeights:
     """Return the effect's weights; true weights may be as large as upper limits of their groups' scales."""
     mean, noise, extra = passes.averaged()
-    covariance = (noise + extra) * np.eye(len(mean)) + residual_part(system, fit)
+    covariance = (noise + extra) * np.eye(len(mean)) + fit.residual / system.rows * system.gram
     shrunken = fit.shrunken
     # theta = gain @ mean, with the gain of the posterior.
     gain = shrunken.posterior @ np.linalg.solve(covariance, system.gram @ system.mixing).T
@@ -473,11 +473,6 @@ def unshrunk(system: System, fit: LearnerFit, orders: Floats) -> Unshrunk:
     own = slice(len(covariance) - system.effects, None)
     column = sum((gram[: system.effects, 0] for gram in system.grams), np.zeros(system.effects))
     return Unshrunk((covariance @ fit.normal.score)[own], covariance[own, own], orders, column / column[0])
-
-
-def residual_part(system: System, fit: LearnerFit) -> Floats:
-    """Return the sampling covariance of the mean products."""
-    return np.asarray(fit.residual / system.rows * system.gram)
 
 
 def half_range(session: BaseSession) -> float:
@@ -612,7 +607,7 @@ def design_of(session: BaseSession, question: CateQuestion) -> LearnerDesign:
     settings = question.settings or Cate()
     design = choose_design(session.study, session.batches.rows, question.budget, settings)
     if design.basis.size > MOST_FEATURES:
-        raise _too_many(design.basis.size)
+        raise refusal("CV-P526b", most_features=MOST_FEATURES, features=design.basis.size)
     return design
 
 
@@ -650,10 +645,6 @@ def axes_of(study: Study, degree: int, settings: Cate) -> list[Axis]:
             axis = replace(axis, size=settings.knots, knots=knots)
         found.append(axis)
     return found
-
-
-def _too_many(features: int) -> CounterveilError:
-    return refusal("CV-P526b", most_features=MOST_FEATURES, features=features)
 
 
 # Standard deviation of the mean outcome and of the mean effect, in units of half the range.

@@ -331,11 +331,6 @@ def free_clip(variance: float, extra: float, size: float, unit: float) -> float:
     return _SPARE * sqrt(variance / size + extra) * size / unit
 
 
-def whole_range(score: MeanScore) -> ScoreClip:
-    """Return the clip that cuts nothing off: all outcomes, around the middle of their range."""
-    return ScoreClip(-score.mean, 1.0)
-
-
 def within_range(clip: ScoreClip, score: MeanScore) -> ScoreClip:
     """Return the part of a clip in which outcomes can lie."""
     low = max(clip.centre - clip.size, -1 - score.mean)
@@ -708,7 +703,7 @@ class Scoring:
         rows, unit = self.source.rows, self.unit()
         if isinstance(score, MeanScore):
             if histogram is None or score.crowded:
-                return whole_range(score)
+                return ScoreClip(-score.mean, 1.0)  # cuts nothing off
             return within_range(chosen_clip(*histogram, rows, cells, unit), score)
         if score.crowded and isinstance(score, PlainScore):
             # Those few who carry the outcome are hidden by the noise of a histogram of scores.

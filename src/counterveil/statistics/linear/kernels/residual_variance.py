@@ -22,7 +22,7 @@ from math import fsum, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.errors import CounterveilError, refusal
+from counterveil.errors import refusal
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import exact_dot, gram, times
 from counterveil.statistics.linear.kernels.balancing import ArmRows, inverse_root, solve_positive
@@ -106,7 +106,7 @@ class RangedFit:
 
     def __post_init__(self) -> None:
         if not self.doubt <= _MOST_DOUBT:
-            raise _inexact(self.doubt)
+            raise refusal("CV-X005", most_doubt=_MOST_DOUBT, doubt=self.doubt)
 
     @property
     def doubt(self) -> float:
@@ -189,10 +189,6 @@ class RangedFit:
                 own = self.rows[span]
                 follow = own[-1] - own[0] + 1 == len(own)
                 yield span, self.features[slice(own[0], own[-1] + 1) if follow else own] - self.centre
-
-
-def _inexact(doubt: float) -> CounterveilError:
-    return refusal("CV-X005", most_doubt=_MOST_DOUBT, doubt=doubt)
 
 
 @dataclass(frozen=True, slots=True)
