@@ -93,14 +93,18 @@ from counterveil.statistics.moments.orthogonal import (
     release_norms,
     split,
 )
-from counterveil.statistics.moments.records import Records, TableRecords
+from counterveil.statistics.moments.records import (
+    Records,
+    ResidualProducts,
+    TableRecords,
+    release_residual_products,
+)
 from counterveil.statistics.moments.sensitivity import (
     OFF_DIAGONAL,
     SQUARE_WEIGHT,
     ArmGrams,
     FeatureMoments,
     OrthogonalScore,
-    ResidualMoments,
 )
 
 # Numbers of this module that are choices, and not derived, were set on the tuning designs of
@@ -538,16 +542,6 @@ def release_arm_grams(gate: Gate, records: Records, scale: RowScale) -> tuple[Fl
     return grams / np.outer(lengths, lengths), sqrt(released.variance) / float(OFF_DIAGONAL)
 
 
-@dataclass(frozen=True, slots=True)
-class ArmResiduals:
-    """Released means over all rows of u times the residual, by arm (2, m), and of its square, with their noise."""
-
-    products: Floats
-    square: float
-    sd: float
-    square_sd: float
-
-
 def arm_residuals(records: TableRecords, scale: RowScale, lines: ArmLines, clip: float) -> Sums:
     """Return the sums of `arm_residual_sums`."""
     sums, square = arm_residual_sums(scale.rows(records), lines, clip, scale.longest)
@@ -556,23 +550,11 @@ def arm_residuals(records: TableRecords, scale: RowScale, lines: ArmLines, clip:
 
 def release_arm_residuals(
     gate: Gate, name: str, records: Records, scale: RowScale, lines: ArmLines, clip: float
-) -> ArmResiduals:
+) -> ResidualProducts:
     """Return moments of u with the residuals of both arms, which are clipped to [-clip, clip]."""
-    n, reach = records.count, scale.longest
-
-    def values() -> list[Fraction]:
-        sums, (square,) = records.run(arm_residuals, scale, lines, clip)
-        unit = Fraction(1, n * 4**TERM_BITS)
-        return [total * unit for total in sums] + [SQUARE_WEIGHT * square * unit]
-
-    released = gate.release_vector(name, values, ResidualMoments(n).means)
-    found, sd, weight = released.floats(), sqrt(released.variance), float(SQUARE_WEIGHT)
-    return ArmResiduals(
-        (found[:-1] * reach * clip).reshape(2, -1),
-        found[-1] * clip**2 / weight,
-        sd * reach * clip,
-        sd * clip**2 / weight,
-    )
+    sums = partial(records.run, arm_residuals, scale, lines, clip)
+    found = release_residual_products(gate, name, records.count, sums, clip, scale.longest)
+    return replace(found, products=found.products.reshape(2, -1))
 
 
 def size_counts(records: TableRecords, scale: RowScale, score: ArmScore, edges: Floats) -> Sums:
@@ -842,7 +824,7 @@ def explained_by(moments: ArmSecond, slopes: Floats) -> float:
     return float(moments.shares @ own)
 
 
-def refined(moments: ArmSecond, fit: ArmFit, residuals: ArmResiduals) -> ArmFit:
+def refined(moments: ArmSecond, fit: ArmFit, residuals: ResidualProducts) -> ArmFit:
     """Return the lines moved by what the residuals still hold, both sources weighted by their noise."""
     seen = residuals.products / moments.shares[:, None]
     level_noise = (residuals.sd / moments.shares) ** 2

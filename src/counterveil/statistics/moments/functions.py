@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import inf, sqrt
 from typing import Any
 
@@ -57,7 +57,6 @@ from counterveil.settings import Cate
 from counterveil.statistics.histogram import release_counts
 from counterveil.statistics.moments.kernels.scores import (
     STATISTIC_BITS,
-    TERM_BITS,
     MomentSpan,
     UnitBlock,
     gradient,
@@ -69,12 +68,11 @@ from counterveil.statistics.moments.kernels.scores import (
     statistics,
 )
 from counterveil.statistics.moments.orthogonal import LONGEST_RESIDUAL, carried_by_few
+from counterveil.statistics.moments.records import ResidualProducts, release_residual_products
 from counterveil.statistics.moments.sensitivity import (
     DIAGONAL,
     SQUARE,
-    SQUARE_WEIGHT,
     ArmStatistics,
-    ResidualMoments,
 )
 
 # Edges of the cells in which sizes of residuals are counted, each a fifth above the one before; no residual
@@ -172,29 +170,10 @@ def release_statistics(gate: Gate, name: str, rows: UnitRows) -> ArmProducts:
     return ArmProducts(tuple(matrices), crossed, float(found[-1]) / float(SQUARE), sd, sd)
 
 
-@dataclass(frozen=True, slots=True)
-class Gradient:
-    """Released means of u times the clipped residual, arm by arm, and of its square, with their noise."""
-
-    products: Floats
-    square: float
-    sd: float
-    square_sd: float
-
-
-def release_gradient(gate: Gate, name: str, rows: UnitRows, weights: Floats, clip: float) -> Gradient:
+def release_gradient(gate: Gate, name: str, rows: UnitRows, weights: Floats, clip: float) -> ResidualProducts:
     """Return the mean of u times the residual at these weights (arms, size), clipped to [-clip, clip]."""
-    n = rows.count
-
-    def values() -> list[Fraction]:
-        sums, (square,) = rows.run(gradient_sums, weights, clip)
-        unit = Fraction(1, n * 4**TERM_BITS)
-        return [value * unit for value in sums] + [square * unit * SQUARE_WEIGHT]
-
-    released = gate.release_vector(name, values, ResidualMoments(n).means)
-    found, sd = released.floats(), sqrt(released.variance)
-    factor = float(SQUARE_WEIGHT)
-    return Gradient(found[:-1] * clip, found[-1] * clip**2 / factor, sd * clip, sd * clip**2 / factor)
+    sums = partial(rows.run, gradient_sums, weights, clip)
+    return release_residual_products(gate, name, rows.count, sums, clip)
 
 
 def release_size(gate: Gate, name: str, rows: UnitRows, weights: Floats) -> float:
@@ -421,7 +400,9 @@ def next_clip(system: System, fit: LearnerFit, reach: float, level: float) -> fl
     return min(LONGEST_RESIDUAL, max(reach * sqrt(variance), 0.01))
 
 
-def refined(system: System, fit: LearnerFit, passes: Passes, found: Gradient) -> tuple[LearnerFit, Passes]:
+def refined(
+    system: System, fit: LearnerFit, passes: Passes, found: ResidualProducts
+) -> tuple[LearnerFit, Passes]:
     """Return the fit with one more pass, over residuals around the last weights."""
     products = found.products + system.gram @ system.mixing @ fit.theta
     error = fit.shrunken.posterior

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import isqrt, sqrt
 from typing import Any
 
@@ -50,7 +50,13 @@ from counterveil.statistics.moments.kernels.scores import (
     residual_sums,
     score_sums,
 )
-from counterveil.statistics.moments.records import MIDDLE, Records, TableRecords
+from counterveil.statistics.moments.records import (
+    MIDDLE,
+    Records,
+    ResidualProducts,
+    TableRecords,
+    release_residual_products,
+)
 from counterveil.statistics.moments.sensitivity import (
     LENGTH_SLACK,
     OFF_DIAGONAL,
@@ -59,7 +65,6 @@ from counterveil.statistics.moments.sensitivity import (
     FreeGram,
     OrthogonalScore,
     RecordMoments,
-    ResidualMoments,
 )
 
 # Numbers of this module that are choices, and not derived, were set on the tuning seeds of
@@ -551,16 +556,6 @@ def release_cross(gate: Gate, records: Records, standard: Standard, scaling: Sca
     )
 
 
-@dataclass(frozen=True, slots=True)
-class OutcomeResiduals:
-    """Released moments of u with the residual of the outcome, its mean square, and their noise."""
-
-    with_rows: Floats
-    square: float
-    sd: float
-    square_sd: float
-
-
 def model_residuals(
     records: TableRecords, standard: Standard, models: LinearModels, clip: float, reach: float
 ) -> Sums:
@@ -571,22 +566,11 @@ def model_residuals(
 
 def release_residuals(
     gate: Gate, name: str, records: Records, standard: Standard, models: LinearModels, clip: float
-) -> OutcomeResiduals:
+) -> ResidualProducts:
     """Return moments of u with the residual of the outcome, which is clipped to [-clip, clip]."""
-    n = records.count
     reach = sqrt(1.0 + standard.squared_length)
-
-    def values() -> list[Fraction]:
-        sums, (square,) = records.run(model_residuals, standard, models, clip, reach)
-        unit = Fraction(1, n * 4**TERM_BITS)
-        return [total * unit for total in sums] + [SQUARE_WEIGHT * square * unit]
-
-    released = gate.release_vector(name, values, ResidualMoments(n).means)
-    found, sd = released.floats(), sqrt(released.variance)
-    weight = float(SQUARE_WEIGHT)
-    return OutcomeResiduals(
-        found[:-1] * reach * clip, found[-1] * clip**2 / weight, sd * reach * clip, sd * clip**2 / weight
-    )
+    sums = partial(records.run, model_residuals, standard, models, clip, reach)
+    return release_residual_products(gate, name, records.count, sums, clip, reach)
 
 
 @dataclass(frozen=True, slots=True)
@@ -913,10 +897,10 @@ def residual_clip(nuisances: Nuisances) -> float:
     )
 
 
-def refined(nuisances: Nuisances, residuals: OutcomeResiduals) -> Nuisances:
+def refined(nuisances: Nuisances, residuals: ResidualProducts) -> Nuisances:
     """Return the models with the outcome's coefficients moved by what the residuals still hold."""
     gram = nuisances.gram
-    step = shrunk(gram.inverse @ residuals.with_rows, residuals.sd, gram.inverse, 1e-6, 4 * nuisances.product)
+    step = shrunk(gram.inverse @ residuals.products, residuals.sd, gram.inverse, 1e-6, 4 * nuisances.product)
     k = step.factor
     # Where a second correction is longer than the noise of the first explains, corrections converge badly.
     again = max(step.squared - nuisances.product, 0.0)
