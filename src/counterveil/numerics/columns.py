@@ -1,7 +1,5 @@
 """Totals, balance and overlap of arms, column by column.
 
-Exact totals of two arms, and their balance: standardised differences, variance ratios, effective sizes, overlap.
-
 Weights are those of an estimate: for the coefficients c_i of a linear estimate pass |c_i|. Within
 each arm they are scaled to sum to one. Differences are divided by the standard deviation of the
 unweighted data, sqrt((v_1 + v_0)/2) with v the unbiased variances, before and after weighting alike,

@@ -1,7 +1,5 @@
 """Products of tall, thin matrices, and exact sums of columns with public coefficients.
 
-Products of tall, thin matrices, a few rows at a time.
-
 A linear algebra library starts threads for such products that cost more than they save, and many times
 more when another process holds the second core. In blocks below its threshold it stays with one.
 

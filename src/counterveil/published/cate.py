@@ -1,7 +1,5 @@
 """The published forms of private CATE: finite queries, and functions.
 
-What the two forms of DP-CATE share: their settings, and what stands around their numbers.
-
 Where the paper is ambiguous, both readings are a choice.
 
 Learners by name or in scikit-learn's style, run without a word, and the orthogonal loss made of them.

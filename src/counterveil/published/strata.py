@@ -1,7 +1,5 @@
 """Exact matching with smooth sensitivity, as printed and as proved.
 
-Exact matching with smooth sensitivity as it was published (SmoothDPMatching, Koga et al.).
-
 Its privacy claim is refuted. It draws what the paper prints: one-to-one matching in row order; Laplace noise
 2 S / epsilon with a bound S that is not smooth; Laplace noise on the sampling variance; Gaussian noise of the
 textbook scale on ln S. Each takes a third of epsilon and of delta. What is false in it is on the page.

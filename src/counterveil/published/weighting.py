@@ -1,7 +1,5 @@
 """Private inverse probability weighting, as printed and as proved.
 
-Private inverse probability weighting as it was published (PP-IPW, Algorithm 1): kept to be compared with.
-
 Its privacy claim is refuted: the noise of the weighted sum is calibrated for bounds of the true propensity,
 while the sum is divided by the noisy fitted one, which nothing bounds. What is drawn is what is printed:
 weights of a logistic model without intercept on features of length one at most, the classical Gaussian

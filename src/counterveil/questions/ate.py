@@ -1,7 +1,5 @@
 """Average effects: `ate(...)`, its methods and settings, and what `method="auto"` takes.
 
-What `method="auto"` takes: a rule on declarations and public numbers, before anything is spent.
-
 It reads the study, the level of protection, the budget and the number of rows; docs/decisions/0009-auto.md says
 what it was measured on.
 """

@@ -1,11 +1,4 @@
-"""Public rules that say whom to treat: by a released effect, by conditions on covariates, or a function.
-
-What a rule or a model says of every row, each row by itself, and nothing else about the rows getting out.
-
-The value of a public rule: what treating whom it names gains over treating nobody and over treating everybody.
-
-The targeting curve: what treating the people with the highest scores gains, for every share of them.
-"""
+"""Public rules that say whom to treat: by a released effect, by conditions on covariates, or a function."""
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
 """Pooled effects of several sites: `pool(...)`.
 
-What results must share before they may be averaged.
-
 Ratios, odds ratios and lifts over several sites, from the means of their arms, and numbers needed to treat.
-
-Results of sites as they arrive: objects, facts, or files that were sent by mail.
 """
 
 from __future__ import annotations

@@ -1,9 +1,5 @@
 """What a planner assumes about people nobody has looked at yet.
 
-Made-up people of a study: from its declarations and from assumptions alone.
-
-Further numbers of made-up people: several outcomes, earlier values, periods, denominators, receipts and times.
-
 People like those of a public sample: its covariates, drawn with replacement, with treatments and outcomes of models.
 
 The sample is taken as public. Its rows are not repeated as they are: two that are alike in everything would make

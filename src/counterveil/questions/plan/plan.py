@@ -1,11 +1,4 @@
-"""What a plan found: how long intervals would be, at every epsilon and size that was tried.
-
-How a question is asked of simulated people, and what is kept of its answer.
-
-One question on many simulated studies: its answers at several epsilons and sizes, and the least that is enough.
-
-A plan of a question: studies are made up from declarations and assumptions, and asked at every epsilon and size.
-"""
+"""What a plan found: how long intervals would be, at every epsilon and size that was tried."""
 
 from __future__ import annotations
 

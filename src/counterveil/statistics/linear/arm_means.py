@@ -1,7 +1,5 @@
 """Means of arms where only outcomes are private: public coefficients, and one release for two arms or more.
 
-What arms and covariates alone decide: for each arm the coefficients of its outcomes, and public tables.
-
 Every arm's mean estimates what everybody's mean outcome would be in that arm. Only outcomes are private, so
 all of this is free, whatever else it reads.
 """

@@ -1,7 +1,5 @@
 """Effects on several outcomes, and by period, where only outcomes are private.
 
-Effects by period where only outcomes are private: a vector of weighted sums with the same public weights.
-
 Lineage: two-way fixed effects with leads and lags of a common adoption date, which for a balanced panel are
 differences of means of each person's own changes (Borusyak, Jaravel and Spiess 2024; Roth et al. 2023). Measurements
 are released, not changes: one person moves P measurements by W each, so that a difference of two has noise of

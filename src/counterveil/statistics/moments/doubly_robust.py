@@ -1,13 +1,5 @@
 """The doubly robust effect of records: how its budget is spent, and its releases.
 
-How the private effect from moments by arm spends its budget: functions of public numbers alone.
-
-The releases of the private effect from moments by arm: each one pass over blocks of rows, then the gate.
-
-Every function takes public or released numbers and the rows, and returns released numbers only.
-
-Lines of both arms made of released second moments: post-processing throughout.
-
 Index 0 is the untreated, 1 the treated. Outcomes are in units of a released scale, covariates standardised.
 
 Weights that balance an arm against the people asked about, and what errors of weights and lines leave together.
@@ -15,8 +7,6 @@ Weights that balance an arm against the people asked about, and what errors of w
 Weights are lines in the covariates, alpha(z) = 1/p + (z - mean)' (C + ridge)^-1 (target - mean)/p, p being the arm's
 share: the balancing form of an inverse propensity (Chernozhukov, Newey and Singh 2022; Hirshberg and Wager 2021).
 Post-processing of released numbers throughout.
-
-The chain of releases of the private effect from moments by arm, in order.
 
 The effect on everyone, the treated or the untreated where everything about a person is private, with an interval.
 

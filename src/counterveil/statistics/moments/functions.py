@@ -1,7 +1,5 @@
 """The releases behind a function: each one pass over blocks of rows, then the gate.
 
-Every function takes public or released numbers and the rows, and returns released numbers only.
-
 From released moments to weights: passes over the residuals, each refining the last, then shrinkage by groups.
 
 With Gram matrix G, a pass over residuals around weights w releases G (w* - w) + noise. Adding the released G times w

@@ -3,15 +3,7 @@
 Sizes are those of outcomes with standard deviation one and standardised covariates. The figures assumed
 about the data (`_BETA` and the like) steer the split; the privacy and the interval do not rest on them.
 
-The releases of the orthogonal private effect: each one pass over blocks of rows, then the gate.
-
-Every function takes public or released numbers and the rows, and returns released numbers only.
-
-The two models of the orthogonal effect, made of released numbers only: post-processing throughout.
-
 Outcomes are in units of half their range, around a released mean; treatments are 0 and 1.
-
-The chain of releases of the orthogonal private effect, in order.
 """
 
 from __future__ import annotations

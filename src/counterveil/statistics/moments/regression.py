@@ -1,14 +1,10 @@
 """Second moments for regressions, and robust errors at their own price.
 
-The columns whose second moments are released for regressions: their names, their place in a row, and their units.
-
 Covariates are features in [-1, 1] (`FeatureMap`), then come logarithms of some, a flag for every arm but the reference,
 the outcome and further ones. With a released centre c and scale s they become z = (x - c) / s, and interactions are
 products of two of these.
 
 Rows for second moments: standardised columns and their products, mixed, clipped and weighted to a bounded length.
-
-Everything here is a function of one row and of public or released numbers.
 
 One noisy matrix of second moments of private records, for every regression among their columns.
 

@@ -1,11 +1,7 @@
 """From rows to cells: which releases a form needs, what they pay, and the score that comes out of them.
 
-A score for every row whose mean over any set of people estimates the effect on them, from released numbers.
-
 Outcomes are in units of half their range. Plain: psi = (t - e)/(e(1-e)) (y - c) with the share treated e and a
 mean outcome c. Adjusted: psi = (t - e(x)) (y - m(x) - b (t - e)) / (e(x)(1 - e(x))), to which b is added back.
-
-The one release behind groups, policies and curves: counts, sums and squares of clipped scores in public cells.
 """
 
 from __future__ import annotations
