@@ -245,7 +245,7 @@ def method_of(make: Callable[P, Arguments[Answer]]) -> Callable[Concatenate[Base
         return ask_of(self, make(*args, **named))
 
     kind: Any = make
-    own = _sign(ask, kind, [Parameter("self", Parameter.POSITIONAL_ONLY)], _OPENING)
+    own = signed(ask, kind, [Parameter("self", Parameter.POSITIONAL_ONLY)], _answer_of(kind), _OPENING)
     ask.__qualname__ = f"Session.{kind.name}"
     ask.__doc__ = (
         f"{kind.__doc__.partition(chr(10))[0]} The arguments are those of `counterveil.{kind.name}`."
@@ -263,18 +263,21 @@ def question_of(make: Callable[P, Arguments[Answer]]) -> Asks[P, Answer]:
         Parameter("data", Parameter.POSITIONAL_OR_KEYWORD, annotation=object),
         Parameter("study", Parameter.POSITIONAL_OR_KEYWORD, annotation=Study),
     ]
-    _sign(ask, make, first)
+    signed(ask, make, first, _answer_of(make))
     return asks(cast("Any", ask))  # both may be named
 
 
-def _sign(
-    call: Any, kind: Any, first: list[Parameter], without: tuple[str, ...] = ()
+def _answer_of(kind: Any) -> Any:
+    return get_args(get_type_hints(kind.checked)["return"])[0]
+
+
+def signed(
+    call: Any, kind: Any, first: list[Parameter], answer: Any, without: tuple[str, ...] = ()
 ) -> Mapping[str, Parameter]:
     """Give a function name, text and signature of a question: `first`, then its fields, those of ledgers last."""
     hints, fields_of = get_type_hints(kind), signature(kind).parameters.values()
     kept = [each.replace(annotation=hints[each.name]) for each in fields_of if each.name not in without]
     kept.sort(key=lambda each: each.name in (*_OPENING, "request_id"))
-    answer = get_args(get_type_hints(kind.checked)["return"])[0]
     call.__module__, call.__name__, call.__qualname__ = kind.__module__, kind.name, kind.name
     call.__doc__, call.__signature__ = kind.__doc__, Signature([*first, *kept], return_annotation=answer)
     listed = [each for each in (*first, *kept) if each.annotation is not Parameter.empty]

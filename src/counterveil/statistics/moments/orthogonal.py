@@ -39,6 +39,7 @@ from counterveil.statistics.histogram import release_counts
 from counterveil.statistics.moments.kernels.scores import (
     TERM_BITS,
     LinearModels,
+    counts_between,
     residual_sums,
     score_sums,
 )
@@ -359,11 +360,9 @@ def release_moments(gate: Gate, records: Records, counted: int) -> RecordMeans:
 
 def length_counts(records: TableRecords, standard: Standard) -> Sums:
     """Return how many rows have |z|^2 / (number of features) in each cell between the edges."""
-    counts = np.zeros(len(EDGES) + 1, dtype=np.int64)
-    for part in records.parts():
-        cells = np.searchsorted(EDGES, squared_lengths(standard.coordinates(part.x)) / records.features.size)
-        counts += np.bincount(cells, minlength=len(counts))
-    return (counts,)
+    size = records.features.size
+    lengths = (squared_lengths(standard.coordinates(part.x)) / size for part in records.parts())
+    return (counts_between(EDGES, lengths, "left"),)
 
 
 def release_norms(gate: Gate, records: Records, standard: Standard, pure: bool, share: float) -> float:

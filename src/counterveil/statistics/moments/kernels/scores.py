@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import sqrt
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -160,11 +161,16 @@ def cell_sums(row_blocks: Iterable[CellBlock], cells: int, further: int = 0) -> 
     return CellSums(counts, scores, squares, tuple(rest))
 
 
-def counts_between(edges: Floats, values: Iterable[Floats]) -> NDArray[np.int64]:
-    """Return how many values lie below the first edge, between every two, and from the last upwards."""
+def counts_between(
+    edges: Floats, values: Iterable[Floats], side: Literal["left", "right"] = "right"
+) -> NDArray[np.int64]:
+    """Return how many values lie below the first edge, between every two, and from the last upwards.
+
+    A value on an edge lies above it, or below it where the `side` is "left".
+    """
     total = np.zeros(len(edges) + 1, dtype=np.int64)
     for block in values:
-        total += np.bincount(np.searchsorted(edges, np.nan_to_num(block), "right"), minlength=len(total))
+        total += np.bincount(np.searchsorted(edges, np.nan_to_num(block), side), minlength=len(total))
     return total
 
 
