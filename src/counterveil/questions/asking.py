@@ -340,6 +340,18 @@ def asks(ask: Callable[Concatenate[object, Study, P], Found]) -> Asks[P, Found]:
     return cast("Asks[P, Found]", call)
 
 
+def with_smaller_noise(
+    session: BaseSession, question: Question, variance: Callable[[str], float]
+) -> Question:
+    """Return the question with the smaller of pure and Gaussian noise where the mechanism was left open.
+
+    A ledger that adds up Gaussian noise counts pure noise dearly, and keeps it.
+    """
+    if question.mechanism != "gaussian" or not question.open_noise or session.account().rule != "sum":
+        return question
+    return replace(question, mechanism=min(("gaussian", "staircase"), key=variance))
+
+
 def refuse_range(study: Study, measure: str) -> None:
     """Raise CV-P686 where the range of outcomes allows numbers that the measure has no meaning for."""
     low, high = study.outcome_range

@@ -13,7 +13,7 @@ from counterveil.data.features import require_covariates
 from counterveil.data.panels import complete_sizes
 from counterveil.errors import refusal
 from counterveil.privacy import Estimand, Unit
-from counterveil.questions.asking import Arguments, Asked, question_of
+from counterveil.questions.asking import Arguments, Asked, question_of, with_smaller_noise
 from counterveil.questions.choices import ArmsMethod, EstimandName, Mechanism
 from counterveil.results.arms import EventStudyResult, refuse_several_arms
 from counterveil.results.question import (
@@ -113,19 +113,13 @@ def answer_event_study(session: BaseSession, question: Question, place: int) -> 
 
 
 def _with_smaller_noise(session: BaseSession, question: Question) -> Question:
-    """Return the question with the smaller of pure and Gaussian noise where the mechanism was left open.
-
-    A ledger that adds up Gaussian noise counts pure noise dearly, and keeps it.
-    """
-    if question.mechanism != "gaussian" or not question.open_noise or session.account().rule != "sum":
-        return question
     count = session.study.measured
     shares = {str(place): Fraction(1, count) for place in range(count)}
 
     def variance(mechanism: str) -> float:
         return Plan.split(question.budget, shares, mechanism).noise("0", Fraction(1)).variance
 
-    return replace(question, mechanism=min(("gaussian", "staircase"), key=variance))
+    return with_smaller_noise(session, question, variance)
 
 
 def _place(study: Study, reference: Label | None) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import ClassVar
@@ -12,7 +12,7 @@ from counterveil.data import Study
 from counterveil.data.features import require_covariates
 from counterveil.errors import ParameterError, refusal
 from counterveil.privacy import Estimand, Number, Unit, exact
-from counterveil.questions.asking import Arguments, Asked, question_of, refuse_range
+from counterveil.questions.asking import Arguments, Asked, question_of, refuse_range, with_smaller_noise
 from counterveil.questions.choices import EstimandName, Measure, Mechanism, OutcomesMethod
 from counterveil.results.arms import OutcomesResult
 from counterveil.results.measures import OF_MEANS, check_measure
@@ -170,16 +170,10 @@ def _answer(session: BaseSession, question: Question, listed: Outcomes) -> Outco
 
 
 def _with_smaller_noise(session: BaseSession, question: Question, listed: Outcomes) -> Question:
-    """Return the question with the smaller of pure and Gaussian noise where the mechanism was left open.
-
-    A ledger that adds up Gaussian noise counts pure noise dearly, and keeps it.
-    """
-    if question.mechanism != "gaussian" or not question.open_noise or session.account().rule != "sum":
-        return question
     ones = [Fraction(1)] * len(listed.names)
 
     def variance(mechanism: str) -> float:
         plan = Plan.split(question.budget, {"all": Fraction(1)}, mechanism, {"all": Kind.SEVERAL})
         return plan.several_noise("all", ones, listed.weights)[0].variance
 
-    return replace(question, mechanism=min(("gaussian", "staircase"), key=variance))
+    return with_smaller_noise(session, question, variance)

@@ -5,7 +5,7 @@ Proof: `histogram.proof.md`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from math import sqrt
 
@@ -33,9 +33,19 @@ def release_counts(
         found = counts() if callable(counts) else counts
         return [count if isinstance(count, Fraction) else Fraction(int(count)) for count in found]
 
-    if pure:
-        return gate.release_cells(name, values, COUNTS_L1)
-    return gate.release_vector(name, values, COUNTS_L2)
+    return release_sums(gate, name, values, pure, COUNTS_L1, COUNTS_L2)
+
+
+def release_sums(
+    gate: Gate,
+    name: str,
+    values: Sequence[Fraction] | Callable[[], Sequence[Fraction]],
+    pure: bool,
+    l1: Fraction,
+    l2: Fraction,
+) -> ReleasedVector:
+    """Return numbers with Laplace noise by the sum of their changes where `pure`, else by the length of it."""
+    return gate.release_cells(name, values, l1) if pure else gate.release_vector(name, values, l2)
 
 
 def count_mechanisms(session: BaseSession, question: Question) -> list[str]:

@@ -30,7 +30,7 @@ from counterveil.results.question import Question
 from counterveil.results.survival import SurvivalResult, survival_result
 from counterveil.session import BaseSession, Gate, Plan
 from counterveil.settings import Survival
-from counterveil.statistics.histogram import count_mechanisms, counts_noise, counts_plan
+from counterveil.statistics.histogram import count_mechanisms, counts_noise, counts_plan, release_sums
 
 PAGE = "statistics/time_tables.proof.md"
 NAME = "table of times"
@@ -106,7 +106,7 @@ class TableRelease:
     ) -> tuple[tuple[float, ...], ...]:
         """Return every block's numbers with noise; a row must be in one entry of one block, with a weight up to 1."""
         values = [number for block in counts for number in self.form.numbers(block)]
-        released = (gate.release_cells if self.pure else gate.release_vector)(NAME, values, self.sensitivity)
+        released = release_sums(gate, NAME, values, self.pure, self.form.l1, self.form.l2)
         found = released.floats().reshape(len(counts), self.form.entries)
         return tuple(tuple(map(float, block)) for block in found)
 

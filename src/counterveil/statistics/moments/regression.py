@@ -41,7 +41,7 @@ from counterveil.numerics.products import Column, FeatureMap, WholeSum, exact_gr
 from counterveil.privacy import Budget
 from counterveil.results.regression import written_out
 from counterveil.session import Gate, Kind, Plan
-from counterveil.statistics.histogram import release_counts
+from counterveil.statistics.histogram import release_counts, release_sums
 from counterveil.statistics.moments.kernels.scores import TERM_BITS, counts_between
 from counterveil.statistics.moments.orthogonal import carried_by_few, release_products
 from counterveil.statistics.moments.records import (
@@ -610,10 +610,7 @@ def release_reach(gate: Gate, name: str, records: Records, rows: Rows, design: R
     lengths, windows = records.run(reach_counts, rows)
     values = [Fraction(int(count)) for count in (*lengths, *windows)]
     moved = Fraction(2 * (1 + len(watched)))
-    if design.pure:
-        released = gate.release_cells(name, values, moved)
-    else:
-        released = gate.release_vector(name, values, sqrt_up(moved))
+    released = release_sums(gate, name, values, design.pure, moved, sqrt_up(moved))
     noisy, variance = released.floats(), released.variance
     beside = design.entry_noise * sqrt(n)
     long, clipped = next((long, clipped) for least, long, clipped in CUT if beside >= least)

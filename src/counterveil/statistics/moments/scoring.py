@@ -25,7 +25,7 @@ from counterveil.privacy import Budget
 from counterveil.results.question import Question
 from counterveil.session import Gate, Kind, Plan
 from counterveil.settings import Groups
-from counterveil.statistics.histogram import COUNTS_L1, COUNTS_L2, release_counts
+from counterveil.statistics.histogram import COUNTS_L1, COUNTS_L2, release_counts, release_sums
 from counterveil.statistics.moments.kernels.scores import (
     LOWEST,
     TERM_BITS,
@@ -517,10 +517,7 @@ def release_cells(
     values += [(n + 2 * s + q) / 4 for n, s, q in sums]
     for weight, totals in zip(terms.further, further, strict=True):
         values += [weight * one * total for total in totals]
-    if pure:
-        released = gate.release_cells("cells", values, terms.absolute)
-    else:
-        released = gate.release_vector("cells", values, terms.euclidean)
+    released = release_sums(gate, "cells", values, pure, terms.absolute, terms.euclidean)
     return _scaled(released.floats().reshape(-1, cells), sqrt(released.variance), terms, clip, score, pure)
 
 
