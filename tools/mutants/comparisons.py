@@ -26,12 +26,7 @@ COMPARISONS: tuple[Mutant, ...] = (
         "+ arms.control.variance() / arms.treated.count",
         _DIFFERENCES,
     ),
-    _of(
-        "difference_in_means._uncertainty",
-        "(float(variance), variance.noise)",
-        "(float(variance), None)",
-        _DIFFERENCES,
-    ),
+    _of("effect.known_error", "float(cap), variance.noise, extra)", "float(cap), None, extra)", _DIFFERENCES),
     _of("difference_in_means._largest_variance", "n * (n - 1))", "n * n)", _DIFFERENCES),
     # Clusters.
     _of(
@@ -155,12 +150,7 @@ COMPARISONS: tuple[Mutant, ...] = (
         _WEIGHTS,
     ),
     _of("weighted", "squares, sizes = weights**2", "squares, sizes = weights", _WEIGHTS),
-    _of(
-        "PlainArm.values",
-        "totals.variance() / totals.count * unit**2",
-        "totals.variance() * unit**2",
-        _WEIGHTS,
-    ),
+    _of("arm_means.plain_mean", "arm.variance() / arm.count * unit**2", "arm.variance() * unit**2", _WEIGHTS),
     _of("WeightedArm.values", "self.sensitivity.width**2", "self.sensitivity.width", _WEIGHTS),
     _of("matched_arm._match", "(1.0 + borrowed)", "borrowed", _WEIGHTS),
     # Strata.

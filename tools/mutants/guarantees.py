@@ -118,7 +118,7 @@ GUARANTEES: tuple[Mutant, ...] = (
     ),
     _of(
         "Lomax.release",
-        "smooth_sensitivity / self.divisor",
+        "smooth_sensitivity / self.smoothness",
         "smooth_sensitivity",
         _noise("lomax"),
     ),

@@ -69,12 +69,6 @@ SEVERAL: tuple[Mutant, ...] = (
         "(self.share_sd / (self.share * (1 - self.share)))",
         _GROUPS,
     ),
-    _of(
-        "groups.groups._outcome_effects",
-        "float(variance), variance.noise)",
-        "float(variance), None)",
-        _GROUPS,
-    ),
     _of("NoisyRatio.interval", " + size**2 * self.extra", "", _GROUPS),
     _of("NoisyRatio.interval", "rest = (noise * self.size_sd) ** 2", "rest = 0.0", _GROUPS),
     _of("NoisyRatio.noise_sd", "sqrt(own**2 + self.extra)", "own", _GROUPS),

@@ -91,9 +91,6 @@ def _lower_quantile(distribution: NoiseDistribution, p: float) -> float:
     return float(distribution.quantile(np.array([p]))[0])
 
 
-# Many noises at once: those that are multiples of one distribution are evaluated together.
-
-
 @lru_cache(maxsize=4096)
 def _standard(distribution: NoiseDistribution) -> tuple[NoiseDistribution, float]:
     """Return a distribution that this one is a multiple of, and the factor."""

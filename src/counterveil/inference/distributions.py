@@ -1,7 +1,5 @@
 """Intervals of distributions, their quantiles, and where noisy curves cross a share.
 
-Quantiles read off noisy curves: where a falling curve crosses a share, by inverting the curve's intervals.
-
 A time is in the interval where the curve's own interval at that time holds the share (Brookmeyer and Crowley 1982), so
 that no density is estimated. Between the ends of cells curves and their intervals are taken for straight lines; where
 everything happens at the ends of cells, for steps. A difference takes both intervals (Zou and Donner 2008).

@@ -1,7 +1,5 @@
 """Ratios, odds ratios and other measures of two means, and how strong an omitted confounder would have to be.
 
-How strong an omitted confounder would have to be: E-values, bounds on omitted-variable bias, robustness values.
-
 E-values are those of VanderWeele and Ding (2017). Bounds on bias are those of Cinelli and Hazlett (2020) for a linear
 regression and of Chernozhukov, Cinelli, Newey, Sharma and Syrgkanis (2022) for averages of effects: with S^2 the
 residual variance of the outcome times the mean squared weight of a person,

@@ -1,14 +1,10 @@
 """Survival curves, restricted means, tests and hazard ratios from noisy tables of events by time cell.
 
-Survival curves from a table of events and censorings by time cell, and the errors of sampling and noise.
-
 A block is an arm, or an arm of a stratum. Its table has (K + 1) J + 1 entries: events by cause and cell, censorings by
 cell, and people who were followed to the horizon; K is 1 without competing risks. With d events among E people at risk,
 a cell's hazard is h = d / E, and the curve is the product of 1 - h (Kaplan and Meier 1958). Sampling errors are
 Greenwood's; those of the noise follow by the delta method, in the numerators and in the denominators. Where the people
 at risk are lost in the noise, a curve is not known any more.
-
-What survival curves say: at a time, between arms, as restricted means, each with an interval.
 
 The interval of a probability is Wilson's at the effective number of people (Rothman 1978), with the variance of the
 noise added, so that it holds for few events and for estimates that noise moved beyond 0 or 1. A difference takes both

@@ -1,9 +1,5 @@
 """The total uncertainty of a released number: sampling error and privacy noise together.
 
-P-values of estimates whose intervals grow with the level in a way that no single distribution of errors has.
-
-Intervals around estimates whose standard error comes from few clusters and, perhaps, carries privacy noise.
-
 Without noise the estimate is compared with Student's t. A standard error that was released with noise xi is enlarged
 by the smallest constant kappa such that intervals built from `positive_part(S + xi)` + kappa cover at their level,
 averaged over xi and over the sampling distribution of S, whatever the true standard error in [0, cap] is.
@@ -494,9 +490,6 @@ def solve_together(errors: Sequence[tuple[float, Uncertainty]], levels: Sequence
                 if not known.ball_variance
             ]
         )
-
-
-# Intervals for a function in a finite basis: at each point, and at all points together.
 
 
 _DRAWS = 4000  # public normal vectors that the width of a band is read off

@@ -8,14 +8,13 @@ from counterveil.mechanisms.lomax import Lomax
 from counterveil.mechanisms.noise import (
     BitSource,
     Grid,
-    KnownSensitivityMechanism,
     Noise,
     ScaledNoise,
     SeededNoise,
     SystemNoise,
     fixed_ambient_generators,
 )
-from counterveil.mechanisms.registry import Mechanism, mechanism_from_dict
+from counterveil.mechanisms.registry import KnownSensitivityMechanism, Mechanism, mechanism_from_dict
 from counterveil.mechanisms.response import RandomizedResponse
 from counterveil.mechanisms.stable_histogram import StableHistogram
 from counterveil.mechanisms.staircase import Staircase

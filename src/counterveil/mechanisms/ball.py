@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 from flint import arb, ctx
@@ -17,6 +18,7 @@ from counterveil.mechanisms.laplace import LaplaceDistribution
 from counterveil.mechanisms.noise import (
     WORD_BITS,
     BitSource,
+    Described,
     Grid,
     Reals,
     SignedUniform,
@@ -33,7 +35,7 @@ MOST_DIMENSIONS = 10_000
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class VectorNoise:
+class VectorNoise(Described):
     """Noise of density proportional to exp(-epsilon |z| / sensitivity) for some norm, drawn for all coordinates."""
 
     sensitivity: Fraction
@@ -46,11 +48,6 @@ class VectorNoise:
         object.__setattr__(self, "dimension", checked_dimension(dimension))
 
     @property
-    def name(self) -> str:
-        """The name of the mechanism in records."""
-        raise NotImplementedError
-
-    @property
     def scale(self) -> Fraction:
         """sensitivity / epsilon, the scale of the norm."""
         return self.sensitivity / self.epsilon
@@ -60,24 +57,12 @@ class VectorNoise:
         """What one release costs."""
         return PureEvent(self.epsilon)
 
-    def to_dict(self) -> dict[str, str]:
-        """Return the mechanism as exact text."""
-        return {
-            "mechanism": self.name,
-            "sensitivity": str(self.sensitivity),
-            "epsilon": str(self.epsilon),
-            "dimension": str(self.dimension),
-        }
-
 
 @dataclass(frozen=True, slots=True, init=False)
 class Ball(VectorNoise):
     """Noise of density proportional to exp(-epsilon |z| / sensitivity), |z| the Euclidean norm."""
 
-    @property
-    def name(self) -> str:
-        """The name of the mechanism in records."""
-        return "ball"
+    name: ClassVar[str] = "ball"
 
     @property
     def variance(self) -> float:

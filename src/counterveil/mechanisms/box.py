@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from flint import arb
@@ -51,10 +52,7 @@ class Box(VectorNoise):
     `cdf`, `quantile` and `kinks` are those of one coordinate.
     """
 
-    @property
-    def name(self) -> str:
-        """The name of the mechanism in records."""
-        return "box"
+    name: ClassVar[str] = "box"
 
     @property
     def variance(self) -> float:

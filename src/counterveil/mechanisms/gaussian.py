@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from flint import arb, arb_series
 
 from counterveil.errors import refusal
 from counterveil.mechanisms.noise import (
+    Described,
     Noise,
+    Peaked,
     Reals,
-    Table,
     hash_of,
     positive_sensitivity,
-    smooth_table,
     special,
 )
 from counterveil.numerics.gaussian_profile import mu_of
@@ -24,7 +24,7 @@ from counterveil.privacy import Budget, GaussianEvent, Number, exact
 
 
 @dataclass(frozen=True, slots=True)
-class NormalDistribution:
+class NormalDistribution(Peaked):
     """The standard normal distribution."""
 
     @property
@@ -39,10 +39,6 @@ class NormalDistribution:
     def size_density(self, x: arb_series) -> arb_series:
         """Return sqrt(2 / pi) exp(-x^2 / 2) as a power series."""
         return (x * x * arb(-0.5)).exp() * (2 / arb.pi()).sqrt()
-
-    def table(self) -> Table:
-        """Return a newly built table."""
-        return smooth_table(self)
 
     def log_density(self, x: Reals) -> Reals:
         """Return the log density at x."""
@@ -62,9 +58,10 @@ class NormalDistribution:
 
 
 @dataclass(frozen=True, slots=True)
-class Gaussian(Noise):
+class Gaussian(Noise, Described):
     """Normal noise of standard deviation sensitivity / mu, with sensitivity in the l2 norm."""
 
+    name: ClassVar[str] = "gaussian"
     sensitivity: Fraction
     mu: Fraction
 
@@ -85,11 +82,6 @@ class Gaussian(Noise):
         return hash_of(self.sensitivity, self.mu)
 
     @property
-    def name(self) -> str:
-        """The name of the mechanism in records."""
-        return "gaussian"
-
-    @property
     def unit(self) -> NormalDistribution:
         """The distribution of scale one."""
         return NormalDistribution()
@@ -103,7 +95,3 @@ class Gaussian(Noise):
     def event(self) -> GaussianEvent:
         """What one release costs."""
         return GaussianEvent(self.mu)
-
-    def to_dict(self) -> dict[str, str]:
-        """Return the mechanism as exact text."""
-        return {"mechanism": self.name, "sensitivity": str(self.sensitivity), "mu": str(self.mu)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 from flint import arb, arb_series
@@ -14,19 +15,16 @@ from counterveil.errors import refusal
 from counterveil.mechanisms.noise import (
     BitSource,
     Grid,
-    Noise,
+    Peaked,
+    PureNoise,
     Reals,
-    Table,
-    hash_of,
-    positive_epsilon,
     positive_sensitivity,
-    smooth_table,
 )
 from counterveil.privacy import LaplaceEvent, Number
 
 
 @dataclass(frozen=True, slots=True)
-class LaplaceDistribution:
+class LaplaceDistribution(Peaked):
     """Density exp(-|x|) / 2."""
 
     @property
@@ -42,10 +40,6 @@ class LaplaceDistribution:
         """Return exp(-x) as a power series."""
         return (-x).exp()
 
-    def table(self) -> Table:
-        """Return a newly built table."""
-        return smooth_table(self)
-
     def log_density(self, x: Reals) -> Reals:
         """Return the log density at x."""
         return np.asarray(-np.abs(x) - np.log(2.0))
@@ -60,29 +54,12 @@ class LaplaceDistribution:
         with np.errstate(divide="ignore"):
             return -np.log(u)
 
-    def kinks(self, low: float, high: float, most: int) -> Reals:  # noqa: ARG002 - there is but one
-        """Return the peak, the one point where the density is not smooth."""
-        return np.zeros(1 if low <= 0 <= high else 0)
 
-
-@dataclass(frozen=True, slots=True)
-class Laplace(Noise):
+class Laplace(PureNoise):
     """Noise of density proportional to exp(-epsilon |x| / sensitivity)."""
 
-    sensitivity: Fraction
-    epsilon: Fraction
-
-    def __init__(self, sensitivity: Number, epsilon: Number) -> None:
-        object.__setattr__(self, "sensitivity", positive_sensitivity(sensitivity))
-        object.__setattr__(self, "epsilon", positive_epsilon(epsilon))
-
-    def __hash__(self) -> int:
-        return hash_of(self.sensitivity, self.epsilon)
-
-    @property
-    def name(self) -> str:
-        """The name of the mechanism in records."""
-        return "laplace"
+    __slots__ = ()
+    name: ClassVar[str] = "laplace"
 
     @property
     def unit(self) -> LaplaceDistribution:
@@ -99,13 +76,6 @@ class Laplace(Noise):
         """What one release costs."""
         return LaplaceEvent(self.epsilon)
 
-    def to_dict(self) -> dict[str, str]:
-        """Return the mechanism as exact text."""
-        return {"mechanism": self.name, "sensitivity": str(self.sensitivity), "epsilon": str(self.epsilon)}
-
-
-# Two Laplace draws on one number; the larger scale gives the guarantee. Proof: laplace_pair.proof.md.
-
 
 # Proof: laplace_pair.proof.md
 
@@ -117,6 +87,7 @@ _STEPS, _ENOUGH = 60, 1e-14
 class LaplacePair:
     """Noise b X + a Y with b = sensitivity / epsilon, a <= b and X, Y of density exp(-|x|) / 2."""
 
+    name: ClassVar[str] = "laplace_pair"
     wide: Laplace
     narrow: Fraction
 
@@ -125,11 +96,6 @@ class LaplacePair:
         object.__setattr__(self, "narrow", positive_sensitivity(narrow))
         if self.narrow > self.wide.scale:
             raise refusal("CV-P201", scale=float(self.wide.scale), narrow=float(self.narrow))
-
-    @property
-    def name(self) -> str:
-        """The name of the mechanism in records."""
-        return "laplace_pair"
 
     @property
     def sensitivity(self) -> Fraction:

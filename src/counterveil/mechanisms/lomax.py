@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from flint import arb, arb_series, ctx
@@ -13,14 +13,14 @@ from flint import arb, arb_series, ctx
 from counterveil.errors import refusal
 from counterveil.mechanisms.noise import (
     BitSource,
+    Described,
     Grid,
+    Peaked,
     Reals,
     ScaledNoise,
-    Table,
     exact_ball,
     positive_epsilon,
     release_values,
-    smooth_table,
 )
 from counterveil.privacy import Number, PureEvent, exact
 
@@ -45,7 +45,7 @@ def round_down(ball: arb) -> Fraction:
 
 
 @dataclass(frozen=True, slots=True)
-class LomaxDistribution:
+class LomaxDistribution(Peaked):
     """Density (a - 1) / 2 (1 + |x|)^-a; `power` is a - 1, the power of the tail."""
 
     power: Fraction
@@ -64,10 +64,6 @@ class LomaxDistribution:
         """Return power (1 + x)^-(power + 1) as a power series."""
         return ((1 + x).log() * -exact_ball(self.power + 1)).exp() * exact_ball(self.power)
 
-    def table(self) -> Table:
-        """Return a newly built table."""
-        return smooth_table(self)
-
     def log_density(self, x: Reals) -> Reals:
         """Return the log density at x."""
         power = float(self.power)
@@ -83,15 +79,12 @@ class LomaxDistribution:
         with np.errstate(divide="ignore"):
             return np.expm1(-np.log(u) / float(self.power))
 
-    def kinks(self, low: float, high: float, most: int) -> Reals:  # noqa: ARG002 - there is but one
-        """Return the peak, the one point where the density is not smooth."""
-        return np.zeros(1 if low <= 0 <= high else 0)
-
 
 @dataclass(frozen=True, slots=True)
-class Lomax:
+class Lomax(Described):
     """Noise (S / smoothness) X with X of density (alpha - 1) / 2 (1 + |x|)^-alpha."""
 
+    name: ClassVar[str] = "lomax"
     epsilon: Fraction
     smoothness: Fraction
 
@@ -107,11 +100,6 @@ class Lomax:
         return cls(epsilon, positive_epsilon(epsilon) / 10)
 
     @property
-    def name(self) -> str:
-        """The name of the mechanism in records."""
-        return "lomax"
-
-    @property
     def alpha(self) -> Fraction:
         """The largest power of the density that the claim allows, rounded down."""
         return largest_alpha(self.epsilon, self.smoothness)
@@ -122,24 +110,15 @@ class Lomax:
         return LomaxDistribution(self.alpha - 1)
 
     @property
-    def divisor(self) -> Fraction:
-        """The smoothness: noise is S / smoothness times a unit draw."""
-        return self.smoothness
-
-    @property
     def event(self) -> PureEvent:
         """What one release costs."""
         return PureEvent(self.epsilon)
 
-    def to_dict(self) -> dict[str, str]:
-        """Return the mechanism as exact text."""
-        return {"mechanism": self.name, "epsilon": str(self.epsilon), "smoothness": str(self.smoothness)}
-
     def distribution(self, smooth_sensitivity: Fraction) -> ScaledNoise:
         """Return the noise at a positive smooth sensitivity, or raise CV-P112; only as public as that number is."""
         if smooth_sensitivity <= 0:
-            raise refusal("CV-P112", smooth_sensitivity=smooth_sensitivity / self.divisor)
-        return ScaledNoise(self.unit, smooth_sensitivity / self.divisor)
+            raise refusal("CV-P112", smooth_sensitivity=smooth_sensitivity / self.smoothness)
+        return ScaledNoise(self.unit, smooth_sensitivity / self.smoothness)
 
     def release(
         self, value: Fraction, smooth_sensitivity: Fraction, grid: Grid, source: BitSource
@@ -149,7 +128,7 @@ class Lomax:
         A smooth sensitivity of zero adds no noise, and nothing is refused. Bits are read in every case, so that a
         seeded stream does not tell a zero scale from another.
         """
-        scale = max(smooth_sensitivity / self.divisor, Fraction(0))
+        scale = max(smooth_sensitivity / self.smoothness, Fraction(0))
         return release_values(self.unit, scale, [value], grid, source)[0]
 
 

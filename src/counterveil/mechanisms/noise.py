@@ -8,17 +8,17 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from math import log
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from flint import arb, arb_series, ctx, fmpq
 from numpy.typing import ArrayLike, NDArray
 
 from counterveil.errors import refusal
-from counterveil.privacy import Event, Number, exact
+from counterveil.privacy import Number, exact
 
 WORD_BITS = 64
 
@@ -125,9 +125,6 @@ def _fix() -> None:
     np.random.seed(_FIXED)
 
 
-# The public grid on which every released number lies.
-
-
 DEFAULT_BITS = 24  # a step of 2**-24 scales adds less than 1e-14 of the noise's variance
 
 
@@ -148,7 +145,7 @@ class Grid:
             return cls(Fraction(scale))
         target = Fraction(scale) / Fraction(2) ** bits
         power = target.numerator.bit_length() - target.denominator.bit_length()
-        step = _power_of_two(power)
+        step = Fraction(1 << power) if power >= 0 else Fraction(1, 1 << -power)
         return cls(step if step <= target else step / 2)
 
     def units(self, value: Fraction) -> int:
@@ -158,13 +155,6 @@ class Grid:
     def value(self, units: int) -> Fraction:
         """Return the number that lies `units` steps from zero."""
         return units * self.step
-
-
-def _power_of_two(power: int) -> Fraction:
-    return Fraction(1 << power) if power >= 0 else Fraction(1, 1 << -power)
-
-
-# The checks of parameters that several mechanisms share; none of them ever sees a private value.
 
 
 def positive_sensitivity(value: Number) -> Fraction:
@@ -606,9 +596,6 @@ def _settle_in_float(
     return np.concatenate(undecided) if undecided else np.empty(0, dtype=np.int64)
 
 
-# A unit distribution times a scale: the numbers that intervals need, and the two ways to draw.
-
-
 Reals = NDArray[np.float64]
 
 _LEAST_SCALE = 1e-150  # its square is a double too
@@ -637,6 +624,32 @@ class UnitDistribution(TabledDistribution, Protocol):
     def kinks(self, low: float, high: float, most: int) -> Reals | None:
         """Return the points of [low, high] where the density is not smooth, sorted; None where they exceed `most`."""
         ...
+
+
+class Peaked:
+    """A unit distribution that is smooth but for its peak."""
+
+    __slots__ = ()
+
+    def table(self: SmoothDistribution) -> Table:
+        """Return a newly built table."""
+        return smooth_table(self)
+
+    def kinks(self, low: float, high: float, most: int) -> Reals:  # noqa: ARG002 - there is but one
+        """Return the peak, the one point where the density is not smooth."""
+        return np.zeros(1 if low <= 0 <= high else 0)
+
+
+class Described:
+    """A mechanism whose facts are its name in records and its fields."""
+
+    __slots__ = ()
+    name: ClassVar[str]
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the mechanism as exact text."""
+        own = {each.name: str(getattr(self, each.name)) for each in fields(self)}  # type: ignore[arg-type]
+        return {"mechanism": self.name, **own}
 
 
 class Noise(ABC):
@@ -706,6 +719,21 @@ class Noise(ABC):
         return draw_units(self.unit, self.scale, count, grid, source)
 
 
+@dataclass(frozen=True, slots=True, init=False)
+class PureNoise(Noise, Described):
+    """Noise of a known sensitivity and a pure epsilon."""
+
+    sensitivity: Fraction
+    epsilon: Fraction
+
+    def __init__(self, sensitivity: Number, epsilon: Number) -> None:
+        object.__setattr__(self, "sensitivity", positive_sensitivity(sensitivity))
+        object.__setattr__(self, "epsilon", positive_epsilon(epsilon))
+
+    def __hash__(self) -> int:
+        return hash_of(self.sensitivity, self.epsilon)
+
+
 @dataclass(frozen=True, slots=True)
 class ScaledNoise(Noise):
     """The noise of a smooth-sensitivity mechanism at one scale; its facts are as public as that scale is."""
@@ -726,63 +754,3 @@ class ScaledNoise(Noise):
 
 def _reals(x: ArrayLike) -> Reals:
     return np.asarray(x, dtype=np.float64)
-
-
-# What the gate uses of a mechanism.
-
-
-class KnownSensitivityMechanism(Protocol):
-    """Additive noise for one number whose sensitivity is public: Laplace, Staircase, Gaussian."""
-
-    @property
-    def name(self) -> str:
-        """The name of the mechanism in records."""
-        ...
-
-    @property
-    def sensitivity(self) -> Fraction:
-        """The bound on how much one person can change the number."""
-        ...
-
-    @property
-    def event(self) -> Event:
-        """What one release costs."""
-        ...
-
-    @property
-    def scale(self) -> Fraction:
-        """The exact factor of the unit distribution; public, so grids may be derived from it."""
-        ...
-
-    @property
-    def variance(self) -> float:
-        """The variance of the noise."""
-        ...
-
-    def log_density(self, x: ArrayLike) -> Reals:
-        """Return the log density of the noise at x."""
-        ...
-
-    def cdf(self, x: ArrayLike) -> Reals:
-        """Return P(noise <= x)."""
-        ...
-
-    def quantile(self, p: ArrayLike) -> Reals:
-        """Return the x with P(noise <= x) = p."""
-        ...
-
-    def kinks(self, low: float, high: float, most: int) -> Reals | None:
-        """Return the points of [low, high] where the density is not smooth, sorted; None where they exceed `most`."""
-        ...
-
-    def release_all(self, values: Sequence[Fraction], grid: Grid, source: BitSource) -> list[Fraction]:
-        """Return the grid points nearest to values + noise, a draw of its own for each."""
-        ...
-
-    def draw(self, count: int, grid: Grid, source: BitSource) -> NDArray[np.int64] | NDArray[np.object_]:
-        """Return noise in grid steps, to add to values that are whole numbers of steps."""
-        ...
-
-    def to_dict(self) -> dict[str, str]:
-        """Return the mechanism as exact text."""
-        ...

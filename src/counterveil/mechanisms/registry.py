@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
+from inspect import signature
+from typing import TypeAlias, get_args
 
 from counterveil.errors import refusal
 from counterveil.mechanisms.ball import Ball
@@ -15,31 +15,23 @@ from counterveil.mechanisms.response import RandomizedResponse
 from counterveil.mechanisms.staircase import Staircase
 from counterveil.mechanisms.summed_laplace import SummedLaplace
 
+# Additive noise for one number whose sensitivity is public.
+KnownSensitivityMechanism: TypeAlias = Laplace | LaplacePair | Staircase | Gaussian
 Mechanism: TypeAlias = (
     Laplace | LaplacePair | SummedLaplace | Staircase | Gaussian | Lomax | Ball | Box | RandomizedResponse
 )
 
-_READERS: dict[str, Callable[[dict[str, str]], Mechanism]] = {
-    "laplace": lambda facts: Laplace(facts["sensitivity"], facts["epsilon"]),
-    "laplace_pair": lambda facts: LaplacePair(facts["sensitivity"], facts["epsilon"], facts["narrow"]),
-    "summed_laplace": lambda facts: SummedLaplace(
-        facts["sensitivity"], facts["epsilon"], int(facts["sites"]), int(facts["honest"])
-    ),
-    "staircase": lambda facts: Staircase(facts["sensitivity"], facts["epsilon"]),
-    "gaussian": lambda facts: Gaussian(facts["sensitivity"], facts["mu"]),
-    "lomax": lambda facts: Lomax(facts["epsilon"], facts["smoothness"]),
-    "ball": lambda facts: Ball(facts["sensitivity"], facts["epsilon"], int(facts["dimension"])),
-    "box": lambda facts: Box(facts["sensitivity"], facts["epsilon"], int(facts["dimension"])),
-    "response": lambda facts: RandomizedResponse(facts["epsilon"], int(facts["categories"])),
-}
+_KINDS: dict[str, type[Mechanism]] = {kind.name: kind for kind in get_args(Mechanism)}
+_WHOLE = ("dimension", "categories", "sites", "honest")
 
 
 def mechanism_from_dict(facts: dict[str, str]) -> Mechanism:
     """Return the mechanism written by its `to_dict`, or raise CV-P109."""
-    reader = _READERS.get(facts.get("mechanism", ""))
+    own = dict(facts)
     try:
-        if reader is None:
-            raise KeyError("mechanism")
-        return reader(facts)
+        kind = _KINDS[own.pop("mechanism")]
+        known = signature(kind).parameters
+        found = {name: int(own[name]) if name in _WHOLE else own[name] for name in known}
+        return kind(**found)  # type: ignore[arg-type]
     except (KeyError, ValueError):
-        raise refusal("CV-P109", readers=sorted(_READERS), facts=facts) from None
+        raise refusal("CV-P109", readers=sorted(_KINDS), facts=facts) from None

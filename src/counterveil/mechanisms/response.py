@@ -6,33 +6,38 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from flint import arb, ctx
 from numpy.typing import ArrayLike, NDArray
 
 from counterveil.errors import refusal
-from counterveil.mechanisms.noise import GUARD_BITS, WORD_BITS, BitSource, Reals, exact_ball, positive_epsilon
+from counterveil.mechanisms.noise import (
+    GUARD_BITS,
+    WORD_BITS,
+    BitSource,
+    Described,
+    Reals,
+    exact_ball,
+    positive_epsilon,
+)
 from counterveil.privacy import Number, ResponseEvent
 
 MOST_CATEGORIES = 2**16
 
 
 @dataclass(frozen=True, slots=True)
-class RandomizedResponse:
+class RandomizedResponse(Described):
     """The true category with probability e^epsilon / (e^epsilon + k - 1), else a random other one."""
 
+    name: ClassVar[str] = "response"
     epsilon: Fraction
     categories: int
 
     def __init__(self, epsilon: Number, categories: int = 2) -> None:
         object.__setattr__(self, "epsilon", positive_epsilon(epsilon))
         object.__setattr__(self, "categories", _checked_categories(categories))
-
-    @property
-    def name(self) -> str:
-        """The name of the mechanism in records."""
-        return "response"
 
     @property
     def event(self) -> ResponseEvent:
@@ -81,10 +86,6 @@ class RandomizedResponse:
                 return max(0, int(count) + self.categories)
             head = (head << WORD_BITS) | source.bits(WORD_BITS)
             bits += WORD_BITS
-
-    def to_dict(self) -> dict[str, str]:
-        """Return the mechanism as exact text."""
-        return {"mechanism": self.name, "epsilon": str(self.epsilon), "categories": str(self.categories)}
 
 
 @lru_cache(maxsize=64)

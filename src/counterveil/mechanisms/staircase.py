@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from flint import arb, ctx
@@ -14,18 +15,15 @@ from counterveil.mechanisms.noise import (
     HEAD_BITS,
     TABLE_PRECISION,
     Cell,
-    Noise,
+    PureNoise,
     Reals,
     Table,
     blind_cell,
     exact_ball,
-    hash_of,
     head_floor,
     linear_cell,
-    positive_epsilon,
-    positive_sensitivity,
 )
-from counterveil.privacy import Number, PureEvent
+from counterveil.privacy import PureEvent
 
 GAMMA_BITS = 48  # any gamma in (0, 1) is private; this many bits reach the optimum for every purpose
 MOST_STEPS = 2**15  # cells of a table; a tail beyond them goes to the exact path
@@ -154,24 +152,11 @@ def _first_tail(epsilon: arb, gamma: arb) -> arb:
     return b / (gamma + (1 - gamma) * b)
 
 
-@dataclass(frozen=True, slots=True)
-class Staircase(Noise):
+class Staircase(PureNoise):
     """Noise whose density falls by e^-epsilon once per sensitivity, at the steps of least variance."""
 
-    sensitivity: Fraction
-    epsilon: Fraction
-
-    def __init__(self, sensitivity: Number, epsilon: Number) -> None:
-        object.__setattr__(self, "sensitivity", positive_sensitivity(sensitivity))
-        object.__setattr__(self, "epsilon", positive_epsilon(epsilon))
-
-    def __hash__(self) -> int:
-        return hash_of(self.sensitivity, self.epsilon)
-
-    @property
-    def name(self) -> str:
-        """The name of the mechanism in records."""
-        return "staircase"
+    __slots__ = ()
+    name: ClassVar[str] = "staircase"
 
     @property
     def unit(self) -> StaircaseDistribution:
@@ -187,10 +172,6 @@ class Staircase(Noise):
     def event(self) -> PureEvent:
         """What one release costs."""
         return PureEvent(self.epsilon)
-
-    def to_dict(self) -> dict[str, str]:
-        """Return the mechanism as exact text."""
-        return {"mechanism": self.name, "sensitivity": str(self.sensitivity), "epsilon": str(self.epsilon)}
 
 
 @lru_cache(maxsize=256)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import exp, lgamma, log, pi, sqrt
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 from flint import arb, ctx
@@ -75,6 +75,7 @@ class SummedLaplace(Laplace):
     `sensitivity` has what rounding to the grid adds in it. What is drawn is one site's share.
     """
 
+    name: ClassVar[str] = "summed_laplace"
     sites: int
     honest: int
 
@@ -87,11 +88,6 @@ class SummedLaplace(Laplace):
 
     def __hash__(self) -> int:
         return hash_of(self.sensitivity, self.epsilon, self.unit.shape)
-
-    @property
-    def name(self) -> str:
-        """The name of the mechanism in records."""
-        return "summed_laplace"
 
     @property
     def unit(self) -> SummedDistribution:
@@ -113,11 +109,6 @@ class SummedLaplace(Laplace):
         check_count(count)
         decay = grid.step / self.scale
         return np.array([draw_share(decay, self.honest, source) for _ in range(count)], dtype=object)
-
-    def to_dict(self) -> dict[str, str]:
-        """Return the mechanism as exact text."""
-        more = {"mechanism": self.name, "sites": str(self.sites), "honest": str(self.honest)}
-        return Laplace.to_dict(self) | more
 
 
 # Exact draws: a share is a Poisson number of jumps of the logarithmic distribution, each with a sign.

@@ -1,7 +1,5 @@
 """Totals, balance and overlap of arms, column by column.
 
-Exact totals of two arms, and their balance: standardised differences, variance ratios, effective sizes, overlap.
-
 Weights are those of an estimate: for the coefficients c_i of a linear estimate pass |c_i|. Within
 each arm they are scaled to sum to one. Differences are divided by the standard deviation of the
 unweighted data, sqrt((v_1 + v_0)/2) with v the unbiased variances, before and after weighting alike,
@@ -143,9 +141,6 @@ def _sums(X: NDArray[np.floating], share: Floats, centre: Floats) -> tuple[Float
         first += weights @ beyond
         second += weights @ (beyond * beyond)
     return first, second
-
-
-# Counts, sums and sums of squares of an integer outcome in the two arms of a trial.
 
 
 # Outcomes are below 2**25, so a block's sum of squares stays below 2**64 / 2: exact in int64.
@@ -305,9 +300,6 @@ def _parts(rows: int) -> Iterator[slice]:
     return (slice(start, min(start + _LINE, rows)) for start in range(0, rows, _LINE))
 
 
-# How alike two arms are in covariates kept column by column; see `balance`.
-
-
 def column_balances(
     raw: Floats, labels: Sequence[int], treated: NDArray[np.bool_], weights: Floats
 ) -> tuple[Balance, Balance]:
@@ -347,9 +339,6 @@ def _levels(codes: Floats, count: int, share: Floats) -> tuple[Floats, Floats]:
     centre = np.bincount(places, minlength=count) / len(places)
     squares = mean * (1.0 - centre) ** 2 + (1.0 - mean) * centre**2
     return mean, left_of_squares(squares, (mean - centre) ** 2)
-
-
-# Columns of numbers kept as contiguous lines, standardised and clipped, plain or squared.
 
 
 Lines = NDArray[np.floating]

@@ -1,7 +1,5 @@
 """Products of tall, thin matrices, and exact sums of columns with public coefficients.
 
-Products of tall, thin matrices, a few rows at a time.
-
 A linear algebra library starts threads for such products that cost more than they save, and many times
 more when another process holds the second core. In blocks below its threshold it stays with one.
 
@@ -157,9 +155,6 @@ def _gram_in_tiles(matrix: NDArray[np.floating]) -> Floats:
 
 def _rows(work: int, most: int) -> int:
     return max(_FEWEST_ROWS, most // max(work, 1))
-
-
-# Sums of products of row vectors on a grid, exact: W'W and U'v in integers.
 
 
 # Whole steps stay below 2**_STEP_BITS: 2**12 products of two of them add up below 2**53, exactly in doubles.

@@ -287,29 +287,13 @@ _KEPT = 0.25
 _UNIT = 2.0**-53
 
 
-class Objective(Protocol):
+class Objective(Smooth, Protocol):
     """What the iteration asks of a model; `penalty` is lam."""
 
     penalty: float
 
     def value(self, weights: Floats) -> float:
         """Return J."""
-        ...
-
-    def gradient(self, weights: Floats) -> Floats:
-        """Return g, of shape (p,)."""
-        ...
-
-    def hessian(self, weights: Floats) -> Floats:
-        """Return H, of shape (p, p)."""
-        ...
-
-    def rough(self) -> Smooth:
-        """Return the objective in single precision, for `quasi_newton`."""
-        ...
-
-    def sample(self) -> Smooth:
-        """Return the objective of some of the rows, for `quasi_newton`."""
         ...
 
     def logit_range(self, direction: Floats) -> float:

@@ -1,7 +1,5 @@
 """How published forms are asked, and releases that no proof of ours covers.
 
-Releases that no proof of ours covers: noise at a private scale, the textbook Gaussian, two Laplace draws.
-
 They draw at the session's gate, from what was charged before, and are here because no sound form needs them.
 """
 

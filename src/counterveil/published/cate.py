@@ -1,7 +1,5 @@
 """The published forms of private CATE: finite queries, and functions.
 
-What the two forms of DP-CATE share: their settings, and what stands around their numbers.
-
 Where the paper is ambiguous, both readings are a choice.
 
 Learners by name or in scikit-learn's style, run without a word, and the orthogonal loss made of them.
@@ -165,9 +163,6 @@ def _checked(name: str, learner: object, known: tuple[str, ...], method: str) ->
     )
 
 
-# The orthogonal loss: weights rho and pseudo-outcomes phi from fitted nuisances.
-
-
 @dataclass(frozen=True, slots=True)
 class StageRows:
     """Rows as the learners see them: features in the unit box, treatments, outcomes."""
@@ -241,9 +236,6 @@ def fitted_effect(rows: StageRows, nuisances: StageModels, learner: str, second:
     # A learner that takes no weights is refused before, unless they are all one.
     weights = loss.rho if takes_weights(second) else np.ones(len(rows))
     return fitted_regressor(second, rows.x, loss.phi(rows.y), weights)
-
-
-# The public box of features that learners see: rows, queries and points drawn from it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,9 +403,6 @@ class KernelSettings(StageSettings):
     algorithm: str = setting(BATCH, one_of(BATCH, ITERATIVE, PRINTED))
 
 
-# What stands around their numbers: queries, plan, request, and answers that say what is false.
-
-
 NOT_COVERED = (
     Caveat.PRIVACY_REFUTED,
     Caveat.CONFOUNDING,
@@ -515,11 +504,6 @@ class Kernel:
         return found
 
 
-def literal_penalty(penalty: float, meaning: str, rows: int) -> float:
-    """Return lambda beside the mean loss: as printed, or alpha / n where it is scikit-learn's alpha."""
-    return penalty if meaning == LITERAL else penalty / rows
-
-
 def published_scale(
     kernel: Kernel, lipschitz: float, penalty: float, rows: int, epsilon: float, delta: float
 ) -> float:
@@ -609,9 +593,6 @@ def path_factor(kernel: Kernel, points: Floats) -> tuple[Floats, NDArray[np.intp
     return path.factor(), np.array(places, dtype=np.intp)
 
 
-# The release.
-
-
 @dataclass(frozen=True, slots=True)
 class PublishedFunction:
     """The kernel, the published scale of a process of height one, and the lambda beside the mean loss."""
@@ -624,7 +605,8 @@ class PublishedFunction:
     def of(cls, box: FeatureBox, budget: Budget, settings: KernelSettings, rows: int) -> PublishedFunction:
         """Return what the paper prints for these public numbers; `rows` is the n of the formula."""
         kernel = Kernel.normalised(settings.bandwidth, box.columns, settings.kernel)
-        penalty = literal_penalty(settings.penalty, settings.penalty_meaning, rows)
+        # Beside the mean loss: as printed, or scikit-learn's alpha over n.
+        penalty = settings.penalty if settings.penalty_meaning == LITERAL else settings.penalty / rows
         largest = max(abs(float(end)) for end in box.study.outcome_range)
         lipschitz = largest if settings.lipschitz is None else settings.lipschitz
         epsilon, delta = float(budget.epsilon), float(budget.delta)
@@ -846,7 +828,7 @@ def largest_influence(
     sampled = influence(points)
     best = points[np.argsort(sampled)[::-1][: search.starts // 2]]
     others = box.draw(search.starts - len(best), _SEED + 1)
-    single = _climb(influence, _centre(box), box.free)
+    single = _climb(influence, np.where(box.free, 0.5, box.draw(1, _SEED)[0]), box.free)
     found = [_climb(influence, start, box.free) for start in (*best, *others)]
     return Supremum(max([single, float(sampled.max()), *found]), single)
 
@@ -855,11 +837,6 @@ def published_factor(budget: Budget, rows: int) -> float:
     """Return 5 sqrt(2 ln n ln(2/delta)) / (epsilon n), by which the supremum is multiplied."""
     epsilon, delta = float(budget.epsilon), float(budget.delta)
     return 5 * sqrt(2 * log(rows) * log(2 / delta)) / (epsilon * rows)
-
-
-def _centre(box: FeatureBox) -> Floats:
-    """Return the middle of the box, with the first of a set of labels."""
-    return np.where(box.free, 0.5, box.draw(1, _SEED)[0])
 
 
 def _climb(influence: Function, start: Floats, free: NDArray[np.bool_]) -> float:

@@ -63,9 +63,6 @@ RECORD_REMARK = (
 )
 
 
-# Private outcomes.
-
-
 @dataclass(frozen=True, slots=True)
 class CapacityMatching:
     """Two draws, calibrated to (k+1) width / rows in each arm, on sum c_i y_i with public c.
@@ -192,9 +189,6 @@ def _limit(question: PublishedQuestion) -> int | str:
 def _check_outcome(question: PublishedQuestion) -> None:
     if question.estimand is not Estimand.ATE or not question.budget.pure:
         raise refusal("CV-P203", estimand=question.estimand.value, budget=question.budget)
-
-
-# Private records.
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,9 +56,6 @@ from counterveil.statistics.moments.sensitivity import LENGTH_SLACK, PenalisedFi
 # Fitted propensities are kept this far from 0 and 1.
 CLIP = 0.1
 
-# What the results of cross-fitting say in words.
-
-
 PAGES = (
     "published/robust_score.proof.md",
     "statistics/moments/penalised_fit.proof.md",
@@ -273,9 +270,6 @@ def _unaffordable(half: Design, plan: ParallelPlan, rows: int) -> CounterveilErr
     return refusal("CV-P431", wanted=wanted, features=half.features, budget=half.budget, rows=rows)
 
 
-# How far one record can move sums of doubly robust scores.
-
-
 @dataclass(frozen=True, slots=True)
 class RobustScore:
     """The largest size of a row's score; sums of scores that are clipped move as those of any weighted row do.
@@ -352,8 +346,6 @@ def whole_parts(values: Floats, bound: float) -> NDArray[np.int64]:
     part: Floats = np.clip(np.nan_to_num(values / bound), -1.0, 1.0)
     return np.trunc(np.ldexp(part, GRID_BITS)).astype(np.int64)
 
-
-# Both models of a half, made of its released numbers: post-processing throughout.
 
 # Upper estimate of a squared length: this many standard deviations.
 _UPPER = 1.3
@@ -538,9 +530,6 @@ def _size(estimand: str, mean: float, mixed: float) -> float:
     return odds if estimand == "ATT" else 1 / max(odds, 0.02)
 
 
-# What may be chosen about the cross-fitted effect, and the plan that follows from it.
-
-
 # Squared lengths of treatment and outcome beside a row's in the second moments.
 TREATMENT, OUTCOME = 0.25, 1.0
 # Shares of the budget by release, chosen on other seeds than those reported; each record pays all of them once.
@@ -613,9 +602,6 @@ def chosen_penalty(design: Design, plan: Plan) -> float:
     """
     sd = float(design.sd(plan.parts["weights"], design.features + 1, 4.0))
     return float(np.clip(sd / _LOGIT_NOISE, _LEAST_PENALTY, _MOST_PENALTY))
-
-
-# Passes over the rows of a half: the fit of its propensity model, and the score of its rows.
 
 
 def release_propensity(gate: Gate, name: str, own: Table, standard: Standard, design: CrossFit) -> HalfLogit:

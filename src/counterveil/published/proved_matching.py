@@ -198,8 +198,6 @@ def not_covered(shrinkage: ResponseShrinkage) -> tuple[Fact, ...]:
     return caveats.Shrinkage(shrinkage.factor), Caveat.CONFOUNDING_BEHIND_NOISY_SCORES, Caveat.CLAMPING
 
 
-# How far one record can move its released score, and the matched sum that follows from released scores.
-
 # Scores are whole multiples of this step.
 SCORE_STEPS = 2**24
 

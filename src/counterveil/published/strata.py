@@ -1,7 +1,5 @@
 """Exact matching with smooth sensitivity, as printed and as proved.
 
-Exact matching with smooth sensitivity as it was published (SmoothDPMatching, Koga et al.).
-
 Its privacy claim is refuted. It draws what the paper prints: one-to-one matching in row order; Laplace noise
 2 S / epsilon with a bound S that is not smooth; Laplace noise on the sampling variance; Gaussian noise of the
 textbook scale on ln S. Each takes a third of epsilon and of delta. What is false in it is on the page.
@@ -21,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data import Layout, strata_codes, strata_of_table
-from counterveil.errors import CounterveilError, ParameterError, refusal
+from counterveil.errors import ParameterError, refusal
 from counterveil.inference import Uncertainty, tail_point, variance_allowance
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.public_choices import LEAST_SHARE
@@ -98,7 +96,7 @@ def _smooth_matching(session: BaseSession, question: PublishedQuestion) -> Resul
 
     def compute(gate: Gate) -> Facts:
         effect, variance, scale = release(gate, found)
-        study, width = session.study, study_width(session)
+        study, width = session.study, float(session.study.outcome_bounds.width)
         # Unbiased for S, as published: a log-normal's mean is above its median.
         bound = exp(float(scale) - scale.noise.variance / 2)
         known = max(float(variance), 0.0) * width**2
@@ -158,17 +156,9 @@ def release(gate: Gate, found: PublishedStrata) -> tuple[Fraction, Fraction, Rel
     )
 
 
-def study_width(session: BaseSession) -> float:
-    """Return the width of the outcome's range."""
-    return float(session.study.outcome_bounds.width)
-
-
 def _check(question: PublishedQuestion) -> None:
     if question.estimand is not Estimand.ATE or question.budget.pure:
         raise refusal("CV-P366", estimand=question.estimand.value, budget=question.budget)
-
-
-# One-to-one matching within strata, in row order: who is matched with whom, and the published variance of it.
 
 
 def match_in_order(stratum: Integers, treated: NDArray[np.bool_]) -> tuple[Integers, Integers]:
@@ -475,8 +465,6 @@ def _releases(rows: int, design: SmoothDesign) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-# How the budget is spent, chosen from public numbers only.
-
 # A bound of G that is this many times what equal strata have at least is too loose to be useful.
 _LOOSE = 2.0
 _FOR_SCALE = [Fraction(k, 20) for k in (1, 2, 4, 6)]
@@ -540,7 +528,7 @@ def smooth_design(numbers: PublicNumbers) -> SmoothDesign:
         if best is None or width < best[0]:
             best = width, design
     if best is None:
-        raise _no_noise_possible(numbers)
+        raise refusal("CV-P364", budget=numbers.budget)
     return _with_variance(numbers, best[1], reference)
 
 
@@ -577,7 +565,3 @@ def _with_variance(numbers: PublicNumbers, design: SmoothDesign, reference: Stra
     if smooth_variance_change(reference, smoothness) > _LOOSE * VARIANCE_PER_WEIGHT * weight**2:
         return design
     return SmoothDesign(design.shares, design.effect, smoothness)
-
-
-def _no_noise_possible(numbers: PublicNumbers) -> CounterveilError:
-    return refusal("CV-P364", budget=numbers.budget)

@@ -25,9 +25,6 @@ from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.strata import ROUNDING
 from counterveil.privacy import Estimand
 
-# The counts of all strata, and the largest discounted value over the counts that k replacements can reach.
-
-
 # Proof: stratum_counts.proof.md
 
 

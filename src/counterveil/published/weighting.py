@@ -1,7 +1,5 @@
 """Private inverse probability weighting, as printed and as proved.
 
-Private inverse probability weighting as it was published (PP-IPW, Algorithm 1): kept to be compared with.
-
 Its privacy claim is refuted: the noise of the weighted sum is calibrated for bounds of the true propensity,
 while the sum is divided by the noisy fitted one, which nothing bounds. What is drawn is what is printed:
 weights of a logistic model without intercept on features of length one at most, the classical Gaussian
@@ -276,9 +274,6 @@ def _amount(budget: Budget, mechanism: str, share: Fraction) -> float:
     if mechanism != "gaussian":
         return float(budget.epsilon * share)
     return float(mu_of(budget.epsilon, budget.delta)) * sqrt(share)
-
-
-# What the results of inverse weighting say in words: what was released, what the interval does not cover.
 
 
 def interval_target(study: Study, nuisances: IpwModels, weighing: Weighing) -> Fact | None:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import ClassVar
 
-from counterveil.accounting import Ledger
 from counterveil.data import Study
 from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
-from counterveil.privacy import Number, Unit
-from counterveil.questions.asking import Arguments, Asked, ask_once, asks
-from counterveil.questions.choices import ArmsMethod, Mechanism, Protects
+from counterveil.privacy import Unit
+from counterveil.questions.asking import Arguments, Asked, question_of
+from counterveil.questions.choices import ArmsMethod, Mechanism
 from counterveil.results.arms import ArmsResult, refuse_several_outcomes
 from counterveil.results.question import (
     Question,
@@ -24,7 +22,7 @@ from counterveil.results.question import (
     refuse_undeclared_trial,
     refuse_unknown_method,
 )
-from counterveil.session import BaseSession, BitSource
+from counterveil.session import BaseSession
 from counterveil.settings import Arms
 from counterveil.statistics.linear.arm_means import arm_means
 from counterveil.statistics.moments.arms import record_arms
@@ -37,23 +35,8 @@ METHODS = ("difference_in_means", *ADJUSTED)
 _PAIRS = "doubly_robust"
 
 
-@asks
-def arms(
-    data: object,
-    study: Study,
-    *,
-    protects: Protects,
-    epsilon: Number,
-    delta: Number = 0,
-    method: ArmsMethod = "auto",
-    level: float = 0.95,
-    mechanism: Mechanism | None = None,
-    settings: Arms | None = None,
-    ledger: str | Path | Ledger | None = None,
-    dataset: str | None = None,
-    request_id: str | None = None,
-    noise: BitSource | None = None,
-) -> ArmsResult:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmsArguments(Arguments[ArmsResult]):
     """Return the private average effects of all arms of a study against its reference.
 
     Args:
@@ -69,26 +52,9 @@ def arms(
         settings: `cv.settings.Arms` for weighting and matching.
         delta, mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    asked = ArmsArguments(
-        protects=protects,
-        epsilon=epsilon,
-        delta=delta,
-        method=method,
-        level=level,
-        mechanism=mechanism,
-        settings=settings,
-        request_id=request_id,
-    )
-    return ask_once(asked, data, study, ledger, dataset, noise)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArmsArguments(Arguments[ArmsResult]):
-    """The private effects of several arms; see `counterveil.arms` for the arguments."""
 
     name: ClassVar[str] = "arms"
     units: ClassVar[tuple[Unit, ...]] = tuple(Unit)
-    delta: Number = 0
     method: ArmsMethod = "auto"
     mechanism: Mechanism | None = None
     settings: Arms | None = None
@@ -103,7 +69,7 @@ class ArmsArguments(Arguments[ArmsResult]):
         if method == "auto" and study.covariates and study.randomised is not True and not record:
             method = "weighting"
         chosen = "difference_in_means" if method == "auto" else method
-        question = self.question(self.delta, chosen, self.mechanism, self.settings)
+        question = self.question(chosen, self.mechanism, self.settings)
         _refuse_other_studies(study, question)
         if method == "auto":
             refuse_undeclared_trial(study)
@@ -115,13 +81,16 @@ class ArmsArguments(Arguments[ArmsResult]):
 
     def _of_pairs(self, study: Study) -> Asked[ArmsResult]:
         refuse_unknown_method(self.method, ("auto", _PAIRS))
-        question = self.question(self.delta, _PAIRS, self.mechanism, self.settings)
+        question = self.question(_PAIRS, self.mechanism, self.settings)
         _refuse_other_studies(study, question)
         refuse_shape(study, question.unit, self.name)
         refuse_other_settings(question, None)
         if study.randomised is not True:
             require_covariates(study, _PAIRS)
         return Asked(question.budget, partial(_answer, question=question))
+
+
+arms = question_of(ArmsArguments)
 
 
 def _refuse_other_studies(study: Study, question: Question) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import wraps
-from inspect import Parameter, signature
+from inspect import Parameter, Signature, signature
 from itertools import repeat
 from math import isfinite, sqrt
 from pathlib import Path
@@ -129,12 +129,11 @@ def _standardised(mean: float, sd: float, other_mean: float, other_sd: float) ->
     return gap / scale if scale > 0 and isfinite(gap / scale) else None
 
 
-# How a question is asked: checked first, then answered by a session that is already open or opened for it alone.
-
-
 Answer = TypeVar("Answer")
 Found = TypeVar("Found", covariant=True)
 P = ParamSpec("P")
+# Arguments that open a session.
+_OPENING = ("ledger", "dataset", "noise")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,15 +159,21 @@ class Asked(Generic[Answer]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arguments(ABC, Generic[Answer]):
-    """The arguments of a question, beside data and ledger, as they were given; every question has a class of them."""
+    """The arguments of a question, beside data and study, as they were given; every question has a class of them.
+
+    Its docstring is that of its function. What opens a session is no argument of one that is open.
+    """
 
     name: ClassVar[str]
     units: ClassVar[tuple[Unit, ...]] = (Unit.OUTCOME, Unit.RECORD)
     protects: Protects
     epsilon: Number
-    delta: Number | None  # what it is without being named is up to the question
+    delta: Number = 0
     level: float = 0.95
+    ledger: str | Path | Ledger | None = None
+    dataset: str | None = None
     request_id: str | None = None
+    noise: BitSource | None = None
 
     @abstractmethod
     def checked(self, study: Study) -> Asked[Answer]:
@@ -184,7 +189,6 @@ class Arguments(ABC, Generic[Answer]):
 
     def question(
         self,
-        delta: Number,
         method: str,
         mechanism: str | None = None,
         settings: Any = None,
@@ -199,7 +203,7 @@ class Arguments(ABC, Generic[Answer]):
         return Question.ask(
             protects=self.unit,
             epsilon=self.epsilon,
-            delta=delta,
+            delta=self.delta,
             estimand=estimand,
             method=method,
             level=self.level,
@@ -216,7 +220,7 @@ class Arguments(ABC, Generic[Answer]):
         return {
             name: value
             for name, (value, usual) in found.items()
-            if name == "protects" or not _is_usual(value, usual)
+            if name not in _OPENING and (name == "protects" or not _is_usual(value, usual))
         }
 
 
@@ -237,17 +241,48 @@ def method_of(make: Callable[P, Arguments[Answer]]) -> Callable[Concatenate[Base
     """Return the method that asks an open session; it takes the fields of the question's class, and says so."""
 
     def ask(self: BaseSession, /, *args: P.args, **named: P.kwargs) -> Answer:
-        refuse_arguments(kind.name, own.parameters, named, len(args))
+        refuse_arguments(kind.name, own, named, len(args))
         return ask_of(self, make(*args, **named))
 
-    kind, method = make, ask  # type: Any, Any
-    method.__name__, method.__qualname__, method.__doc__ = kind.name, f"Session.{kind.name}", kind.__doc__
-    own, hints = signature(kind), get_type_hints(kind)
-    answer = get_args(get_type_hints(kind.checked)["return"])[0]
-    method.__annotations__ = {name: hints[name] for name in own.parameters} | {"return": answer}
-    bound = Parameter("self", Parameter.POSITIONAL_ONLY)
-    method.__signature__ = own.replace(parameters=[bound, *own.parameters.values()], return_annotation=answer)
+    kind: Any = make
+    own = signed(ask, kind, [Parameter("self", Parameter.POSITIONAL_ONLY)], _answer_of(kind), _OPENING)
+    ask.__qualname__ = f"Session.{kind.name}"
+    ask.__doc__ = (
+        f"{kind.__doc__.partition(chr(10))[0]} The arguments are those of `counterveil.{kind.name}`."
+    )
     return ask
+
+
+def question_of(make: Callable[P, Arguments[Answer]]) -> Asks[P, Answer]:
+    """Return the function that asks data of a study; it takes the fields of the question's class, and says so."""
+
+    def ask(data: object, study: Study, *args: P.args, **named: P.kwargs) -> Answer:
+        return ask_once(make(*args, **named), data, study)
+
+    first = [
+        Parameter("data", Parameter.POSITIONAL_OR_KEYWORD, annotation=object),
+        Parameter("study", Parameter.POSITIONAL_OR_KEYWORD, annotation=Study),
+    ]
+    signed(ask, make, first, _answer_of(make))
+    return asks(cast("Any", ask))  # both may be named
+
+
+def _answer_of(kind: Any) -> Any:
+    return get_args(get_type_hints(kind.checked)["return"])[0]
+
+
+def signed(
+    call: Any, kind: Any, first: list[Parameter], answer: Any, without: tuple[str, ...] = ()
+) -> Mapping[str, Parameter]:
+    """Give a function name, text and signature of a question: `first`, then its fields, those of ledgers last."""
+    hints, fields_of = get_type_hints(kind), signature(kind).parameters.values()
+    kept = [each.replace(annotation=hints[each.name]) for each in fields_of if each.name not in without]
+    kept.sort(key=lambda each: each.name in (*_OPENING, "request_id"))
+    call.__module__, call.__name__, call.__qualname__ = kind.__module__, kind.name, kind.name
+    call.__doc__, call.__signature__ = kind.__doc__, Signature([*first, *kept], return_annotation=answer)
+    listed = [each for each in (*first, *kept) if each.annotation is not Parameter.empty]
+    call.__annotations__ = {each.name: each.annotation for each in listed} | {"return": answer}
+    return {each.name: each for each in kept}
 
 
 def _for_reports(found: Answer, session: BaseSession, arguments: Arguments[Answer]) -> Answer:
@@ -262,24 +297,18 @@ def _for_reports(found: Answer, session: BaseSession, arguments: Arguments[Answe
     return replace(found, repeat=repeat, by_arm=by_arm)
 
 
-def ask_once(
-    arguments: Arguments[Answer],
-    data: object,
-    study: Study,
-    ledger: str | Path | Ledger | None,
-    dataset: str | None,
-    noise: BitSource | None,
-) -> Answer:
+def ask_once(arguments: Arguments[Answer], data: object, study: Study) -> Answer:
     """Return the answer of a session for one question."""
     # Everything that can be refused without looking at the data is refused first.
     check_study(study)
     asked = arguments.checked(study)
-    budget = None if ledger is not None else asked.budget
+    ledger, account, noise = arguments.ledger, arguments.dataset, arguments.noise
+    own = None if ledger is not None else asked.budget
     with (
         silence(),
         one_thread(),
         BaseSession(
-            data, study, budget=budget, ledger=ledger, dataset=dataset, noise=noise, attach=asked.attach
+            data, study, budget=own, ledger=ledger, dataset=account, noise=noise, attach=asked.attach
         ) as session,
     ):
         named = arguments if ledger is not None else replace(arguments, request_id=None)
@@ -290,12 +319,12 @@ class Asks(Protocol[P, Found]):
     """The function of a question: of data and a study, or of a formula, data and what declares its columns."""
 
     @overload
-    def __call__(self, *args: P.args, **named: P.kwargs) -> Found: ...
+    def __call__(self, data: object, study: Study, *args: P.args, **named: P.kwargs) -> Found: ...
     @overload
     def __call__(self, formula: str, data: object, study: object, /, **named: Any) -> Found: ...
 
 
-def asks(ask: Callable[P, Found]) -> Asks[P, Found]:
+def asks(ask: Callable[Concatenate[object, Study, P], Found]) -> Asks[P, Found]:
     """Return the function of a question, which takes a formula before the data too and refuses other arguments."""
     checked: Any = known_arguments(ask)
 
@@ -309,6 +338,18 @@ def asks(ask: Callable[P, Found]) -> Asks[P, Found]:
         return call(data, Study.from_formula(formula, declared), **named)
 
     return cast("Asks[P, Found]", call)
+
+
+def with_smaller_noise(
+    session: BaseSession, question: Question, variance: Callable[[str], float]
+) -> Question:
+    """Return the question with the smaller of pure and Gaussian noise where the mechanism was left open.
+
+    A ledger that adds up Gaussian noise counts pure noise dearly, and keeps it.
+    """
+    if question.mechanism != "gaussian" or not question.open_noise or session.account().rule != "sum":
+        return question
+    return replace(question, mechanism=min(("gaussian", "staircase"), key=variance))
 
 
 def refuse_range(study: Study, measure: str) -> None:

@@ -1,7 +1,5 @@
 """Average effects: `ate(...)`, its methods and settings, and what `method="auto"` takes.
 
-What `method="auto"` takes: a rule on declarations and public numbers, before anything is spent.
-
 It reads the study, the level of protection, the budget and the number of rows; docs/decisions/0009-auto.md says
 what it was measured on.
 """
@@ -12,19 +10,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from math import inf, isfinite, sqrt
-from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Union, get_args, get_origin, get_type_hints
 
-from counterveil.accounting import Ledger
 from counterveil.bounded_reading import UnreadableError, parse_literal
 from counterveil.data import Layout, Range, Study, silence
 from counterveil.data.features import feature_map
 from counterveil.errors import CounterveilError, ParameterError, refusal
 from counterveil.numerics.products import FeatureMap
-from counterveil.privacy import Estimand, Number, Unit
-from counterveil.questions.asking import Arguments, Asked, ask_once, asks, refuse_range
-from counterveil.questions.choices import AteMethod, EstimandName, Measure, Mechanism, Protects
+from counterveil.privacy import Estimand, Unit
+from counterveil.questions.asking import Arguments, Asked, question_of, refuse_range
+from counterveil.questions.choices import AteMethod, EstimandName, Measure, Mechanism
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.measures import NEEDED, OF_MEANS, check_measure, no_means
 from counterveil.results.question import (
@@ -40,7 +36,7 @@ from counterveil.results.question import (
     usual_estimand,
 )
 from counterveil.results.result import MeasureResult, Result
-from counterveil.session import BaseSession, BitSource
+from counterveil.session import BaseSession
 from counterveil.settings import (
     Auto,
     DifferenceInMeans,
@@ -229,9 +225,6 @@ def _strata(study: Study) -> float:
     return Layout.of(study).public
 
 
-# Which estimator answers which question: the table behind `method=` and `settings=`.
-
-
 Estimator = Callable[[BaseSession, Question], Result]
 
 
@@ -341,11 +334,39 @@ def _refuse_measure(study: Study, question: Question) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AteArguments(Arguments[Result]):
-    """The private average treatment effect; see `counterveil.ate` for the arguments."""
+    """Return the private average treatment effect of a study.
+
+    Args:
+        data: a pandas, polars or pyarrow frame, a path to CSV or Parquet, a DuckDB relation, a dictionary of
+            arrays, or a `Table`; for methods that need counts and sums only ("stratified") also an Ibis table,
+            which is aggregated inside its database. A formula may stand before it: "died ~ rhc | age + sex".
+        study: column roles, public bounds and categories; after a formula also what `Study.from_formula` takes.
+        protects: "outcome" (only outcomes are private), "treatment and outcome" (covariates and who took part are
+            public) or "record" (everything about a person is private).
+        epsilon: privacy loss to spend; exact (0.1 is one tenth).
+        delta: 0 for pure differential privacy; a small positive number allows Gaussian noise.
+        method: "auto", or a method by name; an unknown name lists the methods.
+        estimand: "ATE" (everyone), "ATT" (the treated), "ATC" (the untreated), or "ATO" (overlap-weighted, for
+            protects="record" with method "doubly_robust" or "auto"). None takes "ATE"; for a study with before= that
+            is not randomised, "ATT".
+        level: confidence level of the interval, which includes the privacy noise.
+        mechanism: "staircase" or "laplace", or "gaussian" if delta is positive; None takes the smaller noise:
+            staircase for delta 0 and for few numbers, Gaussian otherwise.
+        trim: with protects="outcome", keep people with propensity scores in [trim, 1 - trim], or in the limits of
+            least variance ("optimal", Crump et al. 2009); the effect is then that of these people alone.
+        measure: "difference" of mean outcomes; "ratio" of them, "lift" (the ratio less 1) or "odds_ratio", for methods
+            that release the means of both arms; "nnt", one over the difference. Intervals of ratios may have no upper
+            end, those of numbers needed to treat two parts.
+        settings: the method's own settings, such as `cv.settings.Matching(neighbours=5)`.
+        ledger: path or URL of an existing ledger, or a `Ledger`; without one, the costs of several calls are not
+            added up.
+        dataset: account in the ledger; may be omitted if the ledger has only one.
+        request_id: name of this request; repeating it returns the stored answer and costs nothing.
+        noise: `SeededNoise(seed)` for tests and experiments; the result is then marked as simulated.
+    """
 
     name: ClassVar[str] = "ate"
     units: ClassVar[tuple[Unit, ...]] = tuple(Unit)
-    delta: Number = 0
     method: AteMethod = "auto"
     estimand: EstimandName | None = None
     mechanism: Mechanism | None = None
@@ -368,7 +389,6 @@ class AteArguments(Arguments[Result]):
         whose = usual_estimand(study, self.estimand).value
         check_measure(self.measure)
         question = self.question(
-            self.delta,
             self.method,
             self.mechanism,
             self.settings,
@@ -391,6 +411,9 @@ class AteArguments(Arguments[Result]):
         refuse_clusters(study, "ate", question.method, question.unit)
         _refuse_measure(study, question)
         return question
+
+
+ate = question_of(AteArguments)
 
 
 def answer(session: BaseSession, question: Question) -> Result:
@@ -467,75 +490,6 @@ def _form(question: Question) -> Estimator:
     return forms[question.unit]
 
 
-@asks
-def ate(
-    data: object,
-    study: Study,
-    *,
-    protects: Protects,
-    epsilon: Number,
-    delta: Number = 0,
-    method: AteMethod = "auto",
-    estimand: EstimandName | None = None,
-    level: float = 0.95,
-    mechanism: Mechanism | None = None,
-    settings: Settings | None = None,
-    trim: float | str | None = None,
-    measure: Measure = "difference",
-    ledger: str | Path | Ledger | None = None,
-    dataset: str | None = None,
-    request_id: str | None = None,
-    noise: BitSource | None = None,
-) -> Result:
-    """Return the private average treatment effect of a study.
-
-    Args:
-        data: a pandas, polars or pyarrow frame, a path to CSV or Parquet, a DuckDB relation, a dictionary of
-            arrays, or a `Table`; for methods that need counts and sums only ("stratified") also an Ibis table,
-            which is aggregated inside its database. A formula may stand before it: "died ~ rhc | age + sex".
-        study: column roles, public bounds and categories; after a formula also what `Study.from_formula` takes.
-        protects: "outcome" (only outcomes are private), "treatment and outcome" (covariates and who took part are
-            public) or "record" (everything about a person is private).
-        epsilon: privacy loss to spend; exact (0.1 is one tenth).
-        delta: 0 for pure differential privacy; a small positive number allows Gaussian noise.
-        method: "auto", or a method by name; an unknown name lists the methods.
-        estimand: "ATE" (everyone), "ATT" (the treated), "ATC" (the untreated), or "ATO" (overlap-weighted, for
-            protects="record" with method "doubly_robust" or "auto"). None takes "ATE"; for a study with before= that
-            is not randomised, "ATT".
-        level: confidence level of the interval, which includes the privacy noise.
-        mechanism: "staircase" or "laplace", or "gaussian" if delta is positive; None takes the smaller noise:
-            staircase for delta 0 and for few numbers, Gaussian otherwise.
-        trim: with protects="outcome", keep people with propensity scores in [trim, 1 - trim], or in the limits of
-            least variance ("optimal", Crump et al. 2009); the effect is then that of these people alone.
-        measure: "difference" of mean outcomes; "ratio" of them, "lift" (the ratio less 1) or "odds_ratio", for methods
-            that release the means of both arms; "nnt", one over the difference. Intervals of ratios may have no upper
-            end, those of numbers needed to treat two parts.
-        settings: the method's own settings, such as `cv.settings.Matching(neighbours=5)`.
-        ledger: path or URL of an existing ledger, or a `Ledger`; without one, the costs of several calls are not
-            added up.
-        dataset: account in the ledger; may be omitted if the ledger has only one.
-        request_id: name of this request; repeating it returns the stored answer and costs nothing.
-        noise: `SeededNoise(seed)` for tests and experiments; the result is then marked as simulated.
-    """
-    asked = AteArguments(
-        protects=protects,
-        epsilon=epsilon,
-        delta=delta,
-        method=method,
-        estimand=estimand,
-        level=level,
-        mechanism=mechanism,
-        settings=settings,
-        trim=trim,
-        measure=measure,
-        request_id=request_id,
-    )
-    return ask_once(asked, data, study, ledger, dataset, noise)
-
-
-# Settings of a method from words or plain values, as a command line and messages between sites carry them.
-
-
 def settings_from_text(method: str, words: list[str]) -> Any:
     """Return the method's settings from words such as "neighbours=5", None where there are none."""
     wanted = METHODS[method].settings if method in METHODS else None
@@ -560,9 +514,6 @@ def _value(text: str, several: bool) -> Any:
         return parse_literal(text)
     except UnreadableError:
         return tuple(part.strip() for part in text.split(",")) if several else text
-
-
-# Settings of a method from typed values, as messages carry them: no text is parsed.
 
 
 _MOST = 1000  # entries of a list or a table

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import prod
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from counterveil.accounting import Ledger
 from counterveil.data import Layout, Range, Study, silence, strata_codes_of
 from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
 from counterveil.privacy import Number, Unit
 from counterveil.privacy.caveats import Caveat
-from counterveil.questions.asking import Arguments, Asked, ask_once, asks
+from counterveil.questions.asking import Arguments, Asked, question_of
 from counterveil.questions.ate import answer as average_effect
 from counterveil.questions.choices import CateMethod, Protects
 from counterveil.questions.groups import (
@@ -48,7 +46,7 @@ from counterveil.results.question import (
     refuse_shape,
     refuse_unknown_method,
 )
-from counterveil.session import BaseSession, BitSource, Gate
+from counterveil.session import BaseSession, Gate
 from counterveil.settings import Bins, Cate, FoldQueries, Series
 from counterveil.settings.methods import Settings
 from counterveil.statistics.folds.aggregation import fold_queries
@@ -225,23 +223,8 @@ def answer_cate(session: BaseSession, question: CateQuestion) -> CateModel | Cat
     return found.answers(question.queries)
 
 
-@asks
-def cate(
-    data: object,
-    study: Study,
-    *,
-    protects: Protects = "record",
-    epsilon: Number,
-    delta: Number | None = None,
-    method: CateMethod = "auto",
-    level: float = 0.95,
-    queries: Any = None,
-    settings: Settings | None = None,
-    ledger: str | Path | Ledger | None = None,
-    dataset: str | None = None,
-    request_id: str | None = None,
-    noise: BitSource | None = None,
-) -> CateModel | CateAnswers:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CateArguments(Arguments[CateModel | CateAnswers]):
     """Return the private effect as a function of the covariates, or its values at given queries.
 
     Args:
@@ -258,27 +241,11 @@ def cate(
         settings: the method's own settings.
         ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    asked = CateArguments(
-        protects=protects,
-        epsilon=epsilon,
-        delta=delta,
-        method=method,
-        level=level,
-        queries=queries,
-        settings=settings,
-        request_id=request_id,
-    )
-    return ask_once(asked, data, study, ledger, dataset, noise)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CateArguments(Arguments[CateModel | CateAnswers]):
-    """The private effect as a function; see `counterveil.cate` for the arguments."""
 
     name: ClassVar[str] = "cate"
     units: ClassVar[tuple[Unit, ...]] = tuple(Unit)
     protects: Protects = "record"
-    delta: Number | None = None
+    delta: Number | None = None  # type: ignore[assignment]
     method: CateMethod = "auto"
     queries: Any = None
     settings: Settings | None = None
@@ -317,3 +284,6 @@ class CateArguments(Arguments[CateModel | CateAnswers]):
         return (
             question if self.queries is None else replace(question, queries=read_queries(self.queries, study))
         )
+
+
+cate = question_of(CateArguments)

@@ -40,9 +40,6 @@ PolicyMethod = Literal["auto", "scores", "adjusted"] | str
 SurvivalMethod = Literal["auto", "kaplan_meier", "stratified", "weighting"] | str
 
 
-# How a question is asked again: its study and its arguments as a file, a call and a command, for reports.
-
-
 # The command of a question, and the options that it has beside those of every question.
 COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "ate": ("estimate", ("method", "estimand", "mechanism", "trim", "measure", "settings")),
@@ -74,9 +71,6 @@ def repeat_of_pool(names: list[str], method: str, level: float) -> Repeat:
     words = ["counterveil", "pool", *files.values(), "--method", method]
     words += [] if level == _LEVEL else ["--level", repr(level)]
     return Repeat(None, "\n".join(lines), shlex.join(words), FREE)
-
-
-# Python.
 
 
 def python_call(question: str, given: Mapping[str, Any]) -> str:
@@ -151,9 +145,6 @@ def _where(conditions: Mapping[str, tuple[Any, ...]]) -> str | None:
     kept = {name: tuple(c[1:]) if c[0] == "between" else list(c[1:]) for name, c in conditions.items()}
     said = literal(kept)
     return None if said is None else f"cv.Policy.where(**{said})"
-
-
-# The command line.
 
 
 def command_line(question: str, given: Mapping[str, Any]) -> str:

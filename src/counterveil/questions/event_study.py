@@ -5,18 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from pathlib import Path
 from typing import ClassVar
 
-from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.data.domains import Label
 from counterveil.data.features import require_covariates
 from counterveil.data.panels import complete_sizes
 from counterveil.errors import refusal
-from counterveil.privacy import Estimand, Number, Unit
-from counterveil.questions.asking import Arguments, Asked, ask_once, asks
-from counterveil.questions.choices import ArmsMethod, EstimandName, Mechanism, Protects
+from counterveil.privacy import Estimand, Unit
+from counterveil.questions.asking import Arguments, Asked, question_of, with_smaller_noise
+from counterveil.questions.choices import ArmsMethod, EstimandName, Mechanism
 from counterveil.results.arms import EventStudyResult, refuse_several_arms
 from counterveil.results.question import (
     Question,
@@ -26,7 +24,7 @@ from counterveil.results.question import (
     refuse_unknown_method,
     usual_estimand,
 )
-from counterveil.session import BaseSession, BitSource, Plan
+from counterveil.session import BaseSession, Plan
 from counterveil.settings import DifferenceInMeans, Matching, Weighting
 from counterveil.settings.methods import Settings
 from counterveil.statistics.linear.several_outcomes import outcome_event_study
@@ -44,25 +42,8 @@ METHODS: dict[Unit, dict[str, type | None]] = {
 _FEWEST = 3  # measurements: with two there is one effect, which `ate` estimates
 
 
-@asks
-def event_study(
-    data: object,
-    study: Study,
-    *,
-    protects: Protects,
-    epsilon: Number,
-    delta: Number = 0,
-    reference: Label | None = None,
-    method: ArmsMethod = "auto",
-    estimand: EstimandName | None = None,
-    level: float = 0.95,
-    mechanism: Mechanism | None = None,
-    settings: DifferenceInMeans | Matching | Weighting | None = None,
-    ledger: str | Path | Ledger | None = None,
-    dataset: str | None = None,
-    request_id: str | None = None,
-    noise: BitSource | None = None,
-) -> EventStudyResult:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventStudyArguments(Arguments[EventStudyResult]):
     """Return the private effects of all periods of a study with before=, relative to a reference period.
 
     Everyone treated is so from the end of the periods before on. Effects of periods before treatment show whether
@@ -81,27 +62,8 @@ def event_study(
         settings: those of the method, such as `cv.settings.Weighting()`.
         estimand, mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    asked = EventStudyArguments(
-        protects=protects,
-        epsilon=epsilon,
-        delta=delta,
-        reference=reference,
-        method=method,
-        estimand=estimand,
-        level=level,
-        mechanism=mechanism,
-        settings=settings,
-        request_id=request_id,
-    )
-    return ask_once(asked, data, study, ledger, dataset, noise)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventStudyArguments(Arguments[EventStudyResult]):
-    """The private effects by period; see `counterveil.event_study` for the arguments."""
 
     name: ClassVar[str] = "event_study"
-    delta: Number = 0
     reference: Label | None = None
     method: ArmsMethod = "auto"
     estimand: EstimandName | None = None
@@ -119,7 +81,7 @@ class EventStudyArguments(Arguments[EventStudyResult]):
             free = unit is Unit.OUTCOME and study.covariates and study.randomised is not True
             method = "weighting" if free else "difference_in_means"
         whose = usual_estimand(study, self.estimand)
-        question = self.question(self.delta, method, self.mechanism, self.settings, estimand=whose.value)
+        question = self.question(method, self.mechanism, self.settings, estimand=whose.value)
         refuse_extremes(study, question.budget)
         if method != "difference_in_means":
             require_covariates(study, method)
@@ -128,6 +90,9 @@ class EventStudyArguments(Arguments[EventStudyResult]):
         if whose is Estimand.ATO:
             raise refusal("CV-P401")
         return Asked(question.budget, partial(answer_event_study, question=question, place=place))
+
+
+event_study = question_of(EventStudyArguments)
 
 
 @silence()
@@ -148,19 +113,13 @@ def answer_event_study(session: BaseSession, question: Question, place: int) -> 
 
 
 def _with_smaller_noise(session: BaseSession, question: Question) -> Question:
-    """Return the question with the smaller of pure and Gaussian noise where the mechanism was left open.
-
-    A ledger that adds up Gaussian noise counts pure noise dearly, and keeps it.
-    """
-    if question.mechanism != "gaussian" or not question.open_noise or session.account().rule != "sum":
-        return question
     count = session.study.measured
     shares = {str(place): Fraction(1, count) for place in range(count)}
 
     def variance(mechanism: str) -> float:
         return Plan.split(question.budget, shares, mechanism).noise("0", Fraction(1)).variance
 
-    return replace(question, mechanism=min(("gaussian", "staircase"), key=variance))
+    return with_smaller_noise(session, question, variance)
 
 
 def _place(study: Study, reference: Label | None) -> int:

@@ -7,25 +7,22 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from itertools import product
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.accounting import Ledger
 from counterveil.data import Backend, Layout, Range, Study, Sums, Table, silence, strata_codes
 from counterveil.data.domains import Domain, outcome_unit
 from counterveil.data.features import feature_map, require_covariates
-from counterveil.errors import CounterveilError, refusal
-from counterveil.inference import Uncertainty, with_rare_events
+from counterveil.errors import refusal
+from counterveil.inference import with_rare_events
 from counterveil.inference.measures import NoisyRatio, RatioDifference
 from counterveil.numerics.columns import Arm, TwoArms, cell_totals
-from counterveil.numerics.products import LinearForm, linear_form
 from counterveil.privacy import Estimand, Number, Unit, exact, show
 from counterveil.privacy.caveats import Caveat, Fact, confounding
-from counterveil.questions.asking import Arguments, Asked, ask_once, asks
-from counterveil.questions.choices import GroupsMethod, Mechanism, Protects
+from counterveil.questions.asking import Arguments, Asked, question_of
+from counterveil.questions.choices import GroupsMethod, Mechanism
 from counterveil.results.answering import Answer, Facts, settled
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.effect import Effect, Known, Linear
@@ -41,16 +38,15 @@ from counterveil.results.question import (
     refuse_undeclared_trial,
     refuse_unknown_method,
 )
-from counterveil.session import BaseSession, BitSource, Gate, Kind, Plan, Released
+from counterveil.session import BaseSession, Gate, Kind, Plan, Released
 from counterveil.session.session import in_branches
 from counterveil.settings import DifferenceInMeans, Groups, Matching, Weighting
 from counterveil.statistics.linear import difference_in_means
 from counterveil.statistics.linear import effect as linear_effect
 from counterveil.statistics.linear import effect as weighting_variance
-from counterveil.statistics.linear.effect import LinearEffect, VarianceForm
 from counterveil.statistics.linear.kernels.residual_variance import ResidualVariance
-from counterveil.statistics.linear.sensitivity import LinearEstimate, MeanContrast
-from counterveil.statistics.linear.weighting import matched_effect, weighted_effect
+from counterveil.statistics.linear.sensitivity import MeanContrast
+from counterveil.statistics.linear.several_outcomes import PeriodForm, comparison
 from counterveil.statistics.moments.orthogonal import Design, affordable, fewest_rows
 from counterveil.statistics.moments.records import Part
 from counterveil.statistics.moments.scoring import (
@@ -105,9 +101,6 @@ def checked_cost(cost: Number) -> float:
     if abs(found) > LARGEST_OUTCOME:
         raise refusal("CV-P663", largest_outcome=float(LARGEST_OUTCOME), found=show(found))
     return float(found)
-
-
-# Which form answers a question about groups, policies and curves: what `auto` chooses, from public numbers.
 
 
 # Supposed of trials when forms are compared: outcomes' standard deviation and how far their mean lies from the middle
@@ -176,9 +169,6 @@ def _require_affordable(study: Study, question: Question, rows: int) -> None:
         )
 
 
-# Public groups: which covariates make them, what each is called, and which one a row is in.
-
-
 Codes = NDArray[np.int64]
 By = str | Sequence[str] | Mapping[str, Sequence[Any] | None]
 
@@ -197,17 +187,13 @@ def layout_of(study: Study, by: By) -> Layout:
     if isinstance(by, Mapping):
         for name, points in by.items():
             if points is not None and not isinstance(points, Sequence):
-                raise _no_cut_points(name, points)
+                raise refusal("CV-P541", name=name, points=points)
             if points is not None:
                 cuts[name] = tuple(exact(point, f"a cut point of {name!r}") for point in points)
     layout = Layout.of(study, names, cuts)
     if layout.public > _MOST_GROUPS:
         raise refusal("CV-P542", most_groups=_MOST_GROUPS, public=layout.public)
     return layout
-
-
-def _no_cut_points(name: str, points: object) -> CounterveilError:
-    return refusal("CV-P541", name=name, points=points)
 
 
 def group_names(layout: Layout) -> tuple[str, ...]:
@@ -237,9 +223,6 @@ class LayoutPlaces:
     def __call__(self, part: Part) -> Codes:
         """Return the places of a block's rows."""
         return strata_codes(part.batch.take(part.rows), self.layout)
-
-
-# What results about groups, policies and curves say in words: methods, releases, and what is not covered.
 
 
 METHOD_TEXTS = {
@@ -330,46 +313,13 @@ class GroupMeans:
     @property
     def sizes(self) -> tuple[int, int]:
         """Number of the group's treated and of its other rows."""
-        return self.sensitivity.treated, self.sensitivity.control
-
-
-@dataclass(frozen=True, slots=True)
-class GroupLinear:
-    """A weighted or matched effect in one group."""
-
-    table: Table
-    form: LinearForm
-    variance_form: VarianceForm
-    sensitivity: LinearEstimate
-    share: Fraction
-
-    @classmethod
-    def of(cls, effect: LinearEffect, rows: Table, question: Question) -> GroupLinear:
-        """Return the statistic of a public linear estimator of a group's rows."""
-        table = effect.table or rows
-        form, variance_form = linear_form(effect.coefficients), effect.variance_form()
-        bounds = linear_effect.sensitivity_of(table, form, variance_form)
-        share = effect.share
-        if share is None:
-            share = linear_effect.chosen_share(bounds, question, effect.expected_part)
-        return cls(table, form, variance_form, bounds, share)
-
-    @property
-    def sizes(self) -> tuple[int, int]:
-        """Number of the group's treated and of its other rows."""
-        treated = int(self.table.treated.sum())
-        return treated, self.table.rows - treated
-
-    def release(self, gate: Gate, names: tuple[str, str]) -> tuple[Released, Released | None]:
-        """Return the released effect and, where it is paid for, its variance."""
-        variance_form = self.variance_form if self.share > 0 else None
-        return linear_effect.release(gate, self.table, self.form, variance_form, self.sensitivity, names)
+        return self.sensitivity.sizes
 
 
 def outcome_groups(session: BaseSession, question: Question, layout: Layout) -> GroupsResult:
     """Return the private effects of all groups that have two people in either arm."""
     question = replace(question, method=_chosen(session.study, question, layout))
-    statistics: Mapping[int, GroupMeans | GroupLinear]
+    statistics: Mapping[int, GroupMeans | PeriodForm]
     # Rows that do not fit are refused before anything is spent.
     if question.method == "difference_in_means":
         session.attach_batches()
@@ -386,7 +336,7 @@ def outcome_groups(session: BaseSession, question: Question, layout: Layout) -> 
     names, study = group_names(layout), session.study
     pages = [difference_in_means.PAGE if means else linear_effect.EFFECT_PAGE]
     by_arm = any(
-        isinstance(one, GroupLinear) and isinstance(one.variance_form, ResidualVariance)
+        isinstance(one, PeriodForm) and isinstance(one.variance_form, ResidualVariance)
         for one in statistics.values()
     )
     pages += [weighting_variance.PAGE] if by_arm else []
@@ -418,15 +368,13 @@ def _outcome_effects(
     study: Study,
     question: Question,
     names: Sequence[str],
-    statistics: Mapping[int, GroupMeans | GroupLinear],
+    statistics: Mapping[int, GroupMeans | PeriodForm],
     found: Sequence[tuple[Released, Released | None]],
 ) -> tuple[Effect, ...]:
     """Return every group's effect with its error; without a released variance the largest one stands in."""
     width, effects = float(study.outcome_range[1] - study.outcome_range[0]), []
     for (place, one), (effect, variance) in zip(statistics.items(), found, strict=True):
-        cap = float(one.sensitivity.variance_cap)
-        known = (cap, None) if variance is None else (float(variance), variance.noise)
-        plain = Uncertainty(effect.noise, known[0], cap, known[1])
+        plain = linear_effect.known_error(effect, variance, one.sensitivity.variance_cap)
         error = with_rare_events(plain, study.outcome_range, one.sizes)
         released = Linear(float(effect), error, (-width, width))
         effects.append(Effect(names[place], released, question.level, len(statistics), float(sum(one.sizes))))
@@ -462,10 +410,10 @@ def release(
     gate: Gate,
     source: Backend,
     layout: Layout,
-    statistics: Mapping[int, GroupMeans | GroupLinear],
+    statistics: Mapping[int, GroupMeans | PeriodForm],
 ) -> list[tuple[Released, Released | None]]:
     """Return every group's released effect and, where it is paid for, its variance."""
-    linear = [one for one in statistics.values() if isinstance(one, GroupLinear)]
+    linear = [one for one in statistics.values() if isinstance(one, PeriodForm)]
     if linear:
         return [one.release(gate, release_names(k)) for k, one in enumerate(linear)]
     (sums,) = source.run(partial(group_sums, layout=layout))
@@ -508,14 +456,14 @@ def _left(study: Study, layout: Layout) -> list[str]:
     ]
 
 
-def _adjusted(table: Table, question: Question, layout: Layout) -> dict[int, GroupLinear]:
+def _adjusted(table: Table, question: Question, layout: Layout) -> dict[int, PeriodForm]:
     """Return the weighted or matched statistics of the groups that have an effect, by their places."""
-    maker, found = weighted_effect if question.method == "weighting" else matched_effect, {}
+    found = {}
     for place, rows in enumerate(_group_rows(table, layout)):
         own = _rows_of(table, rows, layout)
         treated = int(own.treated.sum())
         if min(treated, own.rows - treated) >= _FEWEST:
-            found[place] = GroupLinear.of(maker(own, question), own, question)
+            found[place] = comparison(own, question)
     return found
 
 
@@ -550,12 +498,6 @@ def _caveats(study: Study, question: Question, layout: Layout) -> tuple[Fact, ..
         left = tuple(name for name in layout.names if name not in _left(study, layout))
         return (*confounding(caveats(study, "arms", left)), Caveat.CLAMPING)
     return adjusted_caveats(study, Caveat.IMBALANCE_WITHIN_GROUPS)
-
-
-# Effects by group: `groups(...)`.
-
-
-# Effects of groups where everything about a person is private: one release for all groups together.
 
 
 def record_groups(session: BaseSession, question: Question, layout: Layout) -> GroupsResult:
@@ -657,24 +599,8 @@ def pair_groups(session: BaseSession, question: Question, layout: Layout) -> Gro
     return settled(GroupsResult, session, question, choice.plan, compute, said=said)
 
 
-@asks
-def groups(
-    data: object,
-    study: Study,
-    *,
-    by: By,
-    protects: Protects,
-    epsilon: Number,
-    delta: Number = 0,
-    method: GroupsMethod = "auto",
-    level: float = 0.95,
-    mechanism: Mechanism | None = None,
-    settings: DifferenceInMeans | Groups | Matching | Weighting | None = None,
-    ledger: str | Path | Ledger | None = None,
-    dataset: str | None = None,
-    request_id: str | None = None,
-    noise: BitSource | None = None,
-) -> GroupsResult:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupsArguments(Arguments[GroupsResult]):
     """Return the private effects of public groups; all groups together cost what one does.
 
     Args:
@@ -690,28 +616,10 @@ def groups(
         settings: those of the method, such as `cv.settings.Weighting()`; with records protected `cv.settings.Groups`.
         delta, mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    asked = GroupsArguments(
-        by=by,
-        protects=protects,
-        epsilon=epsilon,
-        delta=delta,
-        method=method,
-        level=level,
-        mechanism=mechanism,
-        settings=settings,
-        request_id=request_id,
-    )
-    return ask_once(asked, data, study, ledger, dataset, noise)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupsArguments(Arguments[GroupsResult]):
-    """The private effects of public groups; see `counterveil.groups` for the arguments."""
 
     name: ClassVar[str] = "groups"
     units: ClassVar[tuple[Unit, ...]] = tuple(Unit)
     by: By
-    delta: Number = 0
     method: GroupsMethod = "auto"
     mechanism: Mechanism | None = None
     settings: DifferenceInMeans | Groups | Matching | Weighting | None = None
@@ -719,9 +627,12 @@ class GroupsArguments(Arguments[GroupsResult]):
     def checked(self, study: Study) -> Asked[GroupsResult]:
         """Return the checked question; nothing here looks at data or budget."""
         layout_of(study, self.by)  # refuses what makes no groups
-        question = self.question(self.delta, self.method, self.mechanism, self.settings)
+        question = self.question(self.method, self.mechanism, self.settings)
         refuse_ungrouped(study, question, METHODS[question.unit])
         return Asked(question.budget, partial(answer_groups, question=question, by=self.by))
+
+
+groups = question_of(GroupsArguments)
 
 
 @silence()

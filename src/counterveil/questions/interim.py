@@ -70,8 +70,6 @@ def unending(whole: Fraction, count: int) -> tuple[Fraction, ...]:
 
 __all__ = ["look", "planned", "sequence"]
 
-# A reader who compares the p-value with 5 % would look too often.
-
 
 def planned(
     outcome: str,

@@ -6,24 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import sqrt
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 
-from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.errors import refusal
 from counterveil.inference.moments import NoisyMoments
 from counterveil.numerics.arrays import Floats
-from counterveil.privacy import Number, Unit
+from counterveil.privacy import Unit
 from counterveil.privacy.caveats import Caveat, ClippedOutliers, Downweighted, Fact
-from counterveil.questions.asking import Arguments, Asked, ask_once, asks
+from counterveil.questions.asking import Arguments, Asked, question_of
 from counterveil.questions.choices import Mechanism, Protects
 from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question, refuse_extremes, refuse_few_clusters
 from counterveil.results.regression import CONSTANT, Matrix, Moments, RobustMiddle, parse_formula
-from counterveil.session import BaseSession, BitSource, Gate
+from counterveil.session import BaseSession, Gate
 from counterveil.statistics.moments.records import Records
 from counterveil.statistics.moments.regression import (
     MOST_COLUMNS,
@@ -44,24 +42,8 @@ from counterveil.statistics.moments.regression import PAGE as ROBUST_PAGE
 from counterveil.statistics.moments.regression import PAGES as OUTCOME_PAGES
 
 
-@asks
-def moments(
-    data: object,
-    study: Study,
-    *,
-    protects: Protects = "record",
-    epsilon: Number,
-    delta: Number = 0,
-    outcomes: Sequence[str] = (),
-    terms: Sequence[str] = (),
-    robust: Sequence[str] = (),
-    level: float = 0.95,
-    mechanism: Mechanism | None = None,
-    ledger: str | Path | Ledger | None = None,
-    dataset: str | None = None,
-    request_id: str | None = None,
-    noise: BitSource | None = None,
-) -> Moments:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MomentsArguments(Arguments[Moments]):
     """Return private second moments of treatment, outcome and covariates; regressions from them are free.
 
     Args:
@@ -79,27 +61,9 @@ def moments(
         level: confidence level of the intervals.
         mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    asked = MomentsArguments(
-        protects=protects,
-        epsilon=epsilon,
-        delta=delta,
-        outcomes=outcomes,
-        terms=terms,
-        robust=robust,
-        level=level,
-        mechanism=mechanism,
-        request_id=request_id,
-    )
-    return ask_once(asked, data, study, ledger, dataset, noise)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MomentsArguments(Arguments[Moments]):
-    """Private second moments for free regressions; see `counterveil.moments` for the arguments."""
 
     name: ClassVar[str] = "moments"
     protects: Protects = "record"
-    delta: Number = 0
     outcomes: Sequence[str] = ()
     terms: Sequence[str] = ()
     robust: Sequence[str] = ()
@@ -107,7 +71,7 @@ class MomentsArguments(Arguments[Moments]):
 
     def checked(self, study: Study) -> Asked[Moments]:
         """Return the checked question; nothing here looks at data or budget."""
-        question = self.question(self.delta, "moments", self.mechanism)
+        question = self.question("moments", self.mechanism)
         if question.unit is Unit.OUTCOME and study.several is not None:
             raise refusal("CV-S096", names=len(study.several.names), unit=question.unit.value)
         if study.before is not None or study.per is not None:
@@ -127,6 +91,9 @@ class MomentsArguments(Arguments[Moments]):
         return Asked(
             question.budget, partial(answer_moments, question=question, columns=columns, robust=robust)
         )
+
+
+moments = question_of(MomentsArguments)
 
 
 def _names(given: object, argument: str) -> tuple[str, ...]:

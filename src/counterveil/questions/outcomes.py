@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from pathlib import Path
 from typing import ClassVar
 
-from counterveil.accounting import Ledger
 from counterveil.data import Study
 from counterveil.data.features import require_covariates
 from counterveil.errors import ParameterError, refusal
 from counterveil.privacy import Estimand, Number, Unit, exact
-from counterveil.questions.asking import Arguments, Asked, ask_once, asks, refuse_range
-from counterveil.questions.choices import EstimandName, Measure, Mechanism, OutcomesMethod, Protects
+from counterveil.questions.asking import Arguments, Asked, question_of, refuse_range, with_smaller_noise
+from counterveil.questions.choices import EstimandName, Measure, Mechanism, OutcomesMethod
 from counterveil.results.arms import OutcomesResult
 from counterveil.results.measures import OF_MEANS, check_measure
 from counterveil.results.question import (
@@ -27,7 +25,7 @@ from counterveil.results.question import (
     refuse_undeclared_trial,
     refuse_unknown_method,
 )
-from counterveil.session import BaseSession, BitSource, Kind, Plan
+from counterveil.session import BaseSession, Kind, Plan
 from counterveil.settings import Arms, DifferenceInMeans, Matching, Weighting
 from counterveil.statistics.linear.several_outcomes import outcome_effects
 from counterveil.statistics.moments.arms import record_arm_effects
@@ -48,26 +46,8 @@ _ADJUSTING = ("weighting", "matching")
 _MOST_IMPORTANCE = 1000
 
 
-@asks
-def outcomes(
-    data: object,
-    study: Study,
-    *,
-    protects: Protects,
-    epsilon: Number,
-    delta: Number = 0,
-    method: OutcomesMethod = "auto",
-    estimand: EstimandName = "ATE",
-    measure: Measure = "difference",
-    importance: Mapping[str, Number] | None = None,
-    level: float = 0.95,
-    mechanism: Mechanism | None = None,
-    settings: Arms | DifferenceInMeans | Matching | Weighting | None = None,
-    ledger: str | Path | Ledger | None = None,
-    dataset: str | None = None,
-    request_id: str | None = None,
-    noise: BitSource | None = None,
-) -> OutcomesResult:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutcomesArguments(Arguments[OutcomesResult]):
     """Return the private effects on all outcomes of a study, the primary one first.
 
     Args:
@@ -86,28 +66,8 @@ def outcomes(
         settings: those of the method, `cv.settings.Weighting` for weighting; with several arms `cv.settings.Arms`.
         mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    asked = OutcomesArguments(
-        protects=protects,
-        epsilon=epsilon,
-        delta=delta,
-        method=method,
-        estimand=estimand,
-        measure=measure,
-        importance=importance,
-        level=level,
-        mechanism=mechanism,
-        settings=settings,
-        request_id=request_id,
-    )
-    return ask_once(asked, data, study, ledger, dataset, noise)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutcomesArguments(Arguments[OutcomesResult]):
-    """The private effects on several outcomes; see `counterveil.outcomes` for the arguments."""
 
     name: ClassVar[str] = "outcomes"
-    delta: Number = 0
     method: OutcomesMethod = "auto"
     estimand: EstimandName = "ATE"
     measure: Measure = "difference"
@@ -125,7 +85,7 @@ class OutcomesArguments(Arguments[OutcomesResult]):
         if method == "auto":
             method = _usual(study, unit)
         question = self.question(
-            self.delta, method, self.mechanism, self.settings, estimand=self.estimand, measure=self.measure
+            method, self.mechanism, self.settings, estimand=self.estimand, measure=self.measure
         )
         for name, ends in zip(listed.names, listed.ranges, strict=True):
             one = study.changed(outcome=name, outcome_range=ends)
@@ -143,6 +103,9 @@ class OutcomesArguments(Arguments[OutcomesResult]):
             raise refusal("CV-P689", prediction=self.settings.prediction)
         refuse_clusters(study, "outcomes", method, unit)
         return Asked(question.budget, partial(_answer, question=question, listed=listed))
+
+
+outcomes = question_of(OutcomesArguments)
 
 
 def _listed(study: Study, importance: Mapping[str, Number] | None, measure: str) -> Outcomes:
@@ -207,16 +170,10 @@ def _answer(session: BaseSession, question: Question, listed: Outcomes) -> Outco
 
 
 def _with_smaller_noise(session: BaseSession, question: Question, listed: Outcomes) -> Question:
-    """Return the question with the smaller of pure and Gaussian noise where the mechanism was left open.
-
-    A ledger that adds up Gaussian noise counts pure noise dearly, and keeps it.
-    """
-    if question.mechanism != "gaussian" or not question.open_noise or session.account().rule != "sum":
-        return question
     ones = [Fraction(1)] * len(listed.names)
 
     def variance(mechanism: str) -> float:
         plan = Plan.split(question.budget, {"all": Fraction(1)}, mechanism, {"all": Kind.SEVERAL})
         return plan.several_noise("all", ones, listed.weights)[0].variance
 
-    return replace(question, mechanism=min(("gaussian", "staircase"), key=variance))
+    return with_smaller_noise(session, question, variance)

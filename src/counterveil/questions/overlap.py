@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import ClassVar
 
-from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
-from counterveil.privacy import Number, Unit
-from counterveil.questions.asking import Arguments, Asked, ask_once, asks
+from counterveil.privacy import Unit
+from counterveil.questions.asking import Arguments, Asked, question_of
 from counterveil.questions.choices import Mechanism, Protects
 from counterveil.results.answering import settled
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.overlap import ArmDifference, OverlapSummary, ScoreCell
 from counterveil.results.question import Question, refuse_extremes
-from counterveil.session import BaseSession, BitSource, Gate
+from counterveil.session import BaseSession, Gate
 from counterveil.statistics.moments.arm_balance import (
     PAGE,
     BalanceColumns,
@@ -31,21 +29,8 @@ from counterveil.statistics.moments.arm_balance import (
 )
 
 
-@asks
-def overlap(
-    data: object,
-    study: Study,
-    *,
-    protects: Protects = "record",
-    epsilon: Number,
-    delta: Number = 0,
-    level: float = 0.95,
-    mechanism: Mechanism | None = None,
-    ledger: str | Path | Ledger | None = None,
-    dataset: str | None = None,
-    request_id: str | None = None,
-    noise: BitSource | None = None,
-) -> OverlapSummary:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverlapArguments(Arguments[OverlapSummary]):
     """Return how alike the arms are before adjustment: standardised differences, and shares treated along a score.
 
     Where only outcomes are private this is free: see the diagnostics of a result of `ate`.
@@ -58,30 +43,15 @@ def overlap(
         level: confidence level of the intervals; they cover the privacy noise.
         delta, mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    asked = OverlapArguments(
-        protects=protects,
-        epsilon=epsilon,
-        delta=delta,
-        level=level,
-        mechanism=mechanism,
-        request_id=request_id,
-    )
-    return ask_once(asked, data, study, ledger, dataset, noise)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OverlapArguments(Arguments[OverlapSummary]):
-    """How alike private arms are; see `counterveil.overlap` for the arguments."""
 
     name: ClassVar[str] = "overlap"
     protects: Protects = "record"
-    delta: Number = 0
     mechanism: Mechanism | None = None
 
     def checked(self, study: Study) -> Asked[OverlapSummary]:
         """Return the checked question; nothing here looks at data or budget."""
         refuse_several_arms(study, ratio=True)
-        question = self.question(self.delta, "overlap", self.mechanism)
+        question = self.question("overlap", self.mechanism)
         if question.unit is not Unit.RECORD:
             raise refusal("CV-P670", unit=question.unit.value)
         refuse_extremes(study, question.budget)
@@ -89,11 +59,15 @@ class OverlapArguments(Arguments[OverlapSummary]):
         return Asked(question.budget, partial(answer_overlap, question=question))
 
 
+overlap = question_of(OverlapArguments)
+
+
 @silence()
 def answer_overlap(session: BaseSession, question: Question) -> OverlapSummary:
     """Return balance and overlap of the arms of an open session."""
     session.admit(question.uses(session.study, "overlap"))
     session.attach_batches()
+    drawn = ("gaussian",) if question.mechanism == "gaussian" else ("ball", "laplace")
     columns, plan = BalanceColumns.of(session.study), balance_plan(question.budget, question.mechanism)
 
     def compute(gate: Gate) -> OverlapSummary:
@@ -109,7 +83,7 @@ def answer_overlap(session: BaseSession, question: Question) -> OverlapSummary:
             count_sd=sd,
             heavy=question.mechanism != "gaussian",
             level=question.level,
-            guarantee=question.guarantee(session, PAGE, mechanisms=_noise(question)),
+            guarantee=question.guarantee(session, PAGE, mechanisms=drawn),
             spent=question.budget,
             releases=(
                 (
@@ -121,10 +95,6 @@ def answer_overlap(session: BaseSession, question: Question) -> OverlapSummary:
         )
 
     return settled(OverlapSummary, session, question, plan, compute, said={"question": "overlap"})
-
-
-def _noise(question: Question) -> tuple[str, ...]:
-    return ("gaussian",) if question.mechanism == "gaussian" else ("ball", "laplace")
 
 
 def _differences(study: Study, columns: BalanceColumns, found: BalanceSums) -> tuple[ArmDifference, ...]:

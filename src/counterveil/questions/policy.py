@@ -1,11 +1,4 @@
-"""Public rules that say whom to treat: by a released effect, by conditions on covariates, or a function.
-
-What a rule or a model says of every row, each row by itself, and nothing else about the rows getting out.
-
-The value of a public rule: what treating whom it names gains over treating nobody and over treating everybody.
-
-The targeting curve: what treating the people with the highest scores gains, for every share of them.
-"""
+"""Public rules that say whom to treat: by a released effect, by conditions on covariates, or a function."""
 
 from __future__ import annotations
 
@@ -19,7 +12,6 @@ from typing import Any, ClassVar, Protocol, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.accounting import Ledger
 from counterveil.data import (
     Range,
     Study,
@@ -37,7 +29,7 @@ from counterveil.numerics.arrays import Flags, Floats
 from counterveil.numerics.products import FeatureMap
 from counterveil.privacy import Number
 from counterveil.privacy.caveats import Caveat
-from counterveil.questions.asking import Arguments, Asked, ask_once, asks
+from counterveil.questions.asking import Arguments, Asked, question_of
 from counterveil.questions.choices import PolicyMethod, Protects
 from counterveil.questions.groups import (
     caveats,
@@ -53,7 +45,7 @@ from counterveil.results.effect import Effect, load, refusing, save
 from counterveil.results.functions import CateModel
 from counterveil.results.groups import PolicyValue, TargetingCurve, point
 from counterveil.results.question import Question, described, refuse_few_clusters
-from counterveil.session import BaseSession, BitSource, Gate, fixed_ambient_generators
+from counterveil.session import BaseSession, Gate, fixed_ambient_generators
 from counterveil.settings import Groups
 from counterveil.settings.methods import is_number
 from counterveil.statistics.folds.aggregation import learner_name
@@ -163,9 +155,6 @@ class RowNumbers:
         if part.rows.start not in self._kept:
             self._kept[part.rows.start] = self.function(covariate_columns(part.batch, part.rows))
         return self._kept[part.rows.start]
-
-
-# Where a model's score is cut: public thresholds, or quantiles of a bought histogram on a public grid.
 
 
 MOST_BINS = 100
@@ -406,9 +395,6 @@ def _refusal(expected: str, got: str) -> CounterveilError:
     return refusal("CV-P545", expected=expected, got=got)
 
 
-# Sums of effects over cells of everybody, as means over all n rows: what policies and curves are made of.
-
-
 # Standard deviations of its noise that are added to a mean square: one that noise makes too small must not shorten an
 # interval.
 _DOUBT = 0.7
@@ -490,24 +476,8 @@ def effect_sums(cells: Tallies, score: Score, rows: int, unit: float, cost: floa
     )
 
 
-@asks
-def policy_value(
-    data: object,
-    study: Study,
-    *,
-    policy: Any,
-    cost: Number | None = None,
-    protects: Protects = "record",
-    epsilon: Number,
-    delta: Number = 0,
-    method: PolicyMethod = "auto",
-    level: float = 0.95,
-    settings: Groups | None = None,
-    ledger: str | Path | Ledger | None = None,
-    dataset: str | None = None,
-    request_id: str | None = None,
-    noise: BitSource | None = None,
-) -> PolicyValue:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyValueArguments(Arguments[PolicyValue]):
     """Return what a public rule gains over treating nobody and over treating everybody, per person.
 
     Args:
@@ -522,39 +492,24 @@ def policy_value(
         settings: `cv.settings.Groups`.
         delta, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    asked = PolicyValueArguments(
-        policy=policy,
-        cost=cost,
-        protects=protects,
-        epsilon=epsilon,
-        delta=delta,
-        method=method,
-        level=level,
-        settings=settings,
-        request_id=request_id,
-    )
-    return ask_once(asked, data, study, ledger, dataset, noise)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyValueArguments(Arguments[PolicyValue]):
-    """What a public rule gains; see `counterveil.policy_value` for the arguments."""
 
     name: ClassVar[str] = "policy_value"
     policy: Any
     cost: Number | None = None
     protects: Protects = "record"
-    delta: Number = 0
     method: PolicyMethod = "auto"
     settings: Groups | None = None
 
     def checked(self, study: Study) -> Asked[PolicyValue]:
         """Return the checked question; nothing here looks at data or budget."""
-        question = self.question(self.delta, self.method, None, self.settings)
+        question = self.question(self.method, None, self.settings)
         refuse_without_scores(study, question, self.name)
         rule = checked_policy(self.policy, study)
         price = rule.price(self.cost)
         return Asked(question.budget, partial(answer_policy, question=question, rule=rule, cost=price))
+
+
+policy_value = question_of(PolicyValueArguments)
 
 
 def checked_policy(policy: Any, study: Study) -> Policy:
@@ -635,26 +590,8 @@ def with_form(session: BaseSession, question: Question) -> Question:
     return replace(found, mechanism="staircase") if smaller else found
 
 
-@asks
-def targeting_curve(
-    data: object,
-    study: Study,
-    *,
-    model: EffectModel,
-    bins: int = 10,
-    thresholds: Sequence[float] | None = None,
-    cost: Number = 0,
-    protects: Protects = "record",
-    epsilon: Number,
-    delta: Number = 0,
-    method: PolicyMethod = "auto",
-    level: float = 0.95,
-    settings: Groups | None = None,
-    ledger: str | Path | Ledger | None = None,
-    dataset: str | None = None,
-    request_id: str | None = None,
-    noise: BitSource | None = None,
-) -> TargetingCurve:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetingCurveArguments(Arguments[TargetingCurve]):
     """Return what treating the people whom a model ranks highest gains, for a ladder of shares.
 
     Args:
@@ -671,25 +608,6 @@ def targeting_curve(
         settings: `cv.settings.Groups`.
         delta, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    asked = TargetingCurveArguments(
-        model=model,
-        bins=bins,
-        thresholds=thresholds,
-        cost=cost,
-        protects=protects,
-        epsilon=epsilon,
-        delta=delta,
-        method=method,
-        level=level,
-        settings=settings,
-        request_id=request_id,
-    )
-    return ask_once(asked, data, study, ledger, dataset, noise)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TargetingCurveArguments(Arguments[TargetingCurve]):
-    """What treating the highest ranked gains; see `counterveil.targeting_curve` for the arguments."""
 
     name: ClassVar[str] = "targeting_curve"
     model: EffectModel
@@ -697,16 +615,18 @@ class TargetingCurveArguments(Arguments[TargetingCurve]):
     thresholds: Sequence[float] | None = None
     cost: Number = 0
     protects: Protects = "record"
-    delta: Number = 0
     method: PolicyMethod = "auto"
     settings: Groups | None = None
 
     def checked(self, study: Study) -> Asked[TargetingCurve]:
         """Return the checked question; nothing here looks at data or budget."""
-        question = self.question(self.delta, self.method, None, self.settings)
+        question = self.question(self.method, None, self.settings)
         refuse_without_scores(study, question, self.name)
         ranking = Ranking.of(study, self.model, self.bins, self.thresholds, self.cost)
         return Asked(question.budget, partial(answer_curve, question=question, ranking=ranking))
+
+
+targeting_curve = question_of(TargetingCurveArguments)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,6 @@
 """Pooled effects of several sites: `pool(...)`.
 
-What results must share before they may be averaged.
-
 Ratios, odds ratios and lifts over several sites, from the means of their arms, and numbers needed to treat.
-
-Results of sites as they arrive: objects, facts, or files that were sent by mail.
 """
 
 from __future__ import annotations
@@ -156,9 +152,6 @@ def released_numbers(result: Any) -> tuple[float, ...]:
     return result.estimate, known.variance, known.variance_cap
 
 
-# The guarantee of a pooled result: everyone keeps that of their own site.
-
-
 PAGE = "inference/pooling.proof.md"
 _DISJOINT = (
     "which site each person is in, and that nobody is in two: the sites must ensure this, it is not checked"
@@ -170,6 +163,9 @@ _ORDER = (Proof.FINITE_SAMPLE, Proof.ASYMPTOTIC, Proof.REFUTED, Proof.NONE)
 def pooled_guarantee(sites: Answers) -> Guarantee:
     """Return what is guaranteed to everyone in any of the sites: the weakest of the sites' guarantees."""
     guarantees = [result.guarantee for _, result in sites]
+    own = [(name, result.guarantee) for name, result in sites]
+    remarks = [f"{name}: {one.warning}" for name, one in own if one.warning is not None]
+    remarks += [f"{name}: {remark}" for name, one in own for remark in one.remarks]
     return Guarantee(
         epsilon=max(guarantee.epsilon for guarantee in guarantees),
         delta=max(guarantee.delta for guarantee in guarantees),
@@ -177,7 +173,7 @@ def pooled_guarantee(sites: Answers) -> Guarantee:
         proof=max((guarantee.proof for guarantee in guarantees), key=_ORDER.index),
         public=_union([(_DISJOINT,), *(guarantee.public for guarantee in guarantees)]),
         pages=_union([(PAGE,), *(guarantee.pages for guarantee in guarantees)]),
-        remarks=(_each(sites), *_marked(sites), *_own_remarks(sites)),
+        remarks=(_each(sites), *remarks),
         whose=min((guarantee.whose for guarantee in guarantees), key=list(Protected).index),
     )
 
@@ -198,19 +194,6 @@ def _each(sites: Answers) -> str:
     return (
         f"each person has the epsilon of their own site: {', '.join(said)}; the guarantee names the largest"
     )
-
-
-def _marked(sites: Answers) -> list[str]:
-    """Return a remark on every site whose guarantee is less than proved."""
-    return [
-        f"{name}: {result.guarantee.warning}"
-        for name, result in sites
-        if result.guarantee.warning is not None
-    ]
-
-
-def _own_remarks(sites: Answers) -> list[str]:
-    return [f"{name}: {remark}" for name, result in sites for remark in result.guarantee.remarks]
 
 
 def _union(lists: Iterable[Iterable[One]]) -> tuple[One, ...]:
@@ -340,7 +323,7 @@ class PooledNeeded(MeasureResult):
     @property
     def table(self) -> tuple[Effect, ...]:
         """The number of every site, and that of the average."""
-        return tuple(_needed(one) for one in self.pooled.table)
+        return tuple(replace(one, known=Needed(_linear(one))) for one in self.pooled.table)
 
     def as_measure(self, measure: str) -> OneEffect:
         """Return the average of the differences, or the result itself; ratios need the means of both arms."""
@@ -387,10 +370,6 @@ def needed_of(pooled: PooledResult) -> PooledNeeded:
 def _linear(effect: Effect) -> Linear:
     assert isinstance(effect.known, Linear)
     return effect.known
-
-
-def _needed(effect: Effect) -> Effect:
-    return replace(effect, known=Needed(_linear(effect)))
 
 
 # Bounds on what another party's result is computed from; the codec reads all the rest.
@@ -647,9 +626,6 @@ def no_result(name: str, got: str) -> CounterveilError:
     return refusal("CV-P502", name=name, got=got)
 
 
-# A pooled result in words and as the rows of a report.
-
-
 METHOD_TEXTS = {
     "mvagg": "least-variance subset of sites, by size",
     "ivw": "all sites, by inverse variance",
@@ -686,9 +662,6 @@ def pooled_notes(pooled: PooledResult, noun: str = "effect") -> list[tuple[str, 
         said = f"its {noun} lies in [{low}, {high}] ({pooled.level:.0%}, conservative)"
         notes.append(("One more site", said))
     return notes
-
-
-# The answer from several sites: a weighted average, its uncertainty, and how far the sites differ.
 
 
 @dataclass(frozen=True, slots=True)
@@ -740,7 +713,8 @@ class PooledResult(OneEffect):
     @property
     def table(self) -> tuple[Effect, ...]:
         """The effect of every site, at the level of the average, and the average."""
-        return (*(_site_effect(site, self.level) for site in self.sites), replace(self.effect, name="pooled"))
+        own = [replace(site.result.effect, name=site.name, level=self.level) for site in self.sites]
+        return (*own, replace(self.effect, name="pooled"))
 
     def _columns(self) -> list[dict[str, Any]]:
         estimand = {"estimand": self.estimand.value}
@@ -790,10 +764,6 @@ class PooledResult(OneEffect):
         """Return what reports and pictures show: the facts of `to_dict`, how sites are weighed and how they differ."""
         facts = self.to_dict()
         return facts | {"method": METHOD_TEXTS[self.method], "notes": pooled_notes(self)}
-
-
-def _site_effect(site: PooledSite, level: float) -> Effect:
-    return replace(site.result.effect, name=site.name, level=level)
 
 
 # Ways of pooling whose weights are made from variances. Where a site's variance may share noise with its estimate,
@@ -878,7 +848,8 @@ def averaged(
     )
     limits = _limits([one.limits for _, one in rows])
     # An average of noisy numbers may lie where no effect can; cutting it brings it nearer to any that can.
-    estimate = within_limits(float(weights @ estimates), limits)
+    average = float(weights @ estimates)
+    estimate = within((average, average), limits)[0]
     return Averaged(estimate, weights, uncertainty, found, limits)
 
 
@@ -910,11 +881,6 @@ def _pooled(sites: Named, method: str, level: float, bounds: WeightLimits | None
         weight_limits=bounds,
         **pooled_opening([each for each, weight in weighed if weight > 0]),
     )
-
-
-def within_limits(estimate: float, limits: Ends | None) -> float:
-    """Return an estimate cut to what the effect can be at all."""
-    return within((estimate, estimate), limits)[0]
 
 
 def _limits(every: Sequence[Ends | None]) -> Ends | None:
@@ -979,9 +945,6 @@ def numbers_of(answer: Any) -> dict[str, Any]:
     if isinstance(answer, OutcomesResult):
         return {one.name: one.numbers for one in answer.released}
     return {str(one.name): one.known for one in answer.table}
-
-
-# A row: the average of one number over sites.
 
 
 @dataclass(frozen=True, slots=True)
@@ -1214,9 +1177,6 @@ def _limits_of(known: Sequence[Known]) -> Ends | None:
     return min(low for low, _ in found), max(high for _, high in found)
 
 
-# A table: all rows, with the answers of the sites that they are made of.
-
-
 @dataclass(frozen=True, slots=True)
 class PooledAnswer:
     """One site's part: its released answer."""
@@ -1421,9 +1381,6 @@ def _size(answer: Any, name: str, rows: float) -> float:
         if one.name == name and one.size is not None and one.size_sd == 0:
             return max(float(one.size), 1.0)
     return rows
-
-
-# Second moments: sums over people, so those of sites add up, and regressions are fitted once.
 
 
 @dataclass(frozen=True, slots=True)

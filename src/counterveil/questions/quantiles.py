@@ -7,17 +7,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from typing import ClassVar
 
-from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
 from counterveil.data.outcomes import refuse_censored
 from counterveil.errors import ParameterError, refusal, shown
 from counterveil.privacy import Number, Unit, exact
-from counterveil.questions.asking import Arguments, Asked, ask_once, asks
-from counterveil.questions.choices import Mechanism, Protects
+from counterveil.questions.asking import Arguments, Asked, question_of
+from counterveil.questions.choices import Mechanism
 from counterveil.results.question import (
     Question,
     refuse_extremes,
@@ -25,7 +23,7 @@ from counterveil.results.question import (
     refuse_unknown_method,
 )
 from counterveil.results.survival import QuantilesResult, check_share
-from counterveil.session import BaseSession, BitSource
+from counterveil.session import BaseSession
 from counterveil.statistics.distribution import even_edges, quantiles_by_weights, quantiles_of_arms
 
 # Methods by what they protect.
@@ -36,24 +34,8 @@ METHODS = {Unit.OUTCOME: ("trial", "weighting")} | dict.fromkeys(
 _FEWEST, _MOST = 2, 1000
 
 
-@asks
-def quantiles(
-    data: object,
-    study: Study,
-    *,
-    protects: Protects,
-    epsilon: Number,
-    delta: Number = 0,
-    shares: Sequence[float] = (0.25, 0.5, 0.75),
-    grid: int | Sequence[Number] | None = None,
-    method: str = "auto",
-    level: float = 0.95,
-    mechanism: Mechanism | None = None,
-    ledger: str | Path | Ledger | None = None,
-    dataset: str | None = None,
-    request_id: str | None = None,
-    noise: BitSource | None = None,
-) -> QuantilesResult:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuantilesArguments(Arguments[QuantilesResult]):
     """Return private differences of both arms' quantiles, and both distribution functions, from one release.
 
     Args:
@@ -69,27 +51,9 @@ def quantiles(
         level: confidence level of intervals and bands.
         mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    asked = QuantilesArguments(
-        protects=protects,
-        epsilon=epsilon,
-        delta=delta,
-        shares=shares,
-        grid=grid,
-        method=method,
-        level=level,
-        mechanism=mechanism,
-        request_id=request_id,
-    )
-    return ask_once(asked, data, study, ledger, dataset, noise)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuantilesArguments(Arguments[QuantilesResult]):
-    """Private quantiles of both arms and their differences; see `counterveil.quantiles` for the arguments."""
 
     name: ClassVar[str] = "quantiles"
     units: ClassVar[tuple[Unit, ...]] = tuple(Unit)
-    delta: Number = 0
     shares: Sequence[float] = (0.25, 0.5, 0.75)
     grid: int | Sequence[Number] | None = None
     method: str = "auto"
@@ -110,10 +74,13 @@ class QuantilesArguments(Arguments[QuantilesResult]):
             require_covariates(study, method)
         listed = isinstance(self.shares, tuple | list) and len(self.shares) > 0
         shares = tuple(check_share(one) for one in (self.shares if listed else (self.shares,)))
-        question = self.question(self.delta, method, self.mechanism)
+        question = self.question(method, self.mechanism)
         refuse_extremes(study, question.budget)
         edges = _edges(study, self.grid)
         return Asked(question.budget, partial(_answer, question=question, edges=edges, shares=shares))
+
+
+quantiles = question_of(QuantilesArguments)
 
 
 def _refuse_shape(study: Study) -> None:

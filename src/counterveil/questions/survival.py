@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import ClassVar
 
-from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
 from counterveil.data.outcomes import refuse_censored
-from counterveil.privacy import Number, Unit
-from counterveil.questions.asking import Arguments, Asked, ask_once, asks
-from counterveil.questions.choices import Mechanism, Protects, SurvivalMethod
+from counterveil.privacy import Unit
+from counterveil.questions.asking import Arguments, Asked, question_of
+from counterveil.questions.choices import Mechanism, SurvivalMethod
 from counterveil.results.question import (
     Question,
     refuse_extremes,
@@ -22,7 +20,7 @@ from counterveil.results.question import (
     refuse_unknown_method,
 )
 from counterveil.results.survival import SurvivalResult
-from counterveil.session import BaseSession, BitSource
+from counterveil.session import BaseSession
 from counterveil.settings import Survival
 from counterveil.statistics.linear.survival import survival_by_weights
 from counterveil.statistics.strata.survival import SurvivalRequest as AskedByStrata
@@ -35,23 +33,8 @@ METHODS = {
 }
 
 
-@asks
-def survival(
-    data: object,
-    study: Study,
-    *,
-    protects: Protects,
-    epsilon: Number,
-    delta: Number = 0,
-    method: SurvivalMethod = "auto",
-    level: float = 0.95,
-    mechanism: Mechanism | None = None,
-    settings: Survival | None = None,
-    ledger: str | Path | Ledger | None = None,
-    dataset: str | None = None,
-    request_id: str | None = None,
-    noise: BitSource | None = None,
-) -> SurvivalResult:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SurvivalArguments(Arguments[SurvivalResult]):
     """Return private survival curves of both arms, their differences, restricted means and the log-rank test.
 
     Args:
@@ -66,25 +49,8 @@ def survival(
         settings: `cv.settings.Survival`.
         mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    asked = SurvivalArguments(
-        protects=protects,
-        epsilon=epsilon,
-        delta=delta,
-        method=method,
-        level=level,
-        mechanism=mechanism,
-        settings=settings,
-        request_id=request_id,
-    )
-    return ask_once(asked, data, study, ledger, dataset, noise)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SurvivalArguments(Arguments[SurvivalResult]):
-    """Private survival curves and restricted means; see `counterveil.survival` for the arguments."""
 
     name: ClassVar[str] = "survival"
-    delta: Number = 0
     method: SurvivalMethod = "auto"
     mechanism: Mechanism | None = None
     settings: Survival | None = None
@@ -100,13 +66,16 @@ class SurvivalArguments(Arguments[SurvivalResult]):
                 refuse_undeclared_trial(study)
             free = "weighting" if unit is Unit.OUTCOME else "stratified"
             method = free if adjusted else "kaplan_meier"
-        question = self.question(self.delta, method, self.mechanism, self.settings)
+        question = self.question(method, self.mechanism, self.settings)
         refuse_extremes(study, question.budget)
         refuse_other_settings(question, Survival)
         if method != "kaplan_meier":
             require_covariates(study, method)
         AskedByStrata.of(study, question)
         return Asked(question.budget, partial(answer_survival, question=question))
+
+
+survival = question_of(SurvivalArguments)
 
 
 @silence()

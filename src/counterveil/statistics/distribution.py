@@ -6,7 +6,7 @@ Every row is in one cell of its arm. Proof: `distribution.proof.md`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
 from typing import Any
@@ -21,14 +21,13 @@ from counterveil.inference.distributions import NoisyHistograms
 from counterveil.inference.survival import reach
 from counterveil.numerics.arrays import Integers
 from counterveil.privacy import Unit
-from counterveil.privacy.caveats import BiasBeyond, Caveat
 from counterveil.results.answering import settled
 from counterveil.results.question import Question
 from counterveil.results.survival import QuantilesResult, quantiles_result
-from counterveil.session import BaseSession, Gate, Kind, Plan
+from counterveil.session import BaseSession, Gate, Plan
 from counterveil.settings.methods import allowed_bias
-from counterveil.statistics.histogram import COUNTS_L1, COUNTS_L2, release_counts
-from counterveil.statistics.linear.survival import weighted_rows
+from counterveil.statistics.histogram import count_mechanisms, counts_noise, counts_plan, release_counts
+from counterveil.statistics.linear.survival import said_of_weights, weighted_rows
 
 PAGE = "statistics/distribution.proof.md"
 NAME = "counts of outcomes"
@@ -82,7 +81,7 @@ class HistogramRelease:
     @property
     def noise_sd(self) -> float:
         """Standard deviation of the noise of each count."""
-        return _noise_sd(self.plan)
+        return counts_noise(self.plan, NAME)
 
     @property
     def curve_variance(self) -> float:
@@ -103,24 +102,14 @@ class HistogramRelease:
         )
 
 
-def _noise_sd(plan: Plan) -> float:
-    pure = plan.mechanism != "gaussian"
-    amount = plan.amount(NAME, Kind.CELLS if pure else Kind.VECTOR)
-    return float((COUNTS_L1 if pure else COUNTS_L2) / amount) * (sqrt(2) if pure else 1.0)
-
-
 def histogram_release(
     session: BaseSession, question: Question, edges: tuple[Fraction, ...] | None, rows: int
 ) -> HistogramRelease:
     """Return the release of least noise, on the declared edges or on the number of even cells for so many people."""
-    kinds = ["laplace" if question.mechanism == "staircase" else question.mechanism]
-    if question.mechanism == "gaussian" and question.open_noise and session.account().rule == "sum":
-        # A ledger that adds up Gaussian noise counts pure noise dearly.
-        kinds.append("laplace")
-    plans = [_plan(question, kind) for kind in kinds]
-    plan = min(plans, key=_noise_sd)
+    plans = [counts_plan(question.budget, NAME, kind) for kind in count_mechanisms(session, question)]
+    plan = min(plans, key=lambda one: counts_noise(one, NAME))
     if edges is None:
-        noise = _noise_sd(plan)
+        noise = counts_noise(plan, NAME)
         edges = even_edges(session.study, min(_CELLS, key=lambda cells: expected_length(cells, noise, rows)))
     return HistogramRelease(plan, edges)
 
@@ -131,11 +120,6 @@ def expected_length(cells: int, noise_sd: float, rows: int) -> float:
     variance = 1 / (4 * people) + noise_sd**2 * cells / 4 / people**2
     bend = _STEEPEST / (cells * _SUPPOSED_SD) ** 2 / 8
     return reach(-float(ndtri(_TAIL)) * sqrt(variance), bend, 1 - 2 * _TAIL)
-
-
-def _plan(question: Question, mechanism: str) -> Plan:
-    kind = Kind.VECTOR if mechanism == "gaussian" else Kind.CELLS
-    return Plan.split(question.budget, {NAME: Fraction(1)}, mechanism, {NAME: kind})
 
 
 def quantiles_of_arms(
@@ -178,14 +162,7 @@ def quantiles_by_weights(
 
     def compute(gate: Gate) -> QuantilesResult:
         found = quantiles_result(session, question, release.histograms(gate, counts, **known), PAGE, shares)
-        beyond = (BiasBeyond(bias, of_each_arm=False),) if bias else ()
-        return replace(
-            found,
-            method="quantiles with balancing weights in each arm",
-            not_covered=(*found.not_covered, Caveat.IMBALANCE, *beyond),
-            details=found.details | {"bias_allowed_standard_errors": bias},
-            diagnostics=diagnostics,
-        )
+        return said_of_weights(found, "quantiles", bias, diagnostics)
 
     return _answered(session, question, release, shares, compute)
 

@@ -5,11 +5,14 @@ Proof: `histogram.proof.md`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
+from math import sqrt
 
 from counterveil.numerics.arrays import sqrt_up
-from counterveil.session import Gate, ReleasedVector
+from counterveil.privacy import Budget
+from counterveil.results.question import Question
+from counterveil.session import BaseSession, Gate, Kind, Plan, ReleasedVector
 
 # Largest sum of absolute changes of the counts, and largest Euclidean length of their change.
 COUNTS_L1 = Fraction(2)
@@ -30,6 +33,37 @@ def release_counts(
         found = counts() if callable(counts) else counts
         return [count if isinstance(count, Fraction) else Fraction(int(count)) for count in found]
 
-    if pure:
-        return gate.release_cells(name, values, COUNTS_L1)
-    return gate.release_vector(name, values, COUNTS_L2)
+    return release_sums(gate, name, values, pure, COUNTS_L1, COUNTS_L2)
+
+
+def release_sums(
+    gate: Gate,
+    name: str,
+    values: Sequence[Fraction] | Callable[[], Sequence[Fraction]],
+    pure: bool,
+    l1: Fraction,
+    l2: Fraction,
+) -> ReleasedVector:
+    """Return numbers with Laplace noise by the sum of their changes where `pure`, else by the length of it."""
+    return gate.release_cells(name, values, l1) if pure else gate.release_vector(name, values, l2)
+
+
+def count_mechanisms(session: BaseSession, question: Question) -> list[str]:
+    """Return the noise of counts: the one asked for, and Laplace's too where the mechanism was left open."""
+    kinds = ["laplace" if question.mechanism == "staircase" else question.mechanism]
+    # A ledger that adds up Gaussian noise counts pure noise dearly.
+    free = question.mechanism == "gaussian" and question.open_noise and session.account().rule == "sum"
+    return kinds + ["laplace"] * free
+
+
+def counts_plan(budget: Budget, name: str, mechanism: str) -> Plan:
+    """Return the plan that pays for counts alone."""
+    kind = Kind.VECTOR if mechanism == "gaussian" else Kind.CELLS
+    return Plan.split(budget, {name: Fraction(1)}, mechanism, {name: kind})
+
+
+def counts_noise(plan: Plan, name: str, l1: Fraction = COUNTS_L1, l2: Fraction = COUNTS_L2) -> float:
+    """Return the standard deviation of the noise of each number, of these sensitivities."""
+    if plan.mechanism == "gaussian":
+        return float(l2 / plan.amount(name, Kind.VECTOR))
+    return float(l1 / plan.amount(name, Kind.CELLS)) * sqrt(2)

@@ -173,9 +173,6 @@ def _centre(noisy: Floats, sd: float, width: int) -> tuple[int, bool]:
     return int((cell + min(max(inside, 0.0), 1.0)) * width), False
 
 
-# The outcomes that are estimated together: names, ranges, weights, and what earlier values take off them.
-
-
 # Slopes are whole numbers of these parts.
 SLOPE_PARTS = 16
 

@@ -28,8 +28,9 @@ from counterveil.privacy import Budget
 from counterveil.results.answering import settled
 from counterveil.results.question import Question
 from counterveil.results.survival import SurvivalResult, survival_result
-from counterveil.session import BaseSession, Gate, Kind, Plan
+from counterveil.session import BaseSession, Gate, Plan
 from counterveil.settings import Survival
+from counterveil.statistics.histogram import count_mechanisms, counts_noise, counts_plan, release_sums
 
 PAGE = "statistics/time_tables.proof.md"
 NAME = "table of times"
@@ -78,8 +79,7 @@ class TableRelease:
     @property
     def noise_sd(self) -> float:
         """Standard deviation of the noise of each number."""
-        amount = self.plan.amount(NAME, Kind.CELLS if self.pure else Kind.VECTOR)
-        return float(self.sensitivity / amount) * (sqrt(2) if self.pure else 1.0)
+        return counts_noise(self.plan, NAME, self.form.l1, self.form.l2)
 
     @property
     def noise(self) -> TableNoise:
@@ -106,7 +106,7 @@ class TableRelease:
     ) -> tuple[tuple[float, ...], ...]:
         """Return every block's numbers with noise; a row must be in one entry of one block, with a weight up to 1."""
         values = [number for block in counts for number in self.form.numbers(block)]
-        released = (gate.release_cells if self.pure else gate.release_vector)(NAME, values, self.sensitivity)
+        released = release_sums(gate, NAME, values, self.pure, self.form.l1, self.form.l2)
         found = released.floats().reshape(len(counts), self.form.entries)
         return tuple(tuple(map(float, block)) for block in found)
 
@@ -117,13 +117,9 @@ def chosen_release(
     """Return how the tables of a question are released: by the noise asked for, or that of least expected error."""
     event = session.study.event
     assert event is not None
-    kinds = ["laplace" if question.mechanism == "staircase" else question.mechanism]
-    if question.mechanism == "gaussian" and question.open_noise and session.account().rule == "sum":
-        # A ledger that adds up Gaussian noise counts pure noise dearly.
-        kinds.append("laplace")
     people = rows if settings.censoring == "middle" else None
     asked = (event.cells, settings.release, people, strata, event.kinds)
-    return table_release(kinds, question.budget, *asked)
+    return table_release(count_mechanisms(session, question), question.budget, *asked)
 
 
 def table_release(
@@ -142,7 +138,7 @@ def table_release(
     """
     forms = (FLAT, SUMS) if form == "auto" else (form,)
     found = [
-        TableRelease(_plan(budget, mechanism), Form(kind, cells * parts, causes), parts)
+        TableRelease(counts_plan(budget, NAME, mechanism), Form(kind, cells * parts, causes), parts)
         for mechanism in mechanisms
         for kind in forms
         for parts in ((1,) if people is None else _PARTS)
@@ -177,11 +173,6 @@ def _usual_errors(cells: int, people: float) -> tuple[float, float]:
     table = usual_table(cells) * people
     blocks = Blocks(table, TableNoise(np.zeros((table.size, table.size)), ()), "middle", np.ones(1))
     return float(np.mean(np.diagonal(blocks.sampling[0])[1:])), float(np.mean(blocks.grouping[0, 1:]))
-
-
-def _plan(budget: Budget, mechanism: str) -> Plan:
-    kind = Kind.VECTOR if mechanism == "gaussian" else Kind.CELLS
-    return Plan.split(budget, {NAME: Fraction(1)}, mechanism, {NAME: kind})
 
 
 def expected_variance(release: TableRelease) -> float:

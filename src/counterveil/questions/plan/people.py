@@ -1,9 +1,5 @@
 """What a planner assumes about people nobody has looked at yet.
 
-Made-up people of a study: from its declarations and from assumptions alone.
-
-Further numbers of made-up people: several outcomes, earlier values, periods, denominators, receipts and times.
-
 People like those of a public sample: its covariates, drawn with replacement, with treatments and outcomes of models.
 
 The sample is taken as public. Its rows are not repeated as they are: two that are alike in everything would make
@@ -566,9 +562,6 @@ def _level(mean_at: Callable[[float], float], share: float) -> float:
         return -1e3 if share <= 0 else 1e3
     odds = log(share / (1 - share))
     return float(brentq(lambda at: mean_at(at) - share, odds - 60, odds + 60))
-
-
-# The interval that the same simulated people would give without privacy, to compare with.
 
 
 def plain_half_width(people: People, level: float) -> float:

@@ -1,19 +1,13 @@
-"""What a plan found: how long intervals would be, at every epsilon and size that was tried.
-
-How a question is asked of simulated people, and what is kept of its answer.
-
-One question on many simulated studies: its answers at several epsilons and sizes, and the least that is enough.
-
-A plan of a question: studies are made up from declarations and assumptions, and asked at every epsilon and size.
-"""
+"""What a plan found: how long intervals would be, at every epsilon and size that was tried."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
+from inspect import Parameter
 from math import ceil, exp, inf, isfinite, log, log10, sqrt
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Concatenate, ParamSpec, cast
 
 import numpy as np
 from scipy.special import ndtri
@@ -27,7 +21,7 @@ from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Budget, Estimand, Number, Unit
 from counterveil.privacy.caveats import Fact
 from counterveil.questions.arms import ArmsArguments
-from counterveil.questions.asking import Arguments, ask_once
+from counterveil.questions.asking import Arguments, ask_once, signed
 from counterveil.questions.ate import AUTO, METHODS, AteArguments, ate
 from counterveil.questions.cate import CateArguments
 from counterveil.questions.choices import EstimandName, Measure, Mechanism, Protects
@@ -222,8 +216,8 @@ def asked(
         return ask, ask
 
     def plain(people: People, budget: Budget, noise: SeededNoise) -> Answer:
-        arguments = kind(epsilon=budget.epsilon, delta=budget.delta, **words)
-        answer = ask_once(arguments, people.frame, study, None, None, noise)
+        arguments = kind(epsilon=budget.epsilon, delta=budget.delta, noise=noise, **words)
+        answer = ask_once(arguments, people.frame, study)
         truths = _truths(answer, question, people, estimand, given["measure"])
         return _measured(answer, truths, decision)
 
@@ -299,9 +293,6 @@ def _half(effect: Effect) -> float:
         return effect.known.uncertainty.half_width(effect.level)
     low, high = effect.interval()
     return (high - low) / 2
-
-
-# Regressions from released moments: the coefficient of the treatment, or the effect on those who comply.
 
 
 def _regression(study: Study, words: Mapping[str, Any], decision: Decision | None = None) -> Ask:
@@ -420,6 +411,7 @@ class PlannedAnswer:
 
 
 Tell = Callable[[int, int], None]
+P = ParamSpec("P")
 Draw = Callable[[int, np.random.Generator], People]
 # Where the least epsilon and the least number of people are looked for, with how many studies and how closely.
 _LEAST_EPSILON, _MOST_EPSILON, _MOST_SEARCHED = 0.01, 50.0, 200_000
@@ -563,9 +555,6 @@ def run(
         if all(cell.done for cell in cells):
             break
     return float(np.mean(found) if all(map(isfinite, found)) else np.median(found))
-
-
-# The least epsilon, and the least number of people, for a wanted half-width: bisection, with the same draws throughout.
 
 
 @dataclass(frozen=True, slots=True)
@@ -775,7 +764,8 @@ class Plan(Shown):
     def _studies(self) -> str:
         private = "" if self.protects is None else f", with a private {self.protects.value}"
         most = "up to " if self.public else ""
-        return f"{most}{self.draws} simulated studies of {self._people()} people{private}"
+        people = " or ".join(f"{rows:,}" for rows in dict.fromkeys(one.rows for one in self.answers))
+        return f"{most}{self.draws} simulated studies of {people} people{private}"
 
     def _assumptions(self) -> dict[str, str]:
         """Return what intervals assume in words, each with the letter that stands for it in the table."""
@@ -839,9 +829,6 @@ class Plan(Shown):
         what |= {"interim": f"looks at the {self.estimand.value}"}
         measured = "" if self.measure == DIFFERENCE else f" ({self.measure.replace('_', ' ')})"
         return f"Plan for {what[self.question]}{measured} of {self.treatment} on {self.outcome}"
-
-    def _people(self) -> str:
-        return " or ".join(f"{rows:,}" for rows in dict.fromkeys(one.rows for one in self.answers))
 
     def _least(self) -> list[tuple[str, str]]:
         """Return what is needed for the wanted half-width, in words."""
@@ -1001,50 +988,14 @@ ByOutcome = float | Mapping[str, float] | None
 _HARDLY_ANY = 100
 
 
-@known_arguments
-def plan(
-    study: Study,
-    *,
-    rows: int | Sequence[int],
-    protects: Protects | None = None,
-    epsilon: Number | Sequence[Number],
-    delta: Number = 0,
-    question: str = "ate",
-    by: Any = None,
-    policy: Any = None,
-    method: str = "auto",
-    estimand: EstimandName | None = None,
-    level: float = 0.95,
-    mechanism: Mechanism | None = None,
-    settings: Any = None,
-    measure: Measure = "difference",
-    importance: Mapping[str, Number] | None = None,
-    formula: str | None = None,
-    received: str | None = None,
-    spending: str = "obrien_fleming",
-    test: str | None = None,
-    margin: float | tuple[float, float] | None = None,
-    higher_is_better: bool = True,
-    power: float | None = None,
-    mean: ByOutcome = None,
-    sd: ByOutcome = None,
-    effect: float | Mapping[str, float] = 0.0,
-    explained: float | None = None,
-    confounding: float | None = None,
-    share: float | None = None,
-    binary: bool | Mapping[str, bool] | None = None,
-    correlation: float | Sequence[Sequence[float]] | None = None,
-    covariates: Summaries | None = None,
-    lost: float | None = None,
-    together: float | None = None,
-    denominator: Sequence[float] | None = None,
-    complying: float | None = None,
-    sample: Any = None,
-    half_width: float | None = None,
-    draws: int = 20,
-    seed: int = 0,
-    tell: Tell | None = None,
-) -> Plan:
+# Options of questions.
+_OPTIONS = (*_OWN, "level", "protects")
+# What is assumed of people; several of them may be given by outcome.
+_PEOPLE = ("mean", "sd", "effect", "explained", "confounding", "share", "binary", "correlation", "covariates")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanArguments:
     """Return how long the intervals of a study would be, from its declarations and from assumptions alone.
 
     Args:
@@ -1092,39 +1043,121 @@ def plan(
         seed: seed of the simulation.
         tell: called with the number of simulated studies done and to do.
     """
-    options: dict[str, Any] = {
-        "method": method,
-        "estimand": estimand,
-        "level": level,
-        "mechanism": mechanism,
-        "settings": settings,
-        "by": by,
-        "policy": policy,
-        "protects": protects,
-        "measure": measure,
-        "importance": importance,
-        "formula": formula,
-        "received": received,
-        "spending": spending,
-        "decision": None
-        if test is None
-        else Decision.of(test, margin, higher_is_better, _NO_EFFECT.get(measure, 0.0)),
-    }
-    half_width = _wanted(options, effect, power, half_width)
-    people: dict[str, Any] = {
-        "mean": mean,
-        "sd": sd,
-        "effect": effect,
-        "explained": explained,
-        "confounding": confounding,
-        "share": share,
-        "binary": binary,
-        "correlation": correlation,
-        "covariates": covariates,
-    }
-    more = _Further(together, denominator, complying, lost)
-    trials = _Trials(draws, seed, half_width, tell)
-    return _plan(study, question, rows, epsilon, delta, options, people, more, sample, trials)
+
+    name: ClassVar[str] = "plan"
+    rows: int | Sequence[int]
+    protects: Protects | None = None
+    epsilon: Number | Sequence[Number]
+    delta: Number = 0
+    question: str = "ate"
+    by: Any = None
+    policy: Any = None
+    method: str = "auto"
+    estimand: EstimandName | None = None
+    level: float = 0.95
+    mechanism: Mechanism | None = None
+    settings: Any = None
+    measure: Measure = "difference"
+    importance: Mapping[str, Number] | None = None
+    formula: str | None = None
+    received: str | None = None
+    spending: str = "obrien_fleming"
+    test: str | None = None
+    margin: float | tuple[float, float] | None = None
+    higher_is_better: bool = True
+    power: float | None = None
+    mean: ByOutcome = None
+    sd: ByOutcome = None
+    effect: float | Mapping[str, float] = 0.0
+    explained: float | None = None
+    confounding: float | None = None
+    share: float | None = None
+    binary: bool | Mapping[str, bool] | None = None
+    correlation: float | Sequence[Sequence[float]] | None = None
+    covariates: Summaries | None = None
+    lost: float | None = None
+    together: float | None = None
+    denominator: Sequence[float] | None = None
+    complying: float | None = None
+    sample: Any = None
+    half_width: float | None = None
+    draws: int = 20
+    seed: int = 0
+    tell: Tell | None = None
+
+    def planned(self, study: Study) -> Plan:
+        """Return the plan for a study."""
+        decision = None
+        if self.test is not None:
+            null = _NO_EFFECT.get(self.measure, 0.0)
+            decision = Decision.of(self.test, self.margin, self.higher_is_better, null)
+        options = {name: getattr(self, name) for name in _OPTIONS} | {"decision": decision}
+        return self._plan(study, options, _wanted(options, self.effect, self.power, self.half_width))
+
+    def _plan(self, study: Study, options: dict[str, Any], half_width: float | None) -> Plan:
+        """Return the plan of the question with its `options`, where a half-width may be wanted."""
+        question, delta, draws, seed = self.question, self.delta, self.draws, self.seed
+        level, measure = options["level"], options["measure"]
+        compared = question == "ate" and options["method"] == ALL
+        units = _units(study, question, options, compared, half_width)
+        sizes = list(self.rows) if isinstance(self.rows, Sequence) else [self.rows]
+        check_numbers(sizes, draws, seed, half_width)
+        chosen, study = study, study.changed(where=None)  # people are planned for that belong to it
+        _refuse_unplanned(study, question, self.sample, options)
+        target = usual_estimand(study, options["estimand"])
+        own = options | {"estimand": target.value}
+        own |= {"method": AUTO, "protects": units[0].value} if compared else {}
+        ask, searched = asked(question, study, own, target, sizes)
+        known = None if self.sample is None else _sampled(study, chosen, self.sample)
+        assumed, draw = known or _assumed(study, self)
+        budgets = _budgets(self.epsilon, delta, max(sizes))
+        first = sizes[-1] if question == "interim" else sizes[0]
+        by_least_squares = question in _BY_LEAST_SQUARES and measure == DIFFERENCE and study.per is None
+        hardly_any = partial(_plain, searched, Budget(_HARDLY_ANY, delta))
+        plain = partial(_least_squares, level) if by_least_squares else hardly_any
+        levels = (
+            _levels(study, sizes, budgets[0], level, options["spending"]) if question == "interim" else {}
+        )
+        cells = [Trial(ask, budget, size, units[0], levels.get(size)) for size in sizes for budget in budgets]
+        if compared:
+            ways = [(unit, cell) for cell in cells for unit in units]
+            cells = [trial for way in ways for trial in _every_method(study, own, target, *way)]
+        free = run(cells, draw, draws, seed, self.tell, plain, first)
+        search = Search(searched, draw, seed, min(draws, SEARCH_DRAWS), budgets, half_width)
+        return Plan(
+            question=question,
+            treatment=study.treatment,
+            outcome=study.outcome_name,
+            estimand=target,
+            protects=units[0] if len(units) == 1 else None,
+            rows=first,
+            draws=draws,
+            level=level,
+            assumed=assumed,
+            without_privacy=free,
+            answers=_by_length(cells) if compared else tuple(cell.answer() for cell in cells),
+            wanted=half_width,
+            least_epsilon=search.epsilon(first),
+            least_rows=search.rows(first),
+            measure=measure,
+            decision=options["decision"],
+            by_least_squares=by_least_squares,
+            skewed=any(cell.skewed for cell in cells),
+            public={one.value: study.public_facts(one) for one in units} if compared else {},
+        )
+
+
+def _function(make: Callable[P, PlanArguments]) -> Callable[Concatenate[Study, P], Plan]:
+    """Return the function that plans a study; it takes the fields of the class, and says so."""
+
+    def ask(study: Study, *args: P.args, **named: P.kwargs) -> Plan:
+        return make(*args, **named).planned(study)
+
+    signed(ask, make, [Parameter("study", Parameter.POSITIONAL_OR_KEYWORD, annotation=Study)], Plan)
+    return cast("Callable[Concatenate[Study, P], Plan]", known_arguments(ask))
+
+
+plan = _function(PlanArguments)
 
 
 def _wanted(
@@ -1141,93 +1174,6 @@ def _wanted(
         )
     found: float = decision.half_width(float(effect), power, level)  # type: ignore[arg-type]
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Further:
-    """What is assumed of further numbers of people."""
-
-    together: float | None
-    denominator: Sequence[float] | None
-    complying: float | None
-    lost: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Trials:
-    """How studies are simulated, and what is searched."""
-
-    draws: int
-    seed: int
-    half_width: float | None
-    tell: Tell | None
-
-
-def _plan(
-    study: Study,
-    question: str,
-    rows: int | Sequence[int],
-    epsilon: Number | Sequence[Number],
-    delta: Number,
-    options: dict[str, Any],
-    people: dict[str, Any],
-    more: _Further,
-    sample: Any,
-    trials: _Trials,
-) -> Plan:
-    """Return the plan of a question with its `options`, for people of whom something is assumed."""
-    draws, seed, half_width = trials.draws, trials.seed, trials.half_width
-    level, measure, received = options["level"], options["measure"], options["received"]
-    compared = question == "ate" and options["method"] == ALL
-    units = _units(study, question, options, compared, half_width)
-    sizes = _sizes(rows, trials)
-    chosen, study = study, study.changed(where=None)  # people are planned for that belong to it
-    _refuse_unplanned(study, question, sample, options)
-    target = usual_estimand(study, options["estimand"])
-    own = options | {"estimand": target.value}
-    own |= {"method": AUTO, "protects": units[0].value} if compared else {}
-    ask, searched = asked(question, study, own, target, sizes)
-    known = None if sample is None else _sampled(study, chosen, sample)
-    assumed, draw = known or _assumed(study, people, more, received, question)
-    budgets = _budgets(epsilon, delta, max(sizes))
-    first = sizes[-1] if question == "interim" else sizes[0]
-    by_least_squares = question in _BY_LEAST_SQUARES and measure == DIFFERENCE and study.per is None
-    hardly_any = partial(_plain, searched, Budget(_HARDLY_ANY, delta))
-    plain = partial(_least_squares, level) if by_least_squares else hardly_any
-    levels = _levels(study, sizes, budgets[0], level, options["spending"]) if question == "interim" else {}
-    cells = [Trial(ask, budget, size, units[0], levels.get(size)) for size in sizes for budget in budgets]
-    if compared:
-        ways = [(unit, cell) for cell in cells for unit in units]
-        cells = [trial for way in ways for trial in _every_method(study, own, target, *way)]
-    free = run(cells, draw, draws, seed, trials.tell, plain, first)
-    search = Search(searched, draw, seed, min(draws, SEARCH_DRAWS), budgets, half_width)
-    return Plan(
-        question=question,
-        treatment=study.treatment,
-        outcome=study.outcome_name,
-        estimand=target,
-        protects=units[0] if len(units) == 1 else None,
-        rows=first,
-        draws=draws,
-        level=level,
-        assumed=assumed,
-        without_privacy=free,
-        answers=_by_length(cells) if compared else tuple(cell.answer() for cell in cells),
-        wanted=half_width,
-        least_epsilon=search.epsilon(first),
-        least_rows=search.rows(first),
-        measure=measure,
-        decision=options["decision"],
-        by_least_squares=by_least_squares,
-        skewed=any(cell.skewed for cell in cells),
-        public={one.value: study.public_facts(one) for one in units} if compared else {},
-    )
-
-
-def _sizes(rows: int | Sequence[int], trials: _Trials) -> list[int]:
-    sizes = list(rows) if isinstance(rows, Sequence) else [rows]
-    check_numbers(sizes, trials.draws, trials.seed, trials.half_width)
-    return sizes
 
 
 def _units(
@@ -1292,15 +1238,17 @@ def _plain(ask: Ask, budget: Budget, people: People, noise: SeededNoise) -> floa
     return trial.half
 
 
-def _assumed(
-    study: Study, people: dict[str, Any], more: _Further, received: str | None, question: str
-) -> tuple[Assumptions, Draw]:
+def _assumed(study: Study, asked: PlanArguments) -> tuple[Assumptions, Draw]:
     """Return what is assumed of people, and what draws them."""
+    received = asked.received
     others = {name: kind for name, kind in study.covariates.items() if name != received}
-    own = at_the_horizon(study.changed(covariates=others))
-    found = assumed_of(own, people, more.together, more.denominator, more.complying, received)
-    found = replace(found, lost=lost_share(study, more.lost))
-    return found, partial(people_of_question, study, found, question == "event_study", received)
+    own, people = (
+        at_the_horizon(study.changed(covariates=others)),
+        {name: getattr(asked, name) for name in _PEOPLE},
+    )
+    found = assumed_of(own, people, asked.together, asked.denominator, asked.complying, received)
+    found = replace(found, lost=lost_share(study, asked.lost))
+    return found, partial(people_of_question, study, found, asked.question == "event_study", received)
 
 
 def _sampled(study: Study, declared: Study, sample: Any) -> tuple[Assumptions, Draw]:

@@ -325,9 +325,6 @@ def fold_functions(learner: Any, x: Floats, t: Floats, y: Floats, points: Floats
 # clip.
 
 
-# What may be chosen about estimates from separate folds, and how many folds there are.
-
-
 # A fold has at least this many rows, and this many for every column of the covariates.
 _AGGREGATION_FEWEST_ROWS, _AGGREGATION_ROWS_A_COLUMN = 20, 2
 FEWEST_FOLDS = 5

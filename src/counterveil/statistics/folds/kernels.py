@@ -85,9 +85,6 @@ def _ridge(x: Floats, y: Floats, penalty: float = RIDGE) -> Predict:
     return lambda points: np.asarray((points - centre) @ slopes + mean)
 
 
-# Functions learned in folds, projected on public functions at public points: coefficients of length at most one.
-
-
 # Functions that the points cannot tell from others are left out.
 _LEAST = 1e-6
 

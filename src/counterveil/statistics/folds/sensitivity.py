@@ -31,9 +31,6 @@ class FoldAverage:
         return self.bound**2 / self.folds
 
 
-# How far one record can move the average of functions that were learned in separate folds.
-
-
 # Proof: fold_functions.proof.md
 
 

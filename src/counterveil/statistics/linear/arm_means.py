@@ -1,7 +1,5 @@
 """Means of arms where only outcomes are private: public coefficients, and one release for two arms or more.
 
-What arms and covariates alone decide: for each arm the coefficients of its outcomes, and public tables.
-
 Every arm's mean estimates what everybody's mean outcome would be in that arm. Only outcomes are private, so
 all of this is free, whatever else it reads.
 """
@@ -21,7 +19,7 @@ from numpy.typing import NDArray
 from counterveil.data import OUTCOME_STEPS, Backend, Study, Table, silence
 from counterveil.data.domains import outcome_unit
 from counterveil.data.features import Features, covariate_features, require_covariates
-from counterveil.inference import Uncertainty, with_rare_events
+from counterveil.inference import with_rare_events
 from counterveil.inference.measures import ApartMeans
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.columns import Arm, TwoArms
@@ -47,8 +45,10 @@ from counterveil.statistics.linear.effect import (
     VarianceForm,
     WithBias,
     effect_plan,
+    known_error,
+    least_share,
+    release_words,
     treatment_shares,
-    variance_share,
 )
 from counterveil.statistics.linear.kernels.balancing import WeightSettings, arm_weights
 from counterveil.statistics.linear.kernels.pairing import covariate_pairs, score_pairs
@@ -152,11 +152,6 @@ class PlainArm:
         """Number of the arm's rows."""
         return self.sensitivity.rows
 
-    @staticmethod
-    def values(totals: Arm, unit: Fraction) -> tuple[Fraction, Fraction]:
-        """Return the mean and s^2/n of an arm with these totals, in steps of `unit`."""
-        return totals.mean() * unit, totals.variance() / totals.count * unit**2
-
 
 def plain_arms(source: Backend) -> tuple[PlainArm, ...]:
     """Return the plain means of all arms, the reference or control first; their sizes are public."""
@@ -238,7 +233,7 @@ def exact_values(source: Backend, design: ArmsDesign) -> list[tuple[Fraction, Fr
         return [one.values(source) for one in weighted]
     only = Outcomes((source.study.outcome,), (source.study.outcome_range,), (Fraction(1),))
     (totals,) = totals_by_arm(source, only)
-    return [PlainArm.values(one, outcome_unit(source.study.outcome_bounds)) for one in totals]
+    return [plain_mean(one, outcome_unit(source.study.outcome_bounds)) for one in totals]
 
 
 def _weighted(table: Table, question: Question) -> ArmsDesign:
@@ -406,17 +401,17 @@ def arm_means(session: BaseSession, question: Question) -> ArmsResult:
 
     def compute(gate: Gate) -> Facts:
         every = [one.sensitivity for one in design.statistics]
-        released = release_arms(gate, every, exact_values(source, design), share > 0)
+        listed = [_names(what, len(every)) for what in ("mean", "variance")]
+        released = release(gate, every, exact_values(source, design), share > 0, *listed)
         study = session.study
         low, high = (float(end) for end in study.outcome_range)
-        means, releases = [], []
+        means: list[Effect] = []
+        releases: list[tuple[str, str]] = []
         for label, statistic, (mean, variance) in zip(
             study.treatment_labels, design.statistics, released, strict=True
         ):
             bounds = statistic.sensitivity
-            cap = float(bounds.variance_cap)
-            known = (cap, None) if variance is None else (float(variance), variance.noise)
-            plain = Uncertainty(mean.noise, known[0], cap, known[1])
+            plain = known_error(mean, variance, bounds.variance_cap)
             uncertainty = with_rare_events(plain, study.outcome_range, (1 / float(bounds.squares),))
             means.append(
                 Effect(
@@ -426,9 +421,8 @@ def arm_means(session: BaseSession, question: Question) -> ArmsResult:
                     size=statistic.size,
                 )
             )
-            releases.append((f"mean of {label!r}", f"sensitivity {float(bounds.estimate):.6g}"))
-            if variance is not None:
-                releases.append((f"variance of {label!r}", f"sensitivity {float(bounds.variance):.6g}"))
+            names = f"mean of {label!r}", f"variance of {label!r}"
+            releases += release_words(bounds, variance is not None, names)
         return Facts(
             means=tuple(means),
             method=design.method,
@@ -452,33 +446,8 @@ def arms_plan(question: Question, share: Fraction, arms: int) -> ParallelPlan:
     return in_parallel(effect_plan(question, share), groups)
 
 
-def release_arms(
-    gate: Gate,
-    bounds: Sequence[Bounds],
-    values: Sequence[tuple[Fraction, Fraction]],
-    with_variance: bool,
-) -> list[tuple[Released, Released | None]]:
-    """Return the released mean of every arm and, where it is paid for, its variance, from the exact ones."""
-    released: list[tuple[Released, Released | None]] = []
-    names = zip(_names("mean", len(bounds)), _names("variance", len(bounds)), strict=True)
-    for own, (mean, variance), (for_mean, for_variance) in zip(bounds, values, names, strict=True):
-        noisy = gate.release(for_mean, mean, own.estimate)
-        spread = gate.release(for_variance, variance, own.variance) if with_variance else None
-        released.append((noisy, spread))
-    return released
-
-
 def _names(what: str, arms: int) -> list[str]:
     return [f"{what} of arm {code}" for code in range(arms)]
-
-
-@dataclass(frozen=True, slots=True)
-class _Contrast:
-    """The sensitivities that one number would have to have to be as noisy as a typical contrast."""
-
-    estimate: Fraction
-    variance: Fraction
-    variance_cap: Fraction
 
 
 def share_of(bounds: Sequence[Bounds], question: Question, part: float = 1.0) -> Fraction:
@@ -493,14 +462,13 @@ def share_of(bounds: Sequence[Bounds], question: Question, part: float = 1.0) ->
     def over_contrasts(values: list[Fraction]) -> Fraction:
         return values[0] + sum(values[1:], Fraction(0)) / (len(values) - 1)
 
-    # What stands for all contrasts: noise variances go as sensitivity squared.
-    contrast = _Contrast(
-        Fraction(sqrt(over_contrasts([one.estimate**2 for one in bounds]))),
-        Fraction(sqrt(over_contrasts([one.variance**2 for one in bounds]))),
-        over_contrasts([one.variance_cap for one in bounds]),
-    )
+    # One number that is as noisy as a typical contrast: noise variances go as sensitivity squared.
+    moves = sqrt(over_contrasts([one.estimate**2 for one in bounds]))
+    variances = sqrt(over_contrasts([one.variance**2 for one in bounds]))
+    cap = float(over_contrasts([one.variance_cap for one in bounds]))
     typical = [Fraction(part) * TYPICAL_SD**2 * one.width**2 * one.squares * one.factor for one in bounds]
-    return variance_share(contrast, question, over_contrasts(typical))
+    least = float(over_contrasts(typical))
+    return least_share(cap, least, moves**2, variances, question.budget, question.mechanism, 1.0)
 
 
 # Means of both arms where only outcomes are private, for ratios and odds ratios.
@@ -528,20 +496,6 @@ class ArmPair:
     values: Callable[[], Values]
     effect: LinearEffect
     pages: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SplitArm:
-    """What the coefficients of an effect make of one arm."""
-
-    form: LinearForm
-    variance: VarianceForm
-    sensitivity: LinearEstimate
-
-    def values(self, table: Table) -> tuple[Fraction, Fraction]:
-        """Return the exact mean, above the lower end of the range, and its variance."""
-        variance = self.variance.value(table.outcome, _STEP_BITS) * self.sensitivity.width**2
-        return self.form.total(table.outcome) * table.outcome_unit, variance
 
 
 def plain_means(session: BaseSession, question: Question) -> MeasureResult:
@@ -605,12 +559,13 @@ def split_by_arm(table: Table, effect: LinearEffect) -> ArmPair:
     return ArmPair(bounds, lambda: (one.values(table), other.values(table)), effect, pages)
 
 
-def split_arm(table: Table, effect: LinearEffect, inside: NDArray[np.bool_], sign: float) -> SplitArm:
+def split_arm(table: Table, effect: LinearEffect, inside: NDArray[np.bool_], sign: float) -> WeightedArm:
     """Return what the coefficients of an effect make of the rows `inside`, times a sign."""
     own = np.where(inside, sign * effect.coefficients, 0.0)
     form, variance = linear_form(own), _variance(effect, own, inside)
     width, row = table.study.outcome_bounds.width, variance.largest_row(table.rows)
-    return SplitArm(form, variance, LinearEstimate(width, form.largest, form.squares, row, effect.factor))
+    bounds = LinearEstimate(width, form.largest, form.squares, row, effect.factor)
+    return WeightedArm(np.arange(table.rows), form, variance, bounds)
 
 
 def _variance(
@@ -637,11 +592,12 @@ def measured(session: BaseSession, question: Question, pair: ArmPair) -> Measure
 
     def compute(gate: Gate) -> Facts:
         found = release(gate, pair.bounds, pair.values(), share > 0)
-        means, releases = released_means(pair.bounds, found, session.study.outcome_range), []
+        means = released_means(pair.bounds, found, session.study.outcome_range)
+        releases: list[tuple[str, str]] = []
         for arm, bounds, (_, variance) in zip(ARMS, pair.bounds, found, strict=True):
-            releases.append((f"mean of {arm}", f"sensitivity {float(bounds.estimate):.6g}"))
-            if variance is not None:
-                releases.append((f"its variance, {arm}", f"sensitivity {float(bounds.variance):.6g}"))
+            releases += release_words(
+                bounds, variance is not None, (f"mean of {arm}", f"its variance, {arm}")
+            )
         return Facts(
             measure=question.measure,
             numbers=means,
@@ -660,12 +616,19 @@ def measured(session: BaseSession, question: Question, pair: ArmPair) -> Measure
     )
 
 
-def release(gate: Gate, pair: tuple[Bounds, Bounds], values: Values, with_variance: bool) -> Pairs:
-    """Return the released mean of either arm and, where it is paid for, its variance."""
+def release(
+    gate: Gate,
+    every: Sequence[Bounds],
+    values: Sequence[tuple[Fraction, Fraction]],
+    with_variance: bool,
+    means: Sequence[str] = MEANS,
+    variances: Sequence[str] = VARIANCES,
+) -> Pairs:
+    """Return the released mean of every arm and, where it is paid for, its variance, from the exact ones."""
     found: Pairs = []
-    for place, ((mean, variance), bounds) in enumerate(zip(values, pair, strict=True)):
-        noisy = gate.release(MEANS[place], mean, bounds.estimate)
-        other = gate.release(VARIANCES[place], variance, bounds.variance) if with_variance else None
+    for place, ((mean, variance), bounds) in enumerate(zip(values, every, strict=True)):
+        noisy = gate.release(means[place], mean, bounds.estimate)
+        other = gate.release(variances[place], variance, bounds.variance) if with_variance else None
         found.append((noisy, other))
     return found
 
@@ -675,11 +638,7 @@ def released_means(
 ) -> ApartMeans:
     """Return what was released as means of both arms with their error."""
     low, high = map(float, outcome_range)
-    known = []
-    for bounds, (mean, variance) in zip(pair, found, strict=True):
-        cap = float(bounds.variance_cap)
-        own = (cap, None) if variance is None else (float(variance), variance.noise)
-        known.append(Uncertainty(mean.noise, own[0], cap, own[1]))
+    known = [known_error(*one, bounds.variance_cap) for bounds, one in zip(pair, found, strict=True)]
     values = low + float(found[0][0]), low + float(found[1][0])
     sizes = float(1 / pair[0].squares), float(1 / pair[1].squares)
     return ApartMeans(values, (known[0], known[1]), (low, high), sizes)

@@ -30,8 +30,10 @@ from counterveil.statistics.linear.effect import (
     clustered_effect,
     effect_plan,
     find_interval,
+    known_error,
     mechanisms,
     place_part,
+    release_words,
     searched,
     variance_share,
 )
@@ -63,7 +65,10 @@ def difference_in_means(session: BaseSession, question: Question) -> Result:
             estimate=float(effect),
             uncertainty=_uncertainty(effect, variance, bounds, study, place.hidden(study)),
             method="difference in means",
-            releases=(*searched(plan), *_releases(bounds, share > 0)),
+            releases=(
+                *searched(plan),
+                *release_words(bounds, share > 0, ("difference in means", "its variance")),
+            ),
             not_covered=causal_caveats(study, question.estimand) + place.said(study),
             details={
                 "rows": source.rows,
@@ -135,20 +140,12 @@ def _whole_clusters(study: Study) -> bool:
 def _uncertainty(
     effect: Released, variance: Released | None, sensitivity: MeanContrast, study: Study, hidden: float
 ) -> Uncertainty:
-    cap = float(sensitivity.variance_cap)
-    known, noise = (cap, None) if variance is None else (float(variance), variance.noise)
+    plain = known_error(effect, variance, sensitivity.variance_cap, hidden**2)
     if not _whole_clusters(study):
-        plain = Uncertainty(effect.noise, known, cap, noise, hidden**2)
-        return with_rare_events(plain, study.outcome_range, (sensitivity.treated, sensitivity.control))
+        return with_rare_events(plain, study.outcome_range, sensitivity.sizes)
     # Clusters are few: Student's t, with the degrees of freedom of the two variances if they are equal.
-    parts = [Fraction(1, arm**2 * (arm - 1)) for arm in (sensitivity.treated, sensitivity.control)]
-    return ClusterUncertainty(
-        effect.noise, known, cap, noise, freedom=float(sensitivity.squares**2 / sum(parts))
+    freedom = float(
+        sensitivity.squares**2 / sum(Fraction(1, arm**2 * (arm - 1)) for arm in sensitivity.sizes)
     )
-
-
-def _releases(sensitivity: MeanContrast, with_variance: bool) -> tuple[tuple[str, str], ...]:
-    effect = ("difference in means", f"sensitivity {float(sensitivity.estimate):.6g}")
-    if not with_variance:
-        return (effect,)
-    return (effect, ("its variance", f"sensitivity {float(sensitivity.variance):.6g}"))
+    known = plain.variance, plain.variance_cap, plain.variance_noise
+    return ClusterUncertainty(effect.noise, *known, freedom=freedom)

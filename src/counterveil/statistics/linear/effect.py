@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import inf, log, sqrt
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from counterveil.numerics.columns import Balance, balances, column_balances, eff
 from counterveil.numerics.products import (
     ClusterForm,
     LinearForm,
+    PairedVariance,
     cluster_form,
     linear_form,
     paired_variance,
@@ -44,7 +45,7 @@ from counterveil.statistics.linear.kernels.residual_variance import (
     residual_variance,
 )
 from counterveil.statistics.linear.matching_design import Scored
-from counterveil.statistics.linear.sensitivity import ClusteredEstimate, LinearEstimate
+from counterveil.statistics.linear.sensitivity import ArmMean, ClusteredEstimate, LinearEstimate, MeanContrast
 from counterveil.statistics.linear.weighting_design import Weighted, shared_features
 from counterveil.statistics.outcome_place import ENDS, PLACE_WORDS, PLACES, count_octaves
 
@@ -55,25 +56,9 @@ _PARTS = [float(share) for share in _SHARES]
 TYPICAL_SD = Fraction(1, 6)
 # The two releases of an effect and its variance.
 NAMES = ("effect", "variance")
-
-
-class Sensitivities(Protocol):
-    """What one outcome can move: the estimate and its variance, and the largest possible variance."""
-
-    @property
-    def estimate(self) -> Fraction:
-        """Sensitivity of the estimate."""
-        ...
-
-    @property
-    def variance(self) -> Fraction:
-        """Sensitivity of the variance."""
-        ...
-
-    @property
-    def variance_cap(self) -> Fraction:
-        """Largest possible variance."""
-        ...
+# What one outcome can move: the estimate and its variance; and the largest possible variance.
+Sensitivities: TypeAlias = LinearEstimate | MeanContrast
+Bounds: TypeAlias = ArmMean | LinearEstimate | MeanContrast
 
 
 def variance_share(
@@ -88,11 +73,11 @@ def variance_share(
     """
     cap, least = float(sensitivity.variance_cap), float(typical)
     parts = (float(sensitivity.estimate) ** 2, float(sensitivity.variance))
-    return _least_share(cap, least, *parts, question.budget, question.mechanism, slack)
+    return least_share(cap, least, *parts, question.budget, question.mechanism, slack)
 
 
 @lru_cache(maxsize=1024)
-def _least_share(
+def least_share(
     cap: float,
     least: float,
     per_noise: float,
@@ -157,9 +142,6 @@ def _two_releases(budget: Budget, mechanism: str, share: Fraction, place: Fracti
     shares |= dict(zip(NAMES, ((1 - place) * (1 - share), (1 - place) * share), strict=True))
     kind = Kind.VECTOR if mechanism == "gaussian" else Kind.CELLS
     return Plan.split(budget, shares, mechanism, dict.fromkeys(PLACES, kind) if place else None)
-
-
-# How much of the outcomes' dependence on covariates is taken out of the variance, decided from public numbers.
 
 
 PAGE = "statistics/linear/kernels/residual_variance.proof.md"
@@ -281,9 +263,6 @@ def expected_part(form: ResidualVariance, weights: NDArray[np.float64]) -> float
 
 def _part(loading: float, squares: float) -> float:
     return 1 - _EXPLAINED + _EXPLAINED * loading / squares
-
-
-# How the variance of a matched effect is estimated: around lines in the covariates, or by pairs of rows.
 
 
 # What a mean outcome is supposed to follow when the bias that matches leave is allowed for. Squares are not
@@ -494,25 +473,10 @@ def find_interval(
     return min(found, key=lambda one: one[0])[1]
 
 
-# Releases sum c_i Y_i for coefficients that are functions of public covariates and treatments alone.
-
-
 EFFECT_PAGE = "statistics/linear/linear_estimate.proof.md"
 _STEP_BITS = OUTCOME_STEPS.bit_length() - 1
 # How much longer (squared) than the shortest an interval may be expected to be, for the estimate's sake.
 SLACK = 1.01
-
-
-class VarianceForm(Protocol):
-    """An exact estimate of the variance of a linear form, and how far one outcome can move it."""
-
-    def largest_row(self, rows: int) -> Fraction:
-        """Return twice the largest move, in units of the range squared."""
-        ...
-
-    def value(self, outcome: NDArray[np.int64], steps_bits: int) -> Fraction:
-        """Return the estimate for outcomes in steps, in units of the range squared."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -532,6 +496,10 @@ class WithBias:
     def value(self, outcome: NDArray[np.int64], steps_bits: int) -> Fraction:
         """Return the estimate for outcomes in steps, in units of the range squared."""
         return self.factor * self.form.value(outcome, steps_bits)
+
+
+# An exact estimate of the variance of a linear form, and how far one outcome can move it.
+VarianceForm: TypeAlias = PairedVariance | ResidualVariance | WithBias
 
 
 @dataclass(frozen=True, slots=True)
@@ -612,14 +580,12 @@ def linear_effect(session: BaseSession, question: Question, effect: LinearEffect
         released, variance = release(
             gate, place.within(table), form, variance_form if share > 0 else None, bounds
         )
-        cap = float(bounds.variance_cap)
-        own = (cap, None) if variance is None else (float(variance), variance.noise)
-        known = Uncertainty(released.noise, own[0], cap, own[1], place.hidden(table.study) ** 2)
+        known = known_error(released, variance, bounds.variance_cap, place.hidden(table.study) ** 2)
         return Facts(
             estimate=float(released),
             uncertainty=with_rare_events(known, session.study.outcome_range, sizes),
             method=effect.method,
-            releases=(*searched(plan), *_releases(bounds, variance is not None)),
+            releases=(*searched(plan), *release_words(bounds, variance is not None)),
             not_covered=effect.not_covered + place.said(table.study),
             details=effect.details
             | effect.with_bias(known.sampling_sd)
@@ -648,12 +614,6 @@ def _shares(
     return share, place_part(table.study, smaller, sensitivity, squares, share, question)
 
 
-def _releases(bounds: LinearEstimate, with_variance: bool) -> tuple[tuple[str, str], ...]:
-    effect = ("effect", f"sensitivity {float(bounds.estimate):.6g}")
-    variance = ("its variance", f"sensitivity {float(bounds.variance):.6g}")
-    return (effect, variance) if with_variance else (effect,)
-
-
 def release(
     gate: Gate,
     table: Table,
@@ -671,10 +631,23 @@ def release(
     return effect, gate.release(names[1], variance, sensitivity.variance)
 
 
-# Free tables about covariates and treatments, for questions that protect outcomes alone.
-
-
 _BINS = 20
+
+
+def known_error(value: Released, variance: Released | None, cap: Fraction, extra: float = 0.0) -> Uncertainty:
+    """Return the error of a released number; without a released variance the largest one stands in."""
+    if variance is None:
+        return Uncertainty(value.noise, float(cap), float(cap), None, extra)
+    return Uncertainty(value.noise, float(variance), float(cap), variance.noise, extra)
+
+
+def release_words(
+    bounds: Bounds, with_variance: bool, names: tuple[str, str] = ("effect", "its variance")
+) -> tuple[tuple[str, str], ...]:
+    """Return what a number and, where it is paid for, its variance were released with."""
+    found = zip(names, (bounds.estimate, bounds.variance), strict=True)
+    said = tuple((name, f"sensitivity {float(bound):.6g}") for name, bound in found)
+    return said if with_variance else said[:1]
 
 
 def treatment_shares(table: Table) -> dict[str, Any]:
@@ -800,14 +773,16 @@ def clustered_effect(session: BaseSession, question: Question, effect: LinearEff
     shares = treatment_shares(session.table)
 
     def compute(gate: Gate) -> Facts:
-        value, length = exact_numbers(form, clusters, table.outcome)
+        value = form.total(table.outcome) / OUTCOME_STEPS
         released = gate.release(CLUSTERED_NAMES[0], value * sensitivity.width, sensitivity.estimate)
         releases = [("effect", f"sensitivity {float(sensitivity.estimate):.6g}")]
         cap = float(sensitivity.cap) ** 2
         variance, noise = cap, None
         if share > 0:
             error = gate.release(
-                CLUSTERED_NAMES[1], length * sensitivity.width * sensitivity.factor, sensitivity.error
+                CLUSTERED_NAMES[1],
+                clusters.length(table.outcome, _STEP_BITS) * sensitivity.width * sensitivity.factor,
+                sensitivity.error,
             )
             variance, noise = max(float(error), 0.0) ** 2, error.noise
             releases.append(("its standard error", f"sensitivity {float(sensitivity.error):.6g}"))
@@ -815,7 +790,7 @@ def clustered_effect(session: BaseSession, question: Question, effect: LinearEff
         return Facts(
             estimate=float(released),
             uncertainty=known,
-            method=clustered_method(effect.method, column, clusters.clusters),
+            method=f"{effect.method}; standard error clustered by {column}, {clusters.clusters} clusters",
             releases=tuple(releases),
             not_covered=clustered_caveats(effect),
             details=effect.details
@@ -836,11 +811,6 @@ def _plan(question: Question, share: Fraction) -> Plan:
     return Plan.split(
         question.budget, dict(zip(CLUSTERED_NAMES, (1 - share, share), strict=True)), question.mechanism
     )
-
-
-def exact_numbers(form: LinearForm, clusters: ClusterForm, outcome: Integers) -> tuple[Fraction, Fraction]:
-    """Return the weighted sum and its standard error for outcomes in steps, in units of the range."""
-    return form.total(outcome) / OUTCOME_STEPS, clusters.length(outcome, _STEP_BITS)
 
 
 def effect_of(session: BaseSession, question: Question, effect: LinearEffect) -> Result:
@@ -886,11 +856,6 @@ def checked_freedom(column: str, clusters: ClusterForm) -> float:
             f"{treated} clusters with treated rows and {control} with others, {freedom:.1f} degrees of freedom",
         )
     return freedom
-
-
-def clustered_method(method: str, column: str, count: int) -> str:
-    """Return the method with how its standard error was found."""
-    return f"{method}; standard error clustered by {column}, {count} clusters"
 
 
 def clustered_caveats(effect: LinearEffect) -> tuple[Fact, ...]:

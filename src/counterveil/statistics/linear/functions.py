@@ -4,18 +4,12 @@ Rows are (phi(x), (a - p(x)) phi(x)): functions for the outcome, and the same ti
 the effect. Covariates and treatments are public, so that the functions, the propensity and all sums over rows may be
 taken from the data.
 
-Which weights a release measures, with noise of which shape, and what all releases say together.
-
 Before a release everything but the outcomes is public: candidates are compared by the expected error of what will be
 known afterwards. Each measures the weights of some functions by the public map A = (Z'Z + Lambda)^-1 Z', with the noise
 shaped to the error of predictions. What was measured is a normal observation A Z theta of all weights theta.
 
-The releases behind an effect as a function where only outcomes are private.
-
 Every function takes public or released numbers and the outcomes, and returns released numbers only.
 Proof: `linear_map.proof.md`.
-
-Effects as a function where only outcomes are private: series regression with noise shaped to its predictions.
 
 Treatment minus its propensity times functions of the covariates makes the rows of the effect, beside the same functions
 for the outcome (an R-learner in one regression). Covariates and treatments are public, so that its weights are a public

@@ -41,9 +41,6 @@ class LinearEstimate:
         return self.factor * self.width**2 * self.squares / 4
 
 
-# How far one outcome can move a weighted sum and its clustered standard error, weights and clusters being public.
-
-
 # Proof: clustered_error.proof.md
 
 
@@ -78,9 +75,6 @@ class ClusteredEstimate:
         return self.factor * self.width * self.cap_of_range
 
 
-# How far one outcome can move the difference in means and its variance, arms being public.
-
-
 # Proof: difference_in_means.proof.md
 
 
@@ -93,9 +87,14 @@ class MeanContrast:
     control: int
 
     @property
+    def sizes(self) -> tuple[int, int]:
+        """Number of rows that are treated, and of the others."""
+        return self.treated, self.control
+
+    @property
     def smallest_arm(self) -> int:
         """Number of rows in the smaller arm."""
-        return min(self.treated, self.control)
+        return min(self.sizes)
 
     @property
     def squares(self) -> Fraction:
@@ -122,9 +121,6 @@ class MeanContrast:
 def _largest_variance(n: int) -> Fraction:
     """Return the largest unbiased variance of n values in [0, 1]: as many at one end as at the other."""
     return Fraction((n // 2) * (n - n // 2), n * (n - 1))
-
-
-# How far one outcome can move the mean of its own arm and that mean's variance, arms being public.
 
 
 # Proof: arm_mean.proof.md
@@ -162,9 +158,6 @@ class ArmMean:
         """Largest possible s^2/n over all outcomes in [0, width]: half of them at either end."""
         n = self.rows
         return self.width**2 * Fraction((n // 2) * (n - n // 2), n * n * (n - 1))
-
-
-# How far one outcome can move a public linear map of clipped residuals, their mean squares, and a count of them.
 
 
 # Proof: linear_map.proof.md

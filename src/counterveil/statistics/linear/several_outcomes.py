@@ -1,7 +1,5 @@
 """Effects on several outcomes, and by period, where only outcomes are private.
 
-Effects by period where only outcomes are private: a vector of weighted sums with the same public weights.
-
 Lineage: two-way fixed effects with leads and lags of a common adoption date, which for a balanced panel are
 differences of means of each person's own changes (Borusyak, Jaravel and Spiess 2024; Roth et al. 2023). Measurements
 are released, not changes: one person moves P measurements by W each, so that a difference of two has noise of
@@ -29,7 +27,7 @@ from counterveil.data.panels import (
     period_totals,
     study_of_changes,
 )
-from counterveil.inference import Uncertainty, with_rare_events
+from counterveil.inference import with_rare_events
 from counterveil.inference.measures import ApartMeans
 from counterveil.numerics.columns import Arm, TwoArms, effective_size
 from counterveil.numerics.products import LinearForm, linear_form
@@ -47,7 +45,6 @@ from counterveil.statistics.linear import effect as linear_effects
 from counterveil.statistics.linear.arm_means import PAGES as ARM_PAGES
 from counterveil.statistics.linear.arm_means import (
     Bounds,
-    SplitArm,
     WeightedArm,
     design_of,
     share_of,
@@ -92,8 +89,9 @@ class PeriodForm:
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """How many people are compared, and how many of them are treated."""
-        return self.table.rows, int(self.table.treated.sum())
+        """How many of those who are compared are treated, and how many are not."""
+        treated = int(self.table.treated.sum())
+        return treated, self.table.rows - treated
 
     def value(self, numbers: NDArray[np.int64]) -> Fraction:
         """Return the comparison of whole numbers, exact."""
@@ -102,6 +100,11 @@ class PeriodForm:
     def variance(self, changes: NDArray[np.int64]) -> Fraction:
         """Return the variance of the comparison of changes in steps of their range."""
         return self.variance_form.value(changes, _STEP_BITS) * self.sensitivity.width**2
+
+    def release(self, gate: Gate, names: tuple[str, str]) -> tuple[Released, Released | None]:
+        """Return the released comparison of the table's outcomes and, where it is paid for, its variance."""
+        variance_form = self.variance_form if self.share > 0 else None
+        return linear_effects.release(gate, self.table, self.form, variance_form, self.sensitivity, names)
 
     def compared(self, place: int, by_change: bool) -> ComparedPeriods:
         """Return the comparison of every period's measurements, or changes, and variances of the changes."""
@@ -117,7 +120,6 @@ class MeanChanges:
     """The difference of both arms' means, added up in passes; the width of its sensitivity is that of one change."""
 
     source: Backend
-    sizes: tuple[int, int]
     sensitivity: MeanContrast
     share: Fraction
 
@@ -169,7 +171,7 @@ def outcome_event_study(session: BaseSession, question: Question, place: int) ->
 
     def compute(gate: Gate) -> Facts:
         released = release_periods(gate, made, before, place)
-        labels, cap = before.labels(study.outcome), float(made.sensitivity.variance_cap)
+        labels, cap = before.labels(study.outcome), made.sensitivity.variance_cap
         width = float(made.sensitivity.width)
         reference = released.values.get(place)
         effects = []
@@ -177,9 +179,8 @@ def outcome_event_study(session: BaseSession, question: Question, place: int) ->
             if period == place:
                 continue
             value, variance = released.values[period], released.variances.get(period)
-            known = (cap, None) if variance is None else (float(variance), variance.noise)
             estimate = float(value.value - (0 if reference is None else reference.value))
-            linear = Linear(estimate, Uncertainty(value.noise, known[0], cap, known[1]), (-width, width))
+            linear = Linear(estimate, linear_effects.known_error(value, variance, cap), (-width, width))
             effects.append(Effect(label, linear, question.level, len(labels) - 1))
         effect = made.effect if isinstance(made, PeriodForm) else None
         pages = (PAGE, *((difference_in_means.PAGE,) if effect is None else effect.pages))
@@ -207,7 +208,7 @@ def mean_changes(source: Backend, question: Question) -> MeanChanges:
     rows, treated = complete_sizes(source)
     means = MeanContrast(study_of_changes(source.study).outcome_bounds.width, treated, rows - treated)
     share = difference_in_means.chosen_share(means, question)
-    return MeanChanges(source, (rows, treated), means, share)
+    return MeanChanges(source, means, share)
 
 
 def comparison(table: Table, question: Question) -> PeriodForm:
@@ -272,8 +273,9 @@ def _releases(labels: Sequence[object], released: ReleasedPeriods) -> tuple[tupl
 
 
 def _details(everyone: int, question: Question, made: PeriodForm | MeanChanges) -> dict[str, float | str]:
-    rows, treated = made.sizes
-    found: dict[str, float | str] = {"rows": rows, "treated": treated, "control": rows - treated}
+    treated, control = made.sizes if isinstance(made, PeriodForm) else made.sensitivity.sizes
+    rows = treated + control
+    found: dict[str, float | str] = {"rows": rows, "treated": treated, "control": control}
     found |= made.effect.details if isinstance(made, PeriodForm) else {}
     if rows < everyone:
         found["rows_with_gaps"] = everyone - rows
@@ -306,12 +308,12 @@ class Group:
     largest: Fraction
     variance: Fraction
     cap: Fraction
-    statistic: PeriodForm | WeightedArm | SplitArm | None = None
+    statistic: PeriodForm | WeightedArm | None = None
     arms: tuple[int, ...] = ()
     sizes: tuple[float, ...] = ()
 
     @classmethod
-    def of(cls, name: str, statistic: PeriodForm | WeightedArm | SplitArm) -> Group:
+    def of(cls, name: str, statistic: PeriodForm | WeightedArm) -> Group:
         """Return the group of a weighted statistic."""
         found = replace(cls.plain(name, statistic.sensitivity), statistic=statistic)
         if not isinstance(statistic, PeriodForm):
@@ -551,21 +553,16 @@ def release(
     return found
 
 
-def _known(group: Group, width: Fraction, pair: tuple[Released, Released | None]) -> Uncertainty:
-    cap = float(group.cap * width**2)
-    value, variance = pair
-    if variance is None:
-        return Uncertainty(value.noise, cap, cap)
-    return Uncertainty(value.noise, float(variance), cap, variance.noise)
-
-
 def _effects(
     made: ComparedOutcomes, outcomes: Outcomes, found: list[list[tuple[Released, Released | None]]]
 ) -> Iterator[OutcomeEffect]:
     """Yield what is known of every outcome: the difference, or the means of an arm and of the reference."""
     for place, (name, (low, high)) in enumerate(zip(outcomes.names, outcomes.ranges, strict=True)):
         width = outcomes.widths[place]
-        known = [_known(group, width, pairs[place]) for group, pairs in zip(made.groups, found, strict=True)]
+        known = [
+            linear_effects.known_error(*pairs[place], group.cap * width**2)
+            for group, pairs in zip(made.groups, found, strict=True)
+        ]
         values = [float(pairs[place][0]) for pairs in found]
         if not made.labels:
             limits = float(low - high), float(high - low)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,15 +19,17 @@ from counterveil.data.outcomes import joined_entries
 from counterveil.inference.survival import NoisyTables
 from counterveil.numerics.products import LinearForm, linear_form
 from counterveil.numerics.propensity import fit_multinomial
-from counterveil.privacy.caveats import BiasBeyond, Caveat
+from counterveil.privacy.caveats import BiasBeyond, Caveat, Fact
 from counterveil.results.question import Question
-from counterveil.results.survival import ARMS, SurvivalResult
+from counterveil.results.survival import ARMS, QuantilesResult, SurvivalResult
 from counterveil.session import BaseSession, Gate
 from counterveil.settings import Survival
 from counterveil.settings.methods import YES_OR_NO, allowed_bias
 from counterveil.statistics.linear.arm_means import arm_balance, balanced_arms
 from counterveil.statistics.linear.kernels.balancing import WeightSettings
 from counterveil.statistics.time_tables import answer_tables, chosen_release, expected_variance
+
+Answer = TypeVar("Answer", SurvivalResult, QuantilesResult)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,18 @@ def weighted_rows(table: Table, noise_variance: float) -> tuple[tuple[WeightedRo
     return found, arm_balance(features, scores, found, ARMS)
 
 
+def said_of_weights(found: Answer, what: str, bias: float, diagnostics: dict[str, Any]) -> Answer:
+    """Return an answer with what weights add to it."""
+    beyond: tuple[Fact, ...] = (BiasBeyond(bias, of_each_arm=False),) if bias else ()
+    return replace(
+        found,
+        method=f"{what} with balancing weights in each arm",
+        not_covered=(*found.not_covered, Caveat.IMBALANCE, *beyond),
+        details=found.details | {"bias_allowed_standard_errors": bias},
+        diagnostics=diagnostics,
+    )
+
+
 def survival_by_weights(session: BaseSession, question: Question) -> SurvivalResult:
     """Return the survival of both arms, weighted towards everybody; times and events are private."""
     settings, study = question.settings or Survival(), session.study
@@ -97,13 +111,6 @@ def survival_by_weights(session: BaseSession, question: Question) -> SurvivalRes
         return release.tables(gate, [one.table(entry, entries) for one in arms], event, **known)
 
     def finish(found: SurvivalResult) -> SurvivalResult:
-        beyond = (BiasBeyond(bias, of_each_arm=False),) if bias else ()
-        return replace(
-            found,
-            method="Kaplan-Meier with balancing weights in each arm",
-            not_covered=(*found.not_covered, Caveat.IMBALANCE, *beyond),
-            details=found.details | {"bias_allowed_standard_errors": bias},
-            diagnostics=diagnostics,
-        )
+        return said_of_weights(found, "Kaplan-Meier", bias, diagnostics)
 
     return answer_tables(session, question, release, tables, finish)

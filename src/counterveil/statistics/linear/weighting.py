@@ -1,7 +1,5 @@
 """Weighting and matching where only outcomes are private: public coefficients, one draw at the exact sensitivity.
 
-Optimal public weights where only outcomes are private: one draw at the exact sensitivity.
-
 Lineage: weights that minimise variance subject to balance (stable balancing weights, Zubizarreta 2015), here with
 squared imbalance in the objective as in kernel optimal matching (Kallus 2020), and with the privacy noise, which the
 largest weight sets, as a third term.

@@ -1,7 +1,5 @@
 """What covariates and treatments alone decide about weighting: scores, features, weights, trimming.
 
-What covariates and treatments alone decide about weighting: features, weights, remaining imbalance.
-
 Where only outcomes are private all of this is public and free, whatever it reads.
 """
 

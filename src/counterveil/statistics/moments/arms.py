@@ -29,6 +29,7 @@ from counterveil.results.arms import ArmsResult, OutcomeEffect, OutcomesResult
 from counterveil.results.effect import Effect, Linear
 from counterveil.results.question import Question, causal_caveats
 from counterveil.session import BaseSession, Gate, Kind, Plan
+from counterveil.statistics.histogram import count_mechanisms, release_sums
 from counterveil.statistics.moments.sensitivity import SCORE_TERMS
 from counterveil.statistics.outcome_place import NAME as EARLIER
 from counterveil.statistics.outcome_place import PAGE as EARLIER_PAGE
@@ -171,11 +172,7 @@ def bounds(weights: Sequence[Fraction]) -> tuple[Fraction, Fraction]:
 
 def with_noise(session: BaseSession, question: Question, outcomes: Outcomes) -> Question:
     """Return the question with the smaller of Laplace and Gaussian noise where that is left open."""
-    kinds = ["gaussian" if question.mechanism == "gaussian" else "laplace"]
-    # A ledger that adds up Gaussian noise counts pure noise dearly.
-    if kinds == ["gaussian"] and question.open_noise and session.account().rule == "sum":
-        kinds.append("laplace")
-    asked = [replace(question, mechanism=kind) for kind in kinds]
+    asked = [replace(question, mechanism=kind) for kind in count_mechanisms(session, question)]
     return min(asked, key=lambda one: cell_noise(arms_plan(one, outcomes), outcomes)[0].variance)
 
 
@@ -207,10 +204,7 @@ def release(
         for arm in arms
         for part in three_sums(arm)
     ]
-    if plan.mechanism == "gaussian":
-        noisy = gate.release_vector(NAME, exact, length)
-    else:
-        noisy = gate.release_cells(NAME, exact, total)
+    noisy = release_sums(gate, NAME, exact, plan.mechanism != "gaussian", total, length)
     sums = noisy.floats().reshape(len(totals), -1, 3)
     numbers = zip(
         sums, outcomes.weights, cell_noise(plan, outcomes), outcomes.ranges, outcomes.widths, strict=True

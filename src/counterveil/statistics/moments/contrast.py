@@ -226,7 +226,8 @@ def _centred_on_arms(
     # Noise of the centre: that of each mean is its sum's divided by the (released) size of the arm.
     squares = float((1 - q) / q) ** 2 + float(q / (1 - q)) ** 2
     centre_sd = (variance * squares) ** 0.5 / arms.count
-    centre = choose_centre(plan, width, arms.count, q, share_variance, best)
+    unit_variance = plan.noise("contrast", Fraction(1)).variance
+    centre = least_error_centre(best, width, arms.count, q, share_variance, unit_variance)
     return Setting(q, share_variance, centre, float(best - centre), centre_sd)
 
 
@@ -241,25 +242,6 @@ def release_means(
     means = [middle + total / size for total, size in zip(noisy.values, sizes, strict=True)]
     treated, control = (min(max(mean, Fraction(0)), width) for mean in means)
     return (treated, control), noisy.variance
-
-
-def choose_centre(
-    plan: Plan, width: Fraction, rows: int, share: Fraction, share_variance: float, best: Fraction
-) -> Fraction:
-    """Return the centre, between the best one and the middle, with the least expected error."""
-    q, top, at = float(share), float(width), float(best)
-    weight = share_variance / (q * (1 - q)) ** 2
-    unit_variance = plan.noise("contrast", Fraction(1)).variance
-
-    def expected(part: Fraction) -> float:
-        # Floats are enough for a choice; the sensitivity that the noise is made for is exact.
-        centre = at + float(part) * (top / 2 - at)
-        high = max((top - centre) / q, centre / (1 - q))
-        low = min(-centre / q, -(top - centre) / (1 - q))
-        return unit_variance * ((high - low) / rows) ** 2 + weight * (centre - at) ** 2
-
-    part = min(_MOVES, key=expected)
-    return best + part * (width / 2 - best)
 
 
 def moments(arms: TwoArms, unit: Fraction, setting: Setting) -> tuple[Fraction, Fraction]:

@@ -1,13 +1,5 @@
 """The doubly robust effect of records: how its budget is spent, and its releases.
 
-How the private effect from moments by arm spends its budget: functions of public numbers alone.
-
-The releases of the private effect from moments by arm: each one pass over blocks of rows, then the gate.
-
-Every function takes public or released numbers and the rows, and returns released numbers only.
-
-Lines of both arms made of released second moments: post-processing throughout.
-
 Index 0 is the untreated, 1 the treated. Outcomes are in units of a released scale, covariates standardised.
 
 Weights that balance an arm against the people asked about, and what errors of weights and lines leave together.
@@ -15,8 +7,6 @@ Weights that balance an arm against the people asked about, and what errors of w
 Weights are lines in the covariates, alpha(z) = 1/p + (z - mean)' (C + ridge)^-1 (target - mean)/p, p being the arm's
 share: the balancing form of an inverse propensity (Chernozhukov, Newey and Singh 2022; Hirshberg and Wager 2021).
 Post-processing of released numbers throughout.
-
-The chain of releases of the private effect from moments by arm, in order.
 
 The effect on everyone, the treated or the untreated where everything about a person is private, with an interval.
 
@@ -93,14 +83,18 @@ from counterveil.statistics.moments.orthogonal import (
     release_norms,
     split,
 )
-from counterveil.statistics.moments.records import Records, TableRecords
+from counterveil.statistics.moments.records import (
+    Records,
+    ResidualProducts,
+    TableRecords,
+    release_residual_products,
+)
 from counterveil.statistics.moments.sensitivity import (
     OFF_DIAGONAL,
     SQUARE_WEIGHT,
     ArmGrams,
     FeatureMoments,
     OrthogonalScore,
-    ResidualMoments,
 )
 
 # Numbers of this module that are choices, and not derived, were set on the tuning designs of
@@ -132,6 +126,7 @@ _PURE_SHARES = {
     "score": 175,
 }
 _PLACES = ("place 1", "place 2")
+_PASSES = 2  # over residuals
 _HISTOGRAMS = (*_PLACES, "norms", "sizes")
 # Cells of a histogram of outcomes, at least and at most; an average one holds this many times its noise.
 _CELLS, _CELL_NOISE = (8, 32), 6.0
@@ -197,11 +192,6 @@ class ArmDesign:
         return int(min(max(self.design.rows / (_CELL_NOISE * sd), _CELLS[0]), _CELLS[1]))
 
     @property
-    def passes(self) -> int:
-        """How many times moments of residuals are released."""
-        return 2
-
-    @property
     def index(self) -> float:
         """The operator norm of the noise of one Gram of both arms at three quarters of the budget."""
         m = self.design.features + 2
@@ -245,16 +235,6 @@ class ArmDesign:
     def shared(self) -> float:
         """The least part of the shared error of weights and lines that residuals are taken to leave."""
         return _SHARED * min(self.index / _NOISY[0], 1.0)
-
-    @property
-    def constant(self) -> float:
-        """Squared length of the constant beside that of the covariates."""
-        return _CONSTANT
-
-    @property
-    def outcome(self) -> float:
-        """Squared length of the outcome beside that of the covariates."""
-        return _OUTCOME
 
     @property
     def score_unit(self) -> float:
@@ -380,7 +360,8 @@ def release_place(gate: Gate, records: Records, pure: bool, cells: int) -> Centr
     low, high = -1.0, 1.0
     for look in (1, 2):
         edges = np.linspace(low, high, cells + 1)
-        released = release_counts(gate, f"place {look}", partial(_outcomes_between, records, edges), pure)
+        counts = partial(_outcomes_between, records, edges)
+        released = release_counts(gate, f"place {look}", counts, pure)
         noisy, sd = released.floats(), sqrt(released.variance)
         if look == 1:
             low, high = _filled(noisy, sd, edges, records.count)
@@ -551,16 +532,6 @@ def release_arm_grams(gate: Gate, records: Records, scale: RowScale) -> tuple[Fl
     return grams / np.outer(lengths, lengths), sqrt(released.variance) / float(OFF_DIAGONAL)
 
 
-@dataclass(frozen=True, slots=True)
-class ArmResiduals:
-    """Released means over all rows of u times the residual, by arm (2, m), and of its square, with their noise."""
-
-    products: Floats
-    square: float
-    sd: float
-    square_sd: float
-
-
 def arm_residuals(records: TableRecords, scale: RowScale, lines: ArmLines, clip: float) -> Sums:
     """Return the sums of `arm_residual_sums`."""
     sums, square = arm_residual_sums(scale.rows(records), lines, clip, scale.longest)
@@ -569,23 +540,11 @@ def arm_residuals(records: TableRecords, scale: RowScale, lines: ArmLines, clip:
 
 def release_arm_residuals(
     gate: Gate, name: str, records: Records, scale: RowScale, lines: ArmLines, clip: float
-) -> ArmResiduals:
+) -> ResidualProducts:
     """Return moments of u with the residuals of both arms, which are clipped to [-clip, clip]."""
-    n, reach = records.count, scale.longest
-
-    def values() -> list[Fraction]:
-        sums, (square,) = records.run(arm_residuals, scale, lines, clip)
-        unit = Fraction(1, n * 4**TERM_BITS)
-        return [total * unit for total in sums] + [SQUARE_WEIGHT * square * unit]
-
-    released = gate.release_vector(name, values, ResidualMoments(n).means)
-    found, sd, weight = released.floats(), sqrt(released.variance), float(SQUARE_WEIGHT)
-    return ArmResiduals(
-        (found[:-1] * reach * clip).reshape(2, -1),
-        found[-1] * clip**2 / weight,
-        sd * reach * clip,
-        sd * clip**2 / weight,
-    )
+    sums = partial(records.run, arm_residuals, scale, lines, clip)
+    found = release_residual_products(gate, name, records.count, sums, clip, scale.longest)
+    return replace(found, products=found.products.reshape(2, -1))
 
 
 def size_counts(records: TableRecords, scale: RowScale, score: ArmScore, edges: Floats) -> Sums:
@@ -855,7 +814,7 @@ def explained_by(moments: ArmSecond, slopes: Floats) -> float:
     return float(moments.shares @ own)
 
 
-def refined(moments: ArmSecond, fit: ArmFit, residuals: ArmResiduals) -> ArmFit:
+def refined(moments: ArmSecond, fit: ArmFit, residuals: ResidualProducts) -> ArmFit:
     """Return the lines moved by what the residuals still hold, both sources weighted by their noise."""
     seen = residuals.products / moments.shares[:, None]
     level_noise = (residuals.sd / moments.shares) ** 2
@@ -1131,7 +1090,7 @@ def arm_effect(gate: Gate, records: Records, design: ArmDesign, estimand: Estima
     grams, sd = release_arm_grams(gate, seen, scale)
     moments = arm_moments(grams, sd, scale, share, share_sd)
     fit = first_fit(moments, sqrt(2) * sd / scale.outcome)
-    for place in range(design.passes):
+    for place in range(_PASSES):
         name = f"residual {place + 1}"
         clip = max(residual_clip(fit), scale.least_clip(fit.levels))
         residuals = release_arm_residuals(gate, name, seen, scale, fit.lines(moments), clip)
@@ -1182,7 +1141,7 @@ def _scale(
     standard = replace(standard, squared_length=length)
     reach = max(_OUTCOME_REACH, min(place.reach, _FARTHEST)) if place.heavy else _OUTCOME_REACH
     reach = 1.0 if place.whole else reach
-    scale = RowScale(standard, place, design.constant * length, design.outcome * length, reach)
+    scale = RowScale(standard, place, _CONSTANT * length, _OUTCOME * length, reach)
     return scale, first.treated, first.treated_sd
 
 
@@ -1380,7 +1339,7 @@ def arm_adjusted(session: BaseSession, question: Question, features: FeatureMap,
         return Facts(
             _adjusted_said(session, features, chain),
             **error_of_score(effect, effect.bias, unit, design, 2),
-            details={"adjusted": True} | figures(effect, effect.share, unit, design, chain.passes) | more,
+            details={"adjusted": True} | figures(effect, effect.share, unit, design, _PASSES) | more,
         )
 
     drawn = mechanisms_of(design)
@@ -1406,7 +1365,7 @@ def arm_adjusted_means(
             (low, high),
             (design.rows * share, design.rows * (1 - share)),
         )
-        own = figures(treated, share, unit, design, chain.passes)
+        own = figures(treated, share, unit, design, _PASSES)
         return Facts(
             _adjusted_said(session, features, chain),
             measure=question.measure,
@@ -1504,9 +1463,6 @@ def _releases(chain: ArmDesign) -> tuple[tuple[str, str], ...]:
 # 2014).
 
 
-# The unadjusted contrast, widened by a declared bound on confounding: for where adjustment is not affordable.
-
-
 def bounded_contrast(session: BaseSession, question: Question, kappa: float) -> Result:
     """Return the private difference in means with kappa sd(y) / (0.75 sd(t)) added at both ends.
 
@@ -1545,7 +1501,7 @@ def doubly_robust(session: BaseSession, question: Question) -> Result:
     settings = question.settings or DoublyRobust()
     overlap = question.estimand is Estimand.ATO
     if settings.covariance is not None and not overlap:
-        raise _public_correlations(question.estimand)
+        raise refusal("CV-P406", estimand=question.estimand.value)
     if settings.covariance is not None:
         features, design = _public_design(session, question, settings)
     else:
@@ -1641,10 +1597,6 @@ def _doubly_robust_releases(shares: ChainSplit, design: Design) -> tuple[tuple[s
         )
         for name, share in shares.shares
     )
-
-
-def _public_correlations(estimand: Estimand) -> CounterveilError:
-    return refusal("CV-P406", estimand=estimand.value)
 
 
 def _unaffordable(design: Design, rule: Callable[[Design], bool]) -> CounterveilError:

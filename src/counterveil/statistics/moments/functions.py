@@ -1,7 +1,5 @@
 """The releases behind a function: each one pass over blocks of rows, then the gate.
 
-Every function takes public or released numbers and the rows, and returns released numbers only.
-
 From released moments to weights: passes over the residuals, each refining the last, then shrinkage by groups.
 
 With Gram matrix G, a pass over residuals around weights w releases G (w* - w) + noise. Adding the released G times w
@@ -25,15 +23,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import inf, sqrt
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data import OUTCOME_STEPS, Backend, Range, Study, Sums, Table
-from counterveil.errors import CounterveilError, refusal
+from counterveil.errors import refusal
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.bases import Axis, Basis, make_basis
 from counterveil.numerics.gaussian_profile import mu_of
@@ -57,7 +55,6 @@ from counterveil.settings import Cate
 from counterveil.statistics.histogram import release_counts
 from counterveil.statistics.moments.kernels.scores import (
     STATISTIC_BITS,
-    TERM_BITS,
     MomentSpan,
     UnitBlock,
     gradient,
@@ -69,12 +66,11 @@ from counterveil.statistics.moments.kernels.scores import (
     statistics,
 )
 from counterveil.statistics.moments.orthogonal import LONGEST_RESIDUAL, carried_by_few
+from counterveil.statistics.moments.records import ResidualProducts, release_residual_products
 from counterveil.statistics.moments.sensitivity import (
     DIAGONAL,
     SQUARE,
-    SQUARE_WEIGHT,
     ArmStatistics,
-    ResidualMoments,
 )
 
 # Edges of the cells in which sizes of residuals are counted, each a fifth above the one before; no residual
@@ -84,29 +80,11 @@ EDGES = np.geomspace(1.0 / 128, 2.0, 31)
 _CLIPPED = 0.002
 
 
-class RowForm(Protocol):
-    """How a table's rows become rows of length at most one, arms and outcomes; public and released numbers only."""
-
-    @property
-    def arms(self) -> int:
-        """Number of arms whose rows are added up apart."""
-        ...
-
-    @property
-    def size(self) -> int:
-        """Length of a row."""
-        ...
-
-    def blocks(self, table: Table, /) -> Iterator[UnitBlock]:
-        """Yield rows of length at most one, the arm of each, and outcomes in [-1, 1]."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class UnitPass:
     """A kernel over the rows that a form makes of a table, with what it is called with after them."""
 
-    form: RowForm
+    form: ArmForm | InteractedForm
     kernel: Callable[..., Sums]
     arguments: tuple[Any, ...]
 
@@ -120,7 +98,7 @@ class UnitRows:
     """Rows in a form, wherever they lie; `run` passes over all of them."""
 
     source: Backend
-    form: RowForm
+    form: ArmForm | InteractedForm
 
     @property
     def count(self) -> int:
@@ -190,29 +168,10 @@ def release_statistics(gate: Gate, name: str, rows: UnitRows) -> ArmProducts:
     return ArmProducts(tuple(matrices), crossed, float(found[-1]) / float(SQUARE), sd, sd)
 
 
-@dataclass(frozen=True, slots=True)
-class Gradient:
-    """Released means of u times the clipped residual, arm by arm, and of its square, with their noise."""
-
-    products: Floats
-    square: float
-    sd: float
-    square_sd: float
-
-
-def release_gradient(gate: Gate, name: str, rows: UnitRows, weights: Floats, clip: float) -> Gradient:
+def release_gradient(gate: Gate, name: str, rows: UnitRows, weights: Floats, clip: float) -> ResidualProducts:
     """Return the mean of u times the residual at these weights (arms, size), clipped to [-clip, clip]."""
-    n = rows.count
-
-    def values() -> list[Fraction]:
-        sums, (square,) = rows.run(gradient_sums, weights, clip)
-        unit = Fraction(1, n * 4**TERM_BITS)
-        return [value * unit for value in sums] + [square * unit * SQUARE_WEIGHT]
-
-    released = gate.release_vector(name, values, ResidualMoments(n).means)
-    found, sd = released.floats(), sqrt(released.variance)
-    factor = float(SQUARE_WEIGHT)
-    return Gradient(found[:-1] * clip, found[-1] * clip**2 / factor, sd * clip, sd * clip**2 / factor)
+    sums = partial(rows.run, gradient_sums, weights, clip)
+    return release_residual_products(gate, name, rows.count, sums, clip)
 
 
 def release_size(gate: Gate, name: str, rows: UnitRows, weights: Floats) -> float:
@@ -227,9 +186,6 @@ def release_size(gate: Gate, name: str, rows: UnitRows, weights: Floats) -> floa
     sds = np.sqrt(released.variance * np.arange(len(EDGES), 0, -1))
     few = np.flatnonzero(above <= _CLIPPED * rows.count + sds)
     return float(EDGES[few[0] if len(few) else -1])
-
-
-# The rows of a table as unit vectors, arms and outcomes in [-1, 1], a block at a time.
 
 
 _MIDDLE = OUTCOME_STEPS // 2
@@ -442,7 +398,9 @@ def next_clip(system: System, fit: LearnerFit, reach: float, level: float) -> fl
     return min(LONGEST_RESIDUAL, max(reach * sqrt(variance), 0.01))
 
 
-def refined(system: System, fit: LearnerFit, passes: Passes, found: Gradient) -> tuple[LearnerFit, Passes]:
+def refined(
+    system: System, fit: LearnerFit, passes: Passes, found: ResidualProducts
+) -> tuple[LearnerFit, Passes]:
     """Return the fit with one more pass, over residuals around the last weights."""
     products = found.products + system.gram @ system.mixing @ fit.theta
     error = fit.shrunken.posterior
@@ -471,7 +429,7 @@ class EffectWeights:
 def effect_weights(system: System, fit: LearnerFit, passes: Passes) -> EffectWeights:
     """Return the effect's weights; true weights may be as large as upper limits of their groups' scales."""
     mean, noise, extra = passes.averaged()
-    covariance = (noise + extra) * np.eye(len(mean)) + residual_part(system, fit)
+    covariance = (noise + extra) * np.eye(len(mean)) + fit.residual / system.rows * system.gram
     shrunken = fit.shrunken
     # theta = gain @ mean, with the gain of the posterior.
     gain = shrunken.posterior @ np.linalg.solve(covariance, system.gram @ system.mixing).T
@@ -494,14 +452,6 @@ def unshrunk(system: System, fit: LearnerFit, orders: Floats) -> Unshrunk:
     own = slice(len(covariance) - system.effects, None)
     column = sum((gram[: system.effects, 0] for gram in system.grams), np.zeros(system.effects))
     return Unshrunk((covariance @ fit.normal.score)[own], covariance[own, own], orders, column / column[0])
-
-
-def residual_part(system: System, fit: LearnerFit) -> Floats:
-    """Return the sampling covariance of the mean products."""
-    return np.asarray(fit.residual / system.rows * system.gram)
-
-
-# Released weights as a model, in the outcome's units, with its guarantee and what it does not cover.
 
 
 def half_range(session: BaseSession) -> float:
@@ -571,9 +521,6 @@ def not_covered(basis: Basis) -> tuple[Fact, ...]:
     )
 
 
-# Which functions are released: chosen from declarations, the number of rows and the budget, never from rows.
-
-
 # Features of the largest basis: two covariances of their weights stay below 100 kB of text.
 MOST_FEATURES = 100
 # Rows longer than this part of the root mean squared length of rows under the uniform mechanism are shortened to it.
@@ -639,7 +586,7 @@ def design_of(session: BaseSession, question: CateQuestion) -> LearnerDesign:
     settings = question.settings or Cate()
     design = choose_design(session.study, session.batches.rows, question.budget, settings)
     if design.basis.size > MOST_FEATURES:
-        raise _too_many(design.basis.size)
+        raise refusal("CV-P526b", most_features=MOST_FEATURES, features=design.basis.size)
     return design
 
 
@@ -677,13 +624,6 @@ def axes_of(study: Study, degree: int, settings: Cate) -> list[Axis]:
             axis = replace(axis, size=settings.knots, knots=knots)
         found.append(axis)
     return found
-
-
-def _too_many(features: int) -> CounterveilError:
-    return refusal("CV-P526b", most_features=MOST_FEATURES, features=features)
-
-
-# How large weights may be before anything is seen: public, in units of half the outcome's range.
 
 
 # Standard deviation of the mean outcome and of the mean effect, in units of half the range.

@@ -3,15 +3,7 @@
 Sizes are those of outcomes with standard deviation one and standardised covariates. The figures assumed
 about the data (`_BETA` and the like) steer the split; the privacy and the interval do not rest on them.
 
-The releases of the orthogonal private effect: each one pass over blocks of rows, then the gate.
-
-Every function takes public or released numbers and the rows, and returns released numbers only.
-
-The two models of the orthogonal effect, made of released numbers only: post-processing throughout.
-
 Outcomes are in units of half their range, around a released mean; treatments are 0 and 1.
-
-The chain of releases of the orthogonal private effect, in order.
 """
 
 from __future__ import annotations
@@ -19,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import isqrt, sqrt
 from typing import Any
 
@@ -47,10 +39,17 @@ from counterveil.statistics.histogram import release_counts
 from counterveil.statistics.moments.kernels.scores import (
     TERM_BITS,
     LinearModels,
+    counts_between,
     residual_sums,
     score_sums,
 )
-from counterveil.statistics.moments.records import MIDDLE, Records, TableRecords
+from counterveil.statistics.moments.records import (
+    MIDDLE,
+    Records,
+    ResidualProducts,
+    TableRecords,
+    release_residual_products,
+)
 from counterveil.statistics.moments.sensitivity import (
     LENGTH_SLACK,
     OFF_DIAGONAL,
@@ -59,7 +58,6 @@ from counterveil.statistics.moments.sensitivity import (
     FreeGram,
     OrthogonalScore,
     RecordMoments,
-    ResidualMoments,
 )
 
 # Numbers of this module that are choices, and not derived, were set on the tuning seeds of
@@ -265,9 +263,6 @@ def _expected(
     return total
 
 
-# A declared bound on confounding: what an interval that adjusts for little or nothing is widened by.
-
-
 def inner_share(share: float) -> float:
     """Return a share treated, away from 0 and 1."""
     return min(max(share, float(LEAST_SHARE)), 1 - float(LEAST_SHARE))
@@ -365,11 +360,9 @@ def release_moments(gate: Gate, records: Records, counted: int) -> RecordMeans:
 
 def length_counts(records: TableRecords, standard: Standard) -> Sums:
     """Return how many rows have |z|^2 / (number of features) in each cell between the edges."""
-    counts = np.zeros(len(EDGES) + 1, dtype=np.int64)
-    for part in records.parts():
-        cells = np.searchsorted(EDGES, squared_lengths(standard.coordinates(part.x)) / records.features.size)
-        counts += np.bincount(cells, minlength=len(counts))
-    return (counts,)
+    size = records.features.size
+    lengths = (squared_lengths(standard.coordinates(part.x)) / size for part in records.parts())
+    return (counts_between(EDGES, lengths, "left"),)
 
 
 def release_norms(gate: Gate, records: Records, standard: Standard, pure: bool, share: float) -> float:
@@ -554,16 +547,6 @@ def release_cross(gate: Gate, records: Records, standard: Standard, scaling: Sca
     )
 
 
-@dataclass(frozen=True, slots=True)
-class OutcomeResiduals:
-    """Released moments of u with the residual of the outcome, its mean square, and their noise."""
-
-    with_rows: Floats
-    square: float
-    sd: float
-    square_sd: float
-
-
 def model_residuals(
     records: TableRecords, standard: Standard, models: LinearModels, clip: float, reach: float
 ) -> Sums:
@@ -574,22 +557,11 @@ def model_residuals(
 
 def release_residuals(
     gate: Gate, name: str, records: Records, standard: Standard, models: LinearModels, clip: float
-) -> OutcomeResiduals:
+) -> ResidualProducts:
     """Return moments of u with the residual of the outcome, which is clipped to [-clip, clip]."""
-    n = records.count
     reach = sqrt(1.0 + standard.squared_length)
-
-    def values() -> list[Fraction]:
-        sums, (square,) = records.run(model_residuals, standard, models, clip, reach)
-        unit = Fraction(1, n * 4**TERM_BITS)
-        return [total * unit for total in sums] + [SQUARE_WEIGHT * square * unit]
-
-    released = gate.release_vector(name, values, ResidualMoments(n).means)
-    found, sd = released.floats(), sqrt(released.variance)
-    weight = float(SQUARE_WEIGHT)
-    return OutcomeResiduals(
-        found[:-1] * reach * clip, found[-1] * clip**2 / weight, sd * reach * clip, sd * clip**2 / weight
-    )
+    sums = partial(records.run, model_residuals, standard, models, clip, reach)
+    return release_residual_products(gate, name, records.count, sums, clip, reach)
 
 
 @dataclass(frozen=True, slots=True)
@@ -916,10 +888,10 @@ def residual_clip(nuisances: Nuisances) -> float:
     )
 
 
-def refined(nuisances: Nuisances, residuals: OutcomeResiduals) -> Nuisances:
+def refined(nuisances: Nuisances, residuals: ResidualProducts) -> Nuisances:
     """Return the models with the outcome's coefficients moved by what the residuals still hold."""
     gram = nuisances.gram
-    step = shrunk(gram.inverse @ residuals.with_rows, residuals.sd, gram.inverse, 1e-6, 4 * nuisances.product)
+    step = shrunk(gram.inverse @ residuals.products, residuals.sd, gram.inverse, 1e-6, 4 * nuisances.product)
     k = step.factor
     # Where a second correction is longer than the noise of the first explains, corrections converge badly.
     again = max(step.squared - nuisances.product, 0.0)
@@ -971,9 +943,6 @@ def unadjusted(nuisances: Nuisances, moments: SecondMoments) -> Nuisances:
         residual_variance=float(np.clip(moments.outcome + moments.square_sd, 0.003, 0.5)),
         variance=max(nuisances.models.share * (1 - nuisances.models.share), 0.04),
     )
-
-
-# The effect and its interval from two passes over the orthogonal score: post-processing of released numbers.
 
 
 # Clip of the score in the first pass, in multiples of that in the second, and a margin there for wrong predictions.

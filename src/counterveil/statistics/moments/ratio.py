@@ -28,6 +28,7 @@ from counterveil.results.groups import RatioResult
 from counterveil.results.question import Question, causal_caveats
 from counterveil.session import BaseSession, Gate, Kind, Plan, ReleasedVector
 from counterveil.session.session import in_branches
+from counterveil.statistics.histogram import release_sums
 from counterveil.statistics.moments.sensitivity import Bounds, RatioSums, ResidualSquares
 
 PAGE = "statistics/moments/ratio_sums.proof.md"
@@ -215,9 +216,7 @@ def release(gate: Gate, design: RatioDesign, arms: list[PairSums], rows: int) ->
 def _draw(gate: Gate, design: RatioDesign, name: str, values: list[Fraction]) -> ReleasedVector:
     """Return numbers with Gaussian noise by their joint length, or Laplace noise by their joint change."""
     bounds = design.sums if name.startswith("sums") else design.residuals
-    if design.gaussian:
-        return gate.release_vector(name, values, bounds.length)
-    return gate.release_cells(name, values, bounds.total)
+    return release_sums(gate, name, values, not design.gaussian, bounds.total, bounds.length)
 
 
 def _unscaled(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,13 @@ from counterveil.numerics.products import FeatureMap, Standard, blocks
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Estimand
 from counterveil.session import Gate, KnownSensitivityMechanism, Plan
-from counterveil.statistics.moments.kernels.scores import GRID_BITS, Block, RowSums
-from counterveil.statistics.moments.sensitivity import COUNT_FACTOR, SQUARE_WEIGHT, WeightedMoments
+from counterveil.statistics.moments.kernels.scores import GRID_BITS, TERM_BITS, Block, RowSums
+from counterveil.statistics.moments.sensitivity import (
+    COUNT_FACTOR,
+    SQUARE_WEIGHT,
+    ResidualMoments,
+    WeightedMoments,
+)
 
 # Features are kept from pass to pass while they are no more than so many times the covariates.
 MOST_KEPT = 2
@@ -127,7 +133,34 @@ class Records:
         return self.source.run(RecordPass(self.features, kernel, arguments, covariates), in_turn)
 
 
-# The release of a sum of bounded contributions with their squares, for intervals at the price of the sum.
+@dataclass(frozen=True, slots=True)
+class ResidualProducts:
+    """Released means of u times a clipped residual, perhaps arm by arm, and of its square, with their noise."""
+
+    products: Floats
+    square: float
+    sd: float
+    square_sd: float
+
+
+def release_residual_products(
+    gate: Gate, name: str, count: int, sums: Callable[[], Sums], clip: float, reach: float = 1.0
+) -> ResidualProducts:
+    """Return moments of u, |u| <= `reach`, with residuals that are clipped to [-clip, clip], and of their squares.
+
+    `sums` passes over the rows: u over `reach` times the residual over `clip`, and its square, on the grid of terms.
+    """
+
+    def values() -> list[Fraction]:
+        products, (square,) = sums()
+        unit = Fraction(1, count * 4**TERM_BITS)
+        return [total * unit for total in products] + [SQUARE_WEIGHT * square * unit]
+
+    released = gate.release_vector(name, values, ResidualMoments(count).means)
+    found, sd, weight = released.floats(), sqrt(released.variance), float(SQUARE_WEIGHT)
+    return ResidualProducts(
+        found[:-1] * reach * clip, found[-1] * clip**2 / weight, sd * reach * clip, sd * clip**2 / weight
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,10 @@
 """Second moments for regressions, and robust errors at their own price.
 
-The columns whose second moments are released for regressions: their names, their place in a row, and their units.
-
 Covariates are features in [-1, 1] (`FeatureMap`), then come logarithms of some, a flag for every arm but the reference,
 the outcome and further ones. With a released centre c and scale s they become z = (x - c) / s, and interactions are
 products of two of these.
 
 Rows for second moments: standardised columns and their products, mixed, clipped and weighted to a bounded length.
-
-Everything here is a function of one row and of public or released numbers.
 
 One noisy matrix of second moments of private records, for every regression among their columns.
 
@@ -29,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from math import inf, log, sqrt
 
 import numpy as np
@@ -44,11 +41,17 @@ from counterveil.numerics.products import Column, FeatureMap, WholeSum, exact_gr
 from counterveil.privacy import Budget
 from counterveil.results.regression import written_out
 from counterveil.session import Gate, Kind, Plan
-from counterveil.statistics.histogram import release_counts
-from counterveil.statistics.moments.kernels.scores import TERM_BITS
+from counterveil.statistics.histogram import release_counts, release_sums
+from counterveil.statistics.moments.kernels.scores import TERM_BITS, counts_between
 from counterveil.statistics.moments.orthogonal import carried_by_few, release_products
-from counterveil.statistics.moments.records import MIDDLE, Part, Records, TableRecords
-from counterveil.statistics.moments.sensitivity import SQUARE_WEIGHT, RecordMoments, ResidualMoments
+from counterveil.statistics.moments.records import (
+    MIDDLE,
+    Part,
+    Records,
+    TableRecords,
+    release_residual_products,
+)
+from counterveil.statistics.moments.sensitivity import SQUARE_WEIGHT, RecordMoments
 
 CONSTANT = "Intercept"
 
@@ -607,10 +610,7 @@ def release_reach(gate: Gate, name: str, records: Records, rows: Rows, design: R
     lengths, windows = records.run(reach_counts, rows)
     values = [Fraction(int(count)) for count in (*lengths, *windows)]
     moved = Fraction(2 * (1 + len(watched)))
-    if design.pure:
-        released = gate.release_cells(name, values, moved)
-    else:
-        released = gate.release_vector(name, values, sqrt_up(moved))
+    released = release_sums(gate, name, values, design.pure, moved, sqrt_up(moved))
     noisy, variance = released.floats(), released.variance
     beside = design.entry_noise * sqrt(n)
     long, clipped = next((long, clipped) for least, long, clipped in CUT if beside >= least)
@@ -742,7 +742,7 @@ class OutcomeRows:
 
     def roots(self, u: Floats) -> Floats:
         """Return the square roots of the rows' weights."""
-        return np.asarray(np.sqrt(np.minimum(1.0, self.length / _lengths(u))))
+        return np.asarray(np.sqrt(np.minimum(1.0, self.length / squared(u))))
 
     def basis(self) -> Floats:
         """Return the constant and every named column as combinations of (u, what is left of the outcome)."""
@@ -751,13 +751,6 @@ class OutcomeRows:
         found[np.arange(size) != place, :-1] = np.linalg.inv(self.mix)
         found[place, :-1], found[place, -1] = self.prediction, 1.0
         return np.asarray(self.columns.basis(np.zeros(place), np.ones(place)) @ found)
-
-
-def _lengths(u: Floats) -> Floats:
-    found = np.zeros(u.shape[1])
-    for row in u:
-        found += row * row
-    return found
 
 
 def public_products(records: TableRecords, rows: OutcomeRows) -> Sums:
@@ -772,18 +765,12 @@ def rows_bits(rows: OutcomeRows) -> int:
 
 def public_lengths(records: TableRecords, rows: OutcomeRows) -> Sums:
     """Return how many public rows have their squared length in each cell."""
-    counts = np.zeros(len(_EDGES) + 1, dtype=np.int64)
-    for u, _ in rows.parts(records):
-        counts += np.bincount(np.searchsorted(_EDGES, _lengths(u)), minlength=len(counts))
-    return (counts,)
+    return (counts_between(_EDGES, (squared(u) for u, _ in rows.parts(records)), "left"),)
 
 
 def residual_counts(records: TableRecords, rows: OutcomeRows, edges: Floats) -> Sums:
     """Return how many residuals have their size in each cell."""
-    counts = np.zeros(len(edges) + 1, dtype=np.int64)
-    for _, left in rows.parts(records):
-        counts += np.bincount(np.searchsorted(edges, np.abs(left)), minlength=len(counts))
-    return (counts,)
+    return (counts_between(edges, (np.abs(left) for _, left in rows.parts(records)), "left"),)
 
 
 def residual_products(records: TableRecords, rows: OutcomeRows) -> Sums:
@@ -916,22 +903,10 @@ def release_residual_moments(
     gate: Gate, name: str, records: Records, rows: OutcomeRows, public: Floats, longer: float
 ) -> OutcomeMoments:
     """Return moments of u with what is left of the outcome, and of its square."""
-    n = records.count
-    sums, squares = records.run(residual_products, rows)
-    unit = Fraction(1, n * 4**TERM_BITS)
-    values = [*(total * unit for total in sums), SQUARE_WEIGHT * squares[0] * unit]
-    released = gate.release_vector(name, values, ResidualMoments(n).means)
-    found, sd, bound = released.floats(), sqrt(released.variance), sqrt(rows.length) * rows.clip
-    square, weight = rows.clip**2, float(SQUARE_WEIGHT)
-    return OutcomeMoments(
-        public,
-        found[:-1] * bound,
-        found[-1] * square / weight,
-        sd * bound,
-        sd * square / weight,
-        rows,
-        longer,
-    )
+    sums = partial(records.run, residual_products, rows)
+    found = release_residual_products(gate, name, records.count, sums, rows.clip, sqrt(rows.length))
+    released = found.products, found.square, found.sd, found.square_sd
+    return OutcomeMoments(public, *released, rows, longer)
 
 
 # Proof: outcome_moments.proof.md
@@ -1009,10 +984,7 @@ def sandwich_rows(records: TableRecords, sandwich: Sandwich) -> Iterator[Floats]
 
 def sandwich_counts(records: TableRecords, sandwich: Sandwich, edges: Floats) -> Sums:
     """Return how many rows have their squared length in each cell."""
-    counts = np.zeros(len(edges) + 1, dtype=np.int64)
-    for w in sandwich.blocks(records):
-        counts += np.bincount(np.searchsorted(edges, squared(w)), minlength=len(counts))
-    return (counts,)
+    return (counts_between(edges, (squared(w) for w in sandwich.blocks(records)), "left"),)
 
 
 # Proof: robust_moments.proof.md

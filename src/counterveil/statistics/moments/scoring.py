@@ -1,11 +1,7 @@
 """From rows to cells: which releases a form needs, what they pay, and the score that comes out of them.
 
-A score for every row whose mean over any set of people estimates the effect on them, from released numbers.
-
 Outcomes are in units of half their range. Plain: psi = (t - e)/(e(1-e)) (y - c) with the share treated e and a
 mean outcome c. Adjusted: psi = (t - e(x)) (y - m(x) - b (t - e)) / (e(x)(1 - e(x))), to which b is added back.
-
-The one release behind groups, policies and curves: counts, sums and squares of clipped scores in public cells.
 """
 
 from __future__ import annotations
@@ -14,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +25,7 @@ from counterveil.privacy import Budget
 from counterveil.results.question import Question
 from counterveil.session import Gate, Kind, Plan
 from counterveil.settings import Groups
-from counterveil.statistics.histogram import COUNTS_L1, COUNTS_L2, release_counts
+from counterveil.statistics.histogram import COUNTS_L1, COUNTS_L2, release_counts, release_sums
 from counterveil.statistics.moments.kernels.scores import (
     LOWEST,
     TERM_BITS,
@@ -66,63 +62,6 @@ from counterveil.statistics.moments.sensitivity import (
 _FEW = 0.25
 
 Leaving = Callable[[Part], tuple[Floats, ...]]
-
-
-class Score(Protocol):
-    """Scores of rows, from public and released numbers alone."""
-
-    @property
-    def offset(self) -> float:
-        """What is added to a mean of scores to get an effect."""
-        ...
-
-    @property
-    def reach(self) -> float:
-        """Scores beyond plus or minus this are left to the clip; public."""
-        ...
-
-    @property
-    def variance(self) -> float:
-        """About the variance of the scores, from numbers released before."""
-        ...
-
-    @property
-    def crowded(self) -> bool:
-        """Whether few people carry the scores, so that a multiple of their standard deviation would cut these off."""
-        ...
-
-    @property
-    def part_reached(self) -> float:
-        """The mean square of scores as a part of that of what a histogram shows of them."""
-        ...
-
-    @property
-    def extra(self) -> float:
-        """Variance that errors of numbers released before add to an effect."""
-        ...
-
-    @property
-    def bias(self) -> float:
-        """Bound on what the models' shared noise adds to an effect."""
-        ...
-
-    @property
-    def models_leave(self) -> Leaving | None:
-        """What the models leave of treatment and outcome, as parts of their bounds; None without models."""
-        ...
-
-    @property
-    def left_bounds(self) -> tuple[float, ...]:
-        """The bounds of what the models leave."""
-        ...
-
-    def value(self, part: Part, /) -> Floats:
-        """Return the scores of a block of rows."""
-        ...
-
-    def placed(self, part: Part, /) -> Floats:
-        """Return what a histogram shows of a block of rows: scores, or how far these could reach."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,12 +245,13 @@ class MeanScore:
     placed = value
 
 
+# Scores of rows, from public and released numbers alone.
+Score: TypeAlias = PlainScore | AdjustedScore | MeanScore
+
+
 def _variance(square: float, mean: float) -> float:
     # Where noise hides the variance, a fifth of half the range stands in.
     return max(square - mean**2, 0.04)
-
-
-# Where scores are clipped: chosen from a bought histogram on public geometric cells, by released numbers alone.
 
 
 # Edges fall by this factor from the reach of the scores downwards.
@@ -385,11 +325,6 @@ def clip_of_few(score: Score, rows: int, cells: int, unit: float) -> ScoreClip:
 def free_clip(variance: float, extra: float, size: float, unit: float) -> float:
     """Return the clip whose noise adds little to the other errors of the mean of `size` scores."""
     return _SPARE * sqrt(variance / size + extra) * size / unit
-
-
-def whole_range(score: MeanScore) -> ScoreClip:
-    """Return the clip that cuts nothing off: all outcomes, around the middle of their range."""
-    return ScoreClip(-score.mean, 1.0)
 
 
 def within_range(clip: ScoreClip, score: MeanScore) -> ScoreClip:
@@ -582,10 +517,7 @@ def release_cells(
     values += [(n + 2 * s + q) / 4 for n, s, q in sums]
     for weight, totals in zip(terms.further, further, strict=True):
         values += [weight * one * total for total in totals]
-    if pure:
-        released = gate.release_cells("cells", values, terms.absolute)
-    else:
-        released = gate.release_vector("cells", values, terms.euclidean)
+    released = release_sums(gate, "cells", values, pure, terms.absolute, terms.euclidean)
     return _scaled(released.floats().reshape(-1, cells), sqrt(released.variance), terms, clip, score, pure)
 
 
@@ -764,7 +696,7 @@ class Scoring:
         rows, unit = self.source.rows, self.unit()
         if isinstance(score, MeanScore):
             if histogram is None or score.crowded:
-                return whole_range(score)
+                return ScoreClip(-score.mean, 1.0)  # cuts nothing off
             return within_range(chosen_clip(*histogram, rows, cells, unit), score)
         if score.crowded and isinstance(score, PlainScore):
             # Those few who carry the outcome are hidden by the noise of a histogram of scores.

@@ -1,7 +1,5 @@
 """How far one record moves sums by arm, and the weights of a penalised logistic regression.
 
-How far one record can move the weights of a penalised logistic regression that is solved inexactly.
-
 Proof: `penalised_fit.proof.md`.
 """
 

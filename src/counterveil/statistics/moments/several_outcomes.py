@@ -1,7 +1,5 @@
 """Effects on several outcomes, and by period, where everything about a person is private.
 
-Effects on several outcomes where everything about a person is private: a centred contrast of each.
-
 The share treated is released once; then the mean of everyone, the contrast and its second moment of all outcomes, as in
 `contrast.py`, each of the three for all outcomes together.
 """

@@ -370,7 +370,7 @@ def _from_cross_moments(gate: Gate, records: Records, standard: Standard, scalin
     models = LinearModels(scaling.share, scaling.mean, nothing, nothing, nothing, 0.0)
     found = release_residuals(gate, "model", records, standard, models, scaling.outcome_bound)
     outcome_sd = sqrt(max(found.square, 0.0) + found.square_sd)
-    raw = found.with_rows[1:]
+    raw = found.products[1:]
     noise = (found.sd**2 + outcome_sd**2 / records.count) * len(raw)
     # Outcomes have at most correlation one with the line, so that its standard deviation is no less than this.
     least = float(np.linalg.norm(raw)) / max(outcome_sd, 1e-3)

@@ -1,7 +1,5 @@
 """Where treatment and outcome are private: public features, released models, and scores.
 
-Public features of rows, and their sums with the private pair of treatment and outcome.
-
 Covariates being public, sums of features with treatments are all that a logistic regression needs, and sums with the
 outcomes of either arm all that a linear one needs: one noisy vector holds three models.
 """

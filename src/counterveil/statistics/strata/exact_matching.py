@@ -1,7 +1,5 @@
 """Effects from strata: what is read, exact matching, and clusters in cells.
 
-What stratified estimators read: strata, and where cut points are bought, histograms first.
-
 Everything that can fail for the sake of the data is done in `read_strata`, before budget is reserved.
 """
 

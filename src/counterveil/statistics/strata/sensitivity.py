@@ -132,9 +132,6 @@ class StrataOutcome:
         return (self.width * self.weight / self.total) ** 2 * (1 + 2 * self.rows * _ROUNDING)
 
 
-# How far one replaced row can move the counts and sums of public cells.
-
-
 # Proof: cluster_cells.proof.md
 
 

@@ -12,11 +12,11 @@ from counterveil.privacy import Budget, Estimand
 from counterveil.statistics.moments.doubly_robust import (
     ArmDesign,
     ArmFit,
-    ArmResiduals,
     ArmSecond,
     ArmSlopes,
     Centre,
     Guard,
+    ResidualProducts,
     RowScale,
     arm_moments,
     arms_affordable,
@@ -98,7 +98,7 @@ def test_residuals_correct_lines_that_noise_has_spoiled(people):
     wrong = type(start)(start.levels, slopes, spoiled, np.full(2, 0.0025), start.residual, start.level_noise)
     left = wrong.lines(moments).residual(u, t, y)
     products = np.stack([(u * (left * (t == arm))[:, None]).mean(axis=0) for arm in (0, 1)])
-    better = refined(moments, wrong, ArmResiduals(products, float((left**2).mean()), 1e-4, 1e-4))
+    better = refined(moments, wrong, ResidualProducts(products, float((left**2).mean()), 1e-4, 1e-4))
     truth = np.stack([np.linalg.lstsq(u[t == arm], y[t == arm], rcond=None)[0] for arm in (0, 1)])
     off = [np.abs(fit.lines(moments).values - truth).max() for fit in (wrong, better)]
     assert off[1] < 0.1 * off[0]

@@ -75,7 +75,7 @@ def test_moments_with_treatment_and_outcome_alone():
 
 def test_residuals():
     found = drawn("r", lambda gate: release_residuals(gate, "r", ROWS, STANDARD, MODELS, 0.3))
-    assert_sd(found, found[0].sd, "with_rows")
+    assert_sd(found, found[0].sd, "products")
     assert_sd(found, found[0].square_sd, "square")
 
 

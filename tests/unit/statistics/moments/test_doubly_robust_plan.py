@@ -10,7 +10,7 @@ from counterveil.numerics.shrinkage import floored
 from counterveil.privacy import Budget
 from counterveil.statistics.moments.orthogonal import (
     Design,
-    OutcomeResiduals,
+    ResidualProducts,
     Scaling,
     SecondMoments,
     affordable,
@@ -56,7 +56,7 @@ def test_directions_that_no_model_sees_whole_stay_in_the_interval(least, seen):
     )  # fmt: skip
     nuisances = first_models(moments, Scaling(0.5, 0.0, 0.5, 1.0, 1.0, 1.0), floored(matrix, 1e-6, 0.2))
     assert (nuisances.raised_bias == 0) == seen
-    again = refined(nuisances, OutcomeResiduals(np.array([0.0, 0.0, 1e-4]), 0.05, 1e-6, 1e-6))
+    again = refined(nuisances, ResidualProducts(np.array([0.0, 0.0, 1e-4]), 0.05, 1e-6, 1e-6))
     # A correction with the same matrix sees them no better; of the noise's part little is left.
     assert again.raised_bias >= 0.7 * nuisances.raised_bias
     assert again.noise_bias < nuisances.noise_bias

@@ -82,4 +82,4 @@ def test_terms_beyond_their_bounds_are_clipped_and_not_lost():
     narrow = release_score(gate, "narrow", rows, STANDARD, MODELS, 0.01, 1.2)
     assert narrow.score == pytest.approx(np.clip(r, -0.01, 0.01).mean(), abs=1e-4)
     found = release_residuals(gate, "residual", rows, STANDARD, MODELS, 5.0)
-    assert found.with_rows == pytest.approx(u.T @ MODELS.residual(u, t, y) / 5, abs=1e-4)
+    assert found.products == pytest.approx(u.T @ MODELS.residual(u, t, y) / 5, abs=1e-4)

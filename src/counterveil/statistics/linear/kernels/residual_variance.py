@@ -18,12 +18,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import fsum, sqrt
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.errors import CounterveilError, refusal
+from counterveil.errors import refusal
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import exact_dot, gram, times
 from counterveil.statistics.linear.kernels.balancing import ArmRows, inverse_root, solve_positive
@@ -107,7 +106,7 @@ class RangedFit:
 
     def __post_init__(self) -> None:
         if not self.doubt <= _MOST_DOUBT:
-            raise _inexact(self.doubt)
+            raise refusal("CV-X005", most_doubt=_MOST_DOUBT, doubt=self.doubt)
 
     @property
     def doubt(self) -> float:
@@ -192,28 +191,6 @@ class RangedFit:
                 yield span, self.features[slice(own[0], own[-1] + 1) if follow else own] - self.centre
 
 
-def _inexact(doubt: float) -> CounterveilError:
-    return refusal("CV-X005", most_doubt=_MOST_DOUBT, doubt=doubt)
-
-
-class GroupPart(Protocol):
-    """What one group of rows, an arm or a part of it, adds to V."""
-
-    @property
-    def first_row(self) -> int:
-        """The place of one of its rows."""
-        ...
-
-    @property
-    def largest_move(self) -> Fraction:
-        """A bound on what one outcome of the group can move, in units of the range squared."""
-        ...
-
-    def value(self, outcome: NDArray[np.int64], steps_bits: int) -> Fraction:
-        """Return the part for integer outcomes in [0, 2**steps_bits], in units of the range squared."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class GroupSquares:
     """`factor` times the squares of a group's outcomes around their mean; exact."""
@@ -269,7 +246,7 @@ class ResidualVariance:
     when the mean outcome is linear in the features in a random direction.
     """
 
-    groups: tuple[GroupPart, ...]
+    groups: tuple[GroupSquares | GroupResidual, ...]
     loading: float
 
     def largest_row(self, rows: int) -> Fraction:  # noqa: ARG002 - other forms of variance need it
@@ -341,7 +318,7 @@ class Spectrum:
         """Return nearly what the part's `largest_move` will be: all but its rounding."""
         return self.weight / self.freedom(strength) * (1 + float(TRANSITION) if strength else 1.0)
 
-    def part(self, features: NDArray[np.floating], strength: float) -> GroupPart:
+    def part(self, features: NDArray[np.floating], strength: float) -> GroupSquares | GroupResidual:
         """Return the group's part of V with slopes of this strength."""
         factor = Fraction(self.weight / self.freedom(strength))
         if not strength:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import sqrt
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,9 +128,6 @@ def moments(contributions: Integers, treated: NDArray[np.bool_]) -> RowSums:
     return RowSums(total, squares, int(np.count_nonzero(treated)), len(contributions))
 
 
-# Counts, sums and sums of squares of bounded scores in public cells, exact, a block of rows at a time.
-
-
 # The cell of every row, its score as a part of its clip, and further terms in [-1, 1], one a column.
 CellBlock = tuple[NDArray[np.int64], Floats, tuple[Floats, ...]]
 
@@ -163,11 +161,16 @@ def cell_sums(row_blocks: Iterable[CellBlock], cells: int, further: int = 0) -> 
     return CellSums(counts, scores, squares, tuple(rest))
 
 
-def counts_between(edges: Floats, values: Iterable[Floats]) -> NDArray[np.int64]:
-    """Return how many values lie below the first edge, between every two, and from the last upwards."""
+def counts_between(
+    edges: Floats, values: Iterable[Floats], side: Literal["left", "right"] = "right"
+) -> NDArray[np.int64]:
+    """Return how many values lie below the first edge, between every two, and from the last upwards.
+
+    A value on an edge lies above it, or below it where the `side` is "left".
+    """
     total = np.zeros(len(edges) + 1, dtype=np.int64)
     for block in values:
-        total += np.bincount(np.searchsorted(edges, np.nan_to_num(block), "right"), minlength=len(total))
+        total += np.bincount(np.searchsorted(edges, np.nan_to_num(block), side), minlength=len(total))
     return total
 
 
