@@ -30,8 +30,8 @@ _BY_UNIT: dict[str, Mapping[Unit, Iterable[str]]] = {
 _ALL_ROWS = ("weighting", "matching")
 # Questions with one method.
 _SINGLE = {
-    "policy_value": (Unit.RECORD,),
-    "targeting_curve": (Unit.RECORD,),
+    "policy_value": tuple(Unit),
+    "targeting_curve": (Unit.OUTCOME, Unit.RECORD),
     "overlap": (Unit.RECORD,),
     "moments": (Unit.OUTCOME, Unit.RECORD),
 }
@@ -74,7 +74,8 @@ def lines() -> Iterator[tuple[str, str, Unit, str]]:
                 yield question, name, unit, BY_ROWS if whole else BY_PASSES
     for question, protected in _SINGLE.items():
         for unit in protected:
-            yield question, "", unit, BY_PASSES
+            ranked = question in ("policy_value", "targeting_curve")
+            yield question, "", unit, BY_ROWS if ranked and unit is not Unit.RECORD else BY_PASSES
 
 
 def _how(method: Method, unit: Unit) -> str:

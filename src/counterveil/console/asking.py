@@ -70,7 +70,7 @@ QUESTIONS = {
         "effects as a function of covariates", CateArguments, ("method",), ("auto", *cate_methods())
     ),
     "policy_value": Kind(
-        "value of a treatment rule", PolicyValueArguments, ("method", "policy", "cost"), ("auto", *ONE_SCORE)
+        "value of a treatment rule", PolicyValueArguments, ("method", "policy", "cost"), (*_NAMED, *ONE_SCORE)
     ),
     "overlap": Kind("covariate balance of private arms", OverlapArguments, ("mechanism",)),
     "quantiles": Kind("quantiles of both arms", QuantilesArguments, _SOME, ("auto", "trial", "weighting")),

@@ -36,7 +36,7 @@ AteMethod = (
 CateMethod = Literal["auto", "t_learner", "r_learner", "series", "bins", "sample_and_aggregate"] | str
 GroupsMethod = Literal["auto", "difference_in_means", "weighting", "matching", "adjusted", "arms"] | str
 OutcomesMethod = Literal["auto", "difference_in_means", "weighting", "matching", "trial"] | str
-PolicyMethod = Literal["auto", "scores", "adjusted"] | str
+PolicyMethod = Literal["auto", "scores", "adjusted", "difference_in_means", "weighting", "matching"] | str
 SurvivalMethod = Literal["auto", "kaplan_meier", "stratified", "weighting"] | str
 
 

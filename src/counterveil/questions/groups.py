@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from itertools import product
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,11 +88,10 @@ def refuse_ungrouped(study: Study, question: Question, known: Mapping[str, type 
     refuse_other_settings(question, known.get(method, Groups if question.unit is Unit.RECORD else None))
 
 
-def refuse_without_scores(study: Study, question: Question, what: str) -> None:
-    """Raise the same for a policy or a curve, which protect records only."""
-    if question.unit is not Unit.RECORD:
-        raise refusal("CV-P543", what=what, unit=question.unit.value)
-    refuse_ungrouped(study, question, dict.fromkeys(ONE_SCORE, Groups))
+def refuse_unranked(study: Study, question: Question) -> None:
+    """Raise the same for a policy or a curve."""
+    scored: dict[str, type | None] = dict.fromkeys(ONE_SCORE, Groups)
+    refuse_ungrouped(study, question, scored if question.unit is Unit.RECORD else METHODS[question.unit])
 
 
 def checked_cost(cost: Number) -> float:
@@ -316,7 +315,23 @@ class GroupMeans:
         return self.sensitivity.sizes
 
 
-def outcome_groups(session: BaseSession, question: Question, layout: Layout) -> GroupsResult:
+@dataclass(frozen=True, slots=True)
+class Shape(Generic[Answer]):
+    """What becomes of the effects of public groups: the kind of answer, how it is made, and what a request says."""
+
+    question: str
+    kind: type[Answer]
+    said: Mapping[str, Any]
+    made: Callable[[Facts], Facts] = lambda found: found
+    every: bool = False  # whether no group may be left out
+    among: str = "in every group"
+
+
+def _shape(layout: Layout) -> Shape[GroupsResult]:
+    return Shape("groups", GroupsResult, {"by": layout.describe()})
+
+
+def outcome_groups(session: BaseSession, question: Question, layout: Layout, shape: Shape[Answer]) -> Answer:
     """Return the private effects of all groups that have two people in either arm."""
     question = replace(question, method=_chosen(session.study, question, layout))
     statistics: Mapping[int, GroupMeans | PeriodForm]
@@ -325,12 +340,16 @@ def outcome_groups(session: BaseSession, question: Question, layout: Layout) -> 
         session.attach_batches()
         statistics = _means(session.batches, question, layout)
     else:
-        session.attach(f"groups with method={question.method!r}")
+        session.attach(f"{shape.question} with method={question.method!r}")
         statistics = _adjusted(session.table, question, layout)
     for one in statistics.values():
-        refuse_few_clusters(session.study, "groups", question.method, sum(one.sizes), " in every group")
-    if not statistics:
-        raise refusal("CV-S110", layout=layout.describe())
+        refuse_few_clusters(session.study, shape.question, question.method, sum(one.sizes), " in every group")
+    if len(statistics) < (layout.public if shape.every else 1):
+        raise refusal(
+            "CV-S110c" if shape.every else "CV-S110",
+            layout=layout.describe(),
+            fewest="two people of each arm",
+        )
     plan = groups_plan(question, [one.share for one in statistics.values()])
     means = question.method == "difference_in_means"
     names, study = group_names(layout), session.study
@@ -343,24 +362,25 @@ def outcome_groups(session: BaseSession, question: Question, layout: Layout) -> 
 
     def compute(gate: Gate) -> Facts:
         found = release(gate, session.batches, layout, statistics)
-        return Facts(
+        facts = Facts(
             groups=_outcome_effects(session.study, question, names, statistics, found),
             by=layout.names,
-            method=f"{question.method.replace('_', ' ')} in every group",
+            method=f"{question.method.replace('_', ' ')} {shape.among}",
             releases=(("effect and variance of every group", "the whole budget in every group"),),
             not_covered=_caveats(study, question, layout) + ((Caveat.UNEVEN_VARIANCE,) if by_arm else ()),
             details={"rows": session.batches.rows, "mechanism": question.mechanism},
             left_out=tuple(name for place, name in enumerate(names) if place not in statistics),
         )
+        return shape.made(facts)
 
     return settled(
-        GroupsResult,
+        shape.kind,
         session,
         question,
         plan,
         compute,
         pages=(*pages, "session/branches.proof.md"),
-        said={"question": "groups", "by": layout.describe()},
+        said={"question": shape.question, **shape.said},
     )
 
 
@@ -570,13 +590,14 @@ def _effects(
 _GROUPS_FEWEST = 30
 
 
-def pair_groups(session: BaseSession, question: Question, layout: Layout) -> GroupsResult:
+def pair_groups(session: BaseSession, question: Question, layout: Layout, shape: Shape[Answer]) -> Answer:
     """Return the private effects of the groups that have enough rows."""
     table, names = session.table, group_names(layout)
     codes = strata_codes(table, layout)
     places = np.flatnonzero(np.bincount(codes, minlength=layout.public) >= _GROUPS_FEWEST)
-    if not len(places):
-        raise refusal("CV-S110b", layout=layout.describe(), fewest=_GROUPS_FEWEST)
+    if len(places) < (layout.public if shape.every else 1):
+        code = "CV-S110c" if shape.every else "CV-S110b"
+        raise refusal(code, layout=layout.describe(), fewest=f"{_GROUPS_FEWEST} people")
     rows = [np.flatnonzero(codes == place) for place in places]
     question, choice = asked(session, replace(question, method="adjusted"), len(places))
     width = float(session.study.outcome_range[1] - session.study.outcome_range[0])
@@ -588,15 +609,16 @@ def pair_groups(session: BaseSession, question: Question, layout: Layout) -> Gro
             Effect(names[place], one, question.level, len(places), float(len(own)))
             for place, one, own in zip(places, known, rows, strict=True)
         )
-        return Facts(
+        facts = Facts(
             provenance(session, question, choice, {}),
             groups=effects,
             by=layout.names,
             left_out=tuple(name for place, name in enumerate(names) if place not in places),
         )
+        return shape.made(facts)
 
-    said = {"question": "groups", "by": layout.describe()}
-    return settled(GroupsResult, session, question, choice.plan, compute, said=said)
+    said = {"question": shape.question, **shape.said}
+    return settled(shape.kind, session, question, choice.plan, compute, said=said)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -642,10 +664,10 @@ def answer_groups(session: BaseSession, question: Question, by: By) -> GroupsRes
     session.admit(question.uses(session.study, "groups"))
     rule = session.account().rule
     if question.unit is Unit.OUTCOME:
-        return outcome_groups(session, question.in_pure_noise(rule), layout)
+        return outcome_groups(session, question.in_pure_noise(rule), layout, _shape(layout))
     if question.unit is Unit.TREATMENT_AND_OUTCOME:
         session.attach(f"groups with method={question.method!r}")
-        return pair_groups(session, question, layout)
+        return pair_groups(session, question, layout, _shape(layout))
     question = replace(question, open_noise=question.open_noise and rule == "sum")
     session.attach_batches()
     # Which group a cluster is in is private: there must be enough for groups of equal size.

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from math import isfinite, isnan, nan, sqrt
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeGuard
+from typing import Any, ClassVar, Protocol, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data import (
+    Layout,
     Range,
     Study,
     Sums,
@@ -22,31 +23,36 @@ from counterveil.data import (
     public_points,
     silence,
 )
-from counterveil.data.domains import Label, LabelIndex
+from counterveil.data.domains import Categories, Label, LabelIndex
 from counterveil.errors import CounterveilError, refusal, shown
+from counterveil.inference import PooledUncertainty, Uncertainty
+from counterveil.inference.convolution import weighted_sum
 from counterveil.inference.measures import NoisyRatio
 from counterveil.numerics.arrays import Flags, Floats
 from counterveil.numerics.products import FeatureMap
-from counterveil.privacy import Number
+from counterveil.privacy import Number, Unit
 from counterveil.privacy.caveats import Caveat
 from counterveil.questions.asking import Arguments, Asked, question_of
 from counterveil.questions.choices import PolicyMethod, Protects
 from counterveil.questions.groups import (
+    Shape,
     caveats,
     checked_cost,
     chosen_form,
+    outcome_groups,
+    pair_groups,
     record_details,
-    refuse_without_scores,
+    refuse_unranked,
     release_words,
     settled_scores,
 )
-from counterveil.results.answering import Facts
-from counterveil.results.effect import Effect, load, refusing, save
+from counterveil.results.answering import Answer, Facts
+from counterveil.results.effect import Effect, Linear, load, refusing, save
 from counterveil.results.functions import CateModel
 from counterveil.results.groups import PolicyValue, TargetingCurve, point
 from counterveil.results.question import Question, described, refuse_few_clusters
 from counterveil.session import BaseSession, Gate, fixed_ambient_generators
-from counterveil.settings import Groups
+from counterveil.settings import DifferenceInMeans, Groups, Matching, Weighting
 from counterveil.settings.methods import is_number
 from counterveil.statistics.folds.aggregation import learner_name
 from counterveil.statistics.histogram import release_counts
@@ -476,6 +482,70 @@ def effect_sums(cells: Tallies, score: Score, rows: int, unit: float, cost: floa
     )
 
 
+@dataclass(frozen=True, slots=True)
+class CellEffects:
+    """Effects of cells of everybody whose sizes are public, less the cost of treatment."""
+
+    effects: tuple[Effect, ...]
+    cost: float
+    together: bool  # whether cells share fitted models, so that their errors may go together
+
+    @property
+    def sizes(self) -> Floats:
+        """Number of people in every cell."""
+        return np.array([one.size for one in self.effects])
+
+    @property
+    def rows(self) -> int:
+        """The number of everybody."""
+        return int(self.sizes.sum())
+
+    def sum(self, weights: Floats) -> Linear:
+        """Return what is known about the sum over cells of weight times (effect - cost), per person of everybody."""
+        parts = weights * self.sizes / self.rows
+        kept = np.flatnonzero(parts)
+        own = [cast("Linear", self.effects[place].known) for place in kept]
+        # Errors of models that go together in k cells are no more than independent ones of k times the variance.
+        size, more = float(np.abs(parts).sum()), float(len(kept)) if self.together else 1.0
+        errors = tuple(_scaled(cast("Uncertainty", one.uncertainty), size, more) for one in own)
+        value = float(parts[kept] @ (np.array([one.estimate for one in own]) - self.cost))
+        ends = np.array([one.limits for one in own], dtype=float) - self.cost
+        limits = np.sort(parts[kept, None] * ends, axis=1).sum(axis=0)
+        known = PooledUncertainty(errors, tuple(map(float, np.abs(parts[kept]) / size)))
+        return Linear(value, known, (float(limits[0]), float(limits[1])))
+
+
+def _scaled(known: Uncertainty, size: float, more: float) -> Uncertainty:
+    """Return the error of `size` times a number, its sampling error and that of models `more` times as variable."""
+    square = size**2 * more
+    return replace(
+        known,
+        noise=weighted_sum(np.array([size]), [known.noise]),
+        variance=square * known.variance,
+        variance_cap=square * known.variance_cap,
+        variance_noise=weighted_sum(np.array([square]), [known.variance_noise]),
+        extra=square * known.extra,
+        bias=size * known.bias,
+        ball_variance=square * known.ball_variance,
+    )
+
+
+def answer_cells(
+    session: BaseSession, question: Question, codes: Codes, labels: Sequence[str], shape: Shape[Answer]
+) -> Answer:
+    """Return an answer from the effects of cells of people, which covariates make: they are public here."""
+    table, name = session.table, "people"
+    while name in table.study.covariates:
+        name += "_"
+    study = table.study.changed(covariates={**table.study.covariates, name: Categories(labels)})
+    columns = dict(table.covariates) | {name: codes.astype(np.float64)}
+    session = session.restricted(replace(table, study=study, covariates=columns))
+    layout = Layout.of(study, (name,))
+    if question.unit is Unit.TREATMENT_AND_OUTCOME:
+        return pair_groups(session, question, layout, shape)
+    return outcome_groups(session, question.in_pure_noise(session.account().rule), layout, shape)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyValueArguments(Arguments[PolicyValue]):
     """Return what a public rule gains over treating nobody and over treating everybody, per person.
@@ -485,25 +555,26 @@ class PolicyValueArguments(Arguments[PolicyValue]):
         study: column roles, public bounds and categories.
         policy: a `Policy`, or a function of one row's covariates (a mapping to arrays of length one).
         cost: cost of treating one person, in units of the outcome; None takes the policy's own, or 0.
-        protects: "record", everything about a person.
+        protects: "record", everything about a person; "outcome" or "treatment and outcome": covariates are public.
         epsilon: privacy loss to spend.
-        method: "auto", "scores" (trials) or "adjusted" (covariates).
+        method: "auto"; of records "scores" (trials) or "adjusted" (covariates); else as for `counterveil.groups`.
         level: confidence level of the intervals, which include the privacy noise.
-        settings: `cv.settings.Groups`.
+        settings: of records `cv.settings.Groups`, else those of the method.
         delta, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
 
     name: ClassVar[str] = "policy_value"
+    units: ClassVar[tuple[Unit, ...]] = tuple(Unit)
     policy: Any
     cost: Number | None = None
     protects: Protects = "record"
     method: PolicyMethod = "auto"
-    settings: Groups | None = None
+    settings: DifferenceInMeans | Groups | Matching | Weighting | None = None
 
     def checked(self, study: Study) -> Asked[PolicyValue]:
         """Return the checked question; nothing here looks at data or budget."""
         question = self.question(self.method, None, self.settings)
-        refuse_without_scores(study, question, self.name)
+        refuse_unranked(study, question)
         rule = checked_policy(self.policy, study)
         price = rule.price(self.cost)
         return Asked(question.budget, partial(answer_policy, question=question, rule=rule, cost=price))
@@ -539,6 +610,19 @@ class RulePlaces:
 def answer_policy(session: BaseSession, question: Question, rule: Policy, cost: float) -> PolicyValue:
     """Return the value of a checked rule."""
     session.admit(question.uses(session.study, "policy_value"))
+    fitted = () if rule.conditions is not None else (Caveat.FITTED_TO_SAME_ROWS,)
+    said = {"policy": rule.described(question.request_id), "cost": cost}
+    if question.unit is not Unit.RECORD:
+
+        def made(found: Facts) -> Facts:
+            public = CellEffects(found.pop("groups"), cost, question.unit is Unit.TREATMENT_AND_OUTCOME)
+            found["not_covered"] = (*found["not_covered"], *fitted)
+            return Facts(_public(found), **_gains(public, question.level), policy=rule.name, cost=cost)
+
+        session.attach(f"policy_value with protects={question.unit.value!r}")
+        codes = rule.decide(covariate_columns(session.table)).astype(np.int64)
+        shape = Shape("policy_value", PolicyValue, said, made, True, "of those treated and of the others")
+        return answer_cells(session, question, codes, ("not treated", "treated"), shape)
     session.attach_batches()
     refuse_few_clusters(session.study, "policy_value", question.method, session.batches.rows)
     question = with_form(session, question)
@@ -546,34 +630,36 @@ def answer_policy(session: BaseSession, question: Question, rule: Policy, cost: 
     place = RulePlaces(rule)
 
     def compute(gate: Gate) -> Facts:
-        sums = released_sums(found, gate, place, 2, cost)
-        study = session.study
-        wanted = {
-            "policy - nobody": np.array([0.0, 1.0]),
-            "policy - everybody": np.array([-1.0, 0.0]),
-            "everybody - nobody": np.array([1.0, 1.0]),
-        }
-        share = float(np.clip(sums.sizes[1] / sums.rows, 0.0, 1.0))
-        gains = tuple(
-            Effect(name, sums.sum(weights), question.level, len(wanted), sums.rows)
-            for name, weights in wanted.items()
-        )
         return Facts(
-            gains=gains,
+            _gains(released_sums(found, gate, place, 2, cost), question.level),
             policy=rule.name,
             cost=cost,
-            share=share,
             method=f"mean {_doubly_robust(question)}score of those treated",
             releases=release_words(found),
-            not_covered=(
-                *caveats(study, question.method),
-                *(() if rule.conditions is not None else (Caveat.FITTED_TO_SAME_ROWS,)),
-            ),
+            not_covered=(*caveats(session.study, question.method), *fitted),
             details=record_details(found),
         )
 
-    said = {"question": "policy_value", "policy": rule.described(question.request_id), "cost": cost}
+    said = {"question": "policy_value", **said}
     return settled_scores(PolicyValue, session, question, found, compute, said, rule.remarks)
+
+
+def _gains(sums: EffectSums | CellEffects, level: float) -> Facts:
+    """Return the three gains of a rule and the share of people whom it treats."""
+    wanted = {
+        "policy - nobody": np.array([0.0, 1.0]),
+        "policy - everybody": np.array([-1.0, 0.0]),
+        "everybody - nobody": np.array([1.0, 1.0]),
+    }
+    gains = tuple(
+        Effect(name, sums.sum(weights), level, len(wanted), sums.rows) for name, weights in wanted.items()
+    )
+    return Facts(gains=gains, share=float(np.clip(sums.sizes[1] / sums.rows, 0.0, 1.0)))
+
+
+def _public(found: Facts) -> Facts:
+    """Return the facts of effects of groups without those that name groups."""
+    return Facts({name: value for name, value in found.items() if name not in ("by", "left_out", "groups")})
 
 
 def _doubly_robust(question: Question) -> str:
@@ -598,14 +684,14 @@ class TargetingCurveArguments(Arguments[TargetingCurve]):
         data: as for `counterveil.ate`.
         study: column roles, public bounds and categories.
         model: anything with `effect(X)` that is public or released, such as a `CateModel`.
-        bins: number of parts of the ranking; its quantiles are paid for from the budget.
+        bins: number of parts of the ranking; of records its quantiles are paid for from the budget.
         thresholds: public thresholds of the score instead of `bins`; they cost nothing.
         cost: cost of treating one person, in units of the outcome.
-        protects: "record", everything about a person.
+        protects: "record", everything about a person; "outcome", where covariates and treatments are public.
         epsilon: privacy loss to spend on the whole curve.
-        method: "auto", "scores" (trials) or "adjusted" (covariates).
+        method: "auto"; of records "scores" (trials) or "adjusted" (covariates); else as for `counterveil.groups`.
         level: confidence level of intervals and band, which include the privacy noise.
-        settings: `cv.settings.Groups`.
+        settings: of records `cv.settings.Groups`, else those of the method.
         delta, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
 
@@ -616,12 +702,12 @@ class TargetingCurveArguments(Arguments[TargetingCurve]):
     cost: Number = 0
     protects: Protects = "record"
     method: PolicyMethod = "auto"
-    settings: Groups | None = None
+    settings: DifferenceInMeans | Groups | Matching | Weighting | None = None
 
     def checked(self, study: Study) -> Asked[TargetingCurve]:
         """Return the checked question; nothing here looks at data or budget."""
         question = self.question(self.method, None, self.settings)
-        refuse_without_scores(study, question, self.name)
+        refuse_unranked(study, question)
         ranking = Ranking.of(study, self.model, self.bins, self.thresholds, self.cost)
         return Asked(question.budget, partial(answer_curve, question=question, ranking=ranking))
 
@@ -676,6 +762,27 @@ def answer_curve(session: BaseSession, question: Question, ranking: Ranking) -> 
     """Return the curve of a checked question."""
     session.admit(question.uses(session.study, "targeting_curve"))
     model, cuts, bins, cost = ranking.model, ranking.cuts, ranking.bins, ranking.cost
+    said = {
+        "model": model.to_dict() if reads_rows_alone(model) else described(model, question.request_id),
+        "cost": cost,
+        "thresholds": cuts,
+        "bins": bins,
+    }
+    if question.unit is not Unit.RECORD:
+        session.attach(f"targeting_curve with protects={question.unit.value!r}")
+        scores = effects_at(model, covariate_columns(session.table))
+        parts = np.arange(1, bins) / bins
+        at = np.unique(np.quantile(scores, parts, method="higher")) if cuts is None else np.array(cuts)
+        at = at[at > scores.min()] if cuts is None else at
+
+        def made(found: Facts) -> Facts:
+            public = CellEffects(found.pop("groups"), cost, together=False)
+            found["not_covered"] = (*found["not_covered"], Caveat.FITTED_TO_SAME_ROWS)
+            return Facts(_public(found), **_points(public, at, question.level), cost=cost)
+
+        shape = Shape("targeting_curve", TargetingCurve, said, made, True, "in every part of the ranking")
+        codes = np.searchsorted(at, scores, "right").astype(np.int64)
+        return answer_cells(session, question, codes, [f"cell {k}" for k in range(len(at) + 1)], shape)
     session.attach_batches()
     refuse_few_clusters(session.study, "targeting_curve", question.method, session.batches.rows)
     source, study = session.batches, session.study
@@ -702,13 +809,7 @@ def answer_curve(session: BaseSession, question: Question, ranking: Ranking) -> 
             details=record_details(found),
         )
 
-    said = {
-        "question": "targeting_curve",
-        "model": model.to_dict() if reads_rows_alone(model) else described(model, question.request_id),
-        "cost": cost,
-        "thresholds": cuts,
-        "bins": bins,
-    }
+    said = {"question": "targeting_curve", **said}
     return settled_scores(TargetingCurve, session, question, found, compute, said, model_remarks(model))
 
 
@@ -717,7 +818,7 @@ def _check_model(model: EffectModel, study: Study) -> None:
         raise refusal("CV-P548", kind=type(model).__name__)
 
 
-def _points(sums: EffectSums, at: Floats, level: float) -> Facts:
+def _points(sums: EffectSums | CellEffects, at: Floats, level: float) -> Facts:
     """Return the curve from the highest scores downwards; everything in it is post-processing."""
     cells = len(at) + 1
     shares = np.clip(np.cumsum(sums.sizes[::-1]) / sums.rows, 1e-9, 1.0)
@@ -743,7 +844,7 @@ def _top(cells: int, count: int) -> Floats:
     return flags
 
 
-def _qini(sums: EffectSums, shares: Floats) -> NoisyRatio:
+def _qini(sums: EffectSums | CellEffects, shares: Floats) -> NoisyRatio | Linear:
     """Return the area between the curve and the straight line of treating the same share at random."""
     cells = len(shares)
     steps = np.diff(np.concatenate([[0.0], shares]))
@@ -755,7 +856,7 @@ def _qini(sums: EffectSums, shares: Floats) -> NoisyRatio:
     return sums.sum(weights - 0.5)
 
 
-def _autoc(sums: EffectSums, shares: Floats) -> NoisyRatio:
+def _autoc(sums: EffectSums | CellEffects, shares: Floats) -> NoisyRatio | Linear:
     """Return the mean over shares of (mean gain of those treated) minus (mean gain of everybody)."""
     cells = len(shares)
     steps = np.diff(np.concatenate([[0.0], shares]))

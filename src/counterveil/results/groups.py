@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 from counterveil.inference import Uncertainty
 from counterveil.inference.measures import NoisyRatio, RatioDifference
 from counterveil.numerics.arrays import Ends
-from counterveil.privacy import Estimand
+from counterveil.privacy import Estimand, Unit
 from counterveil.report.text import probability, rounded
-from counterveil.results.effect import Effect, check_level, check_table, noise_from_dict, solved
+from counterveil.results.effect import Effect, Known, check_level, check_table, noise_from_dict, solved
 from counterveil.results.measures import DIFFERENCE, check_measure, no_measure
 from counterveil.results.released import ReleasedAnswer
 from counterveil.results.result import Comparison, OneEffect, Result
@@ -125,10 +125,11 @@ class PolicyValue(Gains):
         return [{"contrast": one.name} | named for one in self.gains]
 
     def _shown(self) -> dict[str, Any]:
+        released = " (released)" if self.guarantee.unit is Unit.RECORD else ""
         return {
             "sentence": f"value of a rule per person, after a cost of {self.cost:g} for everyone treated",
             "effects": [one.facts() for one in solved(self.gains)],
-            "notes": [("Policy", f"{self.policy}; it treats {self.share:.1%} of people (released)")],
+            "notes": [("Policy", f"{self.policy}; it treats {self.share:.1%} of people{released}")],
         }
 
     def _check(self) -> None:
@@ -150,8 +151,8 @@ class TargetingCurve(Gains):
     _PLOT: ClassVar[str] = "policy_curve"
     thresholds: tuple[float | None, ...]
     shares: tuple[float, ...]
-    qini: NoisyRatio
-    autoc: NoisyRatio
+    qini: Known
+    autoc: Known
 
     def interval(self, level: float | None = None, simultaneous: bool = False) -> list[Ends]:
         """Return every gain's interval; with `simultaneous` they hold for the whole curve (Šidák)."""
@@ -185,13 +186,13 @@ class TargetingCurve(Gains):
             raise ValueError("a point has a gain, a share and a threshold")
 
 
-def point(threshold: float | None, share: float, known: NoisyRatio, level: float, points: int) -> Effect:
+def point(threshold: float | None, share: float, known: Known, level: float, points: int) -> Effect:
     """Return what treating everyone with a score of `threshold` or more gains, one of so many points of a curve."""
     name = "everybody" if threshold is None else f"score >= {threshold:.4g}"
     return Effect(f"{name} ({share:.0%})", known, level, points)
 
 
-def _summary(known: NoisyRatio, level: float) -> str:
+def _summary(known: Known, level: float) -> str:
     one = Effect("", known, level)
     low, high = one.interval()
     found = f"{one.estimate:.3g} [{low:.3g}, {high:.3g}]"

@@ -241,6 +241,8 @@ def _pair_level() -> Iterator[Audited]:
     for method in ("auto", "doubly_robust"):
         yield replace(three, method=method)
     yield from (replace(pair(method, declared=TRIAL), question="quantiles") for method in ("auto", "trial"))
+    rule = {"policy": Policy.where(a=(0.5, 1.0))}
+    yield replace(grouped, question="policy_value", declared=TRIAL, arguments=rule)
     yield pair("doubly_robust", rows=400, epsilon="4", **FEW)
     yield pair("doubly_robust", variant="gaussian", rows=400, epsilon="2", delta="1e-6", **FEW)
 
@@ -300,6 +302,7 @@ def _groups_and_rules() -> Iterator[Audited]:
         for method in ("auto", "scores"):
             yield _record(question, method, declared=SHARED, arguments=given)
         yield _record(question, "adjusted", arguments=given, rows=200, **FEW)
+        yield _outcome(question, "auto", declared=TRIAL, arguments=given, rows=40)
 
 
 def _functions() -> Iterator[Audited]:

@@ -5,7 +5,7 @@ import pytest
 from tests.unit.questions.groups.group_data import EFFECTS, AgeModel, rows, study
 
 import counterveil as cv
-from counterveil.errors import ParameterError
+from counterveil.errors import CounterveilError, ParameterError
 
 SOUTH = cv.Policy.where(site=["south"])
 # Half of the people are in the north, three tenths in the south, one fifth in the east.
@@ -28,6 +28,38 @@ def test_finds_what_a_rule_gains(delta, cost):
     assert found.share == pytest.approx(0.3, abs=0.02)
     assert found.over_none.estimate - found.over_all.estimate == pytest.approx(found.gains[2].estimate)
     assert found.estimate == found.over_none.estimate
+
+
+@pytest.mark.parametrize("level", ["outcome", "treatment and outcome"])
+def test_with_public_covariates_gains_are_those_of_public_parts(level):
+    given = {"protects": level, "noise": cv.SeededNoise(7), "epsilon": 20}
+    found = cv.policy_value(rows(8000), study(share=0.5), policy=SOUTH, cost=1, **given)
+    south = np.array(rows(8000)["site"]) == "south"
+    truths = [0.3 * 0.5, 0.3 * 0.5 - (MEAN - 1), MEAN - 1]
+    for gain, truth in zip(found.gains, truths, strict=True):
+        assert abs(gain.estimate - truth) < 4 * float(gain.std_error)
+    assert found.share == np.mean(south)
+    none, every, both = found.gains
+    assert none.estimate - every.estimate == pytest.approx(both.estimate)
+    # One side of the rule is in a gain; both are in the last, whose models they share at the third level.
+    apart = np.hypot(float(none.std_error), float(every.std_error))
+    least = 1.0 if level == "outcome" else 1.3
+    assert least * apart * 0.99 <= float(both.std_error) <= np.sqrt(2) * apart * 1.01
+    again = type(found).from_dict(found.to_dict())
+    assert again.interval() == found.interval()
+    for rule in (cv.Policy.where(age=(0, 200)), lambda row: row["age"][0] < 0):
+        with pytest.raises(CounterveilError, match="CV-S110"):
+            cv.policy_value(rows(400), study(share=0.5), policy=rule, **given)
+
+
+def test_a_curve_over_public_rows_takes_its_quantiles_from_them():
+    found = curve(AgeModel(), bins=4, protects="outcome", epsilon=20, delta=0)
+    age = rows(12_000)["age"]
+    assert found.shares == pytest.approx([0.25, 0.5, 0.75, 1.0], abs=1e-3)
+    effects = np.sort(AgeModel().effect({"age": age}))
+    assert all(one in effects for one in found.thresholds[:-1])
+    assert abs(found.gains[-1].estimate - MEAN) < 4 * float(found.gains[-1].std_error)
+    assert type(found).from_dict(found.to_dict()).qini == found.qini
 
 
 def test_a_function_and_the_same_conditions_agree():
@@ -69,7 +101,7 @@ def test_rules_made_of_models_treat_above_the_cost():
         (cv.Policy.where(site=(1, 2)), {}, "CV-P545"),
         (cv.Policy.where(site=["west"]), {}, "CV-P545"),
         (cv.Policy.where(age=["old"]), {}, "CV-P545"),
-        (SOUTH, {"protects": "outcome"}, "CV-P543"),
+        (SOUTH, {"protects": "outcome", "method": "scores"}, "CV-P016"),
         (SOUTH, {"method": "arms"}, "CV-P016"),
         (SOUTH, {"method": "matching"}, "CV-P016"),
     ],
@@ -133,7 +165,7 @@ def test_the_curve_of_the_true_effect_rises_as_it_should():
         ({"bins": 1}, "CV-P547"),
         ({"bins": 2.5}, "CV-P547"),
         ({"model": "age"}, "CV-P548"),
-        ({"protects": "outcome"}, "CV-P543"),
+        ({"protects": "treatment and outcome"}, "CV-P018"),
     ],
 )
 def test_curves_are_refused_before_the_data(arguments, code):
