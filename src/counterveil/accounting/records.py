@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from counterveil.accounting.access_policy import AccessPolicy
@@ -226,7 +226,7 @@ class Store(ABC):
 
     def append(self, row: Row) -> None:
         """Add an entry; only inside `writing`."""
-        fields = astuple(row)
+        fields = [getattr(row, name) for name in _COLUMNS.split(", ")]
         marks = ", ".join([self.mark] * len(fields))
         self._run(f"INSERT INTO {self.table} ({_COLUMNS}) VALUES ({marks})", *fields)
 

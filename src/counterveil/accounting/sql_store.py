@@ -181,7 +181,18 @@ class MemoryStore(SqliteStore):
 
     def __init__(self, opening: Row) -> None:
         self._path, self._db = Path(":memory:"), _connect(":memory:")
-        _create(self._db, opening)
+        for statement in _TABLE[:2]:
+            self._db.execute(statement)
+        self.append(opening)
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Hold one consistent view of the entries; there is no other writer."""
+        yield
+
+    def guards(self) -> str | None:
+        """Return None: nobody else can change it."""
+        return None
 
     def _check_same_file(self) -> None:
         """Nobody can move or replace it."""

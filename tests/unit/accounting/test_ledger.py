@@ -466,7 +466,6 @@ def test_an_entry_that_was_changed_after_it_was_read_is_refused():
     row = store.latest_reserve("trial")
     changed = row.body.replace('"unproved":0', '"unproved":1')
     assert changed != row.body
-    store._db.execute("DROP TRIGGER no_update")
     store._db.execute("UPDATE entries SET body = ? WHERE seq = ?", (changed, row.seq))
     for look in (
         lambda: ledger.remarks("trial", Unit.OUTCOME, "treated"),
