@@ -481,9 +481,6 @@ def study_after(store: Store, dataset: str, request_id: str, charge: Charge) -> 
 # Refusals depend on the access policy and on the request, never on rows.
 
 
-_STEWARD = "the access policy was fixed at registration or by the first study, and never changes"
-
-
 def check_request(
     access_policy: AccessPolicy | None, uses: Uses, face: Budget, request_id: str = "", lasting: bool = True
 ) -> None:
@@ -566,7 +563,6 @@ def check_study(access_policy: AccessPolicy | None, uses: Uses, lasting: bool = 
             "CV-L049",
             expected=_unit_words(access_policy.person, access_policy.cluster),
             got=_unit_words(uses.person, uses.protected_cluster),
-            steward=_STEWARD,
         )
     check_shown(access_policy, uses)
     _check_look(access_policy.looks, uses)
@@ -606,7 +602,6 @@ def check_shown(access_policy: AccessPolicy | None, uses: Uses) -> None:
             listed=quoted(sorted(listed)),
             named_cluster=uses.named_cluster,
             unit=uses.unit.value,
-            steward=_STEWARD,
         )
 
 
@@ -616,13 +611,7 @@ def _check_subsets(access_policy: AccessPolicy | None, uses: Uses, public: froze
     free = public.issuperset({*uses.read} - {uses.outcome})
     for subset in uses.subsets:
         if subset not in listed and not free:
-            raise refusal(
-                "CV-L080",
-                listed=quoted(sorted(listed)),
-                subset=subset,
-                unit=uses.unit.value,
-                steward=_STEWARD,
-            )
+            raise refusal("CV-L080", listed=quoted(sorted(listed)), subset=subset, unit=uses.unit.value)
 
 
 def _check_look(looks: Looks | None, uses: Uses) -> None:
@@ -677,9 +666,7 @@ def check_missing(access_policy: AccessPolicy, columns: tuple[str, ...], missing
     for name in columns:
         wanted, given = access_policy.missing.get(name), listed.get(name)
         if given != wanted and (given is not None or name not in access_policy.public):
-            raise refusal(
-                "CV-L043", name=name, expected=_rule_words(wanted), got=_rule_words(given), steward=_STEWARD
-            )
+            raise refusal("CV-L043", name=name, expected=_rule_words(wanted), got=_rule_words(given))
 
 
 def check_same(dataset: str, registered: AccessPolicy | None, given: AccessPolicy) -> None:
@@ -692,7 +679,6 @@ def check_same(dataset: str, registered: AccessPolicy | None, given: AccessPolic
             if registered is not None
             else "; none was registered",
             given=given.digest()[:16],
-            steward=_STEWARD,
         )
 
 
@@ -706,22 +692,16 @@ def _check_outcome(access_policy: AccessPolicy, outcome: str) -> None:
     allowed = (
         "a private column" if access_policy.outcomes is None else f"one of {quoted(access_policy.outcomes)}"
     )
-    raise refusal("CV-L042", allowed=allowed, got=got, steward=_STEWARD)
+    raise refusal("CV-L042", allowed=allowed, got=got)
 
 
 def _made_public(private: list[str], uses: Uses, access_policy: AccessPolicy) -> CounterveilError:
     listed = quoted(private[:10]) + (", ..." if len(private) > 10 else "")
-    return refusal(
-        "CV-L041",
-        listed=listed,
-        public=quoted(access_policy.public[:20]),
-        unit=uses.unit.value,
-        steward=_STEWARD,
-    )
+    return refusal("CV-L041", listed=listed, public=quoted(access_policy.public[:20]), unit=uses.unit.value)
 
 
 def _not_allowed(expected: str, got: str) -> CounterveilError:
-    return refusal("CV-L044", expected=expected, got=got, steward=_STEWARD)
+    return refusal("CV-L044", expected=expected, got=got)
 
 
 def _unit_words(person: str | None, cluster: str | None) -> str:

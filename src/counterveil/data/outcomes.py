@@ -514,18 +514,15 @@ class Person:
                     "CV-S016",
                     expected="person= beside per_person=, order= and max_rows_per_person=",
                     got="no person",
-                    fix=_FIX,
                 )
             return None
         for name in (column, order):
             if name is not None and (not is_name(name) or name in roles):
                 raise refusal(
-                    "CV-S016", expected="the name of a column without another role", got=shown(name), fix=_FIX
+                    "CV-S016", expected="the name of a column without another role", got=shown(name)
                 )
         if column == order:
-            raise refusal(
-                "CV-S016", expected="two different columns as person and order", got=shown(order), fix=_FIX
-            )
+            raise refusal("CV-S016", expected="two different columns as person and order", got=shown(order))
         if max_rows_per_person is not None:
             if (
                 not isinstance(max_rows_per_person, int)
@@ -536,12 +533,11 @@ class Person:
                     "CV-S016",
                     expected="max_rows_per_person=: a whole number from 1 on",
                     got=shown(max_rows_per_person),
-                    fix=_FIX,
                 )
             if order is None:
                 fix = "name the column that says which rows come first"
                 raise refusal(
-                    "CV-S016", expected="an order beside max_rows_per_person=", got="no order", fix=fix
+                    "CV-S016b", expected="an order beside max_rows_per_person=", got="no order", fix=fix
                 )
         assert isinstance(column, str)
         assert order is None or isinstance(order, str)
@@ -590,25 +586,22 @@ class Person:
         return [*facts, f"how many rows each {one} has, and their order"] if unit.covariates_public else facts
 
 
-_FIX = 'for example Study(..., person="patient_id", per_person={"cost": "sum"}, order="visit")'
-
-
 def _rules(
     roles: Mapping[str, Role], given: object, order: str | None, whole_cluster: bool
 ) -> dict[str, str]:
     if given is not None and not isinstance(given, Mapping):
         name = "per_cluster" if whole_cluster else "per_person"
-        raise refusal("CV-S016", expected=f"{name}=: a rule for each column", got=shown(given), fix=_FIX)
+        raise refusal("CV-S016", expected=f"{name}=: a rule for each column", got=shown(given))
     rules = {name: role.rule(order, whole_cluster) for name, role in roles.items()}
     for name, rule in (given or {}).items():
         allowed = roles[name].allowed if name in roles else ()
         if rule not in allowed:
             what = f"{name!r}: one of {', '.join(allowed)}" if allowed else "rules for columns of the study"
-            raise refusal("CV-S016", expected=what, got=f"{shown(name)}: {shown(rule)}", fix=_FIX)
+            raise refusal("CV-S016", expected=what, got=f"{shown(name)}: {shown(rule)}")
         if rule in _ORDERED and order is None:
             fix = "name the column that puts a person's rows in order: order=..."
             raise refusal(
-                "CV-S016",
+                "CV-S016b",
                 expected="an order beside 'first' and 'last'",
                 got=f"{shown(name)}: {shown(rule)}",
                 fix=fix,
@@ -744,16 +737,14 @@ class Before:
             given = zip(cls.KEYS, (None, before_range, change_range, time, after), strict=True)
             beside = [name for name, value in given if value is not None]
             if beside:
-                raise refusal(
-                    "CV-S018", expected=f"before= beside {', '.join(beside)}", got="no before=", fix=_MEND
-                )
+                raise refusal("CV-S018", expected=f"before= beside {', '.join(beside)}", got="no before=")
             return None
         columns: tuple[str, ...] = ()
         periods: tuple[tuple[Label, ...], tuple[Label, ...]] = ((), ())
         if time is not None:
             periods = _periods(time, before, after, person)
         elif after is not None:
-            raise refusal("CV-S018", expected="time= beside after=", got="no time=", fix=_MEND)
+            raise refusal("CV-S018", expected="time= beside after=", got="no time=")
         else:
             columns = _outcomes_columns(before)
         earlier = own
@@ -766,10 +757,7 @@ class Before:
         if change[0] < found.bounds[0] or change[1] > found.bounds[1]:
             low, high = plain_ends(found.bounds)
             raise refusal(
-                "CV-S018",
-                expected=f"change_range= inside [{low}, {high}]",
-                got=shown(change_range),
-                fix=_MEND,
+                "CV-S018", expected=f"change_range= inside [{low}, {high}]", got=shown(change_range)
             )
         return replace(found, change=change)
 
@@ -882,17 +870,11 @@ class Per:
         return {"per": self.column, "per_range": plain_ends(self.range)}
 
 
-_MEND = 'for example Study(..., before="y0"), or Study(..., person="id", time="year", before=[2001], after=[2002])'
-
-
 def _outcomes_columns(before: object) -> tuple[str, ...]:
     names = (before,) if isinstance(before, str) else before
     if not isinstance(names, tuple | list) or not names or not all(map(is_name, names)):
         raise refusal(
-            "CV-S018",
-            expected="before=: a column, or several in the order of time",
-            got=shown(before),
-            fix=_MEND,
+            "CV-S018", expected="before=: a column, or several in the order of time", got=shown(before)
         )
     return tuple(names)
 
@@ -901,19 +883,14 @@ def _periods(
     time: object, before: object, after: object, person: object
 ) -> tuple[tuple[Label, ...], tuple[Label, ...]]:
     if not is_name(time):
-        raise refusal(
-            "CV-S018", expected="time=: the column that holds a row's period", got=shown(time), fix=_MEND
-        )
+        raise refusal("CV-S018", expected="time=: the column that holds a row's period", got=shown(time))
     if person is None:
-        raise refusal(
-            "CV-S018", expected="person= beside time=: whose rows are compared", got="no person=", fix=_MEND
-        )
+        raise refusal("CV-S018", expected="person= beside time=: whose rows are compared", got="no person=")
     if after is None:
         raise refusal(
             "CV-S018",
             expected="after=: the periods after treatment, as before= lists those before",
             got="none",
-            fix=_MEND,
         )
     sides = tuple(
         tuple(
@@ -927,7 +904,6 @@ def _periods(
             "CV-S018",
             expected="different periods in before= and after=",
             got=f"{shown(before)}, {shown(after)}",
-            fix=_MEND,
         )
     return sides[0], sides[1]
 
@@ -936,7 +912,7 @@ def _ends(given: object, argument: str, what: str) -> Bounds:
     return ends_of(
         given,
         what,
-        lambda: refusal("CV-S018", expected=f"{argument}=(lowest, highest)", got=shown(given), fix=_MEND),
+        lambda: refusal("CV-S018", expected=f"{argument}=(lowest, highest)", got=shown(given)),
     )
 
 
@@ -962,17 +938,15 @@ class Several:
             return several
         if outcomes is None:
             if earlier is not None:
-                raise refusal(
-                    "CV-S140", expected="outcomes= beside earlier=", got="no outcomes=", fix=_FIX_several
-                )
+                raise refusal("CV-S140", expected="outcomes= beside earlier=", got="no outcomes=")
             return None
         beside = [name for name, value in alone.items() if value is not None]
         if beside:
             expected = "outcomes= alone: it names and bounds all outcomes"
-            raise refusal("CV-S140", expected=expected, got=f"{beside[0]}= beside it", fix=_FIX_several)
+            raise refusal("CV-S140", expected=expected, got=f"{beside[0]}= beside it")
         if not isinstance(outcomes, Mapping) or not 2 <= len(outcomes) <= MOST_OUTCOMES:
             expected = "outcomes=: two or more columns with their ranges, the primary first"
-            raise refusal("CV-S140", expected=expected, got=shown(outcomes), fix=_FIX_several)
+            raise refusal("CV-S140", expected=expected, got=shown(outcomes))
         ranges = tuple((_named(name), _range_of(name, ends)) for name, ends in outcomes.items())
         return cls(ranges, _earlier(earlier, dict(ranges)))
 
@@ -998,13 +972,10 @@ class Several:
         return found | ({"earlier": dict(self.earlier)} if self.earlier else {})
 
 
-_FIX_several = 'for example Study("arm", outcomes={"death": (0, 1), "days": (0, 90)})'
-
-
 def _named(name: object) -> str:
     if is_name(name):
         return name
-    raise refusal("CV-S140", expected="names of columns", got=shown(name), fix=_FIX_several)
+    raise refusal("CV-S140", expected="names of columns", got=shown(name))
 
 
 def _range_of(name: object, ends: object) -> Bounds:
@@ -1012,7 +983,7 @@ def _range_of(name: object, ends: object) -> Bounds:
     return ends_of(
         ends,
         f"outcome {name!r}",
-        lambda: refusal("CV-S140", expected=known, got=shown(ends), fix=_FIX_several),
+        lambda: refusal("CV-S140", expected=known, got=shown(ends)),
     )
 
 
@@ -1021,7 +992,7 @@ def _earlier(earlier: object, ranges: Mapping[str, Bounds]) -> tuple[tuple[str, 
     fix = 'for example earlier={"visits": "visits_last_month"}'
     if not isinstance(given, Mapping):
         raise refusal(
-            "CV-S140",
+            "CV-S140b",
             expected="earlier=: for outcomes, the column of the same number before treatment",
             got=shown(given),
             fix=fix,
@@ -1030,7 +1001,10 @@ def _earlier(earlier: object, ranges: Mapping[str, Bounds]) -> tuple[tuple[str, 
         if outcome not in ranges or not is_name(column):
             got = f"{shown(outcome)}: {shown(column)}"
             raise refusal(
-                "CV-S140", expected="earlier=: outcomes of the study, and a column for each", got=got, fix=fix
+                "CV-S140b",
+                expected="earlier=: outcomes of the study, and a column for each",
+                got=got,
+                fix=fix,
             )
     # In the order of the outcomes, so that equal declarations are equal.
     return tuple((name, given[name]) for name in ranges if name in given)
