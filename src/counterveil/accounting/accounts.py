@@ -101,11 +101,6 @@ def check_version(version: object) -> None:
         raise refusal("CV-L003", schema_version=SCHEMA_VERSION, version=version)
 
 
-def too_large(kind: str, length: int, longest: int) -> CounterveilError:
-    """Return the refusal for an entry that readers could not hold."""
-    return refusal("CV-L066", kind=kind, longest=longest, length=length)
-
-
 def not_kept(request_id: str, why: LedgerError) -> CounterveilError:
     """Return the refusal for a release or an answer that could not be stored after its budget was spent."""
     return refusal("CV-L065", request_id=request_id, what=why.code, got=why.got)
@@ -200,7 +195,7 @@ def seal(
     body = canonical(whole)
     longest = _LONGEST.get(kind, LONGEST_ENTRY)
     if len(body) > longest:
-        raise too_large(kind, len(body), longest)
+        raise refusal("CV-L066", kind=kind, longest=longest, length=len(body))
     row = Row(seq, kind, dataset, request_id, name, body, previous, digest(previous, body))
     if kind not in _LONGEST:
         _keep(row, whole)

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 import flint
 
-from counterveil.errors import BudgetError, CounterveilError, installing, refusal
+from counterveil.errors import BudgetError, installing, refusal
 from counterveil.numerics.arrays import sqrt_down, sqrt_up
 from counterveil.numerics.gaussian_profile import delta_of, epsilon_of, mu_of
 from counterveil.privacy import (
@@ -519,7 +519,7 @@ class GaussianRule:
         mu2, epsilon, pure = Fraction(0), Fraction(0), True
         for event in charge.events:
             if isinstance(event, ApproximateEvent):
-                raise _uncountable(charge)
+                raise refusal("CV-B005", face=charge.face)
             mu2 += square_up(gaussian_equivalent(event))
             own = pure_epsilon(event)
             pure = pure and own is not None
@@ -595,10 +595,6 @@ def _covered(charge: Charge) -> bool:
         return compose(charge.events, face.delta).epsilon <= face.epsilon
     except BudgetError:
         return False
-
-
-def _uncountable(charge: Charge) -> CounterveilError:
-    return refusal("CV-B005", face=charge.face)
 
 
 # The two totals of an account: what all answers cost private values, and what record-level answers cost whole records.

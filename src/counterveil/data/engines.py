@@ -85,11 +85,6 @@ def _narrowed(identifier: str) -> str:
     )
 
 
-def is_wrong(identifier: str, value: str) -> str:
-    """Return SQL that says whether a text stands neither for a number nor for a gap."""
-    return f"({value} IS NULL AND NOT {is_blank(identifier)})"
-
-
 def bins(value: str, thresholds: tuple[float, ...], wrong: str | None) -> str:
     """Return SQL for the number of thresholds that a value has reached; NULL for a gap, WRONG for a text."""
     flaw = "" if wrong is None else f"WHEN {wrong} THEN {WRONG} "
@@ -193,7 +188,7 @@ def coding(engine: Engine, study: Study, layout: Layout) -> Coding:
         wrong = None
         if kind is Kind.TEXT:
             inner.append(f"{sql} AS t{place}")
-            wrong = is_wrong(f"t{place}", f"x{place}")
+            wrong = f"(x{place} IS NULL AND NOT {is_blank(f't{place}')})"
         if name == study.outcome:
             outer.append(f"{steps(f'x{place}', study.outcome_bounds)} AS q")
             flawed = wrong is not None

@@ -237,11 +237,6 @@ def _rows_of_line(study: Study) -> int:
     return max(1, _LINE_BYTES // sum(form.itemsize for form in forms(study)))
 
 
-def lines_at_a_time(study: Study) -> int:
-    """Return how many lines have about BLOCK_ROWS rows."""
-    return max(1, BLOCK_ROWS // _rows_of_line(study))
-
-
 def _lines(lines: Iterable[tuple[Any, ...]]) -> Any:
     import pyarrow as pa
 
@@ -408,7 +403,9 @@ class SparkRows:
         kept = keep(frame, reading)
         try:
             facts = _sound(kept, lambda: found_in(kept))
-            found = cls._checked(Kept(reading.study), kept, facts, lines_at_a_time(reading.study))
+            found = cls._checked(
+                Kept(reading.study), kept, facts, max(1, BLOCK_ROWS // _rows_of_line(reading.study))
+            )
         except BaseException:
             forget(kept)
             raise

@@ -74,7 +74,7 @@ def study_arguments(document: Mapping[str, Any]) -> dict[str, Any]:
     document = {key: value for key, value in document.items() if key not in _BESIDE}
     left_open = len(open_places(document))
     if left_open:
-        raise _open(left_open)
+        raise refusal("CV-S120", open=OPEN, count=left_open)
     for key in document:
         if key not in KNOWN_KEYS:
             raise refusal(
@@ -124,10 +124,6 @@ def open_places(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
 def _says(value: object, word: str) -> bool:
     """Return whether a value is this word; an array, compared with it, has no one truth value."""
     return isinstance(value, str) and value == word
-
-
-def _open(count: int) -> CounterveilError:
-    return refusal("CV-S120", open=OPEN, count=count)
 
 
 # What the tables [person] and [cluster] of a study file declare, as arguments of `Study`.

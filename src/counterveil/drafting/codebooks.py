@@ -24,7 +24,7 @@ from counterveil.bounded_reading import UnreadableError, checked_path, parse_jso
 from counterveil.data.cells import BLANKS
 from counterveil.data.domains import Binary, Categories, Domain, Label, Range, number_of, plain_number
 from counterveil.data.outcomes import identifiers
-from counterveil.errors import CounterveilError, refusal
+from counterveil.errors import refusal
 
 RANGE, BINARY, CATEGORIES, DATE, TEXT, IDENTIFIER = (
     "range",
@@ -103,11 +103,7 @@ def read_codebook(path: str | PathLike[str]) -> dict[str, Entry]:
             raise UnreadableError(f"{len(entries)} columns described")
         return {name: _tidied(entry) for name, entry in entries.items()}
     except UnreadableError as error:
-        raise _unreadable(str(error)) from None
-
-
-def _unreadable(got: str) -> CounterveilError:
-    return refusal("CV-S126", got=got)
+        raise refusal("CV-S126", got=str(error)) from None
 
 
 def _tidied(entry: Entry) -> Entry:

@@ -199,7 +199,7 @@ def _expanded(
     for name in names:
         own = groups.get(name, (name,))
         if own[0] not in columns:
-            raise _unknown(name, columns)
+            raise refusal("CV-P784", columns=", ".join(map(repr, columns)), name=name)
         lists.append(own)
     if sign != ":":
         for own in lists:
@@ -222,15 +222,12 @@ def _product(first: str, second: str, columns: Sequence[str]) -> str:
     )
 
 
-def _unknown(name: str, columns: Sequence[str]) -> CounterveilError:
-    return refusal("CV-P784", columns=", ".join(map(repr, columns)), name=name)
-
-
 def _unreadable(text: object, got: str) -> CounterveilError:
     return refusal("CV-P783", text=text, got=got)
 
 
 CONSTANT = "Intercept"
+_PROVENANCE = ("guarantee", "spent", "not_covered")
 # First-stage F statistics below this are called weak (Stock, Yogo 2005).
 WEAK = 10.0
 
@@ -447,7 +444,7 @@ class Regression(Shown):
             if len(factors) == 2 and column in factors:
                 other = factors[1] if factors[0] == column else factors[0]
                 if other not in values:
-                    raise _no_value(column, other)
+                    raise refusal("CV-P786", column=column, other=other)
                 # The square of a column changes twice as fast as its value.
                 weights[term] = values[other] * (2.0 if factors[0] == factors[1] else 1.0)
         return self.combination(weights)
@@ -515,11 +512,6 @@ class Regression(Shown):
             }
             for one in self.coefficients
         ]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON-ready facts; an end that is unbounded is None."""
-        found: dict[str, Any] = finite(self.report_facts())
-        return found
 
     def report_facts(self) -> dict[str, Any]:
         """Return the same with unbounded ends as infinite numbers, for what is printed."""
@@ -617,19 +609,6 @@ def _sum(weights: Mapping[str, float]) -> str:
     return said
 
 
-def finite(facts: Any) -> Any:
-    """Return facts with None for every number that is not finite, which JSON cannot hold."""
-    if isinstance(facts, dict):
-        return {name: finite(value) for name, value in facts.items()}
-    if isinstance(facts, list):
-        return [finite(value) for value in facts]
-    return None if isinstance(facts, float) and not isfinite(facts) else facts
-
-
-def _no_value(column: str, other: str) -> CounterveilError:
-    return refusal("CV-P786", column=column, other=other)
-
-
 @dataclass(frozen=True, slots=True, repr=False)
 class Compliance(Shown):
     """Three effects from one release: of assignment on the outcome and on receipt, and of receipt for compliers.
@@ -684,26 +663,11 @@ class Compliance(Shown):
             found.append(row | {"effect": one.name})
         return found
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON-ready facts; an end that is unbounded is None."""
-        found: dict[str, Any] = finite(self.report_facts())
-        return found
-
     def report_facts(self) -> dict[str, Any]:
         """Return the same with unbounded ends as infinite numbers, for what is printed."""
         shared = self.two_stage.report_facts()
-        kept = (
-            "warning",
-            "rows",
-            "level",
-            "first_stage",
-            "weak",
-            "anderson_rubin",
-            "guarantee",
-            "spent",
-            "not_covered",
-        )
-        return {name: shared[name] for name in kept if name in shared} | {
+        kept = {*shared} & {"warning", "rows", "level", "first_stage", "weak", "anderson_rubin", *_PROVENANCE}
+        return {name: shared[name] for name in shared if name in kept} | {
             "assigned": self.assigned,
             "received": self.received,
             "outcome": self.outcome,
@@ -921,11 +885,6 @@ class Moments(Shown):
     def stored(self) -> dict[str, Any]:
         """Return what the ledger keeps: numbers as released and public parameters."""
         return write(self)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON-ready facts, None for what is unbounded; `from_dict` reads them back."""
-        found: dict[str, Any] = finite(self.report_facts())
-        return found
 
     def report_facts(self) -> dict[str, Any]:
         """Return the same with infinite numbers, for what is printed."""
