@@ -106,9 +106,6 @@ def not_kept(request_id: str, why: LedgerError) -> CounterveilError:
     return refusal("CV-L065", request_id=request_id, what=why.code, got=why.got)
 
 
-# What a ledger refuses when it is opened: lost entries, another ledger, a missing anchor, changed guards.
-
-
 def cut_off(seq: int, expected: str) -> CounterveilError:
     """Return the refusal for a ledger that lacks an entry which it had earlier."""
     return refusal("CV-L060", seq=seq, expected=expected[:16])
@@ -122,9 +119,6 @@ def other_ledger(found: str, expected: str) -> CounterveilError:
 def anchor_failed(place: str, problem: str) -> CounterveilError:
     """Return the refusal for an anchor that cannot be read or moved forward."""
     return refusal("CV-L063", problem=problem, place=place)
-
-
-# What is refused in the same words wherever a ledger is given it.
 
 
 def check_name(name: str, value: object) -> None:
@@ -142,9 +136,6 @@ def read_json(answer: str) -> Any:
         return json.loads(answer)
     except (TypeError, ValueError, RecursionError) as error:
         raise refusal("CV-L014", problem=str(error)) from None
-
-
-# The hash chain: each entry's hash covers its content and the hash before it.
 
 
 # The hash before the first entry; it names the format, so another format cannot be mistaken for it.
@@ -415,9 +406,6 @@ def newest_requests(store: Store, dataset: str, most: int, before: int | None) -
         found.append(entry_of(row))
         before = row.seq
     return found
-
-
-# Who asks: the name that every entry of a ledger carries.
 
 
 def system_user() -> str:

@@ -157,9 +157,6 @@ class VerifyReport:
         }
 
 
-# Where entries are kept: the few operations that the ledger asks of a database.
-
-
 SCHEMA_VERSION = 3
 GUARDS_CHANGED = "the ledger's tables or triggers were removed or replaced"
 # How long a writer waits for the lock, in seconds.

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy import Budget
 
-# What one attack found, and the three verdicts.
-
 
 class Verdict(StrEnum):
     """The outcome of an audit; nothing is `passed` unless the same attack caught a weakened copy."""
@@ -237,9 +235,6 @@ class Tester(Protocol):
     ) -> LowerBound:
         """Return what one attack on one pair found; it may be wrong with probability `error` at most."""
         ...
-
-
-# The auditor's refusals, and the checks that several testers share.
 
 
 def needs_density(mechanism: Mechanism) -> CounterveilError:

@@ -95,9 +95,6 @@ def laboratory() -> Any:
     return import_module("counterveil_lab.commands")
 
 
-# `counterveil export`: the answers of an account as a folder for an output check, a registry or a steward's file.
-
-
 # Files of an answer that a checker looks at; the console offers more.
 _SHOWN = ("effects.csv", "report.html", "result.json")
 
@@ -198,9 +195,6 @@ def _answer(entries: list[Any]) -> StoredAnswer | None:
         mechanisms=str(asked.get("mechanism", "")),
         files={name: files[name][1]() for name in _SHOWN},
     )
-
-
-# The command `console`: a local web application over a folder of ledgers, studies and data.
 
 
 _NEEDED = ("starlette", "jinja2", "uvicorn")

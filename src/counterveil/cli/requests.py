@@ -320,9 +320,6 @@ def _place(parameter: Parameter, is_shared: bool) -> int:
     return 5 if parameter.annotation.__metadata__[0].rich_help_panel else 3
 
 
-# Commands that spend a budget: the options they share, the ledger they charge, and how they show the answer.
-
-
 _QUESTION = ("data", "study", "protects", "epsilon", "delta", "method", "level", "where")
 _CHARGED = ("ledger", "dataset", "request_id", "anchor", "analyst")
 STOPPED = "Ctrl-C stops it, but gives no budget back"

@@ -397,9 +397,6 @@ def _cuts(text: str) -> dict[str, list[str] | None]:
     return found
 
 
-# The page of a plan: how wide intervals would be at every level, by method and epsilon, from simulated studies.
-
-
 # A page that somebody waits for: more people or studies belong on the command line.
 _MOST_ROWS, _MOST_DRAWS, _MOST_EPSILONS = 200_000, 50, 12
 # Of one simulated study, so that it fits into memory: people times columns.

@@ -96,9 +96,6 @@ class StudyForm:
         return sorted(enumerate(self.rows), key=key)
 
 
-# From a study file, or a draft, to a form.
-
-
 def form_of(text: str, document: Mapping[str, Any]) -> StudyForm | None:
     """Return a study as a form, None where a table cannot hold it: too many columns, or tables that are none."""
     tables = ("covariates", "outcomes", "missing")
@@ -227,9 +224,6 @@ def _notes(text: str) -> dict[str, str]:
                 continue
             found[str(value) if key in _DECLARED else key] = note[:_LONGEST_NOTE]
     return found
-
-
-# From a form to a study file.
 
 
 def form_given(given: Mapping[str, str]) -> StudyForm:

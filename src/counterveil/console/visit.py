@@ -66,9 +66,6 @@ def for_analysts(error: CounterveilError) -> CounterveilError:
     return error if isinstance(error, _PUBLIC) else refusal("CV-W006")
 
 
-# One request to the console and its answer, free of any web framework.
-
-
 _LONGEST = 200
 
 
@@ -415,9 +412,6 @@ def read_query(text: str) -> dict[str, str]:
             "CV-W004", expected=f"an address of at most {_LONGEST_QUERY:,} characters", got="a longer one"
         )
     return fields(text)
-
-
-# The page of people: who may enter, new links for them, and the end of what they have open.
 
 
 def everybody(visit: Visit, person: SignedIn | None = None, link: str = "", revoked: str = "") -> Page:

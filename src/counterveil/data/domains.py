@@ -224,9 +224,6 @@ def _labels(arms: object) -> tuple[Label, ...]:
     raise refusal("CV-S060", arms=arms)
 
 
-# Domains of covariates: a range, two labels, or a list of categories; all public.
-
-
 Bounds: TypeAlias = tuple[Fraction, Fraction]
 # Labels that a sentence lists; the study holds them all.
 _MOST_WORDS = 12

@@ -189,9 +189,6 @@ def _c_library() -> ctypes.CDLL:
     return ctypes.CDLL(None)
 
 
-# How far work has come, for the one who waits: the rows of a pass, which are public, and the seconds of a command.
-
-
 # Seconds before anything is shown, between two lines, and before a log gets its one line.
 _PATIENCE, _PAUSE, _LONG = 2.0, 0.5, 10.0
 _TAKEN_AWAY = "\r\x1b[K"

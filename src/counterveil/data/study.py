@@ -370,9 +370,6 @@ def refuse_arguments(
         raise refusal("CV-P028c", name=name, lacking=", ".join(lacking))
 
 
-# Formulas of effects, "outcome ~ treatment | covariates": they choose the columns of a study.
-
-
 _LONGEST = 20_000
 _NAME = r"\s*(?:`([^`]+)`|([^`~|+]*[^`~|+\s]))\s*"
 _FORMULAS_FORMULA = re.compile(rf"{_NAME}~{_NAME}(?:\|(.*))?", re.S)

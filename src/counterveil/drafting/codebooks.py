@@ -135,9 +135,6 @@ def _label(text: object) -> Label:
     return str(text).strip(BLANKS) if number is None or isinstance(number, str) else number
 
 
-# Plain CSV and REDCap: both are tables with a header.
-
-
 def _from_csv(text: str) -> dict[str, Entry]:
     delimiter = max(",;\t", key=text.partition("\n")[0].count)
     try:
@@ -231,9 +228,6 @@ def _redcap(name: str, row: Mapping[str, Any]) -> dict[str, Entry]:
     return {name: Entry(CATEGORIES if listed else TEXT, labels=listed, title=title)}
 
 
-# Table Schema and Frictionless packages.
-
-
 def _from_schema(document: Any) -> dict[str, Entry]:
     found: dict[str, Entry] = {}
     for schema in _schemas(document):
@@ -287,9 +281,6 @@ def _schema_labels(listed: object) -> Iterable[tuple[Label, str]]:
             yield _label(each["value"]), str(each.get("label") or "")
         elif isinstance(each, str | int | float):
             yield _label(each), ""
-
-
-# Labels of SPSS, Stata and SAS files; their rows are not read.
 
 
 _STATISTICS = {

@@ -29,8 +29,6 @@ from counterveil.questions.pooled import (
 from counterveil.results.result import Result
 from counterveil.settings import WeightLimits
 
-# What a coordinator needs of whatever carries its messages.
-
 
 class SiteEngine(Protocol):
     """Carries texts to sites that proved who they are, and brings their replies."""
@@ -189,9 +187,6 @@ def describe(reply: Reply | None) -> str:
     if reply.refusal is None:
         return "answered"
     return f"refused, {reply.refusal}: {refusals.MEANINGS[reply.refusal]}"
-
-
-# The outcome of a study: which sites answered, why the others did not, and the pooled effect.
 
 
 _BROKEN = "its reply file is damaged"

@@ -67,9 +67,6 @@ class TomlTable:
         return tuple(values)
 
 
-# Files written atomically and readable by their owner only.
-
-
 _FILE, _FOLDER = 0o600, 0o700
 _OTHERS = 0o077
 
@@ -149,9 +146,6 @@ def damaged(path: Path, got: str) -> CounterveilError:
     return refusal("CV-P660", parent=path.parent.name, name=path.name, got=got)
 
 
-# Names of sites and addresses of coordinators, as people write them.
-
-
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._-]{0,38}[A-Za-z0-9])?")
 _HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 _HIGHEST_PORT = 65535
@@ -180,9 +174,6 @@ def host_of(address: str) -> str:
 def port_of(address: str) -> int:
     """Return the port of a checked address."""
     return int(address.rpartition(":")[2])
-
-
-# What several sites need beyond the core.
 
 
 try:

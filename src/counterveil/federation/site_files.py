@@ -32,9 +32,6 @@ from counterveil.privacy import Budget, Unit, exact
 from counterveil.results.measures import DIFFERENCE, check_measure
 from counterveil.session.session import shown_columns
 
-# What a site's steward allows: decided from the request and the ledger's totals, never from the rows.
-
-
 AUTOMATIC, BY_HAND = "automatic", "by hand"
 _WHAT = "the policy of the site"
 _NUMBER = (int, float, str)
@@ -196,9 +193,6 @@ class SiteFile:
 
 def _place(folder: Path, place: str) -> str:
     return place if "://" in place else str(folder / place)
-
-
-# What a site remembers of requests: answers that were given, and questions that wait for the steward.
 
 
 PENDING, APPROVED, REJECTED = "waiting", "approved", "declined"

@@ -168,9 +168,6 @@ def _asked(ask: Ask, said: TomlTable) -> Ask:
     return Ask.from_document(ask.to_document() | {"epsilon": epsilon})
 
 
-# The coordinator's memory: request ids before they are sent, and every reply as soon as it arrives.
-
-
 # What would let others speak for the coordinator.
 _SECRETS = ("token", "secret", "server.key")
 

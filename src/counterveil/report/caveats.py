@@ -224,9 +224,6 @@ def _linear(fact: caveats.LinearScores) -> str:
     return f"the {'inverse ' * fact.inverse}propensity score or the outcome regression is {linear}"
 
 
-# What an answer says first, and whose it is.
-
-
 def target_words(fact: Fact | None) -> str:
     """Return what an interval is for."""
     if isinstance(fact, AtSites):
@@ -273,9 +270,6 @@ def first_words(
     elif assumes is not None:
         said.append(f"MODELS ASSUMED: the interval is valid if {depends_words(assumes)}")
     return "; ".join(said) or None
-
-
-# The same, from the facts of a result's document.
 
 
 def opening_of(facts: Mapping[str, Any], name: str) -> Any:

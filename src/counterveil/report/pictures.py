@@ -339,9 +339,6 @@ def axis(low: float, high: float) -> Callable[[float], float]:
     return lambda value: 100 * (value - low) / width
 
 
-# A forest: every effect with its interval, and the wider one that holds for all of them, around zero.
-
-
 def forest_plot(effects: list[Facts], zero: str = "no effect", caption: str = "", axis: str = "") -> str:
     """Return a picture of effects, empty where it has no scale; `zero` is what stands at the value of no effect.
 
@@ -416,9 +413,6 @@ def said_of(effect: Facts) -> str:
     about = f"{percent(level)} interval" if level else "interval"
     ends = from_to(effect["interval"], error)
     return f"{effect['name']}: {rounded(effect['estimate'], error)}, {about} {ends}"
-
-
-# Effects in the order of time, and gains along the shares that are treated.
 
 
 def event_plot(facts: Facts) -> str:

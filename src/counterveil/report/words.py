@@ -83,9 +83,6 @@ def kind_of(facts: Facts) -> str:
     return "pooled" if "sites" in facts else _KINDS.get(facts["kind"], "one")
 
 
-# The question.
-
-
 def question_words(facts: Facts) -> str:
     """Return what was asked, as a person would ask it."""
     what, on = f"“{facts['treatment']}”", f"“{facts['outcome']}”"
@@ -114,9 +111,6 @@ def question_words(facts: Facts) -> str:
     if kind == "ratio":
         return f"By how much does {what} change the ratio {on}?"
     return f"By how much does {what} change {on}, on average?"
-
-
-# The answer.
 
 
 def answer_words(facts: Facts) -> list[str]:
@@ -274,9 +268,6 @@ def _function(facts: Facts) -> list[str]:
         _interval(facts, centre, "There, the"),
         *_several(facts)[1:2],
     ]
-
-
-# What is protected, and how strongly.
 
 
 _WHOM = {

@@ -42,9 +42,6 @@ from counterveil.results.released import ReleasedAnswer
 from counterveil.results.result import Result
 from counterveil.session import Kind, Plan, Request
 
-# People to ask about, read from any table of covariates: public numbers, inside the declared bounds.
-
-
 Floats = NDArray[np.float64]
 Query = dict[str, float | Label]
 
@@ -425,8 +422,6 @@ def query_name(query: Query) -> str:
 
 # Curves of a page, and points of each.
 _CURVES, _CURVE_POINTS = 4, 41
-
-# A released function in the clothes of a scikit-learn regressor; needs no scikit-learn itself.
 
 
 class Predictor:

@@ -241,9 +241,6 @@ def _origin(module: str) -> str | None:
     return f"file {hashlib.sha256(Path(file).read_bytes()).hexdigest()}"
 
 
-# What an analyst asks, checked before any data or budget is touched.
-
-
 # Within these, squares of noise and of outcomes are double-precision numbers, and so are their squares.
 LEAST_EPSILON, LARGEST_OUTCOME = Fraction(1, 10**12), Fraction(10**50)
 

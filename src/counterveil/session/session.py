@@ -374,9 +374,6 @@ def in_branches(
     return BranchPlan(budget, mechanism, whole.amounts, ((_WHOLE, Kind.VECTOR),), plans)
 
 
-# The gate: the only code that draws noise and releases a statistic.
-
-
 Label = TypeVar("Label")
 # Numbers, or the pass over rows that makes them, which is not run where they were released before.
 Values = Sequence[Fraction] | Callable[[], Sequence[Fraction]]
@@ -586,9 +583,6 @@ def _number(text: str) -> Fraction:
 def grid_for(sensitivity: Fraction, amount: Fraction) -> Grid:
     """Return a grid that is fine beside the noise of a release of this sensitivity that pays this amount."""
     return Grid.for_scale(sensitivity / max(amount, Fraction(1)))
-
-
-# The session: a table, its budget and its ledger, through which estimators run requests.
 
 
 @dataclass(frozen=True, slots=True)
