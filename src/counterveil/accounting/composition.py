@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import flint
 
@@ -439,43 +439,12 @@ class Remaining:
         return f"epsilon {show(self.epsilon)}" + (f", delta {show(self.delta)}" if self.delta else "")
 
 
-class Rule(Protocol):
-    """A filter: it says what a charge costs and whether a total still fits the budget."""
-
-    @property
-    def name(self) -> str:
-        """The word under which a data set is registered."""
-        ...
-
-    @property
-    def budget(self) -> Budget:
-        """The total budget."""
-        ...
-
-    def nothing(self) -> Cost:
-        """Return the cost of no request at all."""
-        ...
-
-    def cost(self, charge: Charge) -> Cost:
-        """Return what `charge` adds, or raise CV-B005 where the rule cannot count it."""
-        ...
-
-    def fits(self, total: Cost) -> bool:
-        """Return whether `total` is within the budget."""
-        ...
-
-    def spent(self, total: Cost) -> Figure:
-        """Return the total as (epsilon, delta)."""
-        ...
-
-    def remaining(self, total: Cost) -> Remaining:
-        """Return what remains after `total`."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class SumRule:
-    """Face values add up: sum of epsilon and sum of delta, each at most the budget's."""
+    """A filter by which face values add up: sum of epsilon and sum of delta, each at most the budget's.
+
+    A filter says what a charge costs and whether a total still fits the budget.
+    """
 
     budget: Budget
     name: str = "sum"
@@ -485,7 +454,7 @@ class SumRule:
         return Cost(Fraction(0), Fraction(0), None, True)
 
     def cost(self, charge: Charge) -> Cost:
-        """Return the face value of `charge`."""
+        """Return what `charge` adds: its face value."""
         return Cost(charge.face.epsilon, charge.face.delta, None, charge.face.pure)
 
     def fits(self, total: Cost) -> bool:
@@ -503,7 +472,7 @@ class SumRule:
 
 @dataclass(frozen=True, slots=True)
 class GaussianRule:
-    """Squares of mu add up, or pure epsilons do while everything was pure; needs a positive delta."""
+    """A filter by which squares of mu add up, or pure epsilons while everything was pure; needs a positive delta."""
 
     budget: Budget
     # The mu that the budget is worth; recorded at registration so that it can never change.
@@ -551,6 +520,9 @@ class GaussianRule:
     @staticmethod
     def _gaussian(total: Cost) -> Fraction:
         return total.mu2 if total.mu2 is not None else Fraction(0)
+
+
+Rule: TypeAlias = SumRule | GaussianRule
 
 
 def rule_for(budget: Budget, name: str | None, limit: Fraction | None = None) -> Rule:

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from urllib.parse import urlsplit
 
 from counterveil.accounting import accounts as refusals
@@ -52,13 +51,18 @@ from counterveil.accounting.accounts import (
     totals_after,
     unseal,
 )
-from counterveil.accounting.anchor import Anchor, FileAnchor, Mark
+from counterveil.accounting.anchor import FileAnchor, Mark
 from counterveil.accounting.composition import GaussianRule, Levels, Totals, check_charge, limit_holds
 from counterveil.accounting.records import Account, Answered, Posting, Reservation, Row, Store, VerifyReport
 from counterveil.accounting.sql_store import MemoryStore, SqliteStore, create_file
 from counterveil.bounded_reading import UnreadableError, checked_path
 from counterveil.errors import CounterveilError, LedgerError, refusal
 from counterveil.privacy import Budget, Charge, Unit
+
+if TYPE_CHECKING:
+    from counterveil.accounting.anchor_server import ServerAnchor
+
+    Anchor: TypeAlias = FileAnchor | ServerAnchor
 
 SERVER = ("postgresql://", "postgres://")
 # Names a second place for every ledger that a process opens, where no other is named.
@@ -199,9 +203,8 @@ class _Book:
     levels: Levels
     totals: Totals
     access_policy: AccessPolicy | None
-    access_policyed: (
-        bool  # whether the access policy is that of the registration; else the first request fixes it
-    )
+    # Whether the access policy is that of the registration; else the first request fixes it.
+    access_policyed: bool
     # The hash of the entry that registered it.
     registered: str
     # The number of its newest reserve entry among those that were read.
@@ -857,9 +860,7 @@ class Ledger:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 from counterveil.accounting.access_policy import AccessPolicy
@@ -34,9 +34,8 @@ class Account:
     record_remaining: Remaining
     unproved: int
     access_policy: AccessPolicy | None
-    access_policyed: (
-        bool  # whether the access policy was registered; else the first request fixed it, or will
-    )
+    # Whether the access policy was registered; else the first request fixed it, or will.
+    access_policyed: bool
 
     def left(self, unit: Unit) -> Remaining:
         """Return the remaining budget of requests that protect `unit`."""
@@ -53,21 +52,12 @@ class Account:
 
     def to_dict(self) -> dict[str, object]:
         """Return the account as JSON-ready facts."""
-        return {
-            "dataset": self.dataset,
-            "guarantee": self.statement(),
-            "budget": self.budget.to_dict(),
-            "rule": self.rule,
-            "spent": self.spent.to_dict(),
-            "remaining": self.remaining.to_dict(),
-            "record_budget": self.record_budget.to_dict(),
-            "record_spent": self.record_spent.to_dict(),
-            "record_remaining": self.record_remaining.to_dict(),
-            "requests": self.requests,
-            "unproved": self.unproved,
+        totals = ("budget", "spent", "remaining", "record_budget", "record_spent", "record_remaining")
+        plain = ("rule", "requests", "unproved", "access_policy_from", "note")
+        return {"dataset": self.dataset, "guarantee": self.statement()} | {
+            **{name: getattr(self, name).to_dict() for name in totals},
+            **{name: getattr(self, name) for name in plain},
             "access_policy": None if self.access_policy is None else self.access_policy.to_dict(),
-            "access_policy_from": self.access_policy_from,
-            "note": self.note,
         }
 
     @property
@@ -148,13 +138,7 @@ class VerifyReport:
 
     def to_dict(self) -> dict[str, object]:
         """Return the report as JSON-ready facts."""
-        return {
-            "entries": self.entries,
-            "head": self.head,
-            "ok": self.ok,
-            "problem": self.problem,
-            "problem_seq": self.problem_seq,
-        }
+        return asdict(self) | {"ok": self.ok}
 
 
 SCHEMA_VERSION = 3

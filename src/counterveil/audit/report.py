@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol, TypeAlias, runtime_checkable
@@ -214,12 +214,8 @@ class WhiteBox(Mechanism, Protocol):
         ...
 
 
-class Neighbours(Protocol):
-    """Pairs of neighbouring data sets; a list of tuples will do."""
-
-    def __iter__(self) -> Iterator[Pair]:
-        """Yield the pairs, the same ones each time."""
-        ...
+# Pairs of neighbouring data sets, the same ones each time.
+Neighbours: TypeAlias = Iterable[Pair]
 
 
 class Tester(Protocol):

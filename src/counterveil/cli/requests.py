@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand
@@ -329,14 +329,6 @@ _NO_LEDGER = (
 )
 
 
-class Printable(Protocol):
-    """A result that can be printed."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON-ready facts."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Charging:
     """The ledger and the name of one request; without a ledger nothing lasts."""
@@ -402,7 +394,7 @@ class CommandRequest:
         if out is not None:
             found.save(out)
 
-    def show(self, answer: Printable) -> None:
+    def show(self, answer: Any) -> None:
         """Print the answer and what it was charged to, and write the report if one is wanted."""
         self.waiting.close()
         show(answer, self.given.get("report"), self.given["as_json"], self.charged)

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -71,19 +71,6 @@ class Reading:
             column = plain_column(from_arrow(batch.column(place)), name)
             found[name] = as_decimals(column) if kind in (Kind.EXACT, Kind.UNBOUNDED) else column
         return found
-
-
-class Read(Protocol):
-    """How tables are made of Arrow batches in an executor."""
-
-    @property
-    def study(self) -> Study:
-        """The study that the rows fit."""
-        ...
-
-    def tables(self, batches: Iterator[Any], survey: Survey) -> Iterator[Table]:
-        """Yield the rows of Arrow batches; the survey gets what was found."""
-        ...
 
 
 def kinds_of(table: Any, study: Study) -> dict[str, Kind]:
@@ -224,6 +211,10 @@ class Kept:
                     survey.join(json.loads(facts.as_py()))
             if pieces:
                 yield joined_tables(pieces)
+
+
+# How tables are made of Arrow batches in an executor.
+Read: TypeAlias = Reading | OnePerPerson | Kept
 
 
 def _pieces(table: Table) -> Iterator[tuple[Any, ...]]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
 from counterveil.errors import CounterveilError, ParameterError, refusal
+from counterveil.errors import refusals as refusals_table
 from counterveil.federation import messages as refusals
 from counterveil.federation.judging import COPY, NOT_AN_ANSWER, Expected, SetAsideError
 from counterveil.federation.judging_tables import judged
@@ -186,7 +187,7 @@ def describe(reply: Reply | None) -> str:
         return "no answer yet"
     if reply.refusal is None:
         return "answered"
-    return f"refused, {reply.refusal}: {refusals.MEANINGS[reply.refusal]}"
+    return f"refused, {reply.refusal}: {refusals_table()[reply.refusal]['problem']}"
 
 
 _BROKEN = "its reply file is damaged"
@@ -209,13 +210,8 @@ class SiteState:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as JSON-ready facts."""
-        return {
-            "site": self.site,
-            "epsilon": self.epsilon,
-            "state": self.state,
-            "answered": self.answered,
-            "refusal": self.refusal,
-        }
+        names = ("site", "epsilon", "state", "answered", "refusal")
+        return {name: getattr(self, name) for name in names}
 
 
 def states(folder: StudyFolder) -> list[SiteState]:

@@ -34,24 +34,20 @@ OTHER_SITE: Final = "CV-F040"
 DAMAGED_LEDGER: Final = "CV-F042"
 OTHER_SUM: Final = "CV-F500"
 
-MEANINGS: Final[dict[str, str]] = {
-    NOT_UNDERSTOOD: "the request is invalid",
-    NOT_ALLOWED: "the site's policy does not allow this question",
-    OUTSIDE_POLICY: "epsilon or delta is outside the site's policy",
-    NO_BUDGET: "the site has too little budget left",
-    TOO_FEW: "the site has too few rows",
-    WAITING: "the site's steward has not decided yet",
-    DECLINED: "the site's steward declined",
-    OTHER_QUESTION: "the request id was used for another question",
-    FAILED: "the site could not answer",
-    LOST: "the site paid for this request and cannot go on with it",
-    LATE: "the request reached the site after its deadline",
-    OTHER_DECLARATION: "the site has a different data declaration",
-    UNSUITABLE: "the question does not suit the estimator",
-    OTHER_SITE: "the request is addressed to another site",
-    DAMAGED_LEDGER: "the site's ledger is damaged or was rolled back",
-    OTHER_SUM: "the site does not take part in this sum",
-}
+CODES: Final = (
+    *(
+        NOT_UNDERSTOOD,
+        NOT_ALLOWED,
+        OUTSIDE_POLICY,
+        NO_BUDGET,
+        TOO_FEW,
+        WAITING,
+        DECLINED,
+        OTHER_QUESTION,
+        FAILED,
+    ),
+    *(LOST, LATE, OTHER_DECLARATION, UNSUITABLE, OTHER_SITE, DAMAGED_LEDGER, OTHER_SUM),
+)
 
 
 class RefusedError(Exception):
@@ -303,7 +299,7 @@ class Reply:
             site=facts.text("site", _LONGEST_NAME),
             request=facts.text("request", pattern=_HASH),
             result=facts.table("result") if refusal is None else None,
-            refusal=None if refusal is None else facts.choice("refusal", tuple(MEANINGS)),
+            refusal=None if refusal is None else facts.choice("refusal", CODES),
             head=Head.read(facts.values["head"]),
         )
 

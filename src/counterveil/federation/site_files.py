@@ -94,18 +94,8 @@ class SitePolicy:
 
     def to_document(self) -> dict[str, Any]:
         """Return the policy as a table of a TOML file."""
-        return {
-            "questions": list(self.questions),
-            "estimators": list(self.estimators),
-            "measures": list(self.measures),
-            "protects": list(self.protects),
-            "least_epsilon": str(self.least_epsilon),
-            "study_epsilon": str(self.study_epsilon),
-            "max_delta": str(self.max_delta),
-            "least_rows": self.least_rows,
-            "approval": self.approval,
-            "diagnostics": self.diagnostics,
-        }
+        kinds: dict[type, Any] = {tuple: list, Fraction: str}
+        return {name: kinds.get(type(value), type(value))(value) for name, value in asdict(self).items()}
 
     def access_policy(self, study: Study) -> AccessPolicy:
         """Return the access policy of the site's account; of this policy it holds the levels, the rest may change."""
@@ -114,11 +104,8 @@ class SitePolicy:
 
     def check(self, ask: Ask, spent: Fraction) -> None:
         """Raise the refusal of a question that this policy does not allow; `spent` is what its study spent here."""
-        if ask.method not in self.estimators or ask.protects not in self.protects:
-            raise refusals.RefusedError(refusals.NOT_ALLOWED)
-        if ask.question not in self.questions:
-            raise refusals.RefusedError(refusals.NOT_ALLOWED)
-        if ask.measure not in self.measures:
+        allowed = ask.method in self.estimators and ask.protects in self.protects
+        if not allowed or ask.question not in self.questions or ask.measure not in self.measures:
             raise refusals.RefusedError(refusals.NOT_ALLOWED)
         try:
             budget = Budget(ask.epsilon, ask.delta)
@@ -165,14 +152,8 @@ class SiteFile:
 
     def to_document(self) -> dict[str, Any]:
         """Return the settings as the tables of a TOML file."""
-        facts: dict[str, Any] = {
-            "name": self.name,
-            "data": self.data,
-            "ledger": self.ledger,
-            "dataset": self.dataset,
-            "coordinator": self.coordinator,
-        }
-        facts |= {"table": self.table} if self.table else {}
+        named = ("name", "data", "ledger", "dataset", "coordinator", "table")
+        facts: dict[str, Any] = {name: getattr(self, name) for name in named if getattr(self, name)}
         return facts | {"policy": self.policy.to_document()}
 
     @property

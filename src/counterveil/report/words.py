@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 from math import exp
-from typing import Any, Protocol
+from typing import Any
 
 from counterveil.privacy import Adjacency, Budget, Proof, show
 from counterveil.report.caveats import opening_of, supposed_words, target_words, trends_of
@@ -25,19 +25,11 @@ SIMULATED = (
 FREE = "Pooling reads no data and spends nothing: the same files give the same answer."
 
 
-class Declared(Protocol):
-    """A study."""
-
-    def to_toml(self) -> str:
-        """Return the text of a study file."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Repeat:
     """The study, a call in Python, a command, and what repeating means; empty where there is none of it."""
 
-    study: Declared | None
+    study: Any  # a `Study`, or None
     python: str
     command: str = ""
     remark: str = ANEW

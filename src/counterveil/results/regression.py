@@ -516,31 +516,36 @@ class Regression(Shown):
     def report_facts(self) -> dict[str, Any]:
         """Return the same with unbounded ends as infinite numbers, for what is printed."""
         warning = self.guarantee.warning
-        return ({"warning": warning} if warning else {}) | {
-            "formula": self.formula,
-            "method": self.method,
-            "response": self.response,
-            "rows": self.rows,
-            "level": self.level,
-            "coefficients": [one.facts() for one in self.coefficients],
-            "residual_variance": self.residual_variance,
-            "r_squared": self.r_squared,
-            "centred": self.fit.centred,
-            "freedom": self.fit.freedom,
-            "identified": self.identified,
-            "endogenous": list(self.endogenous),
-            "instruments": list(self.instruments),
-            "absorbed": [name for name in self.absorbed if name != CONSTANT],
-            "cov_type": self.cov_type,
-            "first_stage": self.first_stage,
-            "weak": self.first_stage is not None and self.first_stage < WEAK,
-            "anderson_rubin": None
-            if self.anderson_rubin is None
-            else [list(ends) for ends in self.anderson_rubin],
-            "guarantee": self.guarantee.to_dict(),
-            "spent": self.spent.to_dict(),
-            "not_covered": [written(one) for one in self.not_covered],
-        }
+        plain = (
+            "formula",
+            "method",
+            "response",
+            "rows",
+            "level",
+            "residual_variance",
+            "r_squared",
+            "identified",
+        )
+        own = {name: getattr(self, name) for name in (*plain, "cov_type", "first_stage")}
+        return (
+            ({"warning": warning} if warning else {})
+            | own
+            | {
+                "coefficients": [one.facts() for one in self.coefficients],
+                "centred": self.fit.centred,
+                "freedom": self.fit.freedom,
+                "endogenous": list(self.endogenous),
+                "instruments": list(self.instruments),
+                "absorbed": [name for name in self.absorbed if name != CONSTANT],
+                "weak": self.first_stage is not None and self.first_stage < WEAK,
+                "anderson_rubin": None
+                if self.anderson_rubin is None
+                else [list(ends) for ends in self.anderson_rubin],
+                "guarantee": self.guarantee.to_dict(),
+                "spent": self.spent.to_dict(),
+                "not_covered": [written(one) for one in self.not_covered],
+            }
+        )
 
     def view(self, full: bool = False) -> View:
         """Return what is shown: coefficients, the guarantee and what is not covered."""
