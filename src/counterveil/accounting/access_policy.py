@@ -1,9 +1,4 @@
-"""The access policy of an account: what its steward allows.
-
-Pure data: nothing here decides. What an account allows is decided in `accounts.py`.
-
-What a request uses, to be compared with the access policy of its account, and what each planned look may spend.
-"""
+"""The access policy of an account and what a request uses: pure data; `accounts.py` decides what is allowed."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
 """What several releases cost together: fixed in advance, or chosen one after another.
 
-The joint cost of several releases whose privacy parameters were fixed in advance.
-
-Every rule below is valid on its own, so the smallest figure is valid too. Later releases may
-depend on earlier outputs; their privacy parameters may not (that is the ledger's case, see
-`filters.py`).
+Every rule for parameters fixed in advance is valid on its own, so the smallest figure is valid too. Later releases may
+depend on earlier outputs; their privacy parameters may not, but in a ledger.
 """
 
 from __future__ import annotations
@@ -34,6 +31,7 @@ from counterveil.privacy import (
     PureEvent,
     ResponseEvent,
     Unit,
+    amounts,
     exact,
     pure_epsilon,
     read_written,
@@ -436,7 +434,7 @@ class Remaining:
     def __str__(self) -> str:
         if self.mu is not None:
             return f"a pure epsilon of {show(self.epsilon)} or Gaussian noise of mu {show(self.mu)}"
-        return f"epsilon {show(self.epsilon)}" + (f", delta {show(self.delta)}" if self.delta else "")
+        return amounts(self.epsilon, self.delta)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from counterveil.accounting.access_policy import AccessPolicy
 from counterveil.accounting.composition import Figure, Remaining
 from counterveil.errors import refusal
-from counterveil.privacy import Budget, Unit, show
+from counterveil.privacy import Budget, Unit, amounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +81,15 @@ class Account:
 
     def __str__(self) -> str:
         """Return the account as text; the first line says whether the total is proved."""
-        outcomes = (
-            f"outcomes: spent {_amounts(self.spent)} of {self.budget}; {self.remaining} can be asked for"
+        totals = (
+            ("outcomes", self.spent, self.budget, self.remaining),
+            ("records", self.record_spent, self.record_budget, self.record_remaining),
         )
-        spent = f"spent {_amounts(self.record_spent)} of {self.record_budget}"
-        records = f"records: {spent}; {self.record_remaining} can be asked for"
-        return "\n".join([f"{self.dataset}: {self.statement()}", outcomes, records, *self.lines()])
-
-
-def _amounts(spent: Figure) -> str:
-    return f"epsilon {show(spent.epsilon)}" + (f", delta {show(spent.delta)}" if spent.delta else "")
+        said = [
+            f"{name}: spent {amounts(spent.epsilon, spent.delta)} of {whole}; {left} can be asked for"
+            for name, spent, whole, left in totals
+        ]
+        return "\n".join([f"{self.dataset}: {self.statement()}", *said, *self.lines()])
 
 
 @dataclass(frozen=True, slots=True)

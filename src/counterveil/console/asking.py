@@ -21,7 +21,7 @@ from counterveil.console.workspace import DataSet, KeptReadings, StudyText
 from counterveil.data import Range, Study
 from counterveil.data.domains import Label, LabelIndex
 from counterveil.errors import CounterveilError, refusal
-from counterveil.privacy import Budget, Unit, show
+from counterveil.privacy import Budget, Unit, amounts
 from counterveil.questions.arms import METHODS as ARMS_METHODS
 from counterveil.questions.arms import ArmsArguments
 from counterveil.questions.asking import Arguments, Asked
@@ -277,8 +277,7 @@ def _after(wanted: FormRequest, budget: Budget) -> str | None:
     left = account.left(wanted.unit)
     if account.rule != "sum" or budget.epsilon > left.epsilon or budget.delta > left.delta:
         return None
-    delta = left.delta - budget.delta
-    return f"epsilon {show(left.epsilon - budget.epsilon)}" + (f", delta {show(delta)}" if delta else "")
+    return amounts(left.epsilon - budget.epsilon, left.delta - budget.delta)
 
 
 def spend(visit: Visit) -> Redirect:

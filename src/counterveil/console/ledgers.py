@@ -14,7 +14,7 @@ from counterveil.console.workspace import LedgerPlace
 from counterveil.errors import CounterveilError, LedgerError, masked, refusal
 from counterveil.federation import site_files, study_files
 from counterveil.federation.site_files import APPROVED, REJECTED, SiteFile, SiteRecords
-from counterveil.privacy import show
+from counterveil.privacy import amounts
 
 _PAGE = 50
 _LARGEST = 10**11
@@ -81,10 +81,7 @@ def _line(entry: Posting) -> dict[str, Any]:
     facts: dict[str, Any] = dict(entry.facts)
     asked = facts.get("description", {})
     cost = facts.get("cost") or facts.get("budget")
-    price = ""
-    if cost:
-        delta = Fraction(cost["delta"])
-        price = f"epsilon {show(Fraction(cost['epsilon']))}" + (f", delta {show(delta)}" if delta else "")
+    price = amounts(Fraction(cost["epsilon"]), Fraction(cost["delta"])) if cost else ""
     words = [str(asked[key]) for key in ("question", "method", "protects") if asked.get(key)] or [
         facts["name"]
     ]

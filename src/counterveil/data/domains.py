@@ -1,7 +1,5 @@
 """Labels, the declared domains of columns, and how cells are encoded by them.
 
-Labels: when a cell of a column means a declared label.
-
 The same column reaches us as numbers from a frame and as text from a CSV file, so a label is
 compared by its meaning: text with text letter by letter, everything else as exact numbers, with
 `true` and `false` standing for 1 and 0.

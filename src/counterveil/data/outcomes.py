@@ -1,8 +1,6 @@
 """Parts of a study: subsets of rows, persons, changes and several outcomes, times to an event.
 
-Subsets of rows: a small language of conditions over columns, read and applied without evaluating code.
-
-A condition is made of comparisons joined by `and`, `or` and `not`:
+A condition on rows, read and applied without evaluating code, is made of comparisons joined by `and`, `or` and `not`:
 
     age >= 18 and site in ['A', 'B']
     18 <= age < 65 and not (arm == 'open label')

@@ -1,7 +1,5 @@
 """Passes over rows: silent about them, with progress, on all cores.
 
-Silence during computations on rows: nothing that is printed, logged or warned about can depend on them.
-
 Libraries report on the numbers they are given: numpy warns of an overflow, LAPACK prints to standard error, a
 learner prints its progress. While any thread is inside `silence()`, everything that the process writes to its standard
 output and standard error is dropped, whoever writes it: file descriptors 1 and 2, Python's streams, warnings, logging.

@@ -198,11 +198,6 @@ def named_study(document: Mapping[str, Any], name: str | None) -> dict[str, Any]
     return _merged({key: value for key, value in document.items() if key != "study"}, known[name])
 
 
-def study_names(path: str | PathLike[str]) -> tuple[str, ...]:
-    """Return the names of the studies in a file, none where it holds one study without a name."""
-    return names_in(read_toml(_place_and_name(path)[0]))
-
-
 def names_in(document: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the names of the studies of a document, none where it holds one study without a name."""
     return tuple(_studies(document))
@@ -515,10 +510,21 @@ class Study:
         before_values, ratio = (before, before_range, change_range, time, after), (per, per_range)
         labels = (treated, control, treated_share, arms, reference)
         all_of_them, times = (outcomes, earlier, several), (event, horizon, grid, causes)
-        self._declare_outcome(treatment, outcome, outcome_range, all_of_them, before_values, ratio)
-        self._declare_event(times, before_values, ratio, labels, outcome_range, protects_cluster)
+        self._declare_outcome(
+            treatment,
+            outcome,
+            outcome_range,
+            all_of_them,
+            before_values,
+            ratio,
+            times,
+            labels,
+            protects_cluster,
+        )
         self._declare_arms(covariates, before_values, ratio, labels, person)
-        self._declare_design(missing, randomised, treated_share, score)
+        self._put(missing=MappingProxyType(_rules(missing, self)), randomised=_truth(randomised))
+        self._put(treated_share=_share(treated_share, self.randomised))
+        self._put(score=_score(score, self))
         rows = ((person, per_person), (cluster, protects_cluster, assigned_by_cluster, per_cluster))
         self._declare_rows(*rows, (order, time, max_rows_per_person), (where, others))
         self._put(estimated=MappingProxyType(_estimated(estimated, self.columns)), _known={})
@@ -531,27 +537,19 @@ class Study:
         several: tuple[object, object, object],
         before: tuple[object, ...],
         ratio: tuple[object, object],
+        times: tuple[object, object, object, object],
+        labels: tuple[object, ...],
+        protects_cluster: object,
     ) -> None:
-        """Set treatment and outcome, the first of several where there are several."""
+        """Set treatment and outcome, the first of several where there are several, and the time to an event."""
         alone = {"outcome": outcome, "outcome_range": outcome_range, "before": before[0], "per": ratio[0]}
         self._put(several=Several.declared(*several, alone))
         name = outcome if self.several is None else self.several.names[0]
         self._put(treatment=_column_name(treatment, "treatment"), outcome=_column_name(name, "outcome"))
-
-    def _declare_event(
-        self,
-        times: tuple[object, object, object, object],
-        before: tuple[object, ...],
-        ratio: tuple[object, object],
-        labels: tuple[object, ...],
-        outcome_range: object,
-        protects_cluster: object,
-    ) -> None:
-        """Set the time to an event, and the range of the outcome."""
         ends = outcome_range if self.several is None else self.several.ranges[0][1]
-        beside = {"outcome_range": ends} | dict(
-            zip((*Before.KEYS, *Per.KEYS), (*before, *ratio), strict=True)
-        )
+        beside = dict(zip((*Before.KEYS, *Per.KEYS), (*before, *ratio), strict=True)) | {
+            "outcome_range": ends
+        }
         beside |= {"arms": labels[3], "reference": labels[4], "protects_cluster": protects_cluster or None}
         self._put(event=TimeToEvent.declared(*times, beside))
         ends = ends if self.event is None else (0, self.event.horizon)
@@ -573,14 +571,6 @@ class Study:
         self._put(per=Per.declared(*ratio, self.arms is None, self.before))
         _one_role_each(self.columns)
         _two_arms(self.treated, self.control)
-
-    def _declare_design(
-        self, missing: object, randomised: object, treated_share: Number | None, score: object
-    ) -> None:
-        """Set the rules for missing values, and how treatment was assigned."""
-        self._put(missing=MappingProxyType(_rules(missing, self)), randomised=_truth(randomised))
-        self._put(treated_share=_share(treated_share, self.randomised))
-        self._put(score=_score(score, self))
 
     def _declare_rows(
         self,

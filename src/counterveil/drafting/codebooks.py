@@ -1,7 +1,5 @@
 """Codebooks, and what names of columns say. No row of data is read.
 
-Codebooks: what others wrote down about the columns of a file. No row of data is read.
-
 Known forms: a REDCap data dictionary (CSV), a Table Schema or a Frictionless package (JSON), the labels of an SPSS,
 Stata or SAS file (through pyreadstat), and a plain CSV file with the columns of `FIELDS`, which `template` writes.
 """

@@ -1,7 +1,4 @@
-"""Settings in TOML: every key is known, every value has its type.
-
-Keys and certificates: a coordinator's own authority, a site's node key.
-"""
+"""Settings in TOML, private files, keys and certificates of coordinators and sites."""
 
 from __future__ import annotations
 

@@ -1,15 +1,9 @@
 """Whether a site's answer fits the question: everything that follows from the question is recomputed.
 
-What a declaration and a question allow an answer to be: computed by the coordinator, never read off a reply.
-
-What every check of released noise needs: its sensitivity, its part of the budget, and how far it goes.
-
-Whether a released difference fits the question: its noise, its largest variance, and where both let it lie.
-
-What follows from public numbers is recomputed. Sensitivities of a difference in means follow from both arms, those of
-a trial's contrast from the number of rows and the share treated. Weights of other averages of private outcomes are
-not known, but none is negative and they add up to one. Scores of private records are bounded by released numbers:
-methods that locate outcomes in their range may have less noise than any rule on the range allows.
+Nothing is read off a reply that follows from public numbers. Sensitivities of a difference in means follow from both
+arms, those of a trial's contrast from the number of rows and the share treated. Weights of other averages of private
+outcomes are not known, but none is negative and they add up to one. Scores of private records are bounded by released
+numbers: methods that locate outcomes in their range may have less noise than any rule on the range allows.
 """
 
 from __future__ import annotations

@@ -134,7 +134,12 @@ class Budget:
         return cls(facts["epsilon"], facts["delta"])
 
     def __str__(self) -> str:
-        return f"epsilon {show(self.epsilon)}" + ("" if self.pure else f", delta {show(self.delta)}")
+        return amounts(self.epsilon, self.delta)
+
+
+def amounts(epsilon: Fraction, delta: Fraction) -> str:
+    """Return both numbers of a budget for display; a delta of zero is left out."""
+    return f"epsilon {show(epsilon)}" + (f", delta {show(delta)}" if delta else "")
 
 
 def show(value: Fraction, digits: int = 6) -> str:

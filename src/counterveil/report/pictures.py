@@ -2,12 +2,6 @@
 any screen, and names are text of the page, so that long ones wrap and are never cut.
 
 Colours are those of the page (`pictures.css`): there is nothing here that a light or a dark theme would not suit.
-
-The frame of a picture: axes without clutter, a title, a note on what is shown, and a stamp where it is simulated.
-
-The axis of a forest plot: that of differences, or that of ratios, with intervals that have no end.
-
-The picture of a plan: half-widths of intervals against epsilon, a line for each number of people.
 """
 
 from __future__ import annotations

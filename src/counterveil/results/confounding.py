@@ -1,7 +1,4 @@
-"""What an omitted confounder would have to be like to change an answer; made from released numbers, free.
-
-What is refused of a sensitivity analysis: results without an interval, and descriptions that are none.
-"""
+"""What an omitted confounder would have to be like to change an answer; made from released numbers, free."""
 
 from __future__ import annotations
 

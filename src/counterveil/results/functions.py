@@ -1,11 +1,4 @@
-"""What an analyst asks about effects that differ between people, checked before data or budget are touched.
-
-Effects at a finite set of queries: an answer and an interval for each, one guarantee for all.
-
-A released effect as a function of the covariates: evaluated for ever, without further spending.
-
-One effect for everybody in the clothes of a function, and the rule and the test that decide between the two.
-"""
+"""Effects that differ between people: what is asked, answers at public queries, and a released function."""
 
 from __future__ import annotations
 

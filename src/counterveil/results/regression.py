@@ -1,15 +1,11 @@
-"""A regression from released moments: coefficients, standard errors and intervals that include the privacy noise.
+"""Released moments, regressions and effects of compliers from them; intervals include the privacy noise.
 
-Formulas of regressions: "y ~ treat + age + treat:age", and with instruments "y ~ age + [dose ~ offer]".
+Formulas: "y ~ treat + age + treat:age", and with instruments "y ~ age + [dose ~ offer]".
 
 As in statsmodels and linearmodels: a constant is included unless "0" or "- 1" is among the terms, a*b stands for a, b
 and a:b, and what is in brackets is explained by instruments. C(site) is a column of labels, I(age**2) a square and
 log(income) a logarithm; what stands after | is adjusted for and not shown, as in pyfixest. Names with other signs in
 them are quoted with backticks.
-
-Effects of an offer and of taking it up, in a trial whose people do not all comply with their assignment.
-
-Released second moments, from which regressions are computed without further cost.
 """
 
 from __future__ import annotations
