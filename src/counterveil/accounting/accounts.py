@@ -514,19 +514,13 @@ def _check_planned(looks: Looks, uses: Uses, face: Budget, request_id: str) -> N
     """Raise CV-L083 for a look at another price, or where its request has another name; a name is asked for once."""
     if uses.look is None:
         if request_id in looks.request_ids:
-            raise refusal(
-                "CV-L083",
-                expected="another request id: this is the name of a planned look",
-                got=repr(request_id),
-            )
+            raise _not_planned("another request id: this is the name of a planned look", repr(request_id))
         return
     planned, own = looks.planned[uses.look - 1].budget, looks.request_id(uses.look)
     if request_id != own:
-        raise refusal(
-            "CV-L083", expected=f"look {uses.look} with the request id {own!r}", got=repr(request_id)
-        )
+        raise _not_planned(f"look {uses.look} with the request id {own!r}", repr(request_id))
     if face != planned:
-        raise refusal("CV-L083", expected=f"look {uses.look} with {planned}", got=str(face))
+        raise _not_planned(f"look {uses.look} with {planned}", str(face))
 
 
 def check_study(access_policy: AccessPolicy | None, uses: Uses, lasting: bool = True) -> None:
@@ -605,20 +599,16 @@ def _check_look(looks: Looks | None, uses: Uses) -> None:
     if uses.look is None:
         if looks is not None and looks.outcome in uses.read:
             role = "about" if looks.outcome in uses.outcomes else "beside"
-            raise refusal(
-                "CV-L083",
-                expected=f"the planned looks at {looks.outcome!r}",
-                got=f"{uses.question} {role} {looks.outcome!r}",
+            raise _not_planned(
+                f"the planned looks at {looks.outcome!r}", f"{uses.question} {role} {looks.outcome!r}"
             )
     elif looks is None or looks.outcome not in uses.outcomes:
         plan = "no looks" if looks is None else f"looks at {looks.outcome!r} alone"
-        raise refusal(
-            "CV-L083",
-            expected=f"an account whose access policy plans this look; it plans {plan}",
-            got=f"look {uses.look}",
+        raise _not_planned(
+            f"an account whose access policy plans this look; it plans {plan}", f"look {uses.look}"
         )
     elif not 1 <= uses.look <= len(looks.planned):
-        raise refusal("CV-L083", expected=f"look 1 to {len(looks.planned)}", got=f"look {uses.look}")
+        raise _not_planned(f"look 1 to {len(looks.planned)}", f"look {uses.look}")
 
 
 def check_order(
@@ -630,13 +620,11 @@ def check_order(
     assert uses.look is not None
     before = store.of_request(dataset, looks.request_id(uses.look - 1), "reserve")
     if before is None:
-        raise refusal("CV-L083", expected=f"look {uses.look - 1} first", got=f"look {uses.look}")
+        raise _not_planned(f"look {uses.look - 1} first", f"look {uses.look}")
     known = unseal(before)["description"]
     changed = [name for name in ("study", "protects", "estimand") if known.get(name) != asked.get(name)]
     if changed:
-        raise refusal(
-            "CV-L083", expected="the question of the earlier looks", got=f"another {quoted(changed)}"
-        )
+        raise _not_planned("the question of the earlier looks", f"another {quoted(changed)}")
 
 
 def check_missing(access_policy: AccessPolicy, columns: tuple[str, ...], missing: Mapping[str, str]) -> None:
@@ -699,3 +687,7 @@ def _rule_words(rule: str | None) -> str:
     return (
         "Drop(): which rows have no value is public" if rule == DROP else "Fill(...): which rows is private"
     )
+
+
+def _not_planned(expected: str, got: str) -> CounterveilError:
+    return refusal("CV-L083", expected=expected, got=got)

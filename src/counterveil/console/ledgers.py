@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from counterveil.accounting import Posting
-from counterveil.console.visit import Page, Redirect, Visit, coded
+from counterveil.console.visit import Page, Redirect, Visit, coded, wrong
 from counterveil.console.workspace import LedgerPlace
 from counterveil.errors import CounterveilError, LedgerError, masked, refusal
 from counterveil.federation import site_files, study_files
@@ -113,7 +113,7 @@ def decide(visit: Visit) -> Redirect:
     visit.require_steward("to decide on the request")
     decision = {"approve": APPROVED, "decline": REJECTED}.get(visit.word("decision"))
     if decision is None:
-        raise refusal("CV-W004", expected="decision: approve or decline", got="another word")
+        raise wrong("decision: approve or decline", "another word")
     for path in visit.workspace.federation(site_files.FILE):
         if _key(path) == visit.path["site"]:
             SiteRecords(SiteFile.read(path).answers).decide(visit.word("request"), decision)

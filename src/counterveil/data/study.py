@@ -65,35 +65,23 @@ _BESIDE = ("ignored",)
 def study_arguments(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keyword arguments of `Study` that a document declares, or raise CV-S013."""
     if not isinstance(document, Mapping):
-        raise refusal(
-            "CV-S013",
-            expected="a table of declarations",
-            got=type(document).__name__,
-            fix="pass a dictionary",
-        )
+        raise _invalid("a table of declarations", type(document).__name__, "pass a dictionary")
     document = {key: value for key, value in document.items() if key not in _BESIDE}
     left_open = len(open_places(document))
     if left_open:
         raise refusal("CV-S120", open=OPEN, count=left_open)
     for key in document:
         if key not in KNOWN_KEYS:
-            raise refusal(
-                "CV-S013", expected="keys of a study", got=shown(key), fix=nearest(key, KNOWN_KEYS, "a study")
-            )
+            raise _invalid("keys of a study", shown(key), nearest(key, KNOWN_KEYS, "a study"))
     for key in ("treatment", "outcome"):
         if key not in document and not (key == "outcome" and "outcomes" in document):
-            raise refusal("CV-S013", expected=f"the key {key!r}", got="it is missing", fix=f"add {key} = ...")
+            raise _invalid(f"the key {key!r}", "it is missing", f"add {key} = ...")
     tables = ("covariates", "missing", "person", "cluster")
     arguments = {key: value for key, value in document.items() if key not in tables}
     arguments |= _unit_arguments(document)
     covariates = document.get("covariates", {})
     if not isinstance(covariates, Mapping):
-        raise refusal(
-            "CV-S013",
-            expected="a table of covariates",
-            got=shown(covariates),
-            fix="write a [covariates] table",
-        )
+        raise _invalid("a table of covariates", shown(covariates), "write a [covariates] table")
     arguments["covariates"] = {name: domain_from(name, value) for name, value in covariates.items()}
     missing = document.get("missing", {})
     if isinstance(missing, Mapping) and "fill" not in missing:
@@ -155,9 +143,7 @@ def _unit_arguments(document: Mapping[str, Any]) -> dict[str, Any]:
         whole = isinstance(told, Mapping) and told.get("protected") is True
         names = _PERSON if key == "person" else _WHOLE if whole else _CLUSTER
         if not isinstance(told, Mapping) or "column" not in told or not set(told) <= set(names):
-            raise refusal(
-                "CV-S013", expected=expected, got=shown(table), fix=f'write [{key}] and column = "{example}"'
-            )
+            raise _invalid(expected, shown(table), f'write [{key}] and column = "{example}"')
         found |= {names[each]: value for each, value in told.items()}
     return found
 
@@ -217,12 +203,7 @@ def _place_and_name(path: Any) -> tuple[Any, str | None]:
 def _studies(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     tables = document.get("study", {})
     if not isinstance(tables, Mapping) or not all(isinstance(table, Mapping) for table in tables.values()):
-        raise refusal(
-            "CV-S013",
-            expected="tables [study.NAME]",
-            got="another `study`",
-            fix="write [study.NAME] above each study",
-        )
+        raise _invalid("tables [study.NAME]", "another `study`", "write [study.NAME] above each study")
     return dict(tables)
 
 
@@ -236,12 +217,7 @@ def _merged(common: dict[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     # Covariates of the file that a study leaves out.
     left_out = found.pop("without", [])
     if not isinstance(left_out, list) or not all(isinstance(name, str) for name in left_out):
-        raise refusal(
-            "CV-S013",
-            expected="without: a list of covariates",
-            got=shown(left_out),
-            fix='write without = ["age"]',
-        )
+        raise _invalid("without: a list of covariates", shown(left_out), 'write without = ["age"]')
     roles = {*left_out}
     for key in ("treatment", "outcome", "before", "per"):
         named = found.get(key)
@@ -268,9 +244,7 @@ def _rule_from(name: str, value: Any) -> MissingRule:
         return Drop()
     if isinstance(value, Mapping) and set(value) == {"fill"}:
         return Fill(value["fill"])
-    raise refusal(
-        "CV-S013", expected=f"a rule for {name!r}", got=shown(value), fix='write "drop" or { fill = 0 }'
-    )
+    raise _invalid(f"a rule for {name!r}", shown(value), 'write "drop" or { fill = 0 }')
 
 
 def toml_key(key: str) -> str:
@@ -1136,3 +1110,7 @@ def _score(score: object, study: Study) -> str | None:
     if not isinstance(domain, Range) or not 0 < domain.lo <= domain.hi < 1:
         raise refusal("CV-S027", score=name, domain=None if domain is None else domain.words())
     return name
+
+
+def _invalid(expected: str, got: str, fix: str) -> CounterveilError:
+    return refusal("CV-S013", expected=expected, got=got, fix=fix)
