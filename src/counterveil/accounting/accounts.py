@@ -197,7 +197,7 @@ def unseal(row: Row) -> dict[str, Any]:
     """Return the content of an entry after checking its own hash, or raise CV-L016."""
     facts = _read(row)
     if isinstance(facts, str):
-        raise refusal("CV-L016", problem=f"entry {row.seq} of the ledger is damaged", got=facts)
+        raise damaged(f"entry {row.seq} of the ledger is damaged", facts)
     return facts
 
 
@@ -335,9 +335,7 @@ class Standing:
     def _vouching(self) -> Mapping[str, Any] | None:
         """Return the newest request; it vouches for the registration, which may lie far behind it."""
         if self._latest is not None and self._latest["registered"] != self.row.hash:
-            raise refusal(
-                "CV-L016", problem="the ledger is damaged", got=f"entry {self.row.seq} was replaced"
-            )
+            raise damaged("the ledger is damaged", f"entry {self.row.seq} was replaced")
         return self._latest
 
 
@@ -691,3 +689,8 @@ def _rule_words(rule: str | None) -> str:
 
 def _not_planned(expected: str, got: str) -> CounterveilError:
     return refusal("CV-L083", expected=expected, got=got)
+
+
+def damaged(problem: str, got: str) -> CounterveilError:
+    """Return CV-L016."""
+    return refusal("CV-L016", problem=problem, got=got)

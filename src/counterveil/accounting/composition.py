@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 import flint
 
-from counterveil.errors import BudgetError, installing, refusal
+from counterveil.errors import BudgetError, CounterveilError, installing, refusal
 from counterveil.numerics.arrays import sqrt_down, sqrt_up
 from counterveil.numerics.gaussian_profile import delta_of, epsilon_of, mu_of
 from counterveil.privacy import (
@@ -336,31 +336,22 @@ def _sort(events: Sequence[Event]) -> _Plan:
 def _check(plan: _Plan, events: Sequence[Event], delta: Fraction) -> None:
     """Raise CV-B002 where no finite epsilon exists at this delta."""
     if not events:
-        raise refusal(
-            "CV-B002", expected="at least one release", got="an empty plan", fix="pass the events of the plan"
-        )
+        raise _no_figure("at least one release", "an empty plan", "pass the events of the plan")
     for event in events:
         check_event(event)
     if not 0 <= delta < 1:
-        raise refusal(
-            "CV-B002",
-            expected="0 <= delta < 1",
-            got=f"delta={show(delta)}",
-            fix="pass a small delta such as 1e-6",
-        )
+        raise _no_figure("0 <= delta < 1", f"delta={show(delta)}", "pass a small delta such as 1e-6")
     if plan.loose_delta > delta:
-        raise refusal(
-            "CV-B002",
-            expected=f"delta >= {show(plan.loose_delta)}, the sum of the releases' own deltas",
-            got=f"delta={show(delta)}",
-            fix="allow a larger delta, or plan fewer approximate releases",
+        raise _no_figure(
+            f"delta >= {show(plan.loose_delta)}, the sum of the releases' own deltas",
+            f"delta={show(delta)}",
+            "allow a larger delta, or plan fewer approximate releases",
         )
     if plan.gaussian and plan.loose_delta == delta:
-        raise refusal(
-            "CV-B002",
-            expected="a delta above the sum of the approximate releases' deltas, because Gaussian noise needs some",
-            got=f"delta={show(delta)}",
-            fix="allow a positive delta, or use Laplace noise, which is pure",
+        raise _no_figure(
+            "a delta above the sum of the approximate releases' deltas, because Gaussian noise needs some",
+            f"delta={show(delta)}",
+            "allow a positive delta, or use Laplace noise, which is pure",
         )
 
 
@@ -670,3 +661,7 @@ class Levels:
 
 def _limit(rule: Rule) -> str | None:
     return written(rule.limit) if isinstance(rule, GaussianRule) else None
+
+
+def _no_figure(expected: str, got: str, fix: str) -> CounterveilError:
+    return refusal("CV-B002", expected=expected, got=got, fix=fix)

@@ -32,6 +32,7 @@ from counterveil.accounting.accounts import (
     check_same,
     check_study,
     cut_off,
+    damaged,
     digest,
     entry_of,
     fault,
@@ -466,7 +467,7 @@ def check_first(store: Store) -> None:
         raise refusal("CV-L067", problem=problem)
     problem = first_problem(store) or store.quick_damage()
     if problem is not None:
-        raise refusal("CV-L016", problem="the ledger is damaged", got=problem)
+        raise damaged("the ledger is damaged", problem)
 
 
 def first_problem(store: Store) -> str | None:
@@ -485,7 +486,7 @@ def check_last(store: Store) -> None:
     start = 0 if last is None else max(0, last.seq - LINKS)
     before = store.at(start)
     if last is None or before is None:
-        raise refusal("CV-L016", problem="the ledger is damaged", got=f"entry {start} is missing")
+        raise damaged("the ledger is damaged", f"entry {start} is missing")
     _check_hashes(store, max(0, start - HASHED), start)
     oldest = start - HASHED - STRETCH
     if oldest > 0:
@@ -500,7 +501,7 @@ def check_last(store: Store) -> None:
     if problem is None and hidden is not None:
         problem = f"entry {hidden}: a search for its request does not find it"
     if problem is not None:
-        raise refusal("CV-L016", problem="the newest entries of the ledger are damaged", got=problem)
+        raise damaged("the newest entries of the ledger are damaged", problem)
 
 
 def _check_hashes(store: Store, first: int, last: int) -> None:
@@ -509,14 +510,12 @@ def _check_hashes(store: Store, first: int, last: int) -> None:
     previous = rows[0].previous if rows else ""
     for seq, row in enumerate(rows, first):
         if row.seq != seq or row.previous != previous or digest(previous, row.body) != row.hash:
-            raise refusal(
-                "CV-L016",
-                problem=f"entry {seq} of the ledger is damaged",
-                got="it does not match its hash, or the entry before it",
+            raise damaged(
+                f"entry {seq} of the ledger is damaged", "it does not match its hash, or the entry before it"
             )
         previous = row.hash
     if len(rows) != last - first + 1:
-        raise refusal("CV-L016", problem="the ledger is damaged", got=f"entry {first + len(rows)} is missing")
+        raise damaged("the ledger is damaged", f"entry {first + len(rows)} is missing")
 
 
 # The ledger: what was granted, what is spent, and every answer that was released.
@@ -893,7 +892,7 @@ class Ledger:
     def _head(self) -> tuple[int, str]:
         last = self._store.last()
         if last is None:
-            raise refusal("CV-L016", problem="the ledger is damaged", got="no entry is left")
+            raise damaged("the ledger is damaged", "no entry is left")
         return last.seq, last.hash
 
     def _append(

@@ -1028,24 +1028,14 @@ def _rules(missing: object, study: Study) -> dict[str, MissingRule]:
         missing = dict.fromkeys(study.columns, missing)
     given = {} if missing is None else missing
     if not isinstance(given, Mapping):
-        raise refusal(
-            "CV-S009", what="missing", got=type(given).__name__, fix="pass one rule, or one per column"
-        )
+        raise _no_rule("missing", type(given).__name__, "pass one rule, or one per column")
     columns = set(study.columns)
     for name, rule in given.items():
         if name not in columns:
-            raise refusal(
-                "CV-S009",
-                what="missing",
-                got=f"a rule for {name!r}",
-                fix=nearest(name, study.columns, "the study"),
-            )
+            raise _no_rule("missing", f"a rule for {name!r}", nearest(name, study.columns, "the study"))
         if not isinstance(rule, Fill | Drop):
-            raise refusal(
-                "CV-S009",
-                what=f"column {name!r}",
-                got=shown(rule),
-                fix="write cv.drafting.Drop() or cv.drafting.Fill(value)",
+            raise _no_rule(
+                f"column {name!r}", shown(rule), "write cv.drafting.Drop() or cv.drafting.Fill(value)"
             )
         if isinstance(rule, Fill):
             _check_fill(name, rule, study)
@@ -1114,3 +1104,7 @@ def _score(score: object, study: Study) -> str | None:
 
 def _invalid(expected: str, got: str, fix: str) -> CounterveilError:
     return refusal("CV-S013", expected=expected, got=got, fix=fix)
+
+
+def _no_rule(what: str, got: str, fix: str) -> CounterveilError:
+    return refusal("CV-S009", what=what, got=got, fix=fix)

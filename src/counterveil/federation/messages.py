@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 from counterveil.bounded_reading import Fields, UnreadableError, check_values, parse_message
-from counterveil.errors import refusal
+from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy import Estimand, Unit
 from counterveil.results.measures import DIFFERENCE, MEASURES, OF_MEANS
 
@@ -110,9 +110,7 @@ class Ask:
             check_values(document)
             return cls._read(document)
         except UnreadableError as error:
-            raise refusal(
-                "CV-F001", expected="a question in the form shown in the guide", got=str(error)
-            ) from None
+            raise _no_message("a question in the form shown in the guide", str(error)) from None
 
     @classmethod
     def _read(cls, document: Mapping[str, Any]) -> Ask:
@@ -214,7 +212,7 @@ class SiteRequest:
                 anchor=Head.read(facts.values["anchor"]),
             )
         except UnreadableError as error:
-            raise refusal("CV-F001", expected="a request", got=str(error)) from None
+            raise _no_message("a request", str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +270,7 @@ class Reply:
             facts = _message(text, _LONGEST_REPLY, tuple(cls.__dataclass_fields__), infinite=True)
             return cls._read(facts)
         except UnreadableError as error:
-            raise refusal("CV-F001", expected="a reply", got=str(error)) from None
+            raise _no_message("a reply", str(error)) from None
 
     @classmethod
     def from_document(cls, document: object) -> Reply:
@@ -280,7 +278,7 @@ class Reply:
         try:
             return cls._read(Fields.of("a stored reply", document, tuple(cls.__dataclass_fields__)))
         except UnreadableError as error:
-            raise refusal("CV-F001", expected="a stored reply", got=str(error)) from None
+            raise _no_message("a stored reply", str(error)) from None
 
     def to_document(self) -> dict[str, Any]:
         """Return the reply as JSON-ready facts."""
@@ -308,11 +306,7 @@ def check_id(name: str, value: object) -> str:
     """Return an id that can be part of a file name, or raise CV-F001."""
     if isinstance(value, str) and _ID.fullmatch(value):
         return value
-    raise refusal(
-        "CV-F001",
-        expected=f"{name}: 1 to 64 letters, digits, dots, dashes or underscores",
-        got="something else",
-    )
+    raise _no_message(f"{name}: 1 to 64 letters, digits, dots, dashes or underscores", "something else")
 
 
 def _message(text: str, longest: int, names: tuple[str, ...], infinite: bool = False) -> Fields:
@@ -329,3 +323,7 @@ def _settings(values: dict[str, Any]) -> dict[str, Any]:
     if len(values) > _MOST_SETTINGS or not all(_WORD.fullmatch(name) for name in values):
         raise UnreadableError("a question: the settings are invalid")
     return values
+
+
+def _no_message(expected: str, got: str) -> CounterveilError:
+    return refusal("CV-F001", expected=expected, got=got)

@@ -21,6 +21,7 @@ from counterveil.federation.files import (
     check_name,
     check_private,
     damaged,
+    invalid,
     open_private,
     private_folder,
     read_json,
@@ -82,14 +83,9 @@ class SitePolicy:
         for question in policy.questions:
             if question not in refusals.QUESTIONS:
                 known = f"questions: some of {', '.join(refusals.QUESTIONS)}"
-                raise refusal("CV-P600", what=_WHAT, expected=known, got=repr(question))
+                raise invalid(_WHAT, known, repr(question))
         if policy.approval not in (AUTOMATIC, BY_HAND):
-            raise refusal(
-                "CV-P600",
-                what=_WHAT,
-                expected=f'approval: "{AUTOMATIC}" or "{BY_HAND}"',
-                got=repr(policy.approval),
-            )
+            raise invalid(_WHAT, f'approval: "{AUTOMATIC}" or "{BY_HAND}"', repr(policy.approval))
         return policy
 
     def to_document(self) -> dict[str, Any]:
