@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from counterveil.accounting import Uses, open_ledger
-from counterveil.accounting.sql_store import SqlEntries
+from counterveil.accounting.records import Store
 from counterveil.cli.requests import charging
 from counterveil.data import Range, Study
 from counterveil.privacy import Budget, Charge, PureEvent, Unit
@@ -36,7 +36,7 @@ def books(tmp_path_factory):
 
 def rows_read(monkeypatch, action):
     """Return how many entries an action takes from the database."""
-    count, real = 0, SqlEntries._rows
+    count, real = 0, Store._rows
 
     def counting(self, where, *values):
         nonlocal count
@@ -45,7 +45,7 @@ def rows_read(monkeypatch, action):
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(SqlEntries, "_rows", counting)
+        patch.setattr(Store, "_rows", counting)
         action()
     return count
 

@@ -1,9 +1,4 @@
-"""The access policy of an account: what its steward allows.
-
-Pure data: nothing here decides. What an account allows is decided in `accounts.py`.
-
-What a request uses, to be compared with the access policy of its account, and what each planned look may spend.
-"""
+"""The access policy of an account and what a request uses: pure data; `accounts.py` decides what is allowed."""
 
 from __future__ import annotations
 
@@ -316,18 +311,16 @@ class AccessPolicy:
             or isinstance(least_rows, bool)
             or not 0 <= least_rows < _MOST_ROWS
         ):
-            raise refusal("CV-L040", expected="least_rows: a whole number", got=shown(least_rows))
+            raise _invalid("least_rows: a whole number", shown(least_rows))
         put("least_rows", least_rows)
         if not isinstance(unproved, bool):
-            raise refusal("CV-L040", expected="unproved = true or false", got=repr(unproved))
+            raise _invalid("unproved = true or false", repr(unproved))
         put("unproved", unproved)
         put("person", None if person is None else names([person], "person")[0])
         put("cluster", None if cluster is None else names([cluster], "cluster")[0])
         if person is not None and cluster is not None:
-            raise refusal(
-                "CV-L040",
-                expected="one unit: a person or a cluster",
-                got=f"person = {person!r} and cluster = {cluster!r}",
+            raise _invalid(
+                "one unit: a person or a cluster", f"person = {person!r} and cluster = {cluster!r}"
             )
         put("subsets", names(subsets, "subsets", _LONGEST_CONDITION))
         put("clusters", names(clusters, "clusters"))
@@ -340,11 +333,7 @@ class AccessPolicy:
         for kind, listed in private:
             for name in listed:
                 if name in public_names:
-                    raise refusal(
-                        "CV-L040",
-                        expected=f"each column public or private; {kind} is of a private one",
-                        got=repr(name),
-                    )
+                    raise _invalid(f"each column public or private; {kind} is of a private one", repr(name))
 
     @classmethod
     @lru_cache(maxsize=64)
@@ -383,13 +372,11 @@ class AccessPolicy:
     def from_dict(cls, facts: Mapping[str, Any]) -> AccessPolicy:
         """Return the access policy in a document, or raise CV-L040."""
         if not isinstance(facts, Mapping):
-            raise refusal("CV-L040", expected="a table", got=type(facts).__name__)
+            raise _invalid("a table", type(facts).__name__)
         known = [each.name for each in fields(cls)]
         for key in facts:
             if key not in known:
-                raise refusal(
-                    "CV-L040", expected=f"only the keys {', '.join(known)}", got=f"the key {shown(key)}"
-                )
+                raise _invalid(f"only the keys {', '.join(known)}", f"the key {shown(key)}")
         return cls(**facts)
 
     def to_toml(self) -> str:
@@ -408,9 +395,7 @@ class AccessPolicy:
         try:
             return cls.from_dict(parse_toml(read_text(path, _LONGEST_FILE), exact=True))
         except UnreadableError as error:
-            raise refusal(
-                "CV-L040", expected="a TOML file in UTF-8", got=f"{shown(Path(path).name)}: {error}"
-            ) from None
+            raise _invalid("a TOML file in UTF-8", f"{shown(Path(path).name)}: {error}") from None
 
     def digest(self) -> str:
         """Return the SHA-256 of the canonical form; equal access policies have equal digests."""
@@ -491,17 +476,13 @@ _MEANING = {
 def names(given: object, what: str, longest: int = LONGEST_NAME) -> tuple[str, ...]:
     """Return names in a fixed order, each once, or raise CV-L040."""
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-        raise refusal(
-            "CV-L040", expected=f"{what}: a list of names", got=f"{what} of type {type(given).__name__}"
-        )
+        raise _invalid(f"{what}: a list of names", f"{what} of type {type(given).__name__}")
     found = list(given)
     if len(found) > MOST_NAMES:
-        raise refusal("CV-L040", expected=f"{what}: at most {MOST_NAMES} names", got=f"{len(found)} names")
+        raise _invalid(f"{what}: at most {MOST_NAMES} names", f"{len(found)} names")
     for name in found:
         if not usable(name, longest):
-            raise refusal(
-                "CV-L040", expected=f"{what}: texts of 1 to {longest} characters, not blank", got=shown(name)
-            )
+            raise _invalid(f"{what}: texts of 1 to {longest} characters, not blank", shown(name))
     return tuple(sorted(set(found)))
 
 
@@ -513,16 +494,12 @@ def quoted(listed: Iterable[str]) -> str:
 def _rules(missing: object) -> dict[str, str]:
     given = {} if missing is None else missing
     if not isinstance(given, Mapping):
-        raise refusal(
-            "CV-L040",
-            expected="missing: a table of columns and their rules",
-            got=f"missing of type {type(given).__name__}",
+        raise _invalid(
+            "missing: a table of columns and their rules", f"missing of type {type(given).__name__}"
         )
     for rule in given.values():
         if not isinstance(rule, str) or rule not in (DROP, FILL):
-            raise refusal(
-                "CV-L040", expected=f'missing: "{DROP}" or "{FILL}" for each column', got=shown(rule)
-            )
+            raise _invalid(f'missing: "{DROP}" or "{FILL}" for each column', shown(rule))
     return {name: given[name] for name in names(given.keys(), "missing")}
 
 
@@ -530,11 +507,9 @@ def _levels(protects: object) -> tuple[Unit, ...]:
     try:
         chosen = {Unit.parse(unit) for unit in names(protects, "protects")}
     except ParameterError as error:
-        raise refusal(
-            "CV-L040", expected=f"protects: a list of {quoted(map(str, Unit))}", got=error.got
-        ) from None
+        raise _invalid(f"protects: a list of {quoted(map(str, Unit))}", error.got) from None
     if not chosen:
-        raise refusal("CV-L040", expected=f"protects: some of {quoted(map(str, Unit))}", got="an empty list")
+        raise _invalid(f"protects: some of {quoted(map(str, Unit))}", "an empty list")
     return tuple(unit for unit in Unit if unit in chosen)
 
 
@@ -547,14 +522,14 @@ def _most(value: Any, name: str) -> Fraction | None:
         most = Fraction(-1)
     good = most > 0 if name == "max_epsilon" else 0 <= most < 1
     if not good or len(str(most)) > _ACCESS_POLICY_LONGEST_NUMBER:
-        raise refusal(
-            "CV-L040",
-            expected=f"{name}: a number above 0 with few digits, and below 1 for a delta",
-            got=shown(value),
-        )
+        raise _invalid(f"{name}: a number above 0 with few digits, and below 1 for a delta", shown(value))
     return most
 
 
 def _toml(value: Any) -> str:
     # JSON's texts, lists and truth values are TOML's, except for the raw DEL character.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _invalid(expected: str, got: str) -> CounterveilError:
+    return refusal("CV-L040", expected=expected, got=got)

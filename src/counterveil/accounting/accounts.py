@@ -101,17 +101,9 @@ def check_version(version: object) -> None:
         raise refusal("CV-L003", schema_version=SCHEMA_VERSION, version=version)
 
 
-def too_large(kind: str, length: int, longest: int) -> CounterveilError:
-    """Return the refusal for an entry that readers could not hold."""
-    return refusal("CV-L066", kind=kind, longest=longest, length=length)
-
-
 def not_kept(request_id: str, why: LedgerError) -> CounterveilError:
     """Return the refusal for a release or an answer that could not be stored after its budget was spent."""
     return refusal("CV-L065", request_id=request_id, what=why.code, got=why.got)
-
-
-# What a ledger refuses when it is opened: lost entries, another ledger, a missing anchor, changed guards.
 
 
 def cut_off(seq: int, expected: str) -> CounterveilError:
@@ -129,9 +121,6 @@ def anchor_failed(place: str, problem: str) -> CounterveilError:
     return refusal("CV-L063", problem=problem, place=place)
 
 
-# What is refused in the same words wherever a ledger is given it.
-
-
 def check_name(name: str, value: object) -> None:
     """Raise CV-L011 for the name of a data set, a request or an analyst that could be mistaken for another."""
     if not isinstance(value, str) or not 0 < len(value) <= 200:
@@ -147,9 +136,6 @@ def read_json(answer: str) -> Any:
         return json.loads(answer)
     except (TypeError, ValueError, RecursionError) as error:
         raise refusal("CV-L014", problem=str(error)) from None
-
-
-# The hash chain: each entry's hash covers its content and the hash before it.
 
 
 # The hash before the first entry; it names the format, so another format cannot be mistaken for it.
@@ -200,7 +186,7 @@ def seal(
     body = canonical(whole)
     longest = _LONGEST.get(kind, LONGEST_ENTRY)
     if len(body) > longest:
-        raise too_large(kind, len(body), longest)
+        raise refusal("CV-L066", kind=kind, longest=longest, length=len(body))
     row = Row(seq, kind, dataset, request_id, name, body, previous, digest(previous, body))
     if kind not in _LONGEST:
         _keep(row, whole)
@@ -211,7 +197,7 @@ def unseal(row: Row) -> dict[str, Any]:
     """Return the content of an entry after checking its own hash, or raise CV-L016."""
     facts = _read(row)
     if isinstance(facts, str):
-        raise refusal("CV-L016", problem=f"entry {row.seq} of the ledger is damaged", got=facts)
+        raise damaged(f"entry {row.seq} of the ledger is damaged", facts)
     return facts
 
 
@@ -349,9 +335,7 @@ class Standing:
     def _vouching(self) -> Mapping[str, Any] | None:
         """Return the newest request; it vouches for the registration, which may lie far behind it."""
         if self._latest is not None and self._latest["registered"] != self.row.hash:
-            raise refusal(
-                "CV-L016", problem="the ledger is damaged", got=f"entry {self.row.seq} was replaced"
-            )
+            raise damaged("the ledger is damaged", f"entry {self.row.seq} was replaced")
         return self._latest
 
 
@@ -422,9 +406,6 @@ def newest_requests(store: Store, dataset: str, most: int, before: int | None) -
     return found
 
 
-# Who asks: the name that every entry of a ledger carries.
-
-
 def system_user() -> str:
     """Return the operating system's name for the user who runs this process, or its number."""
     if not hasattr(os, "getuid"):
@@ -481,9 +462,6 @@ def study_after(store: Store, dataset: str, request_id: str, charge: Charge) -> 
 # Refusals depend on the access policy and on the request, never on rows.
 
 
-_STEWARD = "the access policy was fixed at registration or by the first study, and never changes"
-
-
 def check_request(
     access_policy: AccessPolicy | None, uses: Uses, face: Budget, request_id: str = "", lasting: bool = True
 ) -> None:
@@ -534,19 +512,13 @@ def _check_planned(looks: Looks, uses: Uses, face: Budget, request_id: str) -> N
     """Raise CV-L083 for a look at another price, or where its request has another name; a name is asked for once."""
     if uses.look is None:
         if request_id in looks.request_ids:
-            raise refusal(
-                "CV-L083",
-                expected="another request id: this is the name of a planned look",
-                got=repr(request_id),
-            )
+            raise _not_planned("another request id: this is the name of a planned look", repr(request_id))
         return
     planned, own = looks.planned[uses.look - 1].budget, looks.request_id(uses.look)
     if request_id != own:
-        raise refusal(
-            "CV-L083", expected=f"look {uses.look} with the request id {own!r}", got=repr(request_id)
-        )
+        raise _not_planned(f"look {uses.look} with the request id {own!r}", repr(request_id))
     if face != planned:
-        raise refusal("CV-L083", expected=f"look {uses.look} with {planned}", got=str(face))
+        raise _not_planned(f"look {uses.look} with {planned}", str(face))
 
 
 def check_study(access_policy: AccessPolicy | None, uses: Uses, lasting: bool = True) -> None:
@@ -566,7 +538,6 @@ def check_study(access_policy: AccessPolicy | None, uses: Uses, lasting: bool = 
             "CV-L049",
             expected=_unit_words(access_policy.person, access_policy.cluster),
             got=_unit_words(uses.person, uses.protected_cluster),
-            steward=_STEWARD,
         )
     check_shown(access_policy, uses)
     _check_look(access_policy.looks, uses)
@@ -606,7 +577,6 @@ def check_shown(access_policy: AccessPolicy | None, uses: Uses) -> None:
             listed=quoted(sorted(listed)),
             named_cluster=uses.named_cluster,
             unit=uses.unit.value,
-            steward=_STEWARD,
         )
 
 
@@ -616,13 +586,7 @@ def _check_subsets(access_policy: AccessPolicy | None, uses: Uses, public: froze
     free = public.issuperset({*uses.read} - {uses.outcome})
     for subset in uses.subsets:
         if subset not in listed and not free:
-            raise refusal(
-                "CV-L080",
-                listed=quoted(sorted(listed)),
-                subset=subset,
-                unit=uses.unit.value,
-                steward=_STEWARD,
-            )
+            raise refusal("CV-L080", listed=quoted(sorted(listed)), subset=subset, unit=uses.unit.value)
 
 
 def _check_look(looks: Looks | None, uses: Uses) -> None:
@@ -633,20 +597,16 @@ def _check_look(looks: Looks | None, uses: Uses) -> None:
     if uses.look is None:
         if looks is not None and looks.outcome in uses.read:
             role = "about" if looks.outcome in uses.outcomes else "beside"
-            raise refusal(
-                "CV-L083",
-                expected=f"the planned looks at {looks.outcome!r}",
-                got=f"{uses.question} {role} {looks.outcome!r}",
+            raise _not_planned(
+                f"the planned looks at {looks.outcome!r}", f"{uses.question} {role} {looks.outcome!r}"
             )
     elif looks is None or looks.outcome not in uses.outcomes:
         plan = "no looks" if looks is None else f"looks at {looks.outcome!r} alone"
-        raise refusal(
-            "CV-L083",
-            expected=f"an account whose access policy plans this look; it plans {plan}",
-            got=f"look {uses.look}",
+        raise _not_planned(
+            f"an account whose access policy plans this look; it plans {plan}", f"look {uses.look}"
         )
     elif not 1 <= uses.look <= len(looks.planned):
-        raise refusal("CV-L083", expected=f"look 1 to {len(looks.planned)}", got=f"look {uses.look}")
+        raise _not_planned(f"look 1 to {len(looks.planned)}", f"look {uses.look}")
 
 
 def check_order(
@@ -658,13 +618,11 @@ def check_order(
     assert uses.look is not None
     before = store.of_request(dataset, looks.request_id(uses.look - 1), "reserve")
     if before is None:
-        raise refusal("CV-L083", expected=f"look {uses.look - 1} first", got=f"look {uses.look}")
+        raise _not_planned(f"look {uses.look - 1} first", f"look {uses.look}")
     known = unseal(before)["description"]
     changed = [name for name in ("study", "protects", "estimand") if known.get(name) != asked.get(name)]
     if changed:
-        raise refusal(
-            "CV-L083", expected="the question of the earlier looks", got=f"another {quoted(changed)}"
-        )
+        raise _not_planned("the question of the earlier looks", f"another {quoted(changed)}")
 
 
 def check_missing(access_policy: AccessPolicy, columns: tuple[str, ...], missing: Mapping[str, str]) -> None:
@@ -677,9 +635,7 @@ def check_missing(access_policy: AccessPolicy, columns: tuple[str, ...], missing
     for name in columns:
         wanted, given = access_policy.missing.get(name), listed.get(name)
         if given != wanted and (given is not None or name not in access_policy.public):
-            raise refusal(
-                "CV-L043", name=name, expected=_rule_words(wanted), got=_rule_words(given), steward=_STEWARD
-            )
+            raise refusal("CV-L043", name=name, expected=_rule_words(wanted), got=_rule_words(given))
 
 
 def check_same(dataset: str, registered: AccessPolicy | None, given: AccessPolicy) -> None:
@@ -692,7 +648,6 @@ def check_same(dataset: str, registered: AccessPolicy | None, given: AccessPolic
             if registered is not None
             else "; none was registered",
             given=given.digest()[:16],
-            steward=_STEWARD,
         )
 
 
@@ -706,22 +661,16 @@ def _check_outcome(access_policy: AccessPolicy, outcome: str) -> None:
     allowed = (
         "a private column" if access_policy.outcomes is None else f"one of {quoted(access_policy.outcomes)}"
     )
-    raise refusal("CV-L042", allowed=allowed, got=got, steward=_STEWARD)
+    raise refusal("CV-L042", allowed=allowed, got=got)
 
 
 def _made_public(private: list[str], uses: Uses, access_policy: AccessPolicy) -> CounterveilError:
     listed = quoted(private[:10]) + (", ..." if len(private) > 10 else "")
-    return refusal(
-        "CV-L041",
-        listed=listed,
-        public=quoted(access_policy.public[:20]),
-        unit=uses.unit.value,
-        steward=_STEWARD,
-    )
+    return refusal("CV-L041", listed=listed, public=quoted(access_policy.public[:20]), unit=uses.unit.value)
 
 
 def _not_allowed(expected: str, got: str) -> CounterveilError:
-    return refusal("CV-L044", expected=expected, got=got, steward=_STEWARD)
+    return refusal("CV-L044", expected=expected, got=got)
 
 
 def _unit_words(person: str | None, cluster: str | None) -> str:
@@ -736,3 +685,12 @@ def _rule_words(rule: str | None) -> str:
     return (
         "Drop(): which rows have no value is public" if rule == DROP else "Fill(...): which rows is private"
     )
+
+
+def _not_planned(expected: str, got: str) -> CounterveilError:
+    return refusal("CV-L083", expected=expected, got=got)
+
+
+def damaged(problem: str, got: str) -> CounterveilError:
+    """Return CV-L016."""
+    return refusal("CV-L016", problem=problem, got=got)

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from counterveil.accounting.accounts import anchor_failed, cut_off, other_ledger
 
@@ -45,31 +45,6 @@ class Mark:
         return replace(later, checked_seq=checked.checked_seq, checked_hash=checked.checked_hash)
 
 
-class Anchor(Protocol):
-    """A place that holds the mark of one ledger."""
-
-    @property
-    def place(self) -> str:
-        """The location, for messages; no secrets."""
-        ...
-
-    def read(self) -> Mark | None:
-        """Return the mark, None where there is none; an anchor that cannot be read raises CV-L063."""
-        ...
-
-    def create(self, mark: Mark) -> None:
-        """Write the first mark, unless there is one."""
-        ...
-
-    def advance(self, mark: Mark) -> None:
-        """Move forward to `mark`; a mark that is behind changes nothing."""
-        ...
-
-    def close(self) -> None:
-        """Release what it holds open."""
-        ...
-
-
 class FileAnchor:
     """A mark in a file of two records, which its owner alone may read; the newest whole record counts."""
 
@@ -82,7 +57,7 @@ class FileAnchor:
         return str(self._path)
 
     def read(self) -> Mark | None:
-        """Return the mark, None where there is no file."""
+        """Return the mark, None where there is no file; one that cannot be read raises CV-L063."""
         try:
             with self._path.open("rb") as file:
                 fcntl.flock(file, fcntl.LOCK_SH)
@@ -111,7 +86,7 @@ class FileAnchor:
                 Path(draft).unlink(missing_ok=True)
 
     def advance(self, mark: Mark) -> None:
-        """Move forward to `mark`, durably."""
+        """Move forward to `mark`, durably; a mark that is behind changes nothing."""
         with self._locked() as handle:
             old, slot = self._newest(os.pread(handle, 4 * _RECORD, 0))
             new = old.moved_to(mark)

@@ -1,10 +1,7 @@
 """What several releases cost together: fixed in advance, or chosen one after another.
 
-The joint cost of several releases whose privacy parameters were fixed in advance.
-
-Every rule below is valid on its own, so the smallest figure is valid too. Later releases may
-depend on earlier outputs; their privacy parameters may not (that is the ledger's case, see
-`filters.py`).
+Every rule for parameters fixed in advance is valid on its own, so the smallest figure is valid too. Later releases may
+depend on earlier outputs; their privacy parameters may not, but in a ledger.
 """
 
 from __future__ import annotations
@@ -16,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import flint
 
@@ -34,6 +31,7 @@ from counterveil.privacy import (
     PureEvent,
     ResponseEvent,
     Unit,
+    amounts,
     exact,
     pure_epsilon,
     read_written,
@@ -338,31 +336,22 @@ def _sort(events: Sequence[Event]) -> _Plan:
 def _check(plan: _Plan, events: Sequence[Event], delta: Fraction) -> None:
     """Raise CV-B002 where no finite epsilon exists at this delta."""
     if not events:
-        raise refusal(
-            "CV-B002", expected="at least one release", got="an empty plan", fix="pass the events of the plan"
-        )
+        raise _no_figure("at least one release", "an empty plan", "pass the events of the plan")
     for event in events:
         check_event(event)
     if not 0 <= delta < 1:
-        raise refusal(
-            "CV-B002",
-            expected="0 <= delta < 1",
-            got=f"delta={show(delta)}",
-            fix="pass a small delta such as 1e-6",
-        )
+        raise _no_figure("0 <= delta < 1", f"delta={show(delta)}", "pass a small delta such as 1e-6")
     if plan.loose_delta > delta:
-        raise refusal(
-            "CV-B002",
-            expected=f"delta >= {show(plan.loose_delta)}, the sum of the releases' own deltas",
-            got=f"delta={show(delta)}",
-            fix="allow a larger delta, or plan fewer approximate releases",
+        raise _no_figure(
+            f"delta >= {show(plan.loose_delta)}, the sum of the releases' own deltas",
+            f"delta={show(delta)}",
+            "allow a larger delta, or plan fewer approximate releases",
         )
     if plan.gaussian and plan.loose_delta == delta:
-        raise refusal(
-            "CV-B002",
-            expected="a delta above the sum of the approximate releases' deltas, because Gaussian noise needs some",
-            got=f"delta={show(delta)}",
-            fix="allow a positive delta, or use Laplace noise, which is pure",
+        raise _no_figure(
+            "a delta above the sum of the approximate releases' deltas, because Gaussian noise needs some",
+            f"delta={show(delta)}",
+            "allow a positive delta, or use Laplace noise, which is pure",
         )
 
 
@@ -436,46 +425,15 @@ class Remaining:
     def __str__(self) -> str:
         if self.mu is not None:
             return f"a pure epsilon of {show(self.epsilon)} or Gaussian noise of mu {show(self.mu)}"
-        return f"epsilon {show(self.epsilon)}" + (f", delta {show(self.delta)}" if self.delta else "")
-
-
-class Rule(Protocol):
-    """A filter: it says what a charge costs and whether a total still fits the budget."""
-
-    @property
-    def name(self) -> str:
-        """The word under which a data set is registered."""
-        ...
-
-    @property
-    def budget(self) -> Budget:
-        """The total budget."""
-        ...
-
-    def nothing(self) -> Cost:
-        """Return the cost of no request at all."""
-        ...
-
-    def cost(self, charge: Charge) -> Cost:
-        """Return what `charge` adds, or raise CV-B005 where the rule cannot count it."""
-        ...
-
-    def fits(self, total: Cost) -> bool:
-        """Return whether `total` is within the budget."""
-        ...
-
-    def spent(self, total: Cost) -> Figure:
-        """Return the total as (epsilon, delta)."""
-        ...
-
-    def remaining(self, total: Cost) -> Remaining:
-        """Return what remains after `total`."""
-        ...
+        return amounts(self.epsilon, self.delta)
 
 
 @dataclass(frozen=True, slots=True)
 class SumRule:
-    """Face values add up: sum of epsilon and sum of delta, each at most the budget's."""
+    """A filter by which face values add up: sum of epsilon and sum of delta, each at most the budget's.
+
+    A filter says what a charge costs and whether a total still fits the budget.
+    """
 
     budget: Budget
     name: str = "sum"
@@ -485,7 +443,7 @@ class SumRule:
         return Cost(Fraction(0), Fraction(0), None, True)
 
     def cost(self, charge: Charge) -> Cost:
-        """Return the face value of `charge`."""
+        """Return what `charge` adds: its face value."""
         return Cost(charge.face.epsilon, charge.face.delta, None, charge.face.pure)
 
     def fits(self, total: Cost) -> bool:
@@ -503,7 +461,7 @@ class SumRule:
 
 @dataclass(frozen=True, slots=True)
 class GaussianRule:
-    """Squares of mu add up, or pure epsilons do while everything was pure; needs a positive delta."""
+    """A filter by which squares of mu add up, or pure epsilons while everything was pure; needs a positive delta."""
 
     budget: Budget
     # The mu that the budget is worth; recorded at registration so that it can never change.
@@ -519,7 +477,7 @@ class GaussianRule:
         mu2, epsilon, pure = Fraction(0), Fraction(0), True
         for event in charge.events:
             if isinstance(event, ApproximateEvent):
-                raise _uncountable(charge)
+                raise refusal("CV-B005", face=charge.face)
             mu2 += square_up(gaussian_equivalent(event))
             own = pure_epsilon(event)
             pure = pure and own is not None
@@ -551,6 +509,9 @@ class GaussianRule:
     @staticmethod
     def _gaussian(total: Cost) -> Fraction:
         return total.mu2 if total.mu2 is not None else Fraction(0)
+
+
+Rule: TypeAlias = SumRule | GaussianRule
 
 
 def rule_for(budget: Budget, name: str | None, limit: Fraction | None = None) -> Rule:
@@ -595,10 +556,6 @@ def _covered(charge: Charge) -> bool:
         return compose(charge.events, face.delta).epsilon <= face.epsilon
     except BudgetError:
         return False
-
-
-def _uncountable(charge: Charge) -> CounterveilError:
-    return refusal("CV-B005", face=charge.face)
 
 
 # The two totals of an account: what all answers cost private values, and what record-level answers cost whole records.
@@ -704,3 +661,7 @@ class Levels:
 
 def _limit(rule: Rule) -> str | None:
     return written(rule.limit) if isinstance(rule, GaussianRule) else None
+
+
+def _no_figure(expected: str, got: str, fix: str) -> CounterveilError:
+    return refusal("CV-B002", expected=expected, got=got, fix=fix)

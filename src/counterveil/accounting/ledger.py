@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from urllib.parse import urlsplit
 
 from counterveil.accounting import accounts as refusals
@@ -33,6 +32,7 @@ from counterveil.accounting.accounts import (
     check_same,
     check_study,
     cut_off,
+    damaged,
     digest,
     entry_of,
     fault,
@@ -52,13 +52,18 @@ from counterveil.accounting.accounts import (
     totals_after,
     unseal,
 )
-from counterveil.accounting.anchor import Anchor, FileAnchor, Mark
+from counterveil.accounting.anchor import FileAnchor, Mark
 from counterveil.accounting.composition import GaussianRule, Levels, Totals, check_charge, limit_holds
 from counterveil.accounting.records import Account, Answered, Posting, Reservation, Row, Store, VerifyReport
-from counterveil.accounting.sql_store import SqliteStore, create_file
+from counterveil.accounting.sql_store import MemoryStore, SqliteStore, create_file
 from counterveil.bounded_reading import UnreadableError, checked_path
 from counterveil.errors import CounterveilError, LedgerError, refusal
 from counterveil.privacy import Budget, Charge, Unit
+
+if TYPE_CHECKING:
+    from counterveil.accounting.anchor_server import ServerAnchor
+
+    Anchor: TypeAlias = FileAnchor | ServerAnchor
 
 SERVER = ("postgresql://", "postgres://")
 # Names a second place for every ledger that a process opens, where no other is named.
@@ -199,9 +204,8 @@ class _Book:
     levels: Levels
     totals: Totals
     access_policy: AccessPolicy | None
-    access_policyed: (
-        bool  # whether the access policy is that of the registration; else the first request fixes it
-    )
+    # Whether the access policy is that of the registration; else the first request fixes it.
+    access_policyed: bool
     # The hash of the entry that registered it.
     registered: str
     # The number of its newest reserve entry among those that were read.
@@ -463,7 +467,7 @@ def check_first(store: Store) -> None:
         raise refusal("CV-L067", problem=problem)
     problem = first_problem(store) or store.quick_damage()
     if problem is not None:
-        raise refusal("CV-L016", problem="the ledger is damaged", got=problem)
+        raise damaged("the ledger is damaged", problem)
 
 
 def first_problem(store: Store) -> str | None:
@@ -482,7 +486,7 @@ def check_last(store: Store) -> None:
     start = 0 if last is None else max(0, last.seq - LINKS)
     before = store.at(start)
     if last is None or before is None:
-        raise refusal("CV-L016", problem="the ledger is damaged", got=f"entry {start} is missing")
+        raise damaged("the ledger is damaged", f"entry {start} is missing")
     _check_hashes(store, max(0, start - HASHED), start)
     oldest = start - HASHED - STRETCH
     if oldest > 0:
@@ -497,7 +501,7 @@ def check_last(store: Store) -> None:
     if problem is None and hidden is not None:
         problem = f"entry {hidden}: a search for its request does not find it"
     if problem is not None:
-        raise refusal("CV-L016", problem="the newest entries of the ledger are damaged", got=problem)
+        raise damaged("the newest entries of the ledger are damaged", problem)
 
 
 def _check_hashes(store: Store, first: int, last: int) -> None:
@@ -506,14 +510,12 @@ def _check_hashes(store: Store, first: int, last: int) -> None:
     previous = rows[0].previous if rows else ""
     for seq, row in enumerate(rows, first):
         if row.seq != seq or row.previous != previous or digest(previous, row.body) != row.hash:
-            raise refusal(
-                "CV-L016",
-                problem=f"entry {seq} of the ledger is damaged",
-                got="it does not match its hash, or the entry before it",
+            raise damaged(
+                f"entry {seq} of the ledger is damaged", "it does not match its hash, or the entry before it"
             )
         previous = row.hash
     if len(rows) != last - first + 1:
-        raise refusal("CV-L016", problem="the ledger is damaged", got=f"entry {first + len(rows)} is missing")
+        raise damaged("the ledger is damaged", f"entry {first + len(rows)} is missing")
 
 
 # The ledger: what was granted, what is spent, and every answer that was released.
@@ -842,7 +844,7 @@ class Ledger:
         """Copy a ledger file to a new file."""
         with self._turn:
             self._check_usable()
-            if not isinstance(self._store, SqliteStore):
+            if not isinstance(self._store, SqliteStore) or not self._store.lasting:
                 raise refusal("CV-L069")
             self._store.backup(Path(target))
 
@@ -857,9 +859,7 @@ class Ledger:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @contextmanager
@@ -892,7 +892,7 @@ class Ledger:
     def _head(self) -> tuple[int, str]:
         last = self._store.last()
         if last is None:
-            raise refusal("CV-L016", problem="the ledger is damaged", got="no entry is left")
+            raise damaged("the ledger is damaged", "no entry is left")
         return last.seq, last.hash
 
     def _append(
@@ -930,123 +930,6 @@ class Ledger:
         return kept
 
 
-# Opens a ledger: in a file, on a database server, or in memory.
-
-
-# Entries in memory, for one process and as long as the ledger is open.
-
-
-class MemoryStore:
-    """Entries in a list, and in dictionaries those that are searched for; the ledger lets one thread in at a time."""
-
-    lasting = False
-
-    def __init__(self) -> None:
-        self._rows: list[Row] = []
-        self._by_request: dict[tuple[str, str, str, str], Row] = {}
-        self._latest_reserve: dict[str, Row] = {}
-        self.append(opening_entry(None))
-
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Hold a transaction: entries added in it are taken out again when an exception leaves it."""
-        before = len(self._rows)
-        try:
-            yield
-        except BaseException:
-            kept, self._rows = self._rows[:before], []
-            self._by_request, self._latest_reserve = {}, {}
-            for row in kept:
-                self.append(row)
-            raise
-
-    @contextmanager
-    def reading(self) -> Iterator[None]:
-        """Hold one consistent view of the entries; there is no other writer."""
-        yield
-
-    def append(self, row: Row) -> None:
-        """Add an entry; only inside `writing`."""
-        self._rows.append(row)
-        self._by_request[row.dataset, row.request_id, row.kind, row.name] = row
-        if row.kind == "reserve":
-            self._latest_reserve[row.dataset] = row
-
-    def last(self) -> Row | None:
-        """Return the newest entry."""
-        return self._rows[-1] if self._rows else None
-
-    def at(self, seq: int) -> Row | None:
-        """Return the entry with this number."""
-        return self._rows[seq] if 0 <= seq < len(self._rows) else None
-
-    def registration(self, dataset: str) -> Row | None:
-        """Return the entry that registered `dataset`."""
-        return self.of_request(dataset, "", "register")
-
-    def latest_reserve(self, dataset: str, before: int | None = None) -> Row | None:
-        """Return the newest reserve entry of `dataset`, or the newest before a number."""
-        if before is None:
-            return self._latest_reserve.get(dataset)
-        return next((row for row in self._reserves(before) if row.dataset == dataset), None)
-
-    def latest_of_study(self, dataset: str, study: str, before: int | None = None) -> Row | None:
-        """Return the newest reserve entry whose request id begins with the study's name and "@"."""
-        if not study:
-            return None
-        wanted = (dataset, study)
-        found = (row for row in self._reserves(before) if (row.dataset, study_of(row.request_id)) == wanted)
-        return next(found, None)
-
-    def of_request(self, dataset: str, request_id: str, kind: str, name: str = "") -> Row | None:
-        """Return the reserve or settle entry of a request, or that of its release of this name."""
-        return self._by_request.get((dataset, request_id, kind, name))
-
-    def registrations(self) -> list[Row]:
-        """Return the register entries in order."""
-        return [row for row in self._rows if row.kind == "register"]
-
-    def rows(self, dataset: str | None = None, after: int = 0) -> Iterator[Row]:
-        """Return the entries in order."""
-        return (row for row in self._rows if row.seq > after and dataset in (None, row.dataset))
-
-    def between(self, first: int, last: int) -> list[Row]:
-        """Return the entries with these numbers and those between, in order."""
-        return self._rows[first : last + 1]
-
-    def not_found(self, after: int) -> int | None:
-        """Return the first entry after `after` that a search for its request would miss, None if there is none."""
-        rows = self._rows[after + 1 :]
-        return next(
-            (
-                row.seq
-                for row in rows
-                if self.of_request(row.dataset, row.request_id, row.kind, row.name) != row
-            ),
-            None,
-        )
-
-    def guards(self) -> str | None:
-        """Return None: there are no tables that could be changed."""
-        return None
-
-    def quick_damage(self) -> str | None:
-        """Return None: there are no pages of ours to look at."""
-        return None
-
-    def damage(self) -> str | None:
-        """Return None: there is no database that could be damaged."""
-        return None
-
-    def close(self) -> None:
-        """Let go of the entries."""
-        self._rows, self._by_request, self._latest_reserve = [], {}, {}
-
-    def _reserves(self, before: int | None) -> Iterator[Row]:
-        rows = reversed(self._rows if before is None else self._rows[:before])
-        return (row for row in rows if row.kind == "reserve")
-
-
 MEMORY = ":memory:"
 
 
@@ -1068,7 +951,7 @@ def open_ledger(
     """
     text = str(place if isinstance(place, str) else _path(place))
     if text == MEMORY:
-        return Ledger(MemoryStore())
+        return Ledger(MemoryStore(opening_entry(None)))
     named = os.fspath(anchor) if anchor is not None else os.environ.get(VARIABLE) or None
     named = None if named is None else recorded(named)
     opening = opening_entry(named) if create and not inspect else None

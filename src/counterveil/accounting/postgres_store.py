@@ -9,8 +9,7 @@ from typing import Any
 import psycopg
 
 from counterveil.accounting.accounts import check_version
-from counterveil.accounting.records import GUARDS_CHANGED, PATIENCE, SCHEMA_VERSION, Row
-from counterveil.accounting.sql_store import SqlEntries
+from counterveil.accounting.records import GUARDS_CHANGED, PATIENCE, SCHEMA_VERSION, Row, Store
 from counterveil.errors import refusal
 
 # The key of the advisory lock that makes writers take turns; it needs no rights beyond INSERT and SELECT.
@@ -60,7 +59,7 @@ _SCHEMA = (
 )
 
 
-class PostgresStore(SqlEntries):
+class PostgresStore(Store):
     """Entries in the schema `counterveil` of a PostgreSQL database."""
 
     table = "counterveil.entries"
@@ -77,11 +76,6 @@ class PostgresStore(SqlEntries):
         except BaseException:
             self._db.close()
             raise
-
-    @property
-    def lasting(self) -> bool:
-        """Whether entries outlive the process."""
-        return True
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -104,14 +98,6 @@ class PostgresStore(SqlEntries):
             yield
         finally:
             self._undo()
-
-    def quick_damage(self) -> str | None:
-        """Return None: there are no pages of ours to look at."""
-        return None
-
-    def damage(self) -> str | None:
-        """Return what is wrong with the guards of the table, None if nothing is."""
-        return self.guards()
 
     def guards(self) -> str | None:
         """Return what is wrong with the table and its triggers: their own text and that of their functions."""

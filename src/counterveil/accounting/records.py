@@ -1,15 +1,17 @@
-"""Records that a ledger returns (accounts, entries, reservations, checks), and the protocol of its stores."""
+"""Records that a ledger returns (accounts, entries, reservations, checks), and what its stores share."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
 
 from counterveil.accounting.access_policy import AccessPolicy
 from counterveil.accounting.composition import Figure, Remaining
-from counterveil.privacy import Budget, Unit, show
+from counterveil.errors import refusal
+from counterveil.privacy import Budget, Unit, amounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +34,8 @@ class Account:
     record_remaining: Remaining
     unproved: int
     access_policy: AccessPolicy | None
-    access_policyed: (
-        bool  # whether the access policy was registered; else the first request fixed it, or will
-    )
+    # Whether the access policy was registered; else the first request fixed it, or will.
+    access_policyed: bool
 
     def left(self, unit: Unit) -> Remaining:
         """Return the remaining budget of requests that protect `unit`."""
@@ -51,21 +52,12 @@ class Account:
 
     def to_dict(self) -> dict[str, object]:
         """Return the account as JSON-ready facts."""
-        return {
-            "dataset": self.dataset,
-            "guarantee": self.statement(),
-            "budget": self.budget.to_dict(),
-            "rule": self.rule,
-            "spent": self.spent.to_dict(),
-            "remaining": self.remaining.to_dict(),
-            "record_budget": self.record_budget.to_dict(),
-            "record_spent": self.record_spent.to_dict(),
-            "record_remaining": self.record_remaining.to_dict(),
-            "requests": self.requests,
-            "unproved": self.unproved,
+        totals = ("budget", "spent", "remaining", "record_budget", "record_spent", "record_remaining")
+        plain = ("rule", "requests", "unproved", "access_policy_from", "note")
+        return {"dataset": self.dataset, "guarantee": self.statement()} | {
+            **{name: getattr(self, name).to_dict() for name in totals},
+            **{name: getattr(self, name) for name in plain},
             "access_policy": None if self.access_policy is None else self.access_policy.to_dict(),
-            "access_policy_from": self.access_policy_from,
-            "note": self.note,
         }
 
     @property
@@ -89,16 +81,15 @@ class Account:
 
     def __str__(self) -> str:
         """Return the account as text; the first line says whether the total is proved."""
-        outcomes = (
-            f"outcomes: spent {_amounts(self.spent)} of {self.budget}; {self.remaining} can be asked for"
+        totals = (
+            ("outcomes", self.spent, self.budget, self.remaining),
+            ("records", self.record_spent, self.record_budget, self.record_remaining),
         )
-        spent = f"spent {_amounts(self.record_spent)} of {self.record_budget}"
-        records = f"records: {spent}; {self.record_remaining} can be asked for"
-        return "\n".join([f"{self.dataset}: {self.statement()}", outcomes, records, *self.lines()])
-
-
-def _amounts(spent: Figure) -> str:
-    return f"epsilon {show(spent.epsilon)}" + (f", delta {show(spent.delta)}" if spent.delta else "")
+        said = [
+            f"{name}: spent {amounts(spent.epsilon, spent.delta)} of {whole}; {left} can be asked for"
+            for name, spent, whole, left in totals
+        ]
+        return "\n".join([f"{self.dataset}: {self.statement()}", *said, *self.lines()])
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,16 +137,7 @@ class VerifyReport:
 
     def to_dict(self) -> dict[str, object]:
         """Return the report as JSON-ready facts."""
-        return {
-            "entries": self.entries,
-            "head": self.head,
-            "ok": self.ok,
-            "problem": self.problem,
-            "problem_seq": self.problem_seq,
-        }
-
-
-# Where entries are kept: the few operations that the ledger asks of a database.
+        return asdict(self) | {"ok": self.ok}
 
 
 SCHEMA_VERSION = 3
@@ -178,78 +160,127 @@ class Row:
     hash: str
 
 
-class Store(Protocol):
-    """An append-only table of entries with one writer at a time; failures are raised as LedgerError."""
+_COLUMNS = "seq, kind, dataset, request_id, name, body, previous, hash"
+_BATCH = 1000
 
-    @property
-    def lasting(self) -> bool:
-        """Whether entries outlive the process."""
-        ...
 
+class Store(ABC):
+    """An append-only table of entries with one writer at a time; failures are raised as LedgerError.
+
+    The statements are the same in every SQL database, which names the table, says how it marks values, and runs them.
+    """
+
+    lasting = True  # whether entries outlive the process
+    table: ClassVar[str]
+    mark: ClassVar[str]
+    # What stands before the "@" of a request id, as the index on it says it.
+    study: ClassVar[str]
+
+    @abstractmethod
+    def _run(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        """Return the rows that a statement gives; failures are raised as LedgerError."""
+
+    @abstractmethod
     def writing(self) -> AbstractContextManager[None]:
         """Hold the only write transaction: durable when left, undone when an exception leaves it."""
-        ...
 
+    @abstractmethod
     def reading(self) -> AbstractContextManager[None]:
         """Hold one consistent view of the entries."""
-        ...
 
-    def append(self, row: Row) -> None:
-        """Add an entry; only inside `writing`."""
-        ...
-
-    def last(self) -> Row | None:
-        """Return the newest entry; a ledger always has the one that opened it."""
-        ...
-
-    def registration(self, dataset: str) -> Row | None:
-        """Return the entry that registered `dataset`."""
-        ...
-
-    def at(self, seq: int) -> Row | None:
-        """Return the entry with this number; number 0 opens the ledger and holds its id."""
-        ...
-
-    def latest_reserve(self, dataset: str, before: int | None = None) -> Row | None:
-        """Return the newest reserve entry of `dataset`, which carries the running totals; or the newest before one."""
-        ...
-
-    def latest_of_study(self, dataset: str, study: str, before: int | None = None) -> Row | None:
-        """Return the newest reserve entry whose request id is `study@...`; or the newest before one."""
-        ...
-
-    def of_request(self, dataset: str, request_id: str, kind: str, name: str = "") -> Row | None:
-        """Return the reserve or settle entry of a request, or that of its release of this name."""
-        ...
-
-    def registrations(self) -> list[Row]:
-        """Return the register entries in order."""
-        ...
-
-    def rows(self, dataset: str | None = None, after: int = 0) -> Iterator[Row]:
-        """Return the entries in order, those after `after` where it is given."""
-        ...
-
-    def between(self, first: int, last: int) -> list[Row]:
-        """Return the entries with these numbers and those between, in order."""
-        ...
-
-    def not_found(self, after: int) -> int | None:
-        """Return the first entry after `after` that a search for its request would miss, None if there is none."""
-        ...
-
+    @abstractmethod
     def guards(self) -> str | None:
         """Return what is wrong with the tables, indexes and triggers, at a cost that entries do not change."""
-        ...
 
     def quick_damage(self) -> str | None:
         """Return what is wrong with the database as far as that can be found at a bounded cost."""
-        ...
+        return None
 
     def damage(self) -> str | None:
         """Return what is wrong with the database itself or its guards, None if nothing is."""
-        ...
+        return self.guards()
 
+    @abstractmethod
     def close(self) -> None:
         """Close the database."""
-        ...
+
+    def append(self, row: Row) -> None:
+        """Add an entry; only inside `writing`."""
+        fields = [getattr(row, name) for name in _COLUMNS.split(", ")]
+        marks = ", ".join([self.mark] * len(fields))
+        self._run(f"INSERT INTO {self.table} ({_COLUMNS}) VALUES ({marks})", *fields)
+
+    def last(self) -> Row | None:
+        """Return the newest entry."""
+        return self._one("ORDER BY seq DESC LIMIT 1")
+
+    def registration(self, dataset: str) -> Row | None:
+        """Return the entry that registered `dataset`."""
+        return self.of_request(dataset, "", "register")
+
+    def at(self, seq: int) -> Row | None:
+        """Return the entry with this number."""
+        return self._one(f"WHERE seq = {self.mark}", seq)
+
+    def latest_reserve(self, dataset: str, before: int | None = None) -> Row | None:
+        """Return the newest reserve entry of `dataset`, or the newest before a number."""
+        return self._latest(f"dataset = {self.mark}", before, dataset)
+
+    def latest_of_study(self, dataset: str, study: str, before: int | None = None) -> Row | None:
+        """Return the newest reserve entry whose request id begins with the study's name and "@"."""
+        return self._latest(f"dataset = {self.mark} AND {self.study} = {self.mark}", before, dataset, study)
+
+    def of_request(self, dataset: str, request_id: str, kind: str, name: str = "") -> Row | None:
+        """Return the reserve or settle entry of a request, or that of its release of this name."""
+        where = " AND ".join(
+            f"{column} = {self.mark}" for column in ("dataset", "request_id", "kind", "name")
+        )
+        return self._one(f"WHERE {where}", dataset, request_id, kind, name)
+
+    def registrations(self) -> list[Row]:
+        """Return the register entries in order."""
+        return self._rows("WHERE kind = 'register' ORDER BY seq")
+
+    def rows(self, dataset: str | None = None, after: int = 0) -> Iterator[Row]:
+        """Return the entries in order, read in batches."""
+        seq = after
+        only, names = ("", ()) if dataset is None else (f"AND dataset = {self.mark}", (dataset,))
+        while batch := self._rows(f"WHERE seq > {self.mark} {only} ORDER BY seq LIMIT {_BATCH}", seq, *names):
+            yield from batch
+            seq = batch[-1].seq
+
+    def between(self, first: int, last: int) -> list[Row]:
+        """Return the entries with these numbers and those between, in order."""
+        return self._rows(f"WHERE seq >= {self.mark} AND seq <= {self.mark} ORDER BY seq", first, last)
+
+    def not_found(self, after: int) -> int | None:
+        """Return the first entry after `after` that a search for its request would miss, None if there is none."""
+        # The sign before the number keeps the search on the index of requests.
+        found = self._run(
+            f"SELECT min(a.seq) FROM {self.table} a WHERE a.seq > {self.mark} AND NOT EXISTS (SELECT 1 FROM "
+            f"{self.table} b WHERE b.dataset = a.dataset AND b.request_id = a.request_id AND b.kind = a.kind "
+            "AND b.name = a.name AND +b.seq = a.seq)",
+            after,
+        )
+        return None if found == [(None,)] else int(found[0][0])
+
+    def _latest(self, where: str, before: int | None, *values: object) -> Row | None:
+        older, limit = ("", ()) if before is None else (f"AND seq < {self.mark}", (before,))
+        return self._one(
+            f"WHERE kind = 'reserve' AND {where} {older} ORDER BY seq DESC LIMIT 1", *values, *limit
+        )
+
+    def _one(self, where: str, *values: object) -> Row | None:
+        rows = self._rows(where, *values)
+        return rows[0] if rows else None
+
+    def _rows(self, where: str, *values: object) -> list[Row]:
+        found = self._run(f"SELECT {_COLUMNS} FROM {self.table} {where}", *values)
+        return [_row(fields) for fields in found]
+
+
+def _row(fields: tuple[Any, ...]) -> Row:
+    """Return the row; a damaged page can hold values of other kinds than were written."""
+    if type(fields[0]) is not int or not all(type(field) is str for field in fields[1:]):
+        raise refusal("CV-L016", problem="an entry of the ledger is damaged", got="a column of another type")
+    return Row(*fields)

@@ -5,117 +5,15 @@ from __future__ import annotations
 import os
 import sqlite3
 import tempfile
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import astuple
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from counterveil.accounting.accounts import check_version
-from counterveil.accounting.records import GUARDS_CHANGED, PATIENCE, SCHEMA_VERSION, Row
+from counterveil.accounting.records import GUARDS_CHANGED, PATIENCE, SCHEMA_VERSION, Row, Store
 from counterveil.errors import CounterveilError, LedgerError, refusal
-
-# The statements that read and add entries: the same in every SQL database, but for two words.
-
-
-_COLUMNS = "seq, kind, dataset, request_id, name, body, previous, hash"
-_BATCH = 1000
-
-
-class SqlEntries(ABC):
-    """Entries in a table; a database names the table, says how it marks values, and runs statements."""
-
-    table: ClassVar[str]
-    mark: ClassVar[str]
-    # What stands before the "@" of a request id, as the index on it says it.
-    study: ClassVar[str]
-
-    @abstractmethod
-    def _run(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
-        """Return the rows that a statement gives; failures are raised as LedgerError."""
-
-    def append(self, row: Row) -> None:
-        """Add an entry; only inside `writing`."""
-        fields = astuple(row)
-        marks = ", ".join([self.mark] * len(fields))
-        self._run(f"INSERT INTO {self.table} ({_COLUMNS}) VALUES ({marks})", *fields)
-
-    def last(self) -> Row | None:
-        """Return the newest entry."""
-        return self._one("ORDER BY seq DESC LIMIT 1")
-
-    def registration(self, dataset: str) -> Row | None:
-        """Return the entry that registered `dataset`."""
-        return self.of_request(dataset, "", "register")
-
-    def at(self, seq: int) -> Row | None:
-        """Return the entry with this number."""
-        return self._one(f"WHERE seq = {self.mark}", seq)
-
-    def latest_reserve(self, dataset: str, before: int | None = None) -> Row | None:
-        """Return the newest reserve entry of `dataset`, or the newest before a number."""
-        return self._latest(f"dataset = {self.mark}", before, dataset)
-
-    def latest_of_study(self, dataset: str, study: str, before: int | None = None) -> Row | None:
-        """Return the newest reserve entry whose request id begins with the study's name and "@"."""
-        return self._latest(f"dataset = {self.mark} AND {self.study} = {self.mark}", before, dataset, study)
-
-    def of_request(self, dataset: str, request_id: str, kind: str, name: str = "") -> Row | None:
-        """Return the reserve or settle entry of a request, or that of its release of this name."""
-        where = " AND ".join(
-            f"{column} = {self.mark}" for column in ("dataset", "request_id", "kind", "name")
-        )
-        return self._one(f"WHERE {where}", dataset, request_id, kind, name)
-
-    def registrations(self) -> list[Row]:
-        """Return the register entries in order."""
-        return self._rows("WHERE kind = 'register' ORDER BY seq")
-
-    def rows(self, dataset: str | None = None, after: int = 0) -> Iterator[Row]:
-        """Return the entries in order, read in batches."""
-        seq = after
-        only, names = ("", ()) if dataset is None else (f"AND dataset = {self.mark}", (dataset,))
-        while batch := self._rows(f"WHERE seq > {self.mark} {only} ORDER BY seq LIMIT {_BATCH}", seq, *names):
-            yield from batch
-            seq = batch[-1].seq
-
-    def between(self, first: int, last: int) -> list[Row]:
-        """Return the entries with these numbers and those between, in order."""
-        return self._rows(f"WHERE seq >= {self.mark} AND seq <= {self.mark} ORDER BY seq", first, last)
-
-    def not_found(self, after: int) -> int | None:
-        """Return the first entry after `after` that a search for its request would miss, None if there is none."""
-        # The sign before the number keeps the search on the index of requests.
-        found = self._run(
-            f"SELECT min(a.seq) FROM {self.table} a WHERE a.seq > {self.mark} AND NOT EXISTS (SELECT 1 FROM "
-            f"{self.table} b WHERE b.dataset = a.dataset AND b.request_id = a.request_id AND b.kind = a.kind "
-            "AND b.name = a.name AND +b.seq = a.seq)",
-            after,
-        )
-        return None if found == [(None,)] else int(found[0][0])
-
-    def _latest(self, where: str, before: int | None, *values: object) -> Row | None:
-        older, limit = ("", ()) if before is None else (f"AND seq < {self.mark}", (before,))
-        return self._one(
-            f"WHERE kind = 'reserve' AND {where} {older} ORDER BY seq DESC LIMIT 1", *values, *limit
-        )
-
-    def _one(self, where: str, *values: object) -> Row | None:
-        rows = self._rows(where, *values)
-        return rows[0] if rows else None
-
-    def _rows(self, where: str, *values: object) -> list[Row]:
-        found = self._run(f"SELECT {_COLUMNS} FROM {self.table} {where}", *values)
-        return [_row(fields) for fields in found]
-
-
-def _row(fields: tuple[Any, ...]) -> Row:
-    """Return the row; a damaged page can hold values of other kinds than were written."""
-    if type(fields[0]) is not int or not all(type(field) is str for field in fields[1:]):
-        raise refusal("CV-L016", problem="an entry of the ledger is damaged", got="a column of another type")
-    return Row(*fields)
-
 
 # Marks the file as ours ("CVL1").
 _APPLICATION = 0x43564C31
@@ -149,14 +47,12 @@ _SMALL = 2**20
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH)
 
 
-class SqliteStore(SqlEntries):
+class SqliteStore(Store):
     """Entries in an SQLite database."""
 
     table = "entries"
     mark = "?"
     study = _STUDY
-
-    lasting = True
 
     def __init__(self, path: Path, *, inspect: bool = False) -> None:
         self._path = path
@@ -276,6 +172,30 @@ class SqliteStore(SqlEntries):
             raise refusal(
                 "CV-L016", problem="the ledger's database is damaged", got=type(error).__name__
             ) from error
+
+
+class MemoryStore(SqliteStore):
+    """Entries in memory, for one process and as long as the ledger is open."""
+
+    lasting = False
+
+    def __init__(self, opening: Row) -> None:
+        self._path, self._db = Path(":memory:"), _connect(":memory:")
+        for statement in _TABLE[:2]:
+            self._db.execute(statement)
+        self.append(opening)
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Hold one consistent view of the entries; there is no other writer."""
+        yield
+
+    def guards(self) -> str | None:
+        """Return None: nobody else can change it."""
+        return None
+
+    def _check_same_file(self) -> None:
+        """Nobody can move or replace it."""
 
 
 def create_file(path: Path, opening: Row) -> None:

@@ -88,9 +88,6 @@ class ExactTester:
         )
 
 
-# Every data set of a few rows over a few values, and the neighbours of each.
-
-
 _MOST_DATASETS = 2_000_000
 
 

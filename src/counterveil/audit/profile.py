@@ -18,9 +18,6 @@ from numpy.typing import NDArray
 from counterveil.audit.report import FloatArray, Mechanism, Pair, WhiteBox, draw, out_of_range
 from counterveil.errors import refusal
 
-# Where a white-box tester looks: the whole line, the points of a discrete distribution, or a cloud of vectors.
-
-
 _PILOT = 513  # draws that say where the outputs lie
 
 
@@ -217,9 +214,6 @@ def check_normalised(mechanism: WhiteBox, pair: Pair, line: Line, rng: np.random
 
     masses, _ = integrate(densities, line.grid(mechanism, pair, rng)[0], _LOST_MASS / 10)
     _check_mass(masses, line)
-
-
-# The largest log ratio of two densities: the exact epsilon of a pure claim on one pair.
 
 
 # So many local maxima are zoomed in on, with so many points about each, in so many rounds.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol, TypeAlias, runtime_checkable
@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy import Budget
-
-# What one attack found, and the three verdicts.
 
 
 class Verdict(StrEnum):
@@ -216,12 +214,8 @@ class WhiteBox(Mechanism, Protocol):
         ...
 
 
-class Neighbours(Protocol):
-    """Pairs of neighbouring data sets; a list of tuples will do."""
-
-    def __iter__(self) -> Iterator[Pair]:
-        """Yield the pairs, the same ones each time."""
-        ...
+# Pairs of neighbouring data sets, the same ones each time.
+Neighbours: TypeAlias = Iterable[Pair]
 
 
 class Tester(Protocol):
@@ -237,9 +231,6 @@ class Tester(Protocol):
     ) -> LowerBound:
         """Return what one attack on one pair found; it may be wrong with probability `error` at most."""
         ...
-
-
-# The auditor's refusals, and the checks that several testers share.
 
 
 def needs_density(mechanism: Mechanism) -> CounterveilError:

@@ -22,8 +22,6 @@ from counterveil.audit.report import (
 )
 from counterveil.privacy import Budget
 
-# Bounds on a probability from counts, valid for every sample size.
-
 
 def lower_bound(hits: FloatArray | float, trials: int, error: float) -> FloatArray:
     """Return Clopper-Pearson lower limits; each is above its probability with chance `error` at most."""
@@ -54,9 +52,6 @@ def log_excess(p_low: FloatArray, q_high: FloatArray, delta: float) -> FloatArra
     with np.errstate(divide="ignore"):
         excess: FloatArray = np.maximum(np.log(gain) - np.log(q_high), 0.0)
     return excess
-
-
-# Which outputs to bet on: tails, intervals and their complements, chosen on the training half.
 
 
 # Ranks from both ends, so that rare outputs are on offer, and even quantiles, so that common ones are.
@@ -142,9 +137,6 @@ def _training_score(counts: list[FloatArray], sizes: tuple[int, int], delta: flo
 def _best(lows: FloatArray, highs: FloatArray, score: FloatArray, inside: bool) -> Event:
     i, j = np.unravel_index(int(np.argmax(score)), score.shape)
     return Event(float(lows[i]), float(highs[j]), inside)
-
-
-# From a vector to one score: directions are given, trained on the first half, or read off the densities.
 
 
 Score: TypeAlias = Callable[[FloatArray], FloatArray]

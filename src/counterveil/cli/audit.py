@@ -10,41 +10,45 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from counterveil.bounded_reading import UnreadableError, checked_path
-from counterveil.cli.requests import AsJson, argument, option
+from counterveil.cli.requests import Given, argument, option, options, shared
 from counterveil.errors import refusal
 
 if TYPE_CHECKING:
     from counterveil.accounting import Ledger
     from counterveil.report.airlock import Holdings, StoredAnswer
 
-Names = Annotated[list[str] | None, argument("METHOD", "Methods, questions, or names that --list shows.")]
-Epsilon = Annotated[str | None, option("NUMBER", "Claim to audit; that of the list if omitted.")]
-Delta = Annotated[str | None, option("NUMBER", "Its delta; that of the list if omitted.")]
-Trials = Annotated[
-    int | None, option("INTEGER", "Samples from each data set; as listed if omitted, 0 for none.")
+_AUDIT = [
+    *options(
+        str | None,
+        "NUMBER",
+        epsilon="Claim to audit; that of the list if omitted.",
+        delta="Its delta; that of the list if omitted.",
+    ),
+    *options(
+        int | None,
+        "INTEGER",
+        samples=("--trials", "Samples from each data set; as listed if omitted, 0 for none."),
+    ),
+    *options(int, "INTEGER", 1, seed="Seed of data, search and noise."),
+    *options(int, "INTEGER", 1, jobs="Audits that run at the same time, each on a core of its own."),
+    *options(
+        bool,
+        "",
+        False,
+        everything=("--all", "Audit everything: about 4 minutes of CPU."),
+        gallery="Run published claims that fail, each on its counterexample.",
+    ),
+    *options(Path | None, "FILE", page="Write what was found as a page."),
+    *options(bool, "", False, listed=("--list", "Show what can be audited, and stop.")),
 ]
-Seed = Annotated[int, option("INTEGER", "Seed of data, search and noise.")]
-Jobs = Annotated[int, option("INTEGER", "Audits that run at the same time, each on a core of its own.")]
-All = Annotated[bool, option("", "Audit everything: about 4 minutes of CPU.", "--all")]
-Gallery = Annotated[
-    bool, option("", "Run published claims that fail, each on its counterexample.", "--gallery")
-]
-Page = Annotated[Path | None, option("FILE", "Write what was found as a page.")]
-List = Annotated[bool, option("", "Show what can be audited, and stop.", "--list")]
 
 
+@shared("as_json", more=_AUDIT)
 def audit(
-    names: Names = None,
-    epsilon: Epsilon = None,
-    delta: Delta = None,
-    trials: Trials = None,
-    seed: Seed = 1,
-    jobs: Jobs = 1,
-    everything: All = False,
-    gallery: Gallery = False,
-    page: Page = None,
-    listed: List = False,
-    as_json: AsJson = False,
+    given: Given,
+    names: Annotated[
+        list[str] | None, argument("METHOD", "Methods, questions, or names that --list shows.")
+    ] = None,
 ) -> None:
     """Attack releases of this library, and show the power of each attack; needs the package counterveil-lab.
 
@@ -53,39 +57,27 @@ def audit(
     visible must be equal. Each must catch a third of the noise. The exit
     code is 1 if a claim is broken or an attack has no power.
     """
-    found = laboratory().audit(
-        names=names or [],
-        everything=everything,
-        epsilon=epsilon,
-        delta=delta,
-        samples=trials,
-        seed=seed,
-        jobs=max(jobs, 1),
-        gallery=gallery,
-        page=page,
-        listed=listed,
-        as_json=as_json,
-    )
-    raise typer.Exit(found)
-
-
-Name = Annotated[str | None, argument("PAPER", "Short name of a paper; --list shows them.")]
-Quick = Annotated[bool, option("", "Few repetitions: minutes instead of a quarter of an hour.", "--quick")]
-Figures = Annotated[
-    list[str] | None, option("NAME", "A figure or table; all of the paper if omitted.", "--figure")
-]
-Out = Annotated[Path, option("FOLDER", "Where tables, pictures and the page go, in a folder for the paper.")]
-PaperJobs = Annotated[int, option("INTEGER", "Cells that run at the same time, each on a core of its own.")]
-ListPapers = Annotated[bool, option("", "Show the papers, or the figures of a paper, and stop.", "--list")]
+    given["jobs"] = max(given["jobs"], 1)
+    raise typer.Exit(laboratory().audit(names=names or [], **given))
 
 
 def reproduce(
-    paper: Name = None,
-    quick: Quick = False,
-    figures: Figures = None,
-    out: Out = Path("reproduced"),
-    jobs: PaperJobs = 1,
-    listed: ListPapers = False,
+    paper: Annotated[str | None, argument("PAPER", "Short name of a paper; --list shows them.")] = None,
+    quick: Annotated[
+        bool, option("", "Few repetitions: minutes instead of a quarter of an hour.", "--quick")
+    ] = False,
+    figures: Annotated[
+        list[str] | None, option("NAME", "A figure or table; all of the paper if omitted.", "--figure")
+    ] = None,
+    out: Annotated[
+        Path, option("FOLDER", "Where tables, pictures and the page go, in a folder for the paper.")
+    ] = Path("reproduced"),
+    jobs: Annotated[
+        int, option("INTEGER", "Cells that run at the same time, each on a core of its own.")
+    ] = 1,
+    listed: Annotated[
+        bool, option("", "Show the papers, or the figures of a paper, and stop.", "--list")
+    ] = False,
 ) -> None:
     """Run the tables and figures of a paper again, and judge its claims; needs the package counterveil-lab.
 
@@ -101,9 +93,6 @@ def laboratory() -> Any:
     if find_spec("counterveil_lab") is None:
         raise refusal("CV-E100")
     return import_module("counterveil_lab.commands")
-
-
-# `counterveil export`: the answers of an account as a folder for an output check, a registry or a steward's file.
 
 
 # Files of an answer that a checker looks at; the console offers more.
@@ -206,9 +195,6 @@ def _answer(entries: list[Any]) -> StoredAnswer | None:
         mechanisms=str(asked.get("mechanism", "")),
         files={name: files[name][1]() for name in _SHOWN},
     )
-
-
-# The command `console`: a local web application over a folder of ledgers, studies and data.
 
 
 _NEEDED = ("starlette", "jinja2", "uvicorn")

@@ -17,6 +17,7 @@ from counterveil.cli.requests import (
     check_target,
     commands,
     option,
+    options,
     shared,
     show,
 )
@@ -30,37 +31,37 @@ coordinator_app = commands("Ask several sites one question and pool their answer
 Folder = Annotated[Path, argument("FOLDER", "The coordinator's folder for this study.")]
 
 
+_ASKED = ("protects", "epsilon", "delta", "estimand", "level", "measure")
+# What a study file says beside its question and its sites, by its own names.
+_STUDY = [
+    *options(str, "NAME", ..., id="Name of the study, the same at all sites."),
+    *options(str, "HOST:PORT", ..., address="Where sites reach the coordinator; the certificate names HOST."),
+    *options(float, "SECONDS", 3600, deadline="How long one run waits for the sites."),
+    *options(float, "SECONDS", 60, retry="When to ask a silent site again."),
+    *options(int | None, "INTEGER", quorum="Answers needed for a result, at least 2; all sites if omitted."),
+    *options(str, "NAME", "mvagg", pooling="How answers are pooled: --method of `counterveil pool`."),
+    *options(float, "NUMBER", 0.5, max_weight="Largest weight of one site."),
+]
+_QUESTION = [
+    *options(str, "NAME", ..., method='A method by name; "auto" is not allowed.'),
+    *options(
+        list[str], "NAME[=FILE]", ..., site="A site, with the file of its public key if you have it already."
+    ),
+    *options(
+        str,
+        "NAME",
+        "ate",
+        question='"ate" (if omitted), "arms", "groups", "outcomes", "survival" or "moments".',
+    ),
+    *options(list[str] | None, "NAME[=CUTS]", by="For groups: a covariate, with cut points: age=40,65."),
+]
+
+
 @coordinator_app.command(
     cls=Command, short_help="Create the folder of a study: question, sites, certificates."
 )
-@shared("study", "protects", "epsilon", "delta", "estimand", "level", "measure", "as_json")
-def create(
-    given: Given,
-    folder: Folder,
-    study_id: Annotated[str, option("NAME", "Name of the study, the same at all sites.", "--id")],
-    address: Annotated[
-        str, option("HOST:PORT", "Where sites reach the coordinator; the certificate names HOST.")
-    ],
-    method: Annotated[str, option("NAME", 'A method by name; "auto" is not allowed.')],
-    site: Annotated[
-        list[str], option("NAME[=FILE]", "A site, with the file of its public key if you have it already.")
-    ],
-    quorum: Annotated[
-        int | None, option("INTEGER", "Answers needed for a result, at least 2; all sites if omitted.")
-    ] = None,
-    deadline: Annotated[float, option("SECONDS", "How long one run waits for the sites.")] = 3600,
-    retry: Annotated[float, option("SECONDS", "When to ask a silent site again.")] = 60,
-    pooling: Annotated[
-        str, option("NAME", "How answers are pooled: --method of `counterveil pool`.")
-    ] = "mvagg",
-    max_weight: Annotated[float, option("NUMBER", "Largest weight of one site.")] = 0.5,
-    question: Annotated[
-        str, option("NAME", '"ate" (if omitted), "arms", "groups", "outcomes", "survival" or "moments".')
-    ] = "ate",
-    by: Annotated[
-        list[str] | None, option("NAME[=CUTS]", "For groups: a covariate, with cut points: age=40,65.")
-    ] = None,
-) -> None:
+@shared("study", *_ASKED, "as_json", more=[*_STUDY, *_QUESTION])
+def create(given: Given, folder: Folder) -> None:
     """Create the folder of a study: the question, the sites, and certificates.
 
     Each site is asked for this epsilon and delta. Send keys/ca.crt and declaration.toml of the folder to the sites.
@@ -71,24 +72,16 @@ def create(
     from counterveil.results.measures import check_measure
 
     check_measure(given["measure"])
-    named = dict(word.partition("=")[::2] for word in site)
-    asked = {name: given[name] for name in ("protects", "epsilon", "delta", "estimand", "level", "measure")}
+    named = dict(word.partition("=")[::2] for word in given["site"])
+    asked = {name: given[name] for name in ("method", *_ASKED)}
     asked["estimand"] = given["estimand"] or "ATE"
-    if question != "ate":
-        asked["question"] = question
-    if by:
-        asked["options"] = {"by": {name: list(cuts or ()) for name, cuts in cut_points(by).items()}}
-    document: dict[str, Any] = {
-        "id": study_id,
-        "address": address,
-        "deadline": deadline,
-        "retry": retry,
-        "quorum": max(2, len(named)) if quorum is None else quorum,
-        "pooling": pooling,
-        "max_weight": max_weight,
-        "question": {"method": method} | asked,
-        "sites": {name: {"epsilon": given["epsilon"]} for name in named},
-    }
+    if given["question"] != "ate":
+        asked["question"] = given["question"]
+    if given["by"]:
+        asked["options"] = {"by": {name: list(cuts or ()) for name, cuts in cut_points(given["by"]).items()}}
+    document: dict[str, Any] = {each.name: given[each.name] for each in _STUDY}
+    document["quorum"] = max(2, len(named)) if given["quorum"] is None else given["quorum"]
+    document |= {"question": asked, "sites": {name: {"epsilon": given["epsilon"]} for name in named}}
     public_keys = {name: Path(key) for name, key in named.items() if key}
     make_study(folder, document, cv.Study.from_toml(given["study"]), public_keys)
     missing = [name for name in named if name not in public_keys]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from counterveil.cli.asking import Dialogue, bounds, joined, label
-from counterveil.cli.requests import STOPPED, Given, charging, check_target, option, say, shared
+from counterveil.cli.requests import STOPPED, Given, charging, check_target, options, say, shared
 from counterveil.errors import DataError, refusal
 
 if TYPE_CHECKING:
@@ -19,106 +19,95 @@ if TYPE_CHECKING:
     from counterveil.drafting import Draft
 
 ANSWERS, ESTIMATING = "Answers", "Estimated ranges"
-
-
-def _answer(metavar: str, text: str, *names: str) -> Any:
-    return option(metavar, text, *names, section=ANSWERS)
-
-
-CodebookFile = Annotated[
-    Path | None,
-    option(
+_CODEBOOK = (
+    "Codebook: a filled-in template or REDCap dictionary (.csv), Table Schema (.json), .sav, .dta, .xpt."
+)
+_OUT = "Study file to write; one with open questions is continued. Printed if omitted."
+_ASK = "Ask for what is open; by default if a person is at the terminal."
+_RANDOMISED = "Whether treatment was assigned at random."
+_OWN = [
+    *options(
+        Path | None,
         "FILE",
-        "Codebook: a filled-in template or REDCap dictionary (.csv), Table Schema (.json), .sav, .dta, .xpt.",
+        codebook=_CODEBOOK,
+        template="Write a blank codebook (CSV) to fill in a spreadsheet, and stop.",
+        out=_OUT,
     ),
-]
-Template = Annotated[
-    Path | None, option("FILE", "Write a blank codebook (CSV) to fill in a spreadsheet, and stop.")
-]
-StudyOut = Annotated[
-    Path | None,
-    option("FILE", "Study file to write; one with open questions is continued. Printed if omitted.", "--out"),
-]
-Overwrite = Annotated[bool, option("", "Replace a file that exists.", "--overwrite")]
-Treatment = Annotated[str | None, _answer("COLUMN", "Column of the treatment.")]
-Treated = Annotated[str | None, _answer("LABEL", "Label that means treated.")]
-Control = Annotated[str | None, _answer("LABEL", "Label that means control; the reference of several arms.")]
-Outcome = Annotated[list[str] | None, _answer("COLUMN", "Column of an outcome, or a pattern.")]
-OutcomeRange = Annotated[str | None, _answer("LOW:HIGH", "Lowest and highest possible outcome.")]
-Event = Annotated[str | None, _answer("COLUMN", "1 where the event ended follow-up; the outcome is a time.")]
-Horizon = Annotated[str | None, _answer("NUMBER", "End of follow-up, for times to an event.")]
-Randomised = Annotated[
-    bool | None, _answer("", "Whether treatment was assigned at random.", "--randomised/--observational")
-]
-Person = Annotated[str | None, _answer("COLUMN", "Person ID, if people have several rows.")]
-Order = Annotated[str | None, _answer("COLUMN", "Column that puts a person's rows in order.")]
-MostRows = Annotated[int | None, _answer("INTEGER", "Count only a person's first rows, with --order.")]
-Cluster = Annotated[str | None, _answer("COLUMN", "Column of clusters: schools, clinics, villages.")]
-Covariate = Annotated[
-    list[str] | None,
-    _answer("COLUMN", 'A covariate, or a pattern such as "lab_*"; "all" for all candidates.'),
-]
-Ignore = Annotated[list[str] | None, _answer("COLUMN", "An unused column, or a pattern.")]
-Ranges = Annotated[list[str] | None, _answer("COLUMN=LOW:HIGH", "Public range of a column.", "--range")]
-Labels = Annotated[list[str] | None, _answer("COLUMN=A;B", "Public labels of a column.", "--labels")]
-WhereAnswer = Annotated[str | None, _answer("CONDITION", "Rows that belong to the study.", "--where")]
-EstimateRanges = Annotated[
-    bool,
-    option(
+    *options(bool, "", False, overwrite="Replace a file that exists."),
+    *options(bool | None, "", ask=("--ask/--no-ask", _ASK)),
+    *options(
+        bool,
         "",
-        "Release open ranges and labels privately, and charge them.",
-        "--estimate-ranges",
-        section=ESTIMATING,
+        False,
+        ESTIMATING,
+        estimate_ranges="Release open ranges and labels privately, and charge them.",
     ),
+    *options(
+        str | None, "NUMBER", None, ESTIMATING, epsilon="Privacy loss of all estimated columns together."
+    ),
+    *options(str, "NUMBER", "0", ESTIMATING, delta="Needed if labels are estimated; far below 1 / n."),
 ]
-RangesEpsilon = Annotated[
-    str | None,
-    option("NUMBER", "Privacy loss of all estimated columns together.", "--epsilon", section=ESTIMATING),
+# What is said of the study, by the names that a draft gives it.
+_TOLD = [
+    *options(str | None, "COLUMN", section=ANSWERS, treatment="Column of the treatment."),
+    *options(
+        str | None,
+        "LABEL",
+        section=ANSWERS,
+        treated="Label that means treated.",
+        control="Label that means control; the reference of several arms.",
+    ),
+    *options(
+        list[str] | None,
+        "COLUMN",
+        section=ANSWERS,
+        outcomes=("--outcome", "Column of an outcome, or a pattern."),
+    ),
+    *options(str | None, "LOW:HIGH", section=ANSWERS, outcome_range="Lowest and highest possible outcome."),
+    *options(
+        str | None,
+        "COLUMN",
+        section=ANSWERS,
+        event="1 where the event ended follow-up; the outcome is a time.",
+    ),
+    *options(str | None, "NUMBER", section=ANSWERS, horizon="End of follow-up, for times to an event."),
+    *options(bool | None, "", section=ANSWERS, randomised=("--randomised/--observational", _RANDOMISED)),
+    *options(
+        str | None,
+        "COLUMN",
+        section=ANSWERS,
+        person="Person ID, if people have several rows.",
+        order="Column that puts a person's rows in order.",
+    ),
+    *options(
+        int | None,
+        "INTEGER",
+        section=ANSWERS,
+        max_rows_per_person="Count only a person's first rows, with --order.",
+    ),
+    *options(
+        str | None, "COLUMN", section=ANSWERS, cluster="Column of clusters: schools, clinics, villages."
+    ),
+    *options(
+        list[str] | None,
+        "COLUMN",
+        section=ANSWERS,
+        covariates=("--covariate", 'A covariate, or a pattern such as "lab_*"; "all" for all candidates.'),
+        ignored=("--ignore", "An unused column, or a pattern."),
+    ),
+    *options(
+        list[str] | None, "COLUMN=LOW:HIGH", section=ANSWERS, ranges=("--range", "Public range of a column.")
+    ),
+    *options(list[str] | None, "COLUMN=A;B", section=ANSWERS, labels="Public labels of a column."),
+    *options(str | None, "CONDITION", section=ANSWERS, where="Rows that belong to the study."),
 ]
-RangesDelta = Annotated[
-    str,
-    option("NUMBER", "Needed if labels are estimated; far below 1 / n.", "--delta", section=ESTIMATING),
-]
-Ask = Annotated[
-    bool | None,
-    option("", "Ask for what is open; by default if a person is at the terminal.", "--ask/--no-ask"),
-]
-
-
 _CHARGED = ("ledger", "dataset", "request_id", "anchor", "analyst")
 # Where answers are kept that are typed without --out.
 _KEPT = Path("study.toml")
 
 
-@shared("data", *_CHARGED, "as_json")
-def draft(
-    charge: Given,
-    codebook: CodebookFile = None,
-    template: Template = None,
-    out: StudyOut = None,
-    overwrite: Overwrite = False,
-    ask: Ask = None,
-    treatment: Treatment = None,
-    treated: Treated = None,
-    control: Control = None,
-    outcome: Outcome = None,
-    outcome_range: OutcomeRange = None,
-    event: Event = None,
-    horizon: Horizon = None,
-    randomised: Randomised = None,
-    person: Person = None,
-    order: Order = None,
-    max_rows_per_person: MostRows = None,
-    cluster: Cluster = None,
-    covariate: Covariate = None,
-    ignore: Ignore = None,
-    ranges: Ranges = None,
-    labels: Labels = None,
-    where: WhereAnswer = None,
-    estimate_ranges: EstimateRanges = False,
-    epsilon: RangesEpsilon = None,
-    delta: RangesDelta = "0",
-) -> None:
+@shared("data", *_CHARGED, "as_json", more=[*_OWN, *_TOLD])
+def draft(given: Given) -> None:
     """Draft a study file: every column placed, every open question marked.
 
     Only the header and the types of the data are read, never a row. Ranges and labels come from the codebook and from
@@ -129,49 +118,48 @@ def draft(
     from counterveil import drafting
     from counterveil.data.passes import Waiting
 
-    data, as_json = charge["data"], charge["as_json"]
-    people = {"column": person, "order": order, "max_rows_per_person": max_rows_per_person}
-    told: dict[str, Any] = {
-        "treatment": treatment,
-        "treated": label(treated),
-        "control": label(control),
-        "outcomes": outcome,
-        "outcome_range": None if outcome_range is None else bounds("--outcome-range", outcome_range),
-        "event": event,
-        "horizon": horizon,
-        "randomised": randomised,
-        "person": {key: value for key, value in people.items() if value is not None} or None,
-        "cluster": cluster,
-        "where": where,
-        "covariates": covariate,
-        "columns": _described(ranges, labels) or None,
-        "ignored": ignore,
-    }
-    given = {key: value for key, value in told.items() if value is not None}
-    if template is not None:
-        _check_new(template, overwrite)
-        template.write_text(drafting.draft(data, codebook, given).template, encoding="utf-8")
-        print(_TEMPLATE.format(template=template, data=data))
+    data, codebook, out, overwrite = (given[name] for name in ("data", "codebook", "out", "overwrite"))
+    told = _answers({each.name: given[each.name] for each in _TOLD})
+    if given["template"] is not None:
+        _check_new(given["template"], overwrite)
+        given["template"].write_text(drafting.draft(data, codebook, told).template, encoding="utf-8")
+        print(_TEMPLATE.format(template=given["template"], data=data))
         return
-    asking = ask if ask is not None else sys.stdin.isatty() and sys.stdout.isatty() and not as_json
+    asking = given["ask"]
+    if asking is None:
+        asking = sys.stdin.isatty() and sys.stdout.isatty() and not given["as_json"]
     out = _KEPT if out is None and asking else out
-    given = _continued(out, overwrite, given)
-    made = drafting.draft(data, codebook, given)
+    made = drafting.draft(data, codebook, _continued(out, overwrite, told))
+    estimating = given["estimate_ranges"]
     if asking and out is not None:
         dialogue = Dialogue(made, lambda answers: drafting.draft(data, codebook, answers), out)
         made = dialogue.held()
         # Who leaves has not agreed to spend anything.
-        estimate_ranges = estimate_ranges and not dialogue.left
-    with charging(*(charge[name] for name in _CHARGED)) as charged:
-        if estimate_ranges:
-            price = _epsilon(epsilon)
+        estimating = estimating and not dialogue.left
+    with charging(*(given[name] for name in _CHARGED)) as charged:
+        if estimating:
+            if given["epsilon"] is None:
+                raise refusal("CV-P723b")
+            price = {name: given[name] for name in ("epsilon", "delta")}
             with Waiting("estimating ranges and labels", STOPPED):
-                made = drafting.estimate_ranges(
-                    data, codebook, made.answers, epsilon=price, delta=delta, **charged.arguments
-                )
+                made = drafting.estimate_ranges(data, codebook, made.answers, **price, **charged.arguments)
         if out is not None:
             made.save(out)
-        say(_facts(made), _told(made, out, data), as_json, charged if estimate_ranges else None)
+        say(_facts(made), _told(made, out, data), given["as_json"], charged if estimating else None)
+
+
+def _answers(told: dict[str, Any]) -> dict[str, Any]:
+    """Return what was said of a study as a draft takes it."""
+    people = {"column": told["person"]} | {name: told.pop(name) for name in ("order", "max_rows_per_person")}
+    ends = told["outcome_range"]
+    told |= {
+        "treated": label(told["treated"]),
+        "control": label(told["control"]),
+        "outcome_range": None if ends is None else bounds("--outcome-range", ends),
+        "person": {key: value for key, value in people.items() if value is not None} or None,
+        "columns": _described(told.pop("ranges"), told.pop("labels")) or None,
+    }
+    return {key: value for key, value in told.items() if value is not None}
 
 
 _TEMPLATE = """\
@@ -200,12 +188,6 @@ def _continued(out: Path | None, overwrite: bool, given: dict[str, Any]) -> dict
     if not open_places(document):
         raise refusal("CV-P722", got=str(out))
     return joined(answers_in(document), given)
-
-
-def _epsilon(epsilon: str | None) -> str:
-    if epsilon is not None:
-        return epsilon
-    raise refusal("CV-P723b")
 
 
 def _told(made: Draft, out: Path | None, data: str) -> str:
@@ -248,18 +230,14 @@ def _described(ranges: list[str] | None, labels: list[str] | None) -> dict[str, 
     return told
 
 
-# Check.
-
-
 _MOST_NAMES = 12
-ShowLabels = Annotated[
-    bool,
-    option("", "List undeclared labels and their counts: for the holder of the data only.", "--show-labels"),
-]
+_LABELS = options(
+    bool, "", False, show_labels="List undeclared labels and their counts: for the holder of the data only."
+)
 
 
-@shared("data", "study", "where", "table", "ledger", "dataset", "as_json")
-def check(given: Given, show_labels: ShowLabels = False) -> None:
+@shared("data", "study", "where", "table", "ledger", "dataset", "as_json", more=_LABELS)
+def check(given: Given) -> None:
     """Check that the data fit the study file, and list everything that does not, with the lines that fix it.
 
     For the holder of the data: what is found depends on their rows. Whether the declared ranges suit the values is
@@ -274,9 +252,7 @@ def check(given: Given, show_labels: ShowLabels = False) -> None:
     narrowed = given["where"] is not None
     study = Study.from_toml(given["study"]).narrowed(given["where"]) if narrowed else given["study"]
     with Waiting("check"):
-        found = checked(
-            source, study, show_labels=show_labels, ledger=given["ledger"], dataset=given["dataset"]
-        )
+        found = checked(source, study, **{name: given[name] for name in ("show_labels", "ledger", "dataset")})
     facts = {
         "fits": found.fits,
         "rows": found.rows,

@@ -10,13 +10,16 @@ from typing import Annotated, Any
 from counterveil.cli.requests import (
     AsJson,
     CommandRequest,
+    Given,
     Level,
     Out,
     Report,
     argument,
     check_target,
     option,
+    options,
     question,
+    shared,
     show,
 )
 
@@ -24,11 +27,7 @@ from counterveil.cli.requests import (
 @question("estimand", "mechanism", "setting", "trim", "measure", "table")
 def estimate(request: CommandRequest) -> None:
     """Estimate the average effect of a treatment."""
-    import counterveil as cv
-    from counterveil.data import open_table
-
-    data = open_table(request.given["data"], request.given["table"])
-    request.show(cv.ate(data, request.study, **request.arguments))
+    request.ask("ate")
 
 
 @question("estimand", "mechanism", "setting", without=("epsilon", "delta", "level", "request_id"))
@@ -62,9 +61,7 @@ def arms(request: CommandRequest) -> None:
 
     The study file declares the arms and the reference. One epsilon pays for all arms.
     """
-    import counterveil as cv
-
-    request.show(cv.arms(request.given["data"], request.study, **request.arguments))
+    request.ask("arms")
 
 
 @question("estimand", "mechanism", "setting")
@@ -78,15 +75,13 @@ def event_study(
 
     One epsilon pays for all periods.
     """
-    import counterveil as cv
     from counterveil.data.domains import LabelIndex
 
     before = request.study.before
     known = () if before is None else before.labels(request.study.outcome)
     place = None if reference is None else LabelIndex(known).code(reference)
     chosen = reference if place is None else known[place]
-    found = cv.event_study(request.given["data"], request.study, reference=chosen, **request.arguments)
-    request.show(found)
+    request.ask("event_study", reference=chosen)
 
 
 @question("mechanism", "setting")
@@ -95,9 +90,7 @@ def survival(request: CommandRequest) -> None:
 
     The study file declares the time as its outcome, `event`, and `horizon` or `grid`. One epsilon pays for everything.
     """
-    import counterveil as cv
-
-    request.show(cv.survival(request.given["data"], request.study, **request.arguments))
+    request.ask("survival")
 
 
 @question("mechanism")
@@ -109,10 +102,7 @@ def quantiles(
     ] = None,
 ) -> None:
     """Estimate differences of both arms' quantiles, from one release of their distributions."""
-    import counterveil as cv
-
-    shares = tuple(share) if share else (0.25, 0.5, 0.75)
-    request.show(cv.quantiles(request.given["data"], request.study, shares=shares, **request.arguments))
+    request.ask("quantiles", shares=tuple(share) if share else (0.25, 0.5, 0.75))
 
 
 @question("mechanism")
@@ -129,9 +119,7 @@ def groups(
 
     One epsilon pays for all subgroups.
     """
-    import counterveil as cv
-
-    request.show(cv.groups(request.given["data"], request.study, by=cut_points(by), **request.arguments))
+    request.ask("groups", by=cut_points(by))
 
 
 @question(protects="record", delta=None)
@@ -140,13 +128,7 @@ def cate(request: CommandRequest, out: Out = None) -> None:
 
     One epsilon pays for the whole function. If delta is omitted, it is the smaller of 1e-6 and 1/(10 n).
     """
-    import counterveil as cv
-
-    model = cv.cate(request.given["data"], request.study, **request.arguments)
-    # Printed first: what was paid for is not lost if the file cannot be written.
-    request.show(model)
-    if out is not None:
-        model.save(out)
+    request.ask("cate", out)
 
 
 @question("estimand", "mechanism", "measure", "table")
@@ -161,13 +143,8 @@ def outcomes(
 
     One epsilon pays for all outcomes.
     """
-    import counterveil as cv
-    from counterveil.data import open_table
-
-    data = open_table(request.given["data"], request.given["table"])
-    given = request.arguments
-    given["estimand"] = given["estimand"] or "ATE"
-    request.show(cv.outcomes(data, request.study, importance=by_name(importance), **given))
+    estimand = request.given["estimand"] or "ATE"
+    request.ask("outcomes", importance=by_name(importance), estimand=estimand)
 
 
 @question("mechanism", without=("method",), protects="record")
@@ -177,9 +154,7 @@ def overlap(request: CommandRequest) -> None:
     Standardised differences of the covariates and shares treated along a released score, each with an interval.
     At outcome level both are free: see the report of `estimate`.
     """
-    import counterveil as cv
-
-    request.show(cv.overlap(request.given["data"], request.study, **request.arguments))
+    request.ask("overlap")
 
 
 @question(protects="record")
@@ -200,12 +175,9 @@ def policy_value(
     ] = None,
 ) -> None:
     """Estimate the value of a treatment policy against treating nobody and treating everybody."""
-    import counterveil as cv
     from counterveil.questions.policy import stored_policy
 
-    rule = stored_policy(policy, cost)
-    data = request.given["data"]
-    request.show(cv.policy_value(data, request.study, policy=rule, cost=cost, **request.arguments))
+    request.ask("policy_value", policy=stored_policy(policy, cost), cost=cost)
 
 
 def cut_points(words: list[str]) -> dict[str, list[str] | None]:
@@ -220,9 +192,6 @@ def cut_points(words: list[str]) -> dict[str, list[str] | None]:
 def by_name(words: list[str] | None) -> dict[str, str] | None:
     """Return texts by name from words such as "death=2", None where there are none."""
     return {name: text for name, _, text in (word.rpartition("=") for word in words or [])} or None
-
-
-# The commands that spend nothing: effect, sensitivity and pool on what was released.
 
 
 def effect(
@@ -260,31 +229,23 @@ def effect(
         print(f"{line['effect']:.6g},{line['low']:.6g},{line['high']:.6g}")
 
 
+_CONFOUNDER = options(
+    float | None,
+    "NUMBER",
+    treatment_r2="Share that a confounder explains of the residual variance of the treatment.",
+    outcome_r2="Share that it explains of the residual variance of the outcome.",
+    baseline="Mean outcome of untreated people, from public sources; E-values are then exact ratios.",
+    outcome_sd="Standard deviation of outcomes, from public sources.",
+    level="Confidence level of the intervals; the result's own if omitted.",
+)
+
+
+@shared("report", "as_json", more=_CONFOUNDER)
 def sensitivity(
+    given: Given,
     result: Annotated[
         Path, argument("RESULT", "A result as `estimate`, `arms`, `groups` or `pool` print it with --json.")
     ],
-    treatment_r2: Annotated[
-        float | None,
-        option("NUMBER", "Share that a confounder explains of the residual variance of the treatment."),
-    ] = None,
-    outcome_r2: Annotated[
-        float | None, option("NUMBER", "Share that it explains of the residual variance of the outcome.")
-    ] = None,
-    baseline: Annotated[
-        float | None,
-        option(
-            "NUMBER", "Mean outcome of untreated people, from public sources; E-values are then exact ratios."
-        ),
-    ] = None,
-    outcome_sd: Annotated[
-        float | None, option("NUMBER", "Standard deviation of outcomes, from public sources.")
-    ] = None,
-    level: Annotated[
-        float | None, option("NUMBER", "Confidence level of the intervals; the result's own if omitted.")
-    ] = None,
-    report: Report = None,
-    as_json: AsJson = False,
 ) -> None:
     """How strong must unmeasured confounding be to explain a released effect away?
 
@@ -293,19 +254,10 @@ def sensitivity(
     """
     from counterveil.results.effect import load, no_effects
 
+    report, as_json = given.pop("report"), given.pop("as_json")
     check_target(report)
     found = load(result, _read_answer, lambda got: no_effects(got, "`counterveil estimate --json`"))
-    show(
-        found.sensitivity(
-            treatment_r2=treatment_r2,
-            outcome_r2=outcome_r2,
-            baseline=baseline,
-            outcome_sd=outcome_sd,
-            level=level,
-        ),
-        report,
-        as_json,
-    )
+    show(found.sensitivity(**given), report, as_json)
 
 
 def _read_answer(facts: dict[str, Any]) -> Any:
@@ -344,9 +296,6 @@ def pool(
     show(cv.pool(files, method=method, level=level, weight_limits=bounds), report, as_json)
 
 
-# The commands about regressions: moments, which spends, and regress and compliance, which read what it released.
-
-
 Released = Annotated[Path, argument("MOMENTS", "Moments written by `counterveil moments --out`.")]
 SomeLevel = Annotated[
     float | None, option("NUMBER", "Confidence level of the intervals; the moments' own if omitted.")
@@ -376,20 +325,7 @@ def moments(
 
     One epsilon pays for every regression among the columns: see `counterveil regress`.
     """
-    import counterveil as cv
-
-    found = cv.moments(
-        request.given["data"],
-        request.study,
-        outcomes=outcomes or [],
-        terms=terms or [],
-        robust=robust or [],
-        **request.arguments,
-    )
-    # Printed first: what was paid for is not lost if the file cannot be written.
-    request.show(found)
-    if out is not None:
-        found.save(out)
+    request.ask("moments", out, outcomes=outcomes or [], terms=terms or [], robust=robust or [])
 
 
 def regress(
@@ -432,9 +368,10 @@ def compliance(
     """
     import counterveil as cv
 
-    found = cv.results.Moments.load(moments)
-    show(
-        found.compliance(received, assigned=assigned, outcome=outcome, controls=controls or (), level=level),
-        None,
-        as_json,
-    )
+    asked: dict[str, Any] = {
+        "assigned": assigned,
+        "outcome": outcome,
+        "controls": controls or (),
+        "level": level,
+    }
+    show(cv.results.Moments.load(moments).compliance(received, **asked), None, as_json)

@@ -148,9 +148,6 @@ def _below(folder: Traversable, path: str) -> list[tuple[str, Traversable]]:
     return found
 
 
-# The demos: `counterveil demo` on one data set, `counterveil federation demo` with four sites on this machine.
-
-
 _PROGRAM = (sys.executable, "-m", "counterveil", "federation")
 _EPSILON = "1"
 _POLICY: dict[str, Any] = {

@@ -278,12 +278,14 @@ def _near(place: str) -> str:
 
 def _totals(account: Account) -> dict[str, tuple[str, str, str]]:
     """Return what was granted, spent and remains for all answers, and for those that protect records."""
+    from counterveil.privacy import amounts
+
     spent, record = account.spent, account.record_spent
     return {
-        "outcomes": (str(account.budget), _amounts(spent.epsilon, spent.delta), str(account.remaining)),
+        "outcomes": (str(account.budget), amounts(spent.epsilon, spent.delta), str(account.remaining)),
         "records": (
             str(account.record_budget),
-            _amounts(record.epsilon, record.delta),
+            amounts(record.epsilon, record.delta),
             str(account.record_remaining),
         ),
     }
@@ -301,10 +303,12 @@ def _account_lines(account: Account) -> list[str]:
 
 def _lines(entry: Posting) -> list[str]:
     """Return when something was written about which data set and request, then its price, what it was, its hash."""
+    from counterveil.privacy import amounts
+
     facts: dict[str, Any] = dict(entry.facts)
     asked = facts.get("description", {})
     cost = facts.get("cost") or facts.get("budget")
-    price = _amounts(Fraction(cost["epsilon"]), Fraction(cost["delta"])) if cost else ""
+    price = amounts(Fraction(cost["epsilon"]), Fraction(cost["delta"])) if cost else ""
     what = [str(asked[key]) for key in ("question", "method") if asked.get(key)]
     what += [f"protects {asked['protects']}"] if asked.get("protects") else []
     words = ["granted " * (entry.kind == "register") + price, ", ".join(what), f"hash {entry.hash[:16]}"]
@@ -315,9 +319,3 @@ def _lines(entry: Posting) -> list[str]:
         f"      {who}",
         " " * 6 + "; ".join(filter(None, words)),
     ]
-
-
-def _amounts(epsilon: Fraction, delta: Fraction) -> str:
-    from counterveil.privacy import show as shown
-
-    return f"epsilon {shown(epsilon)}" + (f", delta {shown(delta)}" if delta else "")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import sys
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand
@@ -164,78 +164,12 @@ def argument(metavar: str, text: str) -> Any:
     return typer.Argument(metavar=metavar, help=text)
 
 
-Data = Annotated[str, argument("DATA", "A CSV or Parquet file, or a pattern that names several.")]
-StudyFile = Annotated[
-    Path,
-    option(
-        "FILE",
-        "Study file (TOML): column roles, public bounds and categories; FILE#NAME for one of several in it.",
-    ),
-]
-Protects = Annotated[
-    str,
-    option(
-        "LEVEL",
-        'What is private: "outcome", "treatment and outcome" (covariates are public), or "record" (everything).',
-    ),
-]
-Epsilon = Annotated[str, option("NUMBER", "Privacy loss to spend, read exactly: 0.1 or 1/10.")]
-Delta = Annotated[
-    str | None,
-    option("NUMBER", "0 for pure differential privacy; a small positive number allows Gaussian noise."),
-]
-Method = Annotated[str, option("NAME", '"auto", or a method by name; an unknown name lists the methods.')]
-Estimand = Annotated[
-    str | None,
-    option("NAME", '"ATE" (the default), "ATT" (the default of a study with `before`), "ATC" or "ATO".'),
-]
 Level = Annotated[float, option("NUMBER", "Confidence level of the intervals.")]
-Mechanism = Annotated[
-    str | None,
-    option(
-        "NAME",
-        'Noise distribution: "staircase", "laplace", or "gaussian" if delta is positive; automatic if omitted.',
-    ),
-]
-Trim = Annotated[
-    str | None,
-    option(
-        "NUMBER",
-        'Keep people with propensity scores in [NUMBER, 1 - NUMBER], or "optimal"; protects="outcome" only.',
-    ),
-]
-Measure = Annotated[
-    str,
-    option("NAME", '"difference", "ratio", "odds_ratio", "lift" or "nnt" (number needed to treat).'),
-]
-Settings = Annotated[list[str] | None, option("NAME=VALUE", "A setting of the method.", "--set")]
-Where = Annotated[
-    str | None,
-    option("CONDITION", "Rows that belong to the study: \"age >= 18 and site in ['A', 'B']\"."),
-]
-Table = Annotated[
-    str | None, option("NAME", "Table to read if the data are a DuckDB file, a database URL or spark://.")
-]
-LedgerPlace = Annotated[
-    str | None, option("PLACE", "Ledger to charge: a file or a PostgreSQL URL.", section=LEDGER)
-]
 Anchor = Annotated[
     str | None,
     option(
         "PLACE",
         "Second copy of the ledger's head, which must agree: a file, a folder or a PostgreSQL URL.",
-        section=LEDGER,
-    ),
-]
-Dataset = Annotated[
-    str | None,
-    option("NAME", "Account in the ledger; may be omitted if the ledger has only one.", section=LEDGER),
-]
-RequestId = Annotated[
-    str | None,
-    option(
-        "NAME",
-        "Name of this request. Repeating a named request returns the stored answer and costs nothing.",
         section=LEDGER,
     ),
 ]
@@ -257,48 +191,105 @@ AsJson = Annotated[bool, option("", "Print JSON.", "--json", section=OUTPUT)]
 Given = dict[str, Any]
 
 
-def _shared(
-    *,
-    data: Data,
-    study: StudyFile,
-    protects: Protects,
-    epsilon: Epsilon,
-    delta: Delta = "0",
-    method: Method = "auto",
-    estimand: Estimand = None,
-    level: Level = 0.95,
-    mechanism: Mechanism = None,
-    setting: Settings = None,
-    trim: Trim = None,
-    measure: Measure = "difference",
-    where: Where = None,
-    table: Table = None,
-    ledger: LedgerPlace = None,
-    anchor: Anchor = None,
-    dataset: Dataset = None,
-    request_id: RequestId = None,
-    analyst: Analyst = None,
-    report: Report = None,
-    as_json: AsJson = False,
-) -> None:
-    """Hold the order and the defaults of the shared options."""
+def options(
+    kind: Any, metavar: str, default: Any = None, section: str | None = None, **said: str | tuple[str, str]
+) -> list[Parameter]:
+    """Return options of one kind by name, with their help or with the words that are typed and their help.
+
+    `...` as a default means that an option is required.
+    """
+    found = []
+    for name, text in said.items():
+        typed = (f"--{name.replace('_', '-')}",) if kind is bool else ()
+        names, told = (typed, text) if isinstance(text, str) else (text[:1], text[1])
+        found.append(
+            _parameter(name, Annotated[kind, option(metavar, told, *names, section=section)], default)
+        )
+    return found
 
 
-_SHARED = signature(_shared, eval_str=True).parameters
+def _parameter(name: str, annotation: Any, default: Any = None) -> Parameter:
+    usual = Parameter.empty if default is ... else default
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=usual, annotation=annotation)
 
 
-def shared(*names: str, **defaults: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that adds shared options to a command, which gets their values as its first argument.
+_PROTECTS = (
+    'What is private: "outcome", "treatment and outcome" (covariates are public), or "record" (everything).'
+)
+_ESTIMAND = '"ATE" (the default), "ATT" (the default of a study with `before`), "ATC" or "ATO".'
+_MECHANISM = (
+    'Noise distribution: "staircase", "laplace", or "gaussian" if delta is positive; automatic if omitted.'
+)
+_TRIM = 'Keep people with propensity scores in [NUMBER, 1 - NUMBER], or "optimal"; protects="outcome" only.'
+_REQUEST = "Name of this request. Repeating a named request returns the stored answer and costs nothing."
+_DELTA = "0 for pure differential privacy; a small positive number allows Gaussian noise."
+_STUDY = "Study file (TOML): column roles, public bounds and categories; FILE#NAME for one of several in it."
+_DATA = argument("DATA", "A CSV or Parquet file, or a pattern that names several.")
+# The options that several commands share, in their order.
+_SHARED = {
+    each.name: each
+    for each in (
+        _parameter("data", Annotated[str, _DATA], ...),
+        *options(Path, "FILE", ..., study=_STUDY),
+        *options(str, "LEVEL", ..., protects=_PROTECTS),
+        *options(str, "NUMBER", ..., epsilon="Privacy loss to spend, read exactly: 0.1 or 1/10."),
+        *options(str | None, "NUMBER", "0", delta=_DELTA),
+        *options(
+            str, "NAME", "auto", method='"auto", or a method by name; an unknown name lists the methods.'
+        ),
+        *options(str | None, "NAME", estimand=_ESTIMAND),
+        _parameter("level", Level, 0.95),
+        *options(str | None, "NAME", mechanism=_MECHANISM),
+        *options(list[str] | None, "NAME=VALUE", setting=("--set", "A setting of the method.")),
+        *options(str | None, "NUMBER", trim=_TRIM),
+        *options(
+            str,
+            "NAME",
+            "difference",
+            measure='"difference", "ratio", "odds_ratio", "lift" or "nnt" (number needed to treat).',
+        ),
+        *options(
+            str | None,
+            "CONDITION",
+            where="Rows that belong to the study: \"age >= 18 and site in ['A', 'B']\".",
+        ),
+        *options(
+            str | None,
+            "NAME",
+            table="Table to read if the data are a DuckDB file, a database URL or spark://.",
+        ),
+        *options(str | None, "PLACE", None, LEDGER, ledger="Ledger to charge: a file or a PostgreSQL URL."),
+        _parameter("anchor", Anchor),
+        *options(
+            str | None,
+            "NAME",
+            section=LEDGER,
+            dataset="Account in the ledger; may be omitted if the ledger has only one.",
+            request_id=_REQUEST,
+        ),
+        _parameter("analyst", Analyst),
+        _parameter("report", Report),
+        _parameter("as_json", AsJson, False),
+    )
+}
+
+
+def shared(
+    *names: str, more: Sequence[Parameter] = (), **defaults: Any
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that adds shared options, and `more`, to a command, which gets their values first.
 
     Required options come first, ledger and output last, the others in between.
     """
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         own = list(signature(function, eval_str=True).parameters.values())[1:]
-        added = [each for each in _SHARED.values() if each.name in names]
         added = [
-            each.replace(default=defaults[each.name]) if each.name in defaults else each for each in added
+            each.replace(default=defaults.get(name, each.default))
+            for name, each in _SHARED.items()
+            if name in names
         ]
+        added += more
 
         @wraps(function)
         def command(**values: Any) -> None:
@@ -329,9 +320,6 @@ def _place(parameter: Parameter, is_shared: bool) -> int:
     return 5 if parameter.annotation.__metadata__[0].rich_help_panel else 3
 
 
-# Commands that spend a budget: the options they share, the ledger they charge, and how they show the answer.
-
-
 _QUESTION = ("data", "study", "protects", "epsilon", "delta", "method", "level", "where")
 _CHARGED = ("ledger", "dataset", "request_id", "anchor", "analyst")
 STOPPED = "Ctrl-C stops it, but gives no budget back"
@@ -339,14 +327,6 @@ _NO_LEDGER = (
     "none, so the cost of several calls is not added up; create one with `counterveil ledger create` and "
     "pass it with --ledger"
 )
-
-
-class Printable(Protocol):
-    """A result that can be printed."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON-ready facts."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -401,7 +381,20 @@ class CommandRequest:
         """What the question takes beside data, study and options of its own."""
         return parameters(self.given) | self.charged.arguments
 
-    def show(self, answer: Printable) -> None:
+    def ask(self, question: str, out: Path | None = None, **own: Any) -> None:
+        """Ask a question of the package by its name, with options of its own, and show the answer."""
+        import counterveil as cv
+        from counterveil.data import open_table
+
+        data = self.given["data"]
+        data = open_table(data, self.given["table"]) if "table" in self.given else data
+        found = getattr(cv, question)(data, self.study, **self.arguments | own)
+        # Printed first: what was paid for is not lost if the file cannot be written.
+        self.show(found)
+        if out is not None:
+            found.save(out)
+
+    def show(self, answer: Any) -> None:
         """Print the answer and what it was charged to, and write the report if one is wanted."""
         self.waiting.close()
         show(answer, self.given.get("report"), self.given["as_json"], self.charged)
@@ -440,14 +433,14 @@ def parameters(given: Given) -> dict[str, Any]:
     names = ("protects", "epsilon", "delta", "method", "estimand", "level", "mechanism", "measure")
     found = {name: given[name] for name in names if name in given}
     if given.get("trim") is not None:
-        found["trim"] = _limit(given["trim"])
+        found["trim"] = number_or_word(given["trim"])
     if "setting" in given:
         found["settings"] = settings_from_text(given["method"], given["setting"] or [])
     return found
 
 
-def _limit(text: str) -> float | str:
-    """Return a limit on propensity scores: a number, or the word for the one of least variance."""
+def number_or_word(text: str) -> float | str:
+    """Return a number that is written, or the text where it is none."""
     try:
         return written_float(text)
     except ValueError:

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 from typing import Annotated, Any
 
-from counterveil.cli.requests import AsJson, Command, Given, argument, commands, option, shared
+from counterveil.cli.requests import AsJson, Command, Given, argument, commands, options, shared
 
 site_app = commands("Answer the requests of a coordinator; the records stay at the site.")
 
@@ -17,50 +17,45 @@ Folder = Annotated[Path, argument("FOLDER", "The site's folder.")]
 RequestKey = Annotated[
     str, argument("REQUEST", "A request, as `counterveil federation site requests` lists it.")
 ]
-TotalEpsilon = Annotated[
-    str, option("NUMBER", "Total privacy budget of the people in the data, over all studies.")
+_SITE = [
+    *options(str, "NAME", ..., name="The site's name in the study."),
+    *options(str, "PLACE", ..., data="A CSV, Parquet or DuckDB file, a database URL, or spark://."),
+    *options(str, "HOST:PORT", ..., coordinator="Address of the coordinator."),
+    *options(Path, "FILE", ..., authority="The coordinator's certificate, keys/ca.crt."),
+    *options(str, "NUMBER", ..., epsilon="Total privacy budget of the people in the data, over all studies."),
+    *options(str, "NUMBER", "0", delta="Total delta."),
+    *options(str | None, "PLACE", ledger="A file or a PostgreSQL URL; ledger.db in the folder if omitted."),
+    *options(str, "NAME", "records", dataset="Account in the ledger."),
 ]
-Levels = Annotated[
-    list[str] | None,
-    option("LEVEL", 'Level that is allowed: "outcome" (if omitted), "treatment and outcome" or "record".'),
-]
-Measures = Annotated[
-    list[str] | None, option("NAME", 'Measure that is allowed: "difference" alone if omitted.')
-]
-Approval = Annotated[str, option("WORDS", '"automatic" or "by hand": who approves requests.')]
-Diagnostics = Annotated[bool, option("", "Also send balance tables, where they are public.", "--diagnostics")]
-LedgerPlace = Annotated[
-    str | None, option("PLACE", "A file or a PostgreSQL URL; ledger.db in the folder if omitted.")
+_LEVEL = 'Level that is allowed: "outcome" (if omitted), "treatment and outcome" or "record".'
+# What the site's policy says, by its own names.
+_POLICY = [
+    *options(str, "NUMBER", ..., study_epsilon="Largest epsilon one study may spend."),
+    *options(list[str], "NAME", ..., estimators=("--method", "A method that is allowed.")),
+    *options(list[str] | None, "LEVEL", protects=_LEVEL),
+    *options(
+        list[str] | None,
+        "NAME",
+        measures=("--measure", 'Measure that is allowed: "difference" alone if omitted.'),
+        questions=("--question", 'Question that is allowed: "ate" alone if omitted.'),
+    ),
+    *options(
+        str,
+        "NUMBER",
+        "0",
+        max_delta="Largest delta of one request.",
+        least_epsilon="Smallest epsilon of one request.",
+    ),
+    *options(int, "INTEGER", 0, least_rows="Refuse requests if the data have fewer rows."),
+    *options(str, "WORDS", "automatic", approval='"automatic" or "by hand": who approves requests.'),
+    *options(bool, "", False, diagnostics="Also send balance tables, where they are public."),
 ]
 _LOG = logging.getLogger(__name__)
 
 
 @site_app.command(cls=Command, short_help="Create the folder of a site: settings, policy, keys, ledger.")
-@shared("study", "table", "as_json")
-def create(
-    given: Given,
-    folder: Folder,
-    name: Annotated[str, option("NAME", "The site's name in the study.")],
-    data: Annotated[str, option("PLACE", "A CSV, Parquet or DuckDB file, a database URL, or spark://.")],
-    coordinator: Annotated[str, option("HOST:PORT", "Address of the coordinator.")],
-    authority: Annotated[Path, option("FILE", "The coordinator's certificate, keys/ca.crt.")],
-    epsilon: TotalEpsilon,
-    study_epsilon: Annotated[str, option("NUMBER", "Largest epsilon one study may spend.")],
-    method: Annotated[list[str], option("NAME", "A method that is allowed.")],
-    protects: Levels = None,
-    measure: Measures = None,
-    question: Annotated[
-        list[str] | None, option("NAME", 'Question that is allowed: "ate" alone if omitted.')
-    ] = None,
-    delta: Annotated[str, option("NUMBER", "Total delta.")] = "0",
-    max_delta: Annotated[str, option("NUMBER", "Largest delta of one request.")] = "0",
-    least_epsilon: Annotated[str, option("NUMBER", "Smallest epsilon of one request.")] = "0",
-    least_rows: Annotated[int, option("INTEGER", "Refuse requests if the data have fewer rows.")] = 0,
-    approval: Approval = "automatic",
-    diagnostics: Diagnostics = False,
-    ledger: LedgerPlace = None,
-    dataset: Annotated[str, option("NAME", "Account in the ledger.")] = "records",
-) -> None:
+@shared("study", "table", "as_json", more=[*_SITE, *_POLICY])
+def create(given: Given, folder: Folder) -> None:
     """Create the folder of a site: settings, policy, keys, and a ledger with the total budget of its people.
 
     Prints the path of the public key, which the coordinator needs.
@@ -68,28 +63,16 @@ def create(
     import counterveil as cv
     from counterveil.federation.setup import make_site
 
-    document: dict[str, Any] = {
-        "name": name,
-        "data": _absolute(data),
-        "ledger": "ledger.db" if ledger is None else _absolute(ledger),
-        "dataset": dataset,
-        "coordinator": coordinator,
-        "policy": {
-            "questions": question or ["ate"],
-            "estimators": method,
-            "measures": measure or ["difference"],
-            "protects": protects or ["outcome"],
-            "least_epsilon": least_epsilon,
-            "study_epsilon": study_epsilon,
-            "max_delta": max_delta,
-            "least_rows": least_rows,
-            "approval": approval,
-            "diagnostics": diagnostics,
-        },
+    usual = {"protects": ["outcome"], "measures": ["difference"], "questions": ["ate"]}
+    policy = {each.name: given[each.name] or usual.get(each.name, given[each.name]) for each in _POLICY}
+    document = {name: given[name] for name in ("name", "dataset", "coordinator")} | {
+        "data": _absolute(given["data"]),
+        "ledger": "ledger.db" if given["ledger"] is None else _absolute(given["ledger"]),
+        "policy": policy,
     }
     document |= {"table": given["table"]} if given["table"] else {}
     study = cv.Study.from_toml(given["study"])
-    file = make_site(folder, document, study, authority, cv.Budget(epsilon, delta))
+    file = make_site(folder, document, study, given["authority"], cv.Budget(given["epsilon"], given["delta"]))
     key = file.keys / "node.pub"
     facts = {"site": file.name, "public_key": str(key)}
     _say(facts, f"{file.name}: send {key} to the coordinator", given["as_json"])

@@ -16,12 +16,12 @@ from counterveil.accounting.accounts import check_request
 from counterveil.bounded_reading import UnreadableError, parse_json, written_float
 from counterveil.console.datasets import levels
 from counterveil.console.studies import StudyLine, fitting, same_study, study_lines
-from counterveil.console.visit import Page, Redirect, Visit, coded, for_analysts
+from counterveil.console.visit import Page, Redirect, Visit, coded, for_analysts, wrong
 from counterveil.console.workspace import DataSet, KeptReadings, StudyText
 from counterveil.data import Range, Study
 from counterveil.data.domains import Label, LabelIndex
 from counterveil.errors import CounterveilError, refusal
-from counterveil.privacy import Budget, Unit, show
+from counterveil.privacy import Budget, Unit, amounts
 from counterveil.questions.arms import METHODS as ARMS_METHODS
 from counterveil.questions.arms import ArmsArguments
 from counterveil.questions.asking import Arguments, Asked
@@ -277,15 +277,14 @@ def _after(wanted: FormRequest, budget: Budget) -> str | None:
     left = account.left(wanted.unit)
     if account.rule != "sum" or budget.epsilon > left.epsilon or budget.delta > left.delta:
         return None
-    delta = left.delta - budget.delta
-    return f"epsilon {show(left.epsilon - budget.epsilon)}" + (f", delta {show(delta)}" if delta else "")
+    return amounts(left.epsilon - budget.epsilon, left.delta - budget.delta)
 
 
 def spend(visit: Visit) -> Redirect:
     """Ask: charge the ledger and compute; the same form sent twice is charged once and gets one answer."""
     wanted = _wanted(visit)
     if not wanted.given["request"]:
-        raise _wrong("the name of the request, as the page before showed it", "none")
+        raise wrong("the name of the request, as the page before showed it", "none")
     # What was confirmed is what is asked: a study that changed since is not.
     same_study(wanted.text, visit.word("before"))
     asked = wanted.asked()
@@ -323,7 +322,7 @@ def _wanted(visit: Visit) -> FormRequest:
     """Return the request in a form; only studies that the steward accepted can be asked with."""
     given = {name: visit.word(name, longest=_LONGEST_FIELD) for name in FIELDS}
     if given["question"] not in QUESTIONS:
-        raise _wrong(f"question: one of {', '.join(QUESTIONS)}", repr(given["question"]))
+        raise wrong(f"question: one of {', '.join(QUESTIONS)}", repr(given["question"]))
     given["protects"] = Unit.parse(given["protects"]).value
     given["level"] = given["level"] or "0.95"
     # Each covariate has a field: that its labels make groups, or where a number is cut.
@@ -338,11 +337,7 @@ def _number(text: str, name: str = "level") -> float:
     try:
         return written_float(text)
     except ValueError:
-        raise _wrong(f"{name}: a number", repr(text)) from None
-
-
-def _wrong(expected: str, got: str) -> CounterveilError:
-    return refusal("CV-W004", expected=expected, got=got)
+        raise wrong(f"{name}: a number", repr(text)) from None
 
 
 def _limit(text: str) -> float | str | None:
@@ -367,19 +362,19 @@ def _policy(text: str, study: Study) -> Policy:
         name, _, values = (side.strip() for side in part.partition("="))
         domain, points = study.covariates.get(name), _parts(values, ",")
         if domain is None or not points:
-            raise _wrong("rule: covariates of the study with values, such as age = 20, 50", repr(name))
+            raise wrong("rule: covariates of the study with values, such as age = 20, 50", repr(name))
         if isinstance(domain, Range):
             if len(points) != 2:
-                raise _wrong(f"rule: two numbers for {name}, from and below", f"{len(points)}")
+                raise wrong(f"rule: two numbers for {name}, from and below", f"{len(points)}")
             conditions[name] = (_number(points[0], "rule"), _number(points[1], "rule"))
             continue
         index = LabelIndex(domain.labels)
         codes = [index.code(point) for point in points]
         if None in codes:
-            raise _wrong(f"rule: labels of {name} that the study declares", "another label")
+            raise wrong(f"rule: labels of {name} that the study declares", "another label")
         conditions[name] = [domain.labels[code] for code in codes if code is not None]
     if not conditions:
-        raise _wrong("rule: at least one condition, such as age = 20, 50", "none")
+        raise wrong("rule: at least one condition, such as age = 20, 50", "none")
     return Policy.where(**conditions)
 
 
@@ -393,11 +388,8 @@ def _cuts(text: str) -> dict[str, list[str] | None]:
         cut is None or (isinstance(cut, list) and all(isinstance(point, str) for point in cut))
         for cut in found.values()
     ):
-        raise _wrong("groups: covariates with their cut points", "something else")
+        raise wrong("groups: covariates with their cut points", "something else")
     return found
-
-
-# The page of a plan: how wide intervals would be at every level, by method and epsilon, from simulated studies.
 
 
 # A page that somebody waits for: more people or studies belong on the command line.
@@ -418,14 +410,10 @@ def plan(visit: Visit) -> Page:
     study = visit.workspace.study(visit.path["name"], "proposed" in visit.form).study()
     words = (visit.word("epsilons") or _USUAL).replace(",", " ").split()
     if len(words) > _MOST_EPSILONS:
-        raise refusal("CV-W004", expected=f"at most {_MOST_EPSILONS} values of epsilon", got=f"{len(words)}")
+        raise wrong(f"at most {_MOST_EPSILONS} values of epsilon", f"{len(words)}")
     rows, columns = visit.whole("rows", 1000, _MOST_ROWS), len(study.columns)
     if rows * columns > _MOST_CELLS:
-        raise refusal(
-            "CV-W004",
-            expected=f"rows: at most {_MOST_CELLS // columns:,} with {columns} columns",
-            got=f"{rows:,}",
-        )
+        raise wrong(f"rows: at most {_MOST_CELLS // columns:,} with {columns} columns", f"{rows:,}")
     terms = {
         "rows": rows,
         "epsilon": words,

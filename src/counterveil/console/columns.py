@@ -9,11 +9,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from counterveil.bounded_reading import UnreadableError, parse_toml
+from counterveil.console.visit import wrong
 from counterveil.data.domains import Label, number_of, plain_number
 from counterveil.data.study import OPEN, to_toml, toml_key, toml_value
 from counterveil.drafting import Draft
 from counterveil.drafting.codebooks import BINARY, CATEGORIES, RANGE
-from counterveil.errors import CounterveilError, printable, refusal
+from counterveil.errors import CounterveilError, printable
 
 # Roles that one column has, or none, and how the choice of roles names them all.
 _ONCE = {
@@ -94,9 +95,6 @@ class StudyForm:
             return not needs, role == "ignored", role == "covariate", order.index(role)
 
         return sorted(enumerate(self.rows), key=key)
-
-
-# From a study file, or a draft, to a form.
 
 
 def form_of(text: str, document: Mapping[str, Any]) -> StudyForm | None:
@@ -229,9 +227,6 @@ def _notes(text: str) -> dict[str, str]:
     return found
 
 
-# From a form to a study file.
-
-
 def form_given(given: Mapping[str, str]) -> StudyForm:
     """Return what was sent as a form."""
     rows: list[ColumnRow] = []
@@ -259,20 +254,16 @@ def text_of(form: StudyForm, before: Mapping[str, Any], text: str = "") -> str:
     """Return the study file of a form, or raise CV-W004; `before` and `text` are what the form was made from."""
     names = [row.name for row in form.rows]
     if len(names) > MOST or len(set(names)) < len(names):
-        raise _refused(f"at most {MOST:,} columns, each once", "a column twice, or more of them")
+        raise wrong(f"at most {MOST:,} columns, each once", "a column twice, or more of them")
     try:
         more = parse_toml(form.more)
     except UnreadableError as error:
-        raise _refused("further declarations in TOML", str(error)) from None
+        raise wrong("further declarations in TOML", str(error)) from None
     made = _document(form, before)
     twice = next((key for key in more if key in {*made, *_ALWAYS}), None)
     if twice is not None:
-        raise _refused("further declarations that have no field of their own", repr(twice))
+        raise wrong("further declarations that have no field of their own", repr(twice))
     return _written(made | more, _notes(text) | {row.name: row.note for row in form.rows if row.note})
-
-
-def _refused(expected: str, got: str) -> CounterveilError:
-    return refusal("CV-W004", expected=expected, got=got)
 
 
 def _document(form: StudyForm, before: Mapping[str, Any]) -> dict[str, Any]:
@@ -301,7 +292,7 @@ def _only(form: StudyForm, role: str) -> ColumnRow | None:
     """Return the row of a role that one column has."""
     found = [row for row in form.rows if row.role == role]
     if len(found) > 1:
-        raise _refused(f"one column at most as {ROLES[role]}", ", ".join(row.name for row in found[:5]))
+        raise wrong(f"one column at most as {ROLES[role]}", ", ".join(row.name for row in found[:5]))
     return found[0] if found else None
 
 
@@ -346,11 +337,11 @@ def _units(
     person, order = only["person"], only["order"]
     clusters = [row for row in form.rows if row.role in _CLUSTERS]
     if len(clusters) > 1:
-        raise _refused("one column at most as cluster", ", ".join(row.name for row in clusters[:5]))
+        raise wrong("one column at most as cluster", ", ".join(row.name for row in clusters[:5]))
     cluster = clusters[0] if clusters else None
     whole = cluster is not None and cluster.role == "cluster_protected"
     if order is not None and person is None and not whole:
-        raise _refused("a person ID beside the column that orders a person's rows", order.name)
+        raise wrong("a person ID beside the column that orders a person's rows", order.name)
     rules = {row.name: row.rule for row in form.rows if row.rule and row.role not in _NO_VALUES}
     more: dict[str, Any] = {} if order is None else {"order": order.name}
     more |= {"rules": rules} if rules else {}
@@ -410,7 +401,7 @@ def _written(document: Mapping[str, Any], notes: Mapping[str, str] | None = None
         text = to_toml(document)
         parse_toml(text)
     except (TypeError, ValueError, UnreadableError):
-        raise _refused("texts, numbers, truth values, lists and tables", "another value") from None
+        raise wrong("texts, numbers, truth values, lists and tables", "another value") from None
     noted, table, lines = notes or {}, "", []
     named = {f"{key} = {toml_value(name)}": note for name, note in noted.items() for key in _DECLARED}
     keyed = {toml_key(name): note for name, note in noted.items()}

@@ -8,7 +8,7 @@ from typing import Any
 from counterveil.accounting import AccessPolicy, Account, Posting, open_ledger
 from counterveil.accounting.accounts import check_name
 from counterveil.console.studies import StudyLine, fitting, study_lines
-from counterveil.console.visit import Page, Redirect, Visit
+from counterveil.console.visit import Page, Redirect, Visit, wrong
 from counterveil.console.workspace import DataSet
 from counterveil.data import Study
 from counterveil.errors import refusal
@@ -141,7 +141,7 @@ def _units(visit: Visit) -> tuple[Unit, ...]:
 def _policy_of(study: Study, units: tuple[Unit, ...], visit: Visit) -> AccessPolicy:
     """Return the policy that permits a study at these levels, with the further columns and limits of a form."""
     if not units:
-        raise refusal("CV-W004", expected="at least one level of protection", got="none")
+        raise wrong("at least one level of protection", "none")
     terms: dict[str, Any] = shown_columns(study, units) | dict(study.unit_columns) | {"protects": units}
     more = {name.removeprefix("public-") for name in visit.form if name.startswith("public-")}
     terms["public"] = sorted(terms["public"] | more)

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from counterveil.accounting import Posting
-from counterveil.console.visit import Page, Redirect, Visit, coded
+from counterveil.console.visit import Page, Redirect, Visit, coded, wrong
 from counterveil.console.workspace import LedgerPlace
 from counterveil.errors import CounterveilError, LedgerError, masked, refusal
 from counterveil.federation import site_files, study_files
 from counterveil.federation.site_files import APPROVED, REJECTED, SiteFile, SiteRecords
-from counterveil.privacy import show
+from counterveil.privacy import amounts
 
 _PAGE = 50
 _LARGEST = 10**11
@@ -81,10 +81,7 @@ def _line(entry: Posting) -> dict[str, Any]:
     facts: dict[str, Any] = dict(entry.facts)
     asked = facts.get("description", {})
     cost = facts.get("cost") or facts.get("budget")
-    price = ""
-    if cost:
-        delta = Fraction(cost["delta"])
-        price = f"epsilon {show(Fraction(cost['epsilon']))}" + (f", delta {show(delta)}" if delta else "")
+    price = amounts(Fraction(cost["epsilon"]), Fraction(cost["delta"])) if cost else ""
     words = [str(asked[key]) for key in ("question", "method", "protects") if asked.get(key)] or [
         facts["name"]
     ]
@@ -116,7 +113,7 @@ def decide(visit: Visit) -> Redirect:
     visit.require_steward("to decide on the request")
     decision = {"approve": APPROVED, "decline": REJECTED}.get(visit.word("decision"))
     if decision is None:
-        raise refusal("CV-W004", expected="decision: approve or decline", got="another word")
+        raise wrong("decision: approve or decline", "another word")
     for path in visit.workspace.federation(site_files.FILE):
         if _key(path) == visit.path["site"]:
             SiteRecords(SiteFile.read(path).answers).decide(visit.word("request"), decision)

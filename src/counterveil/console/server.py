@@ -1,7 +1,5 @@
 """Serves a console on the loopback address until it is interrupted.
 
-Connections to a console: how many there may be, and for how long one may wait before it asks.
-
 Whoever runs a program on this machine can connect. Connections without a session are counted apart from those of each
 person, and the oldest of too many is closed, so that they can only be in each other's way.
 """

@@ -21,7 +21,7 @@ from counterveil.console.columns import (
     text_of,
     with_described,
 )
-from counterveil.console.visit import Page, Redirect, Visit, coded, status_of
+from counterveil.console.visit import Page, Redirect, Visit, coded, status_of, wrong
 from counterveil.console.workspace import (
     LONGEST_PROPOSAL,
     LONGEST_STUDY,
@@ -129,17 +129,15 @@ def make_study(visit: Visit) -> Redirect:
     name, proposed = visit.word("name"), not visit.person.steward
     known = {each.partition(SEVERAL)[0] for each in visit.workspace.studies(proposed)}
     if proposed and len(known) >= _MOST_PROPOSED:
-        raise refusal(
-            "CV-W004", expected=f"at most {_MOST_PROPOSED} proposed studies", got="as many are waiting"
-        )
+        raise wrong(f"at most {_MOST_PROPOSED} proposed studies", "as many are waiting")
     if SEVERAL in name or name in known:
         raise refusal("CV-W010", name=f"{name}, which exists already or names one study of several")
     columns, codebook = _columns_by_name(visit), visit.word("codebook")
     source = columns.get(visit.word("source"))
     if source is None:
-        raise refusal("CV-W004", expected="source: columns of a data set", got="another name")
+        raise wrong("source: columns of a data set", "another name")
     if codebook and codebook not in visit.workspace.codebooks(everywhere=visit.person.steward):
-        raise refusal("CV-W004", expected="codebook: a file of the folder", got="another name")
+        raise wrong("codebook: a file of the folder", "another name")
     drafted = draft(source(), str(visit.workspace.folder / codebook) if codebook else None)
     visit.workspace.save_study(name, text_of(form_of_draft(drafted), {}), "", proposed)
     return Redirect(_address(name, proposed))
@@ -218,9 +216,7 @@ def save(visit: Visit) -> Page | Redirect:
     try:
         text = text_of(form, found.document(), found.text)
         if len(text) > longest:
-            raise refusal(
-                "CV-W004", expected=f"a study of at most {longest:,} characters", got=f"{len(text):,}"
-            )
+            raise wrong(f"a study of at most {longest:,} characters", f"{len(text):,}")
     except CounterveilError as error:
         return _editor(visit, found, form, error)
     visit.workspace.save_study(found.name, text, found.digest, proposed)

@@ -66,9 +66,6 @@ def for_analysts(error: CounterveilError) -> CounterveilError:
     return error if isinstance(error, _PUBLIC) else refusal("CV-W006")
 
 
-# One request to the console and its answer, free of any web framework.
-
-
 _LONGEST = 200
 
 
@@ -103,9 +100,7 @@ class Visit:
         given = self.form if self.form else self.query
         text = given.get(name, default).strip()
         if len(text) > longest:
-            raise refusal(
-                "CV-W004", expected=f"{name}: at most {longest} characters", got=f"{len(text)} characters"
-            )
+            raise wrong(f"{name}: at most {longest} characters", f"{len(text)} characters")
         return text
 
     def number(self, name: str, default: float) -> float:
@@ -114,13 +109,13 @@ class Visit:
         try:
             return written_float(text)
         except ValueError:
-            raise refusal("CV-W004", expected=f"{name}: a number", got=repr(text)) from None
+            raise wrong(f"{name}: a number", repr(text)) from None
 
     def whole(self, name: str, default: int, most: int) -> int:
         """Return a field as a whole number from 0 to `most`."""
         text = self.word(name) or str(default)
         if not text.isascii() or not text.isdigit() or len(text) > 12 or int(text) > most:
-            raise refusal("CV-W004", expected=f"{name}: a whole number up to {most:,}", got=repr(text))
+            raise wrong(f"{name}: a whole number up to {most:,}", repr(text))
         return int(text)
 
     def require_steward(self, what: str) -> None:
@@ -367,20 +362,16 @@ async def read_form(request: Any) -> dict[str, str]:
     """Return the fields of a form, or raise CV-W004; one that is too large or too slow is not read to its end."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != _FORM:
-        raise refusal("CV-W004", expected=f"a form of type {_FORM}", got="another type")
+        raise wrong(f"a form of type {_FORM}", "another type")
     body = bytearray()
     try:
         with fail_after(FORM_LIFE):
             async for chunk in request.stream():
                 body += chunk
                 if len(body) > LONGEST_FORM:
-                    raise refusal(
-                        "CV-W004", expected=f"a form of at most {LONGEST_FORM:,} bytes", got="a larger one"
-                    )
+                    raise wrong(f"a form of at most {LONGEST_FORM:,} bytes", "a larger one")
     except TimeoutError:
-        raise refusal(
-            "CV-W004", expected=f"a form that arrives within {FORM_LIFE:g} seconds", got="a slower one"
-        ) from None
+        raise wrong(f"a form that arrives within {FORM_LIFE:g} seconds", "a slower one") from None
     return fields(bytes(body))
 
 
@@ -396,14 +387,12 @@ def fields(body: bytes | str) -> dict[str, str]:
             max_num_fields=_MOST_FIELDS,
         )
     except ValueError:
-        raise refusal(
-            "CV-W004", expected=f"at most {_MOST_FIELDS} fields in UTF-8", got="something else"
-        ) from None
+        raise wrong(f"at most {_MOST_FIELDS} fields in UTF-8", "something else") from None
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise refusal("CV-W004", expected="every field once", got="a field twice")
+        raise wrong("every field once", "a field twice")
     if any("\0" in value for value in found.values()):
-        raise refusal("CV-W004", expected="texts without NUL characters", got="one with them")
+        raise wrong("texts without NUL characters", "one with them")
     # Browsers send line ends of their own.
     return {name: value.replace("\r\n", "\n") for name, value in found.items()}
 
@@ -411,13 +400,8 @@ def fields(body: bytes | str) -> dict[str, str]:
 def read_query(text: str) -> dict[str, str]:
     """Return the fields of an address, or raise CV-W004."""
     if len(text) > _LONGEST_QUERY:
-        raise refusal(
-            "CV-W004", expected=f"an address of at most {_LONGEST_QUERY:,} characters", got="a longer one"
-        )
+        raise wrong(f"an address of at most {_LONGEST_QUERY:,} characters", "a longer one")
     return fields(text)
-
-
-# The page of people: who may enter, new links for them, and the end of what they have open.
 
 
 def everybody(visit: Visit, person: SignedIn | None = None, link: str = "", revoked: str = "") -> Page:
@@ -439,6 +423,11 @@ def change(visit: Visit) -> Page:
     if visit.word("do") != "revoke":
         return everybody(visit, person, f"{visit.address}/enter?token={visit.people.invite(person)}")
     if person.steward or person not in visit.people.people():
-        raise refusal("CV-W004", expected="name: an analyst of this console", got=repr(name))
+        raise wrong("name: an analyst of this console", repr(name))
     visit.people.revoke(person)
     return everybody(visit, revoked=name)
+
+
+def wrong(expected: str, got: str) -> CounterveilError:
+    """Return CV-W004."""
+    return refusal("CV-W004", expected=expected, got=got)

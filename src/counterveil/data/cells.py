@@ -1,8 +1,6 @@
 """What a cell means, and the refusals of data that do not fit: they name the column, never a row or a value.
 
-The refusals of data that do not fit a study: they name the column, never a row or a value.
-
-They are raised while a table is being attached, before anything can be spent, and are meant for the data holder.
+Refusals are raised while a table is being attached, before anything can be spent, and are meant for the data holder.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from os import PathLike
 from typing import Any
@@ -91,14 +91,7 @@ class Finding:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as JSON-ready facts."""
-        labels = {} if self.labels is None else {"labels": dict(self.labels)}
-        return {
-            "code": self.code,
-            "what": self.what,
-            "column": self.column,
-            "mend": self.mend,
-            "blocking": self.blocking,
-        } | labels
+        return {name: value for name, value in asdict(self).items() if name != "labels" or value is not None}
 
 
 def line(name: str, value: Any) -> str:

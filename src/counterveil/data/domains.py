@@ -1,7 +1,5 @@
 """Labels, the declared domains of columns, and how cells are encoded by them.
 
-Labels: when a cell of a column means a declared label.
-
 The same column reaches us as numbers from a frame and as text from a CSV file, so a label is
 compared by its meaning: text with text letter by letter, everything else as exact numbers, with
 `true` and `false` standing for 1 and 0.
@@ -224,9 +222,6 @@ def _labels(arms: object) -> tuple[Label, ...]:
     raise refusal("CV-S060", arms=arms)
 
 
-# Domains of covariates: a range, two labels, or a list of categories; all public.
-
-
 Bounds: TypeAlias = tuple[Fraction, Fraction]
 # Labels that a sentence lists; the study holds them all.
 _MOST_WORDS = 12
@@ -266,13 +261,13 @@ class Range:
     def cut(self, *points: Number) -> Range:
         """Return the same range with public cut points: bins [lo, c1), [c1, c2), ..., [ck, hi]."""
         made = Range(self.lo, self.hi)
-        object.__setattr__(made, "cuts", tuple(_cut_point(point) for point in points))
+        object.__setattr__(made, "cuts", tuple(_bound(point, "a cut point") for point in points))
         low, high = self.floats()
         edges = (low, *made.thresholds())
         # Compared as doubles too: a bin without a double in it is a mistake.
         apart = all(left < right for left, right in pairwise(edges)) and edges[-1] <= high
         if not points or not apart or not all(self.lo < cut < self.hi for cut in made.cuts):
-            raise _bad_cuts(self, points)
+            raise refusal("CV-S070", bounds=self, points=", ".join(map(repr, points)))
         return made
 
     def thresholds(self) -> tuple[float, ...]:
@@ -497,14 +492,6 @@ def _bound(value: Number, name: str) -> Fraction:
     if bound is None or abs(bound) > _LARGEST_BOUND:
         raise refusal("CV-S003", name=name, value=value)
     return bound
-
-
-def _cut_point(value: Number) -> Fraction:
-    return _bound(value, "a cut point")
-
-
-def _bad_cuts(bounds: Range, points: tuple[Number, ...]) -> CounterveilError:
-    return refusal("CV-S070", bounds=bounds, points=", ".join(map(repr, points)))
 
 
 def _tell_apart(labels: tuple[Label, ...], kind: str) -> None:

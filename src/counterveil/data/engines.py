@@ -15,12 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from counterveil.data import domains as encoding
-from counterveil.data.cells import (
-    Column,
-    Mask,
-    Numbers,
-    strange_treatment,
-)
+from counterveil.data.cells import Column, Mask, Numbers, strange_treatment
 from counterveil.data.domains import OUTCOME_STEPS, Categories, Drop, Fill, LabelIndex, Range, codes, gaps
 from counterveil.data.layout import Layout
 from counterveil.data.sources.dispatch import ROWS, Engine
@@ -83,11 +78,6 @@ def _narrowed(identifier: str) -> str:
         f"WHEN {identifier} >= -{least} AND {identifier} <= {least} THEN CAST(0 AS DOUBLE) "
         f"ELSE CAST(CAST({identifier} AS VARCHAR) AS DOUBLE) END"
     )
-
-
-def is_wrong(identifier: str, value: str) -> str:
-    """Return SQL that says whether a text stands neither for a number nor for a gap."""
-    return f"({value} IS NULL AND NOT {is_blank(identifier)})"
 
 
 def bins(value: str, thresholds: tuple[float, ...], wrong: str | None) -> str:
@@ -182,10 +172,10 @@ def coding(engine: Engine, study: Study, layout: Layout) -> Coding:
         sql, kind = engine.columns[name]
         labels = study.label_index(name)
         if labels is not None:
-            key = _label_key(name, f"k{place}", kind, labels)
-            inner.append(f"{_label(sql, kind, engine.native)} AS {key.alias}")
-            outer.append(key.alias)
-            keys.append(key)
+            written = kind in (Kind.EXACT, Kind.UNBOUNDED)
+            inner.append(f"{_label(sql, kind, engine.native)} AS k{place}")
+            outer.append(f"k{place}")
+            keys.append(Key(name, f"k{place}", Kind.TEXT if written else kind, labels, written))
             continue
         if kind is Kind.TEXT and not engine.native:
             raise refusal("CV-D052", name=name)
@@ -193,7 +183,7 @@ def coding(engine: Engine, study: Study, layout: Layout) -> Coding:
         wrong = None
         if kind is Kind.TEXT:
             inner.append(f"{sql} AS t{place}")
-            wrong = is_wrong(f"t{place}", f"x{place}")
+            wrong = f"(x{place} IS NULL AND NOT {is_blank(f't{place}')})"
         if name == study.outcome:
             outer.append(f"{steps(f'x{place}', study.outcome_bounds)} AS q")
             flawed = wrong is not None
@@ -203,11 +193,6 @@ def coding(engine: Engine, study: Study, layout: Layout) -> Coding:
         keys.append(Key(name, f"k{place}", Kind.INTEGER, None))
     text = f"SELECT {', '.join(outer)} FROM (SELECT {', '.join(inner)} FROM {ROWS}) AS cells"
     return Coding(text, tuple(keys), flawed)
-
-
-def _label_key(name: str, alias: str, kind: Kind, labels: LabelIndex) -> Key:
-    exact = kind in (Kind.EXACT, Kind.UNBOUNDED)
-    return Key(name, alias, Kind.TEXT if exact else kind, labels, exact)
 
 
 def _label(sql: str, kind: Kind, native: bool) -> str:
@@ -273,18 +258,7 @@ def grouped(engine: Engine, rows: Coding) -> RowGroups:
     )
     cells = {key.name: found[key.alias] for key in rows.keys}
     columns = {key.name: as_decimals(cells[key.name]) if key.exact else cells[key.name] for key in rows.keys}
-    sums = {name: integers(found, name) for name in parts}
-    return RowGroups(
-        keys=rows.keys,
-        cells=cells,
-        columns=columns,
-        rows=sums["n"],
-        held=sums["held"],
-        wrong=sums["flaws"],
-        total=sums["total"],
-        high=sums["high"],
-        low=sums["low"],
-    )
+    return RowGroups(rows.keys, cells, columns, *(integers(found, name) for name in parts))
 
 
 def integers(found: Mapping[str, Column], name: str) -> Integers:

@@ -13,7 +13,7 @@ import numpy as np
 from counterveil.data.cells import nearest
 from counterveil.data.domains import Domain, Range
 from counterveil.data.study import Study
-from counterveil.errors import CounterveilError, refusal
+from counterveil.errors import refusal
 from counterveil.numerics.arrays import Integers
 from counterveil.privacy import show
 
@@ -47,10 +47,10 @@ class Layout:
         points = {} if cuts is None else dict(cuts)
         for name in points:
             if name not in chosen or not isinstance(study.covariates[name], Range):
-                raise _stray_cuts(name, chosen)
+                raise refusal("CV-S073", name=name, chosen=", ".join(map(repr, chosen)) or "nothing")
         layout = cls(chosen, tuple(_domain(name, study.covariates[name], points) for name in chosen))
         if layout.public > _MOST_STRATA:
-            raise _too_many(layout.public)
+            raise refusal("CV-S074", public=layout.public.bit_length() - 1)
         return layout
 
     @property
@@ -155,14 +155,6 @@ def _domain(name: str, domain: Domain, points: dict[str, tuple[Fraction, ...]]) 
     if not domain.cuts:
         raise refusal("CV-S071", name=name, got=repr(domain), domain=domain)
     return domain
-
-
-def _stray_cuts(name: str, chosen: tuple[str, ...]) -> CounterveilError:
-    return refusal("CV-S073", name=name, chosen=", ".join(map(repr, chosen)) or "nothing")
-
-
-def _too_many(public: int) -> CounterveilError:
-    return refusal("CV-S074", public=public.bit_length() - 1)
 
 
 def _what(domain: Domain, size: int) -> str:

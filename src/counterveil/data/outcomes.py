@@ -1,8 +1,6 @@
 """Parts of a study: subsets of rows, persons, changes and several outcomes, times to an event.
 
-Subsets of rows: a small language of conditions over columns, read and applied without evaluating code.
-
-A condition is made of comparisons joined by `and`, `or` and `not`:
+A condition on rows, read and applied without evaluating code, is made of comparisons joined by `and`, `or` and `not`:
 
     age >= 18 and site in ['A', 'B']
     18 <= age < 65 and not (arm == 'open label')
@@ -42,7 +40,7 @@ from counterveil.data.domains import (
     plain_ends,
     plain_number,
 )
-from counterveil.errors import ParameterError, excerpt, refusal, shown
+from counterveil.errors import CounterveilError, ParameterError, excerpt, refusal, shown
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.privacy import Unit, exact, show
 
@@ -147,7 +145,7 @@ def _literal(label: Label) -> str:
 def read_condition(text: object) -> Condition:
     """Return the condition in a text, or raise CV-S121."""
     if not isinstance(text, str) or not text.strip() or len(text) > _LONGEST:
-        raise refusal("CV-S121", expected=f"a text of 1 to {_LONGEST} characters", got=shown(text))
+        raise _no_condition(f"a text of 1 to {_LONGEST} characters", shown(text))
     return _Reader(text).condition()
 
 
@@ -162,7 +160,7 @@ class _Reader:
         """Return the whole condition, or raise CV-S121."""
         found = self._joined("or", 0)
         if self._place < len(self._tokens):
-            raise refusal("CV-S121", expected="`and` or `or` between conditions", got=self._here())
+            raise _no_condition("`and` or `or` between conditions", self._here())
         return found
 
     def _joined(self, word: str, depth: int) -> Condition:
@@ -177,7 +175,7 @@ class _Reader:
 
     def _negated(self, depth: int) -> Condition:
         if depth > _DEEPEST:
-            raise refusal("CV-S121", expected=f"at most {_DEEPEST} levels of brackets and `not`", got="more")
+            raise _no_condition(f"at most {_DEEPEST} levels of brackets and `not`", "more")
         if self._took("word", "not"):
             part = self._negated(depth + 1)
             return part.part if isinstance(part, Not) else Not(part)
@@ -227,7 +225,7 @@ class _Reader:
             return quoted[1:-1].replace("``", "`")
         word = self._peek("word")
         if word is None or word.lower() in _WORDS:
-            raise refusal("CV-S121", expected="the name of a column", got=self._here())
+            raise _no_condition("the name of a column", self._here())
         self._place += 1
         return word
 
@@ -236,9 +234,7 @@ class _Reader:
         if sign in _FLIPPED:
             return sign
         self._place -= sign is not None
-        raise refusal(
-            "CV-S121", expected="one of ==, !=, <, <=, >, >=, in, not in, is missing", got=self._here()
-        )
+        raise _no_condition("one of ==, !=, <, <=, >, >=, in, not in, is missing", self._here())
 
     def _value(self) -> Label:
         number = self._number()
@@ -251,7 +247,7 @@ class _Reader:
         if word is not None and word.lower() in ("true", "false"):
             self._place += 1
             return int(word.lower() == "true")
-        raise refusal("CV-S121", expected="a number, a text in quotes, true or false", got=self._here())
+        raise _no_condition("a number, a text in quotes, true or false", self._here())
 
     def _number(self) -> int | float | None:
         text = self._take("number")
@@ -259,12 +255,12 @@ class _Reader:
             return None
         exact = number_of(text)
         if exact is None:
-            raise refusal("CV-S121", expected="a number", got=shown(text))
+            raise _no_condition("a number", shown(text))
         if exact.denominator == 1 and abs(exact.numerator) < 2**63:
             return exact.numerator
         value = float(exact) if abs(exact) < 10**300 else None
         if value is None:
-            raise refusal("CV-S121", expected="numbers between -1e300 and 1e300", got="a larger one")
+            raise _no_condition("numbers between -1e300 and 1e300", "a larger one")
         return value
 
     def _peek(self, kind: str) -> str | None:
@@ -285,7 +281,7 @@ class _Reader:
 
     def _need(self, kind: str, text: str) -> None:
         if not self._took(kind, text):
-            raise refusal("CV-S121", expected=f"`{text}`", got=self._here())
+            raise _no_condition(f"`{text}`", self._here())
 
     def _here(self) -> str:
         if self._place >= len(self._tokens):
@@ -299,12 +295,10 @@ def _tokens(text: str) -> list[tuple[str, str]]:
     while place < end:
         match = _TOKEN.match(text, place)
         if match is None or match.lastgroup is None:
-            raise refusal(
-                "CV-S121", expected="names, numbers, texts in quotes and signs", got=excerpt(text, place)
-            )
+            raise _no_condition("names, numbers, texts in quotes and signs", excerpt(text, place))
         found.append((match.lastgroup, match.group(match.lastgroup)))
         if len(found) > _MOST_TOKENS:
-            raise refusal("CV-S121", expected=f"at most {_MOST_TOKENS} words and signs", got="more")
+            raise _no_condition(f"at most {_MOST_TOKENS} words and signs", "more")
         place = match.end()
     return found
 
@@ -312,10 +306,8 @@ def _tokens(text: str) -> list[tuple[str, str]]:
 def _compare(column: str, sign: str, value: Label) -> Condition:
     if sign in _ORDERS:
         if isinstance(value, str):
-            raise refusal(
-                "CV-S121",
-                expected=f"a number after {sign}: texts have no order here",
-                got=f"a text beside {column!r}",
+            raise _no_condition(
+                f"a number after {sign}: texts have no order here", f"a text beside {column!r}"
             )
         return Compared(column, sign, value)
     among = _one_of(column, (value,))
@@ -326,11 +318,7 @@ def _one_of(column: str, labels: tuple[Label, ...]) -> Among:
     listed = tuple(dict.fromkeys(checked_label(label, "where") for label in labels))
     pair = first_confusable(listed)
     if pair is not None:
-        raise refusal(
-            "CV-S121",
-            expected="labels that differ as text and as numbers",
-            got=f"{pair[0]!r} and {pair[1]!r}",
-        )
+        raise _no_condition("labels that differ as text and as numbers", f"{pair[0]!r} and {pair[1]!r}")
     return Among(column, listed)
 
 
@@ -510,38 +498,24 @@ class Person:
         """
         if column is None:
             if (rules, order, max_rows_per_person) != (None, None, None):
-                raise refusal(
-                    "CV-S016",
-                    expected="person= beside per_person=, order= and max_rows_per_person=",
-                    got="no person",
-                    fix=_FIX,
-                )
+                raise _no_person("person= beside per_person=, order= and max_rows_per_person=", "no person")
             return None
         for name in (column, order):
             if name is not None and (not is_name(name) or name in roles):
-                raise refusal(
-                    "CV-S016", expected="the name of a column without another role", got=shown(name), fix=_FIX
-                )
+                raise _no_person("the name of a column without another role", shown(name))
         if column == order:
-            raise refusal(
-                "CV-S016", expected="two different columns as person and order", got=shown(order), fix=_FIX
-            )
+            raise _no_person("two different columns as person and order", shown(order))
         if max_rows_per_person is not None:
             if (
                 not isinstance(max_rows_per_person, int)
                 or isinstance(max_rows_per_person, bool)
                 or max_rows_per_person < 1
             ):
-                raise refusal(
-                    "CV-S016",
-                    expected="max_rows_per_person=: a whole number from 1 on",
-                    got=shown(max_rows_per_person),
-                    fix=_FIX,
-                )
+                raise _no_person("max_rows_per_person=: a whole number from 1 on", shown(max_rows_per_person))
             if order is None:
                 fix = "name the column that says which rows come first"
                 raise refusal(
-                    "CV-S016", expected="an order beside max_rows_per_person=", got="no order", fix=fix
+                    "CV-S016b", expected="an order beside max_rows_per_person=", got="no order", fix=fix
                 )
         assert isinstance(column, str)
         assert order is None or isinstance(order, str)
@@ -590,25 +564,22 @@ class Person:
         return [*facts, f"how many rows each {one} has, and their order"] if unit.covariates_public else facts
 
 
-_FIX = 'for example Study(..., person="patient_id", per_person={"cost": "sum"}, order="visit")'
-
-
 def _rules(
     roles: Mapping[str, Role], given: object, order: str | None, whole_cluster: bool
 ) -> dict[str, str]:
     if given is not None and not isinstance(given, Mapping):
         name = "per_cluster" if whole_cluster else "per_person"
-        raise refusal("CV-S016", expected=f"{name}=: a rule for each column", got=shown(given), fix=_FIX)
+        raise _no_person(f"{name}=: a rule for each column", shown(given))
     rules = {name: role.rule(order, whole_cluster) for name, role in roles.items()}
     for name, rule in (given or {}).items():
         allowed = roles[name].allowed if name in roles else ()
         if rule not in allowed:
             what = f"{name!r}: one of {', '.join(allowed)}" if allowed else "rules for columns of the study"
-            raise refusal("CV-S016", expected=what, got=f"{shown(name)}: {shown(rule)}", fix=_FIX)
+            raise _no_person(what, f"{shown(name)}: {shown(rule)}")
         if rule in _ORDERED and order is None:
             fix = "name the column that puts a person's rows in order: order=..."
             raise refusal(
-                "CV-S016",
+                "CV-S016b",
                 expected="an order beside 'first' and 'last'",
                 got=f"{shown(name)}: {shown(rule)}",
                 fix=fix,
@@ -645,19 +616,19 @@ class Cluster:
         if column is None:
             if rules is not None or whole is not False or assigned is not False:
                 beside = "cluster= beside protects_cluster=, assigned_by_cluster= and per_cluster="
-                raise refusal("CV-S025", expected=beside, got="no cluster")
+                raise _no_cluster(beside, "no cluster")
             return None
         if not is_name(column) or column in (*columns, person):
-            raise refusal("CV-S025", expected="the name of a column without another role", got=shown(column))
+            raise _no_cluster("the name of a column without another role", shown(column))
         for name, flag in (("protects_cluster", whole), ("assigned_by_cluster", assigned)):
             if not isinstance(flag, bool):
-                raise refusal("CV-S025", expected=f"{name}=True or False", got=shown(flag))
+                raise _no_cluster(f"{name}=True or False", shown(flag))
         if whole and person is not None:
             alone = "protects_cluster=True without person=: all rows of a cluster become one"
-            raise refusal("CV-S025", expected=alone, got=f"person={shown(person)}")
+            raise _no_cluster(alone, f"person={shown(person)}")
         if not whole and rules is not None:
             beside = "per_cluster= with protects_cluster=True, where the rows of a cluster become one"
-            raise refusal("CV-S025", expected=beside, got=shown(rules))
+            raise _no_cluster(beside, shown(rules))
         return cls(column, bool(whole), bool(assigned))
 
     def to_dict(self) -> dict[str, Any]:
@@ -744,16 +715,14 @@ class Before:
             given = zip(cls.KEYS, (None, before_range, change_range, time, after), strict=True)
             beside = [name for name, value in given if value is not None]
             if beside:
-                raise refusal(
-                    "CV-S018", expected=f"before= beside {', '.join(beside)}", got="no before=", fix=_MEND
-                )
+                raise _no_change(f"before= beside {', '.join(beside)}", "no before=")
             return None
         columns: tuple[str, ...] = ()
         periods: tuple[tuple[Label, ...], tuple[Label, ...]] = ((), ())
         if time is not None:
             periods = _periods(time, before, after, person)
         elif after is not None:
-            raise refusal("CV-S018", expected="time= beside after=", got="no time=", fix=_MEND)
+            raise _no_change("time= beside after=", "no time=")
         else:
             columns = _outcomes_columns(before)
         earlier = own
@@ -765,12 +734,7 @@ class Before:
         change = _ends(change_range, "change_range", "the change")
         if change[0] < found.bounds[0] or change[1] > found.bounds[1]:
             low, high = plain_ends(found.bounds)
-            raise refusal(
-                "CV-S018",
-                expected=f"change_range= inside [{low}, {high}]",
-                got=shown(change_range),
-                fix=_MEND,
-            )
+            raise _no_change(f"change_range= inside [{low}, {high}]", shown(change_range))
         return replace(found, change=change)
 
     @property
@@ -858,23 +822,17 @@ class Per:
         if per is None and per_range is None:
             return None
         if not is_name(per):
-            raise refusal("CV-S019", expected="per=: the column of the denominator", got=shown(per))
+            raise _no_ratio("per=: the column of the denominator", shown(per))
         known = "per_range=(lowest, highest), known without looking at the data"
         ends = ends_of(
             per_range,
             f"denominator {per!r}",
-            lambda: refusal("CV-S019", expected=known, got=shown(per_range)),
+            lambda: _no_ratio(known, shown(per_range)),
         )
         if ends[0] < 0:
-            raise refusal(
-                "CV-S019",
-                expected="a denominator that is never negative",
-                got=f"per_range={shown(per_range)}",
-            )
+            raise _no_ratio("a denominator that is never negative", f"per_range={shown(per_range)}")
         if not two_arms or before is not None:
-            raise refusal(
-                "CV-S019", expected="a ratio of two arms without before=", got="several arms, or before="
-            )
+            raise _no_ratio("a ratio of two arms without before=", "several arms, or before=")
         return cls(per, ends)
 
     def to_dict(self) -> dict[str, Any]:
@@ -882,18 +840,10 @@ class Per:
         return {"per": self.column, "per_range": plain_ends(self.range)}
 
 
-_MEND = 'for example Study(..., before="y0"), or Study(..., person="id", time="year", before=[2001], after=[2002])'
-
-
 def _outcomes_columns(before: object) -> tuple[str, ...]:
     names = (before,) if isinstance(before, str) else before
     if not isinstance(names, tuple | list) or not names or not all(map(is_name, names)):
-        raise refusal(
-            "CV-S018",
-            expected="before=: a column, or several in the order of time",
-            got=shown(before),
-            fix=_MEND,
-        )
+        raise _no_change("before=: a column, or several in the order of time", shown(before))
     return tuple(names)
 
 
@@ -901,20 +851,11 @@ def _periods(
     time: object, before: object, after: object, person: object
 ) -> tuple[tuple[Label, ...], tuple[Label, ...]]:
     if not is_name(time):
-        raise refusal(
-            "CV-S018", expected="time=: the column that holds a row's period", got=shown(time), fix=_MEND
-        )
+        raise _no_change("time=: the column that holds a row's period", shown(time))
     if person is None:
-        raise refusal(
-            "CV-S018", expected="person= beside time=: whose rows are compared", got="no person=", fix=_MEND
-        )
+        raise _no_change("person= beside time=: whose rows are compared", "no person=")
     if after is None:
-        raise refusal(
-            "CV-S018",
-            expected="after=: the periods after treatment, as before= lists those before",
-            got="none",
-            fix=_MEND,
-        )
+        raise _no_change("after=: the periods after treatment, as before= lists those before", "none")
     sides = tuple(
         tuple(
             checked_label(label, "period") for label in (side if isinstance(side, tuple | list) else [side])
@@ -923,12 +864,7 @@ def _periods(
     )
     every = (*sides[0], *sides[1])
     if not sides[0] or not sides[1] or first_confusable(every) is not None:
-        raise refusal(
-            "CV-S018",
-            expected="different periods in before= and after=",
-            got=f"{shown(before)}, {shown(after)}",
-            fix=_MEND,
-        )
+        raise _no_change("different periods in before= and after=", f"{shown(before)}, {shown(after)}")
     return sides[0], sides[1]
 
 
@@ -936,7 +872,7 @@ def _ends(given: object, argument: str, what: str) -> Bounds:
     return ends_of(
         given,
         what,
-        lambda: refusal("CV-S018", expected=f"{argument}=(lowest, highest)", got=shown(given), fix=_MEND),
+        lambda: _no_change(f"{argument}=(lowest, highest)", shown(given)),
     )
 
 
@@ -962,17 +898,15 @@ class Several:
             return several
         if outcomes is None:
             if earlier is not None:
-                raise refusal(
-                    "CV-S140", expected="outcomes= beside earlier=", got="no outcomes=", fix=_FIX_several
-                )
+                raise _no_outcomes("outcomes= beside earlier=", "no outcomes=")
             return None
         beside = [name for name, value in alone.items() if value is not None]
         if beside:
             expected = "outcomes= alone: it names and bounds all outcomes"
-            raise refusal("CV-S140", expected=expected, got=f"{beside[0]}= beside it", fix=_FIX_several)
+            raise _no_outcomes(expected, f"{beside[0]}= beside it")
         if not isinstance(outcomes, Mapping) or not 2 <= len(outcomes) <= MOST_OUTCOMES:
             expected = "outcomes=: two or more columns with their ranges, the primary first"
-            raise refusal("CV-S140", expected=expected, got=shown(outcomes), fix=_FIX_several)
+            raise _no_outcomes(expected, shown(outcomes))
         ranges = tuple((_named(name), _range_of(name, ends)) for name, ends in outcomes.items())
         return cls(ranges, _earlier(earlier, dict(ranges)))
 
@@ -998,13 +932,10 @@ class Several:
         return found | ({"earlier": dict(self.earlier)} if self.earlier else {})
 
 
-_FIX_several = 'for example Study("arm", outcomes={"death": (0, 1), "days": (0, 90)})'
-
-
 def _named(name: object) -> str:
     if is_name(name):
         return name
-    raise refusal("CV-S140", expected="names of columns", got=shown(name), fix=_FIX_several)
+    raise _no_outcomes("names of columns", shown(name))
 
 
 def _range_of(name: object, ends: object) -> Bounds:
@@ -1012,7 +943,7 @@ def _range_of(name: object, ends: object) -> Bounds:
     return ends_of(
         ends,
         f"outcome {name!r}",
-        lambda: refusal("CV-S140", expected=known, got=shown(ends), fix=_FIX_several),
+        lambda: _no_outcomes(known, shown(ends)),
     )
 
 
@@ -1021,7 +952,7 @@ def _earlier(earlier: object, ranges: Mapping[str, Bounds]) -> tuple[tuple[str, 
     fix = 'for example earlier={"visits": "visits_last_month"}'
     if not isinstance(given, Mapping):
         raise refusal(
-            "CV-S140",
+            "CV-S140b",
             expected="earlier=: for outcomes, the column of the same number before treatment",
             got=shown(given),
             fix=fix,
@@ -1030,7 +961,10 @@ def _earlier(earlier: object, ranges: Mapping[str, Bounds]) -> tuple[tuple[str, 
         if outcome not in ranges or not is_name(column):
             got = f"{shown(outcome)}: {shown(column)}"
             raise refusal(
-                "CV-S140", expected="earlier=: outcomes of the study, and a column for each", got=got, fix=fix
+                "CV-S140b",
+                expected="earlier=: outcomes of the study, and a column for each",
+                got=got,
+                fix=fix,
             )
     # In the order of the outcomes, so that equal declarations are equal.
     return tuple((name, given[name]) for name in ranges if name in given)
@@ -1086,17 +1020,15 @@ class TimeToEvent:
             given = zip(cls.KEYS[1:], (horizon, grid, causes), strict=True)
             beside = [name for name, value in given if value is not None]
             if beside:
-                raise refusal("CV-S090", expected=f"event= beside {' and '.join(beside)}", got="no event=")
+                raise _no_event(f"event= beside {' and '.join(beside)}", "no event=")
             return None
         if not is_name(event):
             expected = "event=: the column that is 1 where the event happened and 0 where not"
-            raise refusal("CV-S090", expected=expected, got=shown(event))
+            raise _no_event(expected, shown(event))
         for name, value in others.items():
             if value is not None:
-                raise refusal(
-                    "CV-S090",
-                    expected=f"a study of two arms with event= and without {name}",
-                    got=f"{name}={shown(value)}",
+                raise _no_event(
+                    f"a study of two arms with event= and without {name}", f"{name}={shown(value)}"
                 )
         return cls(event, _grid(horizon, grid), _causes(causes))
 
@@ -1175,25 +1107,17 @@ def _grid(horizon: object, grid: object) -> tuple[Fraction, ...]:
     if grid is None or (isinstance(grid, int) and not isinstance(grid, bool)):
         cells = USUAL_CELLS if grid is None else grid
         if end is None:
-            raise refusal("CV-S090", expected="horizon= beside a number of cells", got="no horizon=")
+            raise _no_event("horizon= beside a number of cells", "no horizon=")
         if not 1 <= cells <= MOST_CELLS:
-            raise refusal("CV-S090", expected=f"1 to {MOST_CELLS} cells", got=f"grid={shown(grid)}")
+            raise _no_event(f"1 to {MOST_CELLS} cells", f"grid={shown(grid)}")
         return _even(end, cells)
     if not isinstance(grid, tuple | list) or not 1 <= len(grid) <= MOST_CELLS:
-        raise refusal(
-            "CV-S090",
-            expected=f"grid=: the ends of 1 to {MOST_CELLS} cells, or their number",
-            got=f"grid={shown(grid)}",
-        )
+        raise _no_event(f"grid=: the ends of 1 to {MOST_CELLS} cells, or their number", f"grid={shown(grid)}")
     found = tuple(_time(one, "grid") for one in grid)
     if any(later <= earlier for earlier, later in pairwise(found)):
-        raise refusal("CV-S090", expected="grid=: times that rise", got=f"grid={shown(grid)}")
+        raise _no_event("grid=: times that rise", f"grid={shown(grid)}")
     if end is not None and end != found[-1]:
-        raise refusal(
-            "CV-S090",
-            expected="the last time of grid= as the horizon, or no horizon=",
-            got=f"horizon={shown(horizon)}",
-        )
+        raise _no_event("the last time of grid= as the horizon, or no horizon=", f"horizon={shown(horizon)}")
     return found
 
 
@@ -1203,7 +1127,7 @@ def _causes(causes: object) -> tuple[str, ...]:
     named = tuple(causes) if isinstance(causes, tuple | list) else ()
     if not (all(map(is_name, named)) and 2 <= len(named) == len(set(named)) <= MOST_CAUSES):
         expected = f"causes=: 2 to {MOST_CAUSES} different names, of 1, 2, ... in the column of events"
-        raise refusal("CV-S090", expected=expected, got=f"causes={shown(causes)}")
+        raise _no_event(expected, f"causes={shown(causes)}")
     return named
 
 
@@ -1218,7 +1142,7 @@ def _time(value: object, name: str) -> Fraction:
     except ParameterError:
         found = Fraction(0)
     if found <= 0:
-        raise refusal("CV-S090", expected=f"{name}=: times above 0", got=shown(value))
+        raise _no_event(f"{name}=: times above 0", shown(value))
     return found
 
 
@@ -1250,3 +1174,31 @@ def refuse_censored(event: TimeToEvent | None, question: str) -> None:
     if event is None:
         raise refusal("CV-S091b")
     raise refusal("CV-S091", event=event.column)
+
+
+def _no_ratio(expected: str, got: str) -> CounterveilError:
+    return refusal("CV-S019", expected=expected, got=got)
+
+
+def _no_change(expected: str, got: str) -> CounterveilError:
+    return refusal("CV-S018", expected=expected, got=got)
+
+
+def _no_person(expected: str, got: str) -> CounterveilError:
+    return refusal("CV-S016", expected=expected, got=got)
+
+
+def _no_condition(expected: str, got: str) -> CounterveilError:
+    return refusal("CV-S121", expected=expected, got=got)
+
+
+def _no_cluster(expected: str, got: str) -> CounterveilError:
+    return refusal("CV-S025", expected=expected, got=got)
+
+
+def _no_event(expected: str, got: str) -> CounterveilError:
+    return refusal("CV-S090", expected=expected, got=got)
+
+
+def _no_outcomes(expected: str, got: str) -> CounterveilError:
+    return refusal("CV-S140", expected=expected, got=got)

@@ -1,7 +1,5 @@
 """Passes over rows: silent about them, with progress, on all cores.
 
-Silence during computations on rows: nothing that is printed, logged or warned about can depend on them.
-
 Libraries report on the numbers they are given: numpy warns of an overflow, LAPACK prints to standard error, a
 learner prints its progress. While any thread is inside `silence()`, everything that the process writes to its standard
 output and standard error is dropped, whoever writes it: file descriptors 1 and 2, Python's streams, warnings, logging.
@@ -189,9 +187,6 @@ def _c_library() -> ctypes.CDLL:
     return ctypes.CDLL(None)
 
 
-# How far work has come, for the one who waits: the rows of a pass, which are public, and the seconds of a command.
-
-
 # Seconds before anything is shown, between two lines, and before a log gets its one line.
 _PATIENCE, _PAUSE, _LONG = 2.0, 0.5, 10.0
 _TAKEN_AWAY = "\r\x1b[K"
@@ -248,9 +243,7 @@ class Waiting:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -71,19 +71,6 @@ class Reading:
             column = plain_column(from_arrow(batch.column(place)), name)
             found[name] = as_decimals(column) if kind in (Kind.EXACT, Kind.UNBOUNDED) else column
         return found
-
-
-class Read(Protocol):
-    """How tables are made of Arrow batches in an executor."""
-
-    @property
-    def study(self) -> Study:
-        """The study that the rows fit."""
-        ...
-
-    def tables(self, batches: Iterator[Any], survey: Survey) -> Iterator[Table]:
-        """Yield the rows of Arrow batches; the survey gets what was found."""
-        ...
 
 
 def kinds_of(table: Any, study: Study) -> dict[str, Kind]:
@@ -226,6 +213,10 @@ class Kept:
                 yield joined_tables(pieces)
 
 
+# How tables are made of Arrow batches in an executor.
+Read: TypeAlias = Reading | OnePerPerson | Kept
+
+
 def _pieces(table: Table) -> Iterator[tuple[Any, ...]]:
     step = _rows_of_line(table.study)
     for start in range(0, table.rows, step):
@@ -235,11 +226,6 @@ def _pieces(table: Table) -> Iterator[tuple[Any, ...]]:
 
 def _rows_of_line(study: Study) -> int:
     return max(1, _LINE_BYTES // sum(form.itemsize for form in forms(study)))
-
-
-def lines_at_a_time(study: Study) -> int:
-    """Return how many lines have about BLOCK_ROWS rows."""
-    return max(1, BLOCK_ROWS // _rows_of_line(study))
 
 
 def _lines(lines: Iterable[tuple[Any, ...]]) -> Any:
@@ -408,7 +394,9 @@ class SparkRows:
         kept = keep(frame, reading)
         try:
             facts = _sound(kept, lambda: found_in(kept))
-            found = cls._checked(Kept(reading.study), kept, facts, lines_at_a_time(reading.study))
+            found = cls._checked(
+                Kept(reading.study), kept, facts, max(1, BLOCK_ROWS // _rows_of_line(reading.study))
+            )
         except BaseException:
             forget(kept)
             raise

@@ -62,7 +62,7 @@ def _table(study: Study, rest: list[NDArray[Any]], held: list[NDArray[Any]]) -> 
 
 def packed(table: Table) -> tuple[bytes, bytes]:
     """Return all rows of a table as bytes, and their covariates apart from the rest: some passes need none."""
-    found = [_in_words(column) for column in columns(table)]
+    found = [column.tobytes() + bytes(_words(column.nbytes) - column.nbytes) for column in columns(table)]
     first, last = _covariates(table.study)
     return b"".join(found[:first] + found[last:]), b"".join(found[first:last])
 
@@ -80,10 +80,6 @@ def unpacked(study: Study, rows: int, rest: Any, covariates: Any | None) -> Tabl
 def _covariates(study: Study) -> tuple[int, int]:
     """Return where covariates begin and end among the columns."""
     return 2, 2 + len(study.covariates)
-
-
-def _in_words(column: NDArray[Any]) -> bytes:
-    return column.tobytes() + bytes(_words(column.nbytes) - column.nbytes)
 
 
 def _columns(sizes: tuple[np.dtype[Any], ...], rows: int, held: Any) -> list[NDArray[Any]]:

@@ -33,7 +33,7 @@ from counterveil.data.sources.relations import Kind
 from counterveil.data.spool import SpooledRows
 from counterveil.data.study import Study
 from counterveil.data.table import Backend, Table, joined_tables, refuse_clusters
-from counterveil.errors import CounterveilError, refusal
+from counterveil.errors import refusal
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.strata import Strata
 
@@ -87,7 +87,7 @@ def strata_of_rows(rows: Backend, layout: Layout) -> Strata:
         place = np.arange(layout.public, dtype=np.int64)
         return _occupied(layout.public, place, count, total, _nearest(high, low), None)
     if not isinstance(rows, SpooledRows | StreamedRows):
-        raise _too_much_for_spark(layout)
+        raise refusal("CV-S020", dense=_DENSE, public=layout.public)
     return strata_of_table(joined_tables(list(rows.batches())), layout)
 
 
@@ -245,7 +245,3 @@ def _made(
 def _two_arms(study: Study) -> None:
     if study.arms is not None:
         raise refusal("CV-S075", arms=len(study.arms))
-
-
-def _too_much_for_spark(layout: Layout) -> CounterveilError:
-    return refusal("CV-S020", dense=_DENSE, public=layout.public)

@@ -65,35 +65,23 @@ _BESIDE = ("ignored",)
 def study_arguments(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keyword arguments of `Study` that a document declares, or raise CV-S013."""
     if not isinstance(document, Mapping):
-        raise refusal(
-            "CV-S013",
-            expected="a table of declarations",
-            got=type(document).__name__,
-            fix="pass a dictionary",
-        )
+        raise _invalid("a table of declarations", type(document).__name__, "pass a dictionary")
     document = {key: value for key, value in document.items() if key not in _BESIDE}
     left_open = len(open_places(document))
     if left_open:
-        raise _open(left_open)
+        raise refusal("CV-S120", open=OPEN, count=left_open)
     for key in document:
         if key not in KNOWN_KEYS:
-            raise refusal(
-                "CV-S013", expected="keys of a study", got=shown(key), fix=nearest(key, KNOWN_KEYS, "a study")
-            )
+            raise _invalid("keys of a study", shown(key), nearest(key, KNOWN_KEYS, "a study"))
     for key in ("treatment", "outcome"):
         if key not in document and not (key == "outcome" and "outcomes" in document):
-            raise refusal("CV-S013", expected=f"the key {key!r}", got="it is missing", fix=f"add {key} = ...")
+            raise _invalid(f"the key {key!r}", "it is missing", f"add {key} = ...")
     tables = ("covariates", "missing", "person", "cluster")
     arguments = {key: value for key, value in document.items() if key not in tables}
     arguments |= _unit_arguments(document)
     covariates = document.get("covariates", {})
     if not isinstance(covariates, Mapping):
-        raise refusal(
-            "CV-S013",
-            expected="a table of covariates",
-            got=shown(covariates),
-            fix="write a [covariates] table",
-        )
+        raise _invalid("a table of covariates", shown(covariates), "write a [covariates] table")
     arguments["covariates"] = {name: domain_from(name, value) for name, value in covariates.items()}
     missing = document.get("missing", {})
     if isinstance(missing, Mapping) and "fill" not in missing:
@@ -126,10 +114,6 @@ def _says(value: object, word: str) -> bool:
     return isinstance(value, str) and value == word
 
 
-def _open(count: int) -> CounterveilError:
-    return refusal("CV-S120", open=OPEN, count=count)
-
-
 # What the tables [person] and [cluster] of a study file declare, as arguments of `Study`.
 _PERSON = {
     "column": "person",
@@ -159,9 +143,7 @@ def _unit_arguments(document: Mapping[str, Any]) -> dict[str, Any]:
         whole = isinstance(told, Mapping) and told.get("protected") is True
         names = _PERSON if key == "person" else _WHOLE if whole else _CLUSTER
         if not isinstance(told, Mapping) or "column" not in told or not set(told) <= set(names):
-            raise refusal(
-                "CV-S013", expected=expected, got=shown(table), fix=f'write [{key}] and column = "{example}"'
-            )
+            raise _invalid(expected, shown(table), f'write [{key}] and column = "{example}"')
         found |= {names[each]: value for each, value in told.items()}
     return found
 
@@ -202,11 +184,6 @@ def named_study(document: Mapping[str, Any], name: str | None) -> dict[str, Any]
     return _merged({key: value for key, value in document.items() if key != "study"}, known[name])
 
 
-def study_names(path: str | PathLike[str]) -> tuple[str, ...]:
-    """Return the names of the studies in a file, none where it holds one study without a name."""
-    return names_in(read_toml(_place_and_name(path)[0]))
-
-
 def names_in(document: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the names of the studies of a document, none where it holds one study without a name."""
     return tuple(_studies(document))
@@ -226,12 +203,7 @@ def _place_and_name(path: Any) -> tuple[Any, str | None]:
 def _studies(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     tables = document.get("study", {})
     if not isinstance(tables, Mapping) or not all(isinstance(table, Mapping) for table in tables.values()):
-        raise refusal(
-            "CV-S013",
-            expected="tables [study.NAME]",
-            got="another `study`",
-            fix="write [study.NAME] above each study",
-        )
+        raise _invalid("tables [study.NAME]", "another `study`", "write [study.NAME] above each study")
     return dict(tables)
 
 
@@ -245,12 +217,7 @@ def _merged(common: dict[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     # Covariates of the file that a study leaves out.
     left_out = found.pop("without", [])
     if not isinstance(left_out, list) or not all(isinstance(name, str) for name in left_out):
-        raise refusal(
-            "CV-S013",
-            expected="without: a list of covariates",
-            got=shown(left_out),
-            fix='write without = ["age"]',
-        )
+        raise _invalid("without: a list of covariates", shown(left_out), 'write without = ["age"]')
     roles = {*left_out}
     for key in ("treatment", "outcome", "before", "per"):
         named = found.get(key)
@@ -277,9 +244,7 @@ def _rule_from(name: str, value: Any) -> MissingRule:
         return Drop()
     if isinstance(value, Mapping) and set(value) == {"fill"}:
         return Fill(value["fill"])
-    raise refusal(
-        "CV-S013", expected=f"a rule for {name!r}", got=shown(value), fix='write "drop" or { fill = 0 }'
-    )
+    raise _invalid(f"a rule for {name!r}", shown(value), 'write "drop" or { fill = 0 }')
 
 
 def toml_key(key: str) -> str:
@@ -372,9 +337,6 @@ def refuse_arguments(
     lacking = [f"{key}=" for key in needed if own[key].default is Parameter.empty]
     if lacking:
         raise refusal("CV-P028c", name=name, lacking=", ".join(lacking))
-
-
-# Formulas of effects, "outcome ~ treatment | covariates": they choose the columns of a study.
 
 
 _LONGEST = 20_000
@@ -522,10 +484,21 @@ class Study:
         before_values, ratio = (before, before_range, change_range, time, after), (per, per_range)
         labels = (treated, control, treated_share, arms, reference)
         all_of_them, times = (outcomes, earlier, several), (event, horizon, grid, causes)
-        self._declare_outcome(treatment, outcome, outcome_range, all_of_them, before_values, ratio)
-        self._declare_event(times, before_values, ratio, labels, outcome_range, protects_cluster)
+        self._declare_outcome(
+            treatment,
+            outcome,
+            outcome_range,
+            all_of_them,
+            before_values,
+            ratio,
+            times,
+            labels,
+            protects_cluster,
+        )
         self._declare_arms(covariates, before_values, ratio, labels, person)
-        self._declare_design(missing, randomised, treated_share, score)
+        self._put(missing=MappingProxyType(_rules(missing, self)), randomised=_truth(randomised))
+        self._put(treated_share=_share(treated_share, self.randomised))
+        self._put(score=_score(score, self))
         rows = ((person, per_person), (cluster, protects_cluster, assigned_by_cluster, per_cluster))
         self._declare_rows(*rows, (order, time, max_rows_per_person), (where, others))
         self._put(estimated=MappingProxyType(_estimated(estimated, self.columns)), _known={})
@@ -538,27 +511,19 @@ class Study:
         several: tuple[object, object, object],
         before: tuple[object, ...],
         ratio: tuple[object, object],
+        times: tuple[object, object, object, object],
+        labels: tuple[object, ...],
+        protects_cluster: object,
     ) -> None:
-        """Set treatment and outcome, the first of several where there are several."""
+        """Set treatment and outcome, the first of several where there are several, and the time to an event."""
         alone = {"outcome": outcome, "outcome_range": outcome_range, "before": before[0], "per": ratio[0]}
         self._put(several=Several.declared(*several, alone))
         name = outcome if self.several is None else self.several.names[0]
         self._put(treatment=_column_name(treatment, "treatment"), outcome=_column_name(name, "outcome"))
-
-    def _declare_event(
-        self,
-        times: tuple[object, object, object, object],
-        before: tuple[object, ...],
-        ratio: tuple[object, object],
-        labels: tuple[object, ...],
-        outcome_range: object,
-        protects_cluster: object,
-    ) -> None:
-        """Set the time to an event, and the range of the outcome."""
         ends = outcome_range if self.several is None else self.several.ranges[0][1]
-        beside = {"outcome_range": ends} | dict(
-            zip((*Before.KEYS, *Per.KEYS), (*before, *ratio), strict=True)
-        )
+        beside = dict(zip((*Before.KEYS, *Per.KEYS), (*before, *ratio), strict=True)) | {
+            "outcome_range": ends
+        }
         beside |= {"arms": labels[3], "reference": labels[4], "protects_cluster": protects_cluster or None}
         self._put(event=TimeToEvent.declared(*times, beside))
         ends = ends if self.event is None else (0, self.event.horizon)
@@ -580,14 +545,6 @@ class Study:
         self._put(per=Per.declared(*ratio, self.arms is None, self.before))
         _one_role_each(self.columns)
         _two_arms(self.treated, self.control)
-
-    def _declare_design(
-        self, missing: object, randomised: object, treated_share: Number | None, score: object
-    ) -> None:
-        """Set the rules for missing values, and how treatment was assigned."""
-        self._put(missing=MappingProxyType(_rules(missing, self)), randomised=_truth(randomised))
-        self._put(treated_share=_share(treated_share, self.randomised))
-        self._put(score=_score(score, self))
 
     def _declare_rows(
         self,
@@ -1071,24 +1028,14 @@ def _rules(missing: object, study: Study) -> dict[str, MissingRule]:
         missing = dict.fromkeys(study.columns, missing)
     given = {} if missing is None else missing
     if not isinstance(given, Mapping):
-        raise refusal(
-            "CV-S009", what="missing", got=type(given).__name__, fix="pass one rule, or one per column"
-        )
+        raise _no_rule("missing", type(given).__name__, "pass one rule, or one per column")
     columns = set(study.columns)
     for name, rule in given.items():
         if name not in columns:
-            raise refusal(
-                "CV-S009",
-                what="missing",
-                got=f"a rule for {name!r}",
-                fix=nearest(name, study.columns, "the study"),
-            )
+            raise _no_rule("missing", f"a rule for {name!r}", nearest(name, study.columns, "the study"))
         if not isinstance(rule, Fill | Drop):
-            raise refusal(
-                "CV-S009",
-                what=f"column {name!r}",
-                got=shown(rule),
-                fix="write cv.drafting.Drop() or cv.drafting.Fill(value)",
+            raise _no_rule(
+                f"column {name!r}", shown(rule), "write cv.drafting.Drop() or cv.drafting.Fill(value)"
             )
         if isinstance(rule, Fill):
             _check_fill(name, rule, study)
@@ -1153,3 +1100,11 @@ def _score(score: object, study: Study) -> str | None:
     if not isinstance(domain, Range) or not 0 < domain.lo <= domain.hi < 1:
         raise refusal("CV-S027", score=name, domain=None if domain is None else domain.words())
     return name
+
+
+def _invalid(expected: str, got: str, fix: str) -> CounterveilError:
+    return refusal("CV-S013", expected=expected, got=got, fix=fix)
+
+
+def _no_rule(what: str, got: str, fix: str) -> CounterveilError:
+    return refusal("CV-S009", what=what, got=got, fix=fix)

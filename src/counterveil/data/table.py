@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from fractions import Fraction
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -351,12 +351,8 @@ class Table:
         return f"Table(treatment={self.study.treatment!r}, outcome={self.study.outcome!r}, rows not shown)"
 
 
-class Pass(Protocol):
-    """Sums over the rows of one block; knows public and released numbers only, and can be pickled."""
-
-    def __call__(self, block: Table, /) -> Sums:
-        """Return the sums over the block's rows."""
-        ...
+# Sums over the rows of one block; knows public and released numbers only, and can be pickled.
+Pass: TypeAlias = Callable[[Table], Sums]
 
 
 class Backend(Protocol):

@@ -42,9 +42,6 @@ class Dataset:
     )
 
 
-# Files of the data folder, checked by their SHA-256 before they are read.
-
-
 VARIABLE = "COUNTERVEIL_DATA"
 
 
@@ -95,9 +92,6 @@ def numbers(column: NDArray[Any]) -> NDArray[np.float64]:
     return np.array([np.nan if cell is None else float(cell) for cell in column], dtype=np.float64)
 
 
-# A simulated observational study: treatment and outcome depend on the same covariates, the effect is known.
-
-
 EFFECT = 0.5
 _FEWEST = 20
 
@@ -141,9 +135,6 @@ def synth(
     )
 
 
-# A simulated observational study with one discrete confounder: people of a level make a stratum.
-
-
 def synth_strata(seed: int = 0, n: int = 10_000, levels: int = 100, slope: float | None = None) -> Dataset:
     """Return n people at a level x of 0, 1/(levels-1), ..., 1 with outcome b x + 0.5 treated + e, in [0, 1].
 
@@ -171,9 +162,6 @@ def synth_strata(seed: int = 0, n: int = 10_000, levels: int = 100, slope: float
         true_effect=EFFECT,
         notes=f"n={n}, {levels} levels.",
     )
-
-
-# A simulated randomised trial whose effect is known.
 
 
 _FEWEST_trial = 8
@@ -344,9 +332,6 @@ def _covariates(generator: np.random.Generator, n: int, covariates: int, is_skew
     knots = np.linspace(-6.0, 6.0, _KNOTS)
     quantiles: Floats = np.interp(scores / np.sqrt(2.0), knots, betaincinv(*_SHAPES, ndtr(knots)))
     return quantiles
-
-
-# Real covariates with simulated outcomes, so that the true effect is known: IHDP and ACIC 2016.
 
 
 _IHDP_SHA256 = {

@@ -1,7 +1,5 @@
 """Codebooks, and what names of columns say. No row of data is read.
 
-Codebooks: what others wrote down about the columns of a file. No row of data is read.
-
 Known forms: a REDCap data dictionary (CSV), a Table Schema or a Frictionless package (JSON), the labels of an SPSS,
 Stata or SAS file (through pyreadstat), and a plain CSV file with the columns of `FIELDS`, which `template` writes.
 """
@@ -24,7 +22,7 @@ from counterveil.bounded_reading import UnreadableError, checked_path, parse_jso
 from counterveil.data.cells import BLANKS
 from counterveil.data.domains import Binary, Categories, Domain, Label, Range, number_of, plain_number
 from counterveil.data.outcomes import identifiers
-from counterveil.errors import CounterveilError, refusal
+from counterveil.errors import refusal
 
 RANGE, BINARY, CATEGORIES, DATE, TEXT, IDENTIFIER = (
     "range",
@@ -103,11 +101,7 @@ def read_codebook(path: str | PathLike[str]) -> dict[str, Entry]:
             raise UnreadableError(f"{len(entries)} columns described")
         return {name: _tidied(entry) for name, entry in entries.items()}
     except UnreadableError as error:
-        raise _unreadable(str(error)) from None
-
-
-def _unreadable(got: str) -> CounterveilError:
-    return refusal("CV-S126", got=got)
+        raise refusal("CV-S126", got=str(error)) from None
 
 
 def _tidied(entry: Entry) -> Entry:
@@ -137,9 +131,6 @@ def _label(text: object) -> Label:
         return int(text)
     number = _number(text)
     return str(text).strip(BLANKS) if number is None or isinstance(number, str) else number
-
-
-# Plain CSV and REDCap: both are tables with a header.
 
 
 def _from_csv(text: str) -> dict[str, Entry]:
@@ -235,9 +226,6 @@ def _redcap(name: str, row: Mapping[str, Any]) -> dict[str, Entry]:
     return {name: Entry(CATEGORIES if listed else TEXT, labels=listed, title=title)}
 
 
-# Table Schema and Frictionless packages.
-
-
 def _from_schema(document: Any) -> dict[str, Entry]:
     found: dict[str, Entry] = {}
     for schema in _schemas(document):
@@ -291,9 +279,6 @@ def _schema_labels(listed: object) -> Iterable[tuple[Label, str]]:
             yield _label(each["value"]), str(each.get("label") or "")
         elif isinstance(each, str | int | float):
             yield _label(each), ""
-
-
-# Labels of SPSS, Stata and SAS files; their rows are not read.
 
 
 _STATISTICS = {

@@ -259,9 +259,6 @@ def _answered(name: str, answer: Any) -> Any:
     return "binary" if told == {"binary": _ZERO_ONE} else told
 
 
-# The text of a drafted study file.
-
-
 _MOST_CANDIDATES = 6
 # Meanings of labels by which a codebook says which arm others are compared with.
 _CONTROL = ("control", "reference")
@@ -482,9 +479,6 @@ def _number(value: Any, name: str) -> Any:
     return plain_number(exact(value, name))
 
 
-# The function behind `counterveil check`: all findings about a study file and the data at once.
-
-
 def check(
     source: Any,
     study: Study | str | PathLike[str],
@@ -556,9 +550,6 @@ def _refusal(ledger: Ledger, dataset: str, study: Study, unit: Unit) -> Counterv
     except CounterveilError as error:
         return error
     return None
-
-
-# A draft of a study file: every column placed, and every question that people have to answer marked.
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from counterveil.data.study import OPEN
 from counterveil.drafting import codebooks
 from counterveil.drafting.codebooks import Codebook, Entry
 from counterveil.drafting.draft import Draft, draft
-from counterveil.errors import refusal
+from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy import Budget, Number, Unit, show
 from counterveil.results.question import uses_of
 from counterveil.session import BaseSession, BitSource, Gate, Kind, Plan, Request
@@ -122,11 +122,7 @@ def _wanted(made: Draft, columns: list[str] | None) -> Wanted:
     document = made.document
     covariates = document.get("covariates", {})
     if treatment is None or not outcomes or covariates == OPEN:
-        raise refusal(
-            "CV-P723",
-            expected="a draft with a treatment, an outcome and covariates",
-            got="one of them is open",
-        )
+        raise _not_estimated("a draft with a treatment, an outcome and covariates", "one of them is open")
     ranges, labels = [], []
     for name, told in covariates.items():
         if told == {"range": OPEN}:
@@ -139,15 +135,11 @@ def _wanted(made: Draft, columns: list[str] | None) -> Wanted:
     if columns is not None:
         closed = [name for name in columns if name not in (*ranges, *labels)]
         if closed:
-            raise refusal(
-                "CV-P723",
-                expected=f"columns that are open: {', '.join((*ranges, *labels))}",
-                got=repr(closed[0]),
-            )
+            raise _not_estimated(f"columns that are open: {', '.join((*ranges, *labels))}", repr(closed[0]))
         ranges = [name for name in ranges if name in columns]
         labels = [name for name in labels if name in columns]
     if not ranges and not labels:
-        raise refusal("CV-P723", expected="columns whose range or labels are open", got="none")
+        raise _not_estimated("columns whose range or labels are open", "none")
     return Wanted(tuple(ranges), tuple(labels))
 
 
@@ -231,3 +223,7 @@ def _finished(
             entries[name] = replace(placed, kind=codebooks.CATEGORIES, labels=said, other=other)
             estimated[name] = cost
     return replace(again(entries), origin=made.origin, estimated=estimated, simulated=made.simulated)
+
+
+def _not_estimated(expected: str, got: str) -> CounterveilError:
+    return refusal("CV-P723", expected=expected, got=got)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
 from counterveil.errors import CounterveilError, ParameterError, refusal
+from counterveil.errors import refusals as refusals_table
 from counterveil.federation import messages as refusals
 from counterveil.federation.judging import COPY, NOT_AN_ANSWER, Expected, SetAsideError
 from counterveil.federation.judging_tables import judged
@@ -28,8 +29,6 @@ from counterveil.questions.pooled import (
 )
 from counterveil.results.result import Result
 from counterveil.settings import WeightLimits
-
-# What a coordinator needs of whatever carries its messages.
 
 
 class SiteEngine(Protocol):
@@ -188,10 +187,7 @@ def describe(reply: Reply | None) -> str:
         return "no answer yet"
     if reply.refusal is None:
         return "answered"
-    return f"refused, {reply.refusal}: {refusals.MEANINGS[reply.refusal]}"
-
-
-# The outcome of a study: which sites answered, why the others did not, and the pooled effect.
+    return f"refused, {reply.refusal}: {refusals_table()[reply.refusal]['problem']}"
 
 
 _BROKEN = "its reply file is damaged"
@@ -214,13 +210,8 @@ class SiteState:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as JSON-ready facts."""
-        return {
-            "site": self.site,
-            "epsilon": self.epsilon,
-            "state": self.state,
-            "answered": self.answered,
-            "refusal": self.refusal,
-        }
+        names = ("site", "epsilon", "state", "answered", "refusal")
+        return {name: getattr(self, name) for name in names}
 
 
 def states(folder: StudyFolder) -> list[SiteState]:

@@ -1,7 +1,4 @@
-"""Settings in TOML: every key is known, every value has its type.
-
-Keys and certificates: a coordinator's own authority, a site's node key.
-"""
+"""Settings in TOML, private files, keys and certificates of coordinators and sites."""
 
 from __future__ import annotations
 
@@ -26,9 +23,7 @@ def read_settings(path: Path, what: str) -> dict[str, Any]:
     try:
         return read_tables(path)
     except UnreadableError as error:
-        raise refusal(
-            "CV-P600", what=what, expected="a TOML file in UTF-8", got=f"{path.name!r}: {error}"
-        ) from None
+        raise invalid(what, "a TOML file in UTF-8", f"{path.name!r}: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +37,7 @@ class TomlTable:
         """Raise CV-P600 for a key that nobody reads."""
         for name in self.values:
             if name not in names:
-                raise refusal(
-                    "CV-P600", what=self.what, expected=f"one of {', '.join(names)}", got=f"the key {name!r}"
-                )
+                raise invalid(self.what, f"one of {', '.join(names)}", f"the key {name!r}")
 
     def get(self, name: str, kind: type | tuple[type, ...], default: Any = None) -> Any:
         """Return a value of the kind wanted; without a default the key is required."""
@@ -54,20 +47,15 @@ class TomlTable:
             kinds = kind if isinstance(kind, tuple) else (kind,)
             names = " or ".join(each.__name__ for each in kinds)
             got = "no such key" if value is None else f"{name} = {value!r}"
-            raise refusal("CV-P600", what=self.what, expected=f"{name}: a {names}", got=got)
+            raise invalid(self.what, f"{name}: a {names}", got)
         return value
 
     def texts(self, name: str, default: tuple[str, ...]) -> tuple[str, ...]:
         """Return a list of texts."""
         values = self.get(name, (list, tuple), default)
         if not all(isinstance(value, str) for value in values):
-            raise refusal(
-                "CV-P600", what=self.what, expected=f"{name}: a list of texts", got=f"{name} = {values!r}"
-            )
+            raise invalid(self.what, f"{name}: a list of texts", f"{name} = {values!r}")
         return tuple(values)
-
-
-# Files written atomically and readable by their owner only.
 
 
 _FILE, _FOLDER = 0o600, 0o700
@@ -149,9 +137,6 @@ def damaged(path: Path, got: str) -> CounterveilError:
     return refusal("CV-P660", parent=path.parent.name, name=path.name, got=got)
 
 
-# Names of sites and addresses of coordinators, as people write them.
-
-
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._-]{0,38}[A-Za-z0-9])?")
 _HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 _HIGHEST_PORT = 65535
@@ -180,9 +165,6 @@ def host_of(address: str) -> str:
 def port_of(address: str) -> int:
     """Return the port of a checked address."""
     return int(address.rpartition(":")[2])
-
-
-# What several sites need beyond the core.
 
 
 try:
@@ -303,3 +285,8 @@ def _host(host: str) -> x509.GeneralName:
 def _pem(key: ec.EllipticCurvePrivateKey, form: serialization.PrivateFormat) -> bytes:
     text: bytes = key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
     return text
+
+
+def invalid(what: str, expected: str, got: str) -> CounterveilError:
+    """Return CV-P600."""
+    return refusal("CV-P600", what=what, expected=expected, got=got)

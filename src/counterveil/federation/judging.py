@@ -1,15 +1,9 @@
 """Whether a site's answer fits the question: everything that follows from the question is recomputed.
 
-What a declaration and a question allow an answer to be: computed by the coordinator, never read off a reply.
-
-What every check of released noise needs: its sensitivity, its part of the budget, and how far it goes.
-
-Whether a released difference fits the question: its noise, its largest variance, and where both let it lie.
-
-What follows from public numbers is recomputed. Sensitivities of a difference in means follow from both arms, those of
-a trial's contrast from the number of rows and the share treated. Weights of other averages of private outcomes are
-not known, but none is negative and they add up to one. Scores of private records are bounded by released numbers:
-methods that locate outcomes in their range may have less noise than any rule on the range allows.
+Nothing is read off a reply that follows from public numbers. Sensitivities of a difference in means follow from both
+arms, those of a trial's contrast from the number of rows and the share treated. Weights of other averages of private
+outcomes are not known, but none is negative and they add up to one. Scores of private records are bounded by released
+numbers: methods that locate outcomes in their range may have less noise than any rule on the range allows.
 """
 
 from __future__ import annotations
@@ -67,27 +61,18 @@ class Expected:
         """Return them from a declaration, or raise CV-P600."""
         made = [name for name in ("before", "per") if name in declaration]
         if made:
-            raise refusal(
-                "CV-P600", what=_WHAT, expected="an outcome that sites have as one column", got=made[0]
-            )
+            raise undeclared("an outcome that sites have as one column", made[0])
         names = [declaration.get(name) for name in ("treatment", "outcome")]
         ends = declaration.get("outcome_range")
         try:
             low, high = (exact(end, "outcome_range") for end in ends)  # type: ignore[union-attr]
         except (TypeError, ValueError, ParameterError):
-            raise refusal(
-                "CV-P600", what=_WHAT, expected="outcome_range = [lowest, highest]", got="something else"
-            ) from None
+            raise undeclared("outcome_range = [lowest, highest]", "something else") from None
         if not all(isinstance(name, str) for name in names) or not low < high:
-            raise refusal(
-                "CV-P600",
-                what=_WHAT,
-                expected="treatment, outcome, and a range from low to high",
-                got="something else",
-            )
+            raise undeclared("treatment, outcome, and a range from low to high", "something else")
         if "cluster" in declaration:
             wanted = "a declaration without clusters: pooling would lose their degrees of freedom"
-            raise refusal("CV-P600", what=_WHAT, expected=wanted, got="[cluster]")
+            raise undeclared(wanted, "[cluster]")
         return cls(str(names[0]), str(names[1]), low, high, _least_propensity(declaration))
 
     @property
@@ -140,9 +125,7 @@ def _least_propensity(declaration: Mapping[str, Any]) -> float:
         ends = [exact(share, "treated_share")] if share is not None else []
         ends += [exact(end, "score") for end in declaration["covariates"][name]["range"]] if name else []
     except (TypeError, KeyError, ValueError, ParameterError):
-        raise refusal(
-            "CV-P600", what=_WHAT, expected="a score with its range, or a share", got="something else"
-        ) from None
+        raise undeclared("a score with its range, or a share", "something else") from None
     return float(min([Fraction(LEAST_PROPENSITY), *(min(end, 1 - end) for end in ends)]))
 
 
@@ -682,3 +665,8 @@ def _check_head(head: Head | None, known: Head | None) -> None:
         raise SetAsideError(NO_HEAD)
     if known is not None and (head.seq < known.seq or (head.seq == known.seq and head.hash != known.hash)):
         raise SetAsideError(WENT_BACK)
+
+
+def undeclared(expected: str, got: str) -> CounterveilError:
+    """Return CV-P600."""
+    return refusal("CV-P600", what=_WHAT, expected=expected, got=got)

@@ -16,7 +16,7 @@ import numpy as np
 
 from counterveil.data import Range, Study
 from counterveil.data.layout import Layout, MergedLayout
-from counterveil.errors import CounterveilError, refusal
+from counterveil.errors import CounterveilError
 from counterveil.federation.judging import (
     FEWEST_IN_ARM,
     MOST_ROWS,
@@ -37,6 +37,7 @@ from counterveil.federation.judging import (
     judged_by,
     most_mu,
     sensitivity_of,
+    undeclared,
 )
 from counterveil.federation.messages import Ask, Head, Reply, SiteRequest
 from counterveil.inference import NoiseDistribution, Uncertainty
@@ -98,17 +99,13 @@ def check_declared(declaration: Mapping[str, Any], ask: Ask) -> None:
     try:
         study = Study.from_dict(dict(declaration))
     except (CounterveilError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
-        raise _undeclared("one that describes a study", "something else") from None
+        raise undeclared("one that describes a study", "something else") from None
     made = [name for name in ("before", "per", "cluster") if name in declaration]
     made += ["outcomes with earlier values"] * (study.several is not None and bool(study.several.earlier))
     made += ["outcomes of several arms"] * (study.several is not None and study.arms is not None)
     if made:
-        raise _undeclared(f"one without what question = {ask.question!r} does not pool", made[0])
+        raise undeclared(f"one without what question = {ask.question!r} does not pool", made[0])
     ranges_of(study)
-
-
-def _undeclared(expected: str, got: str) -> CounterveilError:
-    return refusal("CV-P600", what="the declaration", expected=expected, got=got)
 
 
 def judged(request: SiteRequest, reply: Reply, max_rows: int | None, known: Head | None) -> Any:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 from counterveil.bounded_reading import Fields, UnreadableError, check_values, parse_message
-from counterveil.errors import refusal
+from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy import Estimand, Unit
 from counterveil.results.measures import DIFFERENCE, MEASURES, OF_MEANS
 
@@ -34,24 +34,20 @@ OTHER_SITE: Final = "CV-F040"
 DAMAGED_LEDGER: Final = "CV-F042"
 OTHER_SUM: Final = "CV-F500"
 
-MEANINGS: Final[dict[str, str]] = {
-    NOT_UNDERSTOOD: "the request is invalid",
-    NOT_ALLOWED: "the site's policy does not allow this question",
-    OUTSIDE_POLICY: "epsilon or delta is outside the site's policy",
-    NO_BUDGET: "the site has too little budget left",
-    TOO_FEW: "the site has too few rows",
-    WAITING: "the site's steward has not decided yet",
-    DECLINED: "the site's steward declined",
-    OTHER_QUESTION: "the request id was used for another question",
-    FAILED: "the site could not answer",
-    LOST: "the site paid for this request and cannot go on with it",
-    LATE: "the request reached the site after its deadline",
-    OTHER_DECLARATION: "the site has a different data declaration",
-    UNSUITABLE: "the question does not suit the estimator",
-    OTHER_SITE: "the request is addressed to another site",
-    DAMAGED_LEDGER: "the site's ledger is damaged or was rolled back",
-    OTHER_SUM: "the site does not take part in this sum",
-}
+CODES: Final = (
+    *(
+        NOT_UNDERSTOOD,
+        NOT_ALLOWED,
+        OUTSIDE_POLICY,
+        NO_BUDGET,
+        TOO_FEW,
+        WAITING,
+        DECLINED,
+        OTHER_QUESTION,
+        FAILED,
+    ),
+    *(LOST, LATE, OTHER_DECLARATION, UNSUITABLE, OTHER_SITE, DAMAGED_LEDGER, OTHER_SUM),
+)
 
 
 class RefusedError(Exception):
@@ -114,9 +110,7 @@ class Ask:
             check_values(document)
             return cls._read(document)
         except UnreadableError as error:
-            raise refusal(
-                "CV-F001", expected="a question in the form shown in the guide", got=str(error)
-            ) from None
+            raise _no_message("a question in the form shown in the guide", str(error)) from None
 
     @classmethod
     def _read(cls, document: Mapping[str, Any]) -> Ask:
@@ -218,7 +212,7 @@ class SiteRequest:
                 anchor=Head.read(facts.values["anchor"]),
             )
         except UnreadableError as error:
-            raise refusal("CV-F001", expected="a request", got=str(error)) from None
+            raise _no_message("a request", str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +270,7 @@ class Reply:
             facts = _message(text, _LONGEST_REPLY, tuple(cls.__dataclass_fields__), infinite=True)
             return cls._read(facts)
         except UnreadableError as error:
-            raise refusal("CV-F001", expected="a reply", got=str(error)) from None
+            raise _no_message("a reply", str(error)) from None
 
     @classmethod
     def from_document(cls, document: object) -> Reply:
@@ -284,7 +278,7 @@ class Reply:
         try:
             return cls._read(Fields.of("a stored reply", document, tuple(cls.__dataclass_fields__)))
         except UnreadableError as error:
-            raise refusal("CV-F001", expected="a stored reply", got=str(error)) from None
+            raise _no_message("a stored reply", str(error)) from None
 
     def to_document(self) -> dict[str, Any]:
         """Return the reply as JSON-ready facts."""
@@ -303,7 +297,7 @@ class Reply:
             site=facts.text("site", _LONGEST_NAME),
             request=facts.text("request", pattern=_HASH),
             result=facts.table("result") if refusal is None else None,
-            refusal=None if refusal is None else facts.choice("refusal", tuple(MEANINGS)),
+            refusal=None if refusal is None else facts.choice("refusal", CODES),
             head=Head.read(facts.values["head"]),
         )
 
@@ -312,11 +306,7 @@ def check_id(name: str, value: object) -> str:
     """Return an id that can be part of a file name, or raise CV-F001."""
     if isinstance(value, str) and _ID.fullmatch(value):
         return value
-    raise refusal(
-        "CV-F001",
-        expected=f"{name}: 1 to 64 letters, digits, dots, dashes or underscores",
-        got="something else",
-    )
+    raise _no_message(f"{name}: 1 to 64 letters, digits, dots, dashes or underscores", "something else")
 
 
 def _message(text: str, longest: int, names: tuple[str, ...], infinite: bool = False) -> Fields:
@@ -333,3 +323,7 @@ def _settings(values: dict[str, Any]) -> dict[str, Any]:
     if len(values) > _MOST_SETTINGS or not all(_WORD.fullmatch(name) for name in values):
         raise UnreadableError("a question: the settings are invalid")
     return values
+
+
+def _no_message(expected: str, got: str) -> CounterveilError:
+    return refusal("CV-F001", expected=expected, got=got)

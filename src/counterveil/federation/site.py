@@ -308,9 +308,6 @@ def _where(error: Exception) -> str:
     return f" ({type(error).__name__} at {' > '.join(steps)})"
 
 
-# A steward's check of a site before it runs; what it finds stays at the site.
-
-
 def check_site(folder: Path) -> dict[str, Any]:
     """Return what a steward should know, or raise the first thing that is wrong."""
     file = SiteFile.read(folder)

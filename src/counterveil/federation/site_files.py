@@ -21,6 +21,7 @@ from counterveil.federation.files import (
     check_name,
     check_private,
     damaged,
+    invalid,
     open_private,
     private_folder,
     read_json,
@@ -31,9 +32,6 @@ from counterveil.federation.messages import Ask, Head, SiteRequest
 from counterveil.privacy import Budget, Unit, exact
 from counterveil.results.measures import DIFFERENCE, check_measure
 from counterveil.session.session import shown_columns
-
-# What a site's steward allows: decided from the request and the ledger's totals, never from the rows.
-
 
 AUTOMATIC, BY_HAND = "automatic", "by hand"
 _WHAT = "the policy of the site"
@@ -85,30 +83,15 @@ class SitePolicy:
         for question in policy.questions:
             if question not in refusals.QUESTIONS:
                 known = f"questions: some of {', '.join(refusals.QUESTIONS)}"
-                raise refusal("CV-P600", what=_WHAT, expected=known, got=repr(question))
+                raise invalid(_WHAT, known, repr(question))
         if policy.approval not in (AUTOMATIC, BY_HAND):
-            raise refusal(
-                "CV-P600",
-                what=_WHAT,
-                expected=f'approval: "{AUTOMATIC}" or "{BY_HAND}"',
-                got=repr(policy.approval),
-            )
+            raise invalid(_WHAT, f'approval: "{AUTOMATIC}" or "{BY_HAND}"', repr(policy.approval))
         return policy
 
     def to_document(self) -> dict[str, Any]:
         """Return the policy as a table of a TOML file."""
-        return {
-            "questions": list(self.questions),
-            "estimators": list(self.estimators),
-            "measures": list(self.measures),
-            "protects": list(self.protects),
-            "least_epsilon": str(self.least_epsilon),
-            "study_epsilon": str(self.study_epsilon),
-            "max_delta": str(self.max_delta),
-            "least_rows": self.least_rows,
-            "approval": self.approval,
-            "diagnostics": self.diagnostics,
-        }
+        kinds: dict[type, Any] = {tuple: list, Fraction: str}
+        return {name: kinds.get(type(value), type(value))(value) for name, value in asdict(self).items()}
 
     def access_policy(self, study: Study) -> AccessPolicy:
         """Return the access policy of the site's account; of this policy it holds the levels, the rest may change."""
@@ -117,11 +100,8 @@ class SitePolicy:
 
     def check(self, ask: Ask, spent: Fraction) -> None:
         """Raise the refusal of a question that this policy does not allow; `spent` is what its study spent here."""
-        if ask.method not in self.estimators or ask.protects not in self.protects:
-            raise refusals.RefusedError(refusals.NOT_ALLOWED)
-        if ask.question not in self.questions:
-            raise refusals.RefusedError(refusals.NOT_ALLOWED)
-        if ask.measure not in self.measures:
+        allowed = ask.method in self.estimators and ask.protects in self.protects
+        if not allowed or ask.question not in self.questions or ask.measure not in self.measures:
             raise refusals.RefusedError(refusals.NOT_ALLOWED)
         try:
             budget = Budget(ask.epsilon, ask.delta)
@@ -168,14 +148,8 @@ class SiteFile:
 
     def to_document(self) -> dict[str, Any]:
         """Return the settings as the tables of a TOML file."""
-        facts: dict[str, Any] = {
-            "name": self.name,
-            "data": self.data,
-            "ledger": self.ledger,
-            "dataset": self.dataset,
-            "coordinator": self.coordinator,
-        }
-        facts |= {"table": self.table} if self.table else {}
+        named = ("name", "data", "ledger", "dataset", "coordinator", "table")
+        facts: dict[str, Any] = {name: getattr(self, name) for name in named if getattr(self, name)}
         return facts | {"policy": self.policy.to_document()}
 
     @property
@@ -196,9 +170,6 @@ class SiteFile:
 
 def _place(folder: Path, place: str) -> str:
     return place if "://" in place else str(folder / place)
-
-
-# What a site remembers of requests: answers that were given, and questions that wait for the steward.
 
 
 PENDING, APPROVED, REJECTED = "waiting", "approved", "declined"

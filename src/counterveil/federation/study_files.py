@@ -19,6 +19,7 @@ from counterveil.federation.files import (
     check_name,
     check_private,
     damaged,
+    invalid,
     open_private,
     read_json,
     read_settings,
@@ -140,7 +141,7 @@ def _summed(table: TomlTable, ask: Ask) -> tuple[Ask, int]:
 
 
 def _wrong(expected: str, got: str) -> CounterveilError:
-    return refusal("CV-P600", what=_WHAT, expected=expected, got=got)
+    return invalid(_WHAT, expected, got)
 
 
 def check_pooling(pooling: str, sites: Iterable[str], max_rows: Mapping[str, int], ask: Ask) -> None:
@@ -166,9 +167,6 @@ def _asked(ask: Ask, said: TomlTable) -> Ask:
     """Return the question for one site, with the epsilon that its table names."""
     epsilon = said.get("epsilon", (int, float, str), ask.epsilon)
     return Ask.from_document(ask.to_document() | {"epsilon": epsilon})
-
-
-# The coordinator's memory: request ids before they are sent, and every reply as soon as it arrives.
 
 
 # What would let others speak for the coordinator.
@@ -219,12 +217,7 @@ class StudyFolder:
     def renew(self, site: str) -> None:
         """Forget the id of a site's request and its reply, so that it is asked, and pays, anew."""
         if site not in self.study.asks:
-            raise refusal(
-                "CV-P600",
-                what="the name of a site",
-                expected=f"one of {', '.join(self.study.asks)}",
-                got=repr(site),
-            )
+            raise invalid("the name of a site", f"one of {', '.join(self.study.asks)}", repr(site))
         (self.path / "requests" / f"{site}.json").unlink(missing_ok=True)
         (self.path / "replies" / f"{site}.json").unlink(missing_ok=True)
         (self.path / "sum.json").unlink(missing_ok=True)

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from os import PathLike
 from types import MappingProxyType
 from typing import Any
@@ -99,8 +99,7 @@ class TimeAtRisk:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration as a specification file holds it."""
-        anchors = {"start_anchor": self.start_anchor, "end_anchor": self.end_anchor}
-        return {"start": self.start, "end": self.end} | anchors
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -191,15 +190,10 @@ class Specification:
     def to_dict(self) -> dict[str, Any]:
         """Return the specification in one form; equal ones have equal forms."""
         grid = list(self.grid) if isinstance(self.grid, Sequence) else self.grid
-        return {
-            "target": self.target,
-            "comparator": self.comparator,
+        plain = ("target", "comparator", "washout", "prior_outcome", "both", "kind")
+        return {name: getattr(self, name) for name in plain} | {
             "outcome": self.outcome.to_dict() if isinstance(self.outcome, Concepts) else self.outcome,
             "time_at_risk": self.time_at_risk.to_dict(),
-            "washout": self.washout,
-            "prior_outcome": self.prior_outcome,
-            "both": self.both,
-            "kind": self.kind,
             "horizon": None if self.horizon is None else str(self.horizon),
             "grid": grid if grid is None else str(grid),
             "covariates": {name: each.to_dict() for name, each in self.covariates.items()},

@@ -11,7 +11,7 @@ import types
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from enum import StrEnum, auto
-from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeAlias, Union, dataclass_transform, get_args, get_origin, get_type_hints
 
 from counterveil.bounded_reading import Fields, UnreadableError
 from counterveil.privacy.guarantee import Estimand
@@ -89,12 +89,15 @@ class Caveat(StrEnum):
     PRIVACY_ASYMPTOTIC = auto()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass_transform(frozen_default=True)
+@dataclass(frozen=True)
 class Detail:
-    """A fact with its numbers and names."""
+    """A fact with its numbers and names: every class of it is a frozen dataclass."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True)(cls)
 
 
-@dataclass(frozen=True, slots=True)
 class ParallelTrends(Detail):
     """That changes of `outcome` would have been those of the untreated, alike in covariates if it is `adjusted`.
 
@@ -106,14 +109,12 @@ class ParallelTrends(Detail):
     of_untreated: bool
 
 
-@dataclass(frozen=True, slots=True)
 class ConfoundingBeyond(Detail):
     """Confounding stronger than a declared bound."""
 
     kappa: float
 
 
-@dataclass(frozen=True, slots=True)
 class ErrorsOfPropensity(Detail):
     """Errors of a noisy propensity model with a penalty, shrunk or not, which leave confounding."""
 
@@ -121,7 +122,6 @@ class ErrorsOfPropensity(Detail):
     shrunk: bool
 
 
-@dataclass(frozen=True, slots=True)
 class LearnerBias(Detail):
     """Bias of a learner on so many rows, and confounding that it does not remove."""
 
@@ -129,28 +129,24 @@ class LearnerBias(Detail):
     rows: int
 
 
-@dataclass(frozen=True, slots=True)
 class MisspecifiedModels(Detail):
     """Outcomes that are not linear where the noisy propensity model with this penalty is wrong as well."""
 
     penalty: float
 
 
-@dataclass(frozen=True, slots=True)
 class OtherEstimand(Detail):
     """The difference between what was asked for and the average over everyone, in a trial."""
 
     estimand: Estimand
 
 
-@dataclass(frozen=True, slots=True)
 class SmallArms(Detail):
     """Arms smaller than a share of everyone."""
 
     share: float
 
 
-@dataclass(frozen=True, slots=True)
 class BiasBeyond(Detail):
     """Bias beyond so many standard errors from sampling, of the effect or of each arm's mean."""
 
@@ -158,28 +154,24 @@ class BiasBeyond(Detail):
     of_each_arm: bool
 
 
-@dataclass(frozen=True, slots=True)
 class ResidualImbalance(Detail):
     """A bias of so many standard deviations of what covariates predict, within the allowance for bias."""
 
     sds: float
 
 
-@dataclass(frozen=True, slots=True)
 class OtherFunctions(Detail):
     """Outcomes and treatment that follow other functions of covariates than the balanced ones."""
 
     balanced: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class NotExpressed(Detail):
     """Outcomes or effects that functions of these families cannot express."""
 
     families: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class StrataLeftOut(Detail):
     """People in strata that lack an arm; with a limit, strata that count at most so often their smaller arm."""
 
@@ -187,14 +179,12 @@ class StrataLeftOut(Detail):
     limit: float | None
 
 
-@dataclass(frozen=True, slots=True)
 class ClippedPropensities(Detail):
     """Propensities nearer to 0 or 1 than this, which are clipped."""
 
     clip: float
 
 
-@dataclass(frozen=True, slots=True)
 class ClippedFolds(Detail):
     """Effects of folds farther than a bound from a centre, which are clipped."""
 
@@ -202,7 +192,6 @@ class ClippedFolds(Detail):
     centre: float
 
 
-@dataclass(frozen=True, slots=True)
 class ClampedOutcomes(Detail):
     """Few outcomes that noise hides, farther off than those of the ends of an interval that was found privately."""
 
@@ -210,7 +199,6 @@ class ClampedOutcomes(Detail):
     high: float
 
 
-@dataclass(frozen=True, slots=True)
 class ClippedOutliers(Detail):
     """Columns whose numbers are clipped farther than a reach, or so many SDs, from what other columns predict."""
 
@@ -219,35 +207,30 @@ class ClippedOutliers(Detail):
     in_sds: bool
 
 
-@dataclass(frozen=True, slots=True)
 class Downweighted(Detail):
     """The share of rows that count less for unusual covariates."""
 
     share: float
 
 
-@dataclass(frozen=True, slots=True)
 class Shrinkage(Detail):
     """By what randomized response multiplies the effect, about."""
 
     factor: float
 
 
-@dataclass(frozen=True, slots=True)
 class OneLook(Detail):
     """That a p-value is of one look: over all of them zero is ruled out only below `alpha`."""
 
     alpha: float
 
 
-@dataclass(frozen=True, slots=True)
 class SitesLeftOut(Detail):
     """The people of sites whose weight is zero."""
 
     sites: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class SitesWithoutAnswer(Detail):
     """The people of sites without a valid answer, each with how it stands."""
 
@@ -270,7 +253,6 @@ class Target(StrEnum):
     NO_QUANTITY = auto()
 
 
-@dataclass(frozen=True, slots=True)
 class WeightedContrast(Detail):
     """The contrast weighted by released scores, which lie in a range."""
 
@@ -278,7 +260,6 @@ class WeightedContrast(Detail):
     high: float
 
 
-@dataclass(frozen=True, slots=True)
 class LearnersAnswer(Detail):
     """The expected answer of a learner on so many rows."""
 
@@ -286,7 +267,6 @@ class LearnersAnswer(Detail):
     rows: int
 
 
-@dataclass(frozen=True, slots=True)
 class NotAdjusted(Detail):
     """That an unadjusted interval covers up to a declared bound on confounding."""
 
@@ -300,7 +280,6 @@ class FoldModels(StrEnum):
     OUTCOME_OR_LOGIT = auto()
 
 
-@dataclass(frozen=True, slots=True)
 class LinearScores(Detail):
     """That the propensity score or the outcome regression is linear in covariates, their squares, pairwise products.
 
@@ -312,21 +291,18 @@ class LinearScores(Detail):
     products: bool
 
 
-@dataclass(frozen=True, slots=True)
 class LinearIn(Detail):
     """That the propensity score or the outcome regression is linear in so many features that weights balance."""
 
     features: int
 
 
-@dataclass(frozen=True, slots=True)
 class KnownScore(Detail):
     """That a column holds each person's probability of treatment."""
 
     column: str
 
 
-@dataclass(frozen=True, slots=True)
 class KeptPeople(Detail):
     """So many of all people, whose propensity scores are at least `limit` away from 0 and 1."""
 
@@ -335,14 +311,12 @@ class KeptPeople(Detail):
     limit: float
 
 
-@dataclass(frozen=True, slots=True)
 class KeptByTrim(Detail):
     """The people whom a setting of `trim` keeps, where nobody has counted them."""
 
     trim: str
 
 
-@dataclass(frozen=True, slots=True)
 class AtSites(Detail):
     """What each of several sites says, None where one says nothing."""
 
@@ -400,9 +374,6 @@ REPLACED_BY_TRENDS = frozenset(
 def confounding(facts: Iterable[Fact]) -> list[Fact]:
     """Return those that leave room for omitted confounders."""
     return [one for one in facts if (one if isinstance(one, Caveat) else type(one)) in CONFOUNDED]
-
-
-# Values as JSON.
 
 
 def written(fact: Fact | None) -> Any:

@@ -134,7 +134,12 @@ class Budget:
         return cls(facts["epsilon"], facts["delta"])
 
     def __str__(self) -> str:
-        return f"epsilon {show(self.epsilon)}" + ("" if self.pure else f", delta {show(self.delta)}")
+        return amounts(self.epsilon, self.delta)
+
+
+def amounts(epsilon: Fraction, delta: Fraction) -> str:
+    """Return both numbers of a budget for display; a delta of zero is left out."""
+    return f"epsilon {show(epsilon)}" + (f", delta {show(delta)}" if delta else "")
 
 
 def show(value: Fraction, digits: int = 6) -> str:
@@ -247,12 +252,6 @@ class Charge:
         )
 
 
-# The guarantee that accompanies a released number.
-
-
-# What is protected: only a person's outcome, their treatment too, or everything about the person.
-
-
 class Unit(StrEnum):
     """The unit of protection, as given by `protects=`; each protects what those before it protect."""
 
@@ -276,9 +275,6 @@ class Unit(StrEnum):
         if isinstance(value, str) and value in {member.value for member in cls}:
             return cls(value)
         raise refusal("CV-P001", value=value)
-
-
-# Which pairs of data sets a guarantee compares.
 
 
 class Protected(StrEnum):
@@ -320,22 +316,17 @@ class Adjacency(StrEnum):
     @property
     def sentence(self) -> str:
         """The relation in words."""
-        return {
-            Adjacency.CHANGE_OUTCOME: "two data sets are neighbours if they differ in the outcome of one row",
-            Adjacency.CHANGE_OUTCOMES_OF_ROW: "two data sets are neighbours if they differ in the outcomes of one "
-            "row, in any of its outcome columns",
-            Adjacency.REPLACE_RECORD: "two data sets are neighbours if one row is replaced by any other",
-            Adjacency.CHANGE_OUTCOMES_OF_PERSON: "two data sets are neighbours if they differ in the outcomes of one "
-            "person, in any of their rows",
-            Adjacency.REPLACE_PERSON: "two data sets are neighbours if one person with all their rows is replaced by "
-            "any other",
-            Adjacency.CHANGE_OUTCOMES_OF_CLUSTER: "two data sets are neighbours if they differ in the outcomes of one "
-            "cluster, in any of its rows",
-            Adjacency.CHANGE_PAIR: "two data sets are neighbours if they differ in the treatment and the outcome of "
-            "one row",
-            Adjacency.REPLACE_CLUSTER: "two data sets are neighbours if one cluster with all its rows is replaced by "
-            "any other",
-        }[self]
+        said = {
+            Adjacency.CHANGE_OUTCOME: "they differ in the outcome of one row",
+            Adjacency.CHANGE_OUTCOMES_OF_ROW: "they differ in the outcomes of one row, in any of its outcome columns",
+            Adjacency.REPLACE_RECORD: "one row is replaced by any other",
+            Adjacency.CHANGE_OUTCOMES_OF_PERSON: "they differ in the outcomes of one person, in any of their rows",
+            Adjacency.REPLACE_PERSON: "one person with all their rows is replaced by any other",
+            Adjacency.CHANGE_OUTCOMES_OF_CLUSTER: "they differ in the outcomes of one cluster, in any of its rows",
+            Adjacency.CHANGE_PAIR: "they differ in the treatment and the outcome of one row",
+            Adjacency.REPLACE_CLUSTER: "one cluster with all its rows is replaced by any other",
+        }
+        return f"two data sets are neighbours if {said[self]}"
 
 
 _NEIGHBOURS = {
@@ -347,9 +338,6 @@ _NEIGHBOURS = {
     (Unit.TREATMENT_AND_OUTCOME, Protected.ROW): Adjacency.CHANGE_PAIR,
     (Unit.RECORD, Protected.CLUSTER): Adjacency.REPLACE_CLUSTER,
 }
-
-
-# Whose average effect is estimated.
 
 
 class Estimand(StrEnum):
@@ -413,9 +401,8 @@ class Guarantee:
     pages: tuple[str, ...]
     remarks: tuple[str, ...] = ()
     whose: Protected = Protected.ROW  # a row alone, or a person or a cluster with all their rows
-    several: bool = (
-        False  # whether a row has several private outcomes: before and after, or two parts of a ratio
-    )
+    # Whether a row has several private outcomes: before and after, or two parts of a ratio.
+    several: bool = False
 
     @property
     def adjacency(self) -> Adjacency:

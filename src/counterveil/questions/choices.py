@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from counterveil.report import Repeat
-from counterveil.report.words import ANEW, FREE, SIMULATED, Declared
+from counterveil.report.words import ANEW, FREE, SIMULATED
 from counterveil.settings.methods import Settings
 
 Protects = Literal["outcome", "treatment and outcome", "record"] | str
@@ -57,7 +57,7 @@ _EVERY = ("protects", "epsilon", "delta", "level", "request_id")
 _LEVEL = 0.95  # where nobody names one
 
 
-def repeat_of(name: str, study: Declared, given: Mapping[str, Any], simulated: bool = False) -> Repeat:
+def repeat_of(name: str, study: Any, given: Mapping[str, Any], simulated: bool = False) -> Repeat:
     """Return how to ask the question of that name again, with what was given beside data, study and ledger."""
     remark = f"{SIMULATED} {ANEW}" if simulated else ANEW
     return Repeat(study, python_call(name, given), command_line(name, given), remark)

@@ -86,9 +86,6 @@ def love_plot(rows: list[dict[str, Any]]) -> str:
     return figure(f"{scale_row(marks)}{lines}{scale_row(marks)}", caption, "love plot")
 
 
-# Overlap: how many people of either arm have which propensity score.
-
-
 def overlap_rows(facts: dict[str, Any]) -> dict[str, list[float]] | None:
     """Return the counts by propensity score of two arms; None where there are none."""
     found = facts.get("diagnostics", {}).get("overlap")
@@ -187,9 +184,6 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
 
 def _number(value: float | None, form: str) -> str:
     return "none" if value is None else format(value, form)
-
-
-# Balance and overlap of private arms as text, page and picture, from the facts of `OverlapSummary.to_dict`.
 
 
 _ROWS = 12  # covariates of a short table
@@ -327,9 +321,6 @@ def share_plot(facts: Facts) -> str:
     )
     caption = "Share treated in each part of a released score, with its interval; people are released counts."
     return figure(chart.html(), caption, "share treated along the score")
-
-
-# Table 1: the covariates of both arms; exact where these are public, as bought where treatments are private.
 
 
 _EXACT = (

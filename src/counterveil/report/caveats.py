@@ -224,9 +224,6 @@ def _linear(fact: caveats.LinearScores) -> str:
     return f"the {'inverse ' * fact.inverse}propensity score or the outcome regression is {linear}"
 
 
-# What an answer says first, and whose it is.
-
-
 def target_words(fact: Fact | None) -> str:
     """Return what an interval is for."""
     if isinstance(fact, AtSites):
@@ -267,20 +264,12 @@ def first_words(
         else [f"TRIMMED: the effect is that of {people_words(population)}, not of everyone"]
     )
     if interval_target is not None:
-        said.append(no_interval(target_words(interval_target)))
+        said.append(f"NO VALID INTERVAL FOR THE EFFECT: the interval is for {target_words(interval_target)}")
     elif condition is not None:
         said.append(f"NOT ADJUSTED: {depends_words(condition)}")
     elif assumes is not None:
         said.append(f"MODELS ASSUMED: the interval is valid if {depends_words(assumes)}")
     return "; ".join(said) or None
-
-
-def no_interval(target: str) -> str:
-    """Return what is said first where intervals are for something else than the effect."""
-    return f"NO VALID INTERVAL FOR THE EFFECT: the interval is for {target}"
-
-
-# The same, from the facts of a result's document.
 
 
 def opening_of(facts: Mapping[str, Any], name: str) -> Any:
@@ -296,12 +285,7 @@ def caveats_of(facts: Mapping[str, Any]) -> tuple[Fact, ...]:
 
 def caveat_words(facts: Mapping[str, Any]) -> list[str]:
     """Return what the intervals of a document do not cover, each in words."""
-    return words_of(caveats_of(facts))
-
-
-def words_of(facts: Iterable[Fact]) -> list[str]:
-    """Return every fact in words."""
-    return [fact_words(one) for one in facts]
+    return [fact_words(one) for one in caveats_of(facts)]
 
 
 def trends_of(facts: Mapping[str, Any]) -> str | None:

@@ -148,9 +148,6 @@ def _asked(facts: Facts) -> list[Item]:
     return [("Asked", f"a confounder {shares}: {said or 'not known, as the number of rows is not'}")]
 
 
-# The section of a report, with a picture of which confounders take the interval to zero.
-
-
 def confounding_blocks(facts: Facts) -> list[Block]:
     """Return what a report of a result says of omitted confounders; nothing where there is nothing to say."""
     found = facts.get("confounding")

@@ -75,9 +75,6 @@ def direction_words(facts: Facts, effect: Facts) -> str:
     return f"{mean} {amount} times that without"
 
 
-# Numbers needed to treat have a sign in tables, and none in sentences.
-
-
 def needed_sentence(effect: Facts) -> str:
     """Return a number needed to treat and its interval without signs: for one outcome more or fewer."""
     level = f"{percent(effect['interval']['level'])} interval {_ends(effect)}"
@@ -124,9 +121,6 @@ def margin_sentence(facts: dict[str, Any]) -> str:
         f"{shown}{_SHOWN_BY[facts['kind']]}: effect {inside}; estimate {facts['estimate']:.4g}, "
         f"{percent(facts['level'])} CI [{ends}], one-sided p {probability(facts['p_value'])}"
     )
-
-
-# Several results as one table: a column each, rows of effects, and below them what they cost and protect.
 
 
 _WORDS = 4  # of a method in a cell
@@ -244,9 +238,6 @@ def _protected(facts: Facts) -> str:
 
 def _spent(facts: Facts) -> Budget:
     return Budget.from_dict(facts["spent"])
-
-
-# Survival curves as pictures: for pages, and axes of matplotlib, with numbers at risk below.
 
 
 _COLOURS = {"control": "#b3541e", "treated": INK}

@@ -84,9 +84,6 @@ def _table(cells: Cells) -> str:
     return "\n".join([line(cells.headings), rule, *map(line, cells.rows)])
 
 
-# A view as a page, and as a piece for a notebook; nothing in it is loaded from elsewhere.
-
-
 STYLES = ("report.css", "pictures.css")
 
 

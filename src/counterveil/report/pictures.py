@@ -2,12 +2,6 @@
 any screen, and names are text of the page, so that long ones wrap and are never cut.
 
 Colours are those of the page (`pictures.css`): there is nothing here that a light or a dark theme would not suit.
-
-The frame of a picture: axes without clutter, a title, a note on what is shown, and a stamp where it is simulated.
-
-The axis of a forest plot: that of differences, or that of ratios, with intervals that have no end.
-
-The picture of a plan: half-widths of intervals against epsilon, a line for each number of people.
 """
 
 from __future__ import annotations
@@ -339,9 +333,6 @@ def axis(low: float, high: float) -> Callable[[float], float]:
     return lambda value: 100 * (value - low) / width
 
 
-# A forest: every effect with its interval, and the wider one that holds for all of them, around zero.
-
-
 def forest_plot(effects: list[Facts], zero: str = "no effect", caption: str = "", axis: str = "") -> str:
     """Return a picture of effects, empty where it has no scale; `zero` is what stands at the value of no effect.
 
@@ -416,9 +407,6 @@ def said_of(effect: Facts) -> str:
     about = f"{percent(level)} interval" if level else "interval"
     ends = from_to(effect["interval"], error)
     return f"{effect['name']}: {rounded(effect['estimate'], error)}, {about} {ends}"
-
-
-# Effects in the order of time, and gains along the shares that are treated.
 
 
 def event_plot(facts: Facts) -> str:

@@ -137,15 +137,11 @@ def _instruments(facts: Facts) -> list[Item]:
     if not kept:
         said = "EMPTY: no value agrees with all instruments: one of them is not valid; interval and p are of 2SLS"
     else:
-        said = " and ".join(_region(ends) for ends in kept)
+        said = " and ".join(f"[{ends[0]:.4g}, {ends[1]:.4g}]" for ends in kept)
         if not all(isfinite(end) for ends in kept for end in ends):
             said += ": UNBOUNDED, as the instruments are too weak to rule large values out"
         said += "; the p-value is of this test too"
     return [*found, ("AR interval", f"{percent(facts['level'])} {said}")]
-
-
-def _region(ends: list[float]) -> str:
-    return f"[{ends[0]:.4g}, {ends[1]:.4g}]"
 
 
 def regression_text(facts: Facts) -> str:

@@ -117,9 +117,6 @@ def _repeated(facts: Facts) -> list[Block]:
     ]
 
 
-# The picture of a result.
-
-
 def picture(facts: Facts) -> str:
     """Return what shows a result best; empty where an interval is not finite.
 

@@ -67,9 +67,6 @@ def few_words(text: str, most: int) -> str:
     return text if len(words) <= most else " ".join([*words[: most - 1], "..."])
 
 
-# What is shown of an answer, before it is written as text, HTML, Markdown or LaTeX.
-
-
 Item = tuple[str, str]
 
 
@@ -152,9 +149,6 @@ class View:
     note: str = ""
 
 
-# Results as text: for a terminal of 80 columns, and as a LaTeX table.
-
-
 _WIDTH = 79  # fits a terminal of 80 columns
 _PARTS = ("sampling", "noise")
 
@@ -229,9 +223,6 @@ def _aligned(rows: list[list[str]], gap: int) -> list[str]:
     return [
         "".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))[gap - 1 :] for row in rows
     ]
-
-
-# A booktabs table for a paper.
 
 
 _SPECIAL = {

@@ -112,9 +112,6 @@ _PROOFS = {
 }
 
 
-# Tables.
-
-
 def effect_cells(facts: Facts, most: int | None = None) -> Cells:
     """Return the table of effects; several effects have an interval for all of them together as well."""
     effects = facts["effects"]
@@ -168,9 +165,6 @@ def mean_cells(facts: Facts) -> Cells | None:
         shown = [rounded(mean["estimate"], total), rounded(total, total), span(mean["interval"], total)]
         rows.append([str(mean["name"]), f"{round(mean['size']):,}", *shown])
     return Cells(headings, rows, "Means of the arms")
-
-
-# Sentences.
 
 
 def lead_sentence(facts: Facts) -> str:
@@ -287,9 +281,6 @@ def short_remarks(facts: Facts, most: int, words: int) -> list[str]:
     remarks = [few_words(remark, words) for remark in facts["guarantee"]["remarks"]]
     left = len(remarks) - most
     return remarks[:most] + [f"{left} more in the full report"] * (left > 0)
-
-
-# The two views.
 
 
 def short_view(facts: Facts) -> View:

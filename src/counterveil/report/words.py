@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 from math import exp
-from typing import Any, Protocol
+from typing import Any
 
 from counterveil.privacy import Adjacency, Budget, Proof, show
 from counterveil.report.caveats import opening_of, supposed_words, target_words, trends_of
@@ -25,19 +25,11 @@ SIMULATED = (
 FREE = "Pooling reads no data and spends nothing: the same files give the same answer."
 
 
-class Declared(Protocol):
-    """A study."""
-
-    def to_toml(self) -> str:
-        """Return the text of a study file."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Repeat:
     """The study, a call in Python, a command, and what repeating means; empty where there is none of it."""
 
-    study: Declared | None
+    study: Any  # a `Study`, or None
     python: str
     command: str = ""
     remark: str = ANEW
@@ -83,40 +75,34 @@ def kind_of(facts: Facts) -> str:
     return "pooled" if "sites" in facts else _KINDS.get(facts["kind"], "one")
 
 
-# The question.
+# What was asked of a treatment (0) and an outcome (1), by what the answer is about.
+_QUESTIONS = {
+    "groups": "By how much does {0} change {1} in each group, by {by}?",
+    "arms": "By how much does each arm of {0} change {1}, compared with “{reference}”?",
+    "policy": "What would {1} gain if {0} were given by a rule, instead of to nobody or to everybody?",
+    "curve": "What would {1} gain if {0} were given first to those whom a model ranks highest?",
+    "periods": "By how much does {0} change {1} in each period, compared with period {period}?",
+    "queries": "By how much does {0} change {1}, and for whom more or less?",
+    "function": "By how much does {0} change {1}, and for whom more or less?",
+    "pooled": "By how much does {0} change {1}, over {sites} sites together?",
+    "survival": "Does {0} change the {1}?",
+    "quantiles": "By how much does {0} change the quantiles of {1}?",
+    "outcomes": "By how much does {0} change each of several outcomes?",
+    "ratio": "By how much does {0} change the ratio {1}?",
+    "one": "By how much does {0} change {1}, on average?",
+}
 
 
 def question_words(facts: Facts) -> str:
     """Return what was asked, as a person would ask it."""
-    what, on = f"“{facts['treatment']}”", f"“{facts['outcome']}”"
-    kind = kind_of(facts)
-    if kind == "groups":
-        return f"By how much does {what} change {on} in each group, by {', '.join(facts['by'])}?"
-    if kind == "arms":
-        return f"By how much does each arm of {what} change {on}, compared with “{facts['reference']}”?"
-    if kind == "policy":
-        return f"What would {on} gain if {what} were given by a rule, instead of to nobody or to everybody?"
-    if kind == "curve":
-        return f"What would {on} gain if {what} were given first to those whom a model ranks highest?"
-    if kind == "periods":
-        reference = facts["reference_row"]["name"]
-        return f"By how much does {what} change {on} in each period, compared with period {reference}?"
-    if kind in ("queries", "function"):
-        return f"By how much does {what} change {on}, and for whom more or less?"
-    if kind == "pooled":
-        return f"By how much does {what} change {on}, over {len(facts['sites'])} sites together?"
-    if kind == "survival":
-        return f"Does {what} change the {on}?"
-    if kind == "quantiles":
-        return f"By how much does {what} change the quantiles of {on}?"
-    if kind == "outcomes":
-        return f"By how much does {what} change each of several outcomes?"
-    if kind == "ratio":
-        return f"By how much does {what} change the ratio {on}?"
-    return f"By how much does {what} change {on}, on average?"
-
-
-# The answer.
+    return _QUESTIONS[kind_of(facts)].format(
+        f"“{facts['treatment']}”",
+        f"“{facts['outcome']}”",
+        by=", ".join(facts.get("by", ())),
+        reference=facts.get("reference"),
+        period=facts.get("reference_row", {}).get("name"),
+        sites=len(facts.get("sites", ())),
+    )
 
 
 def answer_words(facts: Facts) -> list[str]:
@@ -274,9 +260,6 @@ def _function(facts: Facts) -> list[str]:
         _interval(facts, centre, "There, the"),
         *_several(facts)[1:2],
     ]
-
-
-# What is protected, and how strongly.
 
 
 _WHOM = {

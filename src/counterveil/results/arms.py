@@ -195,9 +195,6 @@ def refuse_several_outcomes(study: Study) -> None:
         )
 
 
-# The answer about several outcomes: an effect on each, against one or several arms, the primary outcome first.
-
-
 @dataclass(frozen=True, slots=True)
 class OutcomeEffect:
     """What was released about one outcome and one arm: a difference, or the means of both arms."""
@@ -344,9 +341,6 @@ def holm(p_values: dict[str, float]) -> dict[str, float]:
         last = max(last, min(1.0, (left - place) * p))
         found[name] = last
     return {name: found[name] for name in p_values}
-
-
-# The answer of an event study: an effect for every period but the reference, and a test of the periods before.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -1,7 +1,4 @@
-"""What an omitted confounder would have to be like to change an answer; made from released numbers, free.
-
-What is refused of a sensitivity analysis: results without an interval, and descriptions that are none.
-"""
+"""What an omitted confounder would have to be like to change an answer; made from released numbers, free."""
 
 from __future__ import annotations
 
@@ -195,15 +192,15 @@ class Sensitivity(Shown):
         """Return one dictionary an effect."""
         return [{"term": self.treatment} | asdict(row) | {"level": self.level} for row in self.rows]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON-ready facts; what is infinite is None."""
+    def report_facts(self) -> dict[str, Any]:
+        """Return what is printed, as facts."""
         shares = dict(zip(("treatment_r2", "outcome_r2"), self.asked or (), strict=False)) or None
         plain = {
             name: getattr(self, name) for name in ("treatment", "outcome", "level", "how", "measure", "risks")
         }
         rows = {
-            "effects": [_finite(asdict(row)) for row in self.rows],
-            "benchmarks": [_finite(asdict(one)) for one in self.benchmarks],
+            "effects": [asdict(row) for row in self.rows],
+            "benchmarks": [asdict(one) for one in self.benchmarks],
         }
         return {"warnings": list(self.warnings)} | plain | {"asked": shares} | rows
 
@@ -331,9 +328,6 @@ def _of_both(level: float) -> float:
     return 1 - (1 - level) / 2
 
 
-# What of S and of the outcome's standard deviation is known from released numbers.
-
-
 def _scale(result: ReleasedAnswer, effect: Effect, level: float | None) -> float | None:
     """Return S: the root of rows times sampling variance, as enlarged for the interval; None without rows.
 
@@ -387,10 +381,3 @@ def _benchmarks(result: ReleasedAnswer, row: EffectSensitivity) -> tuple[Benchma
         for one, times, share in strengths
         if _LEAST <= share < 1
     )
-
-
-def _finite(facts: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: None if isinstance(value, float) and not isfinite(value) else value
-        for name, value in facts.items()
-    }

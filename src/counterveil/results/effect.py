@@ -337,26 +337,13 @@ Read = TypeVar("Read")
 # Of files and of answers in ledgers; those of another version are refused.
 VERSION = 3
 # What `to_dict` adds for readers; it follows from the fields and is never read.
-_SHOWN = frozenset(
-    {
-        *(
-            "warning",
-            "caution",
-            "title",
-            "sentence",
-            "notes",
-            "effects",
-            "estimand",
-            "reference",
-            "arm_means",
-        ),
-        *("estimate", "std_error", "interval", "interval_without_noise", "p_value", "null", "means"),
-        *("simultaneous_interval", "reference_row", "pre_trend_p_value", "prediction"),
-        *("curves", "steps", "at_risk", "log_rank", "restricted_mean_ratio", "heterogeneity", "intervals"),
-        *("hazard_ratio", "proportionality_p_value", "medians"),
-        *("share_intervals", "not_in_result"),
-    }
-)
+_SHOWN = frozenset({
+    "warning", "caution", "title", "sentence", "notes", "effects", "estimand", "reference", "arm_means", "estimate",
+    "std_error", "interval", "interval_without_noise", "p_value", "null", "means", "simultaneous_interval",
+    "reference_row", "pre_trend_p_value", "prediction", "curves", "steps", "at_risk", "log_rank", "heterogeneity",
+    "restricted_mean_ratio", "intervals", "hazard_ratio", "proportionality_p_value", "medians", "share_intervals",
+    "not_in_result",
+})  # fmt: skip
 # What reading facts of another kind can end with.
 _FAULTS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 _NOT_FINITE = {"inf": inf, "-inf": -inf, "nan": float("nan")}
@@ -408,9 +395,6 @@ def kind_of(facts: Mapping[str, Any], kinds: Mapping[str, type[Read]]) -> type[R
     return kinds[kind]
 
 
-# Files.
-
-
 def save(facts: dict[str, Any], path: str | Path) -> Path:
     """Write facts as JSON; return the path."""
     target = Path(path)
@@ -433,9 +417,6 @@ def load(
 def no_effects(got: str, writer: str) -> CounterveilError:
     """Return CV-P552, for a file that `writer` did not write."""
     return refusal("CV-P552", writer=writer, got=got)
-
-
-# The form of every declared type.
 
 
 @dataclass(frozen=True, slots=True)
@@ -615,9 +596,6 @@ def _table(kind: Any) -> _Record:
     return _Record(kind, forms, frozenset(one.name for one in stored if one.init))
 
 
-# Exact values, and arrays.
-
-
 def unsure_noise(noise: Lomax, scale: float, log_scale: float) -> UnsureScale:
     """Return the mechanism of smooth noise at a released scale; `log_scale` is that of the scale's logarithm."""
     return UnsureScale(noise.distribution(Fraction(1)), scale, log_scale, json.dumps(noise.to_dict()))
@@ -707,9 +685,6 @@ _CHOICES: dict[Any, tuple[type, ...]] = {
     Known: (Linear, NoisyRatio, RatioDifference),
     Uncertainty: (Uncertainty, ClusterUncertainty),
 }
-
-
-# Numbers that fit together.
 
 
 def _hold(*conditions: bool) -> None:

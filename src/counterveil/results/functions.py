@@ -1,11 +1,4 @@
-"""What an analyst asks about effects that differ between people, checked before data or budget are touched.
-
-Effects at a finite set of queries: an answer and an interval for each, one guarantee for all.
-
-A released effect as a function of the covariates: evaluated for ever, without further spending.
-
-One effect for everybody in the clothes of a function, and the rule and the test that decide between the two.
-"""
+"""Effects that differ between people: what is asked, answers at public queries, and a released function."""
 
 from __future__ import annotations
 
@@ -41,9 +34,6 @@ from counterveil.results.question import Question
 from counterveil.results.released import ReleasedAnswer
 from counterveil.results.result import Result
 from counterveil.session import Kind, Plan, Request
-
-# People to ask about, read from any table of covariates: public numbers, inside the declared bounds.
-
 
 Floats = NDArray[np.float64]
 Query = dict[str, float | Label]
@@ -425,8 +415,6 @@ def query_name(query: Query) -> str:
 
 # Curves of a page, and points of each.
 _CURVES, _CURVE_POINTS = 4, 41
-
-# A released function in the clothes of a scikit-learn regressor; needs no scikit-learn itself.
 
 
 class Predictor:

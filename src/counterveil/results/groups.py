@@ -67,9 +67,6 @@ class GroupsResult(Comparison):
         check_table(self.groups, self.level)
 
 
-# The answers about a rule and a ranking: what treating some people gains per person of everybody.
-
-
 _GAIN = "gain per person"
 
 
@@ -197,9 +194,6 @@ def _summary(known: Known, level: float) -> str:
     low, high = one.interval()
     found = f"{one.estimate:.3g} [{low:.3g}, {high:.3g}]"
     return f"{found} (std. error {float(one.std_error):.2g}, p {probability(one.p_value)})"
-
-
-# The answer about a ratio: sums over sums of both arms, and their difference.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -93,9 +93,6 @@ def _too_near(measure: str, sd: float) -> str:
     return f"is smaller than the SD of its noise ({rounded(sd, sd)}); the ratio is computed with that SD"
 
 
-# Ratios, lifts, odds ratios and numbers needed to treat: what is known of them, and which can be asked for.
-
-
 MEASURES = (DIFFERENCE, RATIO, ODDS, LIFT, NEEDED)
 # Measures that need the means of both arms; the others follow from their difference.
 OF_MEANS = (RATIO, ODDS, LIFT)
@@ -211,9 +208,6 @@ def difference_of(numbers: Numbers) -> Linear:
     low, high = numbers.range
     treated, control = numbers.values
     return Linear(treated - control, numbers.error_of_difference, (low - high, high - low))
-
-
-# What can be asked, checked before any data or budget is touched.
 
 
 def check_measure(measure: object) -> str:

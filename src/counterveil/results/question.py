@@ -1,7 +1,5 @@
 """A question as an answer repeats it, and names of learners and settings that are the same in every process.
 
-What tells one learner, function or setting from another, as JSON that is the same in every process.
-
 A request id stands for one request. Two functions of one name, or two models of one class with other parameters, are
 two requests. An object is identified by its class, the version of the package that has it, and what a copy of it is
 made of; folds work on such copies. A function is identified by its compiled code, constants, defaults, closure and
@@ -239,9 +237,6 @@ def _origin(module: str) -> str | None:
     if file is None or module == "__main__":
         return None
     return f"file {hashlib.sha256(Path(file).read_bytes()).hexdigest()}"
-
-
-# What an analyst asks, checked before any data or budget is touched.
 
 
 # Within these, squares of noise and of outcomes are double-precision numbers, and so are their squares.

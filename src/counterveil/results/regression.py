@@ -1,15 +1,11 @@
-"""A regression from released moments: coefficients, standard errors and intervals that include the privacy noise.
+"""Released moments, regressions and effects of compliers from them; intervals include the privacy noise.
 
-Formulas of regressions: "y ~ treat + age + treat:age", and with instruments "y ~ age + [dose ~ offer]".
+Formulas: "y ~ treat + age + treat:age", and with instruments "y ~ age + [dose ~ offer]".
 
 As in statsmodels and linearmodels: a constant is included unless "0" or "- 1" is among the terms, a*b stands for a, b
 and a:b, and what is in brackets is explained by instruments. C(site) is a column of labels, I(age**2) a square and
 log(income) a logarithm; what stands after | is adjusted for and not shown, as in pyfixest. Names with other signs in
 them are quoted with backticks.
-
-Effects of an offer and of taking it up, in a trial whose people do not all comply with their assignment.
-
-Released second moments, from which regressions are computed without further cost.
 """
 
 from __future__ import annotations
@@ -199,7 +195,7 @@ def _expanded(
     for name in names:
         own = groups.get(name, (name,))
         if own[0] not in columns:
-            raise _unknown(name, columns)
+            raise refusal("CV-P784", columns=", ".join(map(repr, columns)), name=name)
         lists.append(own)
     if sign != ":":
         for own in lists:
@@ -222,15 +218,12 @@ def _product(first: str, second: str, columns: Sequence[str]) -> str:
     )
 
 
-def _unknown(name: str, columns: Sequence[str]) -> CounterveilError:
-    return refusal("CV-P784", columns=", ".join(map(repr, columns)), name=name)
-
-
 def _unreadable(text: object, got: str) -> CounterveilError:
     return refusal("CV-P783", text=text, got=got)
 
 
 CONSTANT = "Intercept"
+_PROVENANCE = ("guarantee", "spent", "not_covered")
 # First-stage F statistics below this are called weak (Stock, Yogo 2005).
 WEAK = 10.0
 
@@ -447,7 +440,7 @@ class Regression(Shown):
             if len(factors) == 2 and column in factors:
                 other = factors[1] if factors[0] == column else factors[0]
                 if other not in values:
-                    raise _no_value(column, other)
+                    raise refusal("CV-P786", column=column, other=other)
                 # The square of a column changes twice as fast as its value.
                 weights[term] = values[other] * (2.0 if factors[0] == factors[1] else 1.0)
         return self.combination(weights)
@@ -516,39 +509,39 @@ class Regression(Shown):
             for one in self.coefficients
         ]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON-ready facts; an end that is unbounded is None."""
-        found: dict[str, Any] = finite(self.report_facts())
-        return found
-
     def report_facts(self) -> dict[str, Any]:
         """Return the same with unbounded ends as infinite numbers, for what is printed."""
         warning = self.guarantee.warning
-        return ({"warning": warning} if warning else {}) | {
-            "formula": self.formula,
-            "method": self.method,
-            "response": self.response,
-            "rows": self.rows,
-            "level": self.level,
-            "coefficients": [one.facts() for one in self.coefficients],
-            "residual_variance": self.residual_variance,
-            "r_squared": self.r_squared,
-            "centred": self.fit.centred,
-            "freedom": self.fit.freedom,
-            "identified": self.identified,
-            "endogenous": list(self.endogenous),
-            "instruments": list(self.instruments),
-            "absorbed": [name for name in self.absorbed if name != CONSTANT],
-            "cov_type": self.cov_type,
-            "first_stage": self.first_stage,
-            "weak": self.first_stage is not None and self.first_stage < WEAK,
-            "anderson_rubin": None
-            if self.anderson_rubin is None
-            else [list(ends) for ends in self.anderson_rubin],
-            "guarantee": self.guarantee.to_dict(),
-            "spent": self.spent.to_dict(),
-            "not_covered": [written(one) for one in self.not_covered],
-        }
+        plain = (
+            "formula",
+            "method",
+            "response",
+            "rows",
+            "level",
+            "residual_variance",
+            "r_squared",
+            "identified",
+        )
+        own = {name: getattr(self, name) for name in (*plain, "cov_type", "first_stage")}
+        return (
+            ({"warning": warning} if warning else {})
+            | own
+            | {
+                "coefficients": [one.facts() for one in self.coefficients],
+                "centred": self.fit.centred,
+                "freedom": self.fit.freedom,
+                "endogenous": list(self.endogenous),
+                "instruments": list(self.instruments),
+                "absorbed": [name for name in self.absorbed if name != CONSTANT],
+                "weak": self.first_stage is not None and self.first_stage < WEAK,
+                "anderson_rubin": None
+                if self.anderson_rubin is None
+                else [list(ends) for ends in self.anderson_rubin],
+                "guarantee": self.guarantee.to_dict(),
+                "spent": self.spent.to_dict(),
+                "not_covered": [written(one) for one in self.not_covered],
+            }
+        )
 
     def view(self, full: bool = False) -> View:
         """Return what is shown: coefficients, the guarantee and what is not covered."""
@@ -617,19 +610,6 @@ def _sum(weights: Mapping[str, float]) -> str:
     return said
 
 
-def finite(facts: Any) -> Any:
-    """Return facts with None for every number that is not finite, which JSON cannot hold."""
-    if isinstance(facts, dict):
-        return {name: finite(value) for name, value in facts.items()}
-    if isinstance(facts, list):
-        return [finite(value) for value in facts]
-    return None if isinstance(facts, float) and not isfinite(facts) else facts
-
-
-def _no_value(column: str, other: str) -> CounterveilError:
-    return refusal("CV-P786", column=column, other=other)
-
-
 @dataclass(frozen=True, slots=True, repr=False)
 class Compliance(Shown):
     """Three effects from one release: of assignment on the outcome and on receipt, and of receipt for compliers.
@@ -684,26 +664,11 @@ class Compliance(Shown):
             found.append(row | {"effect": one.name})
         return found
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON-ready facts; an end that is unbounded is None."""
-        found: dict[str, Any] = finite(self.report_facts())
-        return found
-
     def report_facts(self) -> dict[str, Any]:
         """Return the same with unbounded ends as infinite numbers, for what is printed."""
         shared = self.two_stage.report_facts()
-        kept = (
-            "warning",
-            "rows",
-            "level",
-            "first_stage",
-            "weak",
-            "anderson_rubin",
-            "guarantee",
-            "spent",
-            "not_covered",
-        )
-        return {name: shared[name] for name in kept if name in shared} | {
+        kept = {*shared} & {"warning", "rows", "level", "first_stage", "weak", "anderson_rubin", *_PROVENANCE}
+        return {name: shared[name] for name in shared if name in kept} | {
             "assigned": self.assigned,
             "received": self.received,
             "outcome": self.outcome,
@@ -921,11 +886,6 @@ class Moments(Shown):
     def stored(self) -> dict[str, Any]:
         """Return what the ledger keeps: numbers as released and public parameters."""
         return write(self)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON-ready facts, None for what is unbounded; `from_dict` reads them back."""
-        found: dict[str, Any] = finite(self.report_facts())
-        return found
 
     def report_facts(self) -> dict[str, Any]:
         """Return the same with infinite numbers, for what is printed."""

@@ -368,9 +368,6 @@ def _linear(effect: Effect) -> Linear:
     return effect.known
 
 
-# Several results in one table: `etable(...)`.
-
-
 @dataclass(frozen=True, slots=True, repr=False)
 class ResultTable(Shown):
     """Results side by side, a column each; nothing was spent on it."""

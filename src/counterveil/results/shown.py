@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from math import isfinite
 from pathlib import Path
 from typing import Any, ClassVar, overload
 
@@ -12,9 +13,6 @@ from counterveil.privacy.caveats import Fact
 from counterveil.report import View, fragment, latex, markdown, page, plots, text_of
 from counterveil.report.airlock import no_formula
 from counterveil.report.caveats import people_words
-
-# Rows as a data frame of whichever library is installed.
-
 
 # In this order; pyarrow makes a table of a list of rows by another name.
 _MAKERS = (("pandas", "DataFrame"), ("polars", "DataFrame"), ("pyarrow", "Table"))
@@ -31,7 +29,13 @@ def frame(rows: list[dict[str, Any]]) -> Any:
     raise refusal("CV-E070")
 
 
-# What every result shares: where it comes from, and how it is shown.
+def finite(facts: Any) -> Any:
+    """Return facts with None for every number that is not finite, which JSON cannot hold."""
+    if isinstance(facts, dict):
+        return {name: finite(value) for name, value in facts.items()}
+    if isinstance(facts, list):
+        return [finite(value) for value in facts]
+    return None if isinstance(facts, float) and not isfinite(facts) else facts
 
 
 class Shown:
@@ -103,6 +107,11 @@ class Shown:
     def report_facts(self) -> dict[str, Any]:
         """Return what is printed, as facts."""
         raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON-ready facts; what is infinite is None."""
+        found: dict[str, Any] = finite(self.report_facts())
+        return found
 
     def drawn_facts(self) -> dict[str, Any]:
         """Return what a forest shows: effects with intervals, and what its axis is."""

@@ -354,9 +354,6 @@ def _caveats(session: BaseSession, question: Question, convention: str) -> tuple
     )
 
 
-# The answer about whole distributions: quantiles of both arms, their differences, and distribution functions.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class QuantilesResult(ReleasedAnswer):
     """Released counts of outcomes by cell, and all that follows from them; nothing it does spends budget.

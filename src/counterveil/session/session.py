@@ -57,7 +57,7 @@ from counterveil.data.cells import Column
 from counterveil.data.people import first_of_each
 from counterveil.data.sources import read
 from counterveil.data.spark import SparkRows
-from counterveil.errors import CounterveilError, refusal
+from counterveil.errors import refusal
 from counterveil.mechanisms import (
     Ball,
     BitSource,
@@ -368,17 +368,10 @@ def in_branches(
     """
     uncounted = [kind for _, kinds in branches for kind in kinds.values() if kind not in _COUNTED]
     if uncounted:
-        raise _not_counted(uncounted[0])
+        raise refusal("CV-X004", counted=", ".join(sorted(_COUNTED)), got=uncounted[0].value)
     plans = tuple(Plan.split(budget, shares, mechanism, kinds) for shares, kinds in branches)
     whole = Plan.split(budget, {_WHOLE: Fraction(1)}, mechanism)
     return BranchPlan(budget, mechanism, whole.amounts, ((_WHOLE, Kind.VECTOR),), plans)
-
-
-def _not_counted(kind: Kind) -> CounterveilError:
-    return refusal("CV-X004", counted=", ".join(sorted(_COUNTED)), got=kind.value)
-
-
-# The gate: the only code that draws noise and releases a statistic.
 
 
 Label = TypeVar("Label")
@@ -590,9 +583,6 @@ def _number(text: str) -> Fraction:
 def grid_for(sensitivity: Fraction, amount: Fraction) -> Grid:
     """Return a grid that is fine beside the noise of a release of this sensitivity that pays this amount."""
     return Grid.for_scale(sensitivity / max(amount, Fraction(1)))
-
-
-# The session: a table, its budget and its ledger, through which estimators run requests.
 
 
 @dataclass(frozen=True, slots=True)

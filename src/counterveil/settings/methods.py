@@ -369,9 +369,6 @@ class Arms(Settings):
         return allowed_bias(self.bias, randomised, covariates)
 
 
-# Settings of comparisons within strata.
-
-
 # Where no limit is given: strata with a quarter to three quarters treated count in full.
 _USUAL_LIMIT = Fraction(4)
 _LEAST_LIMIT = Fraction(2)
@@ -551,9 +548,6 @@ class Groups(Settings):
     """
 
     clip: float | None = setting(None, POSITIVE | NONE)
-
-
-# Settings of estimates from disjoint folds, and pairs of models to fit in them.
 
 
 @dataclass(frozen=True, slots=True)

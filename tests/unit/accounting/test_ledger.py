@@ -12,7 +12,8 @@ from fractions import Fraction
 import pytest
 
 from counterveil.accounting import Answered, Ledger, OverBudgetError, Reservation, Uses, open_ledger
-from counterveil.accounting.ledger import MemoryStore
+from counterveil.accounting.accounts import opening_entry
+from counterveil.accounting.sql_store import MemoryStore
 from counterveil.errors import BudgetError, LedgerError
 from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.privacy import Budget, Charge, GaussianEvent, PureEvent, Unit
@@ -334,7 +335,7 @@ def test_memory_keeps_what_a_file_keeps_and_undoes_what_fails(ledger):
 
 
 def test_what_fails_in_memory_leaves_nothing_behind():
-    store = MemoryStore()
+    store = MemoryStore(opening_entry(None))
     ledger = Ledger(store)
     ledger.register("trial", Budget(1))
     spend(ledger, "r1", pure("0.4"))
@@ -436,7 +437,7 @@ def test_threads_take_turns(ledger):
 
 
 def test_an_entry_that_was_changed_after_it_was_read_is_refused():
-    store = MemoryStore()
+    store = MemoryStore(opening_entry(None))
     ledger = Ledger(store)
     ledger.register("trial", Budget(1))
     spend(ledger, "r1", pure("0.4"))
@@ -444,7 +445,7 @@ def test_an_entry_that_was_changed_after_it_was_read_is_refused():
     row = store.latest_reserve("trial")
     changed = row.body.replace('"unproved":0', '"unproved":1')
     assert changed != row.body
-    store._latest_reserve["trial"] = replace(row, body=changed)
+    store._db.execute("UPDATE entries SET body = ? WHERE seq = ?", (changed, row.seq))
     for look in (
         lambda: ledger.remarks("trial", Unit.OUTCOME, "treated"),
         lambda: spend(ledger, "r2", pure("0.1")),

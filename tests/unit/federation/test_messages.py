@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from counterveil.errors import FederationError
-from counterveil.federation.messages import MEANINGS, Ask, Head, Reply, SiteRequest
+from counterveil.federation.messages import CODES, Ask, Head, Reply, SiteRequest
 
 ASK = Ask(method="matching", protects="outcome", epsilon="1/3", settings={"neighbours": 5})
 REQUEST = SiteRequest("study-1", "r.1", "North", {"treatment": "t"}, ASK, 12.5, Head(3, "0" * 64))
@@ -85,4 +85,4 @@ def test_other_texts_are_no_replies(changes):
 
 def test_every_refusal_has_a_meaning_and_is_in_the_range():
     first = [f"CV-F{place:03d}" for place in range(1, 14)]
-    assert list(MEANINGS) == [*first, "CV-F040", "CV-F042", "CV-F500"]
+    assert list(CODES) == [*first, "CV-F040", "CV-F042", "CV-F500"]

@@ -292,9 +292,6 @@ def _frame(kind: Any) -> str | None:
     return NUMBER if kind.is_numeric() else TEXT
 
 
-# Opens a source for queries: on DuckDB where the rows are files or relations, in place for Ibis.
-
-
 # The name under which a query finds the rows.
 ROWS = "counterveil_rows"
 

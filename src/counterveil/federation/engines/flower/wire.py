@@ -90,9 +90,6 @@ def _beat(client: RuntimeHttpClient) -> Callable[[], bool]:
     return beat
 
 
-# The bundle that Flower wants with every run: a name and nothing to execute.
-
-
 # The coordinator is its own server app, and sites run what is installed there, so both names are never loaded.
 _PROJECT = b"""
 [build-system]
@@ -121,9 +118,6 @@ def empty_bundle() -> bytes:
     """Return the bundle of an app without code."""
     bundle: bytes = build_fab_from_files({"pyproject.toml": _PROJECT})[0]
     return bundle
-
-
-# The surroundings in which Flower's processes run: no telemetry, no update check, no installs, no way out.
 
 
 _CHILD = "counterveil.federation.engines.flower.child"
