@@ -13,7 +13,7 @@ from counterveil.privacy import Budget, Charge, PureEvent, Unit
 USES = Uses(Unit.OUTCOME, "ate", "mean", "treated", "relapse")
 
 CENT = Charge(Budget("0.01"), (PureEvent(Fraction(1, 100)),))
-FLIPS = examples(50, 200)
+FLIPS = examples(80, 200)
 
 
 def spend(ledger, request_id):
@@ -72,7 +72,7 @@ def test_one_changed_bit(whole, tmp_path):
 def test_a_changed_schema_page_is_refused_with_a_code(whole, tmp_path):
     content, head = whole.read_bytes(), whole.with_name("ledger.db.head").read_bytes()
     places, codes = random.Random(21), set()
-    for number in range(40):
+    for number in range(60):
         changed = bytearray(content)
         changed[places.randrange(4096)] ^= 1 << places.randrange(8)
         place = tmp_path / f"{number}.db"

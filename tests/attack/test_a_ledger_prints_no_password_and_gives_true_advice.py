@@ -63,6 +63,16 @@ def test_an_answer_that_could_not_be_kept_is_asked_for_again(ledger):
     assert ledger.verify().ok
 
 
+def test_settling_again_with_the_same_answer_is_a_way_too(ledger):
+    kept = ask(ledger)
+    ledger._store._run("PRAGMA query_only = 1")
+    with pytest.raises(LedgerError, match="CV-L065"):
+        ledger.settle(kept, "1")
+    ledger._store._run("PRAGMA query_only = 0")
+    assert ledger.settle(kept, "1") == 1
+    assert ask(ledger) == Answered("1")
+
+
 def test_a_failed_reservation_can_be_asked_again(ledger):
     ledger._store._run("PRAGMA query_only = 1")
     with pytest.raises(LedgerError, match="CV-L009") as caught:

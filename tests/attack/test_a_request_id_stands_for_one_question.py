@@ -16,6 +16,7 @@ DATA = {
     "age": RNG.uniform(20, 80, 200),
 }
 STUDY = cv.Study("treated", "relapse", (0, 1), {"age": cv.Range(18, 90)}, randomised=True)
+GLOBAL = 0.25
 
 
 def other_request():
@@ -34,11 +35,29 @@ def effect(session, learner):
     return session.ate(**asked, settings=settings)
 
 
+def constant(value):
+    return lambda _x, _t, _y: value
+
+
 def test_two_lambdas_are_two_requests(session):
     first = effect(session, lambda _x, _t, _y: 0.1)
     with other_request():
         effect(session, lambda _x, _t, _y: 0.2)
     assert effect(session, lambda _x, _t, _y: 0.1).estimate == first.estimate
+
+
+def test_two_closures_are_two_requests(session):
+    effect(session, constant(0.1))
+    with other_request():
+        effect(session, constant(0.2))
+    assert effect(session, constant(0.1))
+
+
+def test_two_values_of_a_global_are_two_requests(session, monkeypatch):
+    effect(session, lambda _x, _t, _y: GLOBAL)
+    monkeypatch.setitem(globals(), "GLOBAL", 0.5)
+    with other_request():
+        effect(session, lambda _x, _t, _y: GLOBAL)
 
 
 def test_two_penalties_are_two_requests(session):
@@ -54,6 +73,21 @@ def test_two_penalties_are_two_requests(session):
     with other_request():
         asked(50.0)
     assert asked(1.0).estimate == first.estimate
+
+
+def test_two_learners_of_a_function_are_two_requests(session):
+    def asked(alpha):
+        settings = cv.settings.FoldQueries(
+            learner=cv.settings.ModelPair(Ridge(alpha=alpha), LogisticRegression()), folds=5
+        )
+        queries = {"age": [30.0, 50.0]}
+        return session.cate(
+            epsilon=1, method="sample_and_aggregate", queries=queries, settings=settings, request_id="one"
+        )
+
+    asked(1.0)
+    with other_request():
+        asked(50.0)
 
 
 def test_two_rules_are_two_requests(session):

@@ -2,6 +2,7 @@
 
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 from fractions import Fraction
@@ -9,6 +10,7 @@ from fractions import Fraction
 import pytest
 from typer.testing import CliRunner
 
+import counterveil as cv
 from counterveil.accounting import Uses, open_ledger
 from counterveil.cli.ledger import ledger_app
 from counterveil.errors import CounterveilError, LedgerError
@@ -49,6 +51,19 @@ def test_an_older_copy(book, tmp_path):
     shown = CliRunner().invoke(ledger_app, ["show", str(book)])
     assert shown.output.startswith("THIS LEDGER CANNOT BE CHARGED: CV-L060")
     assert shown.exit_code == LedgerError.exit_code
+
+
+def test_a_cut_tail(book):
+    spend(book, "second")
+    with sqlite3.connect(book) as database:
+        guards = database.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+        for name, _ in guards:
+            database.execute(f"DROP TRIGGER {name}")
+        database.execute("DELETE FROM entries WHERE seq > 3")
+        for _, guard in guards:
+            database.execute(guard)
+    database.close()
+    refused(book, "CV-L060")
 
 
 def test_a_swapped_file(book, tmp_path):
@@ -103,6 +118,14 @@ def test_a_deleted_ledger_is_not_made_anew(book):
     book.unlink()
     with pytest.raises(LedgerError, match="CV-L064"):
         open_ledger(book, create=True)
+
+
+def test_a_session_makes_no_ledger_by_the_way(tmp_path):
+    trial = {"t": [0, 1] * 20, "y": [0, 1] * 20}
+    study = cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), randomised=True)
+    with pytest.raises(LedgerError, match="CV-L001"):
+        cv.Session(trial, study, budget=Budget(1), ledger=tmp_path / "ledger.db")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_removed_anchor_does_not_help(book):

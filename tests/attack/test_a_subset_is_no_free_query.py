@@ -80,3 +80,14 @@ def test_a_first_request_fixes_its_subset():
     with cv.Session(DATA, study("age >= 40"), budget=cv.Budget(5)) as session:
         session.ate(protects="record", epsilon=1)
         assert session.account().access_policy.subsets == ("age >= 40",)
+
+
+def test_the_access_policy_of_a_study_lists_its_condition(tmp_path):
+    from typer.testing import CliRunner
+
+    from counterveil.cli.app import app
+
+    (tmp_path / "study.toml").write_text(study("age >= 40").to_toml())
+    words = ["ledger", "access-policy", "--study", str(tmp_path / "study.toml"), "--protects", "record"]
+    run = CliRunner().invoke(app, words)
+    assert 'subsets = ["age >= 40"]' in run.stdout

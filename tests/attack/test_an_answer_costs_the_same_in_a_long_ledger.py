@@ -14,12 +14,12 @@ USES = Uses(Unit.OUTCOME, "ate", "mean", "treated", "relapse")
 
 PRICE = Charge(Budget("1e-6"), (PureEvent(Fraction(1, 10**6)),))
 # Entries that an opening looks at however long the ledger is: links, hashes, and the moving stretch.
-SHORT, LONG = 800, 1600
+SHORT, LONG = 800, 2400
 
 
 @pytest.fixture(scope="module")
 def books(tmp_path_factory):
-    """Two ledgers, one twice as long as the other; all requests belong to one study."""
+    """Two ledgers, one three times as long as the other; all requests belong to one study."""
     folder, made = tmp_path_factory.mktemp("books"), {}
     for entries in (SHORT, LONG):
         made[entries] = folder / f"{entries}.db"

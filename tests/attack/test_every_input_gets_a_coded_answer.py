@@ -1,5 +1,6 @@
 """Finding F: inputs that ended in a traceback or a hang get a refusal with a code, and nothing is spent."""
 
+import random
 import sys
 from fractions import Fraction
 
@@ -165,6 +166,45 @@ def test_a_broken_file_of_a_result(tmp_path, facts):
 def test_facts_that_make_no_result(kind, facts):
     with pytest.raises(CounterveilError, match="CV-P661"):
         kind.from_dict(facts)
+
+
+def test_a_number_of_another_type_makes_no_result():
+    facts = cv.ate(PEOPLE, STUDY, protects="outcome", epsilon=1).to_dict()
+    assert cv.results.Result.from_dict(facts).to_dict() == facts
+    for name, value in (("estimate", "0.5"), ("method", 5), ("not_covered", [1]), ("releases", [["a", 2]])):
+        with pytest.raises(CounterveilError, match="CV-P661"):
+            cv.results.Result.from_dict(facts | {name: value})
+
+
+def test_one_changed_byte_anywhere_in_the_first_pages_of_a_ledger(tmp_path):
+    whole = tmp_path / "ledger.db"
+    with cv.open_ledger(whole, create=True) as ledger:
+        ledger.register("people", cv.Budget(10))
+        cv.ate(
+            PEOPLE, STUDY, protects="outcome", epsilon=1, ledger=ledger, dataset="people", request_id="one"
+        )
+    sound = whole.read_bytes()
+    broken = tmp_path / "broken.db"
+    rng = random.Random(13)
+    for _ in range(250):
+        data = bytearray(sound)
+        data[rng.randrange(min(len(data), 8192))] ^= 1 << rng.randrange(8)
+        for end in ("", "-wal", "-shm"):
+            broken.with_name(broken.name + end).unlink(missing_ok=True)
+        broken.write_bytes(data)
+        _used(broken)
+
+
+def _used(place):
+    """Read and spend; whatever is wrong is said with a code."""
+    try:
+        with cv.open_ledger(place) as ledger:
+            ledger.datasets()
+            ledger.verify()
+            list(ledger.entries())
+            cv.ate(PEOPLE, STUDY, protects="outcome", epsilon=1, ledger=ledger, dataset="people")
+    except CounterveilError:
+        return
 
 
 class Failing:

@@ -22,7 +22,8 @@ def text_of(head, end, rows=ROWS):
 
 
 @pytest.mark.parametrize(("head", "end"), [("\r\n", "\n"), ("\n", "\r\n"), ("\r\n", "\r\n"), ("\n", "\n")])
-@pytest.mark.parametrize(("start", "name"), [("", "data.csv"), ("\ufeff", "data.csv.gz")])
+@pytest.mark.parametrize("start", ["", "\ufeff"])
+@pytest.mark.parametrize("name", ["data.csv", "data.csv.gz"])
 def test_a_header_line_may_end_in_another_way_than_the_rows(tmp_path, head, end, start, name):
     content = (start + text_of(head, end)).encode()
     (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)

@@ -4,7 +4,7 @@ import sys
 import warnings
 
 import pytest
-from tools.fuzzing.__main__ import subjects
+from tools.fuzzing.__main__ import subjects, tasks
 from tools.fuzzing.judging import FAILED, NUMBER_CANARY, REFUSED, SECRET, TEXT_CANARY, Answer, judge
 
 from counterveil.errors import ParameterError
@@ -74,3 +74,10 @@ def test_the_judge_takes_a_refusal_for_what_it_is(tmp_path):
 
     verdict = judge(failing(refused), "own", 0, 1, tmp_path)
     assert (verdict.state, verdict.reason) == (REFUSED, "CV-P004")
+
+
+def test_the_numbers_of_inputs_are_those_asked_for():
+    listed = tasks(5000, 3000)
+    messages = [task for task in listed if task.subject == "messages"]
+    assert len(listed) - len(messages) == 5000
+    assert 10 * len(messages) == 3000

@@ -47,7 +47,8 @@ def tampered(monkeypatch, kind, last_only):
         monkeypatch.setattr(Gate, name, release)
 
 
-@pytest.mark.parametrize(("protects", "last_only"), [("record", True), ("record", False), ("outcome", False)])
+@pytest.mark.parametrize("last_only", [True, False])
+@pytest.mark.parametrize("protects", ["record", "outcome"])
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_every_reader_of_moments_is_total(kind, protects, last_only, monkeypatch, tmp_path):
     tampered(monkeypatch, kind, last_only)

@@ -80,3 +80,14 @@ def test_toml_has_a_grammar_of_its_own():
     assert parse_toml("a = 1_0\nb = 1_0.5", exact=True) == {"a": 10, "b": "10.5"}
     with pytest.raises(CounterveilError, match="CV-S003"):
         cv.Study.from_dict(STUDY.to_dict() | {"outcome_range": ["0", "1_0"]})
+
+
+@pytest.mark.parametrize("cell", STRANGE)
+def test_cells(tmp_path, cell):
+    outcomes = ["1"] * 39 + [cell]
+    with pytest.raises(CounterveilError, match="CV-D002"):
+        cv.ate(PEOPLE | {"score": outcomes}, STUDY, protects="outcome", epsilon=1)
+    lines = [f"{arm},{score}" for arm, score in zip(PEOPLE["arm"], outcomes, strict=True)]
+    (tmp_path / "data.csv").write_text("arm,score\n" + "\n".join(lines) + "\n")
+    with pytest.raises(CounterveilError, match="CV-D002"):
+        cv.ate(tmp_path / "data.csv", STUDY, protects="outcome", epsilon=1)

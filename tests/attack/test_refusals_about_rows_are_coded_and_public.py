@@ -1,18 +1,43 @@
 """What is refused because of private rows is refused by a code while data are attached, and every guarantee says so."""
 
+from decimal import Decimal
+
+import numpy as np
 import pandas as pd
 import pytest
 
 import counterveil as cv
-from counterveil.data import Layout, engines, strata, strata_of_source
+from counterveil.data import Layout, Table, engines, strata, strata_of_source
+from counterveil.privacy import Unit
 
 ROWS = {"t": [1, 0, 1, 0], "y": [0.5, 0.5, 0.5, 0.5], "x": [0.1, 0.2, 0.3, 0.4]}
+STUDY = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1)}, control=0)
 
 
 def code(call):
     with pytest.raises(cv.CounterveilError) as caught:
         call()
     return caught.value.code
+
+
+@pytest.mark.parametrize("column", ["t", "y", "x"])
+@pytest.mark.parametrize(
+    "cell", [Decimal("sNaN"), Decimal("-sNaN123"), Decimal("NaN"), pd.NA, pd.NaT], ids=repr
+)
+def test_cells_that_hold_nothing_are_missing_and_no_traceback(cell, column):
+    cells = [Decimal(str(value)) for value in ROWS[column][:3]] + [cell]
+    for held in (cells, np.array(cells, dtype=object)):
+        assert code(lambda held=held: Table.attach(ROWS | {column: held}, STUDY)) == "CV-D003"
+    frame = pd.DataFrame(ROWS).astype({column: object})
+    frame[column] = pd.Series(cells, dtype=object)
+    assert code(lambda: Table.attach(frame, STUDY)) == "CV-D003"
+
+
+def test_both_levels_say_that_other_data_are_refused():
+    for unit in (Unit.OUTCOME, Unit.RECORD):
+        facts = [fact for fact in STUDY.public_facts(unit) if "at least 2" in fact]
+        assert len(facts) == 1
+        assert "not refused" in facts[0]
 
 
 @pytest.mark.parametrize(

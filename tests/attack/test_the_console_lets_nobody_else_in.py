@@ -159,7 +159,15 @@ def test_a_browser_has_one_session(console):  # noqa: F811
 
 
 @pytest.mark.parametrize(
-    "headers", [{"origin": "http://evil.example"}, {"origin": f"{HOST}1"}, {"sec-fetch-site": "cross-site"}]
+    "headers",
+    [
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+        {"origin": f"{HOST}1"},
+        {"host": "evil.example"},
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+    ],
 )
 def test_a_form_of_another_page_is_refused_even_with_cookie_and_token(steward, folder, headers):  # noqa: F811
     steward.register()
@@ -168,6 +176,12 @@ def test_a_form_of_another_page_is_refused_even_with_cookie_and_token(steward, f
     assert (found.status_code, code_of(found)) == (403, "CV-W002")
     with cv.open_ledger(folder / "ledger.db", inspect=True) as book:
         assert [account.dataset for account in book.datasets()] == ["trial"]
+
+
+def test_a_form_without_an_origin_is_refused(steward):
+    del steward.client.headers["origin"]
+    data = {"token": steward.token("/register"), "name": "mine", "epsilon": "100"}
+    assert code_of(steward.client.post(f"{PLACE}/register", data=data)) == "CV-W002"
 
 
 def test_a_token_of_another_form_or_person_is_refused(console):  # noqa: F811

@@ -7,7 +7,11 @@ import counterveil as cv
 
 RNG = np.random.default_rng(5)
 TREATED = RNG.permutation([0, 1] * 150)
-DATA = {"treated": TREATED, "relapse": RNG.binomial(1, 0.4 - 0.1 * TREATED), "age": RNG.uniform(20, 80, 300)}
+DATA = {
+    "treated": TREATED,
+    "relapse": RNG.binomial(1, 0.4 - 0.1 * TREATED),
+    "age": RNG.uniform(20, 80, 300),
+}
 STUDY = cv.Study("treated", "relapse", (0, 1), {"age": cv.Range(18, 90)}, randomised=True)
 PAPER = {"epsilon": 1, "accept": "unproved"}
 

@@ -64,10 +64,6 @@ def started(place):
         try:
             process.stdout.readline()
             links = [process.stdout.readline().partition(": ")[2].strip() for _ in range(2)]
-            assert all(
-                re.fullmatch(r"http://127\.0\.0\.1:\d+/[\w-]{16}/enter\?token=[\w-]{43}", link)
-                for link in links
-            )
             yield process, *map(Guest, links)
         finally:
             process.kill()
@@ -217,7 +213,7 @@ def proposed(steward, analyst, **typed):
     return analyst.fill("/studies/idea?proposed=1", "/studies/idea", COLUMNS, randomised="yes", **typed)
 
 
-@pytest.mark.parametrize("number", ["０.5", "1_0"])
+@pytest.mark.parametrize("number", ["０.5", "0.５", "1e٣", "٣", "1_0", "²"])
 def test_an_odd_digit_in_a_condition_takes_the_list_from_nobody(steward, analyst, number):
     found = proposed(steward, analyst, where=f"age > {number}")
     assert found.status_code == 200
@@ -248,7 +244,7 @@ def test_a_study_that_nobody_foresaw_or_can_read_is_one_line_of_the_list(steward
     "odd",
     [
         pytest.param("".join(f"a{number} = 1\n" for number in range(12_000)) + STUDY, marks=pytest.mark.slow),
-        STUDY + "".join(f"a{number} = 1\n" for number in range(4_000)),
+        STUDY + "".join(f"a{number} = 1\n" for number in range(12_000)),
         STUDY + "".join(f"a{number} = {{range=[0,1]}}\n" for number in range(500)) + 'score = "binary"\n',
         pytest.param(
             STUDY + "[missing]\n" + "".join(f'a{number} = "drop"\n' for number in range(8_000)),

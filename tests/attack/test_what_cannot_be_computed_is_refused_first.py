@@ -31,7 +31,8 @@ def refused(held, code, **asked):
 
 
 @pytest.mark.parametrize(
-    "budget", [{"epsilon": "1e-90"}, {"epsilon": "1e-13", "delta": "1e-6"}, {"epsilon": "1e13"}]
+    "budget",
+    [{"epsilon": "1e-90"}, {"epsilon": "1e-13", "delta": "1e-6"}, {"epsilon": "1e13"}],
 )
 @pytest.mark.parametrize("protects", ["outcome", "record"])
 def test_budgets_that_are_not_doubles(budget, protects):

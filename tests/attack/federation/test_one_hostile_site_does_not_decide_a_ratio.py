@@ -135,6 +135,15 @@ def test_what_does_not_follow_from_the_question_is_set_aside(measured, forged, f
     assert believed == []
 
 
+def test_the_others_are_pooled_and_the_result_says_who_is_missing(measured, forged):
+    world = measured(**FORMS["apart"])
+    said = world.run(West=forged(numbers__values__0=7))
+    assert any("West: set aside, CV-F041: its estimate lies beyond" in line for line in said)
+    found = pooled(world.study)
+    assert found.not_covered[0].sites == ("West",)
+    assert "weight_West" not in found.details
+
+
 def test_lies_within_the_rules_have_a_weight_that_is_limited(lying):
     half = 5 * 10**8
     # As many rows as it likes, noise that fits them, no sampling error, and the largest mean there is.
@@ -160,6 +169,15 @@ def test_lies_within_the_rules_have_a_weight_that_is_limited(lying):
         assert abs(found.means.values[0] - honest) <= 0.5 * abs(1 - honest) + 0.001
 
 
+def test_words_of_one_site_do_not_stop_the_others(lying):
+    study = lying({"West": {"population": {"name": "KeptByTrim", "trim": "x"}}}, measure="ratio")
+    assert (
+        "of itself that the requested method does not say"
+        in {one.site: one.state for one in states(study)}["West"]
+    )
+    assert "weight_West" not in pooled(study).details
+
+
 def test_a_copy_is_set_aside_and_two_ratios_of_zero_are_no_copies(lying):
     below = {"numbers__values__0": -0.001, "numbers__known__0__variance": 0.0}
     study = lying(
@@ -176,3 +194,18 @@ def test_a_copy_under_the_name_of_another_method_is_one(lying):
         measure="ratio",
     )
     assert sum("copy" in each.state for each in states(study)) == 1
+
+
+def test_a_hostile_request_for_a_measure_meets_a_code(measured):
+    world = measured(measure="ratio")
+    for number, (measure, code) in enumerate(
+        [
+            ("hazard", "CV-F001"),
+            (["ratio"], "CV-F001"),
+            (None, "CV-F001"),
+            ("nnt", "CV-F002"),
+            ("lift", "CV-F002"),
+        ]
+    ):
+        text = world.sites["North"].answer(world.request("North", f"r{number}", measure=measure))
+        assert json.loads(text)["refusal"] == code

@@ -2,6 +2,7 @@
 
 import json
 from functools import partial
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -103,3 +104,22 @@ def test_a_partition_that_failed_is_noticed_through_the_tree():
 
 def batches(answers):
     return iter([pa.RecordBatch.from_pydict({"answer": [answer]}) for answer in answers])
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("1g", 2**30), ("512m", 2**29), ("2GB", 2**31), ("1024", 1024), ("0", 0), ("4kb", 4096), ("64b", 64)],
+)
+def test_the_limit_of_the_driver_is_read_as_spark_reads_it(text, size):
+    session = SimpleNamespace(conf={spark._LIMIT: text})
+    assert spark._driver_limit(SimpleNamespace(sparkSession=session)) == size
+
+
+def test_answers_of_many_features_come_one_by_one():
+    session = SimpleNamespace(conf={})
+    frame = SimpleNamespace(sparkSession=session)
+    names = [f"x{place}" for place in range(2000)]
+    assert (
+        spark._most_answers(frame, cv.Study("t", "y", (0, 1), dict.fromkeys(names[:100], cv.Binary()))) == 32
+    )
+    assert spark._most_answers(frame, cv.Study("t", "y", (0, 1), dict.fromkeys(names, cv.Binary()))) == 4

@@ -166,6 +166,18 @@ def test_a_server_restarted_while_an_answer_is_computed_does_not_cost_it(place, 
         assert ledger.state_of("trial", "r1") == "answered"
 
 
+def test_an_answer_waits_for_a_server_that_is_down(place, cluster):
+    with open_ledger(place) as ledger:
+        kept = reserve(ledger, "r1")
+        cluster.crash()
+        with pytest.raises(LedgerError, match="CV-L065"):
+            ledger.settle(kept, '"kept"')
+        cluster.start()
+        assert reserve(ledger, "r1") == kept
+        assert ledger.settle(kept, '"kept"') == "kept"
+        assert ledger.account("trial").spent.epsilon == Fraction(1, 5)
+
+
 @pytest.mark.parametrize("step", ["reserve", "settle"])
 def test_a_server_that_dies_after_the_commit(place, server, cluster, step):
     """What was written stays charged; the head on the server catches up with it."""
