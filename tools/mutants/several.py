@@ -84,7 +84,7 @@ SEVERAL: tuple[Mutant, ...] = (
     _of("EffectSums.sum", "- value**2, 0.0)", ", 0.0)", _GROUPS),
     _of("EffectSums.sum", "sqrt(float(weights @ weights))", "float(weights.sum())", _GROUPS),
     _of(
-        "value.answer_policy",
+        "value._gains",
         '"policy - everybody": np.array([-1.0, 0.0])',
         '"policy - everybody": np.array([1.0, 0.0])',
         _GROUPS,

@@ -345,11 +345,8 @@ def outcome_groups(session: BaseSession, question: Question, layout: Layout, sha
     for one in statistics.values():
         refuse_few_clusters(session.study, shape.question, question.method, sum(one.sizes), " in every group")
     if len(statistics) < (layout.public if shape.every else 1):
-        raise refusal(
-            "CV-S110c" if shape.every else "CV-S110",
-            layout=layout.describe(),
-            fewest="two people of each arm",
-        )
+        code, fewest = "CV-S110c" if shape.every else "CV-S110", "two people of each arm"
+        raise refusal(code, layout=layout.describe(), fewest=fewest)
     plan = groups_plan(question, [one.share for one in statistics.values()])
     means = question.method == "difference_in_means"
     names, study = group_names(layout), session.study

@@ -769,20 +769,7 @@ def answer_curve(session: BaseSession, question: Question, ranking: Ranking) -> 
         "bins": bins,
     }
     if question.unit is not Unit.RECORD:
-        session.attach(f"targeting_curve with protects={question.unit.value!r}")
-        scores = effects_at(model, covariate_columns(session.table))
-        parts = np.arange(1, bins) / bins
-        at = np.unique(np.quantile(scores, parts, method="higher")) if cuts is None else np.array(cuts)
-        at = at[at > scores.min()] if cuts is None else at
-
-        def made(found: Facts) -> Facts:
-            public = CellEffects(found.pop("groups"), cost, together=False)
-            found["not_covered"] = (*found["not_covered"], Caveat.FITTED_TO_SAME_ROWS)
-            return Facts(_public(found), **_points(public, at, question.level), cost=cost)
-
-        shape = Shape("targeting_curve", TargetingCurve, said, made, True, "in every part of the ranking")
-        codes = np.searchsorted(at, scores, "right").astype(np.int64)
-        return answer_cells(session, question, codes, [f"cell {k}" for k in range(len(at) + 1)], shape)
+        return _public_curve(session, question, ranking, said)
     session.attach_batches()
     refuse_few_clusters(session.study, "targeting_curve", question.method, session.batches.rows)
     source, study = session.batches, session.study
@@ -811,6 +798,29 @@ def answer_curve(session: BaseSession, question: Question, ranking: Ranking) -> 
 
     said = {"question": "targeting_curve", **said}
     return settled_scores(TargetingCurve, session, question, found, compute, said, model_remarks(model))
+
+
+def _public_curve(
+    session: BaseSession, question: Question, ranking: Ranking, said: Mapping[str, Any]
+) -> TargetingCurve:
+    """Return the curve where covariates are public, and so are scores and their quantiles."""
+    session.attach(f"targeting_curve with protects={question.unit.value!r}")
+    scores = effects_at(ranking.model, covariate_columns(session.table))
+    if ranking.cuts is None:
+        parts = np.arange(1, ranking.bins) / ranking.bins
+        at = np.unique(np.quantile(scores, parts, method="higher"))
+        at = at[at > scores.min()]
+    else:
+        at = np.array(ranking.cuts)
+
+    def made(found: Facts) -> Facts:
+        public = CellEffects(found.pop("groups"), ranking.cost, together=False)
+        found["not_covered"] = (*found["not_covered"], Caveat.FITTED_TO_SAME_ROWS)
+        return Facts(_public(found), **_points(public, at, question.level), cost=ranking.cost)
+
+    shape = Shape("targeting_curve", TargetingCurve, said, made, True, "in every part of the ranking")
+    codes = np.searchsorted(at, scores, "right").astype(np.int64)
+    return answer_cells(session, question, codes, [f"cell {k}" for k in range(len(at) + 1)], shape)
 
 
 def _check_model(model: EffectModel, study: Study) -> None:

@@ -52,7 +52,6 @@ OTHERS = {
     "moments": (TRIAL, {}),
     "outcomes": (cv.Study("arm", outcomes={"y": (0, 1), "z": (0, 1)}, randomised=True), {}),
     "overlap": (TRIAL, {}),
-    "policy_value": (TRIAL, {"policy": cv.Policy.where(age=(20, 50))}),
     "survival": (cv.Study("arm", outcome="age", event="site", horizon=50, randomised=True), {}),
     "targeting_curve": (TRIAL, {"model": None}),
 }
