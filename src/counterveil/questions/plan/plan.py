@@ -1115,9 +1115,8 @@ class PlanArguments:
         by_least_squares = question in _BY_LEAST_SQUARES and measure == DIFFERENCE and study.per is None
         hardly_any = partial(_plain, searched, Budget(_HARDLY_ANY, delta))
         plain = partial(_least_squares, level) if by_least_squares else hardly_any
-        levels = (
-            _levels(study, sizes, budgets[0], level, options["spending"]) if question == "interim" else {}
-        )
+        looks = question == "interim"
+        levels = _levels(study, sizes, budgets[0], level, self.spending) if looks else {}
         cells = [Trial(ask, budget, size, units[0], levels.get(size)) for size in sizes for budget in budgets]
         if compared:
             ways = [(unit, cell) for cell in cells for unit in units]
