@@ -247,9 +247,8 @@ def method_of(make: Callable[P, Arguments[Answer]]) -> Callable[Concatenate[Base
     kind: Any = make
     own = signed(ask, kind, [Parameter("self", Parameter.POSITIONAL_ONLY)], _answer_of(kind), _OPENING)
     ask.__qualname__ = f"Session.{kind.name}"
-    ask.__doc__ = (
-        f"{kind.__doc__.partition(chr(10))[0]} The arguments are those of `counterveil.{kind.name}`."
-    )
+    said = kind.__doc__.partition("\n")[0].removesuffix(".")
+    ask.__doc__ = f"{said}; see `counterveil.{kind.name}` for the arguments."
     return ask
 
 
@@ -281,7 +280,7 @@ def signed(
     call.__module__, call.__name__, call.__qualname__ = kind.__module__, kind.name, kind.name
     call.__doc__, call.__signature__ = kind.__doc__, Signature([*first, *kept], return_annotation=answer)
     types = {each.name: hints.get(each.name, each.annotation) for each in (*first, *kept)}
-    call.__annotations__ = {name: kind for name, kind in types.items() if name != "self"} | {"return": answer}
+    call.__annotations__ = {name: one for name, one in types.items() if name != "self"} | {"return": answer}
     return {each.name: each for each in kept}
 
 
