@@ -247,9 +247,8 @@ def method_of(make: Callable[P, Arguments[Answer]]) -> Callable[Concatenate[Base
     kind: Any = make
     own = signed(ask, kind, [Parameter("self", Parameter.POSITIONAL_ONLY)], _answer_of(kind), _OPENING)
     ask.__qualname__ = f"Session.{kind.name}"
-    ask.__doc__ = (
-        f"{kind.__doc__.partition(chr(10))[0]} The arguments are those of `counterveil.{kind.name}`."
-    )
+    said = kind.__doc__.partition("\n")[0].removesuffix(".")
+    ask.__doc__ = f"{said}; see `counterveil.{kind.name}` for the arguments."
     return ask
 
 
@@ -275,13 +274,13 @@ def signed(
     call: Any, kind: Any, first: list[Parameter], answer: Any, without: tuple[str, ...] = ()
 ) -> Mapping[str, Parameter]:
     """Give a function name, text and signature of a question: `first`, then its fields, those of ledgers last."""
-    hints, fields_of = get_type_hints(kind), signature(kind).parameters.values()
-    kept = [each.replace(annotation=hints[each.name]) for each in fields_of if each.name not in without]
-    kept.sort(key=lambda each: each.name in (*_OPENING, "request_id"))
+    own, hints = signature(kind).parameters.values(), get_type_hints(kind)
+    kept = [each for each in own if each.name not in without]
+    kept.sort(key=lambda each: (each.name in (*_OPENING, "request_id"), each.default is not Parameter.empty))
     call.__module__, call.__name__, call.__qualname__ = kind.__module__, kind.name, kind.name
     call.__doc__, call.__signature__ = kind.__doc__, Signature([*first, *kept], return_annotation=answer)
-    listed = [each for each in (*first, *kept) if each.annotation is not Parameter.empty]
-    call.__annotations__ = {each.name: each.annotation for each in listed} | {"return": answer}
+    types = {each.name: hints.get(each.name, each.annotation) for each in (*first, *kept)}
+    call.__annotations__ = {name: one for name, one in types.items() if name != "self"} | {"return": answer}
     return {each.name: each for each in kept}
 
 

@@ -1116,7 +1116,7 @@ class PlanArguments:
         hardly_any = partial(_plain, searched, Budget(_HARDLY_ANY, delta))
         plain = partial(_least_squares, level) if by_least_squares else hardly_any
         looks = question == "interim"
-        levels = _levels(study, sizes, budgets[0], level, options["spending"]) if looks else {}
+        levels = _levels(study, sizes, budgets[0], level, self.spending) if looks else {}
         cells = [Trial(ask, budget, size, units[0], levels.get(size)) for size in sizes for budget in budgets]
         if compared:
             ways = [(unit, cell) for cell in cells for unit in units]
