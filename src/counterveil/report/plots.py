@@ -80,6 +80,7 @@ def effect_curve(
     said = percent(model.level if level is None else level)
     _bands(ax, x, ((least, most), (low, high)), said, "point")
     ax.plot(x, effect, color=INK, lw=2, label="estimated effect")
+    zero_line(ax, "y")
     ax.set_xlim(x[0], x[-1])
     ax.set_xlabel(feature)
     ax.set_ylabel(f"effect on {model.study.outcome_name}, in its units")
@@ -90,11 +91,10 @@ def effect_curve(
 
 
 def _bands(ax: Any, x: Any, ends: Any, level: str, place: str) -> None:
-    """Draw the band of a curve, its intervals at each place, and the line of no effect."""
+    """Draw the band of a curve and its intervals at each place."""
     (least, most), (low, high) = ends
     ax.fill_between(x, least, most, color=PALER, lw=0, label=f"{level} band: holds for the whole curve")
     ax.fill_between(x, low, high, color=PALE, lw=0, label=f"{level} interval: holds at each {place} alone")
-    zero_line(ax, "y")
 
 
 def forest(result: Any, *, ax: Any = None) -> Any:
@@ -386,6 +386,7 @@ def policy_curve(curve: Any, *, ax: Any = None) -> Any:
     _bands(ax, shares, both, level, "share")
     ax.plot(shares, gains, "o-", color=INK, lw=2, ms=4, label="treating the highest ranked")
     ax.plot([0, 1], [0, gains[-1]], "--", color=GREY, lw=1.2, label="treating the same share at random")
+    zero_line(ax, "y")
     ax.set_xlim(0, 1)
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     ax.set_xlabel("share of people treated (as released)")
