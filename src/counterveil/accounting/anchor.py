@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from counterveil.accounting.accounts import anchor_failed, cut_off, other_ledger
+from counterveil.accounting.records import sync
 
 # Each record of the file is written in one piece; while one is written, the other is whole.
 _RECORD = 512
@@ -78,7 +79,7 @@ class FileAnchor:
                 os.fsync(file.fileno())
             with suppress(FileExistsError):
                 os.link(draft, self._path)
-            _sync(self._path.parent)
+            sync(self._path.parent)
         except OSError as error:
             raise anchor_failed(self.place, error.strerror or type(error).__name__) from None
         finally:
@@ -143,11 +144,3 @@ def _mark(record: bytes) -> Mark | None:
 def _written_alike(mark: Mark, record: bytes) -> bool:
     kinds = (mark.ledger, mark.seq, mark.hash, mark.checked_seq, mark.checked_hash)
     return [type(each) for each in kinds] == [str, int, str, int, str] and _written(mark) == record
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 from counterveil.accounting.access_policy import AccessPolicy
@@ -284,3 +286,12 @@ def _row(fields: tuple[Any, ...]) -> Row:
     if type(fields[0]) is not int or not all(type(field) is str for field in fields[1:]):
         raise refusal("CV-L016", problem="an entry of the ledger is damaged", got="a column of another type")
     return Row(*fields)
+
+
+def sync(path: Path) -> None:
+    """Return when what was written to a file or a folder is on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from counterveil.accounting.accounts import check_version
-from counterveil.accounting.records import GUARDS_CHANGED, PATIENCE, SCHEMA_VERSION, Row, Store
+from counterveil.accounting.records import GUARDS_CHANGED, PATIENCE, SCHEMA_VERSION, Row, Store, sync
 from counterveil.errors import CounterveilError, LedgerError, refusal
 
 # Marks the file as ours ("CVL1").
@@ -127,7 +127,7 @@ class SqliteStore(Store):
                 self._db.backup(copy)
             finally:
                 copy.close()
-            _sync(target)
+            sync(target)
 
     def close(self) -> None:
         """Close the database; what lies in the log is moved into the file, so that the file alone is whole."""
@@ -210,11 +210,11 @@ def create_file(path: Path, opening: Row) -> None:
         database.execute("PRAGMA journal_mode = WAL")
         _create(database, opening)
         database.close()
-        _sync(Path(draft))
+        sync(Path(draft))
         # A link appears at once or not at all, and never over another process's ledger.
         with suppress(FileExistsError):
             os.link(draft, path)
-        _sync(path.parent)
+        sync(path.parent)
     except (sqlite3.Error, OSError) as error:
         raise _failure(error, str(path)) from error
     finally:
@@ -245,14 +245,6 @@ def _create(database: sqlite3.Connection, opening: Row) -> None:
     database.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
     database.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)", astuple(opening))
     database.execute("COMMIT")
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _failure(error: sqlite3.Error | OSError | UnicodeDecodeError, place: str) -> CounterveilError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -72,16 +72,8 @@ class LowerBound:
 
     def to_dict(self) -> dict[str, str | float | bool]:
         """Return the finding as JSON-ready facts; an infinite bound becomes the text `infinite`."""
-        return {
-            "tester": self.tester,
-            "quantity": self.quantity.value,
-            "found": self.found if math.isfinite(self.found) else "infinite",
-            "claimed": self.claimed,
-            "confidence": self.confidence,
-            "accuracy": self.accuracy,
-            "witness": self.witness,
-            "violated": self.violated,
-        }
+        found = self.found if math.isfinite(self.found) else "infinite"
+        return asdict(self) | {"quantity": self.quantity.value, "found": found, "violated": self.violated}
 
 
 _HEADINGS = ("tester", "measures", "claim", "found", "found at 1/3 noise", "verdict")

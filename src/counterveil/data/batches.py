@@ -43,6 +43,7 @@ from counterveil.data.table import (
     joined_tables,
     numeric_columns,
     refuse_clusters,
+    without_rows,
 )
 from counterveil.errors import DataError, refusal
 
@@ -86,9 +87,7 @@ class StreamedRows:
         with closing(self.batches()) as tables:
             return in_order(passed, tables, self.rows)
 
-    def __repr__(self) -> str:
-        # Declarations only, as for a table.
-        return f"StreamedRows(treatment={self.study.treatment!r}, outcome={self.study.outcome!r}, rows not shown)"
+    __repr__ = without_rows
 
 
 @silence()

@@ -35,7 +35,7 @@ from counterveil.data.sources.relations import (
 )
 from counterveil.data.spool import NEVER, VARIABLE, forms, packed, unpacked
 from counterveil.data.study import Study
-from counterveil.data.table import Pass, Survey, Table, joined_tables
+from counterveil.data.table import Pass, Survey, Table, joined_tables, without_rows
 from counterveil.errors import refusal
 
 # What a column is cast to; exact numbers come as they are written.
@@ -438,11 +438,7 @@ class SparkRows:
         if isinstance(self.reading, Kept):
             forget(self.frame)
 
-    def __repr__(self) -> str:
-        # Declarations only, as for a table.
-        return (
-            f"SparkRows(treatment={self.study.treatment!r}, outcome={self.study.outcome!r}, rows not shown)"
-        )
+    __repr__ = without_rows
 
 
 def _most_answers(frame: Any, study: Study) -> int:

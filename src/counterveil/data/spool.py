@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from counterveil.data.domains import OUTCOME_STEPS, Range
 from counterveil.data.passes import Sums, in_order, side_by_side
 from counterveil.data.study import Study
-from counterveil.data.table import Pass, Table
+from counterveil.data.table import Pass, Table, without_rows
 from counterveil.errors import refusal
 
 # Columns of a block begin at multiples of this many bytes: compiled loops expect doubles there.
@@ -170,11 +170,7 @@ class SpooledRows:
             raise refusal("CV-D058")
         return np.frombuffer(found, dtype=form)
 
-    def __repr__(self) -> str:
-        # Declarations only, as for a table.
-        return (
-            f"SpooledRows(treatment={self.study.treatment!r}, outcome={self.study.outcome!r}, rows not shown)"
-        )
+    __repr__ = without_rows
 
 
 def spool(study: Study, batch: int, rows: int | None) -> SpooledRows | None:

@@ -239,6 +239,12 @@ class Survey:
             yield refusal("CV-D009", name=name)
 
 
+def without_rows(rows: Backend) -> str:
+    """Return declarations only: what is printed by accident shows nothing of its rows."""
+    treatment, outcome = rows.study.treatment, rows.study.outcome
+    return f"{type(rows).__name__}(treatment={treatment!r}, outcome={outcome!r}, rows not shown)"
+
+
 # Rows of a block of a table in memory: a multiple of the blocks in which kernels add rows up, and so few that all cores
 # are done at about the same time.
 TABLE_ROWS = 1 << 14
@@ -346,9 +352,7 @@ class Table:
         """The exact width of one step of the outcome: a value is about lo + unit * steps."""
         return encoding.outcome_unit(self.study.outcome_bounds)
 
-    def __repr__(self) -> str:
-        # Declarations only: a table that is printed by accident shows nothing of its rows.
-        return f"Table(treatment={self.study.treatment!r}, outcome={self.study.outcome!r}, rows not shown)"
+    __repr__ = without_rows
 
 
 # Sums over the rows of one block; knows public and released numbers only, and can be pickled.

@@ -78,8 +78,7 @@ def effect_curve(
     (low, high), (least, most) = model.interval(columns, level), model.band(columns, level)
     ax = canvas(ax)
     said = percent(model.level if level is None else level)
-    ax.fill_between(x, least, most, color=PALER, lw=0, label=f"{said} band: holds for the whole curve")
-    ax.fill_between(x, low, high, color=PALE, lw=0, label=f"{said} interval: holds at each point alone")
+    _bands(ax, x, ((least, most), (low, high)), said, "point")
     ax.plot(x, effect, color=INK, lw=2, label="estimated effect")
     zero_line(ax, "y")
     ax.set_xlim(x[0], x[-1])
@@ -89,6 +88,13 @@ def effect_curve(
     note = f"Others held at {held}. " if held else ""
     finish(ax, f"Effect of {model.study.treatment} along {feature}", f"{note}{_noise(model)}", model)
     return ax
+
+
+def _bands(ax: Any, x: Any, ends: Any, level: str, place: str) -> None:
+    """Draw the band of a curve and its intervals at each place."""
+    (least, most), (low, high) = ends
+    ax.fill_between(x, least, most, color=PALER, lw=0, label=f"{level} band: holds for the whole curve")
+    ax.fill_between(x, low, high, color=PALE, lw=0, label=f"{level} interval: holds at each {place} alone")
 
 
 def forest(result: Any, *, ax: Any = None) -> Any:
@@ -376,11 +382,8 @@ def policy_curve(curve: Any, *, ax: Any = None) -> Any:
 
     ax = canvas(ax)
     level = percent(facts["level"])
-    wide, own = "simultaneous_interval", "interval"
-    label = f"{level} band: holds for the whole curve"
-    ax.fill_between(shares, ends(wide, "low"), ends(wide, "high"), color=PALER, lw=0, label=label)
-    label = f"{level} interval: holds at each share alone"
-    ax.fill_between(shares, ends(own, "low"), ends(own, "high"), color=PALE, lw=0, label=label)
+    both = [[ends(kind, end) for end in ("low", "high")] for kind in ("simultaneous_interval", "interval")]
+    _bands(ax, shares, both, level, "share")
     ax.plot(shares, gains, "o-", color=INK, lw=2, ms=4, label="treating the highest ranked")
     ax.plot([0, 1], [0, gains[-1]], "--", color=GREY, lw=1.2, label="treating the same share at random")
     zero_line(ax, "y")

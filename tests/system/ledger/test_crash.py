@@ -15,7 +15,7 @@ from counterveil.privacy import Budget, Charge, PureEvent, Unit
 USES = Uses(Unit.OUTCOME, "ate", "mean", "treated", "relapse")
 
 CLIENT = Path(__file__).with_name("crashing_client.py")
-MAKING = ("close", "_connect", "_create", "_sync", "fsync", "link")
+MAKING = ("close", "_connect", "_create", "sync", "fsync", "link")
 # For each line, a process that dies before or after one step of making a file.
 MAKER = """
 import os, signal, sys
