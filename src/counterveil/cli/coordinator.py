@@ -46,7 +46,7 @@ def create(
         list[str], option("NAME[=FILE]", "A site, with the file of its public key if you have it already.")
     ],
     quorum: Annotated[
-        int | None, option("INTEGER", "Answers needed for a result, at least 2; all sites if omitted.")
+        int | None, option("INTEGER", "Answers needed for a result; all sites if omitted.")
     ] = None,
     deadline: Annotated[float, option("SECONDS", "How long one run waits for the sites.")] = 3600,
     retry: Annotated[float, option("SECONDS", "When to ask a silent site again.")] = 60,
@@ -83,7 +83,7 @@ def create(
         "address": address,
         "deadline": deadline,
         "retry": retry,
-        "quorum": max(2, len(named)) if quorum is None else quorum,
+        "quorum": len(named) if quorum is None else quorum,
         "pooling": pooling,
         "max_weight": max_weight,
         "question": {"method": method} | asked,

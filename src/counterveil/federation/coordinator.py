@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 from counterveil.errors import CounterveilError, ParameterError, refusal
 from counterveil.federation import messages as refusals
@@ -280,6 +280,9 @@ def pooled(folder: StudyFolder, method: str | None = None, level: float | None =
             results=len(results),
             gone="; ".join(f"{each.site} ({each.state})" for each in gone),
         )
+    if len(study.asks) == 1:
+        (only,) = results.values()
+        return cast("Pooled", only)
     if method is not None:
         check_pooling(method, results, study.max_rows, study.ask)
     pooled_effect = pool(

@@ -35,7 +35,7 @@ FILE = "study.toml"
 DECLARATION = "declaration.toml"
 _WHAT = "the study file"
 _NUMBER = (int, float)
-# Fewer answers than this make no average.
+# Fewer answers than this make no average; the answer of a study of one site is that site's own.
 FEWEST = 2
 _MOST_WEIGHT = 0.5
 _LONGEST_WAIT = 366 * 86400.0
@@ -89,9 +89,9 @@ class StudyFile:
         check_declared(declaration, ask)
         if colluding and len({one.epsilon for one in asks.values()}) > 1:
             raise _wrong("one epsilon for all sites whose parts are summed", "several")
-        quorum = table.get("quorum", int, max(FEWEST, len(asks)))
-        if not FEWEST <= quorum <= len(asks):
-            raise _wrong(f"quorum: {FEWEST} to the number of sites, {len(asks)}", f"{quorum}")
+        quorum, fewest = table.get("quorum", int, len(asks)), max(1, min(FEWEST, len(asks)))
+        if not fewest <= quorum <= len(asks):
+            raise _wrong(f"quorum: {fewest} to the number of sites, {len(asks)}", f"{quorum}")
         if not colluding < quorum:
             raise _wrong(f"colluding: 1 to {quorum - 1}, less than the quorum", f"{colluding}")
         deadline, retry = (
