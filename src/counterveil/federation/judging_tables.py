@@ -38,7 +38,7 @@ from counterveil.federation.judging import (
     most_mu,
     sensitivity_of,
 )
-from counterveil.federation.messages import Ask, Head, Reply, SiteRequest
+from counterveil.federation.messages import MOST_SITES, SUMMED, Ask, Head, Reply, SiteRequest
 from counterveil.inference import NoiseDistribution, Uncertainty
 from counterveil.inference.measures import NoisyRatio, RatioDifference
 from counterveil.inference.survival import NoisyTables
@@ -301,7 +301,11 @@ def _check_times(ask: Ask, study: Study, answer: SurvivalResult) -> None:
         wanted = sqrt(2) * float(form.l1 / budget_of(ask).epsilon)
     else:
         wanted = float(form.l2 / (mu or 1))
-    hold(isclose(tables.noise_sd, wanted, rel_tol=NEAR))
+    if ask.mechanism == SUMMED:
+        # Of one noise and at most as many again as there are sites.
+        hold(wanted * (1 - NEAR) <= tables.noise_sd <= wanted * (1 + NEAR) * sqrt(MOST_SITES))
+    else:
+        hold(isclose(tables.noise_sd, wanted, rel_tol=NEAR))
     _check_blocks(ask, study, answer, rows)
     # Running sums are taken with coefficients up to one; their root has no larger number than the sum of a block.
     far = _FAR * tables.noise_sd

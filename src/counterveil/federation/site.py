@@ -18,8 +18,8 @@ from counterveil.federation import files, summed_site
 from counterveil.federation import messages as refusals
 from counterveil.federation.files import check_private
 from counterveil.federation.judging_tables import ESTIMATORS, options_of
-from counterveil.federation.masking import SUMMED, Step, read_request
-from counterveil.federation.messages import Ask, Head, RefusedError, Reply, SiteRequest
+from counterveil.federation.masking import Step, read_request
+from counterveil.federation.messages import SUMMED, Ask, Head, RefusedError, Reply, SiteRequest
 from counterveil.federation.site_files import (
     APPROVED,
     BY_HAND,

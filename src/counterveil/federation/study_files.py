@@ -25,11 +25,10 @@ from counterveil.federation.files import (
     write_json,
 )
 from counterveil.federation.judging_tables import check_declared
-from counterveil.federation.masking import SUMMED
-from counterveil.federation.messages import Ask, Head, Reply, SiteRequest, check_id
+from counterveil.federation.messages import SUMMED, Ask, Head, Reply, SiteRequest, check_id
 from counterveil.inference import POOLING_METHODS
 from counterveil.questions.pooled import METHODS as POOLING_OF_MEANS
-from counterveil.results.measures import DIFFERENCE, OF_MEANS
+from counterveil.results.measures import OF_MEANS
 
 FILE = "study.toml"
 DECLARATION = "declaration.toml"
@@ -40,7 +39,6 @@ FEWEST = 2
 _MOST_WEIGHT = 0.5
 _LONGEST_WAIT = 366 * 86400.0
 NO_AGGREGATION, SECURE = "none", "secure"
-_SUMMED_QUESTION = ("trial", "record", "0", DIFFERENCE, "none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +124,11 @@ class StudyFile:
 
 
 def _summed(table: TomlTable, ask: Ask) -> tuple[Ask, int]:
-    """Return the question with summed noise, and how many sites may collude; only contrasts of records are summed."""
+    """Return the question with summed noise, and how many sites may collude."""
     if table.get("aggregation", str) != SECURE:
         raise _wrong(f'aggregation: "{NO_AGGREGATION}" or "{SECURE}"', repr(table.values["aggregation"]))
-    asked = (ask.method, ask.protects, ask.delta, ask.measure, ask.settings.get("adjustment"), ask.mechanism)
-    if asked not in ((*_SUMMED_QUESTION, None), (*_SUMMED_QUESTION, SUMMED)):
-        wanted = 'method = "trial", protects = "record", no delta, settings.adjustment = "none"'
+    if not ask.adds_up:
+        wanted = 'protects = "record", no delta, and survival, moments or an unadjusted trial'
         raise _wrong(f'{wanted} with aggregation = "{SECURE}"', "another question")
     colluding = table.get("colluding", int, 1)
     if colluding < 1:

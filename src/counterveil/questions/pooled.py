@@ -147,6 +147,8 @@ def released_numbers(result: Any) -> tuple[float, ...]:
     """Return numbers as the gate released them."""
     if isinstance(result, Moments):
         return tuple(value for row in result.matrix for value in row)
+    if isinstance(result, SurvivalResult):
+        return tuple(value for block in result.tables.numbers for value in block)
     if not isinstance(result, Result):
         return tuple(number for one in result.table for number in (one.estimate, one.known.sampling_sd))
     if isinstance(result, MeasureResult) and result.means is not None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
+from math import ceil
 from typing import Any
 
 from counterveil.accounting import Reservation
@@ -21,6 +22,7 @@ from counterveil.data.passes import Sums
 from counterveil.data.table import Pass
 from counterveil.errors import refusal
 from counterveil.mechanisms import BitSource, KnownSensitivityMechanism, SummedLaplace
+from counterveil.numerics.arrays import sqrt_up
 from counterveil.privacy import Unit
 from counterveil.session.session import (
     BaseSession,
@@ -35,7 +37,15 @@ from counterveil.session.session import (
 )
 
 # Noise of these kinds is drawn as Laplace noise on each number.
-_SUMMED = (Kind.NUMBER, Kind.CELLS)
+_SUMMED = (Kind.NUMBER, Kind.CELLS, Kind.VECTOR)
+# Bits of a bound that is computed from sums: what parts round differently below them is one bound.
+_BITS = 24
+
+
+def rounded_up(bound: Fraction) -> Fraction:
+    """Return the next number of 24 bits above a positive one."""
+    step = Fraction(2) ** (bound.numerator.bit_length() - bound.denominator.bit_length() - _BITS)
+    return ceil(bound / step) * step
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +83,14 @@ class SummingGate(Gate):
     def release_cells(self, name: str, values: Values, sensitivity: Fraction) -> ReleasedVector:
         """Return the sums of all parts' values plus Laplace noise on each."""
         exact = values() if callable(values) else values
-        amount = self._pay(name, Kind.CELLS)
-        mechanism = self._summed(sensitivity, amount, len(exact))
-        return ReleasedVector(self._on_each(name, exact, mechanism, sensitivity, amount), mechanism.variance)
+        amount, bound = self._pay(name, self._plan.kind(name)), rounded_up(sensitivity)
+        mechanism = self._summed(bound, amount, len(exact))
+        return ReleasedVector(self._on_each(name, exact, mechanism, bound, amount), mechanism.variance)
+
+    def release_vector(self, name: str, values: Values, sensitivity: Fraction) -> ReleasedVector:
+        """Return the same for a bound on the length of the change: d changes add up to sqrt(d) times it at most."""
+        exact = values() if callable(values) else values
+        return self.release_cells(name, exact, sensitivity * sqrt_up(Fraction(len(exact))))
 
     def _summed(self, sensitivity: Fraction, amount: Fraction, count: int) -> SummedLaplace:
         # Rounding moves each of the numbers by less than a step more.
@@ -99,7 +114,7 @@ class SummingGate(Gate):
         return tuple(map(grid.value, total))
 
     def _pay(self, name: str, kind: Kind) -> Fraction:
-        if kind not in _SUMMED:
+        if kind not in _SUMMED or self._plan.mechanism == "gaussian":
             raise refusal("CV-X006", kinds=", ".join(_SUMMED), got=kind.value)
         return super()._pay(name, kind)
 
@@ -145,7 +160,13 @@ class SummingSession(BaseSession):
         """Return the answer of all parts; the ledger is told that there are several."""
         known = self.known
         said = {"parts": known.parts, "colluding": known.colluding, "rows": known.rows}
-        return super().run(replace(request, description=request.description | {"summed": said}), compute)
+        description = request.description | {"summed": said}
+
+        def named(gate: Gate) -> dict[str, Any]:
+            found: dict[str, Any] = compute(gate)
+            return found | {"details": found["details"] | {"mechanism": "summed_laplace"}}
+
+        return super().run(replace(request, description=description), named)
 
     def _gate(self, plan: Plan, reservation: Reservation) -> Gate:
         return SummingGate(plan, self._noise, partial(self.ledger.release, reservation), self.known)
