@@ -78,6 +78,7 @@ MOST_SITES: Final = 100
 # What adds up over sites: methods for private records, with the settings that they need.
 _ADDED: Final[dict[tuple[str, str], dict[str, Any]]] = {
     ("ate", "trial"): {"adjustment": "none"},
+    ("groups", "arms"): {},
     ("survival", "kaplan_meier"): {},
     ("survival", "stratified"): {},
     ("moments", "moments"): {},

@@ -128,7 +128,7 @@ def _summed(table: TomlTable, ask: Ask) -> tuple[Ask, int]:
     if table.get("aggregation", str) != SECURE:
         raise _wrong(f'aggregation: "{NO_AGGREGATION}" or "{SECURE}"', repr(table.values["aggregation"]))
     if not ask.adds_up:
-        wanted = 'protects = "record", no delta, and survival, moments or an unadjusted trial'
+        wanted = 'protects = "record", no delta, and survival, moments, groups by arms or an unadjusted trial'
         raise _wrong(f'{wanted} with aggregation = "{SECURE}"', "another question")
     colluding = table.get("colluding", int, 1)
     if colluding < 1:
