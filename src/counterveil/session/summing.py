@@ -48,6 +48,11 @@ def rounded_up(bound: Fraction) -> Fraction:
     return ceil(bound / step) * step
 
 
+def sum_of_changes(length: Fraction, count: int) -> Fraction:
+    """Return the most that the sizes of so many changes add up to whose Euclidean length is at most this."""
+    return length * sqrt_up(Fraction(count))
+
+
 @dataclass(frozen=True, slots=True)
 class Summation:
     """What is public of a sum: how many parts and rows there are, and the sums known so far, in grid steps by name.
@@ -88,9 +93,9 @@ class SummingGate(Gate):
         return ReleasedVector(self._on_each(name, exact, mechanism, bound, amount), mechanism.variance)
 
     def release_vector(self, name: str, values: Values, sensitivity: Fraction) -> ReleasedVector:
-        """Return the same for a bound on the length of the change: d changes add up to sqrt(d) times it at most."""
+        """Return the same for a bound on the length of the change."""
         exact = values() if callable(values) else values
-        return self.release_cells(name, exact, sensitivity * sqrt_up(Fraction(len(exact))))
+        return self.release_cells(name, exact, sum_of_changes(sensitivity, len(exact)))
 
     def _summed(self, sensitivity: Fraction, amount: Fraction, count: int) -> SummedLaplace:
         # Rounding moves each of the numbers by less than a step more.
