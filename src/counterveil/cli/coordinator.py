@@ -33,7 +33,7 @@ Folder = Annotated[Path, argument("FOLDER", "The coordinator's folder for this s
 @coordinator_app.command(
     cls=Command, short_help="Create the folder of a study: question, sites, certificates."
 )
-@shared("study", "protects", "epsilon", "delta", "estimand", "level", "measure", "as_json")
+@shared("study", "protects", "epsilon", "delta", "estimand", "level", "measure", "setting", "as_json")
 def create(
     given: Given,
     folder: Folder,
@@ -60,6 +60,13 @@ def create(
     by: Annotated[
         list[str] | None, option("NAME[=CUTS]", "For groups: a covariate, with cut points: age=40,65.")
     ] = None,
+    aggregation: Annotated[
+        str,
+        option("NAME", '"none": sites answer, each with its noise; "secure": masked sums with one noise.'),
+    ] = "none",
+    colluding: Annotated[
+        int, option("INTEGER", "For secure sums: how many sites may collude with the coordinator.")
+    ] = 1,
 ) -> None:
     """Create the folder of a study: the question, the sites, and certificates.
 
@@ -68,6 +75,8 @@ def create(
     import counterveil as cv
     from counterveil.cli.effects import cut_points
     from counterveil.federation.setup import make_study
+    from counterveil.questions.ate import setting_value
+    from counterveil.report.text import held_against
     from counterveil.results.measures import check_measure
 
     check_measure(given["measure"])
@@ -78,6 +87,9 @@ def create(
         asked["question"] = question
     if by:
         asked["options"] = {"by": {name: list(cuts or ()) for name, cuts in cut_points(by).items()}}
+    if given["setting"]:
+        words = (word.partition("=") for word in given["setting"])
+        asked["settings"] = {name: setting_value(text) for name, _, text in words}
     document: dict[str, Any] = {
         "id": study_id,
         "address": address,
@@ -86,14 +98,23 @@ def create(
         "quorum": len(named) if quorum is None else quorum,
         "pooling": pooling,
         "max_weight": max_weight,
+        "aggregation": aggregation,
         "question": {"method": method} | asked,
         "sites": {name: {"epsilon": given["epsilon"]} for name in named},
     }
+    if aggregation != "none":
+        document["colluding"] = colluding
     public_keys = {name: Path(key) for name, key in named.items() if key}
-    make_study(folder, document, cv.Study.from_toml(given["study"]), public_keys)
+    made = make_study(folder, document, cv.Study.from_toml(given["study"]), public_keys)
     missing = [name for name in named if name not in public_keys]
-    facts = {"folder": str(folder), "authority": str(folder / "keys" / "ca.crt"), "keys_missing": missing}
-    text = f"Send {facts['authority']} and {folder / 'declaration.toml'} to the sites."
+    facts: dict[str, Any] = {
+        "folder": str(folder),
+        "authority": str(folder / "keys" / "ca.crt"),
+        "keys_missing": missing,
+    }
+    facts |= {"aggregation": made.aggregation, "colluding": made.colluding}
+    text = _heading(held_against(len(named), made.colluding))
+    text += f"\nSend {facts['authority']} and {folder / 'declaration.toml'} to the sites."
     if missing:
         text += f"\nSave the node.pub of each site as {folder / 'sites'}/NAME.pub: {', '.join(missing)}."
     print(json.dumps(facts, indent=2) if given["as_json"] else text)
@@ -138,10 +159,13 @@ def status(folder: Folder, as_json: AsJson = False) -> None:
     """Show which sites have answered, and why the others have not."""
     from counterveil.federation.coordinator import states
 
-    found = states(_open(folder))
+    opened = _open(folder)
+    found = states(opened)
     if as_json:
-        print(json.dumps({"sites": [each.to_dict() for each in found]}, indent=2))
+        said = {"sites": [each.to_dict() for each in found], "aggregation": opened.study.aggregation}
+        print(json.dumps(said, indent=2))
     else:
+        print(_protection(opened))
         print("\n".join(f"{each.site}: epsilon {each.epsilon}, {each.state}" for each in found))
 
 
@@ -173,4 +197,19 @@ def _show_result(folder: StudyFolder, method: str | None, report: Path | None, a
     missing = [each for each in states(folder) if not each.answered]
     for each in missing:
         print(f"NOT IN THE RESULT: {each.site}: {each.state}", file=sys.stderr)
-    show(effect, report, as_json, more={"not_in_result": [each.to_dict() for each in missing]})
+    more = {"not_in_result": [each.to_dict() for each in missing], "aggregation": folder.study.aggregation}
+    show(effect, report, as_json, more=more)
+    if not as_json:
+        print(_protection(folder))
+
+
+def _protection(folder: StudyFolder) -> str:
+    """Return against whom the answer of a study protects, in words."""
+    from counterveil.federation.summed import members_of
+    from counterveil.report.text import held_against
+
+    return _heading(held_against(len(members_of(folder)), folder.study.colluding))
+
+
+def _heading(text: str) -> str:
+    return f"Protection:  {text}"

@@ -64,6 +64,11 @@ class StudyFile:
     max_rows: dict[str, int]
     colluding: int = 0
 
+    @property
+    def aggregation(self) -> str:
+        """What becomes of the sites' answers: "secure" if their parts are summed, else "none"."""
+        return SECURE if self.colluding else NO_AGGREGATION
+
     @classmethod
     def read(cls, folder: Path) -> StudyFile:
         """Return the study in a coordinator's folder, or raise CV-P600."""

@@ -33,6 +33,12 @@ def kept_step(folder: StudyFolder) -> tuple[Step, bool]:
         raise damaged(path, str(error)) from None
 
 
+def members_of(folder: StudyFolder) -> tuple[str, ...]:
+    """Return the sites of a sum: those on its list, or all that are asked before there is one."""
+    listed = kept_step(folder)[0].members if folder.study.colluding else ()
+    return tuple(member.site for member in listed) or tuple(folder.study.asks)
+
+
 def agreed(folder: StudyFolder, results: Mapping[str, Result]) -> tuple[Result, set[str]]:
     """Return the answer that more than half of the members computed, and the members; CV-F501 where there is none."""
     step, failed = kept_step(folder)

@@ -24,6 +24,7 @@ from counterveil.errors import refusal
 from counterveil.mechanisms import BitSource, KnownSensitivityMechanism, SummedLaplace
 from counterveil.numerics.arrays import sqrt_up
 from counterveil.privacy import Unit
+from counterveil.report.text import held_against
 from counterveil.session.session import (
     BaseSession,
     Gate,
@@ -178,12 +179,7 @@ class SummingSession(BaseSession):
 
     def remarks(self, unit: Unit) -> tuple[str, ...]:
         """Return what the guarantee must say: against whom it holds, and on what that rests."""
-        known = self.known
-        said = (
-            f"one noise for {known.parts} sites: the guarantee holds against the coordinator and any "
-            f"{known.colluding} of them together, and rests on X25519, HKDF-SHA256 and ChaCha20"
-        )
-        return (said, *super().remarks(unit))
+        return held_against(self.known.parts, self.known.colluding), *super().remarks(unit)
 
     def noise_pages(self, mechanisms: tuple[str, ...]) -> tuple[str, ...]:  # noqa: ARG002 - one for all of them
         """Return the proof pages of the noise and of what masks it."""
