@@ -271,7 +271,7 @@ def pooled(folder: StudyFolder, method: str | None = None, level: float | None =
     results = {each.site: each.result for each in found if each.result is not None}
     if study.colluding:
         effect, inside = agreed(folder, results)
-        return _without(effect, [each for each in found if each.site not in inside])
+        return cast("Pooled", _without(effect, [each for each in found if each.site not in inside]))
     gone = [each for each in found if not each.answered]
     if len(results) < study.quorum:
         raise refusal(

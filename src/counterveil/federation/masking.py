@@ -27,7 +27,7 @@ except ImportError:
 _BYTES = 16
 MODULUS = 1 << (8 * _BYTES)
 _KEY, _SIGNATURE = re.compile(r"[0-9a-f]{64}"), re.compile(r"[0-9a-f]{2,300}")
-_NUMBER, _NAME = re.compile(r"-?[0-9a-f]{1,32}"), re.compile(r"[a-z_ ]{1,40}")
+_NUMBER, _NAME = re.compile(r"-?[0-9a-f]{1,32}"), re.compile(r"[a-z0-9_ ]{1,40}")
 _MOST_ROWS, _MOST_SUMS, _MOST_NUMBERS, _LONGEST = 10**12, 50, 20_000, 4_000_000
 
 

@@ -70,11 +70,13 @@ QUESTIONS: Final[dict[str, tuple[str, ...]]] = {
     "groups": ("by",),
     "outcomes": (),
     "survival": (),
-    "moments": ("outcomes", "terms"),
+    "moments": ("outcomes", "terms", "robust"),
 }
 # The mechanism that a question to be summed names, and the most sites of a sum.
 SUMMED: Final = "summed_laplace"
 MOST_SITES: Final = 100
+# Regressions with HC1 errors, which divide their part of the budget.
+MOST_ROBUST: Final = 4
 # What adds up over sites: methods for private records, with the settings that they need.
 _ADDED: Final[dict[tuple[str, str], dict[str, Any]]] = {
     ("ate", "trial"): {"adjustment": "none"},

@@ -19,7 +19,7 @@ from counterveil.federation import messages as refusals
 from counterveil.federation.files import check_private
 from counterveil.federation.judging_tables import ESTIMATORS, options_of
 from counterveil.federation.masking import Step, read_request
-from counterveil.federation.messages import SUMMED, Ask, Head, RefusedError, Reply, SiteRequest
+from counterveil.federation.messages import MOST_ROBUST, SUMMED, Ask, Head, RefusedError, Reply, SiteRequest
 from counterveil.federation.site_files import (
     APPROVED,
     BY_HAND,
@@ -273,6 +273,10 @@ def checked_arguments(study: Study, question: Ask) -> Arguments[Any]:
         **options_of(question),
     )
     arguments.checked(study)
+    robust = question.options.get("robust", ())
+    if robust and (question.mechanism != SUMMED or len(robust) > MOST_ROBUST):
+        # Sites' own residuals are not those of a regression over all of them.
+        raise _unfit(question, f"robust: at most {MOST_ROBUST} regressions, where parts are summed")
     if getattr(settings, "find_range", False):
         # The coordinator computes the noise of an answer again from the declared range.
         raise out_of_range("a federation", "find_range", "False", True)

@@ -453,10 +453,15 @@ def check_document(document: object) -> None:
         raise facts.wrong("releases")
     if "rows" in facts.table("details"):
         Fields("details", facts.table("details")).number("rows", 1, _MOST_ROWS)
+    for name, value in computed_facts(document).items():
+        _check_bounded(name, value)
+
+
+def computed_facts(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the result in a document is computed from."""
     kind = document.get("kind")
     own = _COMPUTED.get(kind, ()) if isinstance(kind, str) else ()
-    for name in ("estimate", "uncertainty", "limits", "numbers", *own):
-        _check_bounded(name, facts.values.get(name))
+    return {name: document.get(name) for name in ("estimate", "uncertainty", "limits", "numbers", *own)}
 
 
 def _check_bounded(name: str, value: object) -> None:

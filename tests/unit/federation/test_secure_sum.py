@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -35,7 +36,12 @@ SCORES = cv.Study("arm", "score", (0, 1), **DECLARED)
 KINDS = {
     "survival": (TIMES, RECORD | {"question": "survival", "method": "kaplan_meier"}),
     "groups": (SCORES, RECORD | {"question": "groups", "method": "arms", "options": {"by": "sex"}}),
-    "moments": (SCORES, RECORD | {"question": "moments", "method": "moments", "epsilon": "40"}),
+    "moments": (
+        SCORES,
+        RECORD
+        | {"question": "moments", "method": "moments", "epsilon": "40"}
+        | {"options": {"robust": ["score ~ arm"]}},
+    ),
 }
 
 
@@ -167,9 +173,11 @@ def test_tables_and_moments_add_up_with_a_site_that_drops_out_and_one_that_repea
     epsilon = int(asked[1]["epsilon"])
     assert {budget_spent(site).spent.epsilon for site in sites.values()} == {epsilon}
     frame = asked[2]
-    kind, given = asked[1]["question"], {"by": "sex", "method": "arms"} if "options" in asked[1] else {}
+    kind = asked[1]["question"]
+    given = {"by": "sex", "method": "arms"} if kind == "groups" else {}
     alone = getattr(cv, kind)(frame, asked[0], protects="record", epsilon=epsilon, **given)
     if kind == "moments":
+        assert result.regress("score ~ arm", cov_type="HC1").coefficient("arm").std_error.total > 0
         result, alone = (one.regress("score ~ arm + sex") for one in (result, alone))
     for own, other in zip(result.tidy(), alone.tidy(), strict=True):
         assert abs(own["estimate"] - other["estimate"]) <= 6 * (own["se_noise"] + other["se_noise"])
@@ -264,9 +272,16 @@ def test_a_site_masks_for_one_list_of_sites_whose_keys_it_knows(run, study, site
     mine = Member("West", west.request_id, public_key(new_key()), west.rows, west.signature)
     assert refused(members=(north, south, mine)) == OTHER_SUM
     assert Reply.from_text(sites["North"].answer(question.to_text())).refusal == UNSUITABLE
+    # A coordinator that asks for what is no sum is refused by the site, whatever its own file says.
+    for settings in ({}, {"adjustment": "covariates"}):
+        other = replace(question, request_id="r9", ask=replace(question.ask, settings=settings))
+        assert Reply.from_text(sites["North"].answer(sum_request(other, Step()))).refusal == UNSUITABLE
 
 
 def test_what_does_not_add_up_is_not_asked(new_study):
+    hc1 = {"question": "moments", "method": "moments", "options": {"robust": ["y ~ treated"]}}
+    with pytest.raises(CounterveilError, match="CV-P600"):
+        new_study("North", "South", question=RECORD | hc1)
     for question, more in (
         ({"method": "doubly_robust"}, {}),
         ({"delta": "1e-6"}, {}),
