@@ -121,7 +121,7 @@ class SummingGate(Gate):
 
     def _pay(self, name: str, kind: Kind) -> Fraction:
         if kind not in _SUMMED or self._plan.mechanism == "gaussian":
-            raise refusal("CV-X006", kinds=", ".join(_SUMMED), got=kind.value)
+            raise refusal("CV-X006", kinds=", ".join(_SUMMED), got=f"{kind.value}, {self._plan.mechanism}")
         return super()._pay(name, kind)
 
 
