@@ -273,6 +273,8 @@ def checked_arguments(study: Study, question: Ask) -> Arguments[Any]:
         **options_of(question),
     )
     arguments.checked(study)
+    if question.measure in OF_MEANS and getattr(settings, "adjustment", None) == "covariates":
+        raise no_means(question.method, "settings with adjustment='covariates'")
     robust = question.options.get("robust", ())
     if robust and (question.mechanism != SUMMED or len(robust) > MOST_ROBUST):
         # Sites' own residuals are not those of a regression over all of them.
@@ -280,12 +282,6 @@ def checked_arguments(study: Study, question: Ask) -> Arguments[Any]:
     if getattr(settings, "find_range", False):
         # The coordinator computes the noise of an answer again from the declared range.
         raise out_of_range("a federation", "find_range", "False", True)
-    scores = question.method == "doubly_robust" or (
-        question.method == "auto" and study.randomised is not True
-    )
-    if scores and question.measure in OF_MEANS and question.protects == "record":
-        # Whose means have no check by the coordinator.
-        raise no_means(question.method, "a federation of records")
     return arguments
 
 
