@@ -7,6 +7,7 @@ from tests.thinned import thinned
 
 import counterveil as cv
 from counterveil.errors import CounterveilError
+from counterveil.federation.masking import KeySeal, new_key
 from counterveil.mechanisms import SummedLaplace
 from counterveil.privacy import Budget
 from counterveil.questions.asking import ask_of
@@ -32,7 +33,7 @@ QUESTIONS = {
 }
 RECORDS = [*product((0, 1), (0, 1), (0.5,), (1,)), *product((0, 1), (0,), (0, 1), (0,))]
 REST = [(1, 0, 0.5, 1), (0, 1, 1, 0), (1, 1, 0, 0), (0, 0, 0.5, 1)]
-PARTS = 4
+PARTS, SEAL = 4, KeySeal(new_key())
 
 
 def part(question, rows, totals):
@@ -40,7 +41,7 @@ def part(question, rows, totals):
     study, asked, _ = QUESTIONS[question]
     frame = dict(zip(("t", "sex", "y", "e"), map(list, zip(*rows, strict=True)), strict=True))
     known = Summation(PARTS, 1, PARTS * len(rows), totals)
-    with SummingSession(frame, study, budget=Budget(10**5), known=known) as session:
+    with SummingSession(frame, study, budget=Budget(10**5), known=known, seal=SEAL) as session:
         try:
             ask_of(session, asked)
         except NextPart as found:
@@ -83,7 +84,7 @@ def test_gaussian_noise_is_not_summed():
     frame = {"t": [0, 1] * 300, "sex": [0, 0, 1, 1] * 150, "y": [0, 1, 1] * 200}
     known, asked = Summation(PARTS, 1, 2400, {}), MomentsArguments(epsilon="8", delta="1e-6")
     with (
-        SummingSession(frame, STUDY, budget=Budget(9, "1e-5"), known=known) as session,
+        SummingSession(frame, STUDY, budget=Budget(9, "1e-5"), known=known, seal=SEAL) as session,
         pytest.raises(CounterveilError, match="CV-X006"),
     ):
         ask_of(session, asked)
