@@ -25,7 +25,7 @@ from counterveil.federation.messages import OTHER_SUM, UNSUITABLE, Reply
 from counterveil.federation.setup import make_study
 from counterveil.federation.study_files import StudyFolder
 from counterveil.federation.sum_round import run_sum
-from counterveil.questions.pooled import rows_of
+from counterveil.questions.pooled import computed_facts, rows_of
 
 NAMES = ("North", "South", "West")
 QUESTION = {"method": "trial", "protects": "record", "epsilon": "1", "settings": {"adjustment": "none"}}
@@ -165,8 +165,20 @@ def test_tables_and_moments_add_up_with_a_site_that_drops_out_and_one_that_repea
         assert sites["West"].answer(text) == first
         return first
 
-    run(South=south, West=west)
+    def north(text):
+        # A lie about what sums are computed with, in an answer that has all sums right.
+        reply = json.loads(sites["North"].answer(text))
+        answer = reply["result"] or {}
+        if "tables" in answer:
+            answer["tables"]["noise_sd"] *= 1.5
+        if "basis" in answer:
+            answer["basis"][1][1] *= 1.5
+        return json.dumps(reply)
+
+    run(North=north, South=south, West=west)
     result = pooled(study)
+    honest = next(each.result for each in states(study) if each.site == "South")
+    assert computed_facts(result.to_dict()) == computed_facts(honest.to_dict())
     assert rows_of(result) == 400
     assert result.details["mechanism"] == "summed_laplace"
     assert "session/summing.proof.md" in result.guarantee.pages
