@@ -38,9 +38,15 @@ _STUDY = [
     *options(str, "HOST:PORT", ..., address="Where sites reach the coordinator; the certificate names HOST."),
     *options(float, "SECONDS", 3600, deadline="How long one run waits for the sites."),
     *options(float, "SECONDS", 60, retry="When to ask a silent site again."),
-    *options(int | None, "INTEGER", quorum="Answers needed for a result, at least 2; all sites if omitted."),
+    *options(int | None, "INTEGER", quorum="Answers needed for a result; all sites if omitted."),
     *options(str, "NAME", "mvagg", pooling="How answers are pooled: --method of `counterveil pool`."),
     *options(float, "NUMBER", 0.5, max_weight="Largest weight of one site."),
+    *options(
+        str,
+        "NAME",
+        "none",
+        aggregation='"none": sites answer, each with its noise; "secure": masked sums with one noise.',
+    ),
 ]
 _QUESTION = [
     *options(str, "NAME", ..., method='A method by name; "auto" is not allowed.'),
@@ -54,13 +60,19 @@ _QUESTION = [
         question='"ate" (if omitted), "arms", "groups", "outcomes", "survival" or "moments".',
     ),
     *options(list[str] | None, "NAME[=CUTS]", by="For groups: a covariate, with cut points: age=40,65."),
+    *options(
+        int,
+        "INTEGER",
+        1,
+        colluding="For secure sums: how many sites may collude with the coordinator.",
+    ),
 ]
 
 
 @coordinator_app.command(
     cls=Command, short_help="Create the folder of a study: question, sites, certificates."
 )
-@shared("study", *_ASKED, "as_json", more=[*_STUDY, *_QUESTION])
+@shared("study", *_ASKED, "setting", "as_json", more=[*_STUDY, *_QUESTION])
 def create(given: Given, folder: Folder) -> None:
     """Create the folder of a study: the question, the sites, and certificates.
 
@@ -69,6 +81,8 @@ def create(given: Given, folder: Folder) -> None:
     import counterveil as cv
     from counterveil.cli.effects import cut_points
     from counterveil.federation.setup import make_study
+    from counterveil.questions.ate import setting_value
+    from counterveil.report.text import held_against
     from counterveil.results.measures import check_measure
 
     check_measure(given["measure"])
@@ -79,14 +93,24 @@ def create(given: Given, folder: Folder) -> None:
         asked["question"] = given["question"]
     if given["by"]:
         asked["options"] = {"by": {name: list(cuts or ()) for name, cuts in cut_points(given["by"]).items()}}
+    if given["setting"]:
+        words = (word.partition("=") for word in given["setting"])
+        asked["settings"] = {name: setting_value(text) for name, _, text in words}
     document: dict[str, Any] = {each.name: given[each.name] for each in _STUDY}
-    document["quorum"] = max(2, len(named)) if given["quorum"] is None else given["quorum"]
+    document["quorum"] = len(named) if given["quorum"] is None else given["quorum"]
     document |= {"question": asked, "sites": {name: {"epsilon": given["epsilon"]} for name in named}}
+    document |= {"colluding": given["colluding"]} if given["aggregation"] != "none" else {}
     public_keys = {name: Path(key) for name, key in named.items() if key}
-    make_study(folder, document, cv.Study.from_toml(given["study"]), public_keys)
+    made = make_study(folder, document, cv.Study.from_toml(given["study"]), public_keys)
     missing = [name for name in named if name not in public_keys]
-    facts = {"folder": str(folder), "authority": str(folder / "keys" / "ca.crt"), "keys_missing": missing}
-    text = f"Send {facts['authority']} and {folder / 'declaration.toml'} to the sites."
+    facts: dict[str, Any] = {
+        "folder": str(folder),
+        "authority": str(folder / "keys" / "ca.crt"),
+        "keys_missing": missing,
+    }
+    facts |= {"aggregation": made.aggregation, "colluding": made.colluding}
+    text = _heading(held_against(len(named), made.colluding))
+    text += f"\nSend {facts['authority']} and {folder / 'declaration.toml'} to the sites."
     if missing:
         text += f"\nSave the node.pub of each site as {folder / 'sites'}/NAME.pub: {', '.join(missing)}."
     print(json.dumps(facts, indent=2) if given["as_json"] else text)
@@ -131,10 +155,13 @@ def status(folder: Folder, as_json: AsJson = False) -> None:
     """Show which sites have answered, and why the others have not."""
     from counterveil.federation.coordinator import states
 
-    found = states(_open(folder))
+    opened = _open(folder)
+    found = states(opened)
     if as_json:
-        print(json.dumps({"sites": [each.to_dict() for each in found]}, indent=2))
+        said = {"sites": [each.to_dict() for each in found], "aggregation": opened.study.aggregation}
+        print(json.dumps(said, indent=2))
     else:
+        print(_protection(opened))
         print("\n".join(f"{each.site}: epsilon {each.epsilon}, {each.state}" for each in found))
 
 
@@ -166,4 +193,19 @@ def _show_result(folder: StudyFolder, method: str | None, report: Path | None, a
     missing = [each for each in states(folder) if not each.answered]
     for each in missing:
         print(f"NOT IN THE RESULT: {each.site}: {each.state}", file=sys.stderr)
-    show(effect, report, as_json, more={"not_in_result": [each.to_dict() for each in missing]})
+    more = {"not_in_result": [each.to_dict() for each in missing], "aggregation": folder.study.aggregation}
+    show(effect, report, as_json, more=more)
+    if not as_json:
+        print(_protection(folder))
+
+
+def _protection(folder: StudyFolder) -> str:
+    """Return against whom the answer of a study protects, in words."""
+    from counterveil.federation.summed import members_of
+    from counterveil.report.text import held_against
+
+    return _heading(held_against(len(members_of(folder)), folder.study.colluding))
+
+
+def _heading(text: str) -> str:
+    return f"Protection:  {text}"

@@ -138,6 +138,7 @@ PAGES: tuple[tuple[str, str, Handler], ...] = (
     ("POST", "/ledgers/{key}/verify", ledgers.verify),
     ("GET", "/federation", ledgers.overview),
     ("POST", "/federation/{site}", ledgers.decide),
+    ("POST", "/federation/studies/{study}", ledgers.aggregate),
     ("GET", "/people", people.everybody),
     ("POST", "/people", people.change),
     ("GET", "/explain/{code}", _explain),

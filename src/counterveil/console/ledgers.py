@@ -15,6 +15,7 @@ from counterveil.errors import CounterveilError, LedgerError, masked, refusal
 from counterveil.federation import site_files, study_files
 from counterveil.federation.site_files import APPROVED, REJECTED, SiteFile, SiteRecords
 from counterveil.privacy import amounts
+from counterveil.report.text import held_against
 
 _PAGE = 50
 _LARGEST = 10**11
@@ -121,6 +122,19 @@ def decide(visit: Visit) -> Redirect:
     raise refusal("CV-W007", expected="a site of this folder", got="an address that names none")
 
 
+def aggregate(visit: Visit) -> Redirect:
+    """Write down whether the sites of a study answer one by one or add up masked parts; before they are asked."""
+    from counterveil.federation.setup import change_aggregation
+
+    visit.require_steward("to change the study")
+    for path in visit.workspace.federation(study_files.FILE):
+        if _key(path) == visit.path["study"]:
+            text = visit.word("colluding", longest=4)
+            change_aggregation(path, visit.word("aggregation"), int(text) if text.isdecimal() else 0)
+            return Redirect("/federation")
+    raise refusal("CV-W007", expected="a study of this folder", got="an address that names none")
+
+
 def _site(path: Path) -> dict[str, Any]:
     """Return a site: its policy, and the requests that were put to its steward."""
     try:
@@ -146,6 +160,7 @@ def _study(path: Path) -> dict[str, Any]:
     """Return a coordinator's study, where each site stands, and the pooled answer or why there is none yet."""
     from counterveil.federation.coordinator import pooled, states
     from counterveil.federation.study_files import StudyFolder
+    from counterveil.federation.summed import members_of
 
     answer: dict[str, Any] = {"answer": None, "missing": None}
     try:
@@ -155,8 +170,14 @@ def _study(path: Path) -> dict[str, Any]:
             answer |= _pooled(lambda: pooled(folder))
     except Exception as fault:
         return {"name": path.name, "error": coded(fault)}
-    asked = {name.replace("_", " "): _words(value) for name, value in folder.study.ask.to_document().items()}
-    return {"name": folder.study.study_id, "error": None, "asked": asked, "states": found} | answer
+    study = folder.study
+    asked = {name.replace("_", " "): _words(value) for name, value in study.ask.to_document().items()}
+    asked |= {"aggregation": study.aggregation}
+    asked |= {"protection": held_against(len(members_of(folder)), study.colluding)}
+    # A question that was sent is not changed, and not every question adds up.
+    open_to = study.ask.adds_up and not (path / "requests").exists()
+    known = {"key": _key(path), "colluding": study.colluding or 1, "open": open_to}
+    return {"name": study.study_id, "error": None, "asked": asked, "states": found} | known | answer
 
 
 def _pooled(pool: Callable[[], Any]) -> dict[str, Any]:

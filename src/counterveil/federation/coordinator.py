@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 from counterveil.errors import CounterveilError, ParameterError, refusal
 from counterveil.errors import refusals as refusals_table
@@ -262,7 +262,7 @@ def pooled(folder: StudyFolder, method: str | None = None, level: float | None =
     results = {each.site: each.result for each in found if each.result is not None}
     if study.colluding:
         effect, inside = agreed(folder, results)
-        return _without(effect, [each for each in found if each.site not in inside])
+        return cast("Pooled", _without(effect, [each for each in found if each.site not in inside]))
     gone = [each for each in found if not each.answered]
     if len(results) < study.quorum:
         raise refusal(
@@ -271,6 +271,9 @@ def pooled(folder: StudyFolder, method: str | None = None, level: float | None =
             results=len(results),
             gone="; ".join(f"{each.site} ({each.state})" for each in gone),
         )
+    if len(study.asks) == 1:
+        (only,) = results.values()
+        return cast("Pooled", only)
     if method is not None:
         check_pooling(method, results, study.max_rows, study.ask)
     pooled_effect = pool(

@@ -291,6 +291,8 @@ _MOST_CAP = 4
 # Scores of private pairs, in parts of weights over the least propensity; their squares and largest variance beside the
 # squared sensitivity: rows vary up to twice as much as around models that were fitted to them.
 _MOST_CLIP, _MOST_SQUARES, _MOST_FITTED = 4.0, 2 * sqrt(2.0), 2.0
+# No mean of scores has a sampling error of so many widths of the outcome's range.
+_MOST_SCORE = 10.0
 # An unadjusted contrast has the largest bias for a given bound on confounding where an arm is as small as allowed.
 _PER_KAPPA = 1 / (LEFT_OF_TREATMENT * sqrt(LEAST_SHARE * (1 - LEAST_SHARE)))
 
@@ -488,6 +490,8 @@ def check_means(ask: Ask, declared: Expected, result: MeasureResult) -> None:
         _check_apart(ask, declared, result, means, rows)
     elif isinstance(means, JointMeans) and Unit(ask.protects) is Unit.RECORD:
         _check_joint(ask, declared, means, rows)
+    elif isinstance(means, ApartMeans) and ask.method == "doubly_robust":
+        _check_scored(declared, means, rows)
     else:
         raise SetAsideError(OTHER_NOISE)
 
@@ -499,6 +503,19 @@ def _check_apart(ask: Ask, declared: Expected, result: MeasureResult, means: Apa
         arms = [counts.whole(arm, FEWEST_IN_ARM, MOST_ROWS) for arm in ("treated", "control")]
         hold(list(means.sizes) == arms)
     check_arms(ask, declared, [*zip(means.values, means.known, strict=True)], means.sizes, rows, plain)
+
+
+def _check_scored(declared: Expected, means: ApartMeans, rows: int) -> None:
+    """Check means of scores of private records, whose noise follows from released models: as differences of such."""
+    hold(min(means.sizes) > 0 and isclose(sum(means.sizes), rows, rel_tol=NEAR), TOO_MANY_ROWS)
+    width = float(declared.width)
+    for value, known in zip(means.values, means.known, strict=True):
+        hold(known.noise is None and known.variance_noise is None and other_variance(known) > 0)
+        hold(0 <= known.bias <= 2 * width and known.extra >= 0)
+        # Scores are clipped to less than this, over the root of their number.
+        hold(0 <= known.variance <= known.variance_cap <= (_MOST_SCORE * width) ** 2)
+        sampling = sqrt(min(known.variance_cap, width**2) + known.extra_at(NEVER))
+        check_place(value, means.range, known.bias + half_width(sampling, None, NEVER))
 
 
 def check_arms(

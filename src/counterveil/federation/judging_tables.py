@@ -39,7 +39,7 @@ from counterveil.federation.judging import (
     sensitivity_of,
     undeclared,
 )
-from counterveil.federation.messages import Ask, Head, Reply, SiteRequest
+from counterveil.federation.messages import MOST_SITES, SUMMED, Ask, Head, Reply, SiteRequest
 from counterveil.inference import NoiseDistribution, Uncertainty
 from counterveil.inference.measures import NoisyRatio, RatioDifference
 from counterveil.inference.survival import NoisyTables
@@ -52,7 +52,7 @@ from counterveil.questions.pooled import rows_of
 from counterveil.results.arms import ArmsResult, OutcomesResult
 from counterveil.results.effect import Effect, Linear, noise_from_dict, noise_to_dict
 from counterveil.results.groups import GroupsResult
-from counterveil.results.regression import Moments
+from counterveil.results.regression import Moments, parse_formula
 from counterveil.results.result import Result
 from counterveil.results.survival import SurvivalResult
 from counterveil.settings.methods import MOST_BIAS
@@ -298,7 +298,11 @@ def _check_times(ask: Ask, study: Study, answer: SurvivalResult) -> None:
         wanted = sqrt(2) * float(form.l1 / budget_of(ask).epsilon)
     else:
         wanted = float(form.l2 / (mu or 1))
-    hold(isclose(tables.noise_sd, wanted, rel_tol=NEAR))
+    if ask.mechanism == SUMMED:
+        # Of one noise and at most as many again as there are sites.
+        hold(wanted * (1 - NEAR) <= tables.noise_sd <= wanted * (1 + NEAR) * sqrt(MOST_SITES))
+    else:
+        hold(isclose(tables.noise_sd, wanted, rel_tol=NEAR))
     _check_blocks(ask, study, answer, rows)
     # Running sums are taken with coefficients up to one; their root has no larger number than the sum of a block.
     far = _FAR * tables.noise_sd
@@ -335,12 +339,13 @@ def _check_moments(ask: Ask, study: Study, answer: Moments) -> None:
     columns = Columns.of(study, *(options_of(ask).get(name, ()) for name in ("outcomes", "terms")))
     hold(answer.columns == columns.names and answer.groups == columns.groups, OTHER_QUESTION)
     clipped = [one for one in answer.not_covered if isinstance(one, ClippedOutliers)]
-    hold(all({*one.columns} <= {*columns.names} for one in clipped) and not answer.robust, OTHER_FACTS)
+    hold(all({*one.columns} <= {*columns.names} for one in clipped), OTHER_FACTS)
     basis, noisy = np.array(answer.basis), answer._noisy()
     hold(bool((np.abs(basis[0] - np.eye(len(basis))[0]) <= NEAR).all()))
     scale = np.abs(basis[1:, 1:]).max(axis=1)
     hold(bool((scale > 0).all()) and float(np.linalg.cond(basis[1:, 1:] / scale[:, None])) <= _WORST)
     _check_noise(ask, columns, answer)
+    _check_middles(ask, columns, answer)
     middles, halves = _ends(columns)
     for own, middle, half in zip(basis[1:], middles, halves, strict=True):
         column = (own - middle * basis[0]) / half
@@ -348,6 +353,17 @@ def _check_moments(ask: Ask, study: Study, answer: Moments) -> None:
         # Rows are weighted by one at most.
         check_place(float(column @ noisy.matrix @ column), (0.0, 1.0 + NEAR), far)
     check_place(noisy.weight, (0.0, 1.0 + NEAR), _FAR * float(noisy.noise[0, 0]))
+
+
+def _check_middles(ask: Ask, columns: Columns, answer: Moments) -> None:
+    """Check what HC1 errors are made of: one middle for each regression that was asked for, of its size."""
+    asked = tuple(options_of(ask).get("robust", ()))
+    hold(tuple(one.formula for one in answer.robust) == asked, OTHER_QUESTION)
+    for one in answer.robust:
+        formula = parse_formula(one.formula, columns.names, dict(columns.groups))
+        size = formula.constant + len(formula.regressors) + len(formula.absorbed)
+        sides = (len(own) for matrix in (one.turn, one.matrix) for own in (matrix, *matrix))
+        hold({*sides} == {size} and one.noise_sd > 0, NO_RESULT)
 
 
 def _ends(columns: Columns) -> tuple[list[float], list[float]]:
@@ -362,7 +378,8 @@ def _check_noise(ask: Ask, columns: Columns, answer: Moments) -> None:
     """Check that noises are no less than those of the shortest rows; those of public columns are none."""
     noise = np.array(answer.noise_sd)
     gaussian = ask.mechanism == "gaussian" or (ask.mechanism is None and most_mu(ask) is not None)
-    design = RowPlan(answer.rows, columns, budget_of(ask), "gaussian" if gaussian else "staircase")
+    robust = len(options_of(ask).get("robust", ()))
+    design = RowPlan(answer.rows, columns, budget_of(ask), "gaussian" if gaussian else "staircase", robust)
     hold(bool((noise == noise.T).all()) and isfinite(float(noise.max())))
     if Unit(ask.protects) is Unit.RECORD:
         hold(float(noise.min()) >= design.shortest_noise / SLACK)

@@ -13,7 +13,7 @@ from typing import Any
 from counterveil.bounded_reading import Fields, UnreadableError, parse_message
 from counterveil.errors import CounterveilError, refusal
 from counterveil.federation.files import check_name, read_public_key
-from counterveil.federation.messages import VERSION, SiteRequest
+from counterveil.federation.messages import MOST_SITES, VERSION, SiteRequest
 
 try:
     from cryptography.exceptions import InvalidSignature, InvalidTag
@@ -25,14 +25,12 @@ try:
 except ImportError:
     raise refusal("CV-E060", package="cryptography") from None
 
-# The mechanism that a question to be summed names.
-SUMMED = "summed_laplace"
 _BYTES = 16
 MODULUS = 1 << (8 * _BYTES)
 _KEY, _SIGNATURE = re.compile(r"[0-9a-f]{64}"), re.compile(r"[0-9a-f]{2,300}")
-_NUMBER, _NAME = re.compile(r"-?[0-9a-f]{1,32}"), re.compile(r"[a-z_]{1,40}")
+_NUMBER, _NAME = re.compile(r"-?[0-9a-f]{1,32}"), re.compile(r"[a-z0-9_ ]{1,40}")
 _BLOCK = 256
-_MOST_MEMBERS, _MOST_ROWS, _MOST_SUMS, _MOST_NUMBERS, _LONGEST = 100, 10**12, 50, 10_000, 4_000_000
+_MOST_ROWS, _MOST_SUMS, _MOST_NUMBERS, _LONGEST = 10**12, 50, 20_000, 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +98,11 @@ class Step:
         """Return the step in a document."""
         facts = Fields.of("a step", value, tuple(cls.__dataclass_fields__))
         members, totals = facts.values["members"], facts.table("totals")
-        if not isinstance(members, list) or len(members) > _MOST_MEMBERS or len(totals) > _MOST_SUMS:
+        if not isinstance(members, list) or len(members) > MOST_SITES or len(totals) > _MOST_SUMS:
             raise facts.wrong("members")
         return cls(
             tuple(map(Member.read, members)),
-            facts.whole("colluding", 1, _MOST_MEMBERS),
+            facts.whole("colluding", 1, MOST_SITES),
             {name: read_numbers(totals, name) for name in totals},
         )
 

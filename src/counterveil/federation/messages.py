@@ -66,7 +66,20 @@ QUESTIONS: Final[dict[str, tuple[str, ...]]] = {
     "groups": ("by",),
     "outcomes": (),
     "survival": (),
-    "moments": ("outcomes", "terms"),
+    "moments": ("outcomes", "terms", "robust"),
+}
+# The mechanism that a question to be summed names, and the most sites of a sum.
+SUMMED: Final = "summed_laplace"
+MOST_SITES: Final = 100
+# Regressions with HC1 errors, which divide their part of the budget.
+MOST_ROBUST: Final = 4
+# What adds up over sites: methods for private records, with the settings that they need.
+_ADDED: Final[dict[tuple[str, str], dict[str, Any]]] = {
+    ("ate", "trial"): {"adjustment": "none"},
+    ("groups", "arms"): {},
+    ("survival", "kaplan_meier"): {},
+    ("survival", "stratified"): {},
+    ("moments", "moments"): {},
 }
 # A request has a few kilobytes, a reply some hundred with balance tables.
 _LONGEST_REQUEST, _LONGEST_REPLY = 2_000_000, 10_000_000
@@ -145,6 +158,14 @@ class Ask:
             question=question,
             options=options,
         )
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether one noise can be added to the sum over sites of everything that the answer is made of."""
+        needed = _ADDED.get((self.question, self.method))
+        plain = (self.protects, self.delta, self.measure) == ("record", "0", DIFFERENCE)
+        own = plain and self.mechanism in (None, SUMMED)
+        return own and needed is not None and needed.items() <= self.settings.items()
 
     def to_document(self) -> dict[str, Any]:
         """Return the question as JSON-ready facts, leaving out what was not said."""

@@ -65,6 +65,18 @@ def make_study(
     return made
 
 
+def change_aggregation(folder: Path, aggregation: str, colluding: int) -> None:
+    """Change what becomes of the answers of a study's sites; CV-F024 once a site was asked."""
+    for asked in sorted((folder / "requests").glob("*.json")):
+        raise refusal("CV-F024", site=asked.stem)
+    document, declaration = (
+        dict(files.read_settings(folder / name, name)) for name in (study_file.FILE, study_file.DECLARATION)
+    )
+    document |= {"aggregation": aggregation, "colluding": colluding}
+    StudyFile.from_document(document, declaration)
+    write_whole(folder / study_file.FILE, to_toml(document))
+
+
 def _new(path: Path) -> None:
     if path.exists():
         raise refusal("CV-P604", name=path.name, parent=path.parent.name)

@@ -18,8 +18,8 @@ from counterveil.federation import files, summed_site
 from counterveil.federation import messages as refusals
 from counterveil.federation.files import check_private
 from counterveil.federation.judging_tables import ESTIMATORS, options_of
-from counterveil.federation.masking import SUMMED, Step, read_request
-from counterveil.federation.messages import Ask, Head, RefusedError, Reply, SiteRequest
+from counterveil.federation.masking import Step, read_request
+from counterveil.federation.messages import MOST_ROBUST, SUMMED, Ask, Head, RefusedError, Reply, SiteRequest
 from counterveil.federation.site_files import (
     APPROVED,
     BY_HAND,
@@ -273,15 +273,15 @@ def checked_arguments(study: Study, question: Ask) -> Arguments[Any]:
         **options_of(question),
     )
     arguments.checked(study)
+    if question.measure in OF_MEANS and getattr(settings, "adjustment", None) == "covariates":
+        raise no_means(question.method, "settings with adjustment='covariates'")
+    robust = question.options.get("robust", ())
+    if robust and (question.mechanism != SUMMED or len(robust) > MOST_ROBUST):
+        # Sites' own residuals are not those of a regression over all of them.
+        raise _unfit(question, f"robust: at most {MOST_ROBUST} regressions, where parts are summed")
     if getattr(settings, "find_range", False):
         # The coordinator computes the noise of an answer again from the declared range.
         raise out_of_range("a federation", "find_range", "False", True)
-    scores = question.method == "doubly_robust" or (
-        question.method == "auto" and study.randomised is not True
-    )
-    if scores and question.measure in OF_MEANS and question.protects == "record":
-        # Whose means have no check by the coordinator.
-        raise no_means(question.method, "a federation of records")
     return arguments
 
 

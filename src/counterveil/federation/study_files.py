@@ -26,22 +26,20 @@ from counterveil.federation.files import (
     write_json,
 )
 from counterveil.federation.judging_tables import check_declared
-from counterveil.federation.masking import SUMMED
-from counterveil.federation.messages import Ask, Head, Reply, SiteRequest, check_id
+from counterveil.federation.messages import SUMMED, Ask, Head, Reply, SiteRequest, check_id
 from counterveil.inference import POOLING_METHODS
 from counterveil.questions.pooled import METHODS as POOLING_OF_MEANS
-from counterveil.results.measures import DIFFERENCE, OF_MEANS
+from counterveil.results.measures import OF_MEANS
 
 FILE = "study.toml"
 DECLARATION = "declaration.toml"
 _WHAT = "the study file"
 _NUMBER = (int, float)
-# Fewer answers than this make no average.
+# Fewer answers than this make no average; the answer of a study of one site is that site's own.
 FEWEST = 2
 _MOST_WEIGHT = 0.5
 _LONGEST_WAIT = 366 * 86400.0
 NO_AGGREGATION, SECURE = "none", "secure"
-_SUMMED_QUESTION = ("trial", "record", "0", DIFFERENCE, "none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +65,11 @@ class StudyFile:
     max_rows: dict[str, int]
     colluding: int = 0
 
+    @property
+    def aggregation(self) -> str:
+        """What becomes of the sites' answers: "secure" if their parts are summed, else "none"."""
+        return SECURE if self.colluding else NO_AGGREGATION
+
     @classmethod
     def read(cls, folder: Path) -> StudyFile:
         """Return the study in a coordinator's folder, or raise CV-P600."""
@@ -90,9 +93,9 @@ class StudyFile:
         check_declared(declaration, ask)
         if colluding and len({one.epsilon for one in asks.values()}) > 1:
             raise _wrong("one epsilon for all sites whose parts are summed", "several")
-        quorum = table.get("quorum", int, max(FEWEST, len(asks)))
-        if not FEWEST <= quorum <= len(asks):
-            raise _wrong(f"quorum: {FEWEST} to the number of sites, {len(asks)}", f"{quorum}")
+        quorum, fewest = table.get("quorum", int, len(asks)), max(1, min(FEWEST, len(asks)))
+        if not fewest <= quorum <= len(asks):
+            raise _wrong(f"quorum: {fewest} to the number of sites, {len(asks)}", f"{quorum}")
         if not colluding < quorum:
             raise _wrong(f"colluding: 1 to {quorum - 1}, less than the quorum", f"{colluding}")
         deadline, retry = (
@@ -127,12 +130,11 @@ class StudyFile:
 
 
 def _summed(table: TomlTable, ask: Ask) -> tuple[Ask, int]:
-    """Return the question with summed noise, and how many sites may collude; only contrasts of records are summed."""
+    """Return the question with summed noise, and how many sites may collude."""
     if table.get("aggregation", str) != SECURE:
         raise _wrong(f'aggregation: "{NO_AGGREGATION}" or "{SECURE}"', repr(table.values["aggregation"]))
-    asked = (ask.method, ask.protects, ask.delta, ask.measure, ask.settings.get("adjustment"), ask.mechanism)
-    if asked not in ((*_SUMMED_QUESTION, None), (*_SUMMED_QUESTION, SUMMED)):
-        wanted = 'method = "trial", protects = "record", no delta, settings.adjustment = "none"'
+    if not ask.adds_up:
+        wanted = 'protects = "record", no delta, and survival, moments, groups by arms or an unadjusted trial'
         raise _wrong(f'{wanted} with aggregation = "{SECURE}"', "another question")
     colluding = table.get("colluding", int, 1)
     if colluding < 1:

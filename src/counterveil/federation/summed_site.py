@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,6 @@ from counterveil.federation import files
 from counterveil.federation import messages as refusals
 from counterveil.federation.files import read_json, write_json
 from counterveil.federation.masking import (
-    SUMMED,
     KeySeal,
     Member,
     Step,
@@ -20,7 +20,7 @@ from counterveil.federation.masking import (
     public_key,
     signature_of,
 )
-from counterveil.federation.messages import RefusedError, SiteRequest
+from counterveil.federation.messages import SUMMED, RefusedError, SiteRequest
 from counterveil.federation.site_files import SiteFile, key_of
 from counterveil.session.summing import NextPart, Summation, SummingSession
 
@@ -75,14 +75,18 @@ def opened(request: SiteRequest, step: Step, private: str) -> Callable[..., Summ
 def part_of(request: SiteRequest, step: Step, private: str, next_part: NextPart) -> dict[str, Any]:
     """Return the masked part of the release that a sum is waiting for."""
     context = step.context(request)
-    hidden = masked(next_part.steps, private, request.site, step.members, context)
+    # Masks cancel among those who drew the same release with the same noise.
+    agreed = json.dumps((next_part.name, len(next_part.steps), next_part.bound)).encode()
+    hidden = masked(next_part.steps, private, request.site, step.members, context + agreed)
     said = {"name": next_part.name, "numbers": [f"{one:x}" for one in hidden]}
     return {"summed": said | {"bound": f"{next_part.bound:x}", "context": context.hex()}}
 
 
 def fits(request: SiteRequest, step: Step | None) -> bool:
-    """Return whether a question names summed noise where it is one of a sum, and nowhere else."""
-    return (request.ask.mechanism == SUMMED) == (step is not None)
+    """Return whether a question names summed noise where it adds up and is one of a sum, and nowhere else."""
+    if step is None:
+        return request.ask.mechanism != SUMMED
+    return request.ask.mechanism == SUMMED and request.ask.adds_up
 
 
 def _path(file: SiteFile, request: SiteRequest) -> Path:

@@ -504,11 +504,11 @@ def settings_from_text(method: str, words: list[str]) -> Any:
             raise refusal(
                 "CV-P020", expected=listed if kinds else f"no settings for method={method!r}", got=word
             )
-        values[name] = _value(text, kinds.get(name, "").startswith("tuple"))
+        values[name] = setting_value(text, kinds.get(name, "").startswith("tuple"))
     return wanted(**values) if wanted is not None else None
 
 
-def _value(text: str, several: bool) -> Any:
+def setting_value(text: str, several: bool = False) -> Any:
     """Return what a text means: a literal, names separated by commas where `several` are meant, or itself."""
     try:
         return parse_literal(text)

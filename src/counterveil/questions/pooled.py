@@ -143,6 +143,8 @@ def released_numbers(result: Any) -> tuple[float, ...]:
     """Return numbers as the gate released them."""
     if isinstance(result, Moments):
         return tuple(value for row in result.matrix for value in row)
+    if isinstance(result, SurvivalResult):
+        return tuple(value for block in result.tables.numbers for value in block)
     if not isinstance(result, Result):
         return tuple(number for one in result.table for number in (one.estimate, one.known.sampling_sd))
     if isinstance(result, MeasureResult) and result.means is not None:
@@ -430,10 +432,15 @@ def check_document(document: object) -> None:
         raise facts.wrong("releases")
     if "rows" in facts.table("details"):
         Fields("details", facts.table("details")).number("rows", 1, _MOST_ROWS)
+    for name, value in computed_facts(document).items():
+        _check_bounded(name, value)
+
+
+def computed_facts(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the result in a document is computed from."""
     kind = document.get("kind")
     own = _COMPUTED.get(kind, ()) if isinstance(kind, str) else ()
-    for name in ("estimate", "uncertainty", "limits", "numbers", *own):
-        _check_bounded(name, facts.values.get(name))
+    return {name: document.get(name) for name in ("estimate", "uncertainty", "limits", "numbers", *own)}
 
 
 def _check_bounded(name: str, value: object) -> None:

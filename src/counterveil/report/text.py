@@ -35,6 +35,19 @@ def percent(level: float) -> str:
     return f"{100 * level:g} %"
 
 
+def held_against(sites: int, colluding: int) -> str:
+    """Return against whom the guarantee of several sites holds, and on what that rests; one noise if some collude."""
+    if not colluding:
+        return (
+            "every site adds its own noise: the guarantee holds against the coordinator and all other sites "
+            "together, and rests on a person's own site alone"
+        )
+    return (
+        f"one noise for {sites} sites: the guarantee holds against the coordinator and any {colluding} of them "
+        "together, and rests on X25519, HKDF-SHA256 and ChaCha20"
+    )
+
+
 def span(interval: Facts, error: float | None) -> str:
     """Return an interval as text, with the digits that the error makes meaningful."""
     if interval.get("gap"):

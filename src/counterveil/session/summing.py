@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import ceil
 from typing import Any, Protocol
 
 from counterveil.accounting import Reservation
@@ -20,7 +21,9 @@ from counterveil.data.passes import Sums
 from counterveil.data.table import Pass
 from counterveil.errors import refusal
 from counterveil.mechanisms import BitSource, KnownSensitivityMechanism, SummedLaplace
+from counterveil.numerics.arrays import sqrt_up
 from counterveil.privacy import Unit
+from counterveil.report.text import held_against
 from counterveil.session.session import (
     BaseSession,
     Gate,
@@ -34,7 +37,20 @@ from counterveil.session.session import (
 )
 
 # Noise of these kinds is drawn as Laplace noise on each number.
-_SUMMED = (Kind.NUMBER, Kind.CELLS)
+_SUMMED = (Kind.NUMBER, Kind.CELLS, Kind.VECTOR)
+# Bits of a bound that is computed from sums: what parts round differently below them is one bound.
+_BITS = 24
+
+
+def rounded_up(bound: Fraction) -> Fraction:
+    """Return the next number of 24 bits above a positive one."""
+    step = Fraction(2) ** (bound.numerator.bit_length() - bound.denominator.bit_length() - _BITS)
+    return ceil(bound / step) * step
+
+
+def sum_of_changes(length: Fraction, count: int) -> Fraction:
+    """Return the most that the sizes of so many changes add up to whose Euclidean length is at most this."""
+    return length * sqrt_up(Fraction(count))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +98,14 @@ class SummingGate(Gate):
     def release_cells(self, name: str, values: Values, sensitivity: Fraction) -> ReleasedVector:
         """Return the sums of all parts' values plus Laplace noise on each."""
         exact = values() if callable(values) else values
-        amount = self._pay(name, Kind.CELLS)
-        mechanism = self._summed(sensitivity, amount, len(exact))
-        return ReleasedVector(self._on_each(name, exact, mechanism, sensitivity, amount), mechanism.variance)
+        amount, bound = self._pay(name, self._plan.kind(name)), rounded_up(sensitivity)
+        mechanism = self._summed(bound, amount, len(exact))
+        return ReleasedVector(self._on_each(name, exact, mechanism, bound, amount), mechanism.variance)
+
+    def release_vector(self, name: str, values: Values, sensitivity: Fraction) -> ReleasedVector:
+        """Return the same for a bound on the length of the change."""
+        exact = values() if callable(values) else values
+        return self.release_cells(name, exact, sum_of_changes(sensitivity, len(exact)))
 
     def _summed(self, sensitivity: Fraction, amount: Fraction, count: int) -> SummedLaplace:
         # Rounding moves each of the numbers by less than a step more.
@@ -108,8 +129,8 @@ class SummingGate(Gate):
         return tuple(map(grid.value, total))
 
     def _pay(self, name: str, kind: Kind) -> Fraction:
-        if kind not in _SUMMED:
-            raise refusal("CV-X006", kinds=", ".join(_SUMMED), got=kind.value)
+        if kind not in _SUMMED or self._plan.mechanism == "gaussian":
+            raise refusal("CV-X006", kinds=", ".join(_SUMMED), got=f"{kind.value}, {self._plan.mechanism}")
         return super()._pay(name, kind)
 
 
@@ -155,7 +176,13 @@ class SummingSession(BaseSession):
         """Return the answer of all parts; the ledger is told that there are several."""
         known = self.known
         said = {"parts": known.parts, "colluding": known.colluding, "rows": known.rows}
-        return super().run(replace(request, description=request.description | {"summed": said}), compute)
+        description = request.description | {"summed": said}
+
+        def named(gate: Gate) -> dict[str, Any]:
+            found: dict[str, Any] = compute(gate)
+            return found | {"details": found["details"] | {"mechanism": "summed_laplace"}}
+
+        return super().run(replace(request, description=description), named)
 
     def _gate(self, plan: Plan, reservation: Reservation) -> Gate:
         def keep(name: str, bounds: list[str], draw: Callable[[], list[str]]) -> list[str]:
@@ -168,12 +195,7 @@ class SummingSession(BaseSession):
 
     def remarks(self, unit: Unit) -> tuple[str, ...]:
         """Return what the guarantee must say: against whom it holds, and on what that rests."""
-        known = self.known
-        said = (
-            f"one noise for {known.parts} sites: the guarantee holds against the coordinator and any "
-            f"{known.colluding} of them together, and rests on X25519, HKDF-SHA256 and ChaCha20"
-        )
-        return (said, *super().remarks(unit))
+        return held_against(self.known.parts, self.known.colluding), *super().remarks(unit)
 
     def noise_pages(self, mechanisms: tuple[str, ...]) -> tuple[str, ...]:  # noqa: ARG002 - one for all of them
         """Return the proof pages of the noise and of what masks it."""

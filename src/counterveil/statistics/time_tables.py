@@ -90,10 +90,11 @@ class TableRelease:
         self, gate: Gate, counts: Sequence[Sequence[int | Fraction]], event: TimeToEvent, **known: Any
     ) -> NoisyTables:
         """Return the released tables with what is known of their noise; `known` are the other public facts."""
+        numbers, noise_sd = self.release(gate, counts)
         return NoisyTables(
-            numbers=self.release(gate, counts),
+            numbers=numbers,
             form=self.form.kind,
-            noise_sd=self.noise_sd,
+            noise_sd=noise_sd,
             heavy=self.pure,
             edges=event.cut(self.parts).edges,
             cut=self.parts,
@@ -103,12 +104,15 @@ class TableRelease:
 
     def release(
         self, gate: Gate, counts: Sequence[Sequence[int | Fraction]]
-    ) -> tuple[tuple[float, ...], ...]:
-        """Return every block's numbers with noise; a row must be in one entry of one block, with a weight up to 1."""
+    ) -> tuple[tuple[tuple[float, ...], ...], float]:
+        """Return every block's numbers with noise and its standard deviation.
+
+        A row must be in one entry of one block, with a weight up to 1.
+        """
         values = [number for block in counts for number in self.form.numbers(block)]
         released = release_sums(gate, NAME, values, self.pure, self.form.l1, self.form.l2)
         found = released.floats().reshape(len(counts), self.form.entries)
-        return tuple(tuple(map(float, block)) for block in found)
+        return tuple(tuple(map(float, block)) for block in found), sqrt(released.variance)
 
 
 def chosen_release(

@@ -51,6 +51,22 @@ def test_a_coordinator_sees_where_its_sites_stand(new_study, steward):  # noqa: 
     assert "North 1 no answer yet South 1 no answer yet" in words(steward.get("/federation"))
 
 
+def test_a_steward_chooses_masked_sums_until_sites_are_asked(new_study, steward, analyst):  # noqa: F811
+    asked = {"method": "trial", "protects": "record", "epsilon": "1", "settings": {"adjustment": "none"}}
+    study = new_study("North", "South", "West", question=asked)
+    page = steward.get("/federation")
+    assert "rests on a person's own site alone" in words(page)
+    assert "<select" not in analyst.get("/federation").text
+    action = page.text.split('action="/place')[-1].split('"')[0]
+    assert code_of(steward.post(page.text, action, aggregation="secure", colluding="3")) == "CV-P600"
+    page = steward.post(page.text, action, aggregation="secure", colluding="2")
+    assert "holds against the coordinator and any 2 of them together" in words(page)
+    assert type(study)(study.path).study.colluding == 2
+    study.request("North")
+    assert code_of(steward.post(page.text, action, aggregation="none")) == "CV-F024"
+    assert "<select" not in steward.get("/federation").text
+
+
 def test_a_coordinator_sees_the_pooled_answer_or_why_there_is_none(folder, steward):
     told = Paper(folder / "study", "groups")
     declined = {"result": None, "refusal": "CV-F004", "head": None}

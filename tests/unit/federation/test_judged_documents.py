@@ -31,6 +31,7 @@ OUTCOME, RECORD = {"protects": "outcome"}, {"protects": "record"}
 PAIR, PAIRS = (
     {"method": method, "protects": "treatment and outcome"} for method in ("trial", "doubly_robust")
 )
+SCORED = {"method": "doubly_robust", "delta": "1e-6"} | RECORD
 WEIGHTED, CONTRAST = {"method": "weighting"} | OUTCOME, {"method": "trial"} | RECORD
 # What is shown of a difference beside its released numbers takes long to make, and is not computed with.
 SHOWN = {
@@ -160,7 +161,8 @@ HONEST = [
         60,
         OBSERVED,
     ),
-    ({"method": "doubly_robust", "delta": "1e-6"} | RECORD, "difference", 20_000, OBSERVED),
+    (SCORED, "difference", 20_000, OBSERVED),
+    (SCORED, "ratio", 2000, OBSERVED),
     ({"method": "auto", "settings": {"kappa": 0.9}} | RECORD, "nnt", 60, OBSERVED),
     *((PAIRS | {"estimand": one}, "difference", 2000, OBSERVED) for one in ("ATE", "ATT", "ATO")),
     (PAIRS | {"delta": "1e-6"}, "nnt", 2000, OBSERVED),
@@ -248,6 +250,22 @@ def test_no_lie_about_weighted_means_is_believed():
         *({"numbers__sizes__0": size} for size in (0.5, 1e-160, 1.0, 30.0)),
         {f"{arm}noise__sensitivity": "1000"},
         {f"{arm}noise__epsilon": "1/1000000000"},
+    ]
+    assert believed(request, facts, [*lies, *FIRST]) == []
+
+
+def test_no_lie_about_adjusted_means_of_records_is_believed():
+    request, facts = document(SCORED, "ratio", 2000, "4", study=OBSERVED, whole=True)
+    sent(request, facts)
+    arm = "numbers__known__0__"
+    lies = [
+        {f"{arm}variance": 1e90, f"{arm}variance_cap": 1e90},
+        {f"{arm}noise": QUIET},
+        {f"{arm}bias": 1e9},
+        {f"{arm}extra": 0.0, f"{arm}ball_variance": 0.0},
+        *({"numbers__sizes__0": size} for size in (0.5, 1e-160, 1e9)),
+        {"numbers__values__0": 40.0},
+        {"numbers__range__1": 2.0},
     ]
     assert believed(request, facts, [*lies, *FIRST]) == []
 

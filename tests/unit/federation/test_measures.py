@@ -20,6 +20,12 @@ ALL = ["difference", *MEANS, "nnt"]
 HEAD = Head(3, "0" * 64)
 # Far more than noise makes the weights of three sites with the same people differ.
 WEIGHTS_DIFFER = 0.5
+ADJUSTED = {
+    "measure": "ratio",
+    "method": "trial",
+    "protects": "record",
+    "settings": {"adjustment": "covariates"},
+}
 FORMS = [
     {"method": "difference_in_means", "protects": "outcome"},
     {"method": "difference_in_means", "protects": "outcome", "mechanism": "laplace"},
@@ -148,16 +154,14 @@ def test_a_site_pays_what_the_same_question_costs_alone(new_site, trial, tmp_pat
         ({"measure": "ratio"}, {}, "CV-F002"),
         ({"measure": "nnt"}, {}, "CV-F002"),
         ({"measure": "lift"}, {"measures": ["ratio"]}, "CV-F002"),
-        # The coordinator has no check of adjusted means of records.
-        ({"measure": "ratio", "method": "doubly_robust", "protects": "record"}, {"measures": ALL}, "CV-F013"),
+        # Means of an adjusted trial are not released.
+        (ADJUSTED, {"measures": ALL}, "CV-F013"),
     ],
 )
 def test_a_measure_that_is_not_allowed_or_not_there_costs_nothing(
     new_site, trial, budget_spent, ask, policy, code
 ):
-    site = new_site(
-        estimators=["difference_in_means", "doubly_robust"], protects=["outcome", "record"], **policy
-    )
+    site = new_site(estimators=["difference_in_means", "trial"], protects=["outcome", "record"], **policy)
     words = {"method": "difference_in_means", "protects": "outcome", "epsilon": "1"} | ask
     request = SiteRequest("s1", "r1", "North", trial.study.to_dict(), Ask(**words), 2000.0)
     assert Reply.from_text(site.answer(request.to_text())).refusal == code
@@ -170,7 +174,7 @@ def test_a_measure_that_is_not_allowed_or_not_there_costs_nothing(
         ({"measure": "hazard"}, {}, {}, "CV-F001"),
         ({"measure": "ratio"}, {"outcome_range": (-1, 1)}, {}, "CV-P686"),
         ({"measure": "odds_ratio"}, {"outcome_range": (0, 2)}, {}, "CV-P686"),
-        ({"measure": "ratio", "method": "doubly_robust", "protects": "record"}, {}, {}, "CV-P687"),
+        (ADJUSTED, {}, {}, "CV-P687"),
         ({"measure": "ratio"}, {}, {"pooling": "random_effects"}, "CV-P600"),
     ],
 )

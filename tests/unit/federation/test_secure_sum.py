@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,10 +22,28 @@ from counterveil.federation.masking import (
     total_of,
 )
 from counterveil.federation.messages import OTHER_SUM, UNSUITABLE, Reply
+from counterveil.federation.setup import make_study
+from counterveil.federation.study_files import StudyFolder
 from counterveil.federation.sum_round import run_sum
+from counterveil.questions.pooled import computed_facts, rows_of
 
 NAMES = ("North", "South", "West")
 QUESTION = {"method": "trial", "protects": "record", "epsilon": "1", "settings": {"adjustment": "none"}}
+RECORD = {"protects": "record", "epsilon": "1"}
+DECLARED = {"covariates": {"sex": cv.Binary()}, "treated": 1, "control": 0, "randomised": True}
+TIMES = cv.Study("arm", "score", event="sex", horizon=1, grid=4, **DECLARED | {"covariates": {}})
+SCORES = cv.Study("arm", "score", (0, 1), **DECLARED)
+# What adds up beside a trial.
+KINDS = {
+    "survival": (TIMES, RECORD | {"question": "survival", "method": "kaplan_meier"}),
+    "groups": (SCORES, RECORD | {"question": "groups", "method": "arms", "options": {"by": "sex"}}),
+    "moments": (
+        SCORES,
+        RECORD
+        | {"question": "moments", "method": "moments", "epsilon": "40"}
+        | {"options": {"robust": ["score ~ arm"]}},
+    ),
+}
 
 
 class Hours:
@@ -38,16 +57,33 @@ class Hours:
 
 
 @pytest.fixture
-def sites(tmp_path, trial, new_site):
-    """Three sites that hold the trial's rows between them and know each other's keys."""
-    columns, found = [column.tolist() for column in trial.frame.values()], {}
+def asked(request, trial):
+    """The declaration, the question and the columns: of a trial, or of one of `KINDS`."""
+    if not hasattr(request, "param"):
+        return trial.study, QUESTION, {name: column.tolist() for name, column in trial.frame.items()}
+    rng = np.random.default_rng(8)
+    columns = {
+        "arm": rng.integers(0, 2, 400),
+        "score": rng.random(400).round(3),
+        "sex": rng.integers(0, 2, 400),
+    }
+    return *KINDS[request.param], {name: column.tolist() for name, column in columns.items()}
+
+
+@pytest.fixture
+def sites(tmp_path, asked, new_site):
+    """Three sites that hold the rows between them and know each other's keys."""
+    declared, question, frame = asked
+    columns, found = [*frame.values()], {}
+    policy = {"estimators": [question["method"]], "questions": [question.get("question", "ate")]}
+    policy |= {"protects": ["record"], "study_epsilon": question["epsilon"]}
     for name, rows in zip(NAMES, np.array_split(np.arange(len(columns[0])), 3), strict=True):
         path = tmp_path / f"{name}.csv"
         with path.open("w", newline="") as file:
             writer = csv.writer(file)
-            writer.writerow(trial.frame)
+            writer.writerow(frame)
             writer.writerows([[column[row] for column in columns] for row in rows])
-        found[name] = new_site(name, data=path, estimators=["trial"], protects=["record"])
+        found[name] = new_site(name, int(question["epsilon"]), data=path, study=declared, **policy)
     for site in found.values():
         (site.file.folder / "peers").mkdir()
         for name in NAMES:
@@ -57,8 +93,11 @@ def sites(tmp_path, trial, new_site):
 
 
 @pytest.fixture
-def study(new_study, sites):
-    made = new_study(*NAMES, aggregation="secure", quorum=2, question=QUESTION)
+def study(tmp_path, asked, sites):
+    document = {"id": "s1", "address": "127.0.0.1:9092", "deadline": 100, "retry": 10, "quorum": 2}
+    document |= {"aggregation": "secure", "question": asked[1], "sites": {name: {} for name in NAMES}}
+    make_study(tmp_path / "study", document, asked[0], {})
+    made = StudyFolder(tmp_path / "study")
     for name, site in sites.items():
         (made.path / "sites" / f"{name}.pub").write_bytes((site.file.keys / "node.pub").read_bytes())
     return made
@@ -106,6 +145,62 @@ def test_the_sum_is_one_answer_about_all_rows_that_every_site_paid_once(run, stu
     assert result.estimate == found["North"] == found["South"] != found["West"]
     # A finished site sends its answer to whatever step of the sum comes again.
     assert "estimate" in json.loads(sites["North"].answer(sent["North"][1]))["result"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("asked", KINDS, indirect=True)
+def test_tables_and_moments_add_up_with_a_site_that_drops_out_and_one_that_repeats(
+    run, study, sites, asked, budget_spent
+):
+    """The answer is about all rows, with one noise; who comes back sends what it sent, and pays once."""
+    away = [2]
+
+    def south(text):
+        away[0] -= bool(json.loads(text)["step"]["totals"])
+        return "silence" if away[0] == 0 else sites["South"].answer(text)
+
+    def west(text):
+        # Every part is computed twice, as if the first had been lost.
+        first = sites["West"].answer(text)
+        assert sites["West"].answer(text) == first
+        return first
+
+    def north(text):
+        # A lie about what sums are computed with, in an answer that has all sums right.
+        reply = json.loads(sites["North"].answer(text))
+        answer = reply["result"] or {}
+        if "tables" in answer:
+            answer["tables"]["noise_sd"] *= 1.5
+        if "basis" in answer:
+            answer["basis"][1][1] *= 1.5
+        return json.dumps(reply)
+
+    run(North=north, South=south, West=west)
+    result = pooled(study)
+    honest = next(each.result for each in states(study) if each.site == "South")
+    assert computed_facts(result.to_dict()) == computed_facts(honest.to_dict())
+    assert rows_of(result) == 400
+    assert result.details["mechanism"] == "summed_laplace"
+    assert "session/summing.proof.md" in result.guarantee.pages
+    assert "one noise for 3 sites" in result.guarantee.remarks[0]
+    epsilon = int(asked[1]["epsilon"])
+    assert {budget_spent(site).spent.epsilon for site in sites.values()} == {epsilon}
+    frame = asked[2]
+    kind = asked[1]["question"]
+    given = {"by": "sex", "method": "arms"} if kind == "groups" else {}
+    alone = getattr(cv, kind)(frame, asked[0], protects="record", epsilon=epsilon, **given)
+    if kind == "moments":
+        assert result.regress("score ~ arm", cov_type="HC1").coefficient("arm").std_error.total > 0
+        result, alone = (one.regress("score ~ arm + sex") for one in (result, alone))
+    for own, other in zip(result.tidy(), alone.tidy(), strict=True):
+        assert abs(own["estimate"] - other["estimate"]) <= 6 * (own["se_noise"] + other["se_noise"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("asked", KINDS, indirect=True)
+@pytest.mark.parametrize("lie", ["garbage", "bound", "copy"])
+def test_a_liar_about_tables_and_moments_opens_nothing(run, study, sites, asked, lie):
+    test_a_part_that_is_none_opens_nothing(run, study, sites, lie, None)
 
 
 def test_no_ledger_shows_a_site_s_own_numbers(run, sites):
@@ -185,7 +280,8 @@ def test_a_part_that_is_none_opens_nothing(run, study, sites, lie, budget_spent)
     run(North=north, West=west)
     with pytest.raises(CounterveilError, match="CV-F501"):
         pooled(study)
-    assert all(budget_spent(site).spent.epsilon == 1 for site in sites.values())
+    if budget_spent is not None:
+        assert all(budget_spent(site).spent.epsilon == 1 for site in sites.values())
 
 
 def test_a_site_masks_for_one_list_of_sites_whose_keys_it_knows(run, study, sites):
@@ -207,9 +303,16 @@ def test_a_site_masks_for_one_list_of_sites_whose_keys_it_knows(run, study, site
     mine = Member("West", west.request_id, public_key(new_key()), west.rows, west.signature)
     assert refused(members=(north, south, mine)) == OTHER_SUM
     assert Reply.from_text(sites["North"].answer(question.to_text())).refusal == UNSUITABLE
+    # A coordinator that asks for what is no sum is refused by the site, whatever its own file says.
+    for settings in ({}, {"adjustment": "covariates"}):
+        other = replace(question, request_id="r9", ask=replace(question.ask, settings=settings))
+        assert Reply.from_text(sites["North"].answer(sum_request(other, Step()))).refusal == UNSUITABLE
 
 
 def test_what_does_not_add_up_is_not_asked(new_study):
+    hc1 = {"question": "moments", "method": "moments", "options": {"robust": ["y ~ treated"]}}
+    with pytest.raises(CounterveilError, match="CV-P600"):
+        new_study("North", "South", question=RECORD | hc1)
     for question, more in (
         ({"method": "doubly_robust"}, {}),
         ({"delta": "1e-6"}, {}),

@@ -42,6 +42,36 @@ def federation(tmp_path, trial, records):
     return tmp_path
 
 
+def test_masked_sums_are_asked_for_and_said(tmp_path, trial):
+    (tmp_path / "declaration.toml").write_text(trial.study.to_toml())
+    words = [
+        "federation",
+        "coordinator",
+        "create",
+        tmp_path / "study",
+        "--id",
+        "s1",
+        "--address",
+        "127.0.0.1:9092",
+    ]
+    words += [
+        "--study",
+        tmp_path / "declaration.toml",
+        "--protects",
+        "record",
+        "--epsilon",
+        "1",
+        "--method",
+        "trial",
+    ]
+    words += ["--set", "adjustment=none", "--aggregation", "secure", "--colluding", "1"]
+    made = say(*words, *(word for name in ("North", "South", "West") for word in ("--site", name)))
+    assert (made["aggregation"], made["colluding"]) == ("secure", 1)
+    assert say("federation", "coordinator", "status", tmp_path / "study")["aggregation"] == "secure"
+    told = CliRunner().invoke(app, ["federation", "coordinator", "status", str(tmp_path / "study")]).stdout
+    assert "one noise for 3 sites" in told
+
+
 def test_the_verbs_from_keys_to_result(federation, pigeons):
     study = federation / "study"
     assert say("federation", "site", "check", federation / "North")["rows"] == 400

@@ -295,6 +295,9 @@ def _groups_and_rules() -> Iterator[Audited]:
     for method, declared in (("auto", SHARED), ("arms", TRIAL)):
         yield _record("groups", method, declared=MORE | declared, arguments={"by": "b"})
     yield _record("groups", "adjusted", declared=MORE, arguments={"by": "b"}, rows=600, **FEW)
+    yield _record(
+        "groups", "arms", "part of a sum", declared=MORE | TRIAL, arguments={"by": "b"}, parts=3, **FEW
+    )
     for question, given in (
         ("policy_value", {"policy": Policy.where(a=(0.5, 1.0))}),
         ("targeting_curve", {"model": _Slope(), "bins": 4}),
@@ -339,6 +342,8 @@ def _times_and_moments() -> Iterator[Audited]:
     public = {"terms": ["t:a"], "protects": "outcome"}
     yield _outcome("moments", "", arguments=public, rows=200, places=tuple(range(40)))
     yield _record("moments", "", arguments={"terms": ["t:a"]}, rows=600, **FEW)
+    yield _record("moments", "", "part of a sum", rows=200, parts=3, **FEW)
+    yield _record("survival", "kaplan_meier", "part of a sum", declared=TIMES, parts=3)
     public = public | {"robust": ["y ~ t"]}
     yield _outcome("moments", "", "gaussian", arguments=public, rows=200, places=(0, 1, 2, 3), delta="1/201")
     # Columns that regressions may explain, and their products, have bounds of their own.

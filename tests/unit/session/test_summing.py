@@ -1,0 +1,90 @@
+"""What a part of a sum adds: a replaced record moves it by no more than its noise is made for."""
+
+from itertools import combinations, product
+
+import pytest
+from tests.thinned import thinned
+
+import counterveil as cv
+from counterveil.errors import CounterveilError
+from counterveil.federation.masking import KeySeal, new_key
+from counterveil.mechanisms import SummedLaplace
+from counterveil.privacy import Budget
+from counterveil.questions.asking import ask_of
+from counterveil.questions.ate import AteArguments
+from counterveil.questions.groups import GroupsArguments
+from counterveil.questions.moments import MomentsArguments
+from counterveil.questions.survival import SurvivalArguments
+from counterveil.session.summing import NextPart, Summation, SummingSession, rounded_up
+from counterveil.settings import Survival, Trial
+
+TREATED = {"treated": 1, "control": 0, "randomised": True, "covariates": {"sex": cv.Binary()}}
+STUDY = cv.Study("t", "y", (0, 1), **TREATED)
+TIMES = cv.Study("t", "y", event="e", horizon=3, grid=3, **TREATED)
+BUDGET = {"protects": "record", "epsilon": "10000", "request_id": "one"}
+SUMS = Survival(release="sums")
+# Each with the least part of its largest bound that some exchange attains.
+QUESTIONS = {
+    "trial": (STUDY, AteArguments(method="trial", settings=Trial("none"), **BUDGET), 0.9),
+    "groups": (STUDY, GroupsArguments(by="sex", method="arms", **BUDGET), 0.9),
+    "survival": (TIMES, SurvivalArguments(method="stratified", **BUDGET), 0.9),
+    "running sums": (TIMES, SurvivalArguments(method="kaplan_meier", settings=SUMS, **BUDGET), 0.9),
+    "moments": (STUDY, MomentsArguments(**BUDGET), 0.9),
+}
+RECORDS = [*product((0, 1), (0, 1), (0.5,), (1,)), *product((0, 1), (0,), (0, 1), (0,))]
+REST = [(1, 0, 0.5, 1), (0, 1, 1, 0), (1, 1, 0, 0), (0, 0, 0.5, 1)]
+PARTS, SEAL = 4, KeySeal(new_key())
+
+
+def part(question, rows, totals):
+    """Return what one of several parts sends next, None once it has the answer."""
+    study, asked, _ = QUESTIONS[question]
+    frame = dict(zip(("t", "sex", "y", "e"), map(list, zip(*rows, strict=True)), strict=True))
+    known = Summation(PARTS, 1, PARTS * len(rows), totals)
+    with SummingSession(frame, study, budget=Budget(10**5), known=known, seal=SEAL) as session:
+        try:
+            ask_of(session, asked)
+        except NextPart as found:
+            return found
+    return None
+
+
+@pytest.mark.parametrize("question", thinned(QUESTIONS, "survival", "moments"))
+def test_no_exchange_of_a_record_moves_a_part_beyond_its_bound(question, monkeypatch):
+    monkeypatch.setattr(
+        SummedLaplace,
+        "release_all",
+        lambda self, values, grid, source: [*map(grid.value, map(grid.units, values))],
+    )
+    told, worst = {}, 0.0
+    while True:
+        found = [part(question, [record, *REST], told) for record in RECORDS]
+        if found[0] is None:
+            break
+        ((name, bound),) = {(one.name, one.bound) for one in found}
+        change = max(
+            sum(abs(a - b) for a, b in zip(one.steps, other.steps, strict=True))
+            for one, other in combinations(found, 2)
+        )
+        assert change <= bound, name
+        worst = max(worst, change / bound)
+        told[name] = tuple(PARTS * step for step in found[0].steps)
+    assert worst >= QUESTIONS[question][2]
+    assert all(one is None for one in found)
+
+
+def test_bounds_that_machines_round_differently_are_one():
+    bound = cv.Budget("1/3").epsilon
+    assert (
+        bound < rounded_up(bound) == rounded_up(bound * (1 + cv.Budget("1e-12").epsilon)) < bound * 1.0000001
+    )
+
+
+def test_gaussian_noise_is_not_summed():
+    frame = {"t": [0, 1] * 300, "sex": [0, 0, 1, 1] * 150, "y": [0, 1, 1] * 200}
+    known, asked = Summation(PARTS, 1, 2400, {}), MomentsArguments(epsilon="8", delta="1e-6")
+    with (
+        SummingSession(frame, STUDY, budget=Budget(9, "1e-5"), known=known, seal=SEAL) as session,
+        pytest.raises(CounterveilError, match="CV-X006"),
+    ):
+        ask_of(session, asked)
