@@ -18,6 +18,7 @@ from counterveil.mechanisms.noise import (
     WORD_BITS,
     BitSource,
     Grid,
+    Hashed,
     Reals,
     SignedUniform,
     certain_floor,
@@ -33,7 +34,7 @@ MOST_DIMENSIONS = 10_000
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class VectorNoise:
+class VectorNoise(Hashed):
     """Noise of density proportional to exp(-epsilon |z| / sensitivity) for some norm, drawn for all coordinates."""
 
     sensitivity: Fraction
@@ -44,6 +45,9 @@ class VectorNoise:
         object.__setattr__(self, "sensitivity", positive_sensitivity(sensitivity))
         object.__setattr__(self, "epsilon", positive_epsilon(epsilon))
         object.__setattr__(self, "dimension", checked_dimension(dimension))
+
+    def __hash__(self) -> int:
+        return self._hash_of(self.sensitivity, self.epsilon, self.dimension)
 
     @property
     def name(self) -> str:
@@ -70,7 +74,7 @@ class VectorNoise:
         }
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, eq=False)
 class Ball(VectorNoise):
     """Noise of density proportional to exp(-epsilon |z| / sensitivity), |z| the Euclidean norm."""
 

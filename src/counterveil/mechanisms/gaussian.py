@@ -14,7 +14,6 @@ from counterveil.mechanisms.noise import (
     Noise,
     Reals,
     Table,
-    hash_of,
     positive_sensitivity,
     smooth_table,
     special,
@@ -82,7 +81,7 @@ class Gaussian(Noise):
         return cls(sensitivity, mu_of(budget.epsilon, budget.delta))
 
     def __hash__(self) -> int:
-        return hash_of(self.sensitivity, self.mu)
+        return self._hash_of(self.sensitivity, self.mu)
 
     @property
     def name(self) -> str:

@@ -17,7 +17,6 @@ from counterveil.mechanisms.noise import (
     Noise,
     Reals,
     Table,
-    hash_of,
     positive_epsilon,
     positive_sensitivity,
     smooth_table,
@@ -77,7 +76,7 @@ class Laplace(Noise):
         object.__setattr__(self, "epsilon", positive_epsilon(epsilon))
 
     def __hash__(self) -> int:
-        return hash_of(self.sensitivity, self.epsilon)
+        return self._hash_of(self.sensitivity, self.epsilon)
 
     @property
     def name(self) -> str:

@@ -183,9 +183,19 @@ def positive_epsilon(value: Number) -> Fraction:
     return epsilon
 
 
-def hash_of(*numbers: Fraction) -> int:
-    """Return a hash of rationals; intervals look noises up by theirs, and Python's for fractions is slow."""
-    return hash(tuple([(one.numerator, one.denominator) for one in numbers]))
+class Hashed:
+    """Something that keeps its hash: intervals look noises up by theirs, and those of rationals are slow."""
+
+    __slots__ = ("_hash",)
+    _hash: int
+
+    def _hash_of(self, *numbers: Fraction | int) -> int:
+        """Return a hash of rationals, found once."""
+        try:
+            return self._hash
+        except AttributeError:
+            object.__setattr__(self, "_hash", hash(tuple([(x.numerator, x.denominator) for x in numbers])))
+            return self._hash
 
 
 # The special functions of scipy, loaded at their first use: the import alone costs a fifth of a second.
@@ -639,7 +649,7 @@ class UnitDistribution(TabledDistribution, Protocol):
         ...
 
 
-class Noise(ABC):
+class Noise(Hashed, ABC):
     """Additive noise scale * X with X from a unit distribution."""
 
     __slots__ = ()

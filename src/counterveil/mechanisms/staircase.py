@@ -19,7 +19,6 @@ from counterveil.mechanisms.noise import (
     Table,
     blind_cell,
     exact_ball,
-    hash_of,
     head_floor,
     linear_cell,
     positive_epsilon,
@@ -166,7 +165,7 @@ class Staircase(Noise):
         object.__setattr__(self, "epsilon", positive_epsilon(epsilon))
 
     def __hash__(self) -> int:
-        return hash_of(self.sensitivity, self.epsilon)
+        return self._hash_of(self.sensitivity, self.epsilon)
 
     @property
     def name(self) -> str:

@@ -124,7 +124,7 @@ def effect_cells(facts: Facts, most: int | None = None) -> Cells:
     headings += [f"{level} interval", *[f"{level} for all"] * ("simultaneous_interval" in first)]
     tested = "p, Holm" if "holm_p_value" in first else "p"
     headings += ["weight"] * ("weight" in first) + [tested] * ("p_value" in first)
-    rows = [_effect(effect, "by" in facts) for effect in effects]
+    rows = [_effect(effect, "by" in facts) for effect in effects[:most]]
     reference = facts.get("reference_row")
     if reference is not None:
         # The period that the others are compared with has no error.
@@ -193,8 +193,8 @@ def interval_sentence(facts: Facts) -> str:
     return "; ".join([covers, *_remarks_on_intervals(facts)])
 
 
-def _remarks_on_intervals(facts: Facts) -> Iterable[str]:
-    effects = facts["effects"]
+def _remarks_on_intervals(facts: Facts, most: int | None = None) -> Iterable[str]:
+    effects, many = facts["effects"][:most], len(facts["effects"])
     bias = facts["details"].get("bias_allowance")
     if bias:
         scale = (
@@ -202,9 +202,8 @@ def _remarks_on_intervals(facts: Facts) -> Iterable[str]:
         )
         yield f"the sampling error includes {rounded(bias, bias)} for bias{scale}"
     if effects and "simultaneous_interval" in effects[0]:
-        many = "both" if len(effects) == 2 else f"all {len(effects)}"
         adjusted = "; p-values are Holm-adjusted" if "holm_p_value" in effects[0] else ""
-        yield f'those "for all" hold for {many} effects at once{adjusted}'
+        yield f'those "for all" hold for {"both" if many == 2 else f"all {many}"} effects at once{adjusted}'
     # Of pooled results the summary is meant, not the rows of sites.
     meant = [effect for effect in effects if effect.get("summary")] or effects
     if any(effect["interval"].get("gap") for effect in meant):
@@ -296,7 +295,7 @@ def short_view(facts: Facts) -> View:
     """Return what a summary shows: the effects, the guarantee, what is not covered, and where to read more."""
     effects = facts["effects"]
     cells, left = effect_cells(facts, _ROWS), len(effects) - _ROWS
-    remarks = "; ".join(_remarks_on_intervals(facts))
+    remarks = "; ".join(_remarks_on_intervals(facts, _ROWS))
     items = [("Interval", remarks)] if remarks else []
     items += facts.get("notes", [])
     items.append(("Guarantee", guarantee_line(facts)))
