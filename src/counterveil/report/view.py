@@ -124,7 +124,7 @@ def effect_cells(facts: Facts, most: int | None = None) -> Cells:
     headings += [f"{level} interval", *[f"{level} for all"] * ("simultaneous_interval" in first)]
     tested = "p, Holm" if "holm_p_value" in first else "p"
     headings += ["weight"] * ("weight" in first) + [tested] * ("p_value" in first)
-    rows = [_effect(effect, "by" in facts) for effect in effects[:most]]
+    rows = [_effect(effect, "by" in facts) for effect in effects]
     reference = facts.get("reference_row")
     if reference is not None:
         # The period that the others are compared with has no error.
@@ -190,11 +190,11 @@ def interval_sentence(facts: Facts) -> str:
     target = opening_of(facts, "interval_target")
     if target is not None:
         covers += f", of {target_words(target)}: NOT AN INTERVAL FOR THE EFFECT"
-    return "; ".join([covers, *_remarks_on_intervals(facts)])
+    return "; ".join([covers, *_remarks_on_intervals(facts, len(facts["effects"]))])
 
 
-def _remarks_on_intervals(facts: Facts, most: int | None = None) -> Iterable[str]:
-    effects, many = facts["effects"][:most], len(facts["effects"])
+def _remarks_on_intervals(facts: Facts, many: int) -> Iterable[str]:
+    effects = facts["effects"]
     bias = facts["details"].get("bias_allowance")
     if bias:
         scale = (
@@ -293,9 +293,9 @@ def short_remarks(facts: Facts, most: int, words: int) -> list[str]:
 
 def short_view(facts: Facts) -> View:
     """Return what a summary shows: the effects, the guarantee, what is not covered, and where to read more."""
-    effects = facts["effects"]
-    cells, left = effect_cells(facts, _ROWS), len(effects) - _ROWS
-    remarks = "; ".join(_remarks_on_intervals(facts, _ROWS))
+    many, facts = len(facts["effects"]), {**facts, "effects": facts["effects"][:_ROWS]}
+    cells, left = effect_cells(facts, _ROWS), many - _ROWS
+    remarks = "; ".join(_remarks_on_intervals(facts, many))
     items = [("Interval", remarks)] if remarks else []
     items += facts.get("notes", [])
     items.append(("Guarantee", guarantee_line(facts)))
