@@ -273,7 +273,7 @@ def _inflations(asked: list[Inflated]) -> list[float]:
         inflated = parts[which[case], row]
         inflated += kappa[:, None]
         np.minimum(inflated, HEADROOM * caps[which[case], None], out=inflated)
-        return np.sqrt(inflated, out=inflated)
+        return np.asarray(np.sqrt(inflated, out=inflated))
 
     # From `most` on every variance is taken at its largest: more changes nothing.
     searches = [

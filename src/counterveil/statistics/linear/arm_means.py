@@ -55,7 +55,7 @@ from counterveil.statistics.linear.kernels.pairing import covariate_pairs, score
 from counterveil.statistics.linear.kernels.residual_variance import ResidualVariance
 from counterveil.statistics.linear.sensitivity import ArmMean, LinearEstimate
 from counterveil.statistics.linear.weighting import matched_effect, weighted_effect
-from counterveil.statistics.linear.weighting_design import ScoredRows, arm_terms, covariate_lines, features_of
+from counterveil.statistics.linear.weighting_design import ScoredRows, arm_terms, features_of
 from counterveil.statistics.outcome_place import Outcomes, sizes_by_arm, totals_by_arm
 
 # Matching towards one arm: everybody outside it borrows the outcomes of its nearest units on the score.
@@ -263,11 +263,10 @@ def balanced_arms(
     table: Table, scores: Floats, noise_variance: float, supposed: WeightSettings
 ) -> Iterator[tuple[NDArray[np.intp], Floats, NDArray[np.floating]]]:
     """Yield every arm's rows (m,), their weights towards everybody, and the features (n, p) that they balance."""
-    lines = covariate_lines(table)
     for code in range(scores.shape[1]):
         inside, score = table.arm == code, scores[:, code]
-        scored = ScoredRows(inside, score, arm_terms(table, lines, inside, score))
-        balanced, _ = features_of(table, scored, Weighting(), lines)
+        scored = ScoredRows(inside, score, arm_terms(table, inside, score))
+        balanced, _ = features_of(table, scored, Weighting())
         rows = np.flatnonzero(inside)
         yield rows, arm_weights(balanced, rows, noise_variance=noise_variance, settings=supposed), balanced
 

@@ -45,7 +45,7 @@ from counterveil.statistics.linear.kernels.residual_variance import (
 )
 from counterveil.statistics.linear.matching_design import Scored
 from counterveil.statistics.linear.sensitivity import ClusteredEstimate, LinearEstimate
-from counterveil.statistics.linear.weighting_design import Weighted, shared_features
+from counterveil.statistics.linear.weighting_design import Weighted, covariate_lines, shared_features
 from counterveil.statistics.outcome_place import ENDS, PLACE_WORDS, PLACES, count_octaves
 
 # Shares of the budget that may go to the variance; 0 means that the worst case is used instead.
@@ -707,11 +707,11 @@ def design_diagnostics(
     return _tables(features.names, balances(features.values, treated, weights), treated, score, weights)
 
 
-def covariate_diagnostics(table: Table, raw: Floats, score: Floats, coefficients: Floats) -> dict[str, Any]:
-    """Return the same of a table's covariates as they are, `raw` (d, n) holding a line for each."""
+def covariate_diagnostics(table: Table, score: Floats, coefficients: Floats) -> dict[str, Any]:
+    """Return the same of a table's covariates as they are."""
     domains, weights = table.study.covariates, np.abs(coefficients)
     labels = [len(domain.labels) if isinstance(domain, Categories) else 0 for domain in domains.values()]
-    found = column_balances(raw, labels, table.treated, weights)
+    found = column_balances(covariate_lines(table), labels, table.treated, weights)
     return _tables(column_names(table.study), found, table.treated, score, weights)
 
 
