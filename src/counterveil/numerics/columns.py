@@ -339,9 +339,11 @@ def column_balances(
     `raw` is (d, n), a line for each covariate. `labels` says of each how many codes it holds, which become one
     column each in its place; 0 stands for numbers.
     """
-    w = np.stack([used * inside for used in (1.0, weights) for inside in (treated, ~treated)])
-    totals, sizes = w.sum(axis=1), np.einsum("ij,ij->i", w, w)
-    share = np.divide(w, totals[:, None], out=w, where=totals[:, None] > 0)
+    share = np.zeros((4, len(weights)))
+    share[0][treated] = share[1][~treated] = 1.0
+    np.multiply(weights, share[:2], out=share[2:])
+    totals, sizes = share.sum(axis=1), np.einsum("ij,ij->i", share, share)
+    np.divide(share, totals[:, None], out=share, where=totals[:, None] > 0)
     mean, variance = _columns_moments(raw, share)
     parts = [
         _levels(raw[j], count, share) if count else (mean[:, j : j + 1], variance[:, j : j + 1])
