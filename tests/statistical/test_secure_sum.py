@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import counterveil as cv
+from counterveil.federation.masking import KeySeal, new_key
 from counterveil.privacy import Budget
 from counterveil.questions.asking import ask_of
 from counterveil.questions.ate import AteArguments
@@ -23,7 +24,9 @@ def summed(columns, seed):
         frame = {name: column[rows] for name, column in columns.items()}
         known = Summation(3, 1, ROWS, {})
         noise = SeededNoise(3 * seed + place)
-        session = SummingSession(frame, STUDY, budget=Budget(1), noise=noise, known=known)
+        session = SummingSession(
+            frame, STUDY, budget=Budget(1), noise=noise, known=known, seal=KeySeal(new_key())
+        )
 
         def ask(known):
             session.known = known

@@ -16,10 +16,11 @@ from counterveil.federation.files import check_name, read_public_key
 from counterveil.federation.messages import VERSION, SiteRequest
 
 try:
-    from cryptography.exceptions import InvalidSignature
+    from cryptography.exceptions import InvalidSignature, InvalidTag
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec, x25519
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
+    from cryptography.hazmat.primitives.ciphers.aead import AESSIV
     from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 except ImportError:
     raise refusal("CV-E060", package="cryptography") from None
@@ -30,6 +31,7 @@ _BYTES = 16
 MODULUS = 1 << (8 * _BYTES)
 _KEY, _SIGNATURE = re.compile(r"[0-9a-f]{64}"), re.compile(r"[0-9a-f]{2,300}")
 _NUMBER, _NAME = re.compile(r"-?[0-9a-f]{1,32}"), re.compile(r"[a-z_]{1,40}")
+_BLOCK = 256
 _MOST_MEMBERS, _MOST_ROWS, _MOST_SUMS, _MOST_NUMBERS, _LONGEST = 100, 10**12, 50, 10_000, 4_000_000
 
 
@@ -186,6 +188,33 @@ def total_of(parts: Iterable[Sequence[int]]) -> tuple[int, ...]:
     """Return the sums of masked numbers as signed numbers around zero; all masks must be in them."""
     sums = [sum(column) % MODULUS for column in zip(*parts, strict=True)]
     return tuple(one - MODULUS if one >= MODULUS // 2 else one for one in sums)
+
+
+class KeySeal:
+    """Hides a site's own numbers in its ledger, by a key that its private key for the sum gives."""
+
+    def __init__(self, private: str) -> None:
+        key = HKDF(hashes.SHA256(), 64, salt=None, info=b"counterveil part").derive(bytes.fromhex(private))
+        self._cipher = AESSIV(key)
+
+    def close(self, name: str, numbers: Sequence[str]) -> str:
+        """Return a sealed text; its length tells how many numbers there are and nothing of them."""
+        width = _BLOCK * -(-max(map(len, numbers)) // _BLOCK)
+        text = "".join(number.ljust(width) for number in numbers)
+        sealed: bytes = self._cipher.encrypt(text.encode(), [name.encode()])
+        return f"{width} {sealed.hex()}"
+
+    def open(self, name: str, text: str) -> list[str]:
+        """Return the numbers; a text that was not sealed with this key raises CV-F500."""
+        width, sealed = text.split()
+        wide = int(width)
+        try:
+            found = self._cipher.decrypt(bytes.fromhex(sealed), [name.encode()]).decode()
+        except InvalidTag:
+            raise refusal(
+                "CV-F500", expected="the key that the site made for this sum", got="another"
+            ) from None
+        return [found[start : start + wide].rstrip() for start in range(0, len(found), wide)]
 
 
 def _mask(private: str, public: str, context: bytes, count: int) -> list[int]:

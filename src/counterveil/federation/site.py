@@ -113,7 +113,7 @@ class Site:
         else:
             private = summed_site.check_members(self.file, request, step)
             try:
-                result = self._computed(request, summed_site.opened(request, step))
+                result = self._computed(request, summed_site.opened(request, step, private))
             except NextPart as part:
                 return KeptAnswer(summed_site.part_of(request, step, private, part), None)
         if not self.file.policy.diagnostics and "diagnostics" in result:

@@ -12,6 +12,7 @@ from counterveil.federation import messages as refusals
 from counterveil.federation.files import read_json, write_json
 from counterveil.federation.masking import (
     SUMMED,
+    KeySeal,
     Member,
     Step,
     masked,
@@ -56,13 +57,13 @@ def check_members(file: SiteFile, request: SiteRequest, step: Step) -> str:
     return str(kept["private"])
 
 
-def opened(request: SiteRequest, step: Step) -> Callable[..., SummingSession]:
+def opened(request: SiteRequest, step: Step, private: str) -> Callable[..., SummingSession]:
     """Return what opens the site's rows as a part of all rows; rows that changed since the offer are refused."""
     known = Summation(len(step.members), step.colluding, step.rows, step.totals)
     own = next(member for member in step.members if member.site == request.site)
 
     def open_session(*args: Any, **named: Any) -> SummingSession:
-        session = SummingSession(*args, known=known, **named)
+        session = SummingSession(*args, known=known, seal=KeySeal(private), **named)
         if session.part_rows != own.rows:
             session.close()
             raise RefusedError(refusals.LOST)

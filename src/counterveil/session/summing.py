@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from counterveil.accounting import Reservation
 from counterveil.data import Backend, Study
@@ -49,6 +48,16 @@ class Summation:
     colluding: int
     rows: int
     totals: Mapping[str, Sequence[int]]
+
+
+class Seal(Protocol):
+    """What hides a part's numbers where the ledger keeps them: a share of the noise alone does not protect them."""
+
+    def close(self, name: str, numbers: Sequence[str]) -> str:
+        """Return a text of which nobody without the site's key learns the numbers."""
+
+    def open(self, name: str, text: str) -> list[str]:
+        """Return the numbers that were closed under a name."""
 
 
 class NextPart(Exception):  # noqa: N818 - nothing went wrong
@@ -124,9 +133,10 @@ class PartOfRows:
 class SummingSession(BaseSession):
     """A session over one part of the rows; its answers are those of all parts."""
 
-    def __init__(self, *args: Any, known: Summation, **named: Any) -> None:
+    def __init__(self, *args: Any, known: Summation, seal: Seal, **named: Any) -> None:
         super().__init__(*args, **named)
         self.known = known
+        self._seal = seal
 
     @property
     def batches(self) -> Backend:
@@ -148,7 +158,13 @@ class SummingSession(BaseSession):
         return super().run(replace(request, description=request.description | {"summed": said}), compute)
 
     def _gate(self, plan: Plan, reservation: Reservation) -> Gate:
-        return SummingGate(plan, self._noise, partial(self.ledger.release, reservation), self.known)
+        def keep(name: str, bounds: list[str], draw: Callable[[], list[str]]) -> list[str]:
+            def closed() -> list[str]:
+                return [self._seal.close(name, draw())]
+
+            return self._seal.open(name, *self.ledger.release(reservation, name, bounds, closed))
+
+        return SummingGate(plan, self._noise, keep, self.known)
 
     def remarks(self, unit: Unit) -> tuple[str, ...]:
         """Return what the guarantee must say: against whom it holds, and on what that rests."""

@@ -6,9 +6,11 @@ import json
 import numpy as np
 import pytest
 
+import counterveil as cv
 from counterveil.errors import CounterveilError
 from counterveil.federation.coordinator import Clock, pooled, states
 from counterveil.federation.masking import (
+    KeySeal,
     Member,
     Step,
     masked,
@@ -104,6 +106,24 @@ def test_the_sum_is_one_answer_about_all_rows_that_every_site_paid_once(run, stu
     assert result.estimate == found["North"] == found["South"] != found["West"]
     # A finished site sends its answer to whatever step of the sum comes again.
     assert "estimate" in json.loads(sites["North"].answer(sent["North"][1]))["result"]
+
+
+def test_no_ledger_shows_a_site_s_own_numbers(run, sites):
+    run()
+    for site in sites.values():
+        with cv.open_ledger(site.file.ledger) as ledger:
+            stored = [entry.facts["values"] for entry in ledger.entries() if entry.kind == "release"]
+        assert stored
+        # One text for all numbers of a release, as long for every site, which reads as no number.
+        assert {len(texts) for texts in stored} == {1}
+        assert not any("/" in text for texts in stored for text in texts)
+    seal = KeySeal(new_key())
+    closed = [seal.close("a", numbers) for numbers in (["1/2", "0/1"], ["-ffffff/400000", "3/4"])]
+    assert len({len(text) for text in closed}) == 1
+    assert seal.open("a", closed[1]) == ["-ffffff/400000", "3/4"]
+    for name, other in (("b", seal), ("a", KeySeal(new_key()))):
+        with pytest.raises(CounterveilError, match="CV-F500"):
+            other.open(name, closed[0])
 
 
 def test_masks_cancel_among_those_who_agree_and_nowhere_else():
