@@ -4,21 +4,25 @@ Beside each: a bare scan of the same columns by the same engine, and a non-priva
 a logistic propensity whose sums are taken batch by batch in the same engine. `benchmarks._jobs` says what is counted.
 
 `ENGINES_ROWS=1e8 python -m benchmarks engines` takes other numbers of rows, `ENGINES_JOBS="duckdb scan,duckdb ours"`
-some of the jobs.
+some of the jobs, `ENGINES_COVARIATES=5` other numbers of covariates than 20. With `ENGINES_KEEP=1` the figures are kept
+in `engines.json`.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks import _jobs
-from benchmarks.record_effect_stream import command
+from benchmarks.growth.kept import this_machine
+from benchmarks.record_effect_stream import command, written
 
 TITLE = (
-    "CPU seconds and peak memory of one doubly robust private effect, 20 covariates (each job in processes of its own; "
+    "CPU seconds and peak memory of one doubly robust private effect (each job in processes of its own; "
     "aims: growth at most linear, every process below 1 GB)"
 )
 JOBS = _jobs.Jobs(
@@ -37,12 +41,14 @@ JOBS = _jobs.Jobs(
     form=".4f",
 )
 NEWTON_STEPS = 5
+COVARIATES = int(os.environ.get("ENGINES_COVARIATES", "20"))
+PATH = Path(__file__).with_name("engines.json")
 Arrays = dict[str, Any]
 
 
 def names() -> tuple[str, ...]:
     """Return the columns of the study."""
-    return ("treated", "y", *(f"x{place}" for place in range(1, 21)))
+    return ("treated", "y", *(f"x{place}" for place in range(1, COVARIATES + 1)))
 
 
 # The non-private estimate: outcome models from one pass, five Newton steps of the propensity, one pass for the score.
@@ -157,8 +163,8 @@ def ours(data: Any) -> float:
     import counterveil as cv
     from counterveil.datasets import synth
 
-    words = {"protects": "record", "epsilon": 1, "delta": "1e-6", "method": "doubly_robust"}
-    return cv.ate(data, synth(seed=0, n=1000).study, **words).estimate
+    words = {"protects": "record", "epsilon": 1, "delta": "1e-10", "method": "doubly_robust"}
+    return cv.ate(data, synth(seed=0, n=1000, covariates=COVARIATES).study, **words).estimate
 
 
 def job(name: str, path: Path) -> dict[str, float]:
@@ -166,7 +172,15 @@ def job(name: str, path: Path) -> dict[str, float]:
     return _jobs.job(name, path, duckdb_job, spark_job)
 
 
-run = JOBS.run
+def run() -> list[dict[str, str]]:
+    """Return one row a size and job; keep them where that is asked for."""
+    rows = JOBS.run()
+    if os.environ.get("ENGINES_KEEP"):
+        figures = ",\n".join(f"    {json.dumps(row)}" for row in rows)
+        words = f'  "machine": {json.dumps(this_machine())},\n  "covariates": {COVARIATES},\n'
+        PATH.write_text("{\n" + words + f'  "figures": [\n{figures}\n  ]\n}}\n')
+    return rows
+
 
 if __name__ == "__main__":
-    command(job)
+    command(job, partial(written, covariates=COVARIATES))

@@ -66,6 +66,7 @@ def ratios() -> dict[str, float]:
                 ):
                     memory.clear()
                 convolution._sums_table.cache_clear()
+                convolution._widest.cache_clear()
                 shown.append(cpu(getattr(result, way))[0])
             found[f"{name}, {way}"] = min(shown) / taken
     return found

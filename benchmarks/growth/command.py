@@ -167,7 +167,9 @@ def _legend(run: Run, kept: Kept | None) -> str:
         ),
     ]
     if (PEER, run.rows[1]) not in run.figures:
-        lines.append("DoubleML is not installed (extra bench): nothing is compared with it.")
+        lines.append(
+            "DoubleML is not installed: nothing is compared with it, and `--update` keeps no ratio to it."
+        )
     return "\n".join(lines)
 
 
@@ -202,11 +204,8 @@ def _said_of(*module: str) -> Figures | str:
 def _update(run: Run, names: list[str], kept: Kept) -> int:
     """Write the ratios that were found; entries that were not run stay, those of another list go."""
     found = {name: run.ratios(name) for name in names}
-    missing = [name for name, one in found.items() if one is None or one.peer is None]
-    if missing or (run.rows != kept.rows and len(names) < len(ASKED)):
-        print(
-            "not written: something failed, the peer is missing, or the sizes are others than the kept ones"
-        )
+    if None in found.values() or (run.rows != kept.rows and len(names) < len(ASKED)):
+        print("not written: something failed, or the sizes are others than the kept ones")
         return 1
     both = {**kept.ratios, **{name: one for name, one in found.items() if one is not None}}
     ratios = {name: both[name] for name in ASKED if name in both}

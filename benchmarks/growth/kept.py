@@ -23,7 +23,7 @@ class Ratios:
     """What is kept of one entry: numbers that another machine should find about the same.
 
     CPU at the larger size beside one pass over the columns and beside the peer, memory above the frame's in bytes
-    a row, and CPU at the larger size beside that at the smaller one. The peer may be missing.
+    a row, and CPU at the larger size beside that at the smaller one. The peer is None where it did not run beside.
     """
 
     columns: float

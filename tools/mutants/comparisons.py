@@ -116,7 +116,7 @@ COMPARISONS: tuple[Mutant, ...] = (
     _of("PairedVariance.value", "(self.bits + steps_bits + 1)", "(self.bits + steps_bits)", _WEIGHTS),
     _of("products.paired_variance", "share[first] + share[second]", "share[first]", _WEIGHTS),
     _of(
-        "residual_variance.GroupSquares.value",
+        "residual_variance.GroupSquares.values",
         " - Fraction(int(y.sum()) ** 2, len(y))",
         "",
         "unit/statistics/linear/test_matching_variance.py",

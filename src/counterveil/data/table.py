@@ -269,7 +269,7 @@ class Table:
     arm: NDArray[np.intp]
     treated: NDArray[np.bool_]
     outcome: NDArray[np.int64]
-    covariates: dict[str, NDArray[np.float64]]
+    covariates: Mapping[str, NDArray[np.float64]]
     measures: tuple[NDArray[np.int64], ...] = ()
     cluster: NDArray[np.intp] | None = None
     # What was made of these rows before and is the same for every question: rows cannot change.

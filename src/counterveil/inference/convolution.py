@@ -107,7 +107,6 @@ class Noises:
     """Noise distributions one after another; `points[i]` below are numbers for the i-th of them."""
 
     def __init__(self, each: Sequence[NoiseDistribution]) -> None:
-        self._known, self._rows = tuple(each), np.arange(len(each))
         parts = [_standard(cast("Hashable", one)) for one in each]
         places: dict[NoiseDistribution, int] = {}
         self._which = np.array([places.setdefault(law, len(places)) for law, _ in parts], dtype=np.intp)
@@ -115,15 +114,10 @@ class Noises:
         self._scales = np.array([scale for _, scale in parts])
         self.widths = np.array([interquartile_range(one) for one in each])
 
-    @property
-    def each(self) -> list[NoiseDistribution]:
-        """The noises themselves."""
-        return [self._known[row] for row in self._rows]
-
     def of(self, rows: NDArray[np.intp]) -> Noises:
         """Return the noises of these places, in their order."""
         found = object.__new__(Noises)
-        found._known, found._laws, found._rows = self._known, self._laws, self._rows[rows]
+        found._laws = self._laws
         found._which, found._scales, found.widths = self._which[rows], self._scales[rows], self.widths[rows]
         return found
 
@@ -138,6 +132,11 @@ class Noises:
         return self._by_law(
             points, lambda law, own, scales: law.quantile(own.ravel()).reshape(own.shape) * scales
         )
+
+    def kinks(self, low: Floats, high: Floats) -> list[Floats | None]:
+        """Return the kinks of each in [low, high]; None where there are too many to integrate between."""
+        places = zip(self._which.tolist(), self._scales.tolist(), low.tolist(), high.tolist(), strict=True)
+        return [_kinks(self._laws[law], scale, *ends) for law, scale, *ends in places]
 
     def points(self, levels: tuple[float, ...]) -> Floats:
         """Return for each the x with P(X <= x) = level, for the same levels."""
@@ -194,6 +193,8 @@ def remembered(
     memory: dict[Key, Found], keys: Sequence[Key], solve: Callable[[list[Key]], Sequence[Found]]
 ) -> list[Found]:
     """Return what is known of every key; those that are new are solved together, and kept."""
+    if len(keys) == 1 and (one := memory.get(keys[0])) is not None:
+        return [one]
     # Other threads may empty the memory meanwhile.
     known = {key: found for key in keys if (found := memory.get(key)) is not None}
     new = [key for key in dict.fromkeys(keys) if key not in known]
@@ -295,7 +296,8 @@ def _one_half_width(alpha: float, sd: float, distribution: NoiseDistribution | N
 
 def _tails_and_densities(x: Floats, sd: Floats, noises: Noises) -> tuple[Floats, Floats]:
     """Return P(N + X > x) and the density of N + X at x, for positive standard deviations."""
-    kinks = [_kinks_near(*one) for one in zip(x.tolist(), sd.tolist(), noises.each, strict=True)]
+    reach = _REACH * sd * (1 + _TOLERANCE)
+    kinks = noises.kinks(x - reach, x + reach)
     counts = np.array([1 if own is None else len(own) for own in kinks])
     found, density = np.empty_like(x), np.empty_like(x)
     # Those of about as many kinks are integrated together: none has many more pieces than it needs.
@@ -319,15 +321,14 @@ def _tails_and_densities(x: Floats, sd: Floats, noises: Noises) -> tuple[Floats,
     return found, density
 
 
-def _kinks_near(x: float, sd: float, distribution: NoiseDistribution) -> Floats | None:
-    """Return the kinks within the normal's reach of x, None where there are too many to integrate between."""
-    reach = _REACH * sd * (1 + _TOLERANCE)
-    low, high = x - reach, x + reach
-    found = distribution.kinks(low, high, _MOST_KINKS)
-    if found is not None:
-        return found
-    end = float(-distribution.quantile(np.array([_BEYOND]))[0])
-    return distribution.kinks(max(low, -end), min(high, end), _MOST_KINKS)
+def _kinks(law: NoiseDistribution, scale: float, low: float, high: float) -> Floats | None:
+    """Return the kinks of a multiple of a distribution in [low, high], None where there are too many."""
+    low, high = low / scale, high / scale
+    found = law.kinks(low, high, _MOST_KINKS)
+    if found is None:
+        end = -_lower_quantile(cast("Hashable", law), _BEYOND)
+        found = law.kinks(max(low, -end), min(high, end), _MOST_KINKS)
+    return None if found is None else found * scale
 
 
 def _pieces(x: Floats, sd: Floats, widths: Floats, kinks: Floats) -> tuple[Floats, Floats]:
@@ -512,28 +513,39 @@ class NoiseSum:
 @lru_cache(maxsize=128)
 def _sums_table(first: NoiseDistribution, second: NoiseDistribution) -> tuple[float, Floats]:
     """Return the lattice step and P(X + Y <= x) at x = -2 SIDE step, ..., -step, 0."""
-    ends = [
-        float(-distribution.quantile(np.array([_SUMS_BEYOND / 2]))[0]) for distribution in (first, second)
-    ]
-    step = max(ends) / _SIDE
-    length = 4 * _SIDE  # of the sum's 4 SIDE + 1 points the last, of no mass to speak of, is put on the first
-    spectrum = np.fft.rfft(_masses(first, step), length) * np.fft.rfft(_masses(second, step), length)
-    masses = np.fft.irfft(spectrum, length)
+    parts = [_standard(cast("Hashable", one)) for one in (first, second)]
+    (wide, scale, end), (other, own, _) = sorted(
+        ((law, scale, -_lower_quantile(cast("Hashable", law), _SUMS_BEYOND / 2)) for law, scale in parts),
+        key=lambda one: -one[1] * one[2],
+    )
+    step = scale * end / _SIDE
+    spectrum = _widest(cast("Hashable", wide), end) * _spectrum(other, step / own)
+    masses = np.fft.irfft(spectrum, 4 * _SIDE)
     # Half the mass of a point lies on either side of it.
     masses = np.maximum(masses[: 2 * _SIDE + 1], 0.0)
-    below = np.cumsum(masses) - masses / 2
-    return step, below * (0.5 / below[-1])
+    below = np.cumsum(masses)
+    below -= masses / 2
+    below *= 0.5 / below[-1]
+    return step, below
 
 
-def _masses(distribution: NoiseDistribution, step: float) -> Floats:
-    """Return the probabilities of the lattice points -SIDE, ..., SIDE when the noise is rounded to them."""
+@lru_cache(maxsize=8)
+def _widest(distribution: NoiseDistribution, end: float) -> NDArray[np.complex128]:
+    """Return the transform of the wider noise, the same for all multiples of one distribution."""
+    return _spectrum(distribution, end / _SIDE)
+
+
+def _spectrum(distribution: NoiseDistribution, step: float) -> NDArray[np.complex128]:
+    """Return the transform of the masses of the lattice points -SIDE, ..., SIDE that the noise is rounded to."""
     edges = (np.arange(_SIDE + 1, dtype=np.float64) + 0.5) * np.float64(step)
     # Lower tails keep their digits; the upper half follows by symmetry.
     tails = distribution.cdf(-edges)
     half = np.append(tails[:-1] - tails[1:], tails[-1])  # from point 1 outwards, the rest at the end
     half[-2] += half[-1]
     outwards = half[:-1]
-    return np.concatenate([outwards[::-1], [1.0 - 2.0 * float(tails[0])], outwards])
+    masses = np.concatenate([outwards[::-1], [1.0 - 2.0 * float(tails[0])], outwards])
+    # Of the sum's 4 SIDE + 1 points the last, of no mass to speak of, is put on the first.
+    return np.fft.rfft(masses, 4 * _SIDE)
 
 
 # The distribution of a weighted sum of independent symmetric noises, tabulated on a lattice.

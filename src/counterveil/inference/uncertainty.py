@@ -250,24 +250,31 @@ def _inflations(asked: list[Inflated]) -> list[float]:
     told = [i for i, (_, _, cap, _) in enumerate(asked) if cap >= _TELLS_NOTHING * units[i]]
     if not told:
         return found
-    noises, variance_noises = (Noises([asked[i][k] for i in told]) for k in (0, 1))  # type: ignore[misc]
-    caps, alphas = (np.array([asked[i][k] for i in told], np.float64) for k in (2, 3))
+    # What does not depend on the level is found once for all levels.
+    same: dict[tuple[NoiseDistribution, float], int] = {}
+    which = np.array([same.setdefault(asked[i][1:3], len(same)) for i in told])
+    variance_noises, caps = Noises([noise for noise, _ in same]), np.array([cap for _, cap in same])
     unit = variance_noises.widths
     tops = np.minimum(caps, 200.0 * unit)
     variances = _from_zero(np.minimum(unit / 50, tops / 2), tops, _TRIED)
     known = _from_zero(np.minimum(unit, tops) / 100, HEADROOM * tops + 12 * unit, _KNOWN)
-    misses = _Misses(np.sqrt(variances), np.sqrt(known), noises, alphas)
-    xi = variance_noises.quantile(np.broadcast_to(_LEVELS, (len(told), len(_LEVELS))))
+    alphas = np.array([asked[i][3] for i in told])
+    misses = _Misses(
+        np.sqrt(variances)[which], np.sqrt(known)[which], Noises([asked[i][0] for i in told]), alphas
+    )
+    xi = variance_noises.quantile(np.broadcast_to(_LEVELS, (len(same), len(_LEVELS))))
     parts = positive_part(variances[:, :, None] + xi[:, None, :], variance_noises)
 
     def built(case: NDArray[np.intp], row: NDArray[np.intp], kappa: Floats) -> Floats:
-        inflated = np.minimum(parts[case, row] + kappa[:, None], HEADROOM * caps[case, None])
-        return np.sqrt(inflated, out=inflated)
+        inflated = parts[which[case], row]
+        inflated += kappa[:, None]
+        np.minimum(inflated, HEADROOM * caps[which[case], None], out=inflated)
+        return np.asarray(np.sqrt(inflated, out=inflated))
 
     # From `most` on every variance is taken at its largest: more changes nothing.
     searches = [
-        least_inflation(_TRIED, aimed_at(float(alpha)), float(one), HEADROOM * float(cap) - float(low))
-        for alpha, one, cap, low in zip(alphas, unit, caps, xi[:, 0], strict=True)
+        least_inflation(_TRIED, aimed_at(alpha), float(unit[i]), HEADROOM * float(caps[i]) - float(xi[i, 0]))
+        for alpha, i in zip(alphas.tolist(), which, strict=True)
     ]
     for i, kappa in zip(told, in_step(searches, misses.asked(built, _SHARES)), strict=True):
         found[i] = kappa
@@ -327,23 +334,34 @@ class _Misses:
             counts = [len(rows) for _, rows in asked]
             case, row = np.repeat(places, counts), np.concatenate([rows for _, rows in asked])
             kappa = np.repeat([kappa for kappa, _ in asked], counts)
-            found = self._mean(case, row, built(case, row, kappa), shares)
+            found, together = np.empty(len(case)), _AT_ONCE // len(shares)
+            for part in (slice(start, start + together) for start in range(0, len(case), together)):
+                found[part] = self._mean(
+                    case[part], row[part], built(case[part], row[part], kappa[part]), shares
+                )
             return np.split(found, np.cumsum(counts)[:-1])
 
         return evaluate
 
     def _mean(self, case: NDArray[np.intp], row: NDArray[np.intp], points: Floats, shares: Floats) -> Floats:
         grids, last = self._grids, self._grids.shape[1] - 2
-        points = np.minimum(points, grids[case, -1:])
-        steps = np.log(np.maximum(points / grids[case, 1:2], 1e-300)) / self._rises[case, None]
-        left = np.clip(steps.astype(np.intp) + (steps >= 0), 0, last)
+        np.minimum(points, grids[case, -1:], out=points)
+        steps = np.maximum(points / grids[case, 1:2], 1e-300)
+        np.log(steps, out=steps)
+        steps /= self._rises[case, None]
+        steps += 1
+        left = np.clip(steps, 0, last, out=steps).astype(np.intp)
         self._fill(case, row, left)
-        place = left + ((case * self._logs.shape[1] + row) * (last + 2))[:, None]
-        low, high = self._logs.ravel()[place], self._logs.ravel()[place + 1]
         place = left + (case * (last + 2))[:, None]
-        start, end = grids.ravel()[place], grids.ravel()[place + 1]
-        logs = low + (points - start) * ((high - low) / (end - start))
-        return np.asarray(np.exp(logs, out=logs) @ shares)
+        start = grids.take(place)
+        points -= start
+        points /= grids.take(place + 1) - start
+        left += ((case * self._logs.shape[1] + row) * (last + 2))[:, None]
+        low = self._logs.take(left)
+        left += 1
+        points *= self._logs.take(left) - low
+        points += low
+        return np.asarray(np.exp(points, out=points) @ shares)
 
     def _fill(self, case: NDArray[np.intp], row: NDArray[np.intp], left: NDArray[np.intp]) -> None:
         columns = np.arange(self._grids.shape[1])
@@ -471,25 +489,25 @@ class Uncertainty:
 def solve_together(errors: Sequence[tuple[float, Uncertainty]], levels: Sequence[float]) -> None:
     """Solve what intervals and p-values of these estimates need at some levels at once; they are then at hand."""
     plain = [(estimate, known) for estimate, known in errors if type(known) is Uncertainty]
-    noisy = [known for _, known in plain if known.variance_noise is not None]
-    likely_variances([(known.variance, known.variance_noise) for known in noisy if known.variance_noise])
-    for alpha in (1 - level for level in levels):
-        inflations(
-            [
-                (known.noise or known.variance_noise, known.variance_noise, known.variance_cap, alpha)
-                for known in noisy
-                if known.variance_noise
-            ]
-        )
-        sds = [known.known_sd(alpha) for _, known in plain]
-        exact_half_widths([(alpha, sd, known.noise) for (_, known), sd in zip(plain, sds, strict=True)])
-        tails_beyond(
-            [
-                (known.beyond(estimate), sd, known.noise)
-                for (estimate, known), sd in zip(plain, sds, strict=True)
-                if not known.ball_variance
-            ]
-        )
+    alphas = [1 - level for level in levels]
+    noisy = [(known, known.variance_noise) for _, known in plain if known.variance_noise is not None]
+    likely_variances([(known.variance, noise) for known, noise in noisy])
+    inflations(
+        [
+            (known.noise or noise, noise, known.variance_cap, alpha)
+            for known, noise in noisy
+            for alpha in alphas
+        ]
+    )
+    sds = [(known.known_sd(alpha), alpha, estimate, known) for estimate, known in plain for alpha in alphas]
+    exact_half_widths([(alpha, sd, known.noise) for sd, alpha, _, known in sds])
+    tails_beyond(
+        [
+            (known.beyond(estimate), sd, known.noise)
+            for sd, _, estimate, known in sds
+            if not known.ball_variance
+        ]
+    )
 
 
 _DRAWS = 4000  # public normal vectors that the width of a band is read off

@@ -20,6 +20,7 @@ from counterveil.mechanisms.noise import (
     BitSource,
     Described,
     Grid,
+    Hashed,
     Reals,
     SignedUniform,
     certain_floor,
@@ -35,7 +36,7 @@ MOST_DIMENSIONS = 10_000
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class VectorNoise(Described):
+class VectorNoise(Hashed, Described):
     """Noise of density proportional to exp(-epsilon |z| / sensitivity) for some norm, drawn for all coordinates."""
 
     sensitivity: Fraction
@@ -46,6 +47,9 @@ class VectorNoise(Described):
         object.__setattr__(self, "sensitivity", positive_sensitivity(sensitivity))
         object.__setattr__(self, "epsilon", positive_epsilon(epsilon))
         object.__setattr__(self, "dimension", checked_dimension(dimension))
+
+    def __hash__(self) -> int:
+        return self._hash_of(self.sensitivity, self.epsilon, self.dimension)
 
     @property
     def scale(self) -> Fraction:
@@ -58,7 +62,7 @@ class VectorNoise(Described):
         return PureEvent(self.epsilon)
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, eq=False)
 class Ball(VectorNoise):
     """Noise of density proportional to exp(-epsilon |z| / sensitivity), |z| the Euclidean norm."""
 

@@ -45,7 +45,7 @@ def _tails(d: int) -> tuple[Reals, Reals]:
     return sizes, np.log(np.maximum(_tail(d, sizes)[0], _LEAST))
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, eq=False)
 class Box(VectorNoise):
     """Noise of density proportional to exp(-epsilon max |z_j| / sensitivity), for changes of at most that in each.
 

@@ -15,7 +15,6 @@ from counterveil.mechanisms.noise import (
     Noise,
     Peaked,
     Reals,
-    hash_of,
     positive_sensitivity,
     special,
 )
@@ -79,7 +78,7 @@ class Gaussian(Noise, Described):
         return cls(sensitivity, mu_of(budget.epsilon, budget.delta))
 
     def __hash__(self) -> int:
-        return hash_of(self.sensitivity, self.mu)
+        return self._hash_of(self.sensitivity, self.mu)
 
     @property
     def unit(self) -> NormalDistribution:

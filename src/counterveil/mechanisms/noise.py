@@ -173,9 +173,19 @@ def positive_epsilon(value: Number) -> Fraction:
     return epsilon
 
 
-def hash_of(*numbers: Fraction) -> int:
-    """Return a hash of rationals; intervals look noises up by theirs, and Python's for fractions is slow."""
-    return hash(tuple([(one.numerator, one.denominator) for one in numbers]))
+class Hashed:
+    """Something that keeps its hash: intervals look noises up by theirs, and those of rationals are slow."""
+
+    __slots__ = ("_hash",)
+    _hash: int
+
+    def _hash_of(self, *numbers: Fraction | int) -> int:
+        """Return a hash of rationals, found once."""
+        try:
+            return self._hash
+        except AttributeError:
+            object.__setattr__(self, "_hash", hash(tuple([(x.numerator, x.denominator) for x in numbers])))
+            return self._hash
 
 
 # The special functions of scipy, loaded at their first use: the import alone costs a fifth of a second.
@@ -652,7 +662,7 @@ class Described:
         return {"mechanism": self.name, **own}
 
 
-class Noise(ABC):
+class Noise(Hashed, ABC):
     """Additive noise scale * X with X from a unit distribution."""
 
     __slots__ = ()
@@ -731,7 +741,7 @@ class PureNoise(Noise, Described):
         object.__setattr__(self, "epsilon", positive_epsilon(epsilon))
 
     def __hash__(self) -> int:
-        return hash_of(self.sensitivity, self.epsilon)
+        return self._hash_of(self.sensitivity, self.epsilon)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,6 @@ from counterveil.mechanisms.noise import (
     certain_floor,
     check_count,
     exact_ball,
-    hash_of,
     special,
 )
 from counterveil.privacy import Number, PureEvent
@@ -87,7 +86,7 @@ class SummedLaplace(Laplace):
         object.__setattr__(self, "honest", honest)
 
     def __hash__(self) -> int:
-        return hash_of(self.sensitivity, self.epsilon, self.unit.shape)
+        return self._hash_of(self.sensitivity, self.epsilon, self.unit.shape)
 
     @property
     def unit(self) -> SummedDistribution:

@@ -8,10 +8,11 @@ so that the two columns can be compared.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Any, TypeVar
+from math import sqrt
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -295,22 +296,46 @@ def blocks(columns: Columns, start: int, stop: int, kind: Any) -> Iterator[tuple
         yield slice(first - start, first - start + block.shape[1]), block
 
 
+class RawLines(Protocol):
+    """Lines (n,) of numbers one after another: an array (d, n), or `MadeLines`."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, place: Any, /) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class MadeLines:
+    """So many lines, each made whenever it is read and not kept."""
+
+    count: int
+    make: Callable[[int], Floats]
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, place: int) -> Floats:
+        return self.make(place)
+
+
 def _parts(rows: int) -> Iterator[slice]:
     """Yield the rows of a line that are worked on at once."""
     return (slice(start, min(start + _LINE, rows)) for start in range(0, rows, _LINE))
 
 
 def column_balances(
-    raw: Floats, labels: Sequence[int], treated: NDArray[np.bool_], weights: Floats
+    raw: RawLines, labels: Sequence[int], treated: NDArray[np.bool_], weights: Floats
 ) -> tuple[Balance, Balance]:
     """Return the balance of columns under equal weights and under non-negative weights (n,).
 
     `raw` is (d, n), a line for each covariate. `labels` says of each how many codes it holds, which become one
     column each in its place; 0 stands for numbers.
     """
-    w = np.stack([used * inside for used in (1.0, weights) for inside in (treated, ~treated)])
-    totals, sizes = w.sum(axis=1), np.einsum("ij,ij->i", w, w)
-    share = np.divide(w, totals[:, None], out=w, where=totals[:, None] > 0)
+    share = np.zeros((4, len(weights)))
+    share[0][treated] = share[1][~treated] = 1.0
+    np.multiply(weights, share[:2], out=share[2:])
+    totals, sizes = share.sum(axis=1), np.einsum("ij,ij->i", share, share)
+    np.divide(share, totals[:, None], out=share, where=totals[:, None] > 0)
     mean, variance = _columns_moments(raw, share)
     parts = [
         _levels(raw[j], count, share) if count else (mean[:, j : j + 1], variance[:, j : j + 1])
@@ -321,13 +346,15 @@ def column_balances(
     return compared([ArmMoments(*each) for each in zip(means, variances, effective, strict=True)])
 
 
-def _columns_moments(raw: Floats, share: Floats) -> tuple[Floats, Floats]:
+def _columns_moments(raw: RawLines, share: Floats) -> tuple[Floats, Floats]:
     """Return the lines' means (4, d), less their first entries, and variances (4, d), under four weights (4, n)."""
     first, second = np.zeros((4, len(raw))), np.zeros((4, len(raw)))
-    for rows, block in blocks(raw, 0, raw.shape[1], raw.dtype):
-        beyond = (block - raw[:, :1]).T
-        first += share[:, rows] @ beyond
-        second += share[:, rows] @ (beyond * beyond)
+    for k in range(len(raw)):
+        line = raw[k]
+        for rows in _parts(len(line)):
+            beyond = line[rows] - line[0]
+            first[:, k] += share[:, rows] @ beyond
+            second[:, k] += share[:, rows] @ (beyond * beyond)
     return first, left_of_squares(second, first**2)
 
 
@@ -355,13 +382,13 @@ _CONSTANT = 1e-9
 class StandardColumns:
     """Those of some lines `which` (k,) of `raw` (d, n) that vary, with their means and deviations (k,)."""
 
-    raw: Floats
+    raw: RawLines
     which: Places
     mean: Floats
     deviation: Floats
 
     @classmethod
-    def of(cls, raw: Floats, which: Places) -> StandardColumns:
+    def of(cls, raw: RawLines, which: Places) -> StandardColumns:
         """Return the lines of these places, those left out that are constant."""
         mean, variance = moments(raw, which)
         return cls(raw, which, mean, np.sqrt(variance)).only(varying(mean, variance))
@@ -370,17 +397,23 @@ class StandardColumns:
         """Return some of the columns."""
         return StandardColumns(self.raw, self.which[kept], self.mean[kept], self.deviation[kept])
 
-    def clipped(self, k: int, rows: slice = slice(None)) -> Floats:
-        """Return the k-th column (n,), or some rows of it, standardised and clipped."""
-        z = (self.raw[self.which[k], rows] - self.mean[k]) / self.deviation[k]
+    def line(self, k: int) -> Floats:
+        """Return the k-th column (n,) as it is."""
+        found: Floats = self.raw[self.which[k]]
+        return found
+
+    def clipped(self, k: int, line: Floats) -> Floats:
+        """Return the k-th column, or some rows of it, standardised and clipped."""
+        z = (line - self.mean[k]) / self.deviation[k]
         return np.asarray(np.clip(z, -CLIP, CLIP, out=z))
 
     def sums(self, other: Floats) -> tuple[Floats, Floats, Floats]:
         """Return (k,) the sums of z times `other` (n,), and mean and variance of z z, for clipped columns z."""
         sums = np.zeros((3, len(self.which)))
         for k in range(len(self.which)):
+            line = self.line(k)
             for rows in _parts(len(other)):
-                z = self.clipped(k, rows)
+                z = self.clipped(k, line[rows])
                 sums[0, k] += z @ other[rows]
                 z *= z
                 z -= 1.0
@@ -393,43 +426,51 @@ class StandardColumns:
     def write(self, factor: Floats, lines: Lines) -> None:
         """Write the columns less their means, times `factor` (k,), to `lines` (k, n)."""
         for k, line in enumerate(lines):
+            own = self.line(k)
             for rows in _parts(len(line)):
-                line[rows] = (self.raw[self.which[k], rows] - self.mean[k]) * factor[k]
+                line[rows] = (own[rows] - self.mean[k]) * factor[k]
 
     def write_squares(self, shift: Floats, factor: Floats, lines: Lines) -> None:
         """Write the clipped columns' squares less `shift` (k,), times `factor` (k,), to `lines` (k, n)."""
         for k, line in enumerate(lines):
+            own = self.line(k)
             for rows in _parts(len(line)):
-                z = self.clipped(k, rows)
+                z = self.clipped(k, own[rows])
                 line[rows] = (z * z - shift[k]) * factor[k]
 
 
-def moments(raw: Floats, which: Places) -> tuple[Floats, Floats]:
+def moments(raw: RawLines, which: Places) -> tuple[Floats, Floats]:
     """Return means and variances of the lines `which` (k,) of `raw` (d, n)."""
-    n = raw.shape[1]
-    mean, variance = np.empty(len(which)), np.zeros(len(which))
-    for k, j in enumerate(which):
-        mean[k] = raw[j].sum() / n
-        for rows in _parts(n):
-            z = raw[j, rows] - mean[k]
-            variance[k] += float(z @ z) / n
+    found = np.array([_line_moments(raw[j]) for j in which]).reshape(-1, 2)
+    return found[:, 0], found[:, 1]
+
+
+def _line_moments(line: Floats) -> tuple[float, float]:
+    """Return mean and variance of a line."""
+    n, variance = len(line), 0.0
+    mean = float(line.sum()) / n
+    for rows in _parts(n):
+        z = line[rows] - mean
+        variance += float(z @ z) / n
     return mean, variance
 
 
-def cut_lines(raw: Floats, which: Places, reach: Floats, lines: Lines) -> Floats:
+def cut_lines(raw: RawLines, which: Places, reach: Floats, lines: Lines) -> Floats:
     """Return deviations (k,) of the lines `which` (k,) of `raw` (d, n), which are cut, centred and written to `lines`.
 
     They are cut at `reach` (k,) standard deviations either side of their mean, and have a largest size of one;
     constant ones are zero.
     """
-    mean, variance = moments(raw, which)
-    far, deviations = np.where(varying(mean, variance), reach * np.sqrt(variance), 0.0), np.zeros(len(which))
+    deviations = np.zeros(len(which))
     for k, j in enumerate(which):
+        line = raw[j]
+        mean, variance = _line_moments(line)
+        far = reach[k] * sqrt(variance) if varying(mean, variance) else 0.0
         # The ends are attained.
-        low, high = max(raw[j].min() - mean[k], -far[k]), min(raw[j].max() - mean[k], far[k])
-        cut = np.clip(raw[j] - mean[k], low, high)
+        low, high = max(line.min() - mean, -far), min(line.max() - mean, far)
+        cut = np.clip(line - mean, low, high)
         cut -= cut.mean()
-        largest = max(cut.max(), -cut.min()) if far[k] > 0.0 else 0.0
+        largest = max(cut.max(), -cut.min()) if far > 0.0 else 0.0
         if largest > 0.0:
             cut /= largest
             deviations[k] = np.sqrt(float(cut @ cut) / len(cut))
@@ -443,6 +484,6 @@ def write_levels(codes: Floats, levels: Places, low: Floats, high: Floats, lines
         lines[k] = np.where(codes == level, high[k], low[k])
 
 
-def varying(mean: Floats, variance: Floats) -> NDArray[np.bool_]:
+def varying(mean: Floats | float, variance: Floats | float) -> NDArray[np.bool_]:
     """Return which columns of these means and variances are not constant up to rounding."""
     return np.asarray(variance > (_CONSTANT * mean) ** 2)

@@ -184,10 +184,10 @@ def interval_sentence(facts: Facts) -> str:
     target = opening_of(facts, "interval_target")
     if target is not None:
         covers += f", of {target_words(target)}: NOT AN INTERVAL FOR THE EFFECT"
-    return "; ".join([covers, *_remarks_on_intervals(facts)])
+    return "; ".join([covers, *_remarks_on_intervals(facts, len(facts["effects"]))])
 
 
-def _remarks_on_intervals(facts: Facts) -> Iterable[str]:
+def _remarks_on_intervals(facts: Facts, many: int) -> Iterable[str]:
     effects = facts["effects"]
     bias = facts["details"].get("bias_allowance")
     if bias:
@@ -196,9 +196,8 @@ def _remarks_on_intervals(facts: Facts) -> Iterable[str]:
         )
         yield f"the sampling error includes {rounded(bias, bias)} for bias{scale}"
     if effects and "simultaneous_interval" in effects[0]:
-        many = "both" if len(effects) == 2 else f"all {len(effects)}"
         adjusted = "; p-values are Holm-adjusted" if "holm_p_value" in effects[0] else ""
-        yield f'those "for all" hold for {many} effects at once{adjusted}'
+        yield f'those "for all" hold for {"both" if many == 2 else f"all {many}"} effects at once{adjusted}'
     # Of pooled results the summary is meant, not the rows of sites.
     meant = [effect for effect in effects if effect.get("summary")] or effects
     if any(effect["interval"].get("gap") for effect in meant):
@@ -285,9 +284,9 @@ def short_remarks(facts: Facts, most: int, words: int) -> list[str]:
 
 def short_view(facts: Facts) -> View:
     """Return what a summary shows: the effects, the guarantee, what is not covered, and where to read more."""
-    effects = facts["effects"]
-    cells, left = effect_cells(facts, _ROWS), len(effects) - _ROWS
-    remarks = "; ".join(_remarks_on_intervals(facts))
+    many, facts = len(facts["effects"]), {**facts, "effects": facts["effects"][:_ROWS]}
+    cells, left = effect_cells(facts, _ROWS), many - _ROWS
+    remarks = "; ".join(_remarks_on_intervals(facts, many))
     items = [("Interval", remarks)] if remarks else []
     items += facts.get("notes", [])
     items.append(("Guarantee", guarantee_line(facts)))

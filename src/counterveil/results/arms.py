@@ -19,7 +19,7 @@ from counterveil.inference.measures import ApartMeans
 from counterveil.numerics.arrays import Ends, Floats
 from counterveil.privacy import Estimand
 from counterveil.report.text import probability
-from counterveil.results.effect import Effect, Linear, check_table, solved
+from counterveil.results.effect import Effect, FactsOf, Linear, check_table, solved
 from counterveil.results.measures import (
     DIFFERENCE,
     OF_MEANS,
@@ -118,11 +118,10 @@ class ArmsResult(Comparison):
         return {
             "estimand": Estimand.ATE.value,
             "reference": self.reference,
-            "effects": [
-                {"arm": mean.name, "reference": self.reference} | effect.facts()
-                for mean, effect in zip(self.means[1:], solved(self.table), strict=True)
-            ],
-            "arm_means": [mean.facts() for mean in solved(self.means)],
+            "effects": FactsOf(
+                self.table, [{"arm": one.name, "reference": self.reference} for one in self.means[1:]]
+            ),
+            "arm_means": FactsOf(self.means),
         }
 
     def _check(self) -> None:

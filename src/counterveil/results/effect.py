@@ -320,6 +320,25 @@ def solved(effects: Sequence[Effect], *levels: float) -> Sequence[Effect]:
     return effects
 
 
+class FactsOf(Sequence[dict[str, Any]]):
+    """The facts of effects, each after its own columns; solved together as far as they are read."""
+
+    def __init__(self, effects: Sequence[Effect], columns: Sequence[dict[str, Any]] | None = None) -> None:
+        self._effects, self._columns = effects, columns or [{}] * len(effects)
+
+    def __len__(self) -> int:
+        return len(self._effects)
+
+    def __getitem__(self, place: Any) -> Any:
+        if not isinstance(place, slice):
+            return self[place : place + 1 or None][0]
+        read = zip(self._columns[place], solved(self._effects[place]), strict=True)
+        return [own | effect.facts() for own, effect in read]
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self[:])
+
+
 # One codec: answers as JSON, read back by the declared types of their fields, or refused.
 #
 # An answer is a frozen dataclass. It is written as a table of its fields, with the version of this format and its

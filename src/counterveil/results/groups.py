@@ -11,7 +11,15 @@ from counterveil.inference.measures import NoisyRatio, RatioDifference
 from counterveil.numerics.arrays import Ends
 from counterveil.privacy import Estimand, Unit
 from counterveil.report.text import probability, rounded
-from counterveil.results.effect import Effect, Known, check_level, check_table, noise_from_dict, solved
+from counterveil.results.effect import (
+    Effect,
+    FactsOf,
+    Known,
+    check_level,
+    check_table,
+    noise_from_dict,
+    solved,
+)
 from counterveil.results.measures import DIFFERENCE, check_measure, no_measure
 from counterveil.results.released import ReleasedAnswer
 from counterveil.results.result import Comparison, OneEffect, Result
@@ -58,7 +66,7 @@ class GroupsResult(Comparison):
         return {
             "sentence": "average effect of the treatment on everyone in a group",
             "estimand": Estimand.ATE.value,
-            "effects": [one.facts() for one in solved(self.groups)],
+            "effects": FactsOf(self.groups),
             "notes": notes,
         }
 

@@ -22,7 +22,7 @@ from counterveil.report import (
 )
 from counterveil.report.balance import balance_rows
 from counterveil.report.caveats import depends_words, first_words, people_words, target_words
-from counterveil.results.effect import Effect, check_level, read, solved, write
+from counterveil.results.effect import Effect, FactsOf, check_level, read, solved, write
 from counterveil.results.overlap import OverlapSummary
 from counterveil.results.shown import Shown, written_to
 
@@ -124,6 +124,11 @@ class ReleasedAnswer(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON-ready facts; `from_dict` reads them back."""
+        facts = self._facts()
+        return {name: list(one) if isinstance(one, FactsOf) else one for name, one in facts.items()}
+
+    def _facts(self) -> dict[str, Any]:
+        """Return the facts of `to_dict`, those of effects solved when they are read."""
         first = {"warning": self.guarantee.warning, "caution": self.caution}
         return {name: text for name, text in first.items() if text} | self.stored() | self._shown()
 
@@ -138,7 +143,7 @@ class ReleasedAnswer(Shown):
 
     def report_facts(self) -> dict[str, Any]:
         """Return what reports and pictures show: the facts of `to_dict`, with a row for every effect."""
-        return self.to_dict()
+        return self._facts()
 
     def view(self, full: bool = False) -> View:
         """Return what is shown: a summary, or everything."""

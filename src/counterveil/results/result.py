@@ -96,7 +96,7 @@ class Comparison(ReleasedAnswer):
 
     def report_facts(self) -> dict[str, Any]:
         """Return what reports and pictures show: the facts of `to_dict`, and what omitted confounders could do."""
-        facts = self.to_dict()
+        facts = self._facts()
         return facts | ({"confounding": self.sensitivity().to_dict()} if self.may_be_confounded else {})
 
 

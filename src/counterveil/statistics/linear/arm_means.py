@@ -55,7 +55,7 @@ from counterveil.statistics.linear.kernels.pairing import covariate_pairs, score
 from counterveil.statistics.linear.kernels.residual_variance import ResidualVariance
 from counterveil.statistics.linear.sensitivity import ArmMean, LinearEstimate
 from counterveil.statistics.linear.weighting import matched_effect, weighted_effect
-from counterveil.statistics.linear.weighting_design import ScoredRows, arm_terms, covariate_lines, features_of
+from counterveil.statistics.linear.weighting_design import ScoredRows, arm_terms, features_of
 from counterveil.statistics.outcome_place import Outcomes, sizes_by_arm, totals_by_arm
 
 # Matching towards one arm: everybody outside it borrows the outcomes of its nearest units on the score.
@@ -238,18 +238,19 @@ def exact_values(source: Backend, design: ArmsDesign) -> list[tuple[Fraction, Fr
 
 def _weighted(table: Table, question: Question) -> ArmsDesign:
     settings = question.settings or Arms()
-    features = covariate_features(table)
-    scores = _scores(table, features)
+    scores = _scores(table, covariate_features(table))
     sd = assumed_sd(table.study.outcome_range)
     supposed = WeightSettings(sd, sd)
     bias = settings.allowed_bias(table.study.randomised is True, len(table.study.covariates))
     statistics = []
     for rows, weights, balanced in balanced_arms(table, scores, _unit_noise(question), supposed):
         # Rows alike in all that is balanced: what varies within a pair is what weighting leaves to chance.
-        pairs = covariate_pairs(np.zeros(len(rows), dtype=np.intp), balanced[rows])
+        pairs = covariate_pairs(np.zeros(len(rows), dtype=np.intp), balanced)
         statistics.append(WeightedArm.of(table, rows, weights, pairs, bias))
+        del balanced
     caveats: list[Fact] = [Caveat.IMBALANCE]
     caveats += [BiasBeyond(bias, of_each_arm=True)] if bias else []
+    features = covariate_features(table)
     design = _adjusted("balancing weights in each arm", table, features, scores, statistics, caveats)
     return replace(design, details={"bias_allowed_standard_errors": bias})
 
@@ -257,14 +258,17 @@ def _weighted(table: Table, question: Question) -> ArmsDesign:
 def balanced_arms(
     table: Table, scores: Floats, noise_variance: float, supposed: WeightSettings
 ) -> Iterator[tuple[NDArray[np.intp], Floats, NDArray[np.floating]]]:
-    """Yield every arm's rows (m,), their weights towards everybody, and the features (n, p) that they balance."""
-    lines = covariate_lines(table)
+    """Yield every arm's rows (m,), their weights towards everybody, and their features (m, p) that are balanced."""
     for code in range(scores.shape[1]):
         inside, score = table.arm == code, scores[:, code]
-        scored = ScoredRows(inside, score, arm_terms(table, lines, inside, score))
-        balanced, _ = features_of(table, scored, Weighting(), lines)
+        scored = ScoredRows(inside, score, arm_terms(table, inside, score))
+        balanced, _ = features_of(table, scored, Weighting())
         rows = np.flatnonzero(inside)
-        yield rows, arm_weights(balanced, rows, noise_variance=noise_variance, settings=supposed), balanced
+        weights = arm_weights(balanced, rows, noise_variance=noise_variance, settings=supposed)
+        # Features take the most memory: those of everybody and of two arms are not held longer than they are read.
+        balanced = balanced[rows]
+        yield rows, weights, balanced
+        del balanced
 
 
 def _matched(table: Table, question: Question) -> ArmsDesign:

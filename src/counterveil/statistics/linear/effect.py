@@ -46,7 +46,7 @@ from counterveil.statistics.linear.kernels.residual_variance import (
 )
 from counterveil.statistics.linear.matching_design import Scored
 from counterveil.statistics.linear.sensitivity import ArmMean, ClusteredEstimate, LinearEstimate, MeanContrast
-from counterveil.statistics.linear.weighting_design import Weighted, shared_features
+from counterveil.statistics.linear.weighting_design import Weighted, covariate_lines, shared_features
 from counterveil.statistics.outcome_place import ENDS, PLACE_WORDS, PLACES, count_octaves
 
 # Shares of the budget that may go to the variance; 0 means that the worst case is used instead.
@@ -479,6 +479,15 @@ _STEP_BITS = OUTCOME_STEPS.bit_length() - 1
 SLACK = 1.01
 
 
+def values_of(form: VarianceForm, outcomes: Sequence[NDArray[np.int64]], steps_bits: int) -> list[Fraction]:
+    """Return the estimate for each of some outcomes; rows are read for all at once where lines are fitted."""
+    if isinstance(form, WithBias):
+        return [form.factor * one for one in values_of(form.form, outcomes, steps_bits)]
+    if isinstance(form, ResidualVariance):
+        return form.values(outcomes, steps_bits)
+    return [form.value(outcome, steps_bits) for outcome in outcomes]
+
+
 @dataclass(frozen=True, slots=True)
 class WithBias:
     """A variance with an allowance for bias: `factor` times the variance of another form.
@@ -680,11 +689,11 @@ def design_diagnostics(
     return _tables(features.names, balances(features.values, treated, weights), treated, score, weights)
 
 
-def covariate_diagnostics(table: Table, raw: Floats, score: Floats, coefficients: Floats) -> dict[str, Any]:
-    """Return the same of a table's covariates as they are, `raw` (d, n) holding a line for each."""
+def covariate_diagnostics(table: Table, score: Floats, coefficients: Floats) -> dict[str, Any]:
+    """Return the same of a table's covariates as they are."""
     domains, weights = table.study.covariates, np.abs(coefficients)
     labels = [len(domain.labels) if isinstance(domain, Categories) else 0 for domain in domains.values()]
-    found = column_balances(raw, labels, table.treated, weights)
+    found = column_balances(covariate_lines(table), labels, table.treated, weights)
     return _tables(column_names(table.study), found, table.treated, score, weights)
 
 

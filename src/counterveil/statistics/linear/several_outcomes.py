@@ -50,7 +50,7 @@ from counterveil.statistics.linear.arm_means import (
     share_of,
     split_arm,
 )
-from counterveil.statistics.linear.effect import LinearEffect, VarianceForm
+from counterveil.statistics.linear.effect import LinearEffect, VarianceForm, values_of
 from counterveil.statistics.linear.sensitivity import ArmMean, LinearEstimate, MeanContrast
 from counterveil.statistics.linear.weighting import matched_effect, weighted_effect
 from counterveil.statistics.outcome_place import NAME as EARLIER
@@ -97,9 +97,10 @@ class PeriodForm:
         """Return the comparison of whole numbers, exact."""
         return self.form.total(numbers)
 
-    def variance(self, changes: NDArray[np.int64]) -> Fraction:
-        """Return the variance of the comparison of changes in steps of their range."""
-        return self.variance_form.value(changes, _STEP_BITS) * self.sensitivity.width**2
+    def variances(self, changes: Sequence[NDArray[np.int64]]) -> list[Fraction]:
+        """Return the variance of the comparison of each of some changes, in steps of their range."""
+        found = values_of(self.variance_form, changes, _STEP_BITS)
+        return [one * self.sensitivity.width**2 for one in found]
 
     def release(self, gate: Gate, names: tuple[str, str]) -> tuple[Released, Released | None]:
         """Return the released comparison of the table's outcomes and, where it is paid for, its variance."""
@@ -111,7 +112,7 @@ class PeriodForm:
         since = [changes(self.table, period, place) for period in range(len(self.table.measures))]
         return ComparedPeriods(
             [self.value(numbers) for numbers in (since if by_change else self.table.measures)],
-            [self.variance(numbers) for numbers in since] if self.share else [],
+            self.variances(since) if self.share else [],
         )
 
 
@@ -337,15 +338,16 @@ class Group:
         value = means[0] - sum(means[1:], Fraction(0))
         return value / OUTCOME_STEPS, sum(spread, Fraction(0)) / OUTCOME_STEPS**2
 
-    def exact(self, table: Table, numbers: NDArray[np.int64]) -> Pair:
-        """Return value and variance of outcomes in steps, in units of their range."""
+    def exact(self, table: Table, outcomes: Sequence[NDArray[np.int64]]) -> list[Pair]:
+        """Return value and variance of each of some outcomes in steps, in units of its range."""
         one = self.statistic
         assert one is not None  # plain means are added up in passes
-        if isinstance(one, PeriodForm):
-            return one.value(numbers) / OUTCOME_STEPS, one.variance(numbers) / one.sensitivity.width**2
-        value, variance = one.values(replace(table, outcome=numbers))
         width = one.sensitivity.width
-        return value / width, variance / width**2
+        if isinstance(one, PeriodForm):
+            values = [one.value(numbers) / OUTCOME_STEPS for numbers in outcomes]
+            return list(zip(values, [each / width**2 for each in one.variances(outcomes)], strict=True))
+        found = (one.values(replace(table, outcome=numbers)) for numbers in outcomes)
+        return [(value / width, variance / width**2) for value, variance in found]
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,7 +376,7 @@ class ComparedOutcomes:
             return [[group.of_totals(one) for one in totals] for group in self.groups]
         table = self.source
         assert isinstance(table, Table)
-        return [[group.exact(table, numbers) for numbers in outcomes.numbers(table)] for group in self.groups]
+        return [group.exact(table, outcomes.numbers(table)) for group in self.groups]
 
 
 @silence()

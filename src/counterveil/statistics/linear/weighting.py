@@ -7,10 +7,12 @@ largest weight sets, as a third term.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from counterveil.data import Range, Study, Table
 from counterveil.data.domains import to_steps
@@ -52,22 +54,18 @@ from counterveil.statistics.linear.sensitivity import LinearEstimate
 from counterveil.statistics.linear.weighting_design import (
     ScoredRows,
     Weighted,
-    covariate_lines,
     spline_score,
     weighted,
 )
 
 
-def weighting_design(table: Table, settings: Weighting, lines: Floats | None = None) -> ScoredRows:
-    """Return the arms and scores that weights are made from.
-
-    `lines` are the covariates of the table, where they are at hand.
-    """
+def weighting_design(table: Table, settings: Weighting) -> ScoredRows:
+    """Return the arms and scores that weights are made from."""
     if table.score is not None:
         return ScoredRows(table.treated, table.score)
     # What a trial's treatment seems to follow is chance.
     leaves = "leaves" in settings.balanced and table.study.randomised is not True
-    return spline_score(table, lines, "terms" in settings.balanced, leaves)
+    return spline_score(table, "terms" in settings.balanced, leaves)
 
 
 def weighting(session: BaseSession, question: Question) -> Result:
@@ -79,11 +77,11 @@ def weighting(session: BaseSession, question: Question) -> Result:
 def weighted_effect(rows: Table, question: Question) -> LinearEffect:
     """Return the linear estimator of a table's weighted effect; reads public columns only."""
     settings = _supposing(question.settings or Weighting(), question, rows.study)
-    table, lines = arms_apart(adjusted_table(rows, settings))
-    design = weighting_design(table, settings, lines)
+    table = arms_apart(adjusted_table(rows, settings))
+    design = weighting_design(table, settings)
     share = asked_share(question.settings)
     noise_variance = unit_noise(question, share, design.arms)
-    found = weighted(table, design, settings, question.estimand, noise_variance, lines)
+    found = weighted(table, design, settings, question.estimand, noise_variance)
     by_row = settings.variance_by == BY_ROW
     variance = None if by_row else chosen_residual_variance(found, table.treated, question)
     pairs = covariate_pairs(table.treated, found.features) if by_row else None
@@ -104,7 +102,7 @@ def weighted_effect(rows: Table, question: Question) -> LinearEffect:
         expected_part=1.0 if variance is None else expected_part(variance, weights),
         not_covered=not_covered,
         details=details,
-        diagnostics=covariate_diagnostics(table, lines, score, weights),
+        diagnostics=covariate_diagnostics(table, score, weights),
         table=table,
         remarks=_remarks(settings),
         share=share,
@@ -163,24 +161,36 @@ def adjusted_table(table: Table, settings: Weighting) -> Table:
     return replace(table, study=moved, outcome=to_steps(values, bounds), measures=())
 
 
-def arms_apart(table: Table) -> tuple[Table, Floats]:
-    """Return the table with the treated rows first, and its covariates line by line.
+@dataclass(frozen=True, slots=True)
+class Ordered(Mapping[str, Floats]):
+    """Columns with their rows in an order, made whenever one is read: no copy of all is kept."""
 
-    An arm whose rows follow each other is read where it is.
-    """
+    columns: Mapping[str, Floats]
+    order: NDArray[np.intp]
+
+    def __getitem__(self, name: str) -> Floats:
+        return np.take(self.columns[name], self.order)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+
+def arms_apart(table: Table) -> Table:
+    """Return the table with the treated rows first: an arm whose rows follow each other is read where it is."""
     order = np.argsort(~table.treated, kind="stable")
-    lines = covariate_lines(table, order)
-    columns = dict(zip(table.study.covariates, lines, strict=True))
     sorted_rows = replace(
         table,
         arm=table.arm[order],
         treated=table.treated[order],
         outcome=table.outcome[order],
-        covariates=columns,
+        covariates={},
         measures=tuple(values[order] for values in table.measures),
         cluster=None if table.cluster is None else table.cluster[order],
     )
-    return sorted_rows.sealed(), lines
+    return replace(sorted_rows.sealed(), covariates=Ordered(table.covariates, order))
 
 
 def caveats(study: Study, found: Weighted, settings: Weighting) -> tuple[Fact, ...]:

@@ -18,7 +18,7 @@ from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
 from counterveil.numerics import columns as column_products
 from counterveil.numerics.arrays import Floats
-from counterveil.numerics.columns import cut_lines, write_levels
+from counterveil.numerics.columns import MadeLines, cut_lines, write_levels
 from counterveil.numerics.products import Kind
 from counterveil.numerics.propensity import approach, warm_start
 from counterveil.privacy import Estimand
@@ -111,25 +111,19 @@ class Weighted:
         return cls(features, arms, weights, sqrt(left), gaps)
 
 
-def covariate_lines(table: Table, order: NDArray[np.intp] | None = None) -> Floats:
-    """Return a line (n,) of values or codes for each covariate, (d, n), rows in this order if one is given."""
-    domains = table.study.covariates
-    lines = np.empty((len(domains), table.rows))
-    for line, name in zip(lines, domains, strict=True):
-        line[...] = table.covariates[name] if order is None else np.take(table.covariates[name], order)
-    lines.setflags(write=False)
-    return lines
+def covariate_lines(table: Table) -> MadeLines:
+    """Return a line (n,) of values or codes for each covariate, read where it is."""
+    names = list(table.study.covariates)
+    return MadeLines(len(names), lambda place: table.covariates[names[place]])
 
 
-def features_of(
-    table: Table, design: ScoredRows, settings: Weighting, lines: Floats | None = None
-) -> tuple[NDArray[np.floating], int]:
+def features_of(table: Table, design: ScoredRows, settings: Weighting) -> tuple[NDArray[np.floating], int]:
     """Return the centred features (n, p) that are balanced, and how many of the first are made of covariates alone.
 
     They are scaled to a total variance of one.
     """
     shares = _shares(design, settings, table.study.randomised is True)
-    return shared_features(table, design.score, shares, lines, design.followed, design.leaves)
+    return shared_features(table, design.score, shares, design.followed, design.leaves)
 
 
 def _shares(design: ScoredRows, settings: Weighting, randomised: bool) -> FeatureShares:
@@ -168,7 +162,6 @@ def shared_features(
     table: Table,
     score: Floats,
     shares: FeatureShares,
-    lines: Floats | None = None,
     followed: TreatmentTerms | None = None,
     leaves: NDArray[np.bool_] | None = None,
 ) -> tuple[NDArray[np.floating], int]:
@@ -178,8 +171,8 @@ def shared_features(
         "number" if isinstance(domain, Range) else "binary" if isinstance(domain, Binary) else "label"
         for domain in domains
     ]
-    lines = covariate_lines(table) if lines is None else lines
-    return parted_features(lines.T, kinds, score, shares, total=1.0, followed=followed, leaves=leaves)
+    lines = covariate_lines(table)
+    return parted_features(lines, kinds, score, shares, total=1.0, followed=followed, leaves=leaves)
 
 
 def weighted(
@@ -188,15 +181,13 @@ def weighted(
     settings: Weighting,
     estimand: Estimand,
     noise_variance: float,
-    lines: Floats | None = None,
 ) -> Weighted:
     """Return the weights of least supposed error; `noise_variance` is that of the noise at sensitivity one.
 
     Where the study declares a score, weights are those near its inverse that balance the features better.
-    `lines` are the covariates of the table, where they are at hand.
     """
     inverse = None if table.score is None else inverse_weights(table.score, design.treated, estimand)
-    features, own = features_of(table, design, settings, lines)
+    features, own = features_of(table, design, settings)
     target = _TARGETS[estimand]
     arm_correlation = _alike(settings, features.shape[1], own)
     supposed = WeightSettings(
@@ -355,9 +346,7 @@ _TOLERANCE, _ROUGH = 1e-12, 5e-5
 _LEAST = 1e-6
 
 
-def spline_score(
-    table: Table, lines: Floats | None = None, terms: bool = False, leaves: bool = False
-) -> ScoredRows:
+def spline_score(table: Table, terms: bool = False, leaves: bool = False) -> ScoredRows:
     """Return (n,) probabilities of treatment, whose logit is a linear spline with a knot at the mean of every number.
 
     First comes a logistic regression on the covariates, numbers being cut at three standard deviations; then
@@ -365,8 +354,7 @@ def spline_score(
     those that treatment follows beyond the regression, with `leaves` the groups of rows that it follows beyond
     the score.
     """
-    lines = covariate_lines(table) if lines is None else lines
-    cut, bending, deviations = _cut(table, lines)
+    cut, bending, deviations = _cut(table)
     straight = np.clip(chances(cut, table.treated, 1 / table.rows, _TOLERANCE), _LEAST, 1 - _LEAST)
     above = np.empty((len(bending) + 1, table.rows), np.float32)
     for line, place, deviation in zip(above, bending, deviations, strict=False):
@@ -382,19 +370,20 @@ def spline_score(
     return ScoredRows(table.treated, score, followed, groups)
 
 
-def _cut(table: Table, lines: Floats) -> tuple[Singles, NDArray[np.intp], Floats]:
+def _cut(table: Table) -> tuple[Singles, NDArray[np.intp], Floats]:
     """Return the covariates with numbers cut, a line each, centred and with a largest deviation of one.
 
     Labels have one line each, constants are zero. Also which lines are numbers that vary, and their deviations.
     """
-    domains, raw = list(table.study.covariates.values()), lines
+    domains, raw = list(table.study.covariates.values()), covariate_lines(table)
     plain = np.array([j for j, domain in enumerate(domains) if not isinstance(domain, Categories)], np.intp)
     reach = np.array([_REACH if isinstance(domains[j], Range) else np.inf for j in plain])
-    labels = [(raw[j], len(d.labels)) for j, d in enumerate(domains) if isinstance(d, Categories)]
+    labels = [(j, len(d.labels)) for j, d in enumerate(domains) if isinstance(d, Categories)]
     cut = np.empty((len(plain) + sum(count for _, count in labels), table.rows), np.float32)
     deviations = cut_lines(raw, plain, reach, cut)
     place = len(plain)
-    for codes, count in labels:
+    for j, count in labels:
+        codes = raw[j]
         share = np.bincount(codes.astype(np.intp), minlength=count) / table.rows
         largest = np.where((share > 0.0) & (share < 1.0), np.maximum(share, 1.0 - share), np.inf)
         own = cut[place : place + count]
@@ -404,11 +393,9 @@ def _cut(table: Table, lines: Floats) -> tuple[Singles, NDArray[np.intp], Floats
     return cut, bending, deviations[bending]
 
 
-def arm_terms(
-    table: Table, lines: Floats, inside: NDArray[np.bool_], scores: NDArray[np.floating]
-) -> TreatmentTerms:
+def arm_terms(table: Table, inside: NDArray[np.bool_], scores: NDArray[np.floating]) -> TreatmentTerms:
     """Return the terms of the covariates (d, n) that being in an arm (n,) follows beyond its fitted scores (n,)."""
-    cut, bending, _ = _cut(table, lines)
+    cut, bending, _ = _cut(table)
     return treatment_terms(cut, bending, inside, np.clip(scores, _LEAST, 1 - _LEAST))
 
 

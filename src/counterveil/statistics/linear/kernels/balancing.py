@@ -25,7 +25,7 @@ from scipy.special import expit, logit
 from counterveil.errors import refusal
 from counterveil.numerics import columns as column_products
 from counterveil.numerics.arrays import Floats
-from counterveil.numerics.columns import StandardColumns, varying, write_levels
+from counterveil.numerics.columns import MadeLines, RawLines, StandardColumns, varying, write_levels
 from counterveil.numerics.columns import scores as scores_of
 from counterveil.numerics.products import Kind
 
@@ -450,7 +450,7 @@ class FeatureShares:
 
 
 def parted_features(
-    covariates: NDArray[np.floating],
+    covariates: NDArray[np.floating] | MadeLines,
     kinds: Sequence[ColumnKind],
     scores: NDArray[np.float64],
     shares: FeatureShares | None = None,
@@ -469,11 +469,14 @@ def parted_features(
     `covariates` is (n, d); a column of kind "label" holds whole-number codes from 0 and becomes one
     indicator a code, which together count as one column; they follow the other covariates. `scores` (n,)
     are propensity scores in (0, 1). Constant columns are left out. The matrix is kept column by
-    column; covariates are read fastest if they are kept like that, too.
+    column; covariates are read fastest if they are kept like that, too, or come as lines.
     """
     shares = shares or FeatureShares()
-    _check(covariates, kinds, scores)
-    raw, logit = np.ascontiguousarray(covariates.T, np.float64), _logit(scores)
+    raw: RawLines = covariates
+    if not isinstance(covariates, MadeLines):
+        _check(covariates, kinds, scores)
+        raw = np.ascontiguousarray(covariates.T, np.float64)
+    logit = _logit(scores)
     blocks = list(_covariate_blocks(raw, kinds, logit, shares))
     own = sum(len(block.variances) for block in blocks)
     blocks += [
@@ -482,7 +485,7 @@ def parted_features(
         *_score_blocks(logit, shares, followed),
     ]
     ends = np.cumsum([0, *(len(block.variances) for block in blocks)])
-    lines = np.empty((int(ends[-1]), len(covariates)), dtype)
+    lines = np.empty((int(ends[-1]), len(scores)), dtype)
     held = sum(float(block.variances.sum()) for block in blocks)
     scale = 1.0 if total is None or held == 0.0 else math.sqrt(total / held)
     for first, end in pairwise(ends):
@@ -504,7 +507,7 @@ class _Block:
 
 
 def _covariate_blocks(
-    raw: Floats, kinds: Sequence[ColumnKind], logit: Floats, shares: FeatureShares
+    raw: RawLines, kinds: Sequence[ColumnKind], logit: Floats, shares: FeatureShares
 ) -> Iterator[_Block]:
     """Yield the linear block, labels last, then squares and products; `raw` is (d, n)."""
     each = shares.linear / max(len(kinds), 1)
@@ -519,10 +522,14 @@ def _covariate_blocks(
         yield _squares(plain.only(kept), mean[kept], variance[kept], shares.squares / int(number.sum()))
     chosen = np.argsort(-np.abs(near), kind="stable")[: shares.products_of]
     if shares.products > 0.0 and len(chosen) > 1:
-        standard = [plain.clipped(k) for k in np.sort(chosen)]
-        pairs = list(combinations(standard, 2))
-        products = np.array([one * other for one, other in pairs])
-        yield _plain(StandardColumns.of(products, np.arange(len(pairs))), shares.products / len(pairs))
+        pairs = list(combinations(np.sort(chosen).tolist(), 2))
+
+        def product(place: int) -> Floats:
+            one, other = (plain.clipped(k, plain.line(k)) for k in pairs[place])
+            return np.multiply(one, other, out=one)
+
+        products = StandardColumns.of(MadeLines(len(pairs), product), np.arange(len(pairs)))
+        yield _plain(products, shares.products / len(pairs))
 
 
 def _term_blocks(followed: TreatmentTerms | None, shares: FeatureShares) -> Iterator[_Block]:

@@ -14,7 +14,7 @@ How far one outcome can move V: `statistics/linear/kernels/residual_variance.pro
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import fsum, sqrt
@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.errors import refusal
+from counterveil.inference.convolution import in_step
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import exact_dot, gram, times
 from counterveil.statistics.linear.kernels.balancing import ArmRows, inverse_root, solve_positive
@@ -131,18 +132,25 @@ class RangedFit:
         """A bound on what one outcome can move `least`."""
         return 1 + TRANSITION + 2 * Fraction(self.slack)
 
-    def least(self, y: Floats) -> float:
-        """Return the least total for (n,) outcomes in [0, 1], to within `slack`."""
-        point = self._at(y, np.append(np.zeros(len(self.centre)), y.mean()))
+    def least(self, *outcomes: Floats) -> list[float]:
+        """Return for each of some (n,) outcomes in [0, 1] the least total, to within `slack`; rows are read for all."""
+
+        def evaluate(which: list[int], places: list[Floats]) -> list[Point]:
+            return self._at([outcomes[i] for i in which], places)
+
+        return in_step([self._search(y) for y in outcomes], evaluate)
+
+    def _search(self, y: Floats) -> Generator[Floats, Point, float]:
+        point = yield np.append(np.zeros(len(self.centre)), y.mean())
         while True:
             step = self._step(point.gradient)
             gap = float(point.gradient @ step) / 2
             if gap <= TOLERANCE / 2:
                 return point.total
             newton = step if point.excess is None else self._newton(point.gradient, point.excess)
-            trial = self._at(y, point.place - newton)
+            trial = yield point.place - newton
             if trial.total > point.total - gap / _DAMPING:
-                trial = self._at(y, point.place - step / _DAMPING)
+                trial = yield point.place - step / _DAMPING
             point = trial
 
     def _step(self, gradient: Floats) -> Floats:
@@ -158,22 +166,25 @@ class RangedFit:
         half[np.diag_indices(len(half))] += n * np.append(1.0 / self.strengths, 1.0)
         return solve_positive(half, gradient[:, None])[:, 0] / 2
 
-    def _at(self, y: Floats, place: Floats) -> Point:
-        """Return the point at (c, b)."""
-        b, c, penalty = place[:-1], place[-1], len(self.rows) / self.strengths
-        gradient = np.append(2.0 * penalty * b, 0.0)
-        totals, excess = [float((penalty * b) @ b)], None
+    def _at(self, outcomes: Sequence[Floats], places: Sequence[Floats]) -> list[Point]:
+        """Return for each of the outcomes the point at its (c, b)."""
+        penalty = len(self.rows) / self.strengths
+        gradients = [np.append(2.0 * penalty * place[:-1], 0.0) for place in places]
+        totals = [[float((penalty * place[:-1]) @ place[:-1])] for place in places]
+        excess: list[Floats | None] = [None] * len(places)
         for span, block in self._blocks():
-            value, slope, curvature = cost(y[span], c + block @ b)
-            totals.append(float(value.sum()))
-            gradient[:-1] += slope @ block
-            gradient[-1] += slope.sum()
-            curved = np.flatnonzero(curvature > 1.0)
-            if len(curved):
-                wide = np.column_stack([block[curved], np.ones(len(curved))])
-                part = gram(wide * np.sqrt(curvature[curved] - 1.0)[:, None])
-                excess = part if excess is None else excess + part
-        return Point(place, fsum(totals), gradient, excess)
+            for k, (y, place) in enumerate(zip(outcomes, places, strict=True)):
+                value, slope, curvature = cost(y[span], place[-1] + block @ place[:-1])
+                totals[k].append(float(value.sum()))
+                gradients[k][:-1] += slope @ block
+                gradients[k][-1] += slope.sum()
+                curved = np.flatnonzero(curvature > 1.0)
+                if len(curved):
+                    wide = np.column_stack([block[curved], np.ones(len(curved))])
+                    part, before = gram(wide * np.sqrt(curvature[curved] - 1.0)[:, None]), excess[k]
+                    excess[k] = part if before is None else before + part
+        found = zip(places, map(fsum, totals), gradients, excess, strict=True)
+        return [Point(*point) for point in found]
 
     def _blocks(self) -> Iterator[tuple[slice, Floats]]:
         columns = len(self.centre)
@@ -208,11 +219,11 @@ class GroupSquares:
         """What one outcome of the group can move, in units of the range squared."""
         return self.factor * Fraction(len(self.rows) - 1, len(self.rows))
 
-    def value(self, outcome: NDArray[np.int64], steps_bits: int) -> Fraction:
-        """Return the part for integer outcomes in [0, 2**steps_bits], in units of the range squared."""
-        y = outcome[self.rows]
-        squares = Fraction(exact_dot(y, y)) - Fraction(int(y.sum()) ** 2, len(y))
-        return self.factor * squares / Fraction(4) ** steps_bits
+    def values(self, outcomes: Sequence[NDArray[np.int64]], steps_bits: int) -> list[Fraction]:
+        """Return the part for each of some integer outcomes in [0, 2**steps_bits], in units of the range squared."""
+        own = (outcome[self.rows] for outcome in outcomes)
+        squares = (Fraction(exact_dot(y, y)) - Fraction(int(y.sum()) ** 2, len(y)) for y in own)
+        return [self.factor * one / Fraction(4) ** steps_bits for one in squares]
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,10 +243,10 @@ class GroupResidual:
         """A bound on what one outcome of the group can move, in units of the range squared."""
         return self.factor * self.fit.sensitivity
 
-    def value(self, outcome: NDArray[np.int64], steps_bits: int) -> Fraction:
-        """Return the part for integer outcomes in [0, 2**steps_bits], in units of the range squared."""
-        y = np.ldexp(outcome[self.fit.rows].astype(np.float64), -steps_bits)
-        return self.factor * Fraction(self.fit.least(y))
+    def values(self, outcomes: Sequence[NDArray[np.int64]], steps_bits: int) -> list[Fraction]:
+        """Return the part for each of some integer outcomes in [0, 2**steps_bits], in units of the range squared."""
+        own = (np.ldexp(one[self.fit.rows].astype(np.float64), -steps_bits) for one in outcomes)
+        return [self.factor * Fraction(total) for total in self.fit.least(*own)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +270,12 @@ class ResidualVariance:
 
     def value(self, outcome: NDArray[np.int64], steps_bits: int) -> Fraction:
         """Return V for integer outcomes in [0, 2**steps_bits], in units of the whole range squared."""
-        return sum((group.value(outcome, steps_bits) for group in self.groups), Fraction(0))
+        return self.values([outcome], steps_bits)[0]
+
+    def values(self, outcomes: Sequence[NDArray[np.int64]], steps_bits: int) -> list[Fraction]:
+        """Return V for each of some outcomes."""
+        parts = zip(*(group.values(outcomes, steps_bits) for group in self.groups), strict=True)
+        return [sum(one, Fraction(0)) for one in parts] or [Fraction(0)] * len(outcomes)
 
 
 @dataclass(frozen=True, slots=True)
