@@ -116,7 +116,9 @@ class Visits:
     def study(self) -> cv.Study:
         """Return the study."""
         ends = (self.least, 30)
-        return cv.Study("t", "clicks", (0, 30), control=0, randomised=True, per="sessions", per_range=ends)
+        return cv.Study(
+            "t", "clicks", (0, 30), control=0, randomised=True, denominator="sessions", denominator_range=ends
+        )
 
     def truth(self) -> float:
         """Return the difference of both ratios, of four million people."""

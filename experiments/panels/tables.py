@@ -166,7 +166,9 @@ def ratio_shapes(draws: int) -> Iterator[str]:
     yield "| ratio | n | protects | budget | coverage | half-width | error | half-width / (1.96 error) | p < 0.2 |"
     yield "|---|---|---|---|---|---|---|---|---|"
     for name, (draw, above, below) in RATIO_SHAPES.items():
-        study = cv.Study("t", "y", above, control=0, randomised=True, per="s", per_range=below)
+        study = cv.Study(
+            "t", "y", above, control=0, randomised=True, denominator="s", denominator_range=below
+        )
         for rows, protects, budget in (
             (500, "record", {"epsilon": 1}),
             (5_000, "outcome", {"epsilon": 1}),

@@ -181,7 +181,12 @@ def looks() -> Iterator[Case]:
 def ratios() -> Iterator[Case]:
     """Yield clicks per session: skewed sessions, clicks by session."""
     study = cv.Study(
-        "t", outcome="clicks", outcome_range=(0, 60), per="sessions", per_range=(1, 40), randomised=True
+        "t",
+        outcome="clicks",
+        outcome_range=(0, 60),
+        denominator="sessions",
+        denominator_range=(1, 40),
+        randomised=True,
     )
 
     def draw(seed: int) -> Any:

@@ -216,7 +216,7 @@ def _per(level: str) -> Way:
 
     def ask(sample: Sample, budget: dict[str, Any]) -> Found:
         below = sample.rng.integers(1, 6, sample.rows)
-        study = sample.study(per="d", per_range=(0, 5), covariates={})
+        study = sample.study(denominator="d", denominator_range=(0, 5), covariates={})
         result = cv.ate(sample.data | {"d": below}, study, protects=level, **budget)
         return Found.of(result.table, [sample.average() / 3])
 
@@ -335,7 +335,7 @@ def ways() -> dict[str, Way]:
         found[f"ate stratified, {level}"] = _ate(level, method="stratified")
         found[f"ate matching, {level}"] = _ate(level, OBSERVATIONAL, method="matching")
         found[f"ate before=, {level}"] = _change(level)
-        found[f"ate per=, {level}"] = _per(level)
+        found[f"ate denominator=, {level}"] = _per(level)
         found[f"ate cluster=, {level}"] = _clusters(level)
         found[f"ratio auto, {level}"] = _measure(level, "ratio")
         found[f"odds ratio auto, {level}"] = _measure(level, "odds_ratio")

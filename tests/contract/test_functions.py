@@ -84,7 +84,7 @@ def test_covariance_of_an_effect_from_looks():
 def test_a_released_effect_as_a_model():
     known = Uncertainty(None, 0.04, 0.04, extra=0.01, bias=0.3)
     said = {"method": "m", "guarantee": None, "spent": None, "releases": (), "not_covered": (), "details": {}}
-    said |= {"diagnostics": {}, "interval_target": None, "condition": None, "assumes": FoldModels.OUTCOME}
+    said |= {"diagnostics": {}, "interval_target": None, "condition": None, "assumptions": FoldModels.OUTCOME}
     result = SimpleNamespace(
         uncertainty=known,
         std_error=SimpleNamespace(noise=0.1),
@@ -97,7 +97,7 @@ def test_a_released_effect_as_a_model():
     assert made.weights[0] == 1.5
     assert made.covariance[0, 0] == pytest.approx((half / norm.ppf(0.95)) ** 2)
     assert made.noise_covariance[0, 0] == pytest.approx(0.01)
-    assert made.assumes is FoldModels.OUTCOME
+    assert made.assumptions is FoldModels.OUTCOME
 
 
 def test_bins_answer_for_the_query_s_bin():

@@ -65,7 +65,7 @@ SHARED = {"randomised": True, "treated_share": "1/2"}
 CLUSTERS = {"randomised": True, "cluster": "g"}
 UNEVEN = {"randomised": True, "treated_share": "1/50"}
 PLAIN = {"covariates": {"a": cv.Range(0, 1)}}
-RATIO = TRIAL | {"per": "a", "per_range": (0, 1), "covariates": {}}
+RATIO = TRIAL | {"denominator": "a", "denominator_range": (0, 1), "covariates": {}}
 POINTS = {"a": np.array([0.1, 0.9]), "b": np.array([0, 1]), "c": np.array(["p", "q"])}
 QUICK = {"outcome": "linear", "propensity": "logistic"}
 
@@ -250,7 +250,7 @@ def _measures() -> dict[str, Asked]:
     several = {"outcomes": {"y": (-3, 5), "a": (0, 1)}, "covariates": labels, "randomised": True}
     above = several | {"outcomes": {"y": (0, 5), "a": (0, 1)}}
     three = several | {"arms": (0, 1, 2), "reference": 0}
-    earlier = several | {"earlier": {"a": "b"}}
+    earlier = several | {"baseline": {"a": "b"}}
     for protects in ("outcome", "record"):
         found[f"outcomes {protects}"] = _other("outcomes", several, protects=protects)
         found[f"outcomes earlier {protects}"] = _other("outcomes", earlier, protects=protects)

@@ -206,7 +206,7 @@ def _planned_questions(few: dict[str, Any]) -> dict[str, tuple[dict[str, Any], d
         "outcomes": {"y": (0, 5), "a": (0, 1)},
         "covariates": {},
         "randomised": True,
-        "earlier": {"y": "b"},
+        "baseline": {"y": "b"},
     }
     moments: dict[str, Any] = few | RECORD | {"delta": "1e-6", "rows": 2000}
     return {

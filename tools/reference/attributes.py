@@ -4,7 +4,7 @@ ATTRIBUTES = {
     "answers": "one answer for every epsilon that was tried",
     "arms": "labels of three or more arms, instead of `treated`, `control` and `treated_share`",
     "assumed": "what was assumed of the people of the planned study",
-    "assumes": "None if the interval rests on no model; otherwise which of them must be right for it to cover",
+    "assumptions": "None if the interval rests on no model; otherwise which of them must be right for it to cover",
     "ax": "matplotlib axes to draw on; None makes a figure",
     "by": "the covariates that define the groups",
     "condition": "None if the interval stands by itself; otherwise the declared bound on confounding it depends on",

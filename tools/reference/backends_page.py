@@ -50,8 +50,8 @@ Answers are bit-identical at every source. Methods in memory may depend on the o
 over. `auto` names one of the others.
 
 The rows of a person (`person=`), or of a protected cluster, become one first. Methods that are pushed down then stream,
-as they do with `before=`, `where=` and `per=`. Clusters (`cluster=` alone) are read into memory, and refused where rows
-have no public order (CV-S017).
+as they do with `before=`, `where=` and `denominator=`. Clusters (`cluster=` alone) are read into memory, and refused
+where rows have no public order (CV-S017).
 
 {lines}
 """

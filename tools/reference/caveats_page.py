@@ -18,7 +18,7 @@ _TITLES = {
     "not_covered": "What intervals do not cover",
     "interval_target": "What an interval is for, where not for the effect",
     "condition": "What an unadjusted interval depends on",
-    "assumes": "Which models must be right",
+    "assumptions": "Which models must be right",
     "population": "Who was kept",
 }
 

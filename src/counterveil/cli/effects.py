@@ -218,7 +218,7 @@ def effect(
         {"effect": float(value), "low": float(one), "high": float(two)}
         for value, one, two in zip(values, low, high, strict=True)
     ]
-    first = [text for text in (found.guarantee.warning, found.caution) if text]
+    first = [text for text in (found.guarantee.warning, found.warning) if text]
     if as_json:
         print(json.dumps({"notes": first, "level": level or found.level, "effects": lines}, indent=2))
         return

@@ -79,7 +79,7 @@ _OWN = [
         str | None,
         "MEAN,SD",
         section=_PEOPLE,
-        denominator="Mean and standard deviation of denominators, for per.",
+        denominator="Mean and standard deviation of denominators, in a study that has one.",
     ),
     *options(
         str | None,

@@ -475,7 +475,7 @@ def _compared(rows: Iterable[dict[str, Any]], left: dict[str, Any]) -> dict[str,
     for row in rows:
         epsilons[row["epsilon"]] = None
         line = lines.setdefault(
-            (row["protects"], row["method"]), {"cells": {}, "points": [], "assumes": [], "chosen": False}
+            (row["protects"], row["method"]), {"cells": {}, "points": [], "assumptions": [], "chosen": False}
         )
         half = row["half_width"]
         line["chosen"] |= row["chosen_by_auto"]
@@ -485,8 +485,8 @@ def _compared(rows: Iterable[dict[str, Any]], left: dict[str, Any]) -> dict[str,
         mark = " *" * row["chosen_by_auto"]
         line["cells"][row["epsilon"]] = rounded(half, half) + mark
         line["points"].append([row["epsilon"], half])
-        letter = letters.setdefault(row["assumes"], chr(ord("a") + len(letters)))
-        line["assumes"] += [letter] if letter not in line["assumes"] else []
+        letter = letters.setdefault(row["assumptions"], chr(ord("a") + len(letters)))
+        line["assumptions"] += [letter] if letter not in line["assumptions"] else []
     budgets = {level: float(budget.epsilon) for level, budget in left.items()}
     return {
         "epsilons": list(epsilons),

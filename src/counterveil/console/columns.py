@@ -22,7 +22,7 @@ _ONCE = {
     "primary": "primary outcome",
     "event": "event (1) or censored (0)",
     "before": "outcome before treatment",
-    "per": "denominator of the outcome",
+    "denominator": "denominator of the outcome",
     "person": "person ID",
     "order": "order of a person's rows",
 }
@@ -51,7 +51,7 @@ _ALWAYS = (
     *("treatment", "treated", "control", "arms", "reference", "outcome", "outcome_range", "outcomes", "event"),
     *("horizon", "randomised", "treated_share", "where", "person", "cluster", "covariates", "ignored", "missing"),
 )  # fmt: skip
-_DECLARED = ("treatment", "outcome", "person", "event", "before", "per", "cluster")
+_DECLARED = ("treatment", "outcome", "person", "event", "before", "denominator", "cluster")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ def form_of_draft(made: Draft) -> StudyForm:
 def _managed(document: Mapping[str, Any]) -> set[str]:
     """Return the keys of a study file that have fields."""
     plain = isinstance(document.get("before", ""), str) and "time" not in document
-    return {*_ALWAYS, "per", "per_range", *(("before", "before_range") if plain else ())}
+    return {*_ALWAYS, "denominator", "denominator_range", *(("before", "before_range") if plain else ())}
 
 
 def _rows(document: Mapping[str, Any]) -> Iterator[ColumnRow]:
@@ -161,7 +161,7 @@ def _rows(document: Mapping[str, Any]) -> Iterator[ColumnRow]:
         ends = document.get("outcome_range", ["", document.get("horizon", "")])
         yield ColumnRow(_text(document["outcome"]), "outcome", RANGE, *_ends(ends))
     plain = _managed(document)
-    for role in ("event", "before", "per"):
+    for role in ("event", "before", "denominator"):
         if role in document and role in (*plain, "event"):
             yield ColumnRow(_text(document[role]), role, RANGE, *_ends(document.get(f"{role}_range")))
     for key in ("person", "cluster"):
@@ -321,7 +321,7 @@ def _outcomes(form: StudyForm, only: Mapping[str, ColumnRow | None]) -> dict[str
             made["outcome_range"] = OPEN if row is None else _range(row)
         elif row is not None and row.high:
             made["horizon"] = _value(row.high)
-    for role in ("event", "before", "per"):
+    for role in ("event", "before", "denominator"):
         row = only[role]
         if row is not None:
             made[role] = row.name

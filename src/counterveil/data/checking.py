@@ -23,7 +23,7 @@ from counterveil.data.domains import (
     number_of,
     plain_number,
 )
-from counterveil.data.outcomes import Before, Per, Several, TimeToEvent, identifiers, only_subset
+from counterveil.data.outcomes import Before, Denominator, Several, TimeToEvent, identifiers, only_subset
 from counterveil.data.passes import silence
 from counterveil.data.people import one_row_per_person
 from counterveil.data.sources import read, source_in_database
@@ -47,7 +47,7 @@ _TOGETHER = (
     ("arms", "reference"),
     ("randomised", "treated_share", "score"),
     ("person", *Before.KEYS),
-    Per.KEYS,
+    Denominator.KEYS,
 )
 # In place of one outcome with its range.
 _FORMS = (Several.KEYS, TimeToEvent.KEYS)
@@ -323,7 +323,7 @@ def _covariate(name: str, value: object) -> _Part:
 # Undeclared labels of one column that are listed, the most frequent first.
 _MOST_LABELS = 50
 # Declarations of people with several rows and of outcomes that are made of several columns.
-_MADE = ("person", *Before.KEYS, *Per.KEYS)
+_MADE = ("person", *Before.KEYS, *Denominator.KEYS)
 # Codes that are about labels of a column.
 _ABOUT_LABELS = ("CV-D005", "CV-D006", "CV-D007", "CV-D017")
 
@@ -401,10 +401,10 @@ def _refused(attempt: Callable[[], object], name: str | None = None) -> list[Fin
 def _fewer_outcomes(document: dict[str, Any], lost: set[str]) -> dict[str, Any]:
     """Return the declarations without the outcomes that are lost; one that is left is the outcome."""
     left = {name: ends for name, ends in document.pop("outcomes").items() if name not in lost}
-    earlier = document.pop("earlier", {})
+    baseline = document.pop("baseline", {})
     if len(left) >= 2:
-        kept = {name: column for name, column in earlier.items() if name in left and column not in lost}
-        return document | {"outcomes": left} | ({"earlier": kept} if kept else {})
+        kept = {name: column for name, column in baseline.items() if name in left and column not in lost}
+        return document | {"outcomes": left} | ({"baseline": kept} if kept else {})
     name, ends = next(iter(left.items()), (NOT_KNOWN["outcome"], [0, 1]))
     return document | {"outcome": name, "outcome_range": ends}
 

@@ -808,36 +808,40 @@ class Before:
 
 
 @dataclass(frozen=True, slots=True)
-class Per:
+class Denominator:
     """The denominator of a ratio: its column and its range."""
 
     column: str
     range: Bounds
 
-    KEYS: ClassVar = ("per", "per_range")
+    KEYS: ClassVar = ("denominator", "denominator_range")
 
     @classmethod
-    def declared(cls, per: object, per_range: object, two_arms: bool, before: Before | None) -> Per | None:
+    def declared(
+        cls, denominator: object, denominator_range: object, two_arms: bool, before: Before | None
+    ) -> Denominator | None:
         """Return the declared denominator, or None where there is none; raises CV-S019 for one that is invalid."""
-        if per is None and per_range is None:
+        if denominator is None and denominator_range is None:
             return None
-        if not is_name(per):
-            raise _no_ratio("per=: the column of the denominator", shown(per))
-        known = "per_range=(lowest, highest), known without looking at the data"
+        if not is_name(denominator):
+            raise _no_ratio("denominator=: the column of the denominator", shown(denominator))
+        known = "denominator_range=(lowest, highest), known without looking at the data"
         ends = ends_of(
-            per_range,
-            f"denominator {per!r}",
-            lambda: _no_ratio(known, shown(per_range)),
+            denominator_range,
+            f"denominator {denominator!r}",
+            lambda: _no_ratio(known, shown(denominator_range)),
         )
         if ends[0] < 0:
-            raise _no_ratio("a denominator that is never negative", f"per_range={shown(per_range)}")
+            raise _no_ratio(
+                "a denominator that is never negative", f"denominator_range={shown(denominator_range)}"
+            )
         if not two_arms or before is not None:
             raise _no_ratio("a ratio of two arms without before=", "several arms, or before=")
-        return cls(per, ends)
+        return cls(denominator, ends)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration as it stands in a study file."""
-        return {"per": self.column, "per_range": plain_ends(self.range)}
+        return {"denominator": self.column, "denominator_range": plain_ends(self.range)}
 
 
 def _outcomes_columns(before: object) -> tuple[str, ...]:
@@ -881,13 +885,13 @@ class Several:
     """The outcomes of a study, the primary one first, and for some of them the column of the same number before."""
 
     ranges: tuple[tuple[str, Bounds], ...]
-    earlier: tuple[tuple[str, str], ...] = ()
+    baseline: tuple[tuple[str, str], ...] = ()
 
-    KEYS: ClassVar = ("outcomes", "earlier")
+    KEYS: ClassVar = ("outcomes", "baseline")
 
     @classmethod
     def declared(
-        cls, outcomes: object, earlier: object, several: object, alone: Mapping[str, object]
+        cls, outcomes: object, baseline: object, several: object, alone: Mapping[str, object]
     ) -> Several | None:
         """Return the declared outcomes, None where the study has one; raises CV-S140 for what is invalid.
 
@@ -897,8 +901,8 @@ class Several:
             # As `dataclasses.replace` hands it on, with the first outcome beside it.
             return several
         if outcomes is None:
-            if earlier is not None:
-                raise _no_outcomes("outcomes= beside earlier=", "no outcomes=")
+            if baseline is not None:
+                raise _no_outcomes("outcomes= beside baseline=", "no outcomes=")
             return None
         beside = [name for name, value in alone.items() if value is not None]
         if beside:
@@ -908,7 +912,7 @@ class Several:
             expected = "outcomes=: two or more columns with their ranges, the primary first"
             raise _no_outcomes(expected, shown(outcomes))
         ranges = tuple((_named(name), _range_of(name, ends)) for name, ends in outcomes.items())
-        return cls(ranges, _earlier(earlier, dict(ranges)))
+        return cls(ranges, _baseline(baseline, dict(ranges)))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -918,18 +922,18 @@ class Several:
     @property
     def columns(self) -> tuple[str, ...]:
         """All columns that outcomes are made of: the outcomes, then what was measured before."""
-        return (*self.names, *(column for _, column in self.earlier))
+        return (*self.names, *(column for _, column in self.baseline))
 
     def bounds(self, column: str) -> Range:
         """Return the range of an outcome, or of what was measured of it before, which is the same."""
         of = dict(self.ranges)
-        outcome = next((name for name, before in self.earlier if before == column), column)
+        outcome = next((name for name, before in self.baseline if before == column), column)
         return Range(*of[outcome])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration as it stands in a study file."""
         found: dict[str, Any] = {"outcomes": {name: plain_ends(ends) for name, ends in self.ranges}}
-        return found | ({"earlier": dict(self.earlier)} if self.earlier else {})
+        return found | ({"baseline": dict(self.baseline)} if self.baseline else {})
 
 
 def _named(name: object) -> str:
@@ -947,13 +951,13 @@ def _range_of(name: object, ends: object) -> Bounds:
     )
 
 
-def _earlier(earlier: object, ranges: Mapping[str, Bounds]) -> tuple[tuple[str, str], ...]:
-    given = {} if earlier is None else earlier
-    fix = 'for example earlier={"visits": "visits_last_month"}'
+def _baseline(baseline: object, ranges: Mapping[str, Bounds]) -> tuple[tuple[str, str], ...]:
+    given = {} if baseline is None else baseline
+    fix = 'for example baseline={"visits": "visits_last_month"}'
     if not isinstance(given, Mapping):
         raise refusal(
             "CV-S140b",
-            expected="earlier=: for outcomes, the column of the same number before treatment",
+            expected="baseline=: for outcomes, the column of the same number before treatment",
             got=shown(given),
             fix=fix,
         )
@@ -962,7 +966,7 @@ def _earlier(earlier: object, ranges: Mapping[str, Bounds]) -> tuple[tuple[str, 
             got = f"{shown(outcome)}: {shown(column)}"
             raise refusal(
                 "CV-S140b",
-                expected="earlier=: outcomes of the study, and a column for each",
+                expected="baseline=: outcomes of the study, and a column for each",
                 got=got,
                 fix=fix,
             )

@@ -42,14 +42,14 @@ from counterveil.data.domains import (
     plain_ends,
     plain_number,
 )
-from counterveil.data.outcomes import Before, Cluster, Per, Person, Role, Several, TimeToEvent, Where
+from counterveil.data.outcomes import Before, Cluster, Denominator, Person, Role, Several, TimeToEvent, Where
 from counterveil.errors import CounterveilError, ParameterError, refusal, shown
 from counterveil.privacy import Number, Unit, exact, show
 
 KNOWN_KEYS = (
     "treatment", "outcome", "outcome_range", "treated", "control", "randomised", "treated_share", "score", "arms",
-    "reference", "covariates", "missing", "person", *Before.KEYS, *Per.KEYS, *TimeToEvent.KEYS, *Several.KEYS, "where",
-    "others", "estimated", "cluster",
+    "reference", "covariates", "missing", "person", *Before.KEYS, *Denominator.KEYS, *TimeToEvent.KEYS,
+    *Several.KEYS, "where", "others", "estimated", "cluster",
 )  # fmt: skip
 _LONGEST_PATH = 4096
 # What a draft writes where people have to decide.
@@ -219,7 +219,7 @@ def _merged(common: dict[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(left_out, list) or not all(isinstance(name, str) for name in left_out):
         raise _invalid("without: a list of covariates", shown(left_out), 'write without = ["age"]')
     roles = {*left_out}
-    for key in ("treatment", "outcome", "before", "per"):
+    for key in ("treatment", "outcome", "before", "denominator"):
         named = found.get(key)
         roles |= {name for name in (named if isinstance(named, list) else [named]) if isinstance(name, str)}
     for key in ("covariates", "missing"):
@@ -409,7 +409,7 @@ class Study:
     A study of two arms has `treated` and perhaps `control`; one of several has `arms`, the reference first.
     `person` says whose a row is and how the rows of a person become one. `cluster` names groups of people
     whose outcomes depend on each other. With `before`, the outcome is everyone's own change, and
-    `outcome_range` its range. With `per`, arms are compared by
+    `outcome_range` its range. With `denominator`, arms are compared by
     sums of the outcome over sums of it. With `event`, the outcome is the time to it, or to where follow-up ended;
     `causes` names competing events. With `several`, everyone has several outcomes, of which `outcome` is the first.
     `score` names the covariate that is each row's probability of treatment by design. `where` says which rows
@@ -431,7 +431,7 @@ class Study:
     person: Person | None
     cluster: Cluster | None
     before: Before | None
-    per: Per | None
+    denominator: Denominator | None
     event: TimeToEvent | None
     several: Several | None
     where: Where | None
@@ -463,14 +463,14 @@ class Study:
         change_range: tuple[Number, Number] | None = None,
         time: str | None = None,
         after: Sequence[Label] | Label | None = None,
-        per: str | None = None,
-        per_range: tuple[Number, Number] | None = None,
+        denominator: str | None = None,
+        denominator_range: tuple[Number, Number] | None = None,
         event: str | None = None,
         horizon: Number | None = None,
         grid: int | Sequence[Number] | None = None,
         causes: Sequence[str] | None = None,
         outcomes: Mapping[str, tuple[Number, Number]] | None = None,
-        earlier: Mapping[str, str] | None = None,
+        baseline: Mapping[str, str] | None = None,
         several: Several | None = None,
         where: str | Where | None = None,
         others: str | None = None,
@@ -480,10 +480,13 @@ class Study:
         assigned_by_cluster: bool = False,
         per_cluster: Mapping[str, str] | None = None,
     ) -> None:
-        self._put(_known=None, per=None)  # nothing is kept of a study that is not whole
-        before_values, ratio = (before, before_range, change_range, time, after), (per, per_range)
+        self._put(_known=None, denominator=None)  # nothing is kept of a study that is not whole
+        before_values, ratio = (
+            (before, before_range, change_range, time, after),
+            (denominator, denominator_range),
+        )
         labels = (treated, control, treated_share, arms, reference)
-        all_of_them, times = (outcomes, earlier, several), (event, horizon, grid, causes)
+        all_of_them, times = (outcomes, baseline, several), (event, horizon, grid, causes)
         self._declare_outcome(
             treatment,
             outcome,
@@ -516,12 +519,17 @@ class Study:
         protects_cluster: object,
     ) -> None:
         """Set treatment and outcome, the first of several where there are several, and the time to an event."""
-        alone = {"outcome": outcome, "outcome_range": outcome_range, "before": before[0], "per": ratio[0]}
+        alone = {
+            "outcome": outcome,
+            "outcome_range": outcome_range,
+            "before": before[0],
+            "denominator": ratio[0],
+        }
         self._put(several=Several.declared(*several, alone))
         name = outcome if self.several is None else self.several.names[0]
         self._put(treatment=_column_name(treatment, "treatment"), outcome=_column_name(name, "outcome"))
         ends = outcome_range if self.several is None else self.several.ranges[0][1]
-        beside = dict(zip((*Before.KEYS, *Per.KEYS), (*before, *ratio), strict=True)) | {
+        beside = dict(zip((*Before.KEYS, *Denominator.KEYS), (*before, *ratio), strict=True)) | {
             "outcome_range": ends
         }
         beside |= {"arms": labels[3], "reference": labels[4], "protects_cluster": protects_cluster or None}
@@ -542,7 +550,7 @@ class Study:
         first, before_range, change_range, time, after = before
         earlier = Before.declared(first, before_range, change_range, time, after, person, self.outcome_range)
         self._put(before=earlier, **_arms(*labels))
-        self._put(per=Per.declared(*ratio, self.arms is None, self.before))
+        self._put(denominator=Denominator.declared(*ratio, self.arms is None, self.before))
         _one_role_each(self.columns)
         _two_arms(self.treated, self.control)
 
@@ -585,14 +593,14 @@ class Study:
         if self.several is not None:
             return self.several.columns
         earlier = () if self.before is None else self.before.columns
-        beside = () if self.per is None else (self.per.column,)
+        beside = () if self.denominator is None else (self.denominator.column,)
         return (self.outcome, *earlier, *beside, *(() if self.event is None else (self.event.column,)))
 
     @property
     def outcome_name(self) -> str:
         """What the effect is on: the outcome, its change, or a ratio."""
-        if self.per is not None:
-            return f"{self.outcome} per {self.per.column}"
+        if self.denominator is not None:
+            return f"{self.outcome} per {self.denominator.column}"
         if self.event is not None:
             return f"time to {self.event.column}"
         if self.several is not None:
@@ -612,7 +620,7 @@ class Study:
         """How many private numbers a row has next to its outcome, as `Table.measures` holds them."""
         if self.event is not None:
             return 0
-        if self.per is not None:
+        if self.denominator is not None:
             return 1
         if self.several is not None:
             return len(self.several.columns) - 1
@@ -622,10 +630,10 @@ class Study:
     def _roles(self) -> dict[str, Role]:
         """What each column is to people whose rows become one."""
         main = (self.outcome,) if self.several is None else self.several.names
-        outcome = units.OUTCOME if self.per is None else units.PART_OF_RATIO
+        outcome = units.OUTCOME if self.denominator is None else units.PART_OF_RATIO
         found = {self.treatment: units.TREATMENT if self.arms is None else units.ONE_OF_ARMS}
         for name in self.outcomes:
-            plain = units.EARLIER if self.per is None and name not in main else outcome
+            plain = units.EARLIER if self.denominator is None and name not in main else outcome
             found[name] = plain if self.event is None else units.FOLLOW_UP
         for name, domain in self.covariates.items():
             found[name] = units.NUMBER if isinstance(domain, Range) else units.LABELS
@@ -714,8 +722,8 @@ class Study:
             return None
         if self.several is not None:
             return self.several.bounds(name)
-        if self.per is not None and name == self.per.column:
-            return Range(*self.per.range)
+        if self.denominator is not None and name == self.denominator.column:
+            return Range(*self.denominator.range)
         if self.event is not None and name == self.event.column:
             return Range(0, self.event.kinds)
         if self.before is None:
@@ -852,7 +860,7 @@ def _to_dict(study: Study) -> dict[str, Any]:
     own = study.outcome_range if study.before is None else study.before.outcome_range
     document: dict[str, Any] = {"treatment": study.treatment, "outcome": study.outcome}
     document |= {"outcome_range": plain_ends(own)} if study.event is None else study.event.to_dict()
-    for part in (study.before, study.per):
+    for part in (study.before, study.denominator):
         document |= {} if part is None else part.to_dict()
     if study.several is not None:
         document = {"treatment": study.treatment} | study.several.to_dict()

@@ -260,7 +260,7 @@ class Table:
     arm than that; `outcome` holds whole steps in [0, OUTCOME_STEPS], with `event` a row's entry of the table of times;
     `covariates` maps each name to float64 values inside its bounds, or to the codes of its labels. `measures` are the
     other private numbers of a row, in whole steps of their ranges: with `several` the other outcomes, and what was
-    before; with `per` the denominator; with `before` every measurement in the order of time, -1 where there is none.
+    before; with `denominator` that; with `before` every measurement in the order of time, -1 where there is none.
     `cluster` holds the place of each row's cluster, None where the study has none. All arrays have `rows` entries and
     cannot be written to.
     """
@@ -478,8 +478,8 @@ def _outcomes(
     own = numbers(study.outcome)
     if study.event is not None:
         return entries(own, survey.events(numbers(study.event.column)), study.event.cut(PARTS)), ()
-    if study.per is not None:
-        below = encoding.to_steps(numbers(study.per.column), Range(*study.per.range))
+    if study.denominator is not None:
+        below = encoding.to_steps(numbers(study.denominator.column), Range(*study.denominator.range))
         return encoding.to_steps(own, study.outcome_bounds), (below,)
     if study.several is not None:
         rest = study.several.columns[1:]

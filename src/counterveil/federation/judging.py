@@ -59,7 +59,7 @@ class Expected:
     @classmethod
     def of(cls, declaration: Mapping[str, Any]) -> Expected:
         """Return them from a declaration, or raise CV-P600."""
-        made = [name for name in ("before", "per") if name in declaration]
+        made = [name for name in ("before", "denominator") if name in declaration]
         if made:
             raise undeclared("an outcome that sites have as one column", made[0])
         names = [declaration.get(name) for name in ("treatment", "outcome")]

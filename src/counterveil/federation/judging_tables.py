@@ -100,8 +100,8 @@ def check_declared(declaration: Mapping[str, Any], ask: Ask) -> None:
         study = Study.from_dict(dict(declaration))
     except (CounterveilError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
         raise undeclared("one that describes a study", "something else") from None
-    made = [name for name in ("before", "per", "cluster") if name in declaration]
-    made += ["outcomes with earlier values"] * (study.several is not None and bool(study.several.earlier))
+    made = [name for name in ("before", "denominator", "cluster") if name in declaration]
+    made += ["outcomes with earlier values"] * (study.several is not None and bool(study.several.baseline))
     made += ["outcomes of several arms"] * (study.several is not None and study.arms is not None)
     if made:
         raise undeclared(f"one without what question = {ask.question!r} does not pool", made[0])

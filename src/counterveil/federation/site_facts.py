@@ -51,7 +51,7 @@ def fits(ask: Ask, declaration: Mapping[str, Any], result: Any) -> bool:
 def _weighted(ask: Ask, declaration: Mapping[str, Any], name: str, fact: Fact | None) -> bool:
     """Return whether a fact says what weights that are made of public columns assume."""
     of_weights = Unit(ask.protects).treatment_public and ask.method in ("auto", "weighting")
-    if not of_weights or name != "assumes":
+    if not of_weights or name != "assumptions":
         return False
     score = declaration.get("score")
     return isinstance(fact, LinearIn) if score is None else fact == KnownScore(score)
@@ -73,7 +73,7 @@ def _allowed(ask: Ask, declaration: Mapping[str, Any]) -> dict[str, _Facts]:
     if Unit(ask.protects).treatment_public:
         return {}
     if Unit(ask.protects).covariates_public:
-        return {"assumes": _of_pairs(declaration)}
+        return {"assumptions": _of_pairs(declaration)}
     known = _of_records(ask, declaration)
     if ask.method != "auto":
         return known.get(ask.method, {})
@@ -100,7 +100,7 @@ def _of_records(ask: Ask, declaration: Mapping[str, Any]) -> dict[str, dict[str,
         "trial": {"interval_target": _SILENT if is_trial else (Target.CONFOUNDED_DIFFERENCE,)},
         "doubly_robust": {
             "condition": (None, NotAdjusted(bound)) if bounded else _SILENT,
-            "assumes": _SILENT if is_trial else (None, *_MODELS),
+            "assumptions": _SILENT if is_trial else (None, *_MODELS),
         },
-        "sample_and_aggregate": {"assumes": _SILENT if is_trial else (None, *FoldModels)},
+        "sample_and_aggregate": {"assumptions": _SILENT if is_trial else (None, *FoldModels)},
     }

@@ -338,11 +338,11 @@ FIELDS: dict[str, tuple[type, ...]] = {
     ),
     "interval_target": (Target, WeightedContrast, LearnersAnswer, AtSites),
     "condition": (NotAdjusted, AtSites),
-    "assumes": (FoldModels, LinearScores, LinearIn, KnownScore, AtSites),
+    "assumptions": (FoldModels, LinearScores, LinearIn, KnownScore, AtSites),
     "population": (KeptPeople, KeptByTrim, AtSites),
 }
 # What is stored only where there is something to say.
-OPENING = ("interval_target", "condition", "assumes", "population")
+OPENING = ("interval_target", "condition", "assumptions", "population")
 
 # What leaves room for omitted confounders.
 CONFOUNDED: frozenset[Caveat | type] = frozenset(

@@ -153,7 +153,7 @@ def _cross_fit(session: BaseSession, question: Question) -> Result:
             method="doubly robust score, cross-fitted with private models",
             releases=releases(design.plan, design.declared),
             not_covered=not_covered(design.penalty, design.declared),
-            assumes=None if design.declared is not None else FoldModels.OUTCOME_OR_LOGIT,
+            assumptions=None if design.declared is not None else FoldModels.OUTCOME_OR_LOGIT,
             details=details(
                 design.half, design.penalty, design.declared, scored.clip, scored.share, scored.kept
             )

@@ -109,7 +109,7 @@ def choose(session: BaseSession, question: Question) -> Choice:
         return Choice(_adjusting(question), "it estimates the overlap-weighted effect")
     if study.clustered and question.unit is Unit.RECORD:
         return _named(question, "trial", "a trial of clusters: counts and sums by cluster hold its error")
-    if study.per is not None:
+    if study.denominator is not None:
         method = "difference_in_means" if question.unit is Unit.OUTCOME else "trial"
         return _named(question, method, "a ratio of sums is compared without adjustment")
     if study.randomised is True:
@@ -402,7 +402,7 @@ class AteArguments(Arguments[Result]):
             refuse_undeclared_trial(study)
         _form(question)
         refuse_shape(study, question.unit)
-        if study.per is not None:
+        if study.denominator is not None:
             _refuse_other_than_ratios(question)
         if question.unit not in method.overlap:
             refuse_overlap(question)
@@ -452,7 +452,7 @@ def _answer(session: BaseSession, question: Question) -> Result:
         # Ratios of means have normal intervals.
         asked = f"measure={question.measure!r}" if question.measure in OF_MEANS else "ate"
         refuse_few_clusters(session.study, asked, question.method, session.batches.rows)
-    if session.study.per is not None:
+    if session.study.denominator is not None:
         session.attach_batches()
         return compare_ratios(session, question)
     if question.measure in OF_MEANS:

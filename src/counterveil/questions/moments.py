@@ -74,8 +74,10 @@ class MomentsArguments(Arguments[Moments]):
         question = self.question("moments", self.mechanism)
         if question.unit is Unit.OUTCOME and study.several is not None:
             raise refusal("CV-S096", names=len(study.several.names), unit=question.unit.value)
-        if study.before is not None or study.per is not None:
-            raise refusal("CV-S095", before=study.before is not None, per=study.per is not None)
+        if study.before is not None or study.denominator is not None:
+            raise refusal(
+                "CV-S095", before=study.before is not None, denominator=study.denominator is not None
+            )
         refuse_extremes(study, question.budget)
         outcomes, terms = _names(self.outcomes, "outcomes"), _names(self.terms, "terms")
         columns = Columns.of(study, outcomes, terms)

@@ -122,7 +122,7 @@ def _listed(study: Study, importance: Mapping[str, Number] | None, measure: str)
     if not weights or not all(Fraction(1, _MOST_IMPORTANCE) <= one <= _MOST_IMPORTANCE for one in weights):
         raise refusal("CV-P688", most_importance=_MOST_IMPORTANCE, importance=importance)
     # Ratios are those of outcomes as they are.
-    before = {} if measure in OF_MEANS else dict(study.several.earlier)
+    before = {} if measure in OF_MEANS else dict(study.several.baseline)
     columns = study.several.columns
     places = tuple(columns.index(before[name]) - 1 if name in before else None for name in names)
     return Outcomes(names, ranges, weights, places if before else ())
@@ -130,7 +130,7 @@ def _listed(study: Study, importance: Mapping[str, Number] | None, measure: str)
 
 def _refuse_earlier(study: Study) -> None:
     """Raise CV-S143 where what was measured before would be taken off outcomes of arms that are not comparable."""
-    if study.several is not None and study.several.earlier and study.randomised is not True:
+    if study.several is not None and study.several.baseline and study.randomised is not True:
         raise refusal("CV-S143", randomised=study.randomised)
 
 

@@ -219,7 +219,7 @@ def pooled_opening(sites: Answers) -> dict[str, Any]:
     for role in OPENING:
         said = tuple(getattr(result, role) for _, result in sites)
         # Of a bound and of models it is enough that one site depends on them; the others have nothing to say.
-        some = {one for one in said if one is not None} if role in ("condition", "assumes") else {*said}
+        some = {one for one in said if one is not None} if role in ("condition", "assumptions") else {*said}
         found[role] = next(iter(some), None) if len(some) < 2 else AtSites(names, said)
     return found
 

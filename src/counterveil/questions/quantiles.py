@@ -89,7 +89,7 @@ def _refuse_shape(study: Study) -> None:
         "arms=": study.arms,
         "outcomes=": study.several,
         "before=": study.before,
-        "per=": study.per,
+        "denominator=": study.denominator,
     }
     for name, declared in made.items():
         if declared is not None:

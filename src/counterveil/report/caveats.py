@@ -233,7 +233,7 @@ def target_words(fact: Fact | None) -> str:
 
 
 def depends_words(fact: Fact) -> str:
-    """Return what an interval depends on, or assumes: at any site, where there are several."""
+    """Return what an interval depends on, or assumptions: at any site, where there are several."""
     if isinstance(fact, AtSites):
         return "; ".join(dict.fromkeys(fact_words(one) for one in fact.facts if one is not None))
     return fact_words(fact)
@@ -251,7 +251,7 @@ def first_words(
     *,
     interval_target: Fact | None,
     condition: Fact | None = None,
-    assumes: Fact | None = None,
+    assumptions: Fact | None = None,
     population: Fact | None = None,
 ) -> str | None:
     """Return what is said before any number, None where there is nothing to say.
@@ -267,8 +267,8 @@ def first_words(
         said.append(f"NO VALID INTERVAL FOR THE EFFECT: the interval is for {target_words(interval_target)}")
     elif condition is not None:
         said.append(f"NOT ADJUSTED: {depends_words(condition)}")
-    elif assumes is not None:
-        said.append(f"MODELS ASSUMED: the interval is valid if {depends_words(assumes)}")
+    elif assumptions is not None:
+        said.append(f"MODELS ASSUMED: the interval is valid if {depends_words(assumptions)}")
     return "; ".join(said) or None
 
 
@@ -299,9 +299,9 @@ def supposed_words(facts: Mapping[str, Any]) -> list[str]:
     return _supposed(caveats_of(facts))
 
 
-def assumed_words(assumes: Fact | None, not_covered: Iterable[Fact]) -> str:
+def assumed_words(assumptions: Fact | None, not_covered: Iterable[Fact]) -> str:
     """Return what an interval assumes in one line: its models, and what else has to hold for it to be an effect's."""
-    models = [] if assumes is None else [f"{depends_words(assumes)}."]
+    models = [] if assumptions is None else [f"{depends_words(assumptions)}."]
     found = (
         " ".join([*models, *_supposed(tuple(not_covered))]) or "Nothing but that treatment was randomised."
     )

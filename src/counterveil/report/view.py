@@ -367,7 +367,7 @@ def one_line(facts: Facts) -> str:
 
 def first_lines(facts: Facts) -> list[str]:
     """Return the warnings that stand above everything else."""
-    return [facts[key] for key in ("warning", "caution") if facts.get(key)]
+    return [facts[key] for key in ("guarantee_warning", "warning") if facts.get(key)]
 
 
 def table_note(facts: Facts) -> str:

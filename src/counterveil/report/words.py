@@ -332,7 +332,7 @@ def write_up(facts: dict[str, Any]) -> str:
     What does not fit is left out whole, in this order: what is public, the parts of standard errors, caveats but
     their names, effects after the first, remarks on the guarantee, the method.
     """
-    first = [f"{facts[key]}." for key in ("warning", "caution") if facts.get(key)]
+    first = [f"{facts[key]}." for key in ("guarantee_warning", "warning") if facts.get(key)]
     for public, parts, told, letters, rest in [
         (True, True, _EFFECTS, _CAVEATS[0], True),
         (False, True, _EFFECTS, _CAVEATS[0], True),

@@ -178,8 +178,8 @@ def refuse_several_arms(study: Study, ratio: bool = False) -> None:
     Questions that do not take a `ratio` as their outcome refuse it with CV-S022.
     """
     refuse_several_outcomes(study)
-    if study.per is not None and not ratio:
-        raise refusal("CV-S022", per=study.per.column)
+    if study.denominator is not None and not ratio:
+        raise refusal("CV-S022", denominator=study.denominator.column)
     if study.arms is not None:
         raise refusal("CV-S063", arms=study.arms)
 

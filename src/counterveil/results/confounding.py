@@ -244,7 +244,7 @@ def sensitivity_of(
         for place, effect in enumerate(solved(effects, chosen))
     )
     how = _BASELINE if baseline is not None else _MEANS if _by_means(rows, outcome_sd) else _SD
-    warnings = [text for text in (result.guarantee.warning, result.caution) if text]
+    warnings = [text for text in (result.guarantee.warning, result.warning) if text]
     return Sensitivity(
         treatment=result.treatment,
         outcome=result.outcome,

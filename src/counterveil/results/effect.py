@@ -357,8 +357,8 @@ Read = TypeVar("Read")
 VERSION = 3
 # What `to_dict` adds for readers; it follows from the fields and is never read.
 _SHOWN = frozenset({
-    "warning", "caution", "title", "sentence", "notes", "effects", "estimand", "reference", "arm_means", "estimate",
-    "std_error", "interval", "interval_without_noise", "p_value", "null", "means", "simultaneous_interval",
+    "guarantee_warning", "warning", "title", "sentence", "notes", "effects", "estimand", "reference", "arm_means",
+    "estimate", "std_error", "interval", "interval_without_noise", "p_value", "null", "means", "simultaneous_interval",
     "reference_row", "pre_trend_p_value", "prediction", "curves", "steps", "at_risk", "log_rank", "heterogeneity",
     "restricted_mean_ratio", "intervals", "hazard_ratio", "proportionality_p_value", "medians", "share_intervals",
     "not_in_result",

@@ -234,7 +234,7 @@ class CateAnswers(ReleasedAnswer):
     shrunk: tuple[float, ...] = ()
 
     @property
-    def caution(self) -> str | None:
+    def warning(self) -> str | None:
         """What every rendering says first: that the effect is one number, or that no interval is for it."""
         return said_first(self, self.one_effect)
 
@@ -402,7 +402,7 @@ def said_first(effects: ReleasedAnswer, one_effect: bool) -> str | None:
     """Return what every rendering of effects says first, None where there is nothing to say."""
     graver = first_words(interval_target=effects.interval_target, condition=effects.condition)
     more = ONE_EFFECT if one_effect and effects.interval_target is None else None
-    models = first_words(interval_target=None, assumes=effects.assumes) if graver is None else None
+    models = first_words(interval_target=None, assumptions=effects.assumptions) if graver is None else None
     return "; ".join(text for text in (graver, more, models) if text) or None
 
 
@@ -479,7 +479,7 @@ class CateModel(ReleasedAnswer):
             object.__setattr__(self, name, getattr(self.study, name))
 
     @property
-    def caution(self) -> str | None:
+    def warning(self) -> str | None:
         """What every rendering says first: that the effect is one number, or that no interval is for it."""
         return said_first(self, not self.heterogeneous)
 

@@ -234,9 +234,9 @@ def no_measure(measure: str, got: str) -> CounterveilError:
     return refusal(
         "CV-P686",
         measure=measure,
-        expected="outcome_range=(0, 1), so that means are risks, and no per="
+        expected="outcome_range=(0, 1), so that means are risks, and no denominator="
         if unit
-        else "an outcome that is never negative, outcome_range=(0, ...), and no per=",
+        else "an outcome that is never negative, outcome_range=(0, ...), and no denominator=",
         got=got,
         other=other,
     )

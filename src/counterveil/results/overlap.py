@@ -118,7 +118,7 @@ class OverlapSummary(Shown):
         warning = self.guarantee.warning
         shares = [self.share_interval(k) for k in range(len(self.cells))]
         return (
-            ({"warning": warning} if warning else {})
+            ({"guarantee_warning": warning} if warning else {})
             | self.stored()
             | {
                 "intervals": [list(ends) for ends in self.interval().values()],

@@ -419,11 +419,16 @@ def refuse_clusters(study: Study, question: str, method: str, unit: Unit) -> Non
     if study.cluster is None or study.cluster.whole:
         return
     trial = unit.treatment_public or study.randomised is True
-    if question == "ate" and study.per is None and method in CLUSTERED_METHODS.get(unit, ()) and trial:
+    if (
+        question == "ate"
+        and study.denominator is None
+        and method in CLUSTERED_METHODS.get(unit, ())
+        and trial
+    ):
         return
     outcome, record = (" or ".join(map(repr, methods)) for methods in CLUSTERED_METHODS.values())
     design = "" if trial else ", not declared randomised"
-    design += "" if study.per is None else f", per={study.per.column!r}"
+    design += "" if study.denominator is None else f", denominator={study.denominator.column!r}"
     raise refusal(
         "CV-S026",
         outcome=outcome,
@@ -450,7 +455,7 @@ def refuse_shape(study: Study, unit: Unit, question: str = "ate") -> None:
         "cluster=": study.cluster is not None,
         "person=": study.person is not None,
         "before=": study.before is not None,
-        "per=": study.per is not None,
+        "denominator=": study.denominator is not None,
         "arms=": study.arms is not None and question != "arms",
         "several outcomes": study.several is not None,
         f"where= by {study.treatment!r}": by_arm,
@@ -477,7 +482,7 @@ def refuse_few_clusters(study: Study, question: str, method: str, rows: int, whe
     cluster = study.cluster
     if cluster is None or not cluster.whole:
         return
-    student = (question, method) == ("ate", "difference_in_means") and study.per is None
+    student = (question, method) == ("ate", "difference_in_means") and study.denominator is None
     fewest = _FEWEST_CLUSTERS if student else _FEWEST_FOR_OTHERS
     if rows < fewest:
         expected = f"at least {fewest} clusters{where} for {question} with method={method!r} and protects_cluster=True"

@@ -524,7 +524,7 @@ class Regression(Shown):
         )
         own = {name: getattr(self, name) for name in (*plain, "cov_type", "first_stage")}
         return (
-            ({"warning": warning} if warning else {})
+            ({"guarantee_warning": warning} if warning else {})
             | own
             | {
                 "coefficients": [one.facts() for one in self.coefficients],
@@ -667,7 +667,15 @@ class Compliance(Shown):
     def report_facts(self) -> dict[str, Any]:
         """Return the same with unbounded ends as infinite numbers, for what is printed."""
         shared = self.two_stage.report_facts()
-        kept = {*shared} & {"warning", "rows", "level", "first_stage", "weak", "anderson_rubin", *_PROVENANCE}
+        kept = {*shared} & {
+            "guarantee_warning",
+            "rows",
+            "level",
+            "first_stage",
+            "weak",
+            "anderson_rubin",
+            *_PROVENANCE,
+        }
         return {name: shared[name] for name in shared if name in kept} | {
             "assigned": self.assigned,
             "received": self.received,
@@ -890,7 +898,7 @@ class Moments(Shown):
     def report_facts(self) -> dict[str, Any]:
         """Return the same with infinite numbers, for what is printed."""
         warning = self.guarantee.warning
-        return ({"warning": warning} if warning else {}) | self.stored() | {"means": self._rows()}
+        return ({"guarantee_warning": warning} if warning else {}) | self.stored() | {"means": self._rows()}
 
     def drawn_facts(self) -> dict[str, Any]:
         """Return the means of the columns as effects of a forest."""

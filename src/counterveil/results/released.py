@@ -34,7 +34,7 @@ class ReleasedAnswer(Shown):
     `details` are single figures under identifiers, `diagnostics` tables (balance, overlap): where covariates and
     treatments are public they are free, elsewhere they are not shown. Every rendering starts with the
     following four where they are not None. `interval_target` says what intervals are for if not the effect,
-    `condition` under which declared bound an unadjusted one covers, `assumes` what models must be right for
+    `condition` under which declared bound an unadjusted one covers, `assumptions` what models must be right for
     it to cover, `population` who was kept.
     `repeat`, how to ask the same again, and `by_arm`, a Table 1 of public covariates, are for reports and not
     stored.
@@ -52,7 +52,7 @@ class ReleasedAnswer(Shown):
     diagnostics: dict[str, Any] = field(default_factory=dict)
     interval_target: Fact | None = None
     condition: Fact | None = None
-    assumes: Fact | None = None
+    assumptions: Fact | None = None
     population: Fact | None = None
     repeat: Repeat | None = field(default=None, compare=False)
     by_arm: dict[str, Any] | None = field(default=None, compare=False)
@@ -63,12 +63,12 @@ class ReleasedAnswer(Shown):
         return self.guarantee.proof is Proof.NONE
 
     @property
-    def caution(self) -> str | None:
+    def warning(self) -> str | None:
         """What every rendering says first: that no interval is for the effect, or what one depends on."""
         return first_words(
             interval_target=self.interval_target,
             condition=self.condition,
-            assumes=self.assumes,
+            assumptions=self.assumptions,
             population=self.population,
         )
 
@@ -110,7 +110,7 @@ class ReleasedAnswer(Shown):
         """Return the provenance as columns of a data frame."""
         return {
             "conf_of": target_words(self.interval_target),
-            **({} if self.assumes is None else {"assumes": depends_words(self.assumes)}),
+            **({} if self.assumptions is None else {"assumptions": depends_words(self.assumptions)}),
             **({} if self.population is None else {"population": people_words(self.population)}),
             "epsilon": float(self.spent.epsilon),
             "delta": float(self.spent.delta),
@@ -129,7 +129,7 @@ class ReleasedAnswer(Shown):
 
     def _facts(self) -> dict[str, Any]:
         """Return the facts of `to_dict`, those of effects solved when they are read."""
-        first = {"warning": self.guarantee.warning, "caution": self.caution}
+        first = {"guarantee_warning": self.guarantee.warning, "warning": self.warning}
         return {name: text for name, text in first.items() if text} | self.stored() | self._shown()
 
     @classmethod

@@ -36,7 +36,7 @@ ANY = [
     {"details": {}},
     {"surprise": 1},
     {"numbers": None},
-    *({name: "BUY SHARES"} for name in ("population", "interval_target", "condition", "assumes")),
+    *({name: "BUY SHARES"} for name in ("population", "interval_target", "condition", "assumptions")),
 ]
 ARM = "numbers__known__0__"
 LIES = {

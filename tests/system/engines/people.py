@@ -73,7 +73,9 @@ STUDIES = {
         "real", order="day", per_person={"y": "sum", "arm": "ever", "site": "last"}, where="age < 8"
     ),
     "spelled": study("spelled", order="day", max_rows_per_person=2, per_person={"y": "first"}),
-    "exact": study("exact", covariates={}, per="count", per_range=(0, 30), missing={"y": FILL}),
+    "exact": study(
+        "exact", covariates={}, denominator="count", denominator_range=(0, 30), missing={"y": FILL}
+    ),
     "cluster": study(
         None, cluster="whole", protects_cluster=True, order="day", per_cluster={"age": "max", "site": "last"}
     ),

@@ -14,10 +14,10 @@ PLAIN = 'treatment = "arm"\ntreated = "drug"\ncontrol = "none"\nrandomised = fal
 PEOPLE = PLAIN + 'outcome = "pain"\noutcome_range = [0, 10]\nwhere = "age >= 18"\nothers = "leave out"\n'
 STUDIES = [
     ARMS,
-    PLAIN + '[outcomes]\ny = [0, 1]  # the first, "primary"\nz = [0.5, 2]\n[earlier]\ny = "y0"\n',
+    PLAIN + '[outcomes]\ny = [0, 1]  # the first, "primary"\nz = [0.5, 2]\n[baseline]\ny = "y0"\n',
     PLAIN + 'outcome = "days"\nevent = "died"\nhorizon = 360\ngrid = 12\n',
     PLAIN + 'outcome = "y"\noutcome_range = [0, 9]\nbefore = "y0"\nbefore_range = [0, 8]\nchange_range = [-5, 5]\n',
-    PLAIN + 'outcome = "y"\noutcome_range = [0, 9]\nper = "n"\nper_range = [1, 8]\n',
+    PLAIN + 'outcome = "y"\noutcome_range = [0, 9]\ndenominator = "n"\ndenominator_range = [1, 8]\n',
     PEOPLE + '[person]\ncolumn = "id"\norder = "day"\nmax_rows_per_person = 6\nrules = { pain = "last" }\n'
     '[covariates]\nage = { range = [18, 90], cuts = [30] }\nsite = { categories = ["n", "s; t"], other = "n" }\n'
     'smokes = { binary = { one = "yes", zero = "no" } }\n[missing]\nage = { fill = 50 }\nsite = "drop"\n',

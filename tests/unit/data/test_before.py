@@ -145,7 +145,13 @@ def test_what_was_before_is_no_covariate():
 
 
 @pytest.mark.parametrize(
-    "given", [{"per": 3}, {"per": "d"}, {"per": "d", "per_range": (-1, 2)}, {"per_range": (0, 1)}]
+    "given",
+    [
+        {"denominator": 3},
+        {"denominator": "d"},
+        {"denominator": "d", "denominator_range": (-1, 2)},
+        {"denominator_range": (0, 1)},
+    ],
 )
 def test_invalid_ratios_are_refused(given):
     with pytest.raises(CounterveilError, match="CV-S019"):
@@ -160,7 +166,7 @@ def test_invalid_ratios_are_refused(given):
         cv.Study("t", "y", (0, 9), before=("a", "b")),
         long(),
         long(missing=cv.drafting.Drop(), max_rows_per_person=7),
-        cv.Study("t", "n", (0, 9), per="d", per_range=(1, 5), person="id"),
+        cv.Study("t", "n", (0, 9), denominator="d", denominator_range=(1, 5), person="id"),
     ],
 )
 def test_studies_come_back_from_their_files(study, tmp_path):

@@ -174,7 +174,9 @@ def test_declarations_that_belong_together_are_judged_together(tmp_path):
     frame = people().assign(y0=0.5)
     assert codes(findings(frame, tmp_path, changes + text)) == ["CV-S002"]
     assert codes(findings(people(), tmp_path, changes + text)) == ["CV-S002", "CV-D001"]
-    ratio = findings(people().assign(visits=2.0), tmp_path, 'per = "visits"\nper_range = [1, 9]\n' + text)
+    ratio = findings(
+        people().assign(visits=2.0), tmp_path, 'denominator = "visits"\ndenominator_range = [1, 9]\n' + text
+    )
     assert "CV-S002" in codes(ratio)
 
 
@@ -214,7 +216,7 @@ def test_what_does_not_go_with_several_outcomes_is_found():
     two = {"treatment": "arm", "outcomes": {"death": [0, 1], "days": [0, 90]}}
     for beside in ({"outcome": "death"}, {"outcome_range": [0, 1]}):
         assert [each.code for each in sound_study(two | beside)[1]] == ["CV-S140"]
-    alone = {"treatment": "arm", "outcome": "death", "outcome_range": [0, 1], "earlier": {"death": "before"}}
+    alone = {"treatment": "arm", "outcome": "death", "outcome_range": [0, 1], "baseline": {"death": "before"}}
     assert [each.code for each in sound_study(alone)[1]] == ["CV-S140"]
 
 

@@ -228,7 +228,9 @@ def test_changes_and_subsets_have_clusters_and_ratios_do_not():
     assert "the outcomes of one row" in changes.guarantee.sentence()
     some = cv.ate(frame, study(False, where="age > 2"), **asked)
     assert some.details["clusters"] == frame.loc[frame["age"] > 2, "school"].nunique()
-    ratio = study(False, per="visits", per_range=(0, 5))
+    ratio = study(False, denominator="visits", denominator_range=(0, 5))
     assert code_of(lambda: cv.ate(frame, ratio, **asked)) == "CV-S026"
-    whole = study(False, per="visits", per_range=(0, 40), protects_cluster=True, outcome_range=(0, 90))
+    whole = study(
+        False, denominator="visits", denominator_range=(0, 40), protects_cluster=True, outcome_range=(0, 90)
+    )
     assert cv.ate(frame, whole, **asked).guarantee.whose is Protected.CLUSTER

@@ -52,7 +52,7 @@ def test_a_number_of_cells_makes_cells_of_one_length():
         {"horizon": 3, "grid": [1, 2]},
         {"horizon": "x"},
         {"horizon": 1, "outcome_range": (0, 1)},
-        {"horizon": 1, "per": "n"},
+        {"horizon": 1, "denominator": "n"},
         {"horizon": 1, "arms": (0, 1, 2)},
         {"horizon": 1, "cluster": "site", "protects_cluster": True},
     ],

@@ -58,7 +58,7 @@ def document(form, measure="difference", rows=400, epsilon="1", seed=1, study=TR
     facts = json.loads(json.dumps(facts)) | {
         "guarantee": facts["guarantee"] | {"proof": Proof.FINITE_SAMPLE.value}
     }
-    facts.pop("warning", None)
+    facts.pop("guarantee_warning", None)
     return SiteRequest("s1", "r1", "North", study.to_dict(), ask, 4e9), facts
 
 
@@ -197,8 +197,8 @@ FIRST = [
     {"interval_target": "BUY SHARES"},
     {"interval_target": "divided_contrast"},
     {"condition": {"name": "NotAdjusted", "kappa": 7.0}},
-    {"assumes": "y" * 19_000},
-    {"assumes": {"name": "AtSites", "sites": ["BUY"], "facts": ["outcome"]}},
+    {"assumptions": "y" * 19_000},
+    {"assumptions": {"name": "AtSites", "sites": ["BUY"], "facts": ["outcome"]}},
     {"not_covered": ["BUY SHARES"]},
     {"not_covered": [{"name": "LearnerBias", "learner": "BUY SHARES", "rows": 5}]},
     {"not_covered": [{"name": "SitesLeftOut", "sites": ["North"]}]},
@@ -329,6 +329,6 @@ def test_noise_of_pairs_is_that_of_one_score_and_no_less_than_it_can_be():
         {"variance_noise__sensitivity": str(below**2 / 10**6)},
     ]
     assert believed(request, facts, [{f"uncertainty__{k}": v for k, v in lie.items()} for lie in lies]) == []
-    assert believed(request, facts, [{"assumes": {"name": "KnownScore", "column": "BUY"}}]) == []
+    assert believed(request, facts, [{"assumptions": {"name": "KnownScore", "column": "BUY"}}]) == []
     noise = Expected.of(request.declaration).least_noise(request.ask, 400)
     assert noise == pytest.approx(2 * float(least / Fraction(17, 10)) ** 2)

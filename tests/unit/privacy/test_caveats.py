@@ -33,11 +33,11 @@ def test_every_value_survives_a_file(role):
 
 def test_what_sites_say_is_read_one_level_deep():
     said = AtSites(("North", "South"), (FoldModels.OUTCOME, None))
-    assert read_fact("assumes", json.loads(json.dumps(written(said)))) == said
+    assert read_fact("assumptions", json.loads(json.dumps(written(said)))) == said
     nested = written(said) | {"facts": [written(said), None]}
     for lie in (nested, written(said) | {"facts": [None]}, written(said) | {"facts": ["clamping", None]}):
         with pytest.raises(UnreadableError):
-            read_fact("assumes", lie)
+            read_fact("assumptions", lie)
 
 
 LINEAR = written(LinearScores(inverse=True, squares=False, products=False))
@@ -60,7 +60,7 @@ LINEAR = written(LinearScores(inverse=True, squares=False, products=False))
         ("not_covered", {"name": "SitesLeftOut", "sites": "North"}),
         ("not_covered", {"name": "ClippedOutliers", "columns": ["y"], "reaches": ["1"], "in_sds": True}),
         ("population", written(KeptPeople(5, 9, 0.1)) | {"kept": 5.5}),
-        ("assumes", LINEAR | {"squares": "none"}),
+        ("assumptions", LINEAR | {"squares": "none"}),
         ("condition", LINEAR),
     ],
 )

@@ -60,7 +60,7 @@ def test_what_was_declared_of_other_columns_is_left_out():
     )
     assert (arms.arms, arms.reference) == (("none", "low", "high"), "none")
     several = cv.Study(
-        "t", outcomes={"y": (0, 1), "z": (0, 2)}, earlier={"z": "z0"}, missing=cv.drafting.Drop()
+        "t", outcomes={"y": (0, 1), "z": (0, 2)}, baseline={"z": "z0"}, missing=cv.drafting.Drop()
     )
     one = cv.Study.from_formula("z ~ t", several)
     assert (one.outcome, float(one.outcome_range[1]), set(one.missing)) == ("z", 2.0, {"t", "z"})

@@ -73,7 +73,7 @@ def test_other_questions_are_refused_before_a_row_is_read(name):
         {"cluster": "site"},
         {"cluster": "site", "protects_cluster": True},
         {"before": "z"},
-        {"per": "z", "per_range": (0, 1)},
+        {"denominator": "z", "denominator_range": (0, 1)},
         {"where": "arm == 1"},
     ],
 )

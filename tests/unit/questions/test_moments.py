@@ -100,7 +100,7 @@ def test_a_file_holds_no_data_and_is_read_back(released, tmp_path):
     assert again == released
     assert again.regress("y ~ t").to_dict() == released.regress("y ~ t").to_dict()
     facts = json.loads(path.read_text())
-    assert facts["warning"].startswith("SIMULATED")
+    assert facts["guarantee_warning"].startswith("SIMULATED")
     size = 1 + len(released.columns)
     assert np.array(facts["matrix"]).shape == (size, size)
     path.write_text("{}")
@@ -179,7 +179,10 @@ def test_refusals(arguments, code):
 
 
 def test_refusals_of_studies():
-    for declared in ({"per": "dose", "per_range": (0, 1)}, {"before": "before", "before_range": (0, 10)}):
+    for declared in (
+        {"denominator": "dose", "denominator_range": (0, 1)},
+        {"before": "before", "before_range": (0, 10)},
+    ):
         covariates = {"age": cv.Range(20, 80)}
         with pytest.raises(CounterveilError, match="CV-S095"):
             cv.moments(people(50), cv.Study("t", "y", (0, 20), covariates, **declared), epsilon=1)
@@ -194,7 +197,7 @@ def test_several_outcomes_are_columns_too():
     data = {"t": t, "days0": before, "days": before + t + 0.3 * rng.normal(size=4000)}
     data["visits"] = 0.5 * t + rng.normal(size=4000)
     study = cv.Study(
-        "t", outcomes={"days": (-6, 8), "visits": (-6, 6)}, earlier={"days": "days0"}, randomised=True
+        "t", outcomes={"days": (-6, 8), "visits": (-6, 6)}, baseline={"days": "days0"}, randomised=True
     )
     found = cv.moments(data, study, epsilon=4, delta="1e-6", noise=cv.SeededNoise(0))
     assert found.columns == ("t", "days", "visits", "days0")

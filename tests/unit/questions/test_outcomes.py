@@ -82,7 +82,7 @@ def test_arms_are_compared_on_every_outcome(data):
 @pytest.mark.parametrize("protects", ["outcome", "record"])
 def test_earlier_numbers_shorten_the_interval_and_leave_the_effect(protects):
     rows = people(8000)
-    study = cv.Study("t", outcomes=RANGES, earlier={"days": "days0"}, randomised=True)
+    study = cv.Study("t", outcomes=RANGES, baseline={"days": "days0"}, randomised=True)
     found, plain = (ask(rows, one, protects=protects, epsilon=4) for one in (study, TRIAL))
     assert "days" in found.details["slopes_on_earlier"]
     one, other = found.effect("days"), plain.effect("days")
@@ -105,10 +105,10 @@ def study(**given):
         (lambda: study(outcomes={"a": (0, 1)}), {}, "CV-S140"),
         (lambda: study(outcomes={"a": (0, 1), "b": 3}), {}, "CV-S140"),
         (lambda: study(outcome="a"), {}, "CV-S140"),
-        (lambda: study(earlier={"hours": "h0"}), {}, "CV-S140"),
-        (lambda: cv.Study("t", "y", (0, 1), earlier={"y": "y0"}), {}, "CV-S140"),
+        (lambda: study(baseline={"hours": "h0"}), {}, "CV-S140"),
+        (lambda: cv.Study("t", "y", (0, 1), baseline={"y": "y0"}), {}, "CV-S140"),
         (
-            lambda: study(earlier={"days": "d0"}, randomised=False),
+            lambda: study(baseline={"days": "d0"}, randomised=False),
             {"method": "difference_in_means"},
             "CV-S143",
         ),
@@ -135,7 +135,7 @@ def test_questions_about_one_outcome_refuse_several(question):
 
 
 def test_study_files_hold_several_outcomes(tmp_path):
-    declared = study(earlier={"days": "days0"}, covariates={"x": cv.Range(-1, 1)})
+    declared = study(baseline={"days": "days0"}, covariates={"x": cv.Range(-1, 1)})
     path = tmp_path / "study.toml"
     path.write_text(declared.to_toml(), encoding="utf-8")
     assert cv.Study.from_toml(path) == declared

@@ -217,17 +217,17 @@ def test_a_result_without_its_number_of_rows_is_refused(sites):
 def test_a_caution_of_a_site_is_said_first(sites):
     cautious = [replace(s, interval_target=Target.SHRUNK_CONTRAST) for s in sites]
     found = cv.pool(cautious)
-    assert found.caution == cautious[0].caution
+    assert found.warning == cautious[0].warning
     assert "NO VALID INTERVAL FOR THE EFFECT" in str(found)
     assert found.to_dict()["interval_target"] == "shrunk_contrast"
     mixed = cv.pool([cautious[0], *sites[1:]], method="all")
     assert mixed.interval_target == AtSites(
         ("site 1", "site 2", "site 3"), (Target.SHRUNK_CONTRAST, None, None)
     )
-    assert mixed.caution.endswith("; site 2, the effect; site 3, the effect")
+    assert mixed.warning.endswith("; site 2, the effect; site 3, the effect")
     bound = [replace(s, condition=NotAdjusted(0.1)) for s in sites]
-    assert cv.pool(bound).caution == bound[0].caution
-    modelled = [replace(s, assumes=FoldModels.OUTCOME) for s in sites]
+    assert cv.pool(bound).warning == bound[0].warning
+    modelled = [replace(s, assumptions=FoldModels.OUTCOME) for s in sites]
     found = cv.pool([modelled[0], *sites[1:]])
-    assert found.caution == modelled[0].caution
-    assert found.tidy()[-1]["assumes"] == fact_words(FoldModels.OUTCOME)
+    assert found.warning == modelled[0].warning
+    assert found.tidy()[-1]["assumptions"] == fact_words(FoldModels.OUTCOME)

@@ -147,7 +147,7 @@ def test_documents_of_another_form_are_refused(sites, change):
 def test_facts_of_any_site_in_the_average_come_first():
     said = {
         "population": (KeptPeople(800, 900, 0.1), KeptPeople(300, 400, 0.2)),
-        "assumes": tuple(FoldModels),
+        "assumptions": tuple(FoldModels),
     }
     for measure in ("ratio", "nnt"):
         one, other = (
@@ -156,10 +156,10 @@ def test_facts_of_any_site_in_the_average_come_first():
         )
         found = cv.pool({"north": one, "south": other}, method="all")
         for facts in said.values():
-            assert all(fact_words(one) in found.caution for one in facts)
+            assert all(fact_words(one) in found.warning for one in facts)
         assert found.population == AtSites(("north", "south"), said["population"])
-        assert cv.pool({"north": one, "south": other}, method="largest").caution == one.caution
+        assert cv.pool({"north": one, "south": other}, method="largest").warning == one.warning
         left = cv.pool([replace(each, population=None, condition=NotAdjusted(1.0)) for each in (one, other)])
         assert left.condition == NotAdjusted(1.0)
     # As the average of differences says it.
-    assert found.caution == found.as_measure("difference").caution
+    assert found.warning == found.as_measure("difference").warning

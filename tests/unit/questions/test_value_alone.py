@@ -65,7 +65,7 @@ def test_a_clustered_error_is_then_the_largest():
     [
         (cv.arms, cv.Study("t", "y", (-3, 5), **ARMS), "CV-P019"),
         (cv.outcomes, cv.Study("t", outcomes={"y": (-3, 5), "z": (0, 2)}, **ARMS), "CV-P019"),
-        (cv.ate, cv.Study("t", "y", (0, 5), per="z", per_range=(1, 2), **TRIAL), "CV-P673"),
+        (cv.ate, cv.Study("t", "y", (0, 5), denominator="z", denominator_range=(1, 2), **TRIAL), "CV-P673"),
     ],
 )
 def test_questions_without_such_an_interval_refuse_it(question, study, code):

@@ -29,7 +29,7 @@ def results():
 def test_an_interval_that_is_not_for_the_effect_says_so(results):
     facts = results["one"].report_facts() | {
         "interval_target": "shrunk_contrast",
-        "caution": "NO VALID INTERVAL",
+        "warning": "NO VALID INTERVAL",
     }
     said = write_up(facts)
     assert said.startswith("NO VALID INTERVAL.")

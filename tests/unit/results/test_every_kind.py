@@ -70,7 +70,7 @@ MADE = {
         people(), study(), epsilon=1, delta="1e-6", accept="unproved"
     ),
     "MeasureResult": lambda: ate(measure="ratio"),
-    "RatioResult": lambda: ate(study(randomised=True, per="z", per_range=(0, 1))),
+    "RatioResult": lambda: ate(study(randomised=True, denominator="z", denominator_range=(0, 1))),
     "ArmsResult": lambda: cv.arms(people(), study(treatment="dose", arms=(0, 1, 2), reference=0), **OUTCOME),
     "GroupsResult": lambda: cv.groups(people(), trial(), by="sex", **OUTCOME),
     "OutcomesResult": lambda: cv.outcomes(

@@ -16,10 +16,10 @@ LINEAR, BOUND = LinearScores(inverse=True, squares=False, products=False), NotAd
     ("given", "first"),
     [
         ({}, []),
-        ({"assumes": LINEAR}, ["MODELS ASSUMED"]),
-        ({"assumes": LINEAR, "condition": BOUND}, ["NOT ADJUSTED"]),
-        ({"assumes": LINEAR, "interval_target": Target.ONE_FOLD}, ["NO VALID INTERVAL FOR THE EFFECT"]),
-        ({"assumes": LINEAR, "population": KeptPeople(5, 9, 0.1)}, ["TRIMMED", "MODELS ASSUMED"]),
+        ({"assumptions": LINEAR}, ["MODELS ASSUMED"]),
+        ({"assumptions": LINEAR, "condition": BOUND}, ["NOT ADJUSTED"]),
+        ({"assumptions": LINEAR, "interval_target": Target.ONE_FOLD}, ["NO VALID INTERVAL FOR THE EFFECT"]),
+        ({"assumptions": LINEAR, "population": KeptPeople(5, 9, 0.1)}, ["TRIMMED", "MODELS ASSUMED"]),
     ],
 )
 def test_the_gravest_is_said_first(given, first):
@@ -53,22 +53,22 @@ def answers():
 
 def test_models_are_said_in_every_rendering(answers):
     found = answers["study"]
-    assert isinstance(found.assumes, LinearScores)
-    assert found.assumes.inverse
-    assert found.assumes.squares
-    said = found.caution
+    assert isinstance(found.assumptions, LinearScores)
+    assert found.assumptions.inverse
+    assert found.assumptions.squares
+    said = found.warning
     assert "MODELS ASSUMED" in " ".join(str(found).split()[:12])
     assert "; MODELS ASSUMED; " in repr(found)
     assert said in found.write_up()
     assert said in found.to_latex().splitlines()[1]
-    assert found.tidy()[0]["assumes"] in said
-    assert found.to_dict()["caution"] == said
+    assert found.tidy()[0]["assumptions"] in said
+    assert found.to_dict()["warning"] == said
     again = type(found).from_dict(found.to_dict())
     assert again == found
-    assert again.caution == said
+    assert again.warning == said
 
 
 def test_a_trial_rests_on_no_model(answers):
-    assert answers["trial"].assumes is None
-    assert answers["trial"].caution is None
-    assert "assumes" not in answers["trial"].tidy()[0]
+    assert answers["trial"].assumptions is None
+    assert answers["trial"].warning is None
+    assert "assumptions" not in answers["trial"].tidy()[0]

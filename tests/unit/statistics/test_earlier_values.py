@@ -29,7 +29,7 @@ def test_one_row_moves_the_moments_by_their_bounds_at_most():
 
 
 def test_what_is_compared_stays_in_its_steps_for_every_slope():
-    study = cv.Study("t", outcomes={"a": (0, 1), "b": (0, 3)}, earlier={"b": "b0"}, randomised=True)
+    study = cv.Study("t", outcomes={"a": (0, 1), "b": (0, 3)}, baseline={"b": "b0"}, randomised=True)
     grid = np.array(list(product(STEPS, repeat=2))) / OUTCOME_STEPS
     arm = np.arange(len(grid)) % 2
     table = Table.attach({"t": arm, "a": arm, "b": 3 * grid[:, 0], "b0": 3 * grid[:, 1]}, study)

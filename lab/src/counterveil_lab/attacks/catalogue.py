@@ -143,14 +143,14 @@ STRATA: dict[str, Any] = {
 }
 THREE = {"arms": (0, 1, 2), "reference": 0, "randomised": True}
 BEFORE = {"before": ("earlier", "before"), "before_range": (LOW, HIGH)}
-RATIO = TRIAL | NOTHING | {"per": "sessions", "per_range": (0, 1)}
+RATIO = TRIAL | NOTHING | {"denominator": "sessions", "denominator_range": (0, 1)}
 SEVERAL = TRIAL | {
     "outcomes": {"y": (LOW, HIGH), "a": (0, 1)},
     "covariates": {"c": Categories(["p", "q", "r"])},
 }
 TWO = {"outcomes": {"y": (LOW, HIGH), "before": (LOW, HIGH)}}
 POSITIVE = {"outcomes": {"y": (0, HIGH), "a": (0, 1)}}
-EARLIER = TRIAL | NOTHING | {"outcomes": SEVERAL["outcomes"], "earlier": {"y": "before"}}
+EARLIER = TRIAL | NOTHING | {"outcomes": SEVERAL["outcomes"], "baseline": {"y": "before"}}
 # Noise of different sizes is drawn apart, and in parts of epsilon where it is pure.
 FIRST = {"importance": {"y": 3}}
 GAUSSIAN = {"mechanism": "gaussian"}

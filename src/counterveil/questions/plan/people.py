@@ -181,11 +181,11 @@ def assumed_of(
         for name, own in zip(names[1:], others, strict=True):
             one = Assumptions.of(study.changed(several=None, outcome=name, outcome_range=ranges[name]), **own)
             more[name] = {field: getattr(one, field) for field in _BY_OUTCOME}
-    several = study.several is not None or study.per is not None
+    several = study.several is not None or study.denominator is not None
     return replace(
         found,
         others=more,
-        together=_share("together", together, _TOGETHER, several, "a study with outcomes= or per="),
+        together=_share("together", together, _TOGETHER, several, "a study with outcomes= or denominator="),
         denominator=_denominator(study, denominator),
         complying=_share("complying", complying, _COMPLYING, received is not None, "question='compliance'"),
     )
@@ -213,11 +213,11 @@ def _share(name: str, given: float | None, usual: float, meant: bool, where: str
 
 def _denominator(study: Study, given: Any) -> list[float] | None:
     """Return mean and standard deviation of denominators, None where there are none; raises CV-P700."""
-    if study.per is None:
+    if study.denominator is None:
         if given is not None:
-            raise out_of_range("denominator", "denominator= in a study with per= alone", given)
+            raise out_of_range("denominator", "none, unless the study declares a denominator", given)
         return None
-    low, high = map(float, study.per.range)
+    low, high = map(float, study.denominator.range)
     numbers = [(low + high) / 2, (high - low) / _RANGE_IN_SDS] if given is None else given
     if (
         not isinstance(numbers, list | tuple)
@@ -596,7 +596,7 @@ def people_of_question(
         return _receiving(study, assumed, received, rows, generator)
     if study.several is not None:
         return _with_outcomes(study, assumed, rows, generator)
-    if study.per is not None:
+    if study.denominator is not None:
         return _with_denominators(study, assumed, rows, generator)
     if by_period and study.before is not None:
         return _by_period(study, study.before, assumed, rows, generator)
@@ -607,7 +607,7 @@ def _with_outcomes(study: Study, assumed: Assumptions, rows: int, generator: np.
     """Return people with all outcomes of a study, and what was measured of them before."""
     assert study.several is not None
     people, index, luck = simulate_around(study, rows, assumed, generator)
-    ranges, earlier, left = dict(study.several.ranges), dict(study.several.earlier), _left(assumed)
+    ranges, earlier, left = dict(study.several.ranges), dict(study.several.baseline), _left(assumed)
     first = _normal(luck, assumed)
     # All outcomes lean on one number alike, so that any two of them go together as far.
     shared, frame = _like(first, sqrt(left), generator), dict(people.frame)
@@ -649,10 +649,10 @@ def _with_denominators(
     study: Study, assumed: Assumptions, rows: int, generator: np.random.Generator
 ) -> People:
     """Return people with numerators, as outcomes are, and denominators that go together with them."""
-    assert study.per is not None
+    assert study.denominator is not None
     assert assumed.denominator is not None
     people, index, luck = simulate_around(study, rows, assumed, generator)
-    (mean, sd), ends = assumed.denominator, study.per.range
+    (mean, sd), ends = assumed.denominator, study.denominator.range
     along = _like(_normal(luck, assumed), _left(assumed), generator)
     # Covariates explain as much of them as of numerators, and treatment does not move them.
     alike = replace(assumed, mean=mean, sd=sd, effect=0.0, binary=False)
@@ -660,7 +660,7 @@ def _with_denominators(
     # An effect is one on sums over sums.
     return replace(
         people,
-        frame=people.frame | {study.per.column: below},
+        frame=people.frame | {study.denominator.column: below},
         gain=people.gain / float(below.mean()),
         outcome=people.outcome / float(below.mean()),
     )

@@ -97,10 +97,10 @@ class Answer:
     found: float
     parts: list[tuple[float, float]]  # noise and total standard error
     method: str
-    caution: str | None
+    warning: str | None
     each: Mapping[str, float]  # half-widths by name, of effects in units of their own
     skewed: bool = False  # whether lengths of intervals have long tails, or none at all
-    assumes: Fact | None = None
+    assumptions: Fact | None = None
     not_covered: tuple[Fact, ...] = ()
 
 
@@ -274,10 +274,10 @@ def _measured(answer: ReleasedAnswer, truths: list[float] | None, decision: Deci
         else float(np.mean([not low <= null <= high for (low, high), null in zip(ends, nulls, strict=True)])),
         parts=[(effect.std_error.noise, effect.std_error.total) for effect in effects],
         method=answer.method if chosen is None else str(chosen).partition(":")[0],
-        caution=answer.caution,
+        warning=answer.warning,
         each={str(one.name): _half(one) for one in answer.table} if named else {},
         skewed=isinstance(answer, RatioResult) or any(isinstance(one.known, OwnScale) for one in effects),
-        assumes=answer.assumes,
+        assumptions=answer.assumptions,
         not_covered=answer.not_covered,
     )
 
@@ -346,7 +346,7 @@ def _of_coefficients(found: Sequence[Coefficient], truth: float | None, method: 
         found=float(np.mean([not low <= 0 <= high for low, high in ends])),
         parts=[(one.std_error.noise, one.std_error.total) for one in found],
         method=method,
-        caution=None,
+        warning=None,
         each={},
         skewed=True,
     )
@@ -376,10 +376,10 @@ class PlannedAnswer:
         each: half-widths of all effects by name where they are in units of their own; `half_width` and the other
             figures are then those of the first.
         level: of the interval, where it is not that of the plan (looks).
-        caution: what a result would say first, None where nothing needs saying.
+        warning: what a result would say first, None where nothing needs saying.
         refusal: code and problem, where the question would be refused; all figures are then None.
         chosen: whether "auto" takes this method, in a plan of all of them.
-        assumes, not_covered: what a result would say it assumes, and does not cover.
+        assumptions, not_covered: what a result would say it assumes, and does not cover.
     """
 
     _SHOWN: ClassVar[tuple[str, ...]] = ("epsilon", "delta", "detectable")
@@ -397,10 +397,10 @@ class PlannedAnswer:
     unbounded: float = 0.0
     each: dict[str, float] = field(default_factory=dict)
     level: float | None = None
-    caution: str | None = None
+    warning: str | None = None
     refusal: str | None = None
     chosen: bool = False
-    assumes: Fact | None = None
+    assumptions: Fact | None = None
     not_covered: tuple[Fact, ...] = ()
 
     def detectable(self, level: float, power: float = POWER) -> float | None:
@@ -505,9 +505,9 @@ class Trial:
             found=sum(one.found for one in self.answers),
             unbounded=sum(float(np.mean(np.isinf(one.halves))) for one in self.answers),
             each=self._each(),
-            caution=first.caution,
+            warning=first.warning,
             chosen=chosen,
-            assumes=first.assumes,
+            assumptions=first.assumptions,
             not_covered=first.not_covered,
         )
 
@@ -731,7 +731,9 @@ class Plan(Shown):
                 "coverage": None if one.covered is None else one.covered / one.studies,
                 "power": None if one.found is None else one.found / one.studies,
                 "unbounded": None if one.half_width is None else one.unbounded / one.studies,
-                "assumes": None if one.half_width is None else assumed_words(one.assumes, one.not_covered),
+                "assumptions": None
+                if one.half_width is None
+                else assumed_words(one.assumptions, one.not_covered),
                 "refusal": one.refusal,
             }
             for one in self.answers
@@ -755,7 +757,7 @@ class Plan(Shown):
                 ("Refused", f"at epsilon {float(one.budget.epsilon):g}: {text}") for text, one in said.items()
             ]
             items += [
-                ("Caution", text) for text in sorted({one.caution for one in self.answers if one.caution})
+                ("Warning", text) for text in sorted({one.warning for one in self.answers if one.warning})
             ]
         items += self._legend() if full else [("More", "plan.full() explains the columns")]
         note = f"Assumed: {self.assumed.words()}."
@@ -770,7 +772,7 @@ class Plan(Shown):
     def _assumptions(self) -> dict[str, str]:
         """Return what intervals assume in words, each with the letter that stands for it in the table."""
         answered = [one for one in self.answers if one.half_width is not None]
-        said = dict.fromkeys(assumed_words(one.assumes, one.not_covered) for one in answered)
+        said = dict.fromkeys(assumed_words(one.assumptions, one.not_covered) for one in answered)
         return {text: f"Assumes {chr(ord('a') + place)}" for place, text in enumerate(said)}
 
     def _public(self, full: bool) -> list[tuple[str, str]]:
@@ -917,9 +919,11 @@ class Plan(Shown):
             if one.half_width is None:
                 rows.append([*name, "-", "-", str(one.refusal).partition(":")[0]])
             else:
-                assumed = letters[assumed_words(one.assumes, one.not_covered)][-1:]
+                assumed = letters[assumed_words(one.assumptions, one.not_covered)][-1:]
                 rows.append([*name, _said(one.half_width), f"{100 * (one.noise or 0.0):.0f} %", assumed])
-        return Cells([*["at"] * several, "protects", "method", "half-width", "noise share", "assumes"], rows)
+        return Cells(
+            [*["at"] * several, "protects", "method", "half-width", "noise share", "assumptions"], rows
+        )
 
     def _row(self, one: PlannedAnswer) -> list[str]:
         epsilon = f"{float(one.budget.epsilon):.3g}"
@@ -1020,7 +1024,7 @@ class PlanArguments:
         power: of the test, for the assumed effect; the least epsilon and the least number of people are searched.
         mean: assumed mean outcome without treatment; None takes the middle of the range.
         sd: assumed standard deviation of outcomes; None takes a sixth of the range.
-        effect: assumed effect, in units of the outcome; of a numerator where there is per=. Of several outcomes, mean,
+        effect: assumed effect, in units of the outcome; of a numerator in ratios. Of several outcomes, mean,
             sd, effect and binary are given by name: {"death": 0.2, "days": 30}.
         explained: assumed share of the outcome variance explained by the covariates; None takes 0.2.
         confounding: assumed standard deviation of the log-odds of treatment due to the covariates; None takes 0.5
@@ -1033,9 +1037,9 @@ class PlanArguments:
             their range as a bell, labels are equally frequent.
         lost: assumed share of people lost from sight before the horizon, for "survival"; None takes 0.2.
         together: assumed correlation, within an arm, of any two outcomes of a person, of an outcome with the same
-            number before (earlier=), or of a numerator with its denominator; None takes 0.5. It is not below
+            number before (baseline=), or of a numerator with its denominator; None takes 0.5. It is not below
             `explained`; of binary outcomes it is that of the normal numbers behind them.
-        denominator: assumed mean and standard deviation of denominators (per=); None takes those of a bell.
+        denominator: assumed mean and standard deviation of a study's denominators; None takes those of a bell.
         complying: assumed share of people who receive what they are assigned; None takes 0.7.
         sample: a public sample with the columns of the study, which takes the place of all assumptions above.
         half_width: a wanted half-width; the least epsilon and the least number of people for it are searched.
@@ -1112,7 +1116,9 @@ class PlanArguments:
         assumed, draw = known or _assumed(study, self)
         budgets = _budgets(self.epsilon, delta, max(sizes))
         first = sizes[-1] if question == "interim" else sizes[0]
-        by_least_squares = question in _BY_LEAST_SQUARES and measure == DIFFERENCE and study.per is None
+        by_least_squares = (
+            question in _BY_LEAST_SQUARES and measure == DIFFERENCE and study.denominator is None
+        )
         hardly_any = partial(_plain, searched, Budget(_HARDLY_ANY, delta))
         plain = partial(_least_squares, level) if by_least_squares else hardly_any
         looks = question == "interim"
@@ -1270,7 +1276,7 @@ def _refuse_unplanned(study: Study, question: str, sample: Any, options: Mapping
     check_options(question, options)
     if sample is None:
         return
-    single = study.event is None and study.several is None and study.per is None
+    single = study.event is None and study.several is None and study.denominator is None
     if not single or question in ("event_study", "compliance"):
         raise out_of_range(
             "sample", "no sample: people with several numbers are planned from assumptions", sample

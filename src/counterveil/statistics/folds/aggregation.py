@@ -581,7 +581,7 @@ def sample_and_aggregate(session: BaseSession, question: Question) -> Result:
                 **details(clip),
             },
             interval_target=LearnersAnswer(name, size) if own else None,
-            assumes=None if study.randomised is True else _LINEAR.get(name),
+            assumptions=None if study.randomised is True else _LINEAR.get(name),
         )
 
     remarks = learner_remarks(folding.learner)

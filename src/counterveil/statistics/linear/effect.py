@@ -519,7 +519,7 @@ class LinearEffect:
     in for the session's where outcomes were moved row by row, by a public rule. `share` of the budget goes
     to the variance; None chooses, supposing that `expected_part` of the outcomes' variance is left in it: the
     least whose interval is expected to exceed the shortest by no more than the factor `SLACK`, squared lengths.
-    `bias` is what the interval allows for bias, in standard errors from sampling; `assumes` what it rests on beyond.
+    `bias` is what the interval allows for bias, in standard errors; `assumptions` what it rests on beyond.
     """
 
     method: str
@@ -535,7 +535,7 @@ class LinearEffect:
     share: Fraction | None = None
     expected_part: float = 1.0
     bias: float = 0.0
-    assumes: Fact | None = None
+    assumptions: Fact | None = None
 
     @property
     def factor(self) -> Fraction:
@@ -601,7 +601,7 @@ def linear_effect(session: BaseSession, question: Question, effect: LinearEffect
             | place.details(table.study)
             | {"mechanism": question.mechanism, "variance_budget_share": plan.parts.get(NAMES[1], 0.0)},
             diagnostics=effect.diagnostics | shares,
-            assumes=effect.assumes,
+            assumptions=effect.assumptions,
             independent_variance=True,
         )
 
@@ -807,7 +807,7 @@ def clustered_effect(session: BaseSession, question: Question, effect: LinearEff
             | cluster_details(clusters, table, freedom)
             | {"mechanism": question.mechanism, "variance_budget_share": float(share)},
             diagnostics=effect.diagnostics | shares,
-            assumes=effect.assumes,
+            assumptions=effect.assumptions,
         )
 
     # A variance that is not released has no page.

@@ -90,7 +90,7 @@ def weighted_effect(rows: Table, question: Question) -> LinearEffect:
     # Weights that are the inverse of known scores need no allowance; those that noise or balance moved do.
     bias = settings.allowed_bias(rows.study.randomised is True, len(rows.study.covariates))
     bias *= found.distance if settings.bias is None else 1.0
-    assumes = design_says(rows.study) if rows.study.unconfounded else LinearIn(found.features.shape[1])
+    assumptions = design_says(rows.study) if rows.study.unconfounded else LinearIn(found.features.shape[1])
     # The features, which take the most memory, are not needed beside what follows.
     del found, design
     return LinearEffect(
@@ -107,7 +107,7 @@ def weighted_effect(rows: Table, question: Question) -> LinearEffect:
         remarks=_remarks(settings),
         share=share,
         bias=bias,
-        assumes=assumes,
+        assumptions=assumptions,
     )
 
 

@@ -1395,7 +1395,7 @@ def _adjusted_said(session: BaseSession, features: FeatureMap, chain: ArmDesign)
             Caveat.COVERAGE_MEASURED,
         ),
         # Weights of a trial are right whatever the covariates.
-        "assumes": None if session.study.randomised is True else linear_scores(features, inverse=True),
+        "assumptions": None if session.study.randomised is True else linear_scores(features, inverse=True),
     }
 
 
@@ -1547,7 +1547,7 @@ def _orthogonal(
         if answer.adjusted:
             trial = session.study.randomised is True
             found["method"] = "orthogonal adjustment, equal to the ATE if the effect is constant"
-            found["assumes"] = None if trial else linear_scores(features, inverse=False)
+            found["assumptions"] = None if trial else linear_scores(features, inverse=False)
             return found
         assert kappa is not None  # without a bound nothing unadjusted is released
         found["method"], found["condition"] = "unadjusted orthogonal score", NotAdjusted(kappa)

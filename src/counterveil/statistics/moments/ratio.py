@@ -83,10 +83,10 @@ class RatioDesign:
 
     @classmethod
     def of(cls, session: BaseSession, question: Question) -> RatioDesign:
-        """Return the design of a study with per=; weights from the middles of both ranges."""
+        """Return the design of a study with denominator=; weights from the middles of both ranges."""
         study, gaussian = session.study, question.mechanism == "gaussian"
-        assert study.per is not None
-        public, above, below = question.unit is Unit.OUTCOME, study.outcome_range, study.per.range
+        assert study.denominator is not None
+        public, above, below = question.unit is Unit.OUTCOME, study.outcome_range, study.denominator.range
         # Noise of N - r D: what is paid for each sum is shared by its part in it, r at the middle of both ranges.
         ratio = abs((above[0] + above[1]) / (below[0] + below[1]))
         reach = [ends[1] - ends[0] if public else max(map(abs, ends)) for ends in (above, below)]

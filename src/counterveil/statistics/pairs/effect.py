@@ -385,7 +385,7 @@ def provenance(
         "releases": _releases(choice.plan, pure),
         "not_covered": _not_covered(study),
         "details": {"rows": len(choice.rows.z), "features": len(choice.rows.order) - 1} | details,
-        "assumes": design_says(study) if study.unconfounded else _assumes(choice.rows),
+        "assumptions": design_says(study) if study.unconfounded else _assumes(choice.rows),
     }
 
 

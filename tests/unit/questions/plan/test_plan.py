@@ -116,7 +116,7 @@ def test_few_studies_are_asked_where_lengths_are_alike():
 def test_a_trial_is_compared_by_one_name_for_each_form():
     plan = cv.plan(TRIAL, rows=400, epsilon=2, method="all", protects="treatment and outcome", draws=2)
     assert [(one.method, one.chosen) for one in plan.answers] == [("trial", True)]
-    assert plan.tidy()[0]["assumes"] == "Nothing but that treatment was randomised."
+    assert plan.tidy()[0]["assumptions"] == "Nothing but that treatment was randomised."
 
 
 def test_what_is_no_comparison_is_refused():

@@ -13,9 +13,14 @@ from counterveil.questions.plan import Plan
 from counterveil.questions.plan.people import assumed_of, people_of_question
 
 TRIAL = cv.Study("t", "y", (0, 1), randomised=True)
-METRICS = cv.Study("t", outcomes={"death": (0, 1), "days": (0, 90)}, earlier={"days": "d0"}, randomised=True)
+METRICS = cv.Study("t", outcomes={"death": (0, 1), "days": (0, 90)}, baseline={"days": "d0"}, randomised=True)
 CLICKS = cv.Study(
-    "t", outcome="clicks", outcome_range=(0, 100), per="sessions", per_range=(1, 50), randomised=True
+    "t",
+    outcome="clicks",
+    outcome_range=(0, 100),
+    denominator="sessions",
+    denominator_range=(1, 50),
+    randomised=True,
 )
 PERIODS = cv.Study("t", outcome="y2", outcome_range=(0, 10), before=["y0", "y1"], randomised=True)
 OFFERED = cv.Study("t", "y", (0, 10), {"x": cv.Range(0, 1), "d": cv.Binary()}, randomised=True)
@@ -56,7 +61,7 @@ def test_several_outcomes_are_as_assumed():
 
 @pytest.mark.parametrize("together", [0.5, 0.2])
 def test_any_two_numbers_of_a_person_go_together_as_assumed(together):
-    columns = {"covariates": {"x": cv.Range(0, 1)}, "earlier": {"b": "b0"}}
+    columns = {"covariates": {"x": cv.Range(0, 1)}, "baseline": {"b": "b0"}}
     three = cv.Study("t", outcomes=dict.fromkeys("abc", (0, 10)), **columns, randomised=True)
     frame = people(three, 20_000, explained=0.2, together=together, sd=1).frame
     found = np.corrcoef([frame[name] for name in ("a", "b", "c", "b0")])

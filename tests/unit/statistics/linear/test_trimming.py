@@ -71,7 +71,7 @@ def test_the_effect_is_that_of_those_kept_and_says_so_first():
     for text in (found.full(), found.write_up(), found.to_latex(), repr(found)):
         assert "TRIMMED" in text
     assert "everyone in the study" not in found.summary()
-    assert found.tidy()[0]["population"] in found.caution
+    assert found.tidy()[0]["population"] in found.warning
     assert found.table[0].name == "ATE, trimmed"
     assert cv.results.Result.from_dict(found.to_dict()) == found
     check_document(found.to_dict())

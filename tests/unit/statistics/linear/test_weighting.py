@@ -266,7 +266,7 @@ def test_weights_near_inverse_scores_are_allowed_little_bias():
     data = lottery(0, 4000)
     words = {"protects": "outcome", "method": "weighting", "noise": cv.SeededNoise(1)}
     near, far = (cv.ate(data, study, epsilon=epsilon, **words) for epsilon in (100, 0.1))
-    assert near.assumes == KnownScore("chance")
+    assert near.assumptions == KnownScore("chance")
     assert Caveat.CONFOUNDING not in near.not_covered
     assert near.details["bias_allowance"] < 0.05 * near.uncertainty.sampling_sd
     assert far.details["bias_allowance"] > 2 * near.details["bias_allowance"]

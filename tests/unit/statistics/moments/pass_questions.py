@@ -49,7 +49,7 @@ WORDS = {"protects": "record", "epsilon": 4, "delta": "1e-6"}
 SEVERAL = cv.Study(
     "t",
     outcomes={"y": (0, 3), "a": (0, 1)},
-    earlier={"y": "early"},
+    baseline={"y": "early"},
     control=0,
     randomised=True,
     missing={"a": cv.drafting.Fill("0.5")},

@@ -184,10 +184,10 @@ def test_a_hopeless_adjustment_falls_back_only_where_a_bound_was_declared():
     kept = ask(data, seed=2, epsilon="1.6")
     assert kept.details["adjusted"] is True
     assert kept.condition is None
-    assert kept.assumes == LinearScores(inverse=False, squares=False, products=False)
+    assert kept.assumptions == LinearScores(inverse=False, squares=False, products=False)
     # A loose bound is no reason to leave covariates out.
     loose = ask(data, seed=2, epsilon="1.6", settings=cv.settings.DoublyRobust(kappa=0.5))
-    assert loose.caution == kept.caution
+    assert loose.warning == kept.warning
 
 
 def test_public_correlations_lower_the_price():

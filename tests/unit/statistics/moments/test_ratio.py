@@ -14,7 +14,7 @@ from counterveil.results.question import Question
 from counterveil.session import BaseSession
 from counterveil.statistics.moments.ratio import RatioDesign, arm_sums, ratio_plan, release
 
-STUDY = cv.Study("t", "n", (-1, 3), control=0, randomised=True, per="d", per_range=(1, 3))
+STUDY = cv.Study("t", "n", (-1, 3), control=0, randomised=True, denominator="d", denominator_range=(1, 3))
 
 
 def question(protects, mechanism=None):
@@ -99,7 +99,7 @@ def people(n=3000, seed=0):
     return {"t": t, "n": np.clip(rng.binomial(d, np.clip(0.2 + 0.1 * t + 0.02 * heavy, 0, 1)), 0, 20), "d": d}
 
 
-RATIO = cv.Study("t", "n", (0, 20), control=0, randomised=True, per="d", per_range=(1, 20))
+RATIO = cv.Study("t", "n", (0, 20), control=0, randomised=True, denominator="d", denominator_range=(1, 20))
 
 
 @pytest.mark.parametrize("protects", ["outcome", "record"])
@@ -126,7 +126,9 @@ def test_rows_of_a_person_are_added_up():
     for name in ("n", "d"):
         first = data[name] // 2
         rows[name] = np.stack([first, data[name] - first], axis=1).ravel()
-    told = cv.Study("t", "n", (0, 20), control=0, randomised=True, per="d", per_range=(1, 20), person="id")
+    told = cv.Study(
+        "t", "n", (0, 20), control=0, randomised=True, denominator="d", denominator_range=(1, 20), person="id"
+    )
     one, several = Table.attach(data, RATIO), Table.attach(rows, told)
     assert (one.outcome == several.outcome).all()
     assert (one.measures[0] == several.measures[0]).all()
@@ -143,7 +145,7 @@ def test_a_denominator_lost_in_its_noise_leaves_everything_possible():
 
 
 def replace_range(ends):
-    return cv.Study("t", "n", (0, 20), control=0, randomised=True, per="d", per_range=ends)
+    return cv.Study("t", "n", (0, 20), control=0, randomised=True, denominator="d", denominator_range=ends)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +162,9 @@ def test_other_methods_are_refused(more):
 
 
 def test_other_questions_are_refused():
-    told = cv.Study("t", "n", (0, 20), {"x": cv.Range(0, 1)}, control=0, per="d", per_range=(1, 20))
+    told = cv.Study(
+        "t", "n", (0, 20), {"x": cv.Range(0, 1)}, control=0, denominator="d", denominator_range=(1, 20)
+    )
     for ask in (
         lambda: cv.groups({}, told, by={"x": (0.5,)}, protects="outcome", epsilon=1),
         lambda: cv.cate({}, told, epsilon=1),

@@ -40,7 +40,7 @@ def test_effects_of_all_arms_are_answered_around_the_truth(events, delta):
     for arm, (low, high) in found.interval().items():
         assert low < EFFECTS[arm] < high < low + 0.12
     assert found.guarantee.unit is Unit.TREATMENT_AND_OUTCOME
-    assert found.assumes is not None
+    assert found.assumptions is not None
     assert len(found.releases) == (2 if events else 4)
     assert all(mean.size is None for mean in found.means)
     again = type(found).from_dict(found.to_dict())
@@ -68,7 +68,7 @@ def test_one_request_is_charged_once_for_all_arms():
 
 def test_a_trial_needs_no_covariates_and_what_has_no_form_is_refused():
     plain = cv.Study("t", "y", (-1, 2), arms=(0, 1, 2), reference=0, randomised=True)
-    assert ask(people(), plain).assumes is None
+    assert ask(people(), plain).assumptions is None
     with_clusters = study(cluster="school")
     for declared, more, code in (
         (plain.changed(randomised=None), {}, "CV-S051"),

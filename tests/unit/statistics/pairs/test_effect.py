@@ -53,7 +53,7 @@ def test_every_estimand_is_answered_around_the_truth(estimand, events, delta):
     assert abs(found.estimate - 0.1) < half
     assert half < 0.1
     assert found.guarantee.unit.value == LEVEL
-    assert isinstance(found.assumes, LinearScores)
+    assert isinstance(found.assumptions, LinearScores)
     names = [words for words, _ in found.releases]
     assert len(names) == (2 if events else 4)
 
@@ -92,7 +92,7 @@ def test_trials_take_the_declared_share_and_need_no_covariates():
     bare = ask(data, study(covariates=0, randomised=True))
     for found in (free, told, bare):
         assert abs(found.estimate - 0.1) < found.uncertainty.half_width(0.95)
-        assert found.assumes is None
+        assert found.assumptions is None
     assert told.details["se_models"] == 0.0
 
 
@@ -163,7 +163,7 @@ def test_lines_alone_are_said():
     table = Table.attach(data, study())
     assert int(chosen(table, Budget("0.9")).rows.order.max()) == 1
     found = ask(data, study(), epsilon="0.9", delta=0)
-    assert found.assumes == LinearScores(False, False, False)
+    assert found.assumptions == LinearScores(False, False, False)
 
 
 def test_answers_are_stored_and_read_back():
@@ -185,7 +185,7 @@ def test_a_declared_score_is_not_released_and_leaves_no_model_assumed(delta):
     assert (
         abs(found.estimate - 0.1) < found.uncertainty.half_width(0.95) < fitted.uncertainty.half_width(0.95)
     )
-    assert found.assumes == KnownScore("e")
+    assert found.assumptions == KnownScore("e")
     assert found.details["se_models"] == 0.0
     table = Table.attach(data | {"e": e}, declared)
     rows = chosen(table, Budget(1)).rows

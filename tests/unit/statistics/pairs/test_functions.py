@@ -90,7 +90,7 @@ def test_a_function_is_found_around_the_truth(events, delta):
     assert (truth < high).all()
     assert np.sqrt(np.mean((model.effect(line) - truth) ** 2)) < 0.15
     assert model.guarantee.unit is Unit.TREATMENT_AND_OUTCOME
-    assert model.assumes is not None
+    assert model.assumptions is not None
     assert len(model.releases) == (2 if events else 4)
     again = type(model).from_dict(model.to_dict())
     assert np.array_equal(again.effect(line), model.effect(line))
