@@ -335,7 +335,7 @@ def ways() -> dict[str, Way]:
         found[f"ate stratified, {level}"] = _ate(level, method="stratified")
         found[f"ate matching, {level}"] = _ate(level, OBSERVATIONAL, method="matching")
         found[f"ate before=, {level}"] = _change(level)
-        found[f"ate denominator=, {level}"] = _per(level)
+        found[f"ate per=, {level}"] = _per(level)
         found[f"ate cluster=, {level}"] = _clusters(level)
         found[f"ratio auto, {level}"] = _measure(level, "ratio")
         found[f"odds ratio auto, {level}"] = _measure(level, "odds_ratio")

@@ -22,6 +22,7 @@ from tests.unit.statistics.moments.pass_questions import (
     people,
     study,
 )
+from tools.answer_sweep.ways import Slope
 from tools.reference.backends_page import BY_ROWS, lines
 
 import counterveil as cv
@@ -290,7 +291,7 @@ def every_line():
     """Lines of the table of methods that are no refusals, with their answers from rows in memory."""
     words = {"epsilon": 4, "delta": "1e-6", "noise": cv.SeededNoise(1)}
     model = cv.cate(people(False), study(False), protects="record", method="t_learner", **words)
-    more = {"policy_value": {"policy": RULE}, "targeting_curve": {"model": model}}
+    more = {"targeting_curve": {"model": model}}
     found = []
     for question, method, unit, _ in [line for line in lines() if line[-1] != BY_ROWS][:: examples(5, 1)]:
         words = words_for(question, method, unit) | {"epsilon": 4} | more.get(question, {})
@@ -314,7 +315,8 @@ def test_every_method_that_streams_in_every_database(kind, every_line, request, 
 
 def words_for(question, method, unit):
     """Return the words of a question by a method."""
-    words = {"protects": unit.value} | ({"by": "c"} if question == "groups" else {})
+    more = {"groups": {"by": "c"}, "policy_value": {"policy": RULE}, "targeting_curve": {"model": Slope()}}
+    words = {"protects": unit.value} | more.get(question, {})
     if method in ("sample_and_aggregate", "bins") and question == "cate":
         words["queries"] = {"a": [0.5], "b": ["no"], "c": ["u"]}
     if method == "stratified" and question == "ate":

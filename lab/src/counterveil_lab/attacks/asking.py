@@ -124,6 +124,10 @@ def ask(question: Question, data: object, watch: Watch, source: BitSource) -> Se
     return Seen(channels)
 
 
+def _plain(value: object) -> object:
+    return list(value) if isinstance(value, Sequence) else str(value)
+
+
 def ask_session(
     question: Question, session: WatchedCurator, channels: dict[str, str], step: str = ""
 ) -> None:
@@ -135,7 +139,7 @@ def ask_session(
         )
         # Pages show more than what is stored: a table of public covariates, how to ask again.
         pages = {"pages": answer.page_facts()} if isinstance(answer, ReleasedAnswer) else {}
-        channels[f"answer{step}"] = json.dumps(answer.to_dict() | pages, sort_keys=True, default=str)
+        channels[f"answer{step}"] = json.dumps(answer.to_dict() | pages, sort_keys=True, default=_plain)
         channels[f"text{step}"] = str(answer)
     finally:
         facts = [

@@ -1116,13 +1116,11 @@ class PlanArguments:
         assumed, draw = known or _assumed(study, self)
         budgets = _budgets(self.epsilon, delta, max(sizes))
         first = sizes[-1] if question == "interim" else sizes[0]
-        by_least_squares = (
-            question in _BY_LEAST_SQUARES and measure == DIFFERENCE and study.denominator is None
-        )
+        plainly = measure == DIFFERENCE and study.denominator is None
+        by_least_squares = question in _BY_LEAST_SQUARES and plainly
         hardly_any = partial(_plain, searched, Budget(_HARDLY_ANY, delta))
         plain = partial(_least_squares, level) if by_least_squares else hardly_any
-        looks = question == "interim"
-        levels = _levels(study, sizes, budgets[0], level, self.spending) if looks else {}
+        levels = _levels(study, sizes, budgets[0], level, self.spending) if question == "interim" else {}
         cells = [Trial(ask, budget, size, units[0], levels.get(size)) for size in sizes for budget in budgets]
         if compared:
             ways = [(unit, cell) for cell in cells for unit in units]
