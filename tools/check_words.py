@@ -18,7 +18,7 @@ LABORATORY = ("attacks", "reproduce")
 LOOKING = {"startswith", "endswith", "removeprefix", "removesuffix", "partition", "rpartition", "replace"}
 SENTENCE = re.compile(r"[A-Za-z]{2,}[,;:]? (?:[A-Za-z]|$)|^ [A-Za-z]{2,}")
 # What people write into a study file.
-SPELLED = {"leave out"}
+SPELLED = {"drop"}
 # Compares statements of SQL, as a database repeats them.
 SQL = "accounting/postgres_store.py"
 

@@ -36,11 +36,11 @@ TUNED_ON = {f"ACIC {setting}" for setting in range(1, 6)}
 FOLDS, LEAST_CHANCE = 5, 0.01
 # Directions that vary by less than this part of the largest are left out of least squares.
 SMALL = 1e-3
-USUAL = methods.BLOCKS["leaves"]
+USUAL = methods.BLOCKS["tree_leaves"]
 
 
 def set_share(share: float) -> None:
-    methods.BLOCKS["leaves"] = share
+    methods.BLOCKS["tree_leaves"] = share
 
 
 def studies(folder: Path) -> list[Design]:
@@ -93,7 +93,7 @@ def weights(design: Design, estimand: str, share: float, epsilon: float = 4.0) -
 
 def balanced(table: Table) -> np.ndarray:
     """Return a constant and the features that weights balance, but for leaves."""
-    settings = Weighting(features=tuple(name for name in Weighting().balanced if name != "leaves"))
+    settings = Weighting(features=tuple(name for name in Weighting().balanced if name != "tree_leaves"))
     features, _ = features_of(table, weighting_design(table, settings), settings)
     return np.column_stack([np.ones(table.rows), features.astype(np.float64)])
 

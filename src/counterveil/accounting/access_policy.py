@@ -250,7 +250,7 @@ class AccessPolicy:
         protects: the levels of protection that requests may ask for.
         methods: names of the methods that may run; None for all.
         max_epsilon, max_delta: the largest that one request may ask for; None for no limit but the total.
-        least_rows: fewest rows that a request may be about; their number is public.
+        min_rows: fewest rows that a request may be about; their number is public.
         unproved: whether forms without a finite-sample guarantee may run.
         person: the column that identifies people with several rows; None where every row is protected by itself.
         cluster: the column that names clusters of people, where a whole cluster is protected.
@@ -268,7 +268,7 @@ class AccessPolicy:
     methods: tuple[str, ...] | None
     max_epsilon: Fraction | None
     max_delta: Fraction | None
-    least_rows: int
+    min_rows: int
     unproved: bool
     person: str | None
     cluster: str | None
@@ -287,7 +287,7 @@ class AccessPolicy:
         methods: Iterable[str] | None = None,
         max_epsilon: Number | None = None,
         max_delta: Number | None = None,
-        least_rows: int = 0,
+        min_rows: int = 0,
         unproved: bool = False,
         person: str | None = None,
         cluster: str | None = None,
@@ -306,13 +306,9 @@ class AccessPolicy:
         put("methods", None if methods is None else names(methods, "methods"))
         put("max_epsilon", _most(max_epsilon, "max_epsilon"))
         put("max_delta", _most(max_delta, "max_delta"))
-        if (
-            not isinstance(least_rows, int)
-            or isinstance(least_rows, bool)
-            or not 0 <= least_rows < _MOST_ROWS
-        ):
-            raise _invalid("least_rows: a whole number", shown(least_rows))
-        put("least_rows", least_rows)
+        if not isinstance(min_rows, int) or isinstance(min_rows, bool) or not 0 <= min_rows < _MOST_ROWS:
+            raise _invalid("min_rows: a whole number", shown(min_rows))
+        put("min_rows", min_rows)
         if not isinstance(unproved, bool):
             raise _invalid("unproved = true or false", repr(unproved))
         put("unproved", unproved)
@@ -364,7 +360,7 @@ class AccessPolicy:
             facts |= {name: list(getattr(self, name))} if getattr(self, name) else {}
         facts |= {} if self.max_epsilon is None else {"max_epsilon": str(self.max_epsilon)}
         facts |= {} if self.max_delta is None else {"max_delta": str(self.max_delta)}
-        facts |= {"least_rows": self.least_rows} if self.least_rows else {}
+        facts |= {"min_rows": self.min_rows} if self.min_rows else {}
         facts |= {} if self.looks is None else {"looks": self.looks.to_dict()}
         return facts | {"missing": dict(self.missing)}
 
@@ -427,7 +423,7 @@ class AccessPolicy:
         said.append(f"missing values of private columns: {'; '.join(missing) or 'none may be missing'}")
         most = [] if self.max_epsilon is None else [f"epsilon at most {show(self.max_epsilon)}"]
         most += [] if self.max_delta is None else [f"delta at most {show(self.max_delta)}"]
-        most += [f"at least {self.least_rows:,} rows"] if self.least_rows else []
+        most += [f"at least {self.min_rows:,} rows"] if self.min_rows else []
         methods = "all methods" if self.methods is None else f"methods {quoted(self.methods)}"
         said.append(f"requests: protects {levels}; {methods}; {', '.join(most) or 'no limit per request'}")
         return [

@@ -481,8 +481,8 @@ def check_request(
 
 def check_rows(access_policy: AccessPolicy, rows: int) -> None:
     """Raise the refusal of a request about fewer rows than the access policy allows; their number is public."""
-    if rows < access_policy.least_rows:
-        raise _not_allowed(f"at least {access_policy.least_rows:,} rows", f"{rows:,} rows")
+    if rows < access_policy.min_rows:
+        raise _not_allowed(f"at least {access_policy.min_rows:,} rows", f"{rows:,} rows")
 
 
 def check_offer(known: Standing, uses: Uses, face: Budget, request_id: str, lasting: bool) -> None:

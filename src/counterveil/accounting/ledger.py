@@ -657,7 +657,7 @@ class Ledger:
         """Raise the refusal of a request about fewer rows than the access policy allows; counted where it says so."""
         with self._reading():
             access_policy = Standing(self._store, dataset).access_policy
-        if access_policy is not None and access_policy.least_rows:
+        if access_policy is not None and access_policy.min_rows:
             check_rows(access_policy, rows())
 
     def check_missing(self, dataset: str, columns: tuple[str, ...], missing: Mapping[str, str]) -> None:

@@ -153,7 +153,7 @@ _EPSILON = "1"
 _POLICY: dict[str, Any] = {
     "estimators": ["difference_in_means"],
     "study_epsilon": _EPSILON,
-    "least_rows": 100,
+    "min_rows": 100,
 }
 # Seconds; far more than an idle machine needs.
 _DEADLINE = 300

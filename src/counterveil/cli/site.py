@@ -44,9 +44,9 @@ _POLICY = [
         "NUMBER",
         "0",
         max_delta="Largest delta of one request.",
-        least_epsilon="Smallest epsilon of one request.",
+        min_epsilon="Smallest epsilon of one request.",
     ),
-    *options(int, "INTEGER", 0, least_rows="Refuse requests if the data have fewer rows."),
+    *options(int, "INTEGER", 0, min_rows="Refuse requests if the data have fewer rows."),
     *options(str, "WORDS", "automatic", approval='"automatic" or "by hand": who approves requests.'),
     *options(bool, "", False, diagnostics="Also send balance tables, where they are public."),
 ]

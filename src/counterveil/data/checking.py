@@ -511,9 +511,9 @@ def _mend(code: str, name: str, study: Study, labels: Mapping[str, int] | None) 
     if code == "CV-D005":
         told = [toml_value(_as_written(label)) for label in labels or ()]
         one_of = f"  # one of {', '.join(told[:6])}" if told else ""
-        lines = f'treated = {toml_value(study.treated)}\ncontrol = "LABEL"{one_of}\nothers = "leave out"'
-        return 'others = "leave out"' if study.control is not None else lines
-    return 'others = "leave out"' if code == "CV-D017" else None
+        lines = f'treated = {toml_value(study.treated)}\ncontrol = "LABEL"{one_of}\nothers = "drop"'
+        return 'others = "drop"' if study.control is not None else lines
+    return 'others = "drop"' if code == "CV-D017" else None
 
 
 def _as_written(label: str) -> Any:

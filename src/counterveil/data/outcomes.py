@@ -345,7 +345,7 @@ class Where:
         found = None if where is None else cls.of(where)
         if others is None:
             return found
-        if others != "leave out" or len(labels) < 2:
+        if others != "drop" or len(labels) < 2:
             raise refusal("CV-S122", others=others, labels=len(labels))
         arms = Among(treatment, labels)
         only = cls(arms.text(), arms)

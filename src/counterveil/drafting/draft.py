@@ -364,7 +364,7 @@ def _treatment(made: Draft) -> Iterator[str]:
         yield _said("control", control)
     # Some labels of the codebook are neither: their rows are left out.
     if "others" in given or (control is not None and len(labels) > 2):
-        yield _said("others", given.get("others", "leave out"), "rows of the other arms")
+        yield _said("others", given.get("others", "drop"), "rows of the other arms")
 
 
 def _other(labels: list[Label], one: Any) -> Label | None:

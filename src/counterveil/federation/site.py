@@ -163,7 +163,7 @@ class Site:
         """Return the number of rows of a site that can take part in a sum; what would be refused later is refused."""
         asked = _arguments(self.study, request)
         rows = rows_of_source(open_table(self.file.data, self.file.table), self.study).rows
-        if rows < max(1, self.file.policy.least_rows):
+        if rows < max(1, self.file.policy.min_rows):
             raise RefusedError(refusals.TOO_FEW)
         uses = uses_of(self.study, Unit(asked.protects), asked.name, request.ask.method)
         budget = Budget(request.ask.epsilon, request.ask.delta)
@@ -191,7 +191,7 @@ class Site:
                 attach=method is None or not method.on_aggregates,
                 analyst=f"coordinator at {self.file.coordinator}"[:200],
             ) as session:
-                if self._rows(session, method) < self.file.policy.least_rows:
+                if self._rows(session, method) < self.file.policy.min_rows:
                     raise RefusedError(refusals.TOO_FEW)
                 found: dict[str, Any] = ask_of(session, arguments).to_dict()
                 return found
@@ -206,7 +206,7 @@ class Site:
             return session.batches.rows
         if not method.on_aggregates:
             return session.table.rows
-        return session.strata(Layout.of(self.study, ())).rows if self.file.policy.least_rows else 0
+        return session.strata(Layout.of(self.study, ())).rows if self.file.policy.min_rows else 0
 
     def _reserved(self, request: SiteRequest) -> bool:
         """Return whether the ledger was charged for this request id before."""

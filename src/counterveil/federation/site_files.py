@@ -43,7 +43,7 @@ class SitePolicy:
     """The rules of one site; all of them are public.
 
     `study_epsilon` is the most that one study may spend here; the ledger's total bounds all studies together.
-    `least_rows` is compared with the number of rows, which is public; no other count is looked at. `measures` has the
+    `min_rows` is compared with the number of rows, which is public; no other count is looked at. `measures` has the
     difference alone where nothing is said: the means of both arms tell how people fare here, a difference does not.
     `questions` has "ate" alone likewise: answers about arms, survival and moments tell means, curves and correlations.
     """
@@ -52,10 +52,10 @@ class SitePolicy:
     estimators: tuple[str, ...]
     measures: tuple[str, ...]
     protects: tuple[str, ...]
-    least_epsilon: Fraction
+    min_epsilon: Fraction
     study_epsilon: Fraction
     max_delta: Fraction
-    least_rows: int
+    min_rows: int
     approval: str
     diagnostics: bool
 
@@ -69,10 +69,10 @@ class SitePolicy:
             estimators=table.texts("estimators", ()),
             measures=table.texts("measures", (DIFFERENCE,)),
             protects=table.texts("protects", ("outcome",)),
-            least_epsilon=exact(table.get("least_epsilon", _NUMBER, 0), "least_epsilon"),
+            min_epsilon=exact(table.get("min_epsilon", _NUMBER, 0), "min_epsilon"),
             study_epsilon=exact(table.get("study_epsilon", _NUMBER), "study_epsilon"),
             max_delta=exact(table.get("max_delta", _NUMBER, 0), "max_delta"),
-            least_rows=table.get("least_rows", int, 0),
+            min_rows=table.get("min_rows", int, 0),
             approval=table.get("approval", str, AUTOMATIC),
             diagnostics=table.get("diagnostics", bool, False),
         )
@@ -107,7 +107,7 @@ class SitePolicy:
             budget = Budget(ask.epsilon, ask.delta)
         except ParameterError:
             raise refusals.RefusedError(refusals.OUTSIDE_POLICY) from None
-        if budget.epsilon < self.least_epsilon or budget.delta > self.max_delta:
+        if budget.epsilon < self.min_epsilon or budget.delta > self.max_delta:
             raise refusals.RefusedError(refusals.OUTSIDE_POLICY)
         if spent + budget.epsilon > self.study_epsilon:
             raise refusals.RefusedError(refusals.OUTSIDE_POLICY)

@@ -323,8 +323,8 @@ def plan(found: Any, *, ax: Any = None) -> Any:
         ax.axhline(facts["without_privacy"], color=GREY, lw=1, ls=(0, (4, 4)), label=found.beside)
     if facts["wanted"] is not None:
         ax.axhline(facts["wanted"], color=WARNING, lw=1.2, label="wanted")
-    if facts["least_epsilon"] is not None:
-        ax.plot(facts["least_epsilon"], facts["wanted"], "D", color=WARNING, ms=6)
+    if facts["min_epsilon"] is not None:
+        ax.plot(facts["min_epsilon"], facts["wanted"], "D", color=WARNING, ms=6)
     ax.set(xscale="log", yscale="log")
     ticks = sorted({one["epsilon"] for one in answers})
     ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])

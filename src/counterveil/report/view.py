@@ -55,7 +55,7 @@ LABELS = {
     "se_shrunk": "its standard error",
     "sensitivity_bound": "sensitivity bound (released)",
     "share_treated": "share treated (released)",
-    "terms": "bends and products that treatment follows",
+    "selected_terms": "nonlinear and interaction terms that predict treatment",
     "shared_noise_bound": "bound on noise shared by both models",
     "short_of_neighbours": "units with fewer neighbours",
     "look": "planned look",

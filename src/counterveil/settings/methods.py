@@ -163,9 +163,9 @@ BLOCKS: Final = {
     "products": 0.04,
     "score": 0.1,
     "strata": 0.1,
-    "terms": 0.15,
-    "bends": 0.15,
-    "leaves": 0.15,
+    "selected_terms": 0.15,
+    "score_basis": 0.15,
+    "tree_leaves": 0.15,
 }
 # Beside the terms that treatment follows, each with its part of their share, the share of their sum.
 DIRECTION: Final = 0.1
@@ -182,7 +182,7 @@ ALLOWED_BIAS: Final = 0.5
 MOST_BIAS: Final = 1.0
 _FEW_COVARIATES: Final = 25
 # What is balanced where nothing is said.
-_USUAL: Final = ("covariates", "squares", "products", "score", "terms", "bends", "leaves")
+_USUAL: Final = ("covariates", "squares", "products", "score", "selected_terms", "score_basis", "tree_leaves")
 
 # Supposed standard deviations of outcomes, over the covariates and around their mean, as a part of their range. They
 # trade noise for balance; they are public and no part of a guarantee.
@@ -283,8 +283,8 @@ class Weighting(Settings):
     Attributes:
         features: what is balanced: "covariates", "squares" (of numbers), "products" (of two of the five
             covariates most related to the propensity score), "score" (its logit), "strata" (ten groups of
-            it), "terms" (nonlinear and interaction terms that predict treatment, found by score tests),
-            "bends" (cosines of the score's rank), "leaves" (of boosted propensity trees; not in trials). None
+            it), "selected_terms" (nonlinear and interaction terms that predict treatment, found by score tests),
+            "score_basis" (cosines of its rank), "tree_leaves" (of boosted propensity trees; not in trials). None
             is all but "strata".
         signal: assumed SD of E[Y|X] as a fraction of the outcome's range; None is 3/8 for outcomes from 0 to
             1 and 1/8 for others; half of that

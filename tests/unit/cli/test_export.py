@@ -67,7 +67,7 @@ def test_a_used_folder_and_an_unknown_format_are_refused(ledger, tmp_path):
 
 
 def test_a_policy_may_ask_for_rows():
-    access_policy = cv.drafting.AccessPolicy(public=PUBLIC, least_rows=446)
+    access_policy = cv.drafting.AccessPolicy(public=PUBLIC, min_rows=446)
     assert cv.drafting.AccessPolicy.from_dict(access_policy.to_dict()) == access_policy
     with cv.Session(TRIAL.frame, TRIAL.study, budget=cv.Budget(3), access_policy=access_policy) as session:
         with pytest.raises(LedgerError, match="CV-L044"):

@@ -11,7 +11,7 @@ from counterveil.console.columns import form_of, text_of
 
 ARMS = 'treatment = "arm"\narms = ["a", "b", "c"]\nreference = "b"\noutcome = "y"\noutcome_range = [0, 1]\n'
 PLAIN = 'treatment = "arm"\ntreated = "drug"\ncontrol = "none"\nrandomised = false\n'
-PEOPLE = PLAIN + 'outcome = "pain"\noutcome_range = [0, 10]\nwhere = "age >= 18"\nothers = "leave out"\n'
+PEOPLE = PLAIN + 'outcome = "pain"\noutcome_range = [0, 10]\nwhere = "age >= 18"\nothers = "drop"\n'
 STUDIES = [
     ARMS,
     PLAIN + '[outcomes]\ny = [0, 1]  # the first, "primary"\nz = [0.5, 2]\n[baseline]\ny = "y0"\n',

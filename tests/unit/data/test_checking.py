@@ -62,7 +62,7 @@ def test_all_findings_about_rows_come_at_once(tmp_path):
     mends = {each.column: each.mend for each in found}
     assert mends["age"].startswith("[missing]\nage = ")
     assert mends["site"] == '[covariates]\nsite = { categories = ["A", "B", "LABEL"] }'
-    assert mends["arm"] == 'others = "leave out"'
+    assert mends["arm"] == 'others = "drop"'
     assert all(each.labels is None for each in found)
 
 

@@ -150,7 +150,7 @@ def sources(frame, folder):
 
 def test_every_source_has_the_same_subset(tmp_path):
     frame = trial()
-    chosen = study(where="18 <= age < 65 and site in ['A', 'B']", others="leave out")
+    chosen = study(where="18 <= age < 65 and site in ['A', 'B']", others="drop")
     wanted = frame[
         frame.age.between(18, 64) & frame.site.isin(["A", "B"]) & frame.arm.isin(["high", "placebo"])
     ]
@@ -171,7 +171,7 @@ def test_people_with_several_rows_keep_those_that_are_chosen():
 
 
 def test_a_study_file_holds_the_condition_and_can_be_narrowed(tmp_path):
-    chosen = study(where="age >= 18", others="leave out")
+    chosen = study(where="age >= 18", others="drop")
     (tmp_path / "study.toml").write_text(chosen.to_toml())
     assert cv.Study.from_toml(tmp_path / "study.toml") == chosen
     assert chosen.narrowed("site == 'A'").where.text.startswith("site == 'A' and age >= 18 and arm in")
@@ -183,8 +183,8 @@ def test_a_study_file_holds_the_condition_and_can_be_narrowed(tmp_path):
 @pytest.mark.parametrize(
     ("code", "declared"),
     [
-        ("CV-S121", {"where": "age >"}), ("CV-S122", {"others": "drop"}),
-        ("CV-S122", {"others": "leave out", "control": None}), ("CV-S123", {"where": "age >= 18 or y < 3"}),
+        ("CV-S121", {"where": "age >"}), ("CV-S122", {"others": "leave"}),
+        ("CV-S122", {"others": "drop", "control": None}), ("CV-S123", {"where": "age >= 18 or y < 3"}),
     ],
 )  # fmt: skip
 def test_declarations_that_are_refused(code, declared):
@@ -226,13 +226,13 @@ site = { categories = ["A", "B", "C"] }
 treatment = "arm"
 treated = "high"
 control = "placebo"
-others = "leave out"
+others = "drop"
 
 [study.low]
 treatment = "arm"
 treated = "low"
 control = "placebo"
-others = "leave out"
+others = "drop"
 without = ["site"]
 
 [study.score]
@@ -240,5 +240,5 @@ treatment = "arm"
 treated = "low"
 control = "placebo"
 outcome = "score"
-others = "leave out"
+others = "drop"
 """

@@ -9,10 +9,10 @@ from counterveil.federation.site_files import SitePolicy
 DOCUMENT = {
     "estimators": ["matching", "trial"],
     "protects": ["outcome"],
-    "least_epsilon": 0.5,
+    "min_epsilon": 0.5,
     "study_epsilon": "2",
     "max_delta": "1e-6",
-    "least_rows": 100,
+    "min_rows": 100,
     "approval": "by hand",
 }
 POLICY = SitePolicy.from_document(DOCUMENT)
@@ -58,11 +58,11 @@ def test_a_policy_is_read_as_it_was_written():
         {"measures": "ratio"},
         {"estimator": ["matching"]},
         {"estimators": "matching"},
-        {"least_rows": "many"},
-        {"least_rows": True},
+        {"min_rows": "many"},
+        {"min_rows": True},
         {"study_epsilon": None},
         {"protects": ["everything"]},
-        {"least_epsilon": "much"},
+        {"min_epsilon": "much"},
     ],
 )
 def test_a_policy_that_is_not_understood_is_not_guessed(changes):

@@ -131,8 +131,8 @@ def test_a_study_ends_at_its_ceiling_and_the_site_at_its_budget(new_site, reques
 
 
 def test_too_few_rows_are_refused_by_the_public_number(new_site, request_to, budget_spent):
-    assert reply_of(new_site("many", least_rows=400), request_to()).ok
-    few = new_site("few", least_rows=401)
+    assert reply_of(new_site("many", min_rows=400), request_to()).ok
+    few = new_site("few", min_rows=401)
     assert reply_of(few, request_to()).refusal == "CV-F005"
     assert budget_spent(few).requests == 0
 
@@ -145,7 +145,7 @@ def test_people_with_several_rows_count_as_people(new_site, request_to, trial, t
     )
     study = cv.Study.from_dict(trial.study.to_dict() | {"person": {"column": "id"}})
     for least, refusal in ((400, None), (401, "CV-F005")):
-        site = new_site(f"least {least}", data=tmp_path / "visits.parquet", study=study, least_rows=least)
+        site = new_site(f"least {least}", data=tmp_path / "visits.parquet", study=study, min_rows=least)
         reply = reply_of(site, request_to(declaration=study.to_dict()))
         assert reply.refusal == refusal
         assert refusal or reply.result["details"]["rows"] == 400

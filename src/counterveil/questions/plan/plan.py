@@ -645,8 +645,8 @@ class Plan(Shown):
 
     `rows` is the first size, or that of the last look. `without_privacy` is the half-width that so many people would
     give: by least squares, or where that does not answer the question (`by_least_squares` is False) by the question
-    itself with hardly any noise. Where a half-width is `wanted`, `least_epsilon` is the least epsilon for it with
-    `rows` people, and `least_rows` the least number of people for each epsilon; None where none that was tried is
+    itself with hardly any noise. Where a half-width is `wanted`, `min_epsilon` is the least epsilon for it with
+    `rows` people, and `min_rows` the least number of people for each epsilon; None where none that was tried is
     enough. With `skewed`, half-widths are medians over studies and not means. A plan of all methods has `public`: what
     every level leaves public; its `protects` is None where levels are compared too.
     """
@@ -664,8 +664,8 @@ class Plan(Shown):
     without_privacy: float
     answers: tuple[PlannedAnswer, ...]
     wanted: float | None = None
-    least_epsilon: float | None = None
-    least_rows: tuple[tuple[float, int | None], ...] = ()
+    min_epsilon: float | None = None
+    min_rows: tuple[tuple[float, int | None], ...] = ()
     measure: str = DIFFERENCE
     decision: Decision | None = None
     by_least_squares: bool = True
@@ -836,10 +836,10 @@ class Plan(Shown):
         """Return what is needed for the wanted half-width, in words."""
         if self.wanted is None:
             return []
-        enough = "no epsilon is enough" if self.least_epsilon is None else f"epsilon {self.least_epsilon:g}"
+        enough = "no epsilon is enough" if self.min_epsilon is None else f"epsilon {self.min_epsilon:g}"
         sizes = "; ".join(
             f"epsilon {epsilon:g}: {'more than were tried' if rows is None else f'{rows:,} people'}"
-            for epsilon, rows in self.least_rows
+            for epsilon, rows in self.min_rows
         )
         return [
             ("Needed", f"for a half-width of {self.wanted:g}: {enough} with {self.rows:,} people; {sizes}")
@@ -1140,8 +1140,8 @@ class PlanArguments:
             without_privacy=free,
             answers=_by_length(cells) if compared else tuple(cell.answer() for cell in cells),
             wanted=half_width,
-            least_epsilon=search.epsilon(first),
-            least_rows=search.rows(first),
+            min_epsilon=search.epsilon(first),
+            min_rows=search.rows(first),
             measure=measure,
             decision=options["decision"],
             by_least_squares=by_least_squares,

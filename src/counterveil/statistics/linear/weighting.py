@@ -64,8 +64,8 @@ def weighting_design(table: Table, settings: Weighting) -> ScoredRows:
     if table.score is not None:
         return ScoredRows(table.treated, table.score)
     # What a trial's treatment seems to follow is chance.
-    leaves = "leaves" in settings.balanced and table.study.randomised is not True
-    return spline_score(table, "terms" in settings.balanced, leaves)
+    leaves = "tree_leaves" in settings.balanced and table.study.randomised is not True
+    return spline_score(table, "selected_terms" in settings.balanced, leaves)
 
 
 def weighting(session: BaseSession, question: Question) -> Result:
@@ -214,7 +214,7 @@ def weighting_details(design: ScoredRows, found: Weighted) -> dict[str, float | 
         "treated": treated,
         "control": control,
         "residual_imbalance": found.imbalance,
-        **({"terms": len(design.followed.columns)} if design.followed else {}),
+        **({"selected_terms": len(design.followed.columns)} if design.followed else {}),
         "max_weight_times_rows": largest * (treated + control),
         "max_weight_ratio": largest * min(treated, control),
     }

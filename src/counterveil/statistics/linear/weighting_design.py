@@ -134,7 +134,10 @@ def _shares(design: ScoredRows, settings: Weighting, randomised: bool) -> Featur
     a weight can be large without much noise; not in a trial, whose score follows chance alone.
     """
     shares = {name: BLOCKS[name] if name in settings.balanced else 0.0 for name in BLOCKS}
-    rows, scarce = len(design.treated), _scarcity(design) ** 2 if shares["bends"] or shares["leaves"] else 1.0
+    rows, scarce = (
+        len(design.treated),
+        _scarcity(design) ** 2 if shares["score_basis"] or shares["tree_leaves"] else 1.0,
+    )
     grown = 1.0 if randomised else min(rows / _FEW_ROWS, _MOST_GROWTH)
     return FeatureShares(
         shares["covariates"],
@@ -142,11 +145,11 @@ def _shares(design: ScoredRows, settings: Weighting, randomised: bool) -> Featur
         shares["score"],
         shares["strata"],
         products=shares["products"],
-        terms=shares["terms"],
-        direction=DIRECTION if shares["terms"] else 0.0,
-        bends=shares["bends"] / scarce * max(grown / scarce, 1.0),
+        terms=shares["selected_terms"],
+        direction=DIRECTION if shares["selected_terms"] else 0.0,
+        bends=shares["score_basis"] / scarce * max(grown / scarce, 1.0),
         bends_count=int(np.clip(round(rows ** (1 / 3)), *_FEWEST_AND_MOST_BENDS)),
-        leaves=shares["leaves"] / scarce,
+        leaves=shares["tree_leaves"] / scarce,
     )
 
 

@@ -211,7 +211,7 @@ def test_the_least_epsilon_and_number_of_people_give_the_wanted_width():
     assert [one.rows for one in plan.answers] == [500, 500, 2000, 2000]
     assert plan.answers[3].half_width < plan.answers[1].half_width
     assert "people" in str(plan)
-    said = dict(plan.least_rows)
+    said = dict(plan.min_rows)
     assert said[1.0] < said[0.25]
 
     def half(rows, epsilon):
@@ -219,15 +219,15 @@ def test_the_least_epsilon_and_number_of_people_give_the_wanted_width():
         found = cv.plan(TRIAL, rows=rows, protects="outcome", epsilon=epsilon, draws=6, binary=False)
         return found.answers[0].half_width
 
-    for epsilon, rows in plan.least_rows:
+    for epsilon, rows in plan.min_rows:
         assert half(rows, epsilon) <= 1.1 * wanted
         assert half(rows // 2, epsilon) > wanted
-    assert half(500, plan.least_epsilon) <= 1.1 * wanted
-    assert half(500, plan.least_epsilon / 2) > wanted
-    assert f"epsilon {plan.least_epsilon:g} with 500 people" in " ".join(str(plan).split())
+    assert half(500, plan.min_epsilon) <= 1.1 * wanted
+    assert half(500, plan.min_epsilon / 2) > wanted
+    assert f"epsilon {plan.min_epsilon:g} with 500 people" in " ".join(str(plan).split())
     none = cv.plan(TRIAL, rows=100, protects="outcome", epsilon=1, half_width=1e-6, draws=1)
-    assert none.least_epsilon is None
-    assert none.least_rows == ((1.0, None),)
+    assert none.min_epsilon is None
+    assert none.min_rows == ((1.0, None),)
 
 
 def test_a_public_sample_stands_for_the_assumptions():

@@ -168,7 +168,7 @@ def test_looks_share_the_budget_and_the_error():
 
 def test_the_least_number_of_people_of_looks_is_that_of_the_last():
     found = plan(TRIAL, question="interim", rows=[300, 600], epsilon=4, half_width=0.12, draws=1)
-    ((_, rows),) = found.least_rows
+    ((_, rows),) = found.min_rows
     again = plan(TRIAL, question="interim", rows=[rows // 2, rows], epsilon=4, draws=1)
     assert again.answers[1].half_width <= 0.13
 
@@ -225,7 +225,7 @@ def test_a_plan_of_a_test_finds_the_people_for_its_power():
     options = {"protects": "outcome", "epsilon": 4, "mean": 0.5, "draws": 3}
     found = cv.plan(study, rows=400, test="noninferiority", margin=0.1, power=0.8, **options)
     # Without noise: (1.96 + 0.84)^2 times 4 times 0.25 over the squared margin.
-    assert found.least_rows[0][1] == pytest.approx(785, rel=0.1)
+    assert found.min_rows[0][1] == pytest.approx(785, rel=0.1)
     assert type(found).from_dict(found.to_dict()) == found
     assert "noninferiority with the margin 0.1" in found.full()
     with pytest.raises(CounterveilError, match="CV-P700"):
