@@ -311,9 +311,33 @@ HUGE = 10**5000
         lambda: cv.Policy.where(age=HUGE),
         lambda: cv.Study("t", "y", (0, HUGE), control=0),
         lambda: cv.open_ledger(":memory:", create=True).register("people", None),
+        lambda: cv.drafting.Fill([3]),
     ],
-    ids=["no list", "a number", "a number of 5,000 digits", "a range of them", "no budget"],
+    ids=[
+        "no list",
+        "a number",
+        "a number of 5,000 digits",
+        "a range of them",
+        "no budget",
+        "a list to fill with",
+    ],
 )
 def test_what_is_of_no_use_has_a_code(call):
     with pytest.raises(cv.CounterveilError):
         call()
+
+
+@pytest.mark.parametrize("name", ["question", "method", "measure", "test", "estimand"])
+def test_an_array_in_the_place_of_a_word_of_a_plan(name):
+    with pytest.raises(CounterveilError, match="CV-P"):
+        cv.plan(STUDY, **{"rows": 100, "epsilon": 1, "protects": "outcome", "draws": 1, name: np.array([])})
+
+
+@pytest.mark.parametrize("first", ["arm,arm,south,SECRET", "arm,south,SECRET,3.5"])
+def test_a_first_line_that_may_hold_a_row_is_not_shown(tmp_path, first):
+    path = tmp_path / "rows.csv"
+    path.write_text(f"{first}\n1,2,3,4\n")
+    study = cv.Study("arm", "score", (0, 9), {"age": cv.Range(0, 9), "site": cv.Binary()})
+    with pytest.raises(CounterveilError, match="CV-D001") as error:
+        cv.Session(path, study, budget=cv.Budget(1))
+    assert "SECRET" not in str(error.value) + str(error.value.to_dict())

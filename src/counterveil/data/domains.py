@@ -157,6 +157,8 @@ class Fill:
         number = None if isinstance(self.value, str) else number_of(self.value)
         if number is not None:
             object.__setattr__(self, "value", plain_number(number))
+        elif not isinstance(self.value, str):
+            raise refusal("CV-S007", role="Fill", label=shown(self.value))
 
     def to_dict(self) -> Any:
         """Return the rule as a study file declares it."""

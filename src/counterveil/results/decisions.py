@@ -136,7 +136,8 @@ def margin_bounds(
     pair = len(given) == 2
     numbers = all(type(one) in (int, float) or isinstance(one, np.number) for one in given)
     if (
-        kind not in KINDS
+        not isinstance(kind, str)
+        or kind not in KINDS
         or not numbers
         or not all(map(isfinite, given))
         or not isfinite(null)

@@ -152,8 +152,9 @@ def _open_csv(connection: DuckDBPyConnection, files: list[Path], names: tuple[st
     delimiter, header = _header(files[0], names)
     for name in names:
         if name not in header:
-            # Where no name fits, the first line may be a row of data: it is not shown.
-            raise no_such_column(name, header) if set(names) & set(header) else refusal("CV-D001", name=name)
+            # Where few names fit, or one stands twice, a row of data may be in the first line: it is not shown.
+            fits = 2 * len({*names} & {*header}) >= len(names) and len({*header}) == len(header)
+            raise no_such_column(name, header) if fits else refusal("CV-D001", name=name)
     twice = [name for name in names if header.count(name) > 1]
     if twice:
         raise duplicated_columns(twice)

@@ -55,7 +55,7 @@ from counterveil.results.arms import EventStudyResult, OutcomesResult
 from counterveil.results.decisions import Decided, margin_bounds
 from counterveil.results.effect import Effect, Linear, OwnScale, check_level, read, write
 from counterveil.results.groups import PolicyValue, RatioResult
-from counterveil.results.measures import DIFFERENCE, LIFT, NEEDED
+from counterveil.results.measures import DIFFERENCE, LIFT, NEEDED, check_measure
 from counterveil.results.question import refuse_clusters, refuse_shape, usual_estimand
 from counterveil.results.regression import Coefficient, parse_formula
 from counterveil.results.released import ReleasedAnswer
@@ -1091,23 +1091,24 @@ class PlanArguments:
 
     def planned(self, study: Study) -> Plan:
         """Return the plan for a study."""
-        decision = None
+        options: dict[str, Any] = {name: getattr(self, name) for name in _OPTIONS} | {"decision": None}
+        check_options(self.question, options)
+        check_measure(self.measure)
         if self.test is not None:
             null = _NO_EFFECT.get(self.measure, 0.0)
-            decision = Decision.of(self.test, self.margin, self.higher_is_better, null)
-        options = {name: getattr(self, name) for name in _OPTIONS} | {"decision": decision}
+            options["decision"] = Decision.of(self.test, self.margin, self.higher_is_better, null)
         return self._plan(study, options, _wanted(options, self.effect, self.power, self.half_width))
 
     def _plan(self, study: Study, options: dict[str, Any], half_width: float | None) -> Plan:
         """Return the plan of the question with its `options`, where a half-width may be wanted."""
         question, delta, draws, seed = self.question, self.delta, self.draws, self.seed
         level, measure = options["level"], options["measure"]
-        compared = question == "ate" and options["method"] == ALL
+        compared = question == "ate" and isinstance(self.method, str) and self.method == ALL
         units = _units(study, question, options, compared, half_width)
         sizes = list(self.rows) if isinstance(self.rows, Sequence) else [self.rows]
         check_numbers(sizes, draws, seed, half_width)
         chosen, study = study, study.changed(where=None)  # people are planned for that belong to it
-        _refuse_unplanned(study, question, self.sample, options)
+        _refuse_unplanned(study, question, self.sample)
         target = usual_estimand(study, options["estimand"])
         own = options | {"estimand": target.value}
         own |= {"method": AUTO, "protects": units[0].value} if compared else {}
@@ -1269,9 +1270,8 @@ def _levels(study: Study, sizes: list[int], budget: Budget, level: float, spendi
     return {size: float(1 - look.alpha) for size, look in zip(sizes, looks.planned, strict=True)}
 
 
-def _refuse_unplanned(study: Study, question: str, sample: Any, options: Mapping[str, Any]) -> None:
-    """Raise CV-P700 for what no people are made up of, and CV-P701 for options of other questions."""
-    check_options(question, options)
+def _refuse_unplanned(study: Study, question: str, sample: Any) -> None:
+    """Raise CV-P700 for what no people are made up of."""
     if sample is None:
         return
     single = study.event is None and study.several is None and study.denominator is None
