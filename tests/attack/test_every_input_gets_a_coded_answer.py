@@ -312,6 +312,7 @@ HUGE = 10**5000
         lambda: cv.Study("t", "y", (0, HUGE), control=0),
         lambda: cv.open_ledger(":memory:", create=True).register("people", None),
         lambda: cv.drafting.Fill([3]),
+        lambda: cv.open_ledger(":memory:", create=True).register("people", cv.Budget(1), rule=np.zeros(2)),
     ],
     ids=[
         "no list",
@@ -320,6 +321,7 @@ HUGE = 10**5000
         "a range of them",
         "no budget",
         "a list to fill with",
+        "no rule",
     ],
 )
 def test_what_is_of_no_use_has_a_code(call):

@@ -516,9 +516,10 @@ Rule: TypeAlias = SumRule | GaussianRule
 
 def rule_for(budget: Budget, name: str | None, limit: Fraction | None = None) -> Rule:
     """Return the rule called `name` for `budget`; plain sums unless the steward chose otherwise."""
-    if name is None or name == "sum":
+    known = name if isinstance(name, str) else ""
+    if name is None or known == "sum":
         return SumRule(budget)
-    if name == "gaussian" and not budget.pure:
+    if known == "gaussian" and not budget.pure:
         return GaussianRule(budget, mu_of(budget.epsilon, budget.delta) if limit is None else limit)
     raise refusal("CV-L012", name=name, budget=budget)
 

@@ -15,6 +15,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
+from numbers import Real
 from typing import Any, Literal, Protocol, TypeAlias, TypeGuard, runtime_checkable
 
 import numpy as np
@@ -157,7 +158,7 @@ class Fill:
         number = None if isinstance(self.value, str) else number_of(self.value)
         if number is not None:
             object.__setattr__(self, "value", plain_number(number))
-        elif not isinstance(self.value, str):
+        elif not isinstance(self.value, str | Real):
             raise refusal("CV-S007", role="Fill", label=shown(self.value))
 
     def to_dict(self) -> Any:

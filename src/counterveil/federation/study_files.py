@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from counterveil.bounded_reading import UnreadableError
-from counterveil.errors import CounterveilError, ParameterError, refusal
+from counterveil.errors import CounterveilError, ParameterError, refusal, shown
 from counterveil.federation.files import (
     TomlTable,
     check_address,
@@ -98,14 +98,13 @@ class StudyFile:
             raise _wrong(f"quorum: {fewest} to the number of sites, {len(asks)}", f"{quorum}")
         if not colluding < quorum:
             raise _wrong(f"colluding: 1 to {quorum - 1}, less than the quorum", f"{colluding}")
-        deadline, retry = (
-            float(table.get(name, _NUMBER, usual)) for name, usual in (("deadline", 3600), ("retry", 60))
-        )
+        deadline, retry = table.get("deadline", _NUMBER, 3600), table.get("retry", _NUMBER, 60)
         if not (0 < deadline <= _LONGEST_WAIT and 0 < retry <= _LONGEST_WAIT):
-            raise _wrong("deadline and retry: positive seconds, a year at most", f"{deadline}, {retry}")
-        max_weight = float(table.get("max_weight", _NUMBER, _MOST_WEIGHT))
+            got = f"{shown(deadline)}, {shown(retry)}"
+            raise _wrong("deadline and retry: positive seconds, a year at most", got)
+        max_weight = table.get("max_weight", _NUMBER, _MOST_WEIGHT)
         if not 0 < max_weight <= 1:
-            raise _wrong("max_weight: above 0, at most 1", f"{max_weight}")
+            raise _wrong("max_weight: above 0, at most 1", shown(max_weight))
         max_rows = {
             name: said.get("max_rows", int) for name, said in sites.items() if "max_rows" in said.values
         }
@@ -119,11 +118,11 @@ class StudyFile:
             declaration=dict(declaration),
             ask=ask,
             asks=asks,
-            deadline=deadline,
-            retry=retry,
+            deadline=float(deadline),
+            retry=float(retry),
             quorum=quorum,
             pooling=pooling,
-            max_weight=max_weight,
+            max_weight=float(max_weight),
             max_rows=max_rows,
             colluding=colluding,
         )

@@ -210,7 +210,15 @@ def test_one_run_at_a_time(new_study):
 
 @pytest.mark.parametrize(
     "settings",
-    [{"quorum": 1}, {"quorum": 3}, {"deadline": 0}, {"id": "a b"}, {"address": "nowhere"}, {"quorums": 2}],
+    [
+        {"quorum": 1},
+        {"quorum": 3},
+        {"deadline": 0},
+        {"retry": 10**400},
+        {"id": "a b"},
+        {"address": "nowhere"},
+        {"quorums": 2},
+    ],
 )
 def test_a_study_that_cannot_be_run_is_not_made(new_study, settings, tmp_path):
     with pytest.raises(CounterveilError):
