@@ -871,6 +871,8 @@ _ALIGNMENT = 3.0
 # What the bound of the bias of shrinkage is multiplied by.
 _BIAS = 1.5
 _MOST_BIAS = 2.0
+# Most that the squared spread of weights counts, beside one.
+_MOST_SPREAD = 2.0
 # Squares and products are taken to move an effect that moves by this many standard errors.
 _SURE_MOVED = 2.0
 
@@ -951,7 +953,10 @@ def weighted(moments: ArmSecond, fit: ArmFit, estimand: Estimand, rows: int, gua
         weights[arm, 0] -= moments.means[arm] @ found.slope / p[arm]
         weights[arm, 1:] = found.slope / p[arm]
         shared = max(float(fit.first[arm]), guard.shared) * found.shared
-        sides.append(replace(found, product=guard.inflation * found.product, shared=shared))
+        # Weights that vary much rest on few rows, whose errors have heavier tails.
+        spread = float(found.slope @ moments.covariances[arm] @ found.slope)
+        product = guard.inflation * (1 + min(spread, _MOST_SPREAD)) * found.product
+        sides.append(replace(found, product=product, shared=shared))
     slopes, off = fit.slopes.values, target - moments.means
     levels = fit.levels + (off * slopes).sum(axis=1)
     effect = float(levels[1] - levels[0])
@@ -1065,8 +1070,8 @@ _OUTCOME_REACH, _FARTHEST = 2.5, 6.0
 _SIZES = 2.0 ** np.arange(-2, 5.01, 0.5)
 # Part of the size that is cut off a score which moves its mean: scores are cut off on both sides.
 _ONE_SIDED = 0.25
-# The same of scores that noise hides.
-_HIDDEN = 0.5
+# The same of scores that noise hides, and from which skewness of outcomes on all of it does.
+_HIDDEN, _SKEWED = 0.5, 0.5
 # The largest part of the scores that is cut off.
 _MOST_CUT = 0.03
 # The standard deviation of what is left of the expected shared error once that is taken off, beside it.
@@ -1183,13 +1188,16 @@ def _scored(
     least: float,
 ) -> list[ArmEffect]:
     """Return the effect from the mean of the scores, clipped where a histogram of their sizes says."""
-    typical = fit.residual * float((1 / moments.shares).sum())
+    # The mean square of an arm's weights, over everyone: that of one over its share, and of their spread around it.
+    apart = moments.shares * _weight_spread(moments, found.score.weights)
+    typical = fit.residual * float(((1 + apart**2) / moments.shares).sum())
     edges = sqrt(typical) * _SIZES
     counts, sd = release_sizes(gate, records, scale, found.score, edges, design.pure)
     off = _off_centre(moments, fit, records.count, 2 * sd * sqrt(len(counts)))
     unit = design.score_unit
     spare = _HEAVY_NOISE if scale.place.heavy else _NOISE
-    clip, lost = chosen_clip(counts, sd, edges, unit, records.count, sqrt(typical), least, off, spare)
+    skewed = not scale.place.whole and abs(scale.place.skew) > _SKEWED
+    clip, lost = chosen_clip(counts, sd, edges, unit, records.count, sqrt(typical), least, off, spare, skewed)
     if not design.means:
         seen = release_arm_score(gate, records, scale, found.score, clip)
         return [_effect(seen, found, moments, scale, records.count, typical, lost)]
@@ -1218,9 +1226,13 @@ def _off_centre(moments: ArmSecond, fit: ArmFit, rows: int, hidden: float) -> fl
 
 def _far_weight(moments: ArmSecond, weights: Floats) -> float:
     """Return about the largest weight of a row in either arm."""
+    return float((1 / moments.shares + _RUN_WEIGHT_REACH * _weight_spread(moments, weights)).max())
+
+
+def _weight_spread(moments: ArmSecond, weights: Floats) -> Floats:
+    """Return the standard deviations of both arms' weights."""
     slopes = weights[:, 1:]
-    spread = np.sqrt(np.einsum("ai,aij,aj->a", slopes, moments.covariances, slopes))
-    return float((1 / moments.shares + _RUN_WEIGHT_REACH * spread).max())
+    return np.sqrt(np.einsum("ai,aij,aj->a", slopes, moments.covariances, slopes))
 
 
 def chosen_clip(
@@ -1233,6 +1245,7 @@ def chosen_clip(
     least: float,
     off: float,
     spare: float,
+    skewed: bool,
 ) -> tuple[float, float]:
     """Return where scores are clipped, and a bound of how far that moves their mean.
 
@@ -1248,6 +1261,8 @@ def chosen_clip(
     part = np.minimum.accumulate(np.where(above > sure, above, 0.0) / rows)
     # What noise hides, if tails fall with the fourth power.
     hidden = np.minimum(noise / rows, (typical / edges) ** 4) * edges / 3 * (0.0 if heavy else _HIDDEN)
+    # Where outcomes are skewed, all that noise hides may lie on one side.
+    hidden = noise / rows * edges / 3 if skewed else hidden
     gaps = np.diff(np.append(edges, 1.4 * edges[-1]))
     cut = np.cumsum((part * gaps)[::-1])[::-1] * (1.0 if heavy else _ONE_SIDED) + hidden
     # Half the length of an interval from sampling, noise and what is cut off.

@@ -291,6 +291,9 @@ def bounded(plain: Result, kappa: float, sd: float, share: float, condition: Not
 
 # Edges of the histogram of |z|^2 / (number of features); one cell lies above the last.
 EDGES = np.array([0.8, 1.0, 1.15, 1.3, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 5.0, 6.5, 8.0])
+# Variance of a standardised coordinate's square: rows are shortened where they are longer than most, however much noise
+# the histogram has. What is shortened bends the features, most where there are few of them.
+_SPREAD_OF_SQUARES = 2.0
 # The shift of outcomes to steps of 2**-20 of half the range.
 _SHIFT = 3
 # Weight of the denominator beside the score in the last release; the less, the less noise the score gets.
@@ -373,7 +376,8 @@ def release_norms(gate: Gate, records: Records, standard: Standard, pure: bool, 
     above = np.cumsum(noisy[::-1])[::-1][1:]
     sds = np.sqrt(released.variance * np.arange(len(EDGES), 0, -1))
     few = np.flatnonzero(above <= share * records.count + 1.6 * sds)
-    return float(size * EDGES[few[0] if len(few) else -1])
+    found = float(EDGES[few[0] if len(few) else -1])
+    return size * max(found, 1 + sqrt(_SPREAD_OF_SQUARES / size))
 
 
 @dataclass(frozen=True, slots=True)

@@ -581,7 +581,7 @@ def best_scores(rows: PublicRows, models: Models, spread: Spread, target: Target
             capped += float(along @ fit.covariance @ along)
         own = models.sd**2 * float(e @ weights[0] ** 2 + (1 - e) @ weights[1] ** 2)
         lines = _lines(target.estimand, models, weights, start)
-        for middle, clip, over in _clips(lines, weights, e, spread, target.arm is None):
+        for middle, clip, over in _clips(lines, weights, rows, models, spread, target.arm is None):
             lost = _ONE_SIDED[known] * over
             expected = own + capped + lost**2 + noise * clip**2
             if best is None or expected < best[0]:
@@ -608,25 +608,38 @@ def _lines(estimand: Estimand, models: Models, weights: tuple[Floats, ...], star
 
 
 def _clips(
-    lines: Lines, weights: tuple[Floats, ...], e: Floats, spread: Spread, centred: bool
+    lines: Lines,
+    weights: tuple[Floats, ...],
+    rows: PublicRows,
+    models: Models,
+    spread: Spread,
+    centred: bool,
 ) -> list[tuple[float, float, float]]:
     """Return middles, clips and what they are expected to lose; the whole range where outcomes are not searched.
 
     Scores that are not `centred` have zero as their middle, lest rows of the other arm count.
     """
+    e = models.propensity
     if spread.distances is None or spread.shares is None:
         ends = [slope * y + offset for slope, offset in zip(*lines, strict=True) for y in (-1.0, 1.0)]
         low, high = min(float(end.min()) for end in ends), max(float(end.max()) for end in ends)
         low, high = (low, high) if centred else (-max(-low, high), max(-low, high))
         return [((low + high) / 2, max((high - low) / 2, 1e-9), 0.0)]
-    inside = spread.distances[spread.shares > 0]
-    widest = WIDEST * max(float(one.max()) for one in weights) * float(inside.max())
     at = slice(None, None, max(1, len(e) // _SAMPLE))
     order = [np.argsort(own, kind="stable")[at] for own in weights]
     scores = np.concatenate([own[i] for own, i in zip(weights, order, strict=True)])
     share = np.concatenate([e[order[0]], 1 - e[order[1]]]) * len(e) / len(order[0])
+    # Outcomes lie as far from the models as from their centre, and the models' errors farther.
+    errors = [
+        np.einsum("ij,jk,ik->i", rows.z[i], fit.covariance, rows.z[i], optimize=True)
+        for fit, i in zip(models.arms, order, strict=True)
+    ]
+    far = np.sqrt(spread.distances**2 + np.concatenate(errors)[:, None]) * scores[:, None]
+    filled = spread.shares > 0
+    longest = max(float(one.max()) for one in weights) * float(spread.distances[filled].max())
+    widest = WIDEST * max(longest, float(far[:, filled].max()))
     found = []
     for clip in widest * 2.0 ** (-np.arange(HALVINGS) / 2):
-        over = np.maximum(np.outer(scores, spread.distances) - clip, 0.0) @ spread.shares
+        over = np.maximum(far - clip, 0.0) @ spread.shares
         found.append((0.0, float(clip), float(share @ over)))
     return found
