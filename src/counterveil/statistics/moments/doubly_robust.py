@@ -63,11 +63,10 @@ from counterveil.statistics.moments.kernels.scores import (
     ArmScore,
     Average,
     Block,
-    arm_residual_sums,
-    counts_between,
+    arm_score_sums,
+    residual_sums,
     score_sizes,
 )
-from counterveil.statistics.moments.kernels.scores import arm_score_sums as score_sums
 from counterveil.statistics.moments.orthogonal import (
     MOST_ENTRIES,
     ChainSplit,
@@ -84,6 +83,7 @@ from counterveil.statistics.moments.orthogonal import (
     split,
 )
 from counterveil.statistics.moments.records import (
+    Kernel,
     Records,
     ResidualProducts,
     TableRecords,
@@ -532,31 +532,27 @@ def release_arm_grams(gate: Gate, records: Records, scale: RowScale) -> tuple[Fl
     return grams / np.outer(lengths, lengths), sqrt(released.variance) / float(OFF_DIAGONAL)
 
 
-def arm_residuals(records: TableRecords, scale: RowScale, lines: ArmLines, clip: float) -> Sums:
-    """Return the sums of `arm_residual_sums`."""
-    sums, square = arm_residual_sums(scale.rows(records), lines, clip, scale.longest)
-    return np.array(sums, dtype=object), np.array([square], dtype=object)
+def over_scaled(records: TableRecords, kernel: Kernel, scale: RowScale, *arguments: Any) -> Sums:
+    """Return the kernel's sums over (1, z), treatment and outcome in the units of the scale."""
+    return kernel(scale.rows(records), *arguments)
 
 
 def release_arm_residuals(
     gate: Gate, name: str, records: Records, scale: RowScale, lines: ArmLines, clip: float
 ) -> ResidualProducts:
     """Return moments of u with the residuals of both arms, which are clipped to [-clip, clip]."""
-    sums = partial(records.run, arm_residuals, scale, lines, clip)
+    sums = partial(records.run, over_scaled, residual_sums, scale, lines, clip, scale.longest)
     found = release_residual_products(gate, name, records.count, sums, clip, scale.longest)
     return replace(found, products=found.products.reshape(2, -1))
-
-
-def size_counts(records: TableRecords, scale: RowScale, score: ArmScore, edges: Floats) -> Sums:
-    """Return how many scores lie between edges of their size."""
-    return (counts_between(edges, score_sizes(scale.rows(records), score)),)
 
 
 def release_sizes(
     gate: Gate, records: Records, scale: RowScale, score: ArmScore, edges: Floats, pure: bool
 ) -> tuple[Floats, float]:
     """Return how many scores lie between edges of their size, with noise, and the noise of one count."""
-    released = release_counts(gate, "sizes", lambda: records.run(size_counts, scale, score, edges)[0], pure)
+    released = release_counts(
+        gate, "sizes", lambda: records.run(over_scaled, score_sizes, scale, score, edges)[0], pure
+    )
     return released.floats(), sqrt(released.variance)
 
 
@@ -569,13 +565,6 @@ class ScoreMoments:
     sd: float
     square_sd: float
     average: float = 0.0
-
-
-def arm_score_sums(
-    records: TableRecords, scale: RowScale, score: ArmScore, clip: float, average: Average | None
-) -> Sums:
-    """Return the sums of scores, of their squares, and of those of an average."""
-    return (np.array(score_sums(scale.rows(records), score, clip, average), dtype=object),)
 
 
 def release_arm_score(
@@ -594,7 +583,7 @@ def release_arm_score(
     beside = Fraction(0 if average is None else 4 * average.clip / clip).limit_denominator(1 << 20)
 
     def values() -> list[Fraction]:
-        ((total, square, other),) = records.run(arm_score_sums, scale, score, clip, average)
+        ((total, square, other),) = records.run(over_scaled, arm_score_sums, scale, score, clip, average)
         one = Fraction(1, n << TERM_BITS)
         found = [total * one, SQUARE_WEIGHT * square * one / 2**TERM_BITS]
         return found if average is None else [*found, beside * other * one / 2]

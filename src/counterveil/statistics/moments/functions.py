@@ -57,13 +57,13 @@ from counterveil.statistics.moments.kernels.scores import (
     STATISTIC_BITS,
     MomentSpan,
     UnitBlock,
-    gradient,
+    gradient_sums,
     higher_functions,
     higher_variances,
     lengths,
     shortened,
-    sizes,
-    statistics,
+    size_counts,
+    statistic_sums,
 )
 from counterveil.statistics.moments.orthogonal import LONGEST_RESIDUAL, carried_by_few
 from counterveil.statistics.moments.records import ResidualProducts, release_residual_products
@@ -124,24 +124,6 @@ class ArmProducts:
     product_sd: float
 
 
-def statistic_sums(row_blocks: Iterator[UnitBlock], arms: int) -> Sums:
-    """Return the sums of `statistics`: Grams (arms, size, size), products (arms, size) and squares."""
-    found = statistics(row_blocks, arms)
-    numbers = (found.grams, found.products, [found.square])
-    return tuple(np.array(part, dtype=object) for part in numbers)
-
-
-def gradient_sums(row_blocks: Iterator[UnitBlock], weights: Floats, clip: float) -> Sums:
-    """Return the sums of `gradient`."""
-    sums, square = gradient(row_blocks, weights, clip)
-    return np.array(sums, dtype=object), np.array([square], dtype=object)
-
-
-def size_counts(row_blocks: Iterator[UnitBlock], weights: Floats) -> Sums:
-    """Return how many residuals lie in each cell of sizes."""
-    return (sizes(row_blocks, weights, EDGES),)
-
-
 def release_statistics(gate: Gate, name: str, rows: UnitRows) -> ArmProducts:
     """Return the second moments of rows by arm, their products with the outcome, and its mean square."""
     n, size, arms = rows.count, rows.form.size, rows.form.arms
@@ -179,7 +161,7 @@ def release_size(gate: Gate, name: str, rows: UnitRows, weights: Floats) -> floa
 
     Skewed residuals that are clipped shift effects, so that few may be: as many as the noise of the counts hides.
     """
-    released = release_counts(gate, name, lambda: rows.run(size_counts, weights)[0], pure=False)
+    released = release_counts(gate, name, lambda: rows.run(size_counts, weights, EDGES)[0], pure=False)
     # Cells are added up from above, where there are few rows: noise of the full ones does not enter.
     noisy = released.floats()
     above = np.cumsum(noisy[::-1])[::-1][1:]

@@ -45,6 +45,7 @@ from counterveil.statistics.moments.kernels.scores import (
 )
 from counterveil.statistics.moments.records import (
     MIDDLE,
+    Kernel,
     Records,
     ResidualProducts,
     TableRecords,
@@ -547,12 +548,9 @@ def release_cross(gate: Gate, records: Records, standard: Standard, scaling: Sca
     )
 
 
-def model_residuals(
-    records: TableRecords, standard: Standard, models: LinearModels, clip: float, reach: float
-) -> Sums:
-    """Return the sums of `residual_sums`."""
-    sums, square = residual_sums(records.models(standard), models, clip, reach)
-    return np.array(sums, dtype=object), np.array([square], dtype=object)
+def over_models(records: TableRecords, kernel: Kernel, standard: Standard, *arguments: Any) -> Sums:
+    """Return the kernel's sums over (1, z), treatment and outcome."""
+    return kernel(records.models(standard), *arguments)
 
 
 def release_residuals(
@@ -560,7 +558,7 @@ def release_residuals(
 ) -> ResidualProducts:
     """Return moments of u with the residual of the outcome, which is clipped to [-clip, clip]."""
     reach = sqrt(1.0 + standard.squared_length)
-    sums = partial(records.run, model_residuals, standard, models, clip, reach)
+    sums = partial(records.run, over_models, residual_sums, standard, models, clip, reach)
     return release_residual_products(gate, name, records.count, sums, clip, reach)
 
 
@@ -576,14 +574,6 @@ class ScorePass:
     information_sd: float
 
 
-def model_scores(
-    records: TableRecords, standard: Standard, models: LinearModels, clip: float, largest: float
-) -> Sums:
-    """Return the sums of `score_sums`: scores, squares, information."""
-    sums = score_sums(records.models(standard), models, clip, largest)
-    return (np.array([sums.score, sums.square, sums.information], dtype=object),)
-
-
 def release_score(
     gate: Gate,
     name: str,
@@ -597,7 +587,9 @@ def release_score(
     n = records.count
 
     def values() -> list[Fraction]:
-        ((score, square, information),) = records.run(model_scores, standard, models, clip, largest)
+        ((score, square, information),) = records.run(
+            over_models, score_sums, standard, models, clip, largest
+        )
         one = Fraction(1, n << TERM_BITS)
         return [score * one, SQUARE_WEIGHT * square * one / 2**TERM_BITS, INFORMATION * information * one]
 

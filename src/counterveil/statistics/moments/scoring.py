@@ -6,7 +6,7 @@ mean outcome c. Adjusted: psi = (t - e(x)) (y - m(x) - b (t - e)) / (e(x)(1 - e(
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
@@ -60,8 +60,6 @@ from counterveil.statistics.moments.sensitivity import (
 
 # An arm with a smaller part of everybody than this is one of few people.
 _FEW = 0.25
-
-Leaving = Callable[[Part], tuple[Floats, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -499,8 +497,7 @@ def sums_of_cells(
             left = () if models is None else models(part)
             yield placing(part), (score.value(part) - clip.centre) / clip.size, left
 
-    found = cell_sums(rows(), cells, further)
-    return (np.array([found.counts, found.scores, found.squares, *found.further], dtype=object),)
+    return cell_sums(rows(), cells, further)
 
 
 def release_cells(
