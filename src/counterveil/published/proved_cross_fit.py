@@ -32,6 +32,7 @@ from counterveil.numerics.shrinkage import Denoised, denoised
 from counterveil.privacy import Estimand, Unit, exact
 from counterveil.privacy.caveats import Caveat, ClippedPropensities, Fact, FoldModels, MisspecifiedModels
 from counterveil.published.asking import EffectForm
+from counterveil.published.proved_matching import fit_sensitivity
 from counterveil.published.weighting import shrunk
 from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question
@@ -51,7 +52,7 @@ from counterveil.statistics.moments.orthogonal import (
     standard_rows,
 )
 from counterveil.statistics.moments.records import Records, TableRecords, WeightedMeans, release_moments
-from counterveil.statistics.moments.sensitivity import LENGTH_SLACK, PenalisedFit
+from counterveil.statistics.moments.sensitivity import LENGTH_SLACK
 
 # Fitted propensities are kept this far from 0 and 1.
 CLIP = 0.1
@@ -217,7 +218,7 @@ def _clip(design: CrossFit, halves: list[HalfModels], estimand: Estimand) -> flo
     """Return where scores are clipped, from released numbers; never beyond what a score can be."""
     # A declared propensity is used as it is, on either side of the clip of fitted ones.
     nearest = exact(CLIP if design.declared is None else design.declared, "clip")
-    largest = RobustScore(Fraction(2), min(nearest, 1 - nearest)).largest(estimand.value)
+    largest = largest_score(Fraction(2), min(nearest, 1 - nearest), estimand.value)
     most = float(largest) + max(abs(half.models.effect) for half in halves)
     rows = 2 * design.half.rows
     noise = replace(design.half, rows=rows).sd(1.0, 1, 2.0) * sqrt(rows)
@@ -270,19 +271,12 @@ def _unaffordable(half: Design, plan: ParallelPlan, rows: int) -> CounterveilErr
     return refusal("CV-P431", wanted=wanted, features=half.features, budget=half.budget, rows=rows)
 
 
-@dataclass(frozen=True, slots=True)
-class RobustScore:
-    """The largest size of a row's score; sums of scores that are clipped move as those of any weighted row do.
+def largest_score(width: Fraction, clip: Fraction, estimand: str) -> Fraction:
+    """Return the largest size of a row's score: width/clip for ATE, width (1-clip)/clip for ATT and ATC.
 
     `width` is that of the outcome's range, `clip` the distance that propensities keep from 0 and 1.
     """
-
-    width: Fraction
-    clip: Fraction
-
-    def largest(self, estimand: str) -> Fraction:
-        """Return the largest size of a score: width/clip for ATE, width (1-clip)/clip for ATT and ATC."""
-        return self.width / self.clip * (1 if estimand == "ATE" else 1 - self.clip)
+    return width / clip * (1 if estimand == "ATE" else 1 - clip)
 
 
 # The doubly robust (AIPW) score of a row under given models, and its exact sums.
@@ -609,9 +603,7 @@ def release_propensity(gate: Gate, name: str, own: Table, standard: Standard, de
     rows, features, penalty = own.rows, design.features.size, design.penalty
     if design.declared is not None:
         return HalfLogit(np.zeros(features), 0.0, design.declared)
-    tolerance = checked_tolerance(rows, features + 1, 2, penalty, None)
-    reach = 2 * (1 + LENGTH_SLACK)
-    sensitivity = PenalisedFit(rows, reach, Fraction(penalty), Fraction(tolerance)).weights
+    sensitivity = fit_sensitivity(rows, features + 1, 2 * (1 + LENGTH_SLACK), penalty)
     # Rows, divided by the longest length, have length 1 at most beside the constant, but for rounding.
     blocks = list(TableRecords(own, design.features).models(standard))
     z = np.concatenate([u[:, 1:] for u, _, _ in blocks]) / sqrt(standard.squared_length)

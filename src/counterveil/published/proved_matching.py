@@ -32,7 +32,8 @@ from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import BaseSession, Gate, Kind, Plan, Released, Responses
-from counterveil.statistics.moments.sensitivity import PenalisedFit
+from counterveil.statistics.linear.sensitivity import LinearEstimate
+from counterveil.statistics.moments.sensitivity import penalised_fit
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,12 @@ def _record_matching(session: BaseSession, question: Question) -> Result:
             estimate=float(effect),
             uncertainty=shrunk,
             method="matching on released scores",
-            releases=record_releases(sensitivity, shrinkage),
+            releases=(
+                ("weights of the propensity model", "noise on the whole vector"),
+                ("everyone's score", "noise on each"),
+                ("everyone's treatment", f"randomized response, true with probability {shrinkage.truth:.3g}"),
+                ("matched contrast", f"sensitivity {float(sensitivity.estimate):.6g}"),
+            ),
             not_covered=not_covered(shrinkage),
             details={
                 "rows": session.table.rows,
@@ -127,10 +133,10 @@ record_matching_proved = EffectForm(
 )
 
 
-def fit_sensitivity(rows: int, features: UnitFeatures, penalty: float) -> PenalisedFit:
-    """Return how far one record can move the weights of the model, intercept included."""
-    tolerance = checked_tolerance(rows, features.columns + 1, 2, penalty, None)
-    return PenalisedFit(rows, features.squared_reach + 1, Fraction(penalty), Fraction(tolerance))
+def fit_sensitivity(rows: int, columns: int, squared_reach: Fraction, penalty: float) -> Fraction:
+    """Return how far one record can move the weights of the model; intercept and constant are counted in."""
+    tolerance = checked_tolerance(rows, columns, 2, penalty, None)
+    return penalised_fit(rows, squared_reach, Fraction(penalty), Fraction(tolerance))
 
 
 def release_scores(
@@ -140,8 +146,8 @@ def release_scores(
 
     z are the table's features, `fitted` the weights of the propensity model.
     """
-    sensitivity = fit_sensitivity(table.rows, features, USUAL.penalty)
-    weights = gate.release_vector("weights", [Fraction(w) for w in fitted], sensitivity.weights).floats()
+    bound = fit_sensitivity(table.rows, features.columns + 1, features.squared_reach + 1, USUAL.penalty)
+    weights = gate.release_vector("weights", [Fraction(w) for w in fitted], bound).floats()
     low, high = features.index_range(weights[:-1])
     within = ScoreRange.of_logits(low + weights[-1], high + weights[-1])
     steps = np.floor(np.nan_to_num(logistic_scores(z, weights)) * SCORE_STEPS).astype(np.int64)
@@ -153,9 +159,9 @@ def match(scores: Floats, responses: Responses, epsilon: float) -> MatchedUnits:
     """Return the matching of released scores and treatments, under a limit at which everyone can be matched."""
     treated = int(np.count_nonzero(responses.values))
     control = len(scores) - treated
-    if min(treated, control) == 0:
-        return matching_coefficients(responses.values, scores, USUAL.neighbours)
     free = matching_coefficients(responses.values, scores, USUAL.neighbours)
+    if min(treated, control) == 0:
+        return free
     most = float(free.uses.max()) / USUAL.neighbours
     small, large = sorted((treated, control))
     limit = adaptive_limit(epsilon, USUAL.h, large, most, capped=False)
@@ -164,12 +170,13 @@ def match(scores: Floats, responses: Responses, epsilon: float) -> MatchedUnits:
     return matching_coefficients(responses.values, scores, USUAL.neighbours, first, second)
 
 
-def release_sum(gate: Gate, table: Table, matched: MatchedUnits) -> tuple[Released, MatchedSum]:
+def release_sum(gate: Gate, table: Table, matched: MatchedUnits) -> tuple[Released, LinearEstimate]:
     """Return the released sum of c_i y_i and its sensitivity, the matching being made of released numbers."""
     form = linear_form(matched.coefficients)
     lo, hi = table.study.outcome_range
     # Without a match every coefficient is zero; the noise is then that of a plain mean.
-    sensitivity = MatchedSum(hi - lo, max(form.largest, Fraction(1, table.rows)), form.squares)
+    largest = max(form.largest, Fraction(1, table.rows))
+    sensitivity = LinearEstimate(hi - lo, largest, form.squares, Fraction(0))
     value = form.total(table.outcome) * table.outcome_unit
     return gate.release("effect", value, sensitivity.estimate), sensitivity
 
@@ -181,16 +188,6 @@ def shrinkage_of(responses: Responses) -> ResponseShrinkage:
     q = min(max(recovered, float(LEAST_SHARE)), 1 - float(LEAST_SHARE))
     s = p * q + (1 - p) * (1 - q)
     return ResponseShrinkage(p, q, (2 * p - 1) * q * (1 - q) / (s * (1 - s)))
-
-
-def record_releases(sensitivity: MatchedSum, shrinkage: ResponseShrinkage) -> tuple[tuple[str, str], ...]:
-    """Return what was released, in words."""
-    return (
-        ("weights of the propensity model", "noise on the whole vector"),
-        ("everyone's score", "noise on each"),
-        ("everyone's treatment", f"randomized response, true with probability {shrinkage.truth:.3g}"),
-        ("matched contrast", f"sensitivity {float(sensitivity.estimate):.6g}"),
-    )
 
 
 def not_covered(shrinkage: ResponseShrinkage) -> tuple[Fact, ...]:
@@ -228,22 +225,3 @@ class ScoreRange:
 def _logistic(x: float) -> float:
     # Written so that neither form overflows.
     return 1 / (1 + exp(-x)) if x >= 0 else exp(x) / (1 + exp(x))
-
-
-@dataclass(frozen=True, slots=True)
-class MatchedSum:
-    """Sensitivity of sum c_i y_i, y in [0, width], where c follows from released numbers alone."""
-
-    width: Fraction
-    largest: Fraction
-    squares: Fraction
-
-    @property
-    def estimate(self) -> Fraction:
-        """Largest change of the sum under replacement of one record."""
-        return self.width * self.largest
-
-    @property
-    def variance_cap(self) -> Fraction:
-        """Largest variance of the sum for independent outcomes."""
-        return self.width**2 * self.squares / 4

@@ -36,6 +36,7 @@ from counterveil.privacy.caveats import (
 )
 from counterveil.published.asking import EffectForm, PublishedQuestion, textbook_constant, unproved
 from counterveil.published.matching import fit_without_intercept
+from counterveil.published.proved_matching import fit_sensitivity
 from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question
 from counterveil.results.result import Result
@@ -43,7 +44,7 @@ from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.session.session import in_branches
 from counterveil.statistics.moments.kernels.scores import GRID_BITS, RowSums, moments
 from counterveil.statistics.moments.records import WeightedMeans, release_moments
-from counterveil.statistics.moments.sensitivity import ARM_COUNT_FACTOR, ArmTotals, PenalisedFit
+from counterveil.statistics.moments.sensitivity import ARM_COUNT_FACTOR, ARM_TOTALS
 
 PAGE = "statistics/moments/inverse_weighting.proof.md"
 REMARK = (
@@ -541,9 +542,8 @@ class Fitting:
     @property
     def sensitivity(self) -> Fraction:
         """How far one record can move the weights."""
-        tolerance = checked_tolerance(self.rows, self.features.columns + 1, 2, self.penalty, None)
-        reach = self.features.squared_reach + 1
-        return PenalisedFit(self.rows, reach, Fraction(self.penalty), Fraction(tolerance)).weights
+        columns, reach = self.features.columns + 1, self.features.squared_reach + 1
+        return fit_sensitivity(self.rows, columns, reach, self.penalty)
 
     @property
     def longest(self) -> float:
@@ -560,7 +560,7 @@ def release_nuisances(gate: Gate, table: Table, design: IpwDesign) -> IpwModels:
     released = gate.release_vector("nuisances", nuisance_vector(table, design), Fraction(1))
     found, sd = released.floats(), sqrt(released.variance)
     if design.centred:
-        scale = float(ArmTotals().joint / for_centres)
+        scale = float(ARM_TOTALS / for_centres)
         centres = arm_centres(found[-3:] * scale, sd * scale, table.rows)
     if fitting is None:
         return IpwModels(None, centres)
@@ -579,7 +579,7 @@ def nuisance_vector(table: Table, design: IpwDesign) -> list[Fraction]:
         fitted = fit_propensity(fitting.features.values(table), table.treated, fitting.penalty).weights
         values += [Fraction(weight) * for_weights / fitting.sensitivity for weight in fitted]
     if design.centred:
-        values += [total * for_centres / ArmTotals().joint for total in arm_totals(table)]
+        values += [total * for_centres / ARM_TOTALS for total in arm_totals(table)]
     return values
 
 

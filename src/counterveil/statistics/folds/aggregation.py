@@ -49,7 +49,7 @@ from counterveil.statistics.folds.kernels import (
     robust_effect,
     stacks,
 )
-from counterveil.statistics.folds.sensitivity import FoldAverage, FoldFunctions
+from counterveil.statistics.folds.sensitivity import FoldAverage, function_means
 from counterveil.statistics.moments.contrast import POOLED
 from counterveil.statistics.moments.contrast import release as release_contrast
 from counterveil.statistics.moments.functions import axes_of
@@ -273,7 +273,7 @@ def release_queries(gate: Gate, table: Table, folding: QueryFolding) -> tuple[Fl
     totals, squares = coefficient_sums(found)
     one = Fraction(1, folding.folds << TERM_BITS)
     values = [one * total for total in totals] + [SQUARE_WEIGHT * one * squares / 2**TERM_BITS]
-    released = gate.release_vector("coefficients", values, FoldFunctions(folding.folds).means)
+    released = gate.release_vector("coefficients", values, function_means(folding.folds))
     noisy = released.floats()
     return noisy[:-1], float(noisy[-1]) / float(SQUARE_WEIGHT), sqrt(released.variance)
 

@@ -29,7 +29,7 @@ from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question, causal_caveats
 from counterveil.results.result import Result
 from counterveil.session import BaseSession, Gate, Kind, KnownSensitivityMechanism, Plan, Released
-from counterveil.statistics.moments.sensitivity import ArmSums, CentredContrast, ShareAndMean
+from counterveil.statistics.moments.sensitivity import CentredContrast, both_sums, mean_of_everyone
 
 # Where outcomes are centred: the mean of everyone, or the means of both arms.
 POOLED, ARMS = "pooled", "arms"
@@ -188,12 +188,11 @@ def centred_on_everyone(
     At the released mean an error in the share does no harm; in the middle of the range the contrast has its smallest
     sensitivity. Post-processing of released numbers. `names` are those of the releases of centre and contrast.
     """
-    totals = ShareAndMean(width, arms.count)
     pooled = Fraction(arms.treated.total + arms.control.total, arms.count) * unit
-    mean = gate.release(names[0], pooled, totals.mean)
+    mean = gate.release(names[0], pooled, mean_of_everyone(width, arms.count))
     start = min(max(mean.value, Fraction(0)), width)
     unit_variance = plan.noise(names[1], Fraction(1)).variance
-    centre = least_error_centre(start, width, totals.rows, share, share_variance, unit_variance)
+    centre = least_error_centre(start, width, arms.count, share, share_variance, unit_variance)
     return Setting(share, share_variance, centre, float(start - centre), sqrt(mean.noise.variance))
 
 
@@ -237,7 +236,7 @@ def release_means(
     """Return both arms' means (treated first), inside the range, and the variance of the sums' noise."""
     middle = width / 2
     sums = [arm.total * unit - arm.count * middle for arm in (arms.treated, arms.control)]
-    noisy = gate.release_cells("centres", sums, ArmSums(width).total)
+    noisy = gate.release_cells("centres", sums, both_sums(width))
     sizes = (arms.count * share, arms.count * (1 - share))
     means = [middle + total / size for total, size in zip(noisy.values, sizes, strict=True)]
     treated, control = (min(max(mean, Fraction(0)), width) for mean in means)

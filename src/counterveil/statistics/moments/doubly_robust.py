@@ -92,9 +92,9 @@ from counterveil.statistics.moments.records import (
 from counterveil.statistics.moments.sensitivity import (
     OFF_DIAGONAL,
     SQUARE_WEIGHT,
-    ArmGrams,
-    FeatureMoments,
-    OrthogonalScore,
+    free_gram,
+    look_moments,
+    orthogonal_score,
 )
 
 # Numbers of this module that are choices, and not derived, were set on the tuning designs of
@@ -445,7 +445,7 @@ def release_look(
         sums += [int(second[place]) * one * SQUARE_WEIGHT / 2**TERM_BITS for place in squared]
         return sums + ([weight * Fraction(2 * treated - n, n)] if share else [])
 
-    released = gate.release_vector(name, values, FeatureMoments(n, counted, weight).means)
+    released = gate.release_vector(name, values, look_moments(n, counted, weight))
     found, sd = released.floats(), sqrt(released.variance)
     means, squares = np.zeros(size), np.ones(size)
     means[places] = found[: len(places)]
@@ -522,7 +522,7 @@ def release_arm_grams(gate: Gate, records: Records, scale: RowScale) -> tuple[Fl
         return [(unit if i == j else unit * OFF_DIAGONAL) * total[i, j] for total in totals for i, j in upper]
 
     reach = Fraction(scale.standard.squared_length) + Fraction(scale.constant) + Fraction(scale.outcome)
-    released = gate.release_vector("gram", values, ArmGrams(n, reach).entries)
+    released = gate.release_vector("gram", values, free_gram(n, reach))
     found = released.floats().reshape(2, -1)
     size = isqrt(found.size)  # of two triangles of m (m + 1) / 2 numbers
     grams = np.zeros((2, size, size))
@@ -588,7 +588,7 @@ def release_arm_score(
         found = [total * one, SQUARE_WEIGHT * square * one / 2**TERM_BITS]
         return found if average is None else [*found, beside * other * one / 2]
 
-    released = gate.release_vector("score", values, OrthogonalScore(n, beside).means)
+    released = gate.release_vector("score", values, orthogonal_score(n, beside))
     found, sd = released.floats(), sqrt(released.variance)
     own = 0.0 if average is None else average.clip * (2 * float(found[2]) / float(beside) - 1)
     return ScoreMoments(

@@ -70,7 +70,7 @@ from counterveil.statistics.moments.records import ResidualProducts, release_res
 from counterveil.statistics.moments.sensitivity import (
     DIAGONAL,
     SQUARE,
-    ArmStatistics,
+    arm_statistics,
 )
 
 # Edges of the cells in which sizes of residuals are counted, each a fifth above the one before; no residual
@@ -138,7 +138,7 @@ def release_statistics(gate: Gate, name: str, rows: UnitRows) -> ArmProducts:
             sums += [value * unit for value in products[place]]
         return [*sums, square[0] * unit * SQUARE]
 
-    released = gate.release_vector(name, values, ArmStatistics(n).means)
+    released = gate.release_vector(name, values, arm_statistics(n))
     found, sd = released.floats(), sqrt(released.variance)
     matrices, each = [], (len(found) - 1) // arms
     for place in range(arms):

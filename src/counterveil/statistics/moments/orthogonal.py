@@ -55,10 +55,10 @@ from counterveil.statistics.moments.sensitivity import (
     LENGTH_SLACK,
     OFF_DIAGONAL,
     SQUARE_WEIGHT,
-    CrossMoments,
-    FreeGram,
-    OrthogonalScore,
-    RecordMoments,
+    cross_moments,
+    free_gram,
+    orthogonal_score,
+    record_moments,
 )
 
 # Numbers of this module that are choices, and not derived, were set on the tuning seeds of
@@ -343,7 +343,7 @@ def release_moments(gate: Gate, records: Records, counted: int) -> RecordMeans:
         found += [total * square for total, known in zip(second, two_valued, strict=True) if not known]
         return [*found, weight * Fraction(t, n), weight * y * one, weight * yy * square]
 
-    released = gate.release_vector("centre", values, RecordMoments(n, counted, weight).means)
+    released = gate.release_vector("centre", values, record_moments(n, counted, weight))
     found, size = released.floats(), len(two_valued)
     squares = np.ones(size)
     squares[~two_valued] = found[size:-3] / float(SQUARE_WEIGHT)
@@ -453,7 +453,7 @@ def release_products(
         unit = Fraction(1, count * 4**bits)
         return [(unit if i == j else unit * OFF_DIAGONAL) * total[i, j] for i, j in upper_places(len(total))]
 
-    released = gate.release_vector(name, values, FreeGram(count, squared_reach).entries)
+    released = gate.release_vector(name, values, free_gram(count, squared_reach))
     found = released.floats()
     size = isqrt(2 * len(found))  # of a triangle of m (m + 1) / 2 numbers
     noisy = np.zeros((size, size))
@@ -527,7 +527,7 @@ def release_cross(gate: Gate, records: Records, standard: Standard, scaling: Sca
         unit = Fraction(1, n * 4**bits)
         return [total * unit for total in crossed] + [Fraction(total, n << bits) for total in own]
 
-    sensitivity = CrossMoments(n, squared, a + b, pair * (1 + LENGTH_SLACK)).entries
+    sensitivity = cross_moments(n, squared, a + b, pair * (1 + LENGTH_SLACK))
     released = gate.release_vector("gram", values, sensitivity)
     sd, found = sqrt(released.variance), released.floats()
     h_t, h_y = scaling.treatment_bound, scaling.outcome_bound
@@ -593,7 +593,7 @@ def release_score(
         one = Fraction(1, n << TERM_BITS)
         return [score * one, SQUARE_WEIGHT * square * one / 2**TERM_BITS, INFORMATION * information * one]
 
-    released = gate.release_vector(name, values, OrthogonalScore(n, INFORMATION).means)
+    released = gate.release_vector(name, values, orthogonal_score(n, INFORMATION))
     found, sd = released.floats(), sqrt(released.variance)
     return ScorePass(
         clip * float(found[0]),

@@ -51,7 +51,7 @@ from counterveil.statistics.moments.records import (
     TableRecords,
     release_residual_products,
 )
-from counterveil.statistics.moments.sensitivity import SQUARE_WEIGHT, RecordMoments
+from counterveil.statistics.moments.sensitivity import SQUARE_WEIGHT, record_moments
 
 CONSTANT = "Intercept"
 
@@ -578,7 +578,7 @@ def release_centre(gate: Gate, records: Records, columns: Columns) -> Rows:
     square = SQUARE_WEIGHT * one / 2**TERM_BITS
     values = [total * one for total in first]
     values += [total * square for total, two in zip(second, known, strict=True) if not two]
-    released = gate.release_vector("centre", values, RecordMoments(n, columns.counted, Fraction(0)).means)
+    released = gate.release_vector("centre", values, record_moments(n, columns.counted, Fraction(0)))
     found, sd = released.floats(), sqrt(released.variance)
     centre = np.clip(found[: len(known)], -1.0, 1.0)
     squares = np.ones(len(known))
@@ -853,7 +853,7 @@ def release_location(gate: Gate, records: Records, rows: OutcomeRows) -> tuple[f
     ((first, second),) = records.run(outcome_sums, rows)
     one = Fraction(1, n << TERM_BITS)
     values = [first * one, SQUARE_WEIGHT * second * one / 2**TERM_BITS]
-    released = gate.release_vector("centre", values, RecordMoments(n, 1, Fraction(0)).means)
+    released = gate.release_vector("centre", values, record_moments(n, 1, Fraction(0)))
     found, noise = released.floats(), sqrt(released.variance)
     mean = float(np.clip(found[0], -1.0, 1.0))
     doubt = noise * float(np.hypot(1 / float(SQUARE_WEIGHT), 2 * mean))

@@ -36,7 +36,7 @@ from counterveil.statistics.moments.contrast import (
     release_share,
     uncertainty_of,
 )
-from counterveil.statistics.moments.sensitivity import CentredContrast, ShareAndMean
+from counterveil.statistics.moments.sensitivity import CentredContrast, mean_of_everyone
 from counterveil.statistics.moments.trial import MEAN_PART
 from counterveil.statistics.outcome_place import NAME as EARLIER
 from counterveil.statistics.outcome_place import PAGE as EARLIER_PAGE
@@ -143,7 +143,7 @@ def release(
         for one, unit in zip(arms, units, strict=True)
     ]
     means = gate.release_several(
-        "centre", pooled, [ShareAndMean(width, rows).mean for width in widths], weights
+        "centre", pooled, [mean_of_everyone(width, rows) for width in widths], weights
     )
     noise = plan.several_noise("contrast", [Fraction(1)] * len(widths), weights)
     settings = []

@@ -71,7 +71,7 @@ from counterveil.statistics.moments.orthogonal import (
     standard_rows,
 )
 from counterveil.statistics.moments.records import Part, Records, TableRecords
-from counterveil.statistics.moments.sensitivity import CentredContrast, ShareAndMean
+from counterveil.statistics.moments.sensitivity import CentredContrast, mean_of_everyone
 
 # At a ratio of 2 of equal arms the contrast enters 1.5 times, with twice the sensitivity of the mean, which enters
 # once: the errors of both add up to least if the mean has about a third of what they share. At ratios nearer to 1 it
@@ -130,7 +130,7 @@ def released_means(
     noise = plan.noise("moment", sensitivity.second_moment / rows)
     return JointMeans(
         mean=float(bounds[0]) + float(setting.centre) + setting.centre_shift,
-        mean_noise=plan.noise("centre", ShareAndMean(width, rows).mean),
+        mean_noise=plan.noise("centre", mean_of_everyone(width, rows)),
         difference=float(effect),
         known=uncertainty_of(POOLED, setting, sensitivity, effect, square, noise),
         share=float(setting.share),
