@@ -79,10 +79,10 @@ def plain(data: Prepared, epsilon: str, source: SeededNoise) -> dict[str, float]
     found = {}
     for name, centre in (("contrast", contrast.ARMS), ("difference in means", contrast.POOLED)):
         plan = contrast.plan_of(centre, rows, budget, LAW)
-        _, effect, _ = contrast.release(
+        drawn = contrast.release(
             Gate(plan, source), plan, data.arms, data.table.outcome_unit, data.width, None, centre
         )
-        found[name] = float(effect.value / data.width)
+        found[name] = float(drawn.effect.value / data.width)
     return found
 
 

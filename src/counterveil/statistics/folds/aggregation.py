@@ -433,13 +433,12 @@ def folds_plan(question: Question, centred: bool) -> Plan:
 def released_around(gate: Gate, plan: Plan, table: Table, width: Fraction) -> Around:
     """Return the comparison of the arms and its standard deviation; the plan holds their releases."""
     arms = arm_totals(table.treated, table.outcome)
-    setting, effect, square = release_contrast(
-        gate, plan, arms, table.outcome_unit, width, table.study.treated_share, POOLED
-    )
+    found = release_contrast(gate, plan, arms, table.outcome_unit, width, table.study.treated_share, POOLED)
+    share, effect, square = found.setting.share, found.effect, found.square
     variance = float(square) - float(effect) ** 2 + effect.noise.variance
     variance += _UPPER * sqrt(square.noise.variance)
     centre = min(max(effect.value, -width), width)
-    largest = float(width) / sqrt(float(setting.share * (1 - setting.share))) / 2
+    largest = float(width) / sqrt(float(share * (1 - share))) / 2
     sd = min(sqrt(max(variance, 0.0)), largest)
     return Around(centre, sqrt(effect.noise.variance), sd)
 

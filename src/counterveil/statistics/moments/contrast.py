@@ -21,6 +21,7 @@ from math import sqrt
 from counterveil.data import Sums, Table
 from counterveil.data.domains import outcome_unit
 from counterveil.inference import NoiseDistribution, Uncertainty, with_rare_events
+from counterveil.inference.measures import JointMeans
 from counterveil.numerics.columns import TwoArms, arm_totals
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Budget
@@ -28,7 +29,7 @@ from counterveil.privacy.caveats import SmallArms, Target
 from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question, causal_caveats
 from counterveil.results.result import Result
-from counterveil.session import BaseSession, Gate, Kind, KnownSensitivityMechanism, Plan, Released
+from counterveil.session import BaseSession, Gate, Kind, Plan, Released
 from counterveil.statistics.moments.sensitivity import CentredContrast, both_sums, mean_of_everyone
 
 # Where outcomes are centred: the mean of everyone, or the means of both arms.
@@ -61,6 +62,47 @@ class Setting:
         return rows * float(self.share), rows * float(1 - self.share)
 
 
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """What was released: where psi was centred, its mean and second moment, and the noise of its variance."""
+
+    setting: Setting
+    sensitivity: CentredContrast
+    effect: Released
+    square: Released
+    variance_noise: NoiseDistribution
+
+    def uncertainty(self, centre: str = POOLED) -> Uncertainty:
+        """Return the uncertainty of the contrast."""
+        setting, rows = self.setting, self.sensitivity.rows
+        q, estimate, noise = float(setting.share), float(self.effect), self.effect.noise
+        # The squared estimate holds the noise's variance once too often.
+        variance = (float(self.square) - estimate**2 + noise.variance) / rows
+        # How far the centre is from where an error in the share would do no harm, (1-q) m1 + q m0.
+        off = setting.centre_shift + (1 - 2 * q) * estimate if centre == POOLED else setting.centre_shift
+        extra = setting.share_variance * (off**2 + setting.centre_sd**2) / (q * (1 - q)) ** 2
+        # The share is the realised one: chance in who was treated does not move the contrast, but the moment of psi
+        # counts it. What is certain of that part, given the noise of the centre, is taken off.
+        counted = max(abs(off) - setting.centre_sd, 0.0) ** 2
+        variance -= counted / (q * (1 - q)) / rows
+        cap = float(self.sensitivity.variance_cap) / rows
+        return Uncertainty(noise, variance, cap, self.variance_noise, extra)
+
+    def both_means(self, mean_noise: NoiseDistribution, ends: tuple[float, float]) -> JointMeans:
+        """Return both arms' means with their joint error, for outcomes in this range and a pooled centre."""
+        setting = self.setting
+        return JointMeans(
+            mean=ends[0] + float(setting.centre) + setting.centre_shift,
+            mean_noise=mean_noise,
+            difference=float(self.effect),
+            known=self.uncertainty(),
+            share=float(setting.share),
+            share_sd=sqrt(setting.share_variance),
+            rows=self.sensitivity.rows,
+            range=ends,
+        )
+
+
 def pays(rows: int, budget: Budget, mechanism: str) -> bool:
     """Return whether centres of both arms leave less noise than a pooled one; public numbers only."""
     return mechanism != "gaussian" and rows * budget.epsilon >= _LEAST_SIZE
@@ -81,10 +123,8 @@ def compare(
         (sums,) = source.run(arm_sums)
         step = outcome_unit(study.outcome_bounds)
         found = release(gate, plan, TwoArms.of(sums, source.rows), step, hi - lo, study.treated_share, centre)
-        sensitivity = CentredContrast(hi - lo, source.rows, found[0].share, found[0].centre)
-        noise = gate.noise("moment", sensitivity.second_moment / source.rows)
         return Facts(
-            **facts_of(session, question, centre, *found, sensitivity, noise),
+            **facts_of(session, question, centre, found),
             method="difference in means (centred contrast)" if centre == POOLED else "unadjusted contrast",
             interval_target=interval_target,
         )
@@ -146,15 +186,29 @@ def release(
     width: Fraction,
     declared: Fraction | None,
     centre: str,
-) -> tuple[Setting, Released, Released]:
-    """Return the setting, the released mean of psi and the released mean of its square."""
+) -> Contrast:
+    """Return the contrast around a released share and centre."""
     share = release_share(gate, arms, declared)
     centred = centred_on_everyone if centre == POOLED else _centred_on_arms
-    setting = centred(gate, plan, arms, unit, width, *share)
+    return release_contrast(gate, plan, arms, unit, width, centred(gate, plan, arms, unit, width, *share))
+
+
+def release_contrast(
+    gate: Gate,
+    plan: Plan,
+    arms: TwoArms,
+    unit: Fraction,
+    width: Fraction,
+    setting: Setting,
+    names: tuple[str, str] = ("contrast", "moment"),
+) -> Contrast:
+    """Return the released mean of psi and mean of its square, under these names."""
     sensitivity = CentredContrast(width, arms.count, setting.share, setting.centre)
     first, second = moments(arms, unit, setting)
-    effect = gate.release("contrast", first, sensitivity.mean)
-    return setting, effect, gate.release("moment", second, sensitivity.second_moment)
+    effect = gate.release(names[0], first, sensitivity.mean)
+    square = gate.release(names[1], second, sensitivity.second_moment)
+    noise = plan.noise(names[1], sensitivity.second_moment / arms.count)
+    return Contrast(setting, sensitivity, effect, square, noise)
 
 
 def release_share(gate: Gate, arms: TwoArms, declared: Fraction | None) -> tuple[Fraction, float]:
@@ -251,51 +305,16 @@ def moments(arms: TwoArms, unit: Fraction, setting: Setting) -> tuple[Fraction, 
     return first * unit / arms.count, second * unit**2 / arms.count
 
 
-def facts_of(
-    session: BaseSession,
-    question: Question,
-    centre: str,
-    setting: Setting,
-    effect: Released,
-    square: Released,
-    sensitivity: CentredContrast,
-    variance_noise: KnownSensitivityMechanism,
-) -> Facts:
+def facts_of(session: BaseSession, question: Question, centre: str, found: Contrast) -> Facts:
     """Return the effect and what is said of it, from what was released of the contrast."""
-    study, rows = session.study, session.batches.rows
+    study, rows, setting = session.study, session.batches.rows, found.setting
     return Facts(
-        estimate=float(effect),
-        uncertainty=with_rare_events(
-            uncertainty_of(centre, setting, sensitivity, effect, square, variance_noise),
-            study.outcome_range,
-            setting.arm_sizes(rows),
-        ),
-        releases=releases(centre, sensitivity),
+        estimate=float(found.effect),
+        uncertainty=with_rare_events(found.uncertainty(centre), study.outcome_range, setting.arm_sizes(rows)),
+        releases=releases(centre, found.sensitivity),
         not_covered=(*causal_caveats(study, question.estimand), SmallArms(float(LEAST_SHARE))),
-        details={"rows": rows, "share_treated": float(setting.share), "mechanism": effect.noise.name},
+        details={"rows": rows, "share_treated": float(setting.share), "mechanism": found.effect.noise.name},
     )
-
-
-def uncertainty_of(
-    centre: str,
-    setting: Setting,
-    sensitivity: CentredContrast,
-    effect: Released,
-    square: Released,
-    variance_noise: NoiseDistribution,
-) -> Uncertainty:
-    """Return the uncertainty of the contrast."""
-    rows, q, estimate = sensitivity.rows, float(setting.share), float(effect)
-    # The squared estimate holds the noise's variance once too often.
-    variance = (float(square) - estimate**2 + effect.noise.variance) / rows
-    # How far the centre is from where an error in the share would do no harm, (1-q) m1 + q m0.
-    off = setting.centre_shift + (1 - 2 * q) * estimate if centre == POOLED else setting.centre_shift
-    extra = setting.share_variance * (off**2 + setting.centre_sd**2) / (q * (1 - q)) ** 2
-    # The share is the realised one: chance in who was treated does not move the contrast, but the moment of psi
-    # counts it. What is certain of that part, given the noise of the centre, is taken off.
-    counted = max(abs(off) - setting.centre_sd, 0.0) ** 2
-    variance -= counted / (q * (1 - q)) / rows
-    return Uncertainty(effect.noise, variance, float(sensitivity.variance_cap) / rows, variance_noise, extra)
 
 
 def releases(centre: str, sensitivity: CentredContrast) -> tuple[tuple[str, str], ...]:

@@ -7,7 +7,6 @@ The share treated is released once; then the mean of everyone, the contrast and 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
 
@@ -28,13 +27,14 @@ from counterveil.session import BaseSession, Gate, Kind, Plan, Released
 from counterveil.statistics.moments.contrast import (
     PAGES,
     POOLED,
+    Contrast,
     Setting,
     centred_on_everyone,
     least_error_centre,
     moments,
     pooled_shares,
+    release_contrast,
     release_share,
-    uncertainty_of,
 )
 from counterveil.statistics.moments.sensitivity import CentredContrast, mean_of_everyone
 from counterveil.statistics.moments.trial import MEAN_PART
@@ -45,17 +45,6 @@ from counterveil.statistics.outcome_place import Outcomes, slopes_said, totals_b
 
 PAGE = "statistics/moments/several_outcomes.proof.md"
 _VECTORS = ("centre", "contrast", "moment")
-
-
-@dataclass(frozen=True, slots=True)
-class Contrast:
-    """What was released about one outcome: where it was centred, its contrast, and the contrast's second moment."""
-
-    setting: Setting
-    sensitivity: CentredContrast
-    effect: Released
-    square: Released
-    mean: Released
 
 
 @silence()
@@ -78,8 +67,8 @@ def record_effects(session: BaseSession, question: Question, outcomes: Outcomes)
         return Facts(
             guarantee=question.guarantee(session, pages, mechanisms=drawn),
             released=tuple(
-                OutcomeEffect(name, None, _numbers(one, plan, place, chosen, means))
-                for place, (name, one) in enumerate(zip(chosen.names, found, strict=True))
+                OutcomeEffect(name, None, _numbers(*one, ends, means))
+                for name, one, ends in zip(chosen.names, found, chosen.ranges, strict=True)
             ),
             measure=question.measure,
             method=f"difference in means (centred contrast){', less earlier numbers' if chosen.slopes else ''}",
@@ -88,7 +77,7 @@ def record_effects(session: BaseSession, question: Question, outcomes: Outcomes)
             details=slopes_said(chosen)
             | {
                 "rows": rows,
-                "share_treated": float(found[0].setting.share),
+                "share_treated": float(found[0][0].setting.share),
                 "mechanism": chosen.drawn(question.mechanism),
             },
             interval_target=None if study.randomised is True else Target.CONFOUNDED_DIFFERENCE,
@@ -133,8 +122,8 @@ def _unit_noise(plan: Plan, outcomes: Outcomes, rows: int) -> list[float]:
 # Proof: several_outcomes.proof.md
 def release(
     gate: Gate, plan: Plan, arms: Sequence[TwoArms], outcomes: Outcomes, declared: Fraction | None
-) -> list[Contrast]:
-    """Return the released contrast of every outcome."""
+) -> list[tuple[Contrast, Released]]:
+    """Return the released contrast and mean of every outcome."""
     rows, weights, widths = arms[0].count, outcomes.weights, outcomes.widths
     units = [width / OUTCOME_STEPS for width in widths]
     share, share_variance = release_share(gate, arms[0], declared)
@@ -159,32 +148,25 @@ def release(
     effects = gate.release_several(
         "contrast", [first for first, _ in exact], [b.mean for b in bounds], weights
     )
-    squares = gate.release_several(
-        "moment", [second for _, second in exact], [b.second_moment for b in bounds], weights
-    )
-    return [Contrast(*each) for each in zip(settings, bounds, effects, squares, means, strict=True)]
+    limits = [b.second_moment for b in bounds]
+    squares = gate.release_several("moment", [second for _, second in exact], limits, weights)
+    found = []
+    for place, each in enumerate(zip(settings, bounds, effects, squares, strict=True)):
+        of_variance = plan.several_noise("moment", [limits[place] / rows] * len(limits), weights)[place]
+        found.append((Contrast(*each, of_variance), means[place]))
+    return found
 
 
-def _numbers(one: Contrast, plan: Plan, place: int, outcomes: Outcomes, means: bool) -> Linear | JointMeans:
+def _numbers(
+    one: Contrast, mean: Released, outcome_range: tuple[Fraction, Fraction], means: bool
+) -> Linear | JointMeans:
     """Return what is known of one outcome: the difference, or both arms' means."""
-    rows, (low, high) = one.sensitivity.rows, outcomes.ranges[place]
-    bounds = [one.sensitivity.second_moment / rows] * len(outcomes.names)
-    noise = plan.several_noise("moment", bounds, outcomes.weights)[place]
-    known = uncertainty_of(POOLED, one.setting, one.sensitivity, one.effect, one.square, noise)
-    ends = float(low), float(high)
-    if not means:
-        known = with_rare_events(known, outcomes.ranges[place], one.setting.arm_sizes(rows))
-        return Linear(float(one.effect), known, (ends[0] - ends[1], ends[1] - ends[0]))
-    return JointMeans(
-        mean=ends[0] + float(one.setting.centre) + one.setting.centre_shift,
-        mean_noise=one.mean.noise,
-        difference=float(one.effect),
-        known=known,
-        share=float(one.setting.share),
-        share_sd=sqrt(one.setting.share_variance),
-        rows=rows,
-        range=ends,
-    )
+    low, high = map(float, outcome_range)
+    if means:
+        return one.both_means(mean.noise, (low, high))
+    sizes = one.setting.arm_sizes(one.sensitivity.rows)
+    known = with_rare_events(one.uncertainty(), outcome_range, sizes)
+    return Linear(float(one.effect), known, (low - high, high - low))
 
 
 # Effects by period where everything about a person is private: a centred contrast of changes for each period.
@@ -243,13 +225,8 @@ def periods_plan(question: Question, rows: int, periods: list[int]) -> Plan:
     one = pooled_shares(rows, question.budget, question.mechanism)
     shares = {"share": one["share"]}
     for period in periods:
-        parts = {_name(what, period): part / len(periods) for what, part in one.items() if what != "share"}
-        shares |= parts
+        shares |= {f"{what} {period}": part / len(periods) for what, part in one.items() if what != "share"}
     return Plan.split(question.budget, shares, question.mechanism)
-
-
-def _name(what: str, period: int) -> str:
-    return f"{what} {period}"
 
 
 # Proof: event_study.proof.md
@@ -262,11 +239,7 @@ def release_periods(
     period: int,
 ) -> tuple[float, Uncertainty]:
     """Return the released contrast of one period's changes and its uncertainty."""
-    width, names = unit * OUTCOME_STEPS, (_name("centre", period), _name("contrast", period))
-    setting = centred_on_everyone(gate, plan, arms, unit, width, *share, names)
-    sensitivity = CentredContrast(width, arms.count, setting.share, setting.centre)
-    first, second = moments(arms, unit, setting)
-    effect = gate.release(names[1], first, sensitivity.mean)
-    square = gate.release(_name("moment", period), second, sensitivity.second_moment)
-    noise = plan.noise(_name("moment", period), sensitivity.second_moment / arms.count)
-    return float(effect), uncertainty_of(POOLED, setting, sensitivity, effect, square, noise)
+    width, (centre, contrast, moment) = unit * OUTCOME_STEPS, (f"{what} {period}" for what in _VECTORS)
+    setting = centred_on_everyone(gate, plan, arms, unit, width, *share, (centre, contrast))
+    found = release_contrast(gate, plan, arms, unit, width, setting, (contrast, moment))
+    return float(found.effect), found.uncertainty()

@@ -59,7 +59,6 @@ from counterveil.statistics.moments.contrast import (
     pooled_shares,
     release,
     releases,
-    uncertainty_of,
 )
 from counterveil.statistics.moments.kernels.scores import LinearModels
 from counterveil.statistics.moments.orthogonal import (
@@ -124,20 +123,10 @@ def released_means(
     gate: Gate, plan: Plan, arms: TwoArms, unit: Fraction, bounds: tuple[Fraction, Fraction]
 ) -> JointMeans:
     """Return both arms' means with their joint error."""
-    width, rows = bounds[1] - bounds[0], arms.count
-    setting, effect, square = release(gate, plan, arms, unit, width, None, POOLED)
-    sensitivity = CentredContrast(width, rows, setting.share, setting.centre)
-    noise = plan.noise("moment", sensitivity.second_moment / rows)
-    return JointMeans(
-        mean=float(bounds[0]) + float(setting.centre) + setting.centre_shift,
-        mean_noise=plan.noise("centre", mean_of_everyone(width, rows)),
-        difference=float(effect),
-        known=uncertainty_of(POOLED, setting, sensitivity, effect, square, noise),
-        share=float(setting.share),
-        share_sd=sqrt(setting.share_variance),
-        rows=rows,
-        range=(float(bounds[0]), float(bounds[1])),
-    )
+    width = bounds[1] - bounds[0]
+    found = release(gate, plan, arms, unit, width, None, POOLED)
+    mean_noise = plan.noise("centre", mean_of_everyone(width, arms.count))
+    return found.both_means(mean_noise, (float(bounds[0]), float(bounds[1])))
 
 
 # How a trial's budget is split between a model of its outcomes and the comparison, and whether the model pays.
@@ -556,12 +545,9 @@ def _compared(
     prediction: Prediction,
 ) -> Facts:
     """Return the contrast of outcomes less what is predicted of them."""
-    rows = session.batches.rows
     arms, unit, width = residual_totals(records, prediction)
     released = release(gate, plan, arms, unit, width, session.study.treated_share, ARMS)
-    sensitivity = CentredContrast(width, rows, released[0].share, released[0].centre)
-    noise = plan.noise("moment", sensitivity.second_moment / rows)
-    plain = facts_of(session, question, ARMS, *released, sensitivity, noise)
+    plain = facts_of(session, question, ARMS, released)
     used = prediction.bound_steps > 0
     explained = (prediction.sd / prediction.outcome_sd) ** 2 if used else 0.0
     drawn = dict.fromkeys(_WORDS, "l2-ball") | {"norms": "Laplace"}

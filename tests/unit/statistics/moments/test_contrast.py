@@ -50,7 +50,7 @@ def test_unequal_arms_with_a_large_effect_need_the_centre_of_both_arms():
     def error(centre):
         plan = plan_of(centre, table.rows, budget, "staircase")
         rest = plan, arms, table.outcome_unit, Fraction(1), None, centre
-        found = [release(Gate(plan, SeededNoise(s)), *rest)[1] for s in range(400)]
+        found = [release(Gate(plan, SeededNoise(s)), *rest).effect for s in range(400)]
         return np.sqrt(np.mean([(float(one) - effect) ** 2 for one in found]))
 
     assert error("arms") < 0.9 * error("pooled")
