@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import log, sqrt
 
 import numpy as np
 
@@ -20,9 +19,10 @@ from counterveil.errors import refusal
 from counterveil.inference import Uncertainty
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.public_choices import two_parts
-from counterveil.privacy import Estimand, Proof, Unit
+from counterveil.privacy import Budget, Estimand, Proof, Unit
 from counterveil.privacy.caveats import Caveat
 from counterveil.published.asking import EffectForm, PublishedQuestion, release_scaled, unproved
+from counterveil.published.cate import published_factor
 from counterveil.results.answering import Facts
 from counterveil.results.result import Result
 from counterveil.session import BaseSession, Gate, Plan
@@ -50,17 +50,6 @@ class Influence:
     rows: int
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedScore:
-    """A draw of the published form: both numbers after noise, and the standard deviations of their noise."""
-
-    effect: float
-    variance: float
-    effect_sd: float
-    variance_sd: float
-    rows: int
-
-
 def _cross_fit(session: BaseSession, question: PublishedQuestion) -> Result:
     """Return the cross-fitted effect with noise by its influence function (Schroeder et al. 2025); asymptotic."""
     require_covariates(session.study, "cross_fit")
@@ -68,21 +57,20 @@ def _cross_fit(session: BaseSession, question: PublishedQuestion) -> Result:
     question.require_acceptance(Proof.ASYMPTOTIC, REMARK)
 
     def compute(gate: Gate) -> Facts:
-        published = release(gate, plan, session.table, influence(session.table, CLIP))
-        rows = published.rows
-        noise = plan.noise("effect", Fraction(published.effect_sd) * plan.amount("effect"))
+        (effect, effect_sd), (square, square_sd) = release(
+            gate, plan, session.table, influence(session.table, CLIP)
+        )
+        rows = session.table.rows
+        noise = plan.noise("effect", Fraction(effect_sd) * plan.amount("effect"))
         # The published variance is kept from falling below zero, and noise is never taken off it.
-        variance = max(published.variance, 0.0) / rows
+        variance = max(square, 0.0) / rows
         return Facts(
-            estimate=published.effect,
+            estimate=effect,
             uncertainty=Uncertainty(noise, variance, variance),
             method="doubly robust score, cross-fitted, noise by the influence function, as published",
             releases=(
-                ("effect", f"noise of standard deviation {published.effect_sd:.4g}, made from the rows"),
-                (
-                    "variance of the scores",
-                    f"noise of standard deviation {published.variance_sd:.4g}, likewise",
-                ),
+                ("effect", f"noise of standard deviation {effect_sd:.4g}, made from the rows"),
+                ("variance of the scores", f"noise of standard deviation {square_sd:.4g}, likewise"),
             ),
             not_covered=(
                 Caveat.PRIVACY_ASYMPTOTIC,
@@ -95,8 +83,8 @@ def _cross_fit(session: BaseSession, question: PublishedQuestion) -> Result:
                 "adjusted": True,
                 "rows": rows,
                 "mechanism": "gaussian, scaled by the rows",
-                "effect_noise_sd": published.effect_sd,
-                "variance_noise_sd": published.variance_sd,
+                "effect_noise_sd": effect_sd,
+                "variance_noise_sd": square_sd,
             },
         )
 
@@ -157,23 +145,16 @@ def model_answers(models: FoldNuisances | None, z: Floats, half: float, clip: fl
     return np.stack([first, second, 1 / p, 1 / (1 - p)])
 
 
-def calibration(plan: Plan, rows: int) -> float:
-    """Return the noise's standard deviation beside the largest influence, for half of the budget."""
-    epsilon, delta = float(plan.budget.epsilon) / 2, float(plan.budget.delta) / 2
-    return 5 * sqrt(2 * log(max(rows, 2)) * log(2 / delta)) / (epsilon * rows)
-
-
-def release(gate: Gate, plan: Plan, table: Table, found: Influence) -> PublishedScore:
-    """Return one draw: both numbers with noise that follows their influence functions."""
-    factor = calibration(plan, found.rows)
-    width = table.study.outcome_range[1] - table.study.outcome_range[0]
+def release(gate: Gate, plan: Plan, table: Table, found: Influence) -> list[tuple[float, float]]:
+    """Return effect and variance with noise that follows their influence functions, and the noise's deviations."""
+    half = Budget(plan.budget.epsilon / 2, plan.budget.delta / 2)
+    factor, width = published_factor(half, max(found.rows, 2)), table.study.outcome_bounds.width
     numbers = []
     for name, value, largest, least in (
         ("effect", found.effect, found.largest, width),
         ("variance", found.variance, found.largest_of_variance, width**2),
     ):
         bound = Fraction(factor * largest) * plan.amount(name)
-        numbers.append(float(release_scaled(gate, name, Fraction(value), bound, least / found.rows)))
-    return PublishedScore(
-        numbers[0], numbers[1], factor * found.largest, factor * found.largest_of_variance, found.rows
-    )
+        drawn = release_scaled(gate, name, Fraction(value), bound, least / found.rows)
+        numbers.append((float(drawn), factor * largest))
+    return numbers
