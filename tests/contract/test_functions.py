@@ -11,7 +11,7 @@ from scipy.stats import norm
 from tests.contract.trials import LOW, WIDTH, ask, people, study
 
 import counterveil as cv
-from counterveil.inference import Uncertainty
+from counterveil.inference.uncertainty import Uncertainty
 from counterveil.privacy.caveats import FoldModels
 from counterveil.results.functions import one_effect_model
 from counterveil.statistics.moments.functions import LearnerFit, Passes, System, effect_weights

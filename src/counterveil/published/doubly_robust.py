@@ -16,7 +16,7 @@ import numpy as np
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.data.features import UnitFeatures, require_covariates
 from counterveil.errors import refusal
-from counterveil.inference import Uncertainty
+from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.public_choices import two_parts
 from counterveil.privacy import Budget, Estimand, Proof, Unit

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from counterveil.data import Table
 from counterveil.data.features import UnitFeatures, require_covariates
 from counterveil.errors import refusal
-from counterveil.inference import Uncertainty
+from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.matching import adaptive_limit, arm_limits, matching_coefficients
 from counterveil.numerics.products import LinearForm, MirroredRows, linear_form

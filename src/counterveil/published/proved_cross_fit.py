@@ -23,7 +23,7 @@ from scipy.special import expit
 from counterveil.data import Study, Sums, Table
 from counterveil.data.features import feature_map, require_covariates
 from counterveil.errors import CounterveilError, refusal
-from counterveil.inference import Uncertainty
+from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import FeatureMap, Standard, projected
 from counterveil.numerics.propensity import checked_tolerance, fit_propensity

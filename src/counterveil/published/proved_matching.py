@@ -19,7 +19,7 @@ import numpy as np
 from counterveil.data import Table
 from counterveil.data.features import UnitFeatures, require_covariates
 from counterveil.errors import refusal
-from counterveil.inference import Uncertainty
+from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.matching import MatchedUnits, adaptive_limit, arm_limits, matching_coefficients
 from counterveil.numerics.products import linear_form

@@ -19,7 +19,7 @@ from counterveil.data import Study, Table
 from counterveil.data.domains import outcome_unit
 from counterveil.data.features import UnitFeatures, require_covariates
 from counterveil.errors import refusal
-from counterveil.inference import Uncertainty
+from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Floats, Indices, Integers
 from counterveil.numerics.gaussian_profile import delta_of, mu_of
 from counterveil.numerics.propensity import checked_tolerance, fit_propensity, logistic_scores

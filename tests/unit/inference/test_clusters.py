@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from counterveil.inference import ClusterUncertainty, half_width, t_factor
-from counterveil.inference.uncertainty import sd_inflation
+from counterveil.inference.convolution import half_width
+from counterveil.inference.uncertainty import ClusterUncertainty, sd_inflation, t_factor
 from counterveil.mechanisms import Laplace, Staircase
 
 EFFECT = Staircase(Fraction(1, 500), Fraction(1, 2))

@@ -2,8 +2,8 @@
 
 import pytest
 
-from counterveil.inference import Uncertainty, convolution, uncertainty
-from counterveil.inference.uncertainty import solve_together
+from counterveil.inference import convolution, uncertainty
+from counterveil.inference.uncertainty import Uncertainty, solve_together
 from counterveil.mechanisms import Box, Gaussian, Laplace, Staircase
 
 # What the order of sums may change.

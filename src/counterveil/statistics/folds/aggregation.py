@@ -15,7 +15,7 @@ from scipy.special import ndtri, stdtrit
 from counterveil.data import Study, Table, public_points, silence
 from counterveil.data.features import UnitFeatures, require_covariates
 from counterveil.errors import refusal
-from counterveil.inference import Uncertainty
+from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Floats, Indices, Integers
 from counterveil.numerics.bases import Basis, make_basis
 from counterveil.numerics.columns import arm_totals

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from counterveil.data import OUTCOME_STEPS, Backend, Study, Table, silence
 from counterveil.data.domains import outcome_unit
 from counterveil.data.features import Features, covariate_features, require_covariates
-from counterveil.inference import with_rare_events
-from counterveil.inference.measures import ApartMeans
+from counterveil.inference.measures import ApartMeans, with_rare_events
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.columns import Arm, TwoArms
 from counterveil.numerics.matching import matching_coefficients

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from counterveil.data import OUTCOME_STEPS, Backend, Categories, Study, Table
 from counterveil.data.features import Features, column_names
-from counterveil.inference import ClusterUncertainty, Uncertainty, t_factor, with_rare_events
+from counterveil.inference.measures import with_rare_events
+from counterveil.inference.uncertainty import ClusterUncertainty, Uncertainty, t_factor
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.columns import Balance, balances, column_balances, effective_size, overlap_counts
 from counterveil.numerics.products import (

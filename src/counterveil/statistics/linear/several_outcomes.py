@@ -27,8 +27,7 @@ from counterveil.data.panels import (
     period_totals,
     study_of_changes,
 )
-from counterveil.inference import with_rare_events
-from counterveil.inference.measures import ApartMeans
+from counterveil.inference.measures import ApartMeans, with_rare_events
 from counterveil.numerics.columns import Arm, TwoArms, effective_size
 from counterveil.numerics.products import LinearForm, linear_form
 from counterveil.privacy import Budget

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from counterveil.data import OUTCOME_STEPS, silence
-from counterveil.inference import NoiseDistribution, Uncertainty, with_rare_events
-from counterveil.inference.convolution import weighted_sum
-from counterveil.inference.measures import ApartMeans
+from counterveil.inference.convolution import NoiseDistribution, weighted_sum
+from counterveil.inference.measures import ApartMeans, with_rare_events
+from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Floats, sqrt_up
 from counterveil.numerics.columns import Arm
 from counterveil.privacy import Estimand

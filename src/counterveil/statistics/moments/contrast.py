@@ -20,8 +20,9 @@ from math import sqrt
 
 from counterveil.data import Sums, Table
 from counterveil.data.domains import outcome_unit
-from counterveil.inference import NoiseDistribution, Uncertainty, with_rare_events
-from counterveil.inference.measures import JointMeans
+from counterveil.inference.convolution import NoiseDistribution
+from counterveil.inference.measures import JointMeans, with_rare_events
+from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.columns import TwoArms, arm_totals
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Budget

@@ -34,8 +34,8 @@ from scipy.linalg import solve_triangular
 from counterveil.data import Sums
 from counterveil.data.features import counted_features, feature_ladder, feature_map, require_covariates
 from counterveil.errors import CounterveilError, refusal
-from counterveil.inference import Uncertainty
 from counterveil.inference.measures import ApartMeans
+from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import (
     FeatureMap,

@@ -12,8 +12,8 @@ from math import sqrt
 
 from counterveil.data import OUTCOME_STEPS, silence
 from counterveil.data.panels import change_unit, complete_sizes, period_totals
-from counterveil.inference import Uncertainty, with_rare_events
-from counterveil.inference.measures import JointMeans
+from counterveil.inference.measures import JointMeans, with_rare_events
+from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.columns import TwoArms
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Budget

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from counterveil.data import Study, Table
 from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
-from counterveil.inference import Uncertainty, with_rare_events
-from counterveil.inference.measures import ApartMeans
+from counterveil.inference.measures import ApartMeans, with_rare_events
+from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.privacy import Budget, Estimand
 from counterveil.privacy.caveats import Caveat, Fact, LinearScores
