@@ -158,8 +158,6 @@ class ErrorBetweenSites:
 
 
 # Proof: subset_pooling.proof.md
-
-
 def best_subset(sizes: Floats, variances: Floats) -> NDArray[np.bool_]:
     """Return which sites to pool, with weights in proportion to their sizes, for the least variance.
 

@@ -552,8 +552,6 @@ def simultaneous(features: Floats, covariance: Floats, level: float) -> float:
 
 
 # Proof: simultaneous.proof.md
-
-
 def level_of_each(level: float, count: int) -> float:
     """Return the level at which each of `count` contrasts must hold for all to hold together (Šidák)."""
     # Rounded to one, a level would ask for everything: the largest double below it is as near as levels get.

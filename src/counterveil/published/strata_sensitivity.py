@@ -312,8 +312,6 @@ def _two_strata(leave: Floats, out: Integers, enter: Floats, into: Integers) -> 
 
 
 # Proof: strata_variance.proof.md
-
-
 def pooled_change(rows: int) -> Fraction:
     """Return the largest change of Q over all data sets of so many rows, in units of B^2."""
     return Fraction(5, 4) + 2 * ROUNDING * rows

@@ -426,8 +426,6 @@ def _not_covered(study: Study) -> tuple[Fact, ...]:
 
 
 # Proof: pair_moments.proof.md, pair_scores.proof.md
-
-
 def pair_arms(session: BaseSession, question: Question) -> ArmsResult:
     """Return the private means of all arms; covariates and the order of rows are public."""
     table, (question, choice) = session.table, asked(session, question)
