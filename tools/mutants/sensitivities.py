@@ -58,9 +58,9 @@ SENSITIVITIES: tuple[Mutant, ...] = (
     _of("weighting_design.trimmed", "score >= limit", "score >= 0", _unit("linear/trimming")),
     _of("CentredContrast.largest_square", "max(end**2", "min(end**2", _unit("moments/centred_contrast")),
     _of(
-        "Totals.share",
-        "Fraction(1, self.rows)",
-        "Fraction(1, 2 * self.rows)",
+        "mean_of_everyone",
+        "return width / rows",
+        "return width / (2 * rows)",
         _unit("moments/centred_contrast"),
     ),
     _of("RatioSums.total", "max(within, across)", "within", _unit("moments/ratio")),

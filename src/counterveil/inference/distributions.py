@@ -36,14 +36,10 @@ class Crossing:
         shown = self.answers.curves.shown[self.arm]
         return (self._first(shown) + self._last(shown)) / 2
 
-    @property
-    def _total(self) -> float:
-        low, high = self.interval(_USUAL)
-        return (high - low) / (2 * _NORMAL)
-
     def _part(self, noise: bool) -> float:
         """Return the standard deviation that the interval stands for, as the curve's is divided at the estimate."""
-        total, curves = self._total, self.answers.curves
+        low, high = self.interval(_USUAL)
+        total, curves = (high - low) / (2 * _NORMAL), self.answers.curves
         if not isfinite(total):
             return inf
         place = min(int(np.searchsorted(self.answers.edges, self.estimate)), len(self.answers.edges) - 1)

@@ -327,7 +327,14 @@ def minimise(objective: Objective, start: Floats, worst: float, tolerance: float
         factor = cho_factor(objective.hessian(weights), lower=True, overwrite_a=True, check_finite=False)
         direction = cho_solve(factor, gradient, check_finite=False)
         logit_range = objective.logit_range(direction)
-        step = 1.0 if _falls_throughout(objective, weights, direction, logit_range) else damping(logit_range)
+        step = (
+            1.0
+            if (
+                logit_range > _NEARLY_WHOLE
+                and float(objective.gradient(weights - direction) @ direction) >= 0
+            )
+            else damping(logit_range)
+        )
         weights = weights - step * direction
         steps += 1
         moved = step * logit_range
@@ -346,11 +353,6 @@ def minimise(objective: Objective, start: Floats, worst: float, tolerance: float
 def _not_worse(objective: Objective, weights: Floats, worst: float) -> bool:
     """Return whether the objective is at most `worst`, its value at zero."""
     return not weights.any() or objective.value(weights) <= worst
-
-
-def _falls_throughout(objective: Objective, weights: Floats, direction: Floats, logit_range: float) -> bool:
-    """Return whether J falls along the whole step; False without a look where the damped step is nearly whole."""
-    return logit_range > _NEARLY_WHOLE and float(objective.gradient(weights - direction) @ direction) >= 0
 
 
 def _norm_newton(vector: Floats) -> float:

@@ -46,8 +46,6 @@ from counterveil.settings.methods import ADAPTIVE, AUTO, BEST
 from counterveil.statistics.linear.effect import design_diagnostics
 from counterveil.statistics.linear.matching_design import (
     Limits,
-    Matched,
-    Scored,
     match,
     published_limits,
     scored,
@@ -124,7 +122,8 @@ def _outcome_matching(session: BaseSession, question: PublishedQuestion) -> Resu
             method="matching on the propensity score, as published",
             releases=(("effect", f"sensitivity {float(sensitivity.estimate):.6g}, two Laplace draws"),),
             not_covered=matching_caveats(table.study, matched),
-            details=_outcome_details(design, matched, settings, float(loss)),
+            details=matching_details(design, matched, settings)
+            | {"mechanism": "two Laplace draws", "true_epsilon": float(loss)},
             diagnostics=design_diagnostics(
                 design.features, design.treated, design.score, matched.matching.coefficients
             ),
@@ -168,15 +167,6 @@ def _outcome_remark(proof: Proof, sensitivity: CapacityMatching, question: Publi
         f"{max(sensitivity.limits) + 1}; the true epsilon is "
         f"{float(sensitivity.loss(question.budget.epsilon)):.4g}, and that is what is charged"
     )
-
-
-def _outcome_details(
-    design: Scored, matched: Matched, settings: Matching, loss: float
-) -> dict[str, float | str]:
-    return matching_details(design, matched, settings) | {
-        "mechanism": "two Laplace draws",
-        "true_epsilon": loss,
-    }
 
 
 def _limit(question: PublishedQuestion) -> int | str:

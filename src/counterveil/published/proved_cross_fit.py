@@ -68,11 +68,6 @@ PAGES = (
 _PURE_PAGES = ("mechanisms/ball.proof.md", "mechanisms/laplace.proof.md")
 
 
-def pages(mechanism: str) -> tuple[str, ...]:
-    """Return the pages that prove the guarantee, beside that of the mechanism itself."""
-    return PAGES if mechanism == "gaussian" else (*PAGES, *_PURE_PAGES)
-
-
 def releases(plan: ParallelPlan, declared: float | None) -> tuple[tuple[str, str], ...]:
     """Return what was released, in words."""
     said = [
@@ -161,7 +156,14 @@ def _cross_fit(session: BaseSession, question: Question) -> Result:
             | {"rows": scored.weighted.rows, "se_models": sqrt(uncertainty.extra)},
         )
 
-    return settled(Result, session, question, design.plan, compute, pages=pages(question.mechanism))
+    return settled(
+        Result,
+        session,
+        question,
+        design.plan,
+        compute,
+        pages=PAGES if question.mechanism == "gaussian" else (*PAGES, *_PURE_PAGES),
+    )
 
 
 # What analysts call.
@@ -191,7 +193,11 @@ def release(gate: Gate, table: Table, design: CrossFit, estimand: Estimand) -> H
     everyone = Records(table, design.features)
     centre, standard = standard_rows(gate, everyone, replace(design.half, rows=rows), None)
     scaling = scaling_of(centre, 1 + standard.squared_length, TREATMENT, OUTCOME)
-    wide = min(1 + abs(scaling.mean), outcome_bound_factor(design.half, design.plan) * scaling.outcome_bound)
+    noise = noise_of_gram(design.half, design.plan)
+    wide = min(
+        1 + abs(scaling.mean),
+        (1.0 if noise >= 0.3 else 1.4 if noise >= 0.05 else 1.8) * scaling.outcome_bound,
+    )
     scaling = replace(scaling, outcome_bound=wide)
     halves, kept = [], []
     for place, part in enumerate(parts, 1):
@@ -578,15 +584,6 @@ def noise_of_gram(design: Design, plan: Plan) -> float:
 def affordable(design: Design, plan: Plan) -> bool:
     """Whether the public numbers afford models of both halves."""
     return noise_of_gram(design, plan) <= MOST_NOISE["pure" if design.pure else "gaussian"]
-
-
-def outcome_bound_factor(design: Design, plan: Plan) -> float:
-    """Return by what the bound of outcomes in the second moments, 2.2 of their deviations, is multiplied.
-
-    Clipping so near takes a hundredth off the coefficients, which nothing puts back; where noise is small, it shows.
-    """
-    noise = noise_of_gram(design, plan)
-    return 1.0 if noise >= 0.3 else 1.4 if noise >= 0.05 else 1.8
 
 
 def chosen_penalty(design: Design, plan: Plan) -> float:

@@ -514,7 +514,12 @@ class PublicNumbers:
 @lru_cache(maxsize=64)
 def smooth_design(numbers: PublicNumbers) -> SmoothDesign:
     """Return the design with the narrowest interval for equal strata with half of everyone treated."""
-    reference = _reference(numbers)
+    # Equal strata in balance, as many as public numbers allow.
+    arm = max(1, numbers.rows // (2 * numbers.strata))
+    strata = max(1, numbers.rows // (2 * arm))
+    counts = np.array([arm], dtype=np.int64)
+    found = StratumCounts.of(counts, counts, 1)
+    reference = StratumCounts(found.treated, found.control, np.array([strata]), 2 * arm * strata)
     fixed = _fixed_shares(numbers)
     left = 1 - sum(fixed.values(), Fraction(0))
     best: tuple[float, SmoothDesign] | None = None
@@ -538,15 +543,6 @@ def _fixed_shares(numbers: PublicNumbers) -> dict[str, Fraction]:
     if numbers.estimand is not Estimand.ATE:
         shares["share"] = _FOR_SHARE
     return shares
-
-
-def _reference(numbers: PublicNumbers) -> StratumCounts:
-    """Return equal strata in balance, as many as public numbers allow."""
-    arm = max(1, numbers.rows // (2 * numbers.strata))
-    strata = max(1, numbers.rows // (2 * arm))
-    counts = np.array([arm], dtype=np.int64)
-    found = StratumCounts.of(counts, counts, 1)
-    return StratumCounts(found.treated, found.control, np.array([strata]), 2 * arm * strata)
 
 
 def _half_width(numbers: PublicNumbers, design: SmoothDesign, reference: StratumCounts) -> float:

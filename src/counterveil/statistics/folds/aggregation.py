@@ -342,11 +342,6 @@ def require_folds(study: Study, question: Question, rows: int, folds: int | None
         raise refusal("CV-P424", wanted=2 * wanted, count=wanted, rows=rows)
 
 
-def most_folds(rows: int, columns: int) -> int:
-    """Return as many folds as leave each of them enough rows for models of this many coefficients."""
-    return max(FEWEST_FOLDS, rows // max(_AGGREGATION_FEWEST_ROWS, _AGGREGATION_ROWS_A_COLUMN * columns))
-
-
 # The clip was chosen by `python -m experiments.every_method --tuning`.
 # Parts of the budget that go into the comparison of the arms, in hundredths.
 _FOR_CENTRE = {
@@ -481,7 +476,7 @@ def _best(
     """
     if folds is not None:
         return clip(folds)
-    most = most_folds(rows, columns)
+    most = max(FEWEST_FOLDS, rows // max(_AGGREGATION_FEWEST_ROWS, _AGGREGATION_ROWS_A_COLUMN * columns))
     grid = {int(FEWEST_FOLDS * (most / FEWEST_FOLDS) ** (step / 24)) for step in range(25)} | {most}
     return min(map(clip, sorted(grid)), key=lambda one: _expected(one, plan, rows, columns, variance))
 

@@ -207,8 +207,7 @@ def mean_changes(source: Backend, question: Question) -> MeanChanges:
     """Return the difference of means of people with a measurement in every period."""
     rows, treated = complete_sizes(source)
     means = MeanContrast(study_of_changes(source.study).outcome_bounds.width, treated, rows - treated)
-    share = difference_in_means.chosen_share(means, question)
-    return MeanChanges(source, means, share)
+    return MeanChanges(source, means, difference_in_means.chosen_share(means, question))
 
 
 def comparison(table: Table, question: Question) -> PeriodForm:

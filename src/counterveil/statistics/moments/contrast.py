@@ -218,7 +218,8 @@ def release_share(gate: Gate, arms: TwoArms, declared: Fraction | None) -> tuple
     A declared share is the chance of being treated, from which the share that was treated differs by chance: it is
     joined with the released one by the variances of both.
     """
-    noisy = gate.release("share", Fraction(arms.treated.count, arms.count), Fraction(1, arms.count))
+    share = Fraction(arms.treated.count, arms.count)
+    noisy = gate.release("share", share, mean_of_everyone(Fraction(1), arms.count))
     share, variance = noisy.value, noisy.noise.variance
     if declared is not None:
         chance = float(declared * (1 - declared)) / arms.count

@@ -827,13 +827,12 @@ def refined(moments: ArmSecond, fit: ArmFit, residuals: ResidualProducts) -> Arm
         step=explained_by(moments, slopes.values - fit.slopes.values),
         first=fit.first * together / fit.noise,
     )
-    return replace(found, residual=min(_left(moments, found), fit.residual))
-
-
-def _left(moments: ArmSecond, fit: ArmFit) -> float:
-    """Return an upper estimate of the residual variance: a quarter of the measured one at least, plus doubt."""
-    left = max(fit.square - max(fit.step, 0.0), fit.square / 4)
-    return left + float(moments.shares @ fit.slopes.errors) + fit.square_sd / 2
+    # An upper estimate of the residual variance: a quarter of the measured one at least, plus doubt.
+    left = max(found.square - max(found.step, 0.0), found.square / 4)
+    return replace(
+        found,
+        residual=min(left + float(moments.shares @ found.slopes.errors) + found.square_sd / 2, fit.residual),
+    )
 
 
 def residual_clip(fit: ArmFit) -> float:
@@ -1094,7 +1093,10 @@ def arm_effect(gate: Gate, records: Records, design: ArmDesign, estimand: Estima
             own = [moved_by_richer(*numbers, signs) for signs in _ONE_MEAN]
             sides = zip(found.sides, own, strict=True)
             found = replace(found, sides=tuple(replace(one, bias=one.bias + more) for one, more in sides))
-    least = scale.least_clip(fit.levels) * _far_weight(moments, found.score.weights)
+    # Uneven outcomes are clipped no nearer than they reach, times about the largest weight of a row in either arm.
+    slopes = found.score.weights[:, 1:]
+    spread = np.sqrt(np.einsum("ai,aij,aj->a", slopes, moments.covariances, slopes))
+    least = scale.least_clip(fit.levels) * float((1 / moments.shares + _RUN_WEIGHT_REACH * spread).max())
     return _scored(gate, seen, scale, design, moments, fit, found, least)
 
 
@@ -1175,13 +1177,6 @@ def _scored(
     # What both means have in common of the covariates' chance.
     common = max(float(slopes[0] @ everyone @ slopes[1]), 0.0) / records.count
     return _means(seen, found, effect, scale, common)
-
-
-def _far_weight(moments: ArmSecond, weights: Floats) -> float:
-    """Return about the largest weight of a row in either arm."""
-    slopes = weights[:, 1:]
-    spread = np.sqrt(np.einsum("ai,aij,aj->a", slopes, moments.covariances, slopes))
-    return float((1 / moments.shares + _RUN_WEIGHT_REACH * spread).max())
 
 
 def chosen_clip(

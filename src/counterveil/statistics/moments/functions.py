@@ -635,12 +635,6 @@ def _block(basis: Basis, length: float, start: int) -> tuple[Floats, NDArray[np.
     return base, np.array(groups, dtype=np.intp), start + len(places)
 
 
-def one_prior(basis: Basis, length: float) -> Prior:
-    """Return the prior of the weights of one function, by the same rule as that of the effect."""
-    base, groups, count = _block(basis, length, 0)
-    return Prior(base, groups, np.zeros(count, np.intp))
-
-
 PAGES = (
     "statistics/moments/arm_statistics.proof.md",
     "statistics/moments/orthogonal_score.proof.md",
@@ -828,5 +822,6 @@ def propensity_of(
     products = (moments.grams[1] - moments.grams[0])[:, 0] / constant
     noise = 2 * by_arm.entry_variance * 2 / constant**2
     normal = Normal.of(gram, products, noise * np.eye(basis.size) + gram / by_arm.rows)
-    found = shrink(normal, one_prior(basis, design.length))
+    base, groups, count = _block(basis, design.length, 0)
+    found = shrink(normal, Prior(base, groups, np.zeros(count, np.intp)))
     return LinearPropensity(found.weights / design.length, _LEAST_PROPENSITY)

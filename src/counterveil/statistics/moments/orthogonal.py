@@ -628,11 +628,6 @@ def carried_by_few(mean: float) -> bool:
     return abs(mean) > _CROWDED_MEAN
 
 
-def heavy_tailed(variance: float, clipped: float, noise: float) -> bool:
-    """Return whether an outcome's released variance falls by much when it is clipped; `noise` is that of the fall."""
-    return variance - clipped > max(_HEAVY * variance, noise)
-
-
 def longer_reach(reach: float, noise: float, heavy: bool) -> float:
     """Return where the score is clipped, in its standard deviations: at `reach`, or further out where noise allows.
 
@@ -701,13 +696,6 @@ def scaling_of(moments: RecordMeans, squared_reach: float, treatment: float, out
         moments.outcome_square - moments.outcome**2,
         sqrt(2 * variance),
     )
-
-
-def _least_clip(scaling: Scaling, moments: SecondMoments) -> float:
-    """Return the least clip of residuals: zero, or their whole reach where few people carry the outcome."""
-    min_variance = scaling.variance - 4 * scaling.variance_sd
-    lost = moments.outcome + 4 * moments.square_sd < (1 - _MOST_LOST) * min_variance
-    return LONGEST_RESIDUAL if scaling.crowded or lost else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -798,6 +786,9 @@ def first_models(moments: SecondMoments, scaling: Scaling, gram: Denoised) -> Nu
         scaling.share, scaling.mean, treatment, own.values, outcome.values - effect * own.values, effect
     )
     longest = _longest(models, inverse @ moments.with_outcome, own.squared, error_t, outcome.squared, error_y)
+    # Where few people carry the outcome, residuals are clipped no nearer than they reach.
+    min_variance = scaling.variance - 4 * scaling.variance_sd
+    lost = moments.outcome + 4 * moments.square_sd < (1 - _MOST_LOST) * min_variance
     return Nuisances(
         models,
         gram,
@@ -813,8 +804,9 @@ def first_models(moments: SecondMoments, scaling: Scaling, gram: Denoised) -> Nu
         effect * own.factor * (moments.treatment_sd**2 + gram.error * own.squared) * gram.trace,
         _residual_variance(moments, gram, effect, product, outcome_variance),
         left,
-        least_clip=_least_clip(scaling, moments),
-        heavy=heavy_tailed(scaling.variance, moments.outcome, scaling.variance_sd + moments.square_sd),
+        least_clip=LONGEST_RESIDUAL if scaling.crowded or lost else 0.0,
+        heavy=scaling.variance - moments.outcome
+        > max(_HEAVY * scaling.variance, scaling.variance_sd + moments.square_sd),
     )
 
 
@@ -1018,7 +1010,8 @@ def _effect(
     nuisances: Nuisances, first: ScorePass, second: ScorePass, floor: float, rows: int
 ) -> ScoredEffect:
     # The second pass has four times the budget of the first.
-    ours = _weight_of_second_pass(first, second)
+    a, b = first.information_sd**2, second.information_sd**2
+    ours = a / (a + b)
     information = ours * second.information + (1 - ours) * first.information
     denominator = max(information - nuisances.treatment_error, floor)
     last = (second.score + nuisances.shared) / denominator
@@ -1037,11 +1030,6 @@ def _effect(
         nuisances.bias / denominator,
         denominator,
     )
-
-
-def _weight_of_second_pass(first: ScorePass, second: ScorePass) -> float:
-    a, b = first.information_sd**2, second.information_sd**2
-    return a / (a + b)
 
 
 # An unadjusted answer is given where the adjusted one is expected to be this many times wider than it: residuals
@@ -1073,12 +1061,6 @@ class OverlapAnswer:
     share: float
     squared_length: float
     predicted: tuple[float, float]
-
-
-def knobs(design: Design) -> tuple[float, float]:
-    """Return where coordinates are clipped and the share of rows that is shortened; public numbers only."""
-    index = _USUAL_INDEX if design.known_covariance else gram_index(design)
-    return next((limit, share) for least, limit, share in _KNOBS if index >= least)
 
 
 def orthogonal_effect(
@@ -1152,7 +1134,8 @@ def standard_rows(
     gate: Gate, records: Records, design: Design, known: PublicCovariates | None
 ) -> tuple[RecordMeans, Standard]:
     """Return the released moments and the map to standardised rows."""
-    limit, share = knobs(design)
+    index = _USUAL_INDEX if design.known_covariance else gram_index(design)
+    limit, share = next(((limit, share) for least, limit, share in _KNOBS if index >= least))
     if known is not None and known.means is not None and known.sds is not None:
         moments = release_moments(gate, records, 0)
         standard = public_standard(records.features, known.means, known.sds, limit)

@@ -145,7 +145,7 @@ PURE_MODEL_TERMS = CellTerms((Fraction(3, 20), Fraction(3, 20), Fraction(1, 10))
 
 # Proof: centred_contrast.proof.md
 def mean_of_everyone(width: Fraction, rows: int) -> Fraction:
-    """Return the largest change of the mean outcome over everyone; the share treated moves by 1 / rows."""
+    """Return the largest change of the mean over everyone of numbers in [0, width]: outcomes, or treatment (1)."""
     return width / rows
 
 

@@ -180,7 +180,8 @@ def _released(
     table, rows = session.table, functions.rows
     models, spread = release_models(gate, table, choice)
     target = Target.of(Estimand.ATE, models.propensity)
-    noise = _expected_noise(choice.plan, rows, question.budget.pure)
+    size = float(function_sensitivity(rows) / dict(choice.plan.amounts)[EFFECTS])
+    noise = size**2 * (rows.z.shape[1] + 2 if question.budget.pure else 1)
     scores = best_scores(choice.rows, models, spread, target, noise)
     found = gate.release_vector(
         EFFECTS,
@@ -196,12 +197,6 @@ def _released(
         functions,
         tuple(one * unit**k for one, k in zip(known, (1, 2, 2), strict=True)),
     )
-
-
-def _expected_noise(plan: Plan, rows: PublicRows, pure: bool) -> float:
-    """Return the variance of each released sum."""
-    size = float(function_sensitivity(rows) / dict(plan.amounts)[EFFECTS])
-    return size**2 * (rows.z.shape[1] + 2 if pure else 1)
 
 
 def _known(

@@ -30,7 +30,7 @@ def test_no_replacement_exceeds_the_claim(share, centre):
     n = 3
     setting = Setting(share, 0.0, centre, 0.0, 0.0)
     claim = CentredContrast(WIDTH, n, share, centre)
-    bounds = (Fraction(1, n), mean_of_everyone(WIDTH, n), claim.mean, claim.second_moment)
+    bounds = (mean_of_everyone(Fraction(1), n), mean_of_everyone(WIDTH, n), claim.mean, claim.second_moment)
     known = {records: statistics(records, setting) for records in product(RECORDS, repeat=n)}
     worst = [Fraction(0)] * 4
     for records, values in known.items():

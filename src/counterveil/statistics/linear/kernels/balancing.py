@@ -476,7 +476,8 @@ def parted_features(
     if not isinstance(covariates, MadeLines):
         _check(covariates, kinds, scores)
         raw = np.ascontiguousarray(covariates.T, np.float64)
-    logit = _logit(scores)
+    clipped = np.clip(scores, _SCORE_CLIP, 1.0 - _SCORE_CLIP)
+    logit = np.asarray(np.log(clipped / (1.0 - clipped)))
     blocks = list(_covariate_blocks(raw, kinds, logit, shares))
     own = sum(len(block.variances) for block in blocks)
     blocks += [
@@ -641,11 +642,6 @@ def _indicators(codes: Floats, share: float) -> _Block:
         write_levels(codes, levels, -mean * factor, (1.0 - mean) * factor, lines)
 
     return _Block(variance * (share / max(float(variance.sum()), np.finfo(float).tiny)), write)
-
-
-def _logit(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    clipped = np.clip(scores, _SCORE_CLIP, 1.0 - _SCORE_CLIP)
-    return np.asarray(np.log(clipped / (1.0 - clipped)))
 
 
 def _check(
