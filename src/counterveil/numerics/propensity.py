@@ -364,21 +364,16 @@ def damping(logit_range: float) -> float:
     return math.log1p(logit_range) / logit_range if logit_range > 0 else 1.0
 
 
-def gradient_rounding(rows: int, columns: int, arms: int, penalty: float) -> float:
-    """Return a bound on the error of a computed gradient's norm, for features in [-1, 1]."""
-    reach = math.sqrt(columns)
-    largest_weights = math.sqrt(2 * math.log(arms) / penalty)
-    summing = math.sqrt(2) * (LARGEST_BLOCK + rows / SMALLEST_BLOCK + 10)
-    logits = (columns + 1) / 2 * reach * largest_weights
-    return reach * (summing + logits) * _UNIT
-
-
 def checked_tolerance(rows: int, columns: int, arms: int, penalty: float, tolerance: float | None) -> float:
     """Return the gradient tolerance, or raise CV-P301 if rounding could keep it from being reached."""
     chosen = DEFAULT_TOLERANCE * math.sqrt(columns) if tolerance is None else tolerance
     least_penalty = SMALLEST_PENALTY * columns
     if math.isfinite(penalty) and penalty >= least_penalty:
-        least = 4 * gradient_rounding(rows, columns, arms, penalty)
+        reach = math.sqrt(columns)
+        largest_weights = math.sqrt(2 * math.log(arms) / penalty)
+        summing = math.sqrt(2) * (LARGEST_BLOCK + rows / SMALLEST_BLOCK + 10)
+        logits = (columns + 1) / 2 * reach * largest_weights
+        least = 4 * (reach * (summing + logits) * _UNIT)
         if chosen >= least:
             return chosen
         expected = f"tolerance >= {least:.1e}"

@@ -528,7 +528,11 @@ def smooth_design(numbers: PublicNumbers) -> SmoothDesign:
         amount = numbers.budget.epsilon * shares["effect"]
         design = SmoothDesign(tuple(shares.items()), min(amount * rate, _STEEPEST), None)
         try:
-            width = _half_width(numbers, design, reference)
+            plan = Plan.split(numbers.budget, dict(design.shares), "laplace", design.kinds())
+            noise = plan.smooth_noise("effect", design.effect)
+            weight = smooth_weight(reference, design.effect, numbers.estimand.value)
+            log_scale = float(design.scale_sensitivity / plan.amount("scale", Kind.CELLS))
+            width = float(weight) * tail_point(noise.distribution(Fraction(1)), log_scale, 0.05)
         except ParameterError:
             continue  # this rate allows no noise
         if best is None or width < best[0]:
@@ -543,15 +547,6 @@ def _fixed_shares(numbers: PublicNumbers) -> dict[str, Fraction]:
     if numbers.estimand is not Estimand.ATE:
         shares["share"] = _FOR_SHARE
     return shares
-
-
-def _half_width(numbers: PublicNumbers, design: SmoothDesign, reference: StratumCounts) -> float:
-    """Return a number proportional to the 95 % half-width of an interval for the noise alone."""
-    plan = Plan.split(numbers.budget, dict(design.shares), "laplace", design.kinds())
-    noise = plan.smooth_noise("effect", design.effect)
-    weight = smooth_weight(reference, design.effect, numbers.estimand.value)
-    log_scale = float(design.scale_sensitivity / plan.amount("scale", Kind.CELLS))
-    return float(weight) * tail_point(noise.distribution(Fraction(1)), log_scale, 0.05)
 
 
 def _with_variance(numbers: PublicNumbers, design: SmoothDesign, reference: StratumCounts) -> SmoothDesign:

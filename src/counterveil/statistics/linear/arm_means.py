@@ -34,7 +34,7 @@ from counterveil.results.measures import no_means
 from counterveil.results.question import Question, adjusted_caveats, causal_caveats
 from counterveil.results.result import MeasureResult
 from counterveil.session import BaseSession, Gate, Released
-from counterveil.session.session import ParallelPlan, in_parallel
+from counterveil.session.session import in_parallel
 from counterveil.settings import Arms, Weighting
 from counterveil.settings.methods import asked_share, assumed_sd
 from counterveil.statistics.linear.difference_in_means import arm_sums, number_treated
@@ -400,7 +400,9 @@ def arm_means(session: BaseSession, question: Question) -> ArmsResult:
     source = session.batches
     design = design_of(source, question)
     share = share_of([one.sensitivity for one in design.statistics], question)
-    plan = arms_plan(question, share, len(design.statistics))
+    arms = len(design.statistics)
+    groups = {"effect": _names("mean", arms), "variance": _names("variance", arms)}
+    plan = in_parallel(effect_plan(question, share), groups)
 
     def compute(gate: Gate) -> Facts:
         every = [one.sensitivity for one in design.statistics]
@@ -441,12 +443,6 @@ def arm_means(session: BaseSession, question: Question) -> ArmsResult:
         )
 
     return settled(ArmsResult, session, question, plan, compute, pages=PAGES, said={"question": "arms"})
-
-
-def arms_plan(question: Question, share: Fraction, arms: int) -> ParallelPlan:
-    """Return the plan of two groups in parallel: the means, and their variances for `share` of the budget."""
-    groups = {"effect": _names("mean", arms), "variance": _names("variance", arms)}
-    return in_parallel(effect_plan(question, share), groups)
 
 
 def _names(what: str, arms: int) -> list[str]:

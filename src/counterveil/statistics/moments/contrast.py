@@ -143,7 +143,11 @@ def plan_of(centre: str, rows: int, budget: Budget, mechanism: str) -> Plan:
     """Return the split over share, centre, contrast and moment; reads public numbers only."""
     if centre == POOLED:
         return Plan.split(budget, pooled_shares(rows, budget, mechanism), mechanism)
-    return _arms_plan(rows, budget, mechanism)
+    size = rows * budget.epsilon
+    for_share = Fraction(1, 5) if size < 600 else Fraction(7, 50) if size < 2500 else Fraction(1, 10)
+    shares = {"share": for_share, "centres": Fraction(2, 25), "moment": Fraction(1, 10)}
+    shares["contrast"] = 1 - sum(shares.values(), Fraction(0))
+    return Plan.split(budget, shares, mechanism, {"centres": Kind.CELLS})
 
 
 @lru_cache(maxsize=64)
@@ -169,14 +173,6 @@ def pooled_shares(rows: int, budget: Budget, mechanism: str) -> dict[str, Fracti
         for share, centre, moment in product(for_share, for_centre, for_moment)
     ]
     return min(splits, key=expected)
-
-
-def _arms_plan(rows: int, budget: Budget, mechanism: str) -> Plan:
-    size = rows * budget.epsilon
-    for_share = Fraction(1, 5) if size < 600 else Fraction(7, 50) if size < 2500 else Fraction(1, 10)
-    shares = {"share": for_share, "centres": Fraction(2, 25), "moment": Fraction(1, 10)}
-    shares["contrast"] = 1 - sum(shares.values(), Fraction(0))
-    return Plan.split(budget, shares, mechanism, {"centres": Kind.CELLS})
 
 
 def release(

@@ -645,7 +645,14 @@ def arm_moments(grams: Floats, sd: float, scale: RowScale, share: float, share_s
     """Return the moments of both arms from their Grams (2, m + 1, m + 1) and a share treated released before."""
     a, b, m = sqrt(scale.constant), sqrt(scale.outcome), grams.shape[1] - 1
     d = m - 1
-    shares = _shares(grams[:, 0, 0], sqrt(2) * sd / scale.constant, share, share_sd)
+    corners = grams[:, 0, 0]
+    seen, variance = (
+        (float(corners[1]) + 1 - float(corners[0])) / 2,
+        (sqrt(2) * sd / scale.constant) ** 2 / 2,
+    )
+    treated = (seen / variance + share / share_sd**2) / (1 / variance + 1 / share_sd**2)
+    treated = float(np.clip(treated, *_MODELS_SHARES))
+    shares = np.array([1 - treated, treated])
     pooled = grams[0] + grams[1]
     common, common_error = second_moments(pooled[1:m, 1:m], sqrt(2) * sd)
     own = grams / shares[:, None, None]
@@ -654,7 +661,9 @@ def arm_moments(grams: Floats, sd: float, scale: RowScale, share: float, share_s
     covariances, errors = np.empty((2, d, d)), np.empty(2)
     overall = pooled[0, 1:m]
     floor = max(min(_FLOOR, 2.8 * sqrt(d) * sd), _LEAST_FLOOR)
-    whole = _floored(common - np.outer(overall, overall), floor)
+    matrix = common - np.outer(overall, overall)
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    whole = np.asarray(vectors * np.maximum(values, floor) @ vectors.T)
     for arm in (0, 1):
         gap, gap_error = low_rank(own[arm, 1:m, 1:m] - common, sd / shares[arm])
         within = common + gap - np.outer(means[arm], means[arm]) + mean_noise[arm] * np.eye(d)
@@ -679,20 +688,6 @@ def arm_moments(grams: Floats, sd: float, scale: RowScale, share: float, share_s
         left,
         _directions(means, shares, covariances, spread),
     )
-
-
-def _shares(corners: Floats, sd: float, share: float, share_sd: float) -> Floats:
-    """Return both arms' shares: those of the Grams and the one released before, by their noise."""
-    seen, variance = (float(corners[1]) + 1 - float(corners[0])) / 2, sd**2 / 2
-    treated = (seen / variance + share / share_sd**2) / (1 / variance + 1 / share_sd**2)
-    treated = float(np.clip(treated, *_MODELS_SHARES))
-    return np.array([1 - treated, treated])
-
-
-def _floored(matrix: Floats, floor: float) -> Floats:
-    """Return a symmetric matrix with eigenvalues below the floor raised to it."""
-    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    return np.asarray((vectors * np.maximum(values, floor)) @ vectors.T)
 
 
 def _beside(matrix: Floats, whole: Floats) -> Floats:
@@ -1124,7 +1119,14 @@ def _scale(
     look = release_look(
         gate, "features", records, counted_features(records.features), everything, share=False
     )
-    standard = _standard(look, records.features.two_valued, design.limit)
+    variance, doubt = (look.sd**2, (look.sd / float(SQUARE_WEIGHT)) ** 2)
+    means = np.clip(look.means * _MEAN_VARIANCE / (_MEAN_VARIANCE + variance), -1.0, 1.0)
+    drawn = (look.squares * _SQUARE_VARIANCE + _SQUARE * doubt) / (_SQUARE_VARIANCE + doubt)
+    squares = np.where(records.features.two_valued, 1.0, drawn)
+    least = np.where(
+        records.features.two_valued, _LEAST_SCALE**2, np.clip(sqrt(doubt), 0.001, _LEAST_SCALE**2)
+    )
+    standard = Standard(means, np.sqrt(np.clip(squares - means**2, least, 1.0)), design.limit, np.inf)
     place = release_place(gate, records, design.pure, design.place_cells) if design.searched else WHOLE
     length = release_norms(gate, records, standard, design.pure, design.shortened)
     size = records.features.size
@@ -1134,16 +1136,6 @@ def _scale(
     reach = 1.0 if place.whole else reach
     scale = RowScale(standard, place, _CONSTANT * length, _OUTCOME * length, reach)
     return scale, first.treated, first.treated_sd
-
-
-def _standard(look: FeatureMeans, two_valued: NDArray[np.bool_], limit: float) -> Standard:
-    """Return centre and scale of the features; noisy moments are drawn towards what is usual."""
-    variance, doubt = look.sd**2, (look.sd / float(SQUARE_WEIGHT)) ** 2
-    means = np.clip(look.means * _MEAN_VARIANCE / (_MEAN_VARIANCE + variance), -1.0, 1.0)
-    drawn = (look.squares * _SQUARE_VARIANCE + _SQUARE * doubt) / (_SQUARE_VARIANCE + doubt)
-    squares = np.where(two_valued, 1.0, drawn)
-    least = np.where(two_valued, _LEAST_SCALE**2, np.clip(sqrt(doubt), 1e-3, _LEAST_SCALE**2))
-    return Standard(means, np.sqrt(np.clip(squares - means**2, least, 1.0)), limit, np.inf)
 
 
 def _scored(

@@ -899,7 +899,10 @@ class _State:
     def __init__(self, problem: DualProblem, multipliers: Matrix, kind: Kind) -> None:
         """Take multipliers, shape (arms, p+1), and compute all that follows from them."""
         self.problem, self.multipliers, self.kind = problem, multipliers, kind
-        self.spans = _spans(problem.arms)
+        ends = np.cumsum([a.size for a in problem.arms])
+        self.spans = tuple(
+            (slice(int(end) - a.size, int(end)) for a, end in zip(problem.arms, ends, strict=True))
+        )
         self.targets = np.stack([arm.target for arm in problem.arms])
         self.scores = np.concatenate([arm.reference for arm in problem.arms])
         for arm, span, m in zip(problem.arms, self.spans, multipliers, strict=True):
@@ -1144,11 +1147,6 @@ def _climb(state: _State, curvatures: _Curvatures, unit: float, tolerance: float
         if not state.advance(*curvatures.direction(state, idle)):
             break
     return iterations
-
-
-def _spans(arms: tuple[ArmBalancing, ...]) -> tuple[slice, ...]:
-    ends = np.cumsum([a.size for a in arms])
-    return tuple(slice(int(end) - a.size, int(end)) for a, end in zip(arms, ends, strict=True))
 
 
 Target = Literal["ATE", "ATT", "ATC"]
