@@ -13,9 +13,9 @@ from counterveil.data.features import UnitFeatures
 from counterveil.numerics.columns import TwoArms, arm_totals
 from counterveil.numerics.propensity import fit_propensity
 from counterveil.privacy import Budget
-from counterveil.published import proved_matching
+from counterveil.published import matching as proved_matching
 from counterveil.session import Gate, Kind, Plan, SeededNoise
-from counterveil.statistics.moments import contrast
+from counterveil.statistics.moments import trial as contrast
 from counterveil_lab.reproduce.papers.private_matching.draws import Sampled
 from experiments.outcome_level.instances import load
 

@@ -35,7 +35,7 @@ class Published:
         )
         plan = published.paper_plan(asked)
         found, source = published.influence(table, 0.1), SeededNoise(int(rng.integers(2**62)))
-        draws = [published.release(Gate(plan, source), plan, table, found) for _ in range(count)]
+        draws = [published.release_printed(Gate(plan, source), plan, table, found) for _ in range(count)]
         return np.array([effect for (effect, _), _ in draws])
 
 

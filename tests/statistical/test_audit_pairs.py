@@ -14,8 +14,7 @@ from counterveil.numerics.bases import Axis
 from counterveil.privacy import Budget, Estimand
 from counterveil.statistics.linear.functions import series_basis
 from counterveil.statistics.outcome_place import WHOLE, Spread, find_place
-from counterveil.statistics.pairs.functions import Functions, function_sensitivity, function_sums
-from counterveil.statistics.pairs.models import (
+from counterveil.statistics.pairs.effect import (
     ARM_SCORES,
     WHOLE_SCORES,
     Fit,
@@ -27,6 +26,7 @@ from counterveil.statistics.pairs.models import (
     pair_sensitivity,
     pair_sums,
 )
+from counterveil.statistics.pairs.functions import Functions, function_sensitivity, function_sums
 
 STUDY = cv.Study("t", "y", (-1, 1), {"x": cv.Range(-1, 1)}, treated=1, control=0, randomised=False)
 X = np.linspace(-1, 1, 20)

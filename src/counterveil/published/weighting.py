@@ -35,8 +35,7 @@ from counterveil.privacy.caveats import (
     WeightedContrast,
 )
 from counterveil.published.asking import EffectForm, PublishedQuestion, textbook_constant, unproved
-from counterveil.published.matching import fit_without_intercept
-from counterveil.published.proved_matching import fit_sensitivity
+from counterveil.published.matching import fit_sensitivity, fit_without_intercept
 from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question
 from counterveil.results.result import Result

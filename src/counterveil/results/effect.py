@@ -22,10 +22,9 @@ from scipy.special import ndtri
 from counterveil.bounded_reading import UnreadableError, read_json
 from counterveil.errors import CounterveilError, refusal, shown
 from counterveil.inference.convolution import NoiseDistribution, UnsureScale, WeightedSum
-from counterveil.inference.distributions import NoisyHistograms
 from counterveil.inference.measures import ApartMeans, JointMeans, NoisyRatio, RatioDifference, p_value
 from counterveil.inference.pooling import PooledMeans, PooledUncertainty
-from counterveil.inference.survival import NoisyTables
+from counterveil.inference.survival import NoisyHistograms, NoisyTables
 from counterveil.inference.uncertainty import (
     ClusterUncertainty,
     Uncertainty,

@@ -17,8 +17,7 @@ from scipy.special import ndtri
 from counterveil.data import Study, Table
 from counterveil.data.domains import outcome_unit
 from counterveil.data.passes import Sums
-from counterveil.inference.distributions import NoisyHistograms
-from counterveil.inference.survival import reach
+from counterveil.inference.survival import NoisyHistograms, reach
 from counterveil.numerics.arrays import Integers
 from counterveil.privacy import Unit
 from counterveil.results.answering import settled

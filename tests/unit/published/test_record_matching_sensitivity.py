@@ -11,7 +11,7 @@ from counterveil.data.features import UnitFeatures
 from counterveil.numerics.matching import matching_coefficients
 from counterveil.numerics.products import linear_form
 from counterveil.numerics.propensity import logistic_scores
-from counterveil.published.proved_matching import SCORE_STEPS, ScoreRange
+from counterveil.published.matching import SCORE_STEPS, ScoreRange
 from counterveil.statistics.linear.sensitivity import LinearEstimate
 
 STUDY = cv.Study(

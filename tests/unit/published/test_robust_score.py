@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from tests.unit.published.cross_fit_chain import RECORDS, handed_over, known_outputs, own_half, question
 
-from counterveil.published.proved_cross_fit import ScoreModels, cross_fit_plan, largest_score, whole_parts
+from counterveil.published.doubly_robust import ScoreModels, cross_fit_plan, largest_score, whole_parts
 from counterveil.session import Kind
 
 XI = 0.2

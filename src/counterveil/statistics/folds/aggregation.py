@@ -50,12 +50,12 @@ from counterveil.statistics.folds.kernels import (
     stacks,
 )
 from counterveil.statistics.folds.sensitivity import FoldAverage, function_means
-from counterveil.statistics.moments.contrast import POOLED
-from counterveil.statistics.moments.contrast import release as release_contrast
 from counterveil.statistics.moments.functions import axes_of
 from counterveil.statistics.moments.kernels.scores import GRID_BITS, TERM_BITS, moments
 from counterveil.statistics.moments.records import WeightedMeans, release_moments
 from counterveil.statistics.moments.sensitivity import SQUARE_WEIGHT
+from counterveil.statistics.moments.trial import POOLED
+from counterveil.statistics.moments.trial import release as release_contrast
 
 Learner = Callable[[Floats, Floats, Floats], float]
 FitModels = Callable[[Floats, Floats, Floats], FoldNuisances]

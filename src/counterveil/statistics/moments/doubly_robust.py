@@ -56,7 +56,6 @@ from counterveil.results.result import MeasureResult, Result
 from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.settings import DoublyRobust
 from counterveil.statistics.histogram import release_counts
-from counterveil.statistics.moments.contrast import ARMS, POOLED, compare, pays
 from counterveil.statistics.moments.kernels.scores import (
     TERM_BITS,
     ArmLines,
@@ -96,6 +95,7 @@ from counterveil.statistics.moments.sensitivity import (
     look_moments,
     orthogonal_score,
 )
+from counterveil.statistics.moments.trial import ARMS, POOLED, compare, pays
 
 # Numbers of this module that are choices, and not derived, were set on the tuning designs of
 # `experiments/record_effect/RESULTS.md`.

@@ -47,24 +47,22 @@ from counterveil.statistics.linear.functions import (
 from counterveil.statistics.outcome_place import Spread
 from counterveil.statistics.pairs.effect import (
     ALIGNED,
-    LARGEST_WEIGHT,
-    REJECTS,
-    Choice,
-    asked,
-    plan_of,
-    provenance,
-    release_models,
-    searched,
-)
-from counterveil.statistics.pairs.models import (
     FEATURE_BITS,
+    LARGEST_WEIGHT,
     MOST_NUMBERS,
+    REJECTS,
     SCORE_BITS,
+    Choice,
     Models,
     PublicRows,
     Scores,
     Target,
+    asked,
     best_scores,
+    plan_of,
+    provenance,
+    release_models,
+    searched,
     shortened,
 )
 

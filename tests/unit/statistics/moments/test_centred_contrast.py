@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from counterveil.numerics.columns import arm_totals
-from counterveil.statistics.moments.contrast import Setting, moments
 from counterveil.statistics.moments.sensitivity import CentredContrast, mean_of_everyone
+from counterveil.statistics.moments.trial import Setting, moments
 
 RECORDS = tuple(product((False, True), (0, 1, 2)))
 WIDTH = Fraction(2)

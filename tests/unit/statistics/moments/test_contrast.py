@@ -13,7 +13,7 @@ from counterveil.numerics.columns import arm_totals
 from counterveil.privacy import Budget, Proof
 from counterveil.privacy.caveats import Caveat, Target
 from counterveil.session import Gate, SeededNoise
-from counterveil.statistics.moments.contrast import plan_of, release, release_share
+from counterveil.statistics.moments.trial import plan_of, release, release_share
 
 
 def trial(n=3000, seed=0, share=0.2):

@@ -9,7 +9,7 @@ from tests.unit.statistics.moments.fixed_outputs import FixedGate, largest_chang
 
 from counterveil.numerics.columns import arm_totals
 from counterveil.privacy import Budget
-from counterveil.statistics.moments import contrast
+from counterveil.statistics.moments import trial as contrast
 
 ROWS, BUDGET = 3, Budget(2)
 RECORDS = tuple(product((False, True), (0, 1, 2)))
