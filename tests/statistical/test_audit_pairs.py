@@ -18,15 +18,17 @@ from counterveil.statistics.pairs.effect import (
     ARM_SCORES,
     WHOLE_SCORES,
     Fit,
+    Functions,
     Models,
     Target,
     arm_sums,
     best_scores,
+    function_sensitivity,
+    function_sums,
     ladder,
     pair_sensitivity,
     pair_sums,
 )
-from counterveil.statistics.pairs.functions import Functions, function_sensitivity, function_sums
 
 STUDY = cv.Study("t", "y", (-1, 1), {"x": cv.Range(-1, 1)}, treated=1, control=0, randomised=False)
 X = np.linspace(-1, 1, 20)

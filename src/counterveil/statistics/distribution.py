@@ -26,7 +26,7 @@ from counterveil.results.survival import QuantilesResult, quantiles_result
 from counterveil.session import BaseSession, Gate, Plan
 from counterveil.settings.methods import allowed_bias
 from counterveil.statistics.histogram import count_mechanisms, counts_noise, counts_plan, release_counts
-from counterveil.statistics.linear.survival import said_of_weights, weighted_rows
+from counterveil.statistics.time_tables import said_of_weights, weighted_rows
 
 PAGE = "statistics/distribution.proof.md"
 NAME = "counts of outcomes"
