@@ -399,17 +399,11 @@ def fitted(system: System, passes: Passes, residual: float) -> LearnerFit:
     return LearnerFit(shrink(normal, system.prior), normal, residual)
 
 
-@dataclass(frozen=True, slots=True)
-class EffectWeights:
-    """Weights of the effect, the covariance of their error, and the part of it that is privacy noise."""
+def effect_weights(system: System, fit: LearnerFit, passes: Passes) -> tuple[Floats, Floats, Floats]:
+    """Return the effect's weights, the covariance of their error, and its part that is noise.
 
-    values: Floats
-    covariance: Floats
-    noise: Floats
-
-
-def effect_weights(system: System, fit: LearnerFit, passes: Passes) -> EffectWeights:
-    """Return the effect's weights; true weights may be as large as upper limits of their groups' scales."""
+    True weights may be as large as upper limits of their groups' scales.
+    """
     mean, noise, extra = passes.averaged()
     covariance = (noise + extra) * np.eye(len(mean)) + fit.residual / system.rows * system.gram
     shrunken = fit.shrunken
@@ -420,7 +414,7 @@ def effect_weights(system: System, fit: LearnerFit, passes: Passes) -> EffectWei
     total = gain @ covariance @ gain.T + (left * upper) @ left.T
     own = slice(len(upper) - system.effects, None)
     private = gain @ gain.T * (noise + extra)
-    return EffectWeights(fit.theta[own], total[own, own], private[own, own])
+    return fit.theta[own], total[own, own], private[own, own]
 
 
 def unshrunk(system: System, fit: LearnerFit, orders: Floats) -> Unshrunk:
@@ -458,8 +452,9 @@ def effect_model(
     Weights without a prior decide between function and one number where `auto` chose the method.
     """
     basis, unit = design.basis, half_range(session) * scale
-    weights, measured = effect_weights(system, fit, passes), unshrunk(system, fit, basis.orders)
-    values, covariance = weights.values * unit, weights.covariance * unit**2
+    weights, errors, noise = effect_weights(system, fit, passes)
+    measured = unshrunk(system, fit, basis.orders)
+    values, covariance = weights * unit, errors * unit**2
     beyond = higher_functions(basis)
     mechanism = "l2-ball noise" if question.budget.pure else "Gaussian noise"
     mechanisms = ("ball" if question.budget.pure else "gaussian",)
@@ -469,7 +464,7 @@ def effect_model(
         basis=basis,
         weights=values,
         covariance=covariance,
-        noise_covariance=weights.noise * unit**2,
+        noise_covariance=noise * unit**2,
         level=question.level,
         guarantee=question.guarantee(session, PAGES, mechanisms=mechanisms),
         spent=question.budget,

@@ -1059,8 +1059,6 @@ class OverlapAnswer:
     adjusted: bool
     bound: float  # on confounding, in units of half the outcome's range; 0 where adjusted
     share: float
-    squared_length: float
-    predicted: tuple[float, float]
 
 
 def orthogonal_effect(
@@ -1092,11 +1090,8 @@ def orthogonal_effect(
         adjusted = 1.96 * sd + bias <= _FALL_BACK * bound
         if not adjusted:
             nuisances = unadjusted(nuisances, second)
-    predicted = nuisances.predicted
     effect = _refine_and_score(gate, records, design, split, standard, nuisances, adjusted)
-    return OverlapAnswer(
-        effect, adjusted, 0.0 if adjusted else bound, scaling.share, standard.squared_length, predicted
-    )
+    return OverlapAnswer(effect, adjusted, 0.0 if adjusted else bound, scaling.share)
 
 
 def _refine_and_score(
