@@ -18,10 +18,9 @@ from counterveil.bounded_reading import Fields, UnreadableError
 from counterveil.errors import CounterveilError, ParameterError, refusal
 from counterveil.federation import site_facts
 from counterveil.federation.messages import Ask, Head, Reply, SiteRequest
-from counterveil.inference.convolution import NoiseDistribution, half_width
 from counterveil.inference.measures import ApartMeans, JointMeans, rare_events
 from counterveil.inference.pooling import other_variance
-from counterveil.inference.uncertainty import HEADROOM, Uncertainty, t_factor
+from counterveil.inference.uncertainty import HEADROOM, NoiseDistribution, Uncertainty, half_width, t_factor
 from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.numerics.public_choices import LEAST_SHARE, LEFT_OF_TREATMENT
 from counterveil.privacy import Budget, Estimand, Proof, Unit, exact

@@ -21,8 +21,7 @@ from typing import Protocol
 
 from scipy.special import ndtri
 
-from counterveil.inference.convolution import NoiseDistribution, NoiseSum, half_width, tail
-from counterveil.inference.uncertainty import Uncertainty
+from counterveil.inference.uncertainty import NoiseDistribution, NoiseSum, Uncertainty, half_width, tail
 from counterveil.numerics.arrays import Ends, Floats
 
 # Chinn's (2000) factor from standardised differences to logarithms of odds ratios, halved because an odds ratio is

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from counterveil.data import Layout, strata_codes, strata_of_table
 from counterveil.errors import ParameterError, refusal
-from counterveil.inference.convolution import tail_point, variance_allowance
-from counterveil.inference.uncertainty import Uncertainty
+from counterveil.inference.uncertainty import Uncertainty, tail_point, variance_allowance
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.numerics.strata import (

@@ -28,7 +28,6 @@ from counterveil.bounded_reading import (
     read_text,
 )
 from counterveil.errors import CounterveilError, ParameterError, refusal, shown
-from counterveil.inference.convolution import half_width
 from counterveil.inference.measures import ApartMeans, JointMeans, NoisyRatio, RatioDifference, p_value
 from counterveil.inference.moments import LinearFit, NoisyMoments, SummedMoments
 from counterveil.inference.pooling import (
@@ -49,7 +48,7 @@ from counterveil.inference.pooling import (
     unsure_variances,
 )
 from counterveil.inference.survival import Area, Gap
-from counterveil.inference.uncertainty import ClusterUncertainty, Uncertainty
+from counterveil.inference.uncertainty import ClusterUncertainty, Uncertainty, half_width
 from counterveil.numerics.arrays import Ends, Floats
 from counterveil.privacy import Budget, Estimand, Guarantee, Proof, Protected, show
 from counterveil.privacy.caveats import OPENING, AtSites, Fact, SitesLeftOut

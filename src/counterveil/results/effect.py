@@ -21,13 +21,15 @@ from scipy.special import ndtri
 
 from counterveil.bounded_reading import UnreadableError, read_json
 from counterveil.errors import CounterveilError, refusal, shown
-from counterveil.inference.convolution import NoiseDistribution, UnsureScale, WeightedSum
 from counterveil.inference.measures import ApartMeans, JointMeans, NoisyRatio, RatioDifference, p_value
 from counterveil.inference.pooling import PooledMeans, PooledUncertainty
 from counterveil.inference.survival import NoisyHistograms, NoisyTables
 from counterveil.inference.uncertainty import (
     ClusterUncertainty,
+    NoiseDistribution,
     Uncertainty,
+    UnsureScale,
+    WeightedSum,
     adjusted_p,
     level_of_each,
     solve_together,

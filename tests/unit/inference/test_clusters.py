@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from counterveil.inference.convolution import half_width
-from counterveil.inference.uncertainty import ClusterUncertainty, sd_inflation, t_factor
+from counterveil.inference.uncertainty import ClusterUncertainty, half_width, sd_inflation, t_factor
 from counterveil.mechanisms import Laplace, Staircase
 
 EFFECT = Staircase(Fraction(1, 500), Fraction(1, 2))

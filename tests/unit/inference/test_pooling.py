@@ -12,7 +12,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 from distributions import PlainLaplace, PlainNormal
 from tests.thinned import thinned
 
-from counterveil.inference.convolution import WeightedSum, tail
 from counterveil.inference.pooling import (
     PooledUncertainty,
     other_variance,
@@ -21,7 +20,7 @@ from counterveil.inference.pooling import (
     steadied_variances,
     unsure_variances,
 )
-from counterveil.inference.uncertainty import Uncertainty
+from counterveil.inference.uncertainty import Uncertainty, WeightedSum, tail
 
 LEVEL = 0.95
 

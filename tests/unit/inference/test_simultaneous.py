@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from numpy.polynomial.hermite_e import hermegauss
 
-from counterveil.inference.convolution import NoiseSum, half_width, tail
-from counterveil.inference.uncertainty import adjusted_p, level_of_each
+from counterveil.inference.uncertainty import NoiseSum, adjusted_p, half_width, level_of_each, tail
 from counterveil.mechanisms import Gaussian, Laplace, Staircase
 
 

@@ -35,9 +35,8 @@ from counterveil.data import OUTCOME_STEPS, Sums, Table, silence
 from counterveil.data.domains import outcome_unit
 from counterveil.data.features import feature_map, require_covariates
 from counterveil.data.panels import change_unit, complete_sizes, period_totals
-from counterveil.inference.convolution import NoiseDistribution, weighted_sum
 from counterveil.inference.measures import ApartMeans, JointMeans, with_rare_events
-from counterveil.inference.uncertainty import Uncertainty
+from counterveil.inference.uncertainty import NoiseDistribution, Uncertainty, weighted_sum
 from counterveil.numerics.arrays import Floats, sqrt_up
 from counterveil.numerics.columns import Arm, TwoArms, arm_totals
 from counterveil.numerics.products import Standard, projected
