@@ -16,9 +16,9 @@ RECORDS: tuple[Mutant, ...] = (
     # Inverse weights.
     _of("ipw_moments._clamped", "else rows - float(treated)", "else float(treated)", _IPW),
     _of(
-        "weighting._denominator",
-        "share if estimand is Estimand.ATT else 1 - share",
-        "1 - share if estimand is Estimand.ATT else share",
+        "denominator",
+        "declared if estimand is Estimand.ATT else 1 - declared",
+        "1 - declared if estimand is Estimand.ATT else declared",
         _IPW,
     ),
     _of(
@@ -125,12 +125,6 @@ RECORDS: tuple[Mutant, ...] = (
     ),
     _of("doubly_robust.effect_of", "part**2 * (half.variance", "part * (half.variance", _MODELS),
     _of("doubly_robust.effect_of", "* weighted.count_variance", "* 0.0", _MODELS),
-    _of(
-        "doubly_robust._denominator",
-        "design.declared if estimand is Estimand.ATT else 1 - design.declared",
-        "1 - design.declared if estimand is Estimand.ATT else design.declared",
-        _MODELS,
-    ),
     _of("ScoreModels.score", "(1 - t) * (y - second) / (1 - e)", "(1 - t) * (y - second) / e", _MODELS),
     # Folds.
     _of(

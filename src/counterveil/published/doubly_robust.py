@@ -31,7 +31,7 @@ from counterveil.privacy.caveats import Caveat, ClippedPropensities, Fact, FoldM
 from counterveil.published.asking import EffectForm, PublishedQuestion, release_scaled, unproved
 from counterveil.published.cate import published_factor
 from counterveil.published.matching import fit_sensitivity
-from counterveil.published.weighting import shrunk
+from counterveil.published.weighting import denominator, score_shares, shrunk
 from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question
 from counterveil.results.result import Result
@@ -358,7 +358,7 @@ def release(gate: Gate, table: Table, design: CrossFit, estimand: Estimand) -> H
     low, high = table.study.outcome_range
     unit = Fraction(clip / (1 - effect_bias)) * (high - low) / 2
     found = RowSums(total, squares, treated, rows)
-    weighted = release_moments(gate, design.plan, found, unit, _denominator(design, estimand))
+    weighted = release_moments(gate, design.plan, found, unit, denominator(design.declared, estimand))
     return Halves(weighted, clip, (halves[0], halves[1]), sizes, effect_bias, sum(kept) / 2, scaling.share)
 
 
@@ -372,15 +372,6 @@ def _clip(design: CrossFit, halves: list[HalfModels], estimand: Estimand) -> flo
     noise = replace(design.half, rows=rows).sd(1.0, 1, 2.0) * sqrt(rows)
     reach = float(clip_reach(noise))
     return min(max(max(reach * half.sd, half.least_clip) for half in halves), most)
-
-
-def _denominator(design: CrossFit, estimand: Estimand) -> float | Estimand:
-    """Return by what part of the rows the sum is divided; the estimand where that has to be released."""
-    if estimand is Estimand.ATE:
-        return 1.0
-    if design.declared is None:
-        return estimand
-    return design.declared if estimand is Estimand.ATT else 1 - design.declared
 
 
 def effect_of(scored: Halves, unit: float, estimand: Estimand) -> tuple[float, Uncertainty]:
@@ -677,9 +668,6 @@ TREATMENT, OUTCOME = 0.25, 1.0
 # Shares of the budget by release, chosen on other seeds than those reported; each record pays all of them once.
 _FIRST = {"gaussian": (Fraction(6, 100), Fraction(2, 100)), "pure": (Fraction(12, 100), Fraction(5, 100))}
 _REST = {"weights": Fraction(25, 100), "gram": Fraction(65, 100), "score": Fraction(10, 100)}
-# Of the score's share where noise is pure: the sum, its squares, and the number treated where it has to be known.
-_PURE = {"effect": Fraction(17, 20), "squares": Fraction(3, 20)}
-_PURE_COUNTED = {"effect": Fraction(3, 4), "squares": Fraction(1, 8), "count": Fraction(1, 8)}
 # The penalty at which the noise of a logit has about this standard deviation.
 _LOGIT_NOISE = 0.5
 _LEAST_PENALTY, _MOST_PENALTY = 1e-5, 0.5
@@ -712,8 +700,7 @@ def _shares(mechanism: str, declared: bool, counted: bool) -> dict[str, Fraction
     shares = {"centre": centre, "norms": norms}
     shares |= {name: left * share / total for name, share in rest.items()}
     score = shares.pop("score")
-    own = {"moments": Fraction(1)} if mechanism == "gaussian" else _PURE_COUNTED if counted else _PURE
-    return shares | {name: score * part for name, part in own.items()}
+    return shares | {name: score * part for name, part in score_shares(mechanism, counted).items()}
 
 
 def noise_of_gram(design: Design, plan: Plan) -> float:

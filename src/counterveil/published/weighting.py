@@ -414,8 +414,8 @@ def release_proved(
     weighing = weighing_of(nuisances, design, table.study, estimand)
     found = weighed(table, design.features, nuisances.weights, weighing)
     unit = Fraction(weighing.scale) * outcome_unit(table.study.outcome_bounds)
-    denominator = _denominator(table.study, estimand)
-    return nuisances, weighing, release_moments(gate, design.plan, found, unit, denominator)
+    part = denominator(table.study.treated_share, estimand)
+    return nuisances, weighing, release_moments(gate, design.plan, found, unit, part)
 
 
 def weighed(table: Table, features: UnitFeatures, weights: Floats | None, weighing: Weighing) -> RowSums:
@@ -435,14 +435,13 @@ def weighing_of(nuisances: IpwModels, design: IpwDesign, study: Study, estimand:
     return Weighing(estimand.value, low, high, nuisances.centres)
 
 
-def _denominator(study: Study, estimand: Estimand) -> float | Estimand:
+def denominator(declared: Fraction | float | None, estimand: Estimand) -> float | Estimand:
     """Return by what part of the rows the sum is divided; the estimand where that has to be released."""
-    share = study.treated_share
     if estimand is Estimand.ATE:
         return 1.0
-    if share is None:
+    if declared is None:
         return estimand
-    return float(share if estimand is Estimand.ATT else 1 - share)
+    return float(declared if estimand is Estimand.ATT else 1 - declared)
 
 
 def _unit(study: Study) -> float:
@@ -481,14 +480,20 @@ _PURE_SHARES = {"effect": Fraction(17, 20), "squares": Fraction(3, 20)}
 _PURE_SHARES_COUNTED = {"effect": Fraction(3, 4), "squares": Fraction(1, 8), "count": Fraction(1, 8)}
 
 
+def score_shares(mechanism: str, counted: bool) -> dict[str, Fraction]:
+    """Return the parts of what the weighted sums cost; `counted` says that the number treated is released too."""
+    if mechanism == "gaussian":
+        return {"moments": Fraction(1)}
+    return _PURE_SHARES_COUNTED if counted else _PURE_SHARES
+
+
 def ipw_plan(question: Question, centred: bool, declared: bool) -> Plan:
     """Return the plan: what is learned first, if anything is, and the weighted sums."""
     counted = question.estimand is not Estimand.ATE and not declared
     kinds: dict[str, Kind] = {}
     if question.mechanism == "gaussian":
-        shares, kinds = {"moments": Fraction(1)}, {"moments": Kind.VECTOR}
-    else:
-        shares = _PURE_SHARES_COUNTED if counted else _PURE_SHARES
+        kinds = {"moments": Kind.VECTOR}
+    shares = score_shares(question.mechanism, counted)
     if declared and not centred:
         return Plan.split(question.budget, shares, question.mechanism, kinds)
     learned = CENTRES if declared else FIT_SHARE
