@@ -40,10 +40,8 @@ from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import (
     FeatureMap,
     Standard,
-    WholeSum,
     exact_arm_grams,
     grid_bits,
-    steps,
     upper_places,
 )
 from counterveil.numerics.shrinkage import averaged_posterior, low_rank, second_moments
@@ -74,6 +72,7 @@ from counterveil.statistics.moments.orthogonal import (
     ScoredEffect,
     affordable,
     bounded,
+    feature_moments,
     fewest_rows,
     inner_share,
     orthogonal_effect,
@@ -414,17 +413,6 @@ class FeatureMeans:
     treated_sd: float = 0.0
 
 
-def look_sums(records: TableRecords) -> Sums:
-    """Return the sums of features, of their squares, and the number treated."""
-    first, second, treated = WholeSum(), WholeSum(), WholeSum()
-    for part in records.parts():
-        x = steps(part.x, TERM_BITS).astype(np.int64)
-        first.add(x.sum(axis=0))
-        second.add((x * x).sum(axis=0))
-        treated.add(np.array([np.count_nonzero(part.treated)]))
-    return first.whole(), second.whole(), treated.whole()
-
-
 def release_look(
     gate: Gate, name: str, records: Records, counted: int, chosen: NDArray[np.bool_], share: bool
 ) -> FeatureMeans:
@@ -439,11 +427,11 @@ def release_look(
     squared = [place for place in places if not two_valued[place]]
 
     def values() -> list[Fraction]:
-        first, second, (treated,) = records.run(look_sums)
+        first, second, (treated, _, _) = records.run(feature_moments, True)
         one = Fraction(1, n << TERM_BITS)
         sums = [int(first[place]) * one for place in places]
         sums += [int(second[place]) * one * SQUARE_WEIGHT / 2**TERM_BITS for place in squared]
-        return sums + ([weight * Fraction(2 * treated - n, n)] if share else [])
+        return sums + ([weight * Fraction(treated, n)] if share else [])
 
     released = gate.release_vector(name, values, look_moments(n, counted, weight))
     found, sd = released.floats(), sqrt(released.variance)

@@ -65,7 +65,7 @@ from counterveil.statistics.moments.kernels.scores import (
     size_counts,
     statistic_sums,
 )
-from counterveil.statistics.moments.orthogonal import LONGEST_RESIDUAL, carried_by_few
+from counterveil.statistics.moments.orthogonal import LONGEST_RESIDUAL, carried_by_few, first_few
 from counterveil.statistics.moments.records import ResidualProducts, release_residual_products
 from counterveil.statistics.moments.sensitivity import (
     DIAGONAL,
@@ -162,12 +162,8 @@ def release_size(gate: Gate, name: str, rows: UnitRows, weights: Floats) -> floa
     Skewed residuals that are clipped shift effects, so that few may be: as many as the noise of the counts hides.
     """
     released = release_counts(gate, name, lambda: rows.run(size_counts, weights, EDGES)[0], pure=False)
-    # Cells are added up from above, where there are few rows: noise of the full ones does not enter.
-    noisy = released.floats()
-    above = np.cumsum(noisy[::-1])[::-1][1:]
-    sds = np.sqrt(released.variance * np.arange(len(EDGES), 0, -1))
-    few = np.flatnonzero(above <= _CLIPPED * rows.count + sds)
-    return float(EDGES[few[0] if len(few) else -1])
+    edges = np.append(EDGES, EDGES[-1])
+    return first_few(released.floats(), released.variance, _CLIPPED * rows.count, -1.0, edges)[0]
 
 
 _MIDDLE = OUTCOME_STEPS // 2

@@ -366,15 +366,24 @@ def length_counts(records: TableRecords, standard: Standard) -> Sums:
     return (counts_between(EDGES, lengths, "left"),)
 
 
+def first_few(
+    counts: Floats, variance: float, most: float, shown: float, edges: Floats
+) -> tuple[float, float]:
+    """Return the first edge beyond which at most `most` rows lie, and how many do; by `shown` standard deviations."""
+    # Cells are added up from above, where there are few rows: noise of the full ones does not enter.
+    above = np.cumsum(counts[::-1])[::-1][1:]
+    sds = np.sqrt(variance * np.arange(len(above), 0, -1))
+    few = np.flatnonzero(above <= most - shown * sds)
+    place = int(few[0]) if len(few) else len(above)
+    return float(edges[place]), float(above[place]) if len(few) else 0.0
+
+
 def release_norms(gate: Gate, records: Records, standard: Standard, pure: bool, share: float) -> float:
     """Return the |z|^2 beyond which rows are shortened: about a part `share` of them, from a noisy histogram."""
     size = records.features.size
     released = release_counts(gate, "norms", lambda: records.run(length_counts, standard)[0], pure)
-    noisy = released.floats()
-    above = np.cumsum(noisy[::-1])[::-1][1:]
-    sds = np.sqrt(released.variance * np.arange(len(EDGES), 0, -1))
-    few = np.flatnonzero(above <= share * records.count + 1.6 * sds)
-    return float(size * EDGES[few[0] if len(few) else -1])
+    edges = np.append(EDGES, EDGES[-1])
+    return size * first_few(released.floats(), released.variance, share * records.count, -1.6, edges)[0]
 
 
 @dataclass(frozen=True, slots=True)
