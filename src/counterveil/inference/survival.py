@@ -29,7 +29,7 @@ from math import exp, hypot, inf, isfinite, isnan, log, nan, sqrt
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from counterveil.inference.measures import p_value
+from counterveil.inference.measures import Apart, p_value
 from counterveil.inference.uncertainty import simultaneous
 from counterveil.numerics.arrays import Ends, Floats
 from counterveil.numerics.running_sums import FLAT, SUMS, Form
@@ -537,22 +537,12 @@ class Complement:
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class Gap(Apart):
     """The difference of two probabilities; `shared` is the covariance of their noise."""
 
     one: Probability
     other: Probability
     shared: float
-
-    @property
-    def estimate(self) -> float:
-        """One probability minus the other."""
-        return self.one.estimate - self.other.estimate
-
-    @property
-    def sampling_sd(self) -> float:
-        """Standard deviation of the sampling error."""
-        return hypot(self.one.sampling_sd, self.other.sampling_sd)
 
     @property
     def noise_sd(self) -> float:
@@ -1210,7 +1200,7 @@ class Crossing:
 
 
 @dataclass(frozen=True, slots=True)
-class CrossingGap:
+class CrossingGap(Apart):
     """The difference of two arms' quantiles."""
 
     one: Crossing
@@ -1221,16 +1211,6 @@ class CrossingGap:
         """One quantile minus the other; infinite where only one is known, 0 where none is."""
         own, others = self.one.estimate, self.other.estimate
         return own - others if isfinite(own) or isfinite(others) else 0.0
-
-    @property
-    def sampling_sd(self) -> float:
-        """Standard deviation of the sampling error."""
-        return hypot(self.one.sampling_sd, self.other.sampling_sd)
-
-    @property
-    def noise_sd(self) -> float:
-        """Standard deviation of the privacy noise."""
-        return hypot(self.one.noise_sd, self.other.noise_sd)
 
     @property
     def p_value(self) -> float:

@@ -365,7 +365,7 @@ def weighted_rows(table: Table, noise_variance: float) -> tuple[tuple[WeightedRo
     supposed = WeightSettings(YES_OR_NO, YES_OR_NO)
     made = balanced_arms(table, scores, noise_variance, supposed)
     found = tuple(WeightedRows(rows, linear_form(np.maximum(weights, 0.0))) for rows, weights, _ in made)
-    return found, arm_balance(features, scores, found, ARMS)
+    return found, arm_balance(features, scores, [(one.rows, one.form) for one in found], ARMS)
 
 
 def said_of_weights(found: Answer, what: str, bias: float, diagnostics: dict[str, Any]) -> Answer:
