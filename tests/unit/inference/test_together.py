@@ -46,7 +46,7 @@ def shown():
 
 @pytest.mark.parametrize("most", [16_384, 3])
 def test_effects_solved_together_have_the_numbers_of_each_alone(most, monkeypatch):
-    monkeypatch.setattr(convolution, "_MOST_REMEMBERED", most)
+    monkeypatch.setattr(uncertainty, "_MOST_REMEMBERED", most)
     forget()
     alone = shown()
     forget()
