@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import counterveil as cv
-from counterveil.inference import convolution, uncertainty
+from counterveil.inference import uncertainty
 
 TITLE = "CPU of showing effects as a multiple of estimating them, 5,000 rows; the aim is 2"
 ROWS, NAMES = 5_000, ("x1", "x2", "x3", "x4")
@@ -59,14 +59,14 @@ def ratios() -> dict[str, float]:
             shown = []
             for _ in range(3):
                 for memory in (
-                    convolution._TAILS,
-                    convolution._HALF_WIDTHS,
+                    uncertainty._TAILS,
+                    uncertainty._HALF_WIDTHS,
                     uncertainty._LIKELY,
                     uncertainty._INFLATIONS,
                 ):
                     memory.clear()
-                convolution._sums_table.cache_clear()
-                convolution._widest.cache_clear()
+                uncertainty._sums_table.cache_clear()
+                uncertainty._widest.cache_clear()
                 shown.append(cpu(getattr(result, way))[0])
             found[f"{name}, {way}"] = min(shown) / taken
     return found

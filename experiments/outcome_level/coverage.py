@@ -14,8 +14,7 @@ from math import sqrt
 import numpy as np
 
 from counterveil.data import OUTCOME_STEPS
-from counterveil.inference import Uncertainty, inflation
-from counterveil.inference.uncertainty import HEADROOM
+from counterveil.inference.uncertainty import HEADROOM, Uncertainty, inflation
 from counterveil.numerics.products import linear_form, paired_variance
 from counterveil.privacy import Estimand
 from counterveil.results.question import Question

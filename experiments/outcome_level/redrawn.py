@@ -18,8 +18,7 @@ from math import sqrt
 import numpy as np
 
 from counterveil.data import OUTCOME_STEPS, Table
-from counterveil.inference import Uncertainty
-from counterveil.inference.uncertainty import HEADROOM, inflation
+from counterveil.inference.uncertainty import HEADROOM, Uncertainty, inflation
 from counterveil.numerics.products import linear_form
 from counterveil.results.question import Question
 from counterveil.statistics.linear.effect import LinearEffect, chosen_share, effect_plan, sensitivity_of

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 import counterveil as cv
-from counterveil.inference import heterogeneity, released_variance
+from counterveil.inference.pooling import heterogeneity, released_variance
 from experiments.pooling.simulation import STUDY
 
 MEAN_EFFECT = 0.1

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import counterveil as cv
-from counterveil.inference import POOLING_METHODS
+from counterveil.inference.pooling import POOLING_METHODS
 
 MEAN_EFFECT = 0.1
 STUDY = cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), control=0, randomised=True)

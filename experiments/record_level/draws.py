@@ -13,9 +13,9 @@ from counterveil.data.features import UnitFeatures
 from counterveil.numerics.columns import TwoArms, arm_totals
 from counterveil.numerics.propensity import fit_propensity
 from counterveil.privacy import Budget
-from counterveil.published import proved_matching
+from counterveil.published import matching as proved_matching
 from counterveil.session import Gate, Kind, Plan, SeededNoise
-from counterveil.statistics.moments import contrast
+from counterveil.statistics.moments import trial as contrast
 from counterveil_lab.reproduce.papers.private_matching.draws import Sampled
 from experiments.outcome_level.instances import load
 
@@ -79,10 +79,10 @@ def plain(data: Prepared, epsilon: str, source: SeededNoise) -> dict[str, float]
     found = {}
     for name, centre in (("contrast", contrast.ARMS), ("difference in means", contrast.POOLED)):
         plan = contrast.plan_of(centre, rows, budget, LAW)
-        _, effect, _ = contrast.release(
+        drawn = contrast.release(
             Gate(plan, source), plan, data.arms, data.table.outcome_unit, data.width, None, centre
         )
-        found[name] = float(effect.value / data.width)
+        found[name] = float(drawn.effect.value / data.width)
     return found
 
 

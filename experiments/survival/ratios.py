@@ -11,8 +11,7 @@ import numpy as np
 
 import counterveil as cv
 from counterveil.data.outcomes import TimeToEvent, entries
-from counterveil.inference.distributions import Crossing, CrossingGap
-from counterveil.inference.survival import HazardRatio, NoisyTables, answers_of
+from counterveil.inference.survival import Crossing, CrossingGap, HazardRatio, NoisyTables, answers_of
 from counterveil.privacy import Budget
 from experiments.survival.designs import HORIZON, Columns, Trial
 from experiments.survival.tables import drawn

@@ -11,7 +11,7 @@ from scipy.stats import norm
 from tests.contract.trials import LOW, WIDTH, ask, people, study
 
 import counterveil as cv
-from counterveil.inference import Uncertainty
+from counterveil.inference.uncertainty import Uncertainty
 from counterveil.privacy.caveats import FoldModels
 from counterveil.results.functions import one_effect_model
 from counterveil.statistics.moments.functions import LearnerFit, Passes, System, effect_weights
@@ -76,9 +76,9 @@ def test_covariance_of_an_effect_from_looks():
     gain = posterior @ gram @ np.linalg.inv(covariance)
     left = np.eye(2) - response
     total = gain @ covariance @ gain.T + left @ np.diag(upper) @ left.T
-    assert_allclose(found.values, [0.7])
-    assert_allclose(found.covariance, total[1:, 1:])
-    assert_allclose(found.noise, ((noise + extra) * gain @ gain.T)[1:, 1:])
+    assert_allclose(found[0], [0.7])
+    assert_allclose(found[1], total[1:, 1:])
+    assert_allclose(found[2], ((noise + extra) * gain @ gain.T)[1:, 1:])
 
 
 def test_a_released_effect_as_a_model():

@@ -19,7 +19,7 @@ from counterveil.data import Table
 from counterveil.numerics.products import FeatureMap
 from counterveil.numerics.public_choices import fold_rows
 from counterveil.privacy import Estimand
-from counterveil.published import proved_cross_fit
+from counterveil.published import doubly_robust as proved_cross_fit
 from counterveil.statistics.moments import doubly_robust as adjusted
 from counterveil.statistics.moments import orthogonal as doubly_robust_effect
 from counterveil.statistics.moments.doubly_robust import ScoreMoments

@@ -5,7 +5,7 @@ import pytest
 from tests.contract.trials import LOW, WIDTH, people, study
 
 import counterveil as cv
-from counterveil.published import proved_matching
+from counterveil.published import matching
 
 PEOPLE = people(2000, 50)
 N, T, Y = 2000, PEOPLE["t"] == 1, PEOPLE["y"] - LOW
@@ -24,12 +24,12 @@ def keep(monkeypatch, module, name, kept):
 
 def test_matching_on_released_scores(passed, monkeypatch):
     kept = {}
-    keep(monkeypatch, proved_matching, "match", kept)
-    keep(monkeypatch, proved_matching, "release_scores", kept)
+    keep(monkeypatch, matching, "match_released", kept)
+    keep(monkeypatch, matching, "release_proved_scores", kept)
     # Laplace noise, whose variance is known in a line.
     monkeypatch.setattr("counterveil.results.question.choose_mechanism", lambda *_: "laplace")
     result = cv.published.record_matching_proved(PEOPLE, study(), epsilon=6, noise=cv.SeededNoise(1))
-    c, responses = kept["match"].coefficients, kept["release_scores"][1]
+    c, responses = kept["match_released"].coefficients, kept["release_proved_scores"][1]
     effect, known = passed["effect"], result.uncertainty
     assert effect.statistic == pytest.approx(c @ Y, abs=1e-5)
     assert float(effect.sensitivity) == pytest.approx(WIDTH * abs(c).max(), rel=1e-6)

@@ -35,8 +35,8 @@ class Published:
         )
         plan = published.paper_plan(asked)
         found, source = published.influence(table, 0.1), SeededNoise(int(rng.integers(2**62)))
-        draws = [published.release(Gate(plan, source), plan, table, found) for _ in range(count)]
-        return np.array([draw.effect for draw in draws])
+        draws = [published.release_printed(Gate(plan, source), plan, table, found) for _ in range(count)]
+        return np.array([effect for (effect, _), _ in draws])
 
 
 def test_the_published_noise_does_not_hide_a_row_that_only_the_models_see():

@@ -14,15 +14,17 @@ from counterveil.numerics.bases import Axis
 from counterveil.privacy import Budget, Estimand
 from counterveil.statistics.linear.functions import series_basis
 from counterveil.statistics.outcome_place import WHOLE, Spread, find_place
-from counterveil.statistics.pairs.functions import Functions, function_sensitivity, function_sums
-from counterveil.statistics.pairs.models import (
+from counterveil.statistics.pairs.effect import (
     ARM_SCORES,
     WHOLE_SCORES,
     Fit,
+    Functions,
     Models,
     Target,
     arm_sums,
     best_scores,
+    function_sensitivity,
+    function_sums,
     ladder,
     pair_sensitivity,
     pair_sums,

@@ -16,9 +16,9 @@ RECORDS: tuple[Mutant, ...] = (
     # Inverse weights.
     _of("ipw_moments._clamped", "else rows - float(treated)", "else float(treated)", _IPW),
     _of(
-        "weighting._denominator",
-        "share if estimand is Estimand.ATT else 1 - share",
-        "1 - share if estimand is Estimand.ATT else share",
+        "denominator",
+        "declared if estimand is Estimand.ATT else 1 - declared",
+        "1 - declared if estimand is Estimand.ATT else declared",
         _IPW,
     ),
     _of(
@@ -112,25 +112,19 @@ RECORDS: tuple[Mutant, ...] = (
     _of("Prediction.fitted", "1 / (1 - Fraction(", "1 / (1 + Fraction(", _MODELS),
     # Cross-fitting.
     _of(
-        "proved_cross_fit.effect_of",
+        "doubly_robust.effect_of",
         "part * (1 - half.effect_bias) * half.models.effect",
         "part * half.models.effect",
         _MODELS,
     ),
     _of(
-        "proved_cross_fit.effect_of",
+        "doubly_robust.effect_of",
         "weighted.mean**2 - weighted.effect_noise",
         "weighted.mean**2 + weighted.effect_noise",
         _MODELS,
     ),
-    _of("proved_cross_fit.effect_of", "part**2 * (half.variance", "part * (half.variance", _MODELS),
-    _of("proved_cross_fit.effect_of", "* weighted.count_variance", "* 0.0", _MODELS),
-    _of(
-        "proved_cross_fit._denominator",
-        "design.declared if estimand is Estimand.ATT else 1 - design.declared",
-        "1 - design.declared if estimand is Estimand.ATT else design.declared",
-        _MODELS,
-    ),
+    _of("doubly_robust.effect_of", "part**2 * (half.variance", "part * (half.variance", _MODELS),
+    _of("doubly_robust.effect_of", "* weighted.count_variance", "* 0.0", _MODELS),
     _of("ScoreModels.score", "(1 - t) * (y - second) / (1 - e)", "(1 - t) * (y - second) / e", _MODELS),
     # Folds.
     _of(

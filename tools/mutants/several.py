@@ -107,8 +107,8 @@ SEVERAL: tuple[Mutant, ...] = (
     _of("LinearMap.squares", "self.clip**2", "self.clip", _LINEAR_MAP),
     _of(
         "model_of_weights.effect_model",
-        "weights.covariance * unit**2",
-        "weights.covariance * unit",
+        "errors * unit**2",
+        "errors * unit",
         _FUNCTIONS,
         "unit/questions/cate/test_cate.py",
     ),

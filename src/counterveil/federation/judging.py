@@ -18,16 +18,9 @@ from counterveil.bounded_reading import Fields, UnreadableError
 from counterveil.errors import CounterveilError, ParameterError, refusal
 from counterveil.federation import site_facts
 from counterveil.federation.messages import Ask, Head, Reply, SiteRequest
-from counterveil.inference import (
-    NoiseDistribution,
-    Uncertainty,
-    half_width,
-    other_variance,
-    rare_events,
-    t_factor,
-)
-from counterveil.inference.measures import ApartMeans, JointMeans
-from counterveil.inference.uncertainty import HEADROOM
+from counterveil.inference.measures import ApartMeans, JointMeans, rare_events
+from counterveil.inference.pooling import other_variance
+from counterveil.inference.uncertainty import HEADROOM, NoiseDistribution, Uncertainty, half_width, t_factor
 from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.numerics.public_choices import LEAST_SHARE, LEFT_OF_TREATMENT
 from counterveil.privacy import Budget, Estimand, Proof, Unit, exact
@@ -37,7 +30,7 @@ from counterveil.results.measures import DIFFERENCE, OF_MEANS
 from counterveil.results.result import MeasureResult, Result, difference_result
 from counterveil.settings.methods import MOST_BIAS
 from counterveil.statistics.linear.sensitivity import ArmMean, MeanContrast
-from counterveil.statistics.moments.sensitivity import CentredContrast, ShareAndMean
+from counterveil.statistics.moments.sensitivity import CentredContrast, mean_of_everyone
 from counterveil.statistics.pairs.sensitivity import LEAST_PROPENSITY, MOST_LEFT, least_part, score_amounts
 
 _WHAT = "the declaration"
@@ -565,7 +558,7 @@ def _check_joint(ask: Ask, declared: Expected, means: JointMeans, rows: int) -> 
     left = check_budget(ask, [means.mean_noise, known.noise, known.variance_noise], LEAST_PART)
     hold(means.rows == rows and LEAST_SHARE * Fraction(1 - NEAR) <= min(share, 1 - share))
     hold(known.bias == known.ball_variance == 0)
-    hold(sensitivity_of(means.mean_noise) == ShareAndMean(declared.width, rows).mean)
+    hold(sensitivity_of(means.mean_noise) == mean_of_everyone(declared.width, rows))
     check_place(means.mean, means.range, NEAR * float(declared.width))
     # Outcomes are centred between the mean of everyone and the middle of their range, where they move least.
     start = min(max(Fraction(means.mean) - declared.low, Fraction(0)), declared.width)
@@ -578,7 +571,7 @@ def _check_joint(ask: Ask, declared: Expected, means: JointMeans, rows: int) -> 
     ):
         hold(float(min(bounds)) * (1 - NEAR) <= float(found) <= float(max(bounds)) * (1 + NEAR))
     # What the other releases leave of the budget paid for the share.
-    paid = noise_like(known.noise, ShareAndMean(declared.width, rows).share, left)
+    paid = noise_like(known.noise, Fraction(1, rows), left)
     hold(isclose(means.share_sd, sqrt(paid.variance), rel_tol=NEAR))
     off = float(abs(start - middle)) + abs((1 - 2 * means.share) * means.difference)
     _judging_check_extra(means, off)

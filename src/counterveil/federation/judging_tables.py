@@ -40,9 +40,9 @@ from counterveil.federation.judging import (
     undeclared,
 )
 from counterveil.federation.messages import MOST_SITES, SUMMED, Ask, Head, Reply, SiteRequest
-from counterveil.inference import NoiseDistribution, Uncertainty
 from counterveil.inference.measures import NoisyRatio, RatioDifference
 from counterveil.inference.survival import NoisyTables
+from counterveil.inference.uncertainty import NoiseDistribution, Uncertainty
 from counterveil.numerics.arrays import sqrt_up
 from counterveil.numerics.running_sums import SUMS, Form
 from counterveil.privacy import Estimand, Unit

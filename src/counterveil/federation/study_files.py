@@ -27,7 +27,7 @@ from counterveil.federation.files import (
 )
 from counterveil.federation.judging_tables import check_declared
 from counterveil.federation.messages import SUMMED, Ask, Head, Reply, SiteRequest, check_id
-from counterveil.inference import POOLING_METHODS
+from counterveil.inference.pooling import POOLING_METHODS
 from counterveil.questions.pooled import METHODS as POOLING_OF_MEANS
 from counterveil.results.measures import OF_MEANS
 

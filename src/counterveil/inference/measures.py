@@ -17,12 +17,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import exp, hypot, inf, log, sqrt
-from typing import Protocol
+from typing import Any, Protocol
 
 from scipy.special import ndtri
 
-from counterveil.inference.convolution import NoiseDistribution, NoiseSum, half_width, tail
-from counterveil.inference.uncertainty import Uncertainty
+from counterveil.inference.uncertainty import NoiseDistribution, NoiseSum, Uncertainty, half_width, tail
 from counterveil.numerics.arrays import Ends, Floats
 
 # Chinn's (2000) factor from standardised differences to logarithms of odds ratios, halved because an odds ratio is
@@ -162,17 +161,17 @@ class NoisyRatio:
         return min(max(low, -self.limit), self.limit), max(min(high, self.limit), -self.limit)
 
 
-@dataclass(frozen=True, slots=True)
-class RatioDifference:
-    """The difference of two independent noisy ratios."""
+class Apart:
+    """One number minus another, with independent errors."""
 
-    one: NoisyRatio
-    other: NoisyRatio
+    __slots__ = ()
+    one: Any
+    other: Any
 
     @property
     def estimate(self) -> float:
-        """One ratio minus the other."""
-        return self.one.estimate - self.other.estimate
+        """One minus the other."""
+        return float(self.one.estimate - self.other.estimate)
 
     @property
     def sampling_sd(self) -> float:
@@ -183,6 +182,14 @@ class RatioDifference:
     def noise_sd(self) -> float:
         """Standard deviation of the privacy noise."""
         return hypot(self.one.noise_sd, self.other.noise_sd)
+
+
+@dataclass(frozen=True, slots=True)
+class RatioDifference(Apart):
+    """The difference of two independent noisy ratios."""
+
+    one: NoisyRatio
+    other: NoisyRatio
 
     def interval(self, level: float) -> tuple[float, float]:
         """Return the interval made of the two intervals by Zou and Donner's rule, each side by itself."""

@@ -17,9 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc, chdtri, stdtr, stdtrit
 
-from counterveil.inference.convolution import NoiseDistribution, half_width, tail, weighted_sum
 from counterveil.inference.measures import ApartMeans, Error, Errors, JointMeans, Pair
-from counterveil.inference.uncertainty import Uncertainty, p_value_from
+from counterveil.inference.uncertainty import (
+    NoiseDistribution,
+    Uncertainty,
+    half_width,
+    p_value_from,
+    tail,
+    weighted_sum,
+)
 from counterveil.numerics.arrays import Floats
 
 # How much sites differ beyond their errors, and an average that allows for it.
@@ -158,8 +164,6 @@ class ErrorBetweenSites:
 
 
 # Proof: subset_pooling.proof.md
-
-
 def best_subset(sizes: Floats, variances: Floats) -> NDArray[np.bool_]:
     """Return which sites to pool, with weights in proportion to their sizes, for the least variance.
 

@@ -65,7 +65,7 @@ class Axis:
             return _contrasts(self.size)[np.clip(column, 0, self.size - 1).astype(np.intp)]
         t = np.clip((column - self.low) / self.width, 0.0, 1.0)
         if self.family == "legendre":
-            return _legendre(2.0 * t - 1.0, self.size)
+            return np.stack(list(_legendre_orders(2.0 * t - 1.0, self.size)), axis=1)
         if self.family == "cosine":
             return np.asarray(np.cos(np.pi * t[:, None] * np.arange(1, self.size + 1)))
         return _splines(t, self.knots)
@@ -230,7 +230,11 @@ def make_basis(axes: Sequence[Axis], degree: int, tensor: bool, level: float = 0
             for place in range(len(own))
             for group in range(len(own[place].groups))
         ]
-    terms = [term for term in terms if term.order <= degree or _alone(own, term)]
+    terms = [
+        term
+        for term in terms
+        if term.order <= degree or (len(term.axes) == 1 and own[term.axes[0]].family in ("spline", "labels"))
+    ]
     terms.sort(key=lambda term: (term.order, term.axes, term.groups))
     equal = Basis(own, tuple(terms), (1.0,) * (len(terms) + 1))
     raw = np.ones(len(terms) + 1)
@@ -243,11 +247,6 @@ def make_basis(axes: Sequence[Axis], degree: int, tensor: bool, level: float = 0
 def constant_basis() -> Basis:
     """Return the basis whose only feature is the constant one."""
     return Basis((), (), (1.0,))
-
-
-def _alone(axes: tuple[Axis, ...], term: Term) -> bool:
-    """Return whether a term is all the splines or all the labels of one covariate, which are always kept."""
-    return len(term.axes) == 1 and axes[term.axes[0]].family in ("spline", "labels")
 
 
 def _term(axes: tuple[Axis, ...], places: tuple[int, ...], groups: tuple[int, ...]) -> Term:
@@ -280,11 +279,6 @@ def _layout_of(axes: tuple[Axis, ...], terms: tuple[Term, ...], scale: Floats) -
     deepest = max(1, *(len(feature) for feature in features))
     padded = np.array([feature + [0] * (deepest - len(feature)) for feature in features], dtype=np.intp)
     return _Layout(start, tuple(families), tuple(padded.T), scale)
-
-
-def _legendre(z: Floats, degree: int) -> Floats:
-    """Return P_1 .. P_degree at z in [-1, 1], (n, degree)."""
-    return np.stack(list(_legendre_orders(z, degree)), axis=1)
 
 
 def _legendre_orders(z: Floats, degree: int) -> Iterator[Floats]:

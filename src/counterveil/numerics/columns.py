@@ -160,13 +160,9 @@ class Arm:
         """Return the arm's mean."""
         return Fraction(self.total, self.count)
 
-    def sum_of_squares(self) -> Fraction:
-        """Return the sum of squared deviations from the arm's mean."""
-        return self.squares - Fraction(self.total**2, self.count)
-
     def variance(self) -> Fraction:
         """Return the unbiased variance; the arm has at least two rows."""
-        return self.sum_of_squares() / (self.count - 1)
+        return (self.squares - Fraction(self.total**2, self.count)) / (self.count - 1)
 
     def centred_total(self, centre: Fraction) -> Fraction:
         """Return the sum of (y - centre)."""

@@ -327,7 +327,14 @@ def minimise(objective: Objective, start: Floats, worst: float, tolerance: float
         factor = cho_factor(objective.hessian(weights), lower=True, overwrite_a=True, check_finite=False)
         direction = cho_solve(factor, gradient, check_finite=False)
         logit_range = objective.logit_range(direction)
-        step = 1.0 if _falls_throughout(objective, weights, direction, logit_range) else damping(logit_range)
+        step = (
+            1.0
+            if (
+                logit_range > _NEARLY_WHOLE
+                and float(objective.gradient(weights - direction) @ direction) >= 0
+            )
+            else damping(logit_range)
+        )
         weights = weights - step * direction
         steps += 1
         moved = step * logit_range
@@ -348,11 +355,6 @@ def _not_worse(objective: Objective, weights: Floats, worst: float) -> bool:
     return not weights.any() or objective.value(weights) <= worst
 
 
-def _falls_throughout(objective: Objective, weights: Floats, direction: Floats, logit_range: float) -> bool:
-    """Return whether J falls along the whole step; False without a look where the damped step is nearly whole."""
-    return logit_range > _NEARLY_WHOLE and float(objective.gradient(weights - direction) @ direction) >= 0
-
-
 def _norm_newton(vector: Floats) -> float:
     return float(np.linalg.norm(vector))
 
@@ -362,21 +364,16 @@ def damping(logit_range: float) -> float:
     return math.log1p(logit_range) / logit_range if logit_range > 0 else 1.0
 
 
-def gradient_rounding(rows: int, columns: int, arms: int, penalty: float) -> float:
-    """Return a bound on the error of a computed gradient's norm, for features in [-1, 1]."""
-    reach = math.sqrt(columns)
-    largest_weights = math.sqrt(2 * math.log(arms) / penalty)
-    summing = math.sqrt(2) * (LARGEST_BLOCK + rows / SMALLEST_BLOCK + 10)
-    logits = (columns + 1) / 2 * reach * largest_weights
-    return reach * (summing + logits) * _UNIT
-
-
 def checked_tolerance(rows: int, columns: int, arms: int, penalty: float, tolerance: float | None) -> float:
     """Return the gradient tolerance, or raise CV-P301 if rounding could keep it from being reached."""
     chosen = DEFAULT_TOLERANCE * math.sqrt(columns) if tolerance is None else tolerance
     least_penalty = SMALLEST_PENALTY * columns
     if math.isfinite(penalty) and penalty >= least_penalty:
-        least = 4 * gradient_rounding(rows, columns, arms, penalty)
+        reach = math.sqrt(columns)
+        largest_weights = math.sqrt(2 * math.log(arms) / penalty)
+        summing = math.sqrt(2) * (LARGEST_BLOCK + rows / SMALLEST_BLOCK + 10)
+        logits = (columns + 1) / 2 * reach * largest_weights
+        least = 4 * (reach * (summing + logits) * _UNIT)
         if chosen >= least:
             return chosen
         expected = f"tolerance >= {least:.1e}"

@@ -6,10 +6,8 @@ result says so first.
 """
 
 from counterveil.published.cate import InfluenceSettings, KernelSettings, cate_finite, cate_functional
-from counterveil.published.doubly_robust import cross_fit
-from counterveil.published.matching import outcome_matching, record_matching
-from counterveil.published.proved_cross_fit import cross_fit_proved
-from counterveil.published.proved_matching import record_matching_proved
+from counterveil.published.doubly_robust import cross_fit, cross_fit_proved
+from counterveil.published.matching import outcome_matching, record_matching, record_matching_proved
 from counterveil.published.strata import smooth_matching, smooth_matching_proved
 from counterveil.published.weighting import ipw, ipw_proved
 

@@ -72,11 +72,6 @@ def takes_weights(learner: object) -> bool:
         return False
 
 
-def learner_label(learner: object) -> str:
-    """Return a name that is the same in every process."""
-    return learner if isinstance(learner, str) else type(learner).__name__
-
-
 def fitted_regressor(learner: object, x: Floats, y: Floats, weights: Floats | None = None) -> Function:
     """Return the fitted regression as a function; the mean of y, or 0, where the fit fails."""
     layers = _NUISANCE_LAYERS if weights is None else _EFFECT_LAYERS
@@ -411,6 +406,13 @@ NOT_COVERED = (
 )
 
 
+def stages(table: Table, box: FeatureBox, settings: StageSettings) -> tuple[int, StageRows, StageModels]:
+    """Return the number of rows, those of the second stage, and the nuisances that the others were fitted to."""
+    rows = box.rows(table)
+    first, second = map(rows.part, two_parts(len(rows), settings.first_rows(len(rows))))
+    return len(rows), second, fitted_nuisances(first, settings.outcome, settings.propensity, settings.clip)
+
+
 def asked_queries(question: PublishedQuestion) -> Queries:
     """Return the queries, or refuse: the published forms answer at given points only."""
     if question.queries is None or not len(question.queries):
@@ -634,14 +636,10 @@ def _functional(session: BaseSession, question: PublishedQuestion) -> CateAnswer
     points = box.points(queries.columns)
 
     def compute(gate: Gate) -> Facts:
-        rows = box.rows(session.table)
-        parts = two_parts(len(rows), settings.first_rows(len(rows)))
-        nuisances = fitted_nuisances(
-            rows.part(parts[0]), settings.outcome, settings.propensity, settings.clip
-        )
-        form = PublishedFunction.of(box, question.budget, settings, settings.counted_rows(len(rows)))
+        rows, second, nuisances = stages(session.table, box, settings)
+        form = PublishedFunction.of(box, question.budget, settings, settings.counted_rows(rows))
         centres = public_centres(box, settings.centres)
-        effects = form.effects(rows.part(parts[1]), nuisances, settings.learner, centres, points)
+        effects = form.effects(second, nuisances, settings.learner, centres, points)
         return paper_answers(
             session,
             question,
@@ -685,13 +683,10 @@ def release(
     if algorithm == PRINTED:
         # Only the first answer reads the data, and all later ones have the process's own scale.
         white[1:], scales[1:] = 0.0, np.sqrt(form.kernel.height)
-    noisy = _with_unit_noise(gate, plan, white / scales) * scales
-    return np.asarray((factor @ noisy)[places], dtype=np.float64)
-
-
-def _with_unit_noise(gate: Gate, plan: Plan, values: Floats) -> Floats:
     sensitivity = plan.amount("answers", Kind.VECTOR)
-    return gate.release_vector("answers", [Fraction(float(value)) for value in values], sensitivity).floats()
+    unit = [Fraction(float(value)) for value in white / scales]
+    noisy = gate.release_vector("answers", unit, sensitivity).floats() * scales
+    return np.asarray((factor @ noisy)[places], dtype=np.float64)
 
 
 # Effects at finitely many queries as they were published (Theorem 1): any learner, noise by influence functions.
@@ -711,18 +706,11 @@ QUERIES_REMARK = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedQueries:
-    """The non-private answers and the private scale of their noise."""
-
-    effects: Floats
-    scale: float
-
-
 def _finite_queries(session: BaseSession, question: PublishedQuestion) -> CateAnswers:
     """Return effects at queries with noise by influence functions, as in DP-CATE (Theorem 1); refuted."""
     settings = question.settings or InfluenceSettings()
-    queries = asked_queries(question)
+    queries, effect = asked_queries(question), settings.effect
+    label = effect if isinstance(effect, str) else type(effect).__name__
     plan = paper_plan(question)
     question.require_acceptance(Proof.REFUTED, QUERIES_REMARK)
     require_learners(settings.outcome, settings.propensity, settings.effect)
@@ -730,14 +718,10 @@ def _finite_queries(session: BaseSession, question: PublishedQuestion) -> CateAn
     points = box.points(queries.columns)
 
     def compute(gate: Gate) -> Facts:
-        rows = box.rows(session.table)
-        parts = two_parts(len(rows), settings.first_rows(len(rows)))
-        nuisances = fitted_nuisances(
-            rows.part(parts[0]), settings.outcome, settings.propensity, settings.clip
-        )
-        factor = published_factor(question.budget, settings.counted_rows(len(rows)))
-        found = published(rows.part(parts[1]), nuisances, points, box, settings, factor)
-        answers = release_queries(gate, found, box, len(rows))
+        rows, second, nuisances = stages(session.table, box, settings)
+        factor = published_factor(question.budget, settings.counted_rows(rows))
+        found = published(second, nuisances, points, box, settings, factor)
+        answers = release_queries(gate, *found, box, rows)
         return paper_answers(
             session,
             question,
@@ -745,8 +729,7 @@ def _finite_queries(session: BaseSession, question: PublishedQuestion) -> CateAn
             # The scale follows the rows, so no interval can be told.
             noise=float("inf"),
             remark=QUERIES_REMARK,
-            method=f"{settings.learner}-learner, second stage {learner_label(settings.effect)}, influence-function "
-            "noise, as published",
+            method=f"{settings.learner}-learner, second stage {label}, influence-function noise, as published",
             release="normal noise on each, of a scale that follows the rows and is not told",
             interval_target=Target.NO_QUANTITY,
         )
@@ -766,28 +749,24 @@ def published(
     box: FeatureBox,
     settings: InfluenceSettings,
     factor: float,
-) -> PublishedQueries:
-    """Return the answers of the second stage fitted to these rows, and their scale; private numbers.
+) -> tuple[Floats, float]:
+    """Return the answers of the second stage fitted to these rows, and the scale of their noise; private numbers.
 
     `factor` is what the largest influence is multiplied by.
     """
     effect = fitted_effect(rows, nuisances, settings.learner, settings.effect)
     low, high = (float(end) for end in box.study.outcome_range)
-    supremum = largest_influence(nuisances, effect, settings.learner, box, (low, high), settings.search).value
+    supremum = largest_influence(nuisances, effect, settings.learner, box, (low, high), settings.search)
     if settings.formula == PROOF:
         supremum /= float(np.mean(loss_at(nuisances, settings.learner, rows.x, rows.treated).weight))
-    return PublishedQueries(effect(points), supremum * factor)
+    return effect(points), supremum * factor
 
 
-def release_queries(gate: Gate, found: PublishedQueries, box: FeatureBox, rows: int) -> Floats:
+def release_queries(gate: Gate, effects: Floats, scale: float, box: FeatureBox, rows: int) -> Floats:
     """Return the noisy answers."""
-    low, high = box.study.outcome_range
-    least = Fraction(high - low) / rows
-    scale = max(Fraction(found.scale), least / 2**20)
-    noisy = release_vector_scaled(
-        gate, "answers", [Fraction(float(value)) for value in found.effects], scale, least
-    )
-    return np.array([float(value) for value in noisy])
+    least, values = box.study.outcome_bounds.width / rows, [Fraction(float(value)) for value in effects]
+    found = max(Fraction(scale), least / 2**20)
+    return np.array([float(value) for value in release_vector_scaled(gate, "answers", values, found, least)])
 
 
 # The published scale: the largest influence function of a record, found by many searches and by sampling.
@@ -798,14 +777,6 @@ def release_queries(gate: Gate, found: PublishedQueries, box: FeatureBox, rows: 
 # also started from the best of many random points and corners, which count by themselves.
 
 
-@dataclass(frozen=True, slots=True)
-class Supremum:
-    """The largest value found, and what the published single search from the centre finds."""
-
-    value: float
-    single: float
-
-
 def largest_influence(
     nuisances: StageModels,
     effect: Function,
@@ -813,7 +784,7 @@ def largest_influence(
     box: FeatureBox,
     outcome_range: tuple[float, float],
     search: SupremumSearch,
-) -> Supremum:
+) -> float:
     """Return the supremum of |rho (phi - g)| over the box, both treatments and the range of the outcome."""
 
     def influence(points: Floats) -> Floats:
@@ -830,7 +801,7 @@ def largest_influence(
     others = box.draw(search.starts - len(best), _SEED + 1)
     single = _climb(influence, np.where(box.free, 0.5, box.draw(1, _SEED)[0]), box.free)
     found = [_climb(influence, start, box.free) for start in (*best, *others)]
-    return Supremum(max([single, float(sampled.max()), *found]), single)
+    return max([single, float(sampled.max()), *found])
 
 
 def published_factor(budget: Budget, rows: int) -> float:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from counterveil.data import Layout, strata_codes, strata_of_table
 from counterveil.errors import ParameterError, refusal
-from counterveil.inference import Uncertainty, tail_point, variance_allowance
+from counterveil.inference.uncertainty import Uncertainty, tail_point, variance_allowance
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.numerics.strata import (
@@ -513,7 +513,12 @@ class PublicNumbers:
 @lru_cache(maxsize=64)
 def smooth_design(numbers: PublicNumbers) -> SmoothDesign:
     """Return the design with the narrowest interval for equal strata with half of everyone treated."""
-    reference = _reference(numbers)
+    # Equal strata in balance, as many as public numbers allow.
+    arm = max(1, numbers.rows // (2 * numbers.strata))
+    strata = max(1, numbers.rows // (2 * arm))
+    counts = np.array([arm], dtype=np.int64)
+    found = StratumCounts.of(counts, counts, 1)
+    reference = StratumCounts(found.treated, found.control, np.array([strata]), 2 * arm * strata)
     fixed = _fixed_shares(numbers)
     left = 1 - sum(fixed.values(), Fraction(0))
     best: tuple[float, SmoothDesign] | None = None
@@ -522,7 +527,11 @@ def smooth_design(numbers: PublicNumbers) -> SmoothDesign:
         amount = numbers.budget.epsilon * shares["effect"]
         design = SmoothDesign(tuple(shares.items()), min(amount * rate, _STEEPEST), None)
         try:
-            width = _half_width(numbers, design, reference)
+            plan = Plan.split(numbers.budget, dict(design.shares), "laplace", design.kinds())
+            noise = plan.smooth_noise("effect", design.effect)
+            weight = smooth_weight(reference, design.effect, numbers.estimand.value)
+            log_scale = float(design.scale_sensitivity / plan.amount("scale", Kind.CELLS))
+            width = float(weight) * tail_point(noise.distribution(Fraction(1)), log_scale, 0.05)
         except ParameterError:
             continue  # this rate allows no noise
         if best is None or width < best[0]:
@@ -537,24 +546,6 @@ def _fixed_shares(numbers: PublicNumbers) -> dict[str, Fraction]:
     if numbers.estimand is not Estimand.ATE:
         shares["share"] = _FOR_SHARE
     return shares
-
-
-def _reference(numbers: PublicNumbers) -> StratumCounts:
-    """Return equal strata in balance, as many as public numbers allow."""
-    arm = max(1, numbers.rows // (2 * numbers.strata))
-    strata = max(1, numbers.rows // (2 * arm))
-    counts = np.array([arm], dtype=np.int64)
-    found = StratumCounts.of(counts, counts, 1)
-    return StratumCounts(found.treated, found.control, np.array([strata]), 2 * arm * strata)
-
-
-def _half_width(numbers: PublicNumbers, design: SmoothDesign, reference: StratumCounts) -> float:
-    """Return a number proportional to the 95 % half-width of an interval for the noise alone."""
-    plan = Plan.split(numbers.budget, dict(design.shares), "laplace", design.kinds())
-    noise = plan.smooth_noise("effect", design.effect)
-    weight = smooth_weight(reference, design.effect, numbers.estimand.value)
-    log_scale = float(design.scale_sensitivity / plan.amount("scale", Kind.CELLS))
-    return float(weight) * tail_point(noise.distribution(Fraction(1)), log_scale, 0.05)
 
 
 def _with_variance(numbers: PublicNumbers, design: SmoothDesign, reference: StratumCounts) -> SmoothDesign:

@@ -299,7 +299,7 @@ class _Reach:
 
 
 def _two_strata(leave: Floats, out: Integers, enter: Floats, into: Integers) -> float:
-    """Return the largest leave + enter in one line of the two tables, over different strata."""
+    """Return the largest leave + enter in one line of the two tables, over different strata or cells."""
     first, other = leave.argmax(axis=1), enter.argmax(axis=1)
     lines = np.arange(len(leave))
     most_out, most_in = leave[lines, first], enter[lines, other]
@@ -312,8 +312,6 @@ def _two_strata(leave: Floats, out: Integers, enter: Floats, into: Integers) -> 
 
 
 # Proof: strata_variance.proof.md
-
-
 def pooled_change(rows: int) -> Fraction:
     """Return the largest change of Q over all data sets of so many rows, in units of B^2."""
     return Fraction(5, 4) + 2 * ROUNDING * rows
@@ -380,7 +378,7 @@ class _VarianceReach:
             split = splits[start : start + step]
             up = _own_gain(own[gaining] - split, p[gaining])
             down = _own_loss(own[losing] - (k + 1 - split), p[losing])
-            best = max(best, _two_cells(up, gaining, down, losing))
+            best = max(best, _two_strata(up, gaining, down, losing))
         return best
 
 
@@ -393,16 +391,3 @@ def _own_loss(o: Integers, p: Floats) -> Floats:
     """Return a bound on what it takes from that part."""
     o = np.maximum(o, 1)
     return np.asarray((1 + 2 * p + 2 * p * p / (o + 1)) / (4 * (np.maximum(o, 2) - 1)))
-
-
-def _two_cells(up: Floats, gaining: Integers, down: Floats, losing: Integers) -> float:
-    """Return the largest up + down in one line of the two tables, over different cells."""
-    lines = np.arange(len(up))
-    first, other = up.argmax(axis=1), down.argmax(axis=1)
-    most_up, most_down = up[lines, first], down[lines, other]
-    # Where both are largest in one cell, one of them has to be the second largest.
-    next_up = np.where(gaining == gaining[first][:, None], 0.0, up).max(axis=1)
-    next_down = np.where(losing == losing[other][:, None], 0.0, down).max(axis=1)
-    mixed = np.maximum(next_up + most_down, most_up + next_down)
-    same = gaining[first] == losing[other]
-    return float(np.where(same, mixed, most_up + most_down).max())

@@ -19,7 +19,7 @@ from counterveil.data import Study, Table
 from counterveil.data.domains import outcome_unit
 from counterveil.data.features import UnitFeatures, require_covariates
 from counterveil.errors import refusal
-from counterveil.inference import Uncertainty
+from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Floats, Indices, Integers
 from counterveil.numerics.gaussian_profile import delta_of, mu_of
 from counterveil.numerics.propensity import checked_tolerance, fit_propensity, logistic_scores
@@ -35,7 +35,7 @@ from counterveil.privacy.caveats import (
     WeightedContrast,
 )
 from counterveil.published.asking import EffectForm, PublishedQuestion, textbook_constant, unproved
-from counterveil.published.matching import fit_without_intercept
+from counterveil.published.matching import fit_sensitivity, fit_without_intercept
 from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question
 from counterveil.results.result import Result
@@ -43,7 +43,7 @@ from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.session.session import in_branches
 from counterveil.statistics.moments.kernels.scores import GRID_BITS, RowSums, moments
 from counterveil.statistics.moments.records import WeightedMeans, release_moments
-from counterveil.statistics.moments.sensitivity import ARM_COUNT_FACTOR, ArmTotals, PenalisedFit
+from counterveil.statistics.moments.sensitivity import ARM_COUNT_FACTOR, ARM_TOTALS
 
 PAGE = "statistics/moments/inverse_weighting.proof.md"
 REMARK = (
@@ -414,8 +414,8 @@ def release_proved(
     weighing = weighing_of(nuisances, design, table.study, estimand)
     found = weighed(table, design.features, nuisances.weights, weighing)
     unit = Fraction(weighing.scale) * outcome_unit(table.study.outcome_bounds)
-    denominator = _denominator(table.study, estimand)
-    return nuisances, weighing, release_moments(gate, design.plan, found, unit, denominator)
+    part = denominator(table.study.treated_share, estimand)
+    return nuisances, weighing, release_moments(gate, design.plan, found, unit, part)
 
 
 def weighed(table: Table, features: UnitFeatures, weights: Floats | None, weighing: Weighing) -> RowSums:
@@ -435,14 +435,13 @@ def weighing_of(nuisances: IpwModels, design: IpwDesign, study: Study, estimand:
     return Weighing(estimand.value, low, high, nuisances.centres)
 
 
-def _denominator(study: Study, estimand: Estimand) -> float | Estimand:
+def denominator(declared: Fraction | float | None, estimand: Estimand) -> float | Estimand:
     """Return by what part of the rows the sum is divided; the estimand where that has to be released."""
-    share = study.treated_share
     if estimand is Estimand.ATE:
         return 1.0
-    if share is None:
+    if declared is None:
         return estimand
-    return float(share if estimand is Estimand.ATT else 1 - share)
+    return float(declared if estimand is Estimand.ATT else 1 - declared)
 
 
 def _unit(study: Study) -> float:
@@ -481,14 +480,20 @@ _PURE_SHARES = {"effect": Fraction(17, 20), "squares": Fraction(3, 20)}
 _PURE_SHARES_COUNTED = {"effect": Fraction(3, 4), "squares": Fraction(1, 8), "count": Fraction(1, 8)}
 
 
+def score_shares(mechanism: str, counted: bool) -> dict[str, Fraction]:
+    """Return the parts of what the weighted sums cost; `counted` says that the number treated is released too."""
+    if mechanism == "gaussian":
+        return {"moments": Fraction(1)}
+    return _PURE_SHARES_COUNTED if counted else _PURE_SHARES
+
+
 def ipw_plan(question: Question, centred: bool, declared: bool) -> Plan:
     """Return the plan: what is learned first, if anything is, and the weighted sums."""
     counted = question.estimand is not Estimand.ATE and not declared
     kinds: dict[str, Kind] = {}
     if question.mechanism == "gaussian":
-        shares, kinds = {"moments": Fraction(1)}, {"moments": Kind.VECTOR}
-    else:
-        shares = _PURE_SHARES_COUNTED if counted else _PURE_SHARES
+        kinds = {"moments": Kind.VECTOR}
+    shares = score_shares(question.mechanism, counted)
     if declared and not centred:
         return Plan.split(question.budget, shares, question.mechanism, kinds)
     learned = CENTRES if declared else FIT_SHARE
@@ -541,9 +546,8 @@ class Fitting:
     @property
     def sensitivity(self) -> Fraction:
         """How far one record can move the weights."""
-        tolerance = checked_tolerance(self.rows, self.features.columns + 1, 2, self.penalty, None)
-        reach = self.features.squared_reach + 1
-        return PenalisedFit(self.rows, reach, Fraction(self.penalty), Fraction(tolerance)).weights
+        columns, reach = self.features.columns + 1, self.features.squared_reach + 1
+        return fit_sensitivity(self.rows, columns, reach, self.penalty)
 
     @property
     def longest(self) -> float:
@@ -560,7 +564,7 @@ def release_nuisances(gate: Gate, table: Table, design: IpwDesign) -> IpwModels:
     released = gate.release_vector("nuisances", nuisance_vector(table, design), Fraction(1))
     found, sd = released.floats(), sqrt(released.variance)
     if design.centred:
-        scale = float(ArmTotals().joint / for_centres)
+        scale = float(ARM_TOTALS / for_centres)
         centres = arm_centres(found[-3:] * scale, sd * scale, table.rows)
     if fitting is None:
         return IpwModels(None, centres)
@@ -579,7 +583,7 @@ def nuisance_vector(table: Table, design: IpwDesign) -> list[Fraction]:
         fitted = fit_propensity(fitting.features.values(table), table.treated, fitting.penalty).weights
         values += [Fraction(weight) * for_weights / fitting.sensitivity for weight in fitted]
     if design.centred:
-        values += [total * for_centres / ArmTotals().joint for total in arm_totals(table)]
+        values += [total * for_centres / ARM_TOTALS for total in arm_totals(table)]
     return values
 
 

@@ -25,7 +25,7 @@ from counterveil.results.question import (
 from counterveil.session import BaseSession
 from counterveil.settings import Arms
 from counterveil.statistics.linear.arm_means import arm_means
-from counterveil.statistics.moments.arms import record_arms
+from counterveil.statistics.moments.trial import record_arms
 from counterveil.statistics.pairs.effect import pair_arms
 
 # Methods that adjust for covariates, and the one that does not.

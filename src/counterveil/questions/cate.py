@@ -53,8 +53,8 @@ from counterveil.statistics.folds.aggregation import fold_queries
 from counterveil.statistics.linear.functions import function_pays, series
 from counterveil.statistics.moments.functions import choose_design, r_learner, strength, t_learner
 from counterveil.statistics.moments.scoring import scoring
-from counterveil.statistics.pairs.functions import function_pays as pair_function_pays
-from counterveil.statistics.pairs.functions import pair_series
+from counterveil.statistics.pairs.effect import function_pays as pair_function_pays
+from counterveil.statistics.pairs.effect import pair_series
 
 # A bin holds about so many people at least, and so many times its noise.
 _FEWEST, _NOISES = 150, 12.0

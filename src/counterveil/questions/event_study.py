@@ -28,7 +28,7 @@ from counterveil.session import BaseSession, Plan
 from counterveil.settings import DifferenceInMeans, Matching, Weighting
 from counterveil.settings.methods import Settings
 from counterveil.statistics.linear.several_outcomes import outcome_event_study
-from counterveil.statistics.moments.several_outcomes import record_event_study
+from counterveil.statistics.moments.trial import record_event_study
 
 # Methods by what they protect, with their settings.
 METHODS: dict[Unit, dict[str, type | None]] = {

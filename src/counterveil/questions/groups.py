@@ -16,8 +16,7 @@ from counterveil.data import Backend, Layout, Range, Study, Sums, Table, silence
 from counterveil.data.domains import Domain, outcome_unit
 from counterveil.data.features import feature_map, require_covariates
 from counterveil.errors import refusal
-from counterveil.inference import with_rare_events
-from counterveil.inference.measures import NoisyRatio, RatioDifference
+from counterveil.inference.measures import NoisyRatio, RatioDifference, with_rare_events
 from counterveil.numerics.columns import Arm, TwoArms, cell_totals
 from counterveil.privacy import Estimand, Number, Unit, exact, show
 from counterveil.privacy.caveats import Caveat, Fact, confounding

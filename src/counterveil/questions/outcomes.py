@@ -28,8 +28,7 @@ from counterveil.results.question import (
 from counterveil.session import BaseSession, Kind, Plan
 from counterveil.settings import Arms, DifferenceInMeans, Matching, Weighting
 from counterveil.statistics.linear.several_outcomes import outcome_effects
-from counterveil.statistics.moments.arms import record_arm_effects
-from counterveil.statistics.moments.several_outcomes import record_effects
+from counterveil.statistics.moments.trial import record_arm_effects, record_effects
 from counterveil.statistics.outcome_place import Outcomes
 
 # Methods by what they protect, with their settings; where there are several arms, those of `settings.Arms`.

@@ -88,7 +88,7 @@ def answer_overlap(session: BaseSession, question: Question) -> OverlapSummary:
             releases=(
                 (
                     "counts, means and squares of both arms",
-                    f"l2 sensitivity {float(columns.sensitivity.sums):.4g}",
+                    f"l2 sensitivity {float(columns.sensitivity):.4g}",
                 ),
                 ("counts of both arms along the released score", "sensitivity 2"),
             ),

@@ -25,9 +25,9 @@ from counterveil.data import (
 )
 from counterveil.data.domains import Categories, Label, LabelIndex
 from counterveil.errors import CounterveilError, refusal, shown
-from counterveil.inference import PooledUncertainty, Uncertainty
-from counterveil.inference.convolution import weighted_sum
 from counterveil.inference.measures import NoisyRatio
+from counterveil.inference.pooling import PooledUncertainty
+from counterveil.inference.uncertainty import Uncertainty, weighted_sum
 from counterveil.numerics.arrays import Flags, Floats
 from counterveil.numerics.products import FeatureMap
 from counterveil.privacy import Number, Unit

@@ -28,31 +28,27 @@ from counterveil.bounded_reading import (
     read_text,
 )
 from counterveil.errors import CounterveilError, ParameterError, refusal, shown
-from counterveil.inference import (
+from counterveil.inference.measures import ApartMeans, JointMeans, NoisyRatio, RatioDifference, p_value
+from counterveil.inference.moments import LinearFit, NoisyMoments, SummedMoments
+from counterveil.inference.pooling import (
     POOLING_METHODS,
-    ClusterUncertainty,
     ErrorBetweenSites,
     Heterogeneity,
+    PooledMeans,
     PooledUncertainty,
-    Uncertainty,
-    half_width,
     held_weights,
     heterogeneity,
+    i_squared_of,
+    noise_variance,
     other_variance,
     pooling_weights,
     released_variance,
     steadied_variances,
+    tau_squared_interval,
     unsure_variances,
 )
-from counterveil.inference.measures import ApartMeans, JointMeans, NoisyRatio, RatioDifference, p_value
-from counterveil.inference.moments import LinearFit, NoisyMoments, SummedMoments
-from counterveil.inference.pooling import (
-    PooledMeans,
-    i_squared_of,
-    noise_variance,
-    tau_squared_interval,
-)
 from counterveil.inference.survival import Area, Gap
+from counterveil.inference.uncertainty import ClusterUncertainty, Uncertainty, half_width
 from counterveil.numerics.arrays import Ends, Floats
 from counterveil.privacy import Budget, Estimand, Guarantee, Proof, Protected, show
 from counterveil.privacy.caveats import OPENING, AtSites, Fact, SitesLeftOut

@@ -22,9 +22,8 @@ from counterveil.results.question import (
 from counterveil.results.survival import SurvivalResult
 from counterveil.session import BaseSession
 from counterveil.settings import Survival
-from counterveil.statistics.linear.survival import survival_by_weights
-from counterveil.statistics.strata.survival import SurvivalRequest as AskedByStrata
-from counterveil.statistics.strata.survival import survival_by_strata
+from counterveil.statistics.time_tables import SurvivalRequest as AskedByStrata
+from counterveil.statistics.time_tables import survival_by_strata, survival_by_weights
 
 # Methods by what they protect.
 METHODS = {

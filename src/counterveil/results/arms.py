@@ -13,9 +13,8 @@ import numpy as np
 from counterveil.data import Study
 from counterveil.data.domains import Label
 from counterveil.errors import refusal
-from counterveil.inference import NoiseDistribution, NoiseSum, Uncertainty
-from counterveil.inference.convolution import weighted_sum
 from counterveil.inference.measures import ApartMeans
+from counterveil.inference.uncertainty import NoiseDistribution, NoiseSum, Uncertainty, weighted_sum
 from counterveil.numerics.arrays import Ends, Floats
 from counterveil.privacy import Estimand
 from counterveil.report.text import probability

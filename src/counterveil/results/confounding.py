@@ -8,7 +8,6 @@ from math import inf, isfinite, sqrt
 from typing import Any, ClassVar
 
 from counterveil.errors import refusal
-from counterveil.inference import Uncertainty
 from counterveil.inference.measures import (
     as_strong_as,
     bias_bound,
@@ -18,6 +17,7 @@ from counterveil.inference.measures import (
     ratio_of_difference,
     robustness_value,
 )
+from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Ends
 from counterveil.privacy.caveats import Fact
 from counterveil.report import View, sensitivity_view

@@ -21,10 +21,12 @@ from scipy.special import ndtri
 
 from counterveil.bounded_reading import UnreadableError, read_json
 from counterveil.errors import CounterveilError, refusal, shown
-from counterveil.inference import (
+from counterveil.inference.measures import ApartMeans, JointMeans, NoisyRatio, RatioDifference, p_value
+from counterveil.inference.pooling import PooledMeans, PooledUncertainty
+from counterveil.inference.survival import NoisyHistograms, NoisyTables
+from counterveil.inference.uncertainty import (
     ClusterUncertainty,
     NoiseDistribution,
-    PooledUncertainty,
     Uncertainty,
     UnsureScale,
     WeightedSum,
@@ -32,10 +34,6 @@ from counterveil.inference import (
     level_of_each,
     solve_together,
 )
-from counterveil.inference.distributions import NoisyHistograms
-from counterveil.inference.measures import ApartMeans, JointMeans, NoisyRatio, RatioDifference, p_value
-from counterveil.inference.pooling import PooledMeans
-from counterveil.inference.survival import NoisyTables
 from counterveil.numerics.arrays import Ends, Floats
 from counterveil.privacy import Budget, Guarantee
 from counterveil.privacy.caveats import Detail, read_fact, written

@@ -20,9 +20,8 @@ from counterveil.data import Range, Study, public_points
 from counterveil.data.domains import Fill, Label, LabelIndex, clamp, domain_codes, gaps, numbers
 from counterveil.data.sources import read
 from counterveil.errors import CounterveilError, refusal
-from counterveil.inference import level_of_each
 from counterveil.inference.measures import NoisyRatio
-from counterveil.inference.uncertainty import deviations, pointwise, simultaneous
+from counterveil.inference.uncertainty import deviations, level_of_each, pointwise, simultaneous
 from counterveil.numerics.bases import Basis, constant_basis
 from counterveil.numerics.products import blocks, projected
 from counterveil.privacy import exact

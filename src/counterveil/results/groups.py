@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from counterveil.inference import Uncertainty
 from counterveil.inference.measures import NoisyRatio, RatioDifference
+from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Ends
 from counterveil.privacy import Estimand, Unit
 from counterveil.report.text import probability, rounded

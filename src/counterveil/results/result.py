@@ -9,9 +9,9 @@ from math import isfinite
 from typing import Any, ClassVar, Self
 
 from counterveil.errors import refusal
-from counterveil.inference import PooledUncertainty, Uncertainty
 from counterveil.inference.measures import RATIO
-from counterveil.inference.pooling import PooledMeans
+from counterveil.inference.pooling import PooledMeans, PooledUncertainty
+from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Ends
 from counterveil.privacy import Estimand, Guarantee
 from counterveil.report import View

@@ -8,17 +8,20 @@ from math import isfinite, log
 from typing import Any, ClassVar
 
 from counterveil.errors import refusal
-from counterveil.inference.distributions import Crossing, CrossingGap, NoisyHistograms, distributions_of
 from counterveil.inference.measures import p_value
 from counterveil.inference.survival import (
     AreaRatio,
     Complement,
+    Crossing,
+    CrossingGap,
     Gap,
     HazardRatio,
     LogRank,
+    NoisyHistograms,
     NoisyTables,
     SurvivalAnswers,
     answers_of,
+    distributions_of,
     log_rank_of,
 )
 from counterveil.numerics.arrays import Ends

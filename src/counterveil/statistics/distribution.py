@@ -17,8 +17,7 @@ from scipy.special import ndtri
 from counterveil.data import Study, Table
 from counterveil.data.domains import outcome_unit
 from counterveil.data.passes import Sums
-from counterveil.inference.distributions import NoisyHistograms
-from counterveil.inference.survival import reach
+from counterveil.inference.survival import NoisyHistograms, reach
 from counterveil.numerics.arrays import Integers
 from counterveil.privacy import Unit
 from counterveil.results.answering import settled
@@ -27,7 +26,7 @@ from counterveil.results.survival import QuantilesResult, quantiles_result
 from counterveil.session import BaseSession, Gate, Plan
 from counterveil.settings.methods import allowed_bias
 from counterveil.statistics.histogram import count_mechanisms, counts_noise, counts_plan, release_counts
-from counterveil.statistics.linear.survival import said_of_weights, weighted_rows
+from counterveil.statistics.time_tables import said_of_weights, weighted_rows
 
 PAGE = "statistics/distribution.proof.md"
 NAME = "counts of outcomes"

@@ -7,30 +7,39 @@ Proof: `time_tables.proof.md`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import sqrt
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from counterveil.data import Table
+from counterveil.data import Layout, Study, Table
+from counterveil.data.features import covariate_features
 from counterveil.data.layout import MergedLayout
 from counterveil.data.outcomes import MOST_CELLS, TimeToEvent, joined_entries
 from counterveil.data.passes import Sums
 from counterveil.data.strata import strata_codes
+from counterveil.errors import refusal
 from counterveil.inference.survival import LEAST_AT_RISK, Blocks, NoisyTables, TableNoise, reach
 from counterveil.numerics.arrays import Floats, Integers
+from counterveil.numerics.products import LinearForm, linear_form
+from counterveil.numerics.propensity import fit_multinomial
 from counterveil.numerics.running_sums import FLAT, SUMS, Form
-from counterveil.privacy import Budget
+from counterveil.privacy import Budget, Unit
+from counterveil.privacy.caveats import BiasBeyond, Caveat, Fact
 from counterveil.results.answering import settled
 from counterveil.results.question import Question
-from counterveil.results.survival import SurvivalResult, survival_result
+from counterveil.results.survival import ARMS, QuantilesResult, SurvivalResult, survival_result
 from counterveil.session import BaseSession, Gate, Plan
 from counterveil.settings import Survival
+from counterveil.settings.methods import YES_OR_NO, allowed_bias
 from counterveil.statistics.histogram import count_mechanisms, counts_noise, counts_plan, release_sums
+from counterveil.statistics.linear.arm_means import arm_balance, balanced_arms
+from counterveil.statistics.linear.kernels.balancing import WeightSettings
 
 PAGE = "statistics/time_tables.proof.md"
 NAME = "table of times"
@@ -220,3 +229,180 @@ def answer_tables(
 def tables_of(sums: Sums, blocks: int) -> Integers:
     """Return the counts of a pass as tables, (blocks, entries)."""
     return np.asarray(sums[0]).astype(np.int64).reshape(blocks, -1)
+
+
+# Survival of both arms from noisy tables of events by time cell, of everyone or by public strata.
+#
+# Strata are standardised: an arm's curve is the mean of its strata's curves, each with its share of everyone. Strata
+# that would be lost in the noise are merged first, by public numbers alone.
+
+
+# Numbers of one release: more of them are mostly noise.
+_MOST_NUMBERS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class SurvivalRequest:
+    """A question about survival: its settings, the strata and how tables are released."""
+
+    question: Question
+    settings: Survival
+    layout: Layout
+
+    @classmethod
+    def of(cls, study: Study, question: Question) -> SurvivalRequest:
+        """Return the question with its strata, or refuse those that there cannot be."""
+        assert study.event is not None
+        settings = question.settings or Survival()
+        names = settings.strata if question.method == "stratified" else ()
+        layout = Layout.of(study, names)
+        numbers = 2 * layout.public * study.event.entries
+        if numbers > _MOST_NUMBERS:
+            raise refusal(
+                "CV-P691",
+                most_numbers=_MOST_NUMBERS,
+                numbers=numbers,
+                layout=layout.describe(),
+                cells=study.event.cells,
+            )
+        return cls(question, settings, layout)
+
+
+def survival_by_strata(session: BaseSession, question: Question) -> SurvivalResult:
+    """Return the survival of both arms; at record level n is public and nothing else, else arms and covariates are."""
+    asked, study = SurvivalRequest.of(session.study, question), session.study
+    event = study.event
+    assert event is not None
+    session.attach_batches()
+    rows = session.batches.rows
+    whole = chosen_release(session, question, asked.settings, None)
+    strata = MergedLayout.of(asked.layout, most_strata(whole, rows))
+    release = chosen_release(session, question, asked.settings, rows, strata.public)
+    passed = CountEntries(strata, event.cells, release.parts, event.kinds)
+    counts = tables_of(session.batches.run(passed), 2 * strata.public)
+    people = counts.sum(axis=1)
+    known: dict[str, Any] = {"totals": (float(rows),), "shares": ()}
+    if question.unit is Unit.OUTCOME:
+        _refuse_missing_arms(counts, asked.layout)
+        shares = people.reshape(-1, 2).sum(axis=1) / people.sum()
+        known = {"totals": tuple(map(float, people)), "shares": tuple(map(float, shares))}
+    known |= {"convention": asked.settings.censoring, "design": (1.0,) * len(counts)}
+
+    def tables(gate: Gate) -> NoisyTables:
+        return release.tables(gate, counts.tolist(), event, **known)
+
+    def finish(found: SurvivalResult) -> SurvivalResult:
+        if question.method != "stratified":
+            return found
+        method = f"Kaplan-Meier by stratum, standardised: {asked.layout.describe()}"
+        if not strata.groups():
+            return replace(found, method=method)
+        return replace(
+            found,
+            method=f"{method}, merged into {strata.public}",
+            merged_strata=strata.groups(),
+            not_covered=(Caveat.CONFOUNDING_WITHIN_MERGED_STRATA, *found.not_covered),
+        )
+
+    return answer_tables(session, question, release, tables, finish)
+
+
+def _refuse_missing_arms(counts: Integers, layout: Layout) -> None:
+    """Raise CV-S092 for strata that lack an arm; who is in which is public here."""
+    people = counts.sum(axis=1).reshape(-1, 2)
+    lacking = int(((people.min(axis=1) == 0) & (people.max(axis=1) > 0)).sum())
+    if lacking:
+        raise refusal("CV-S092", lacking=lacking, layout=layout.describe())
+
+
+# Survival of both arms with public balancing weights, where only times and events are private.
+#
+# Each arm is weighted towards everybody's covariates, and its table holds sums of weights, not numbers of people.
+# Weights are divided by the largest of their arm, so that a row moves a table by as much as without weights.
+
+
+Answer = TypeVar("Answer", SurvivalResult, QuantilesResult)
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedRows:
+    """The rows of one arm and their public weights."""
+
+    rows: NDArray[np.intp]
+    form: LinearForm
+
+    @property
+    def total(self) -> Fraction:
+        """Sum of the weights, the largest being 1."""
+        return Fraction(int(self.form.units.sum()), int(self.form.units.max()))
+
+    @property
+    def design(self) -> float:
+        """Sum of squared weights over the sum of weights, the largest being 1."""
+        return float(self.form.squares / self.form.largest**2 / self.total)
+
+    def table(self, entry: NDArray[np.int64], entries: int) -> list[Fraction]:
+        """Return the sums of weights by entry, exactly."""
+        sums = np.zeros(entries, dtype=np.int64)
+        np.add.at(sums, entry[self.rows], self.form.units)
+        largest = int(self.form.units.max())
+        return [Fraction(int(one), largest) for one in sums]
+
+
+def weighted_rows(table: Table, noise_variance: float) -> tuple[tuple[WeightedRows, ...], dict[str, Any]]:
+    """Return the weights of both arms, control first, of least supposed error, and their balance.
+
+    `noise_variance` is that of a curve where the largest weight is 1. The share that is free of the event at a time is
+    a binary outcome.
+    """
+    features = covariate_features(table)
+    known = table.score
+    scores = (
+        fit_multinomial(features.values, table.arm, len(ARMS), 1 / table.rows).scores
+        if known is None
+        else np.column_stack([1 - known, known])
+    )
+    supposed = WeightSettings(YES_OR_NO, YES_OR_NO)
+    made = balanced_arms(table, scores, noise_variance, supposed)
+    found = tuple(WeightedRows(rows, linear_form(np.maximum(weights, 0.0))) for rows, weights, _ in made)
+    return found, arm_balance(features, scores, [(one.rows, one.form) for one in found], ARMS)
+
+
+def said_of_weights(found: Answer, what: str, bias: float, diagnostics: dict[str, Any]) -> Answer:
+    """Return an answer with what weights add to it."""
+    beyond: tuple[Fact, ...] = (BiasBeyond(bias, of_each_arm=False),) if bias else ()
+    return replace(
+        found,
+        method=f"{what} with balancing weights in each arm",
+        not_covered=(*found.not_covered, Caveat.IMBALANCE, *beyond),
+        details=found.details | {"bias_allowed_standard_errors": bias},
+        diagnostics=diagnostics,
+    )
+
+
+def survival_by_weights(session: BaseSession, question: Question) -> SurvivalResult:
+    """Return the survival of both arms, weighted towards everybody; times and events are private."""
+    settings, study = question.settings or Survival(), session.study
+    assert study.event is not None
+    session.attach("survival with method='weighting'")
+    release = chosen_release(session, question, settings, session.table.rows)
+    arms, diagnostics = weighted_rows(session.table, expected_variance(release))
+    bias = allowed_bias(None, study.randomised is True, len(study.covariates))
+    known = {
+        "totals": tuple(float(one.total) for one in arms),
+        "convention": settings.censoring,
+        "shares": (1.0,),
+        "design": tuple(one.design for one in arms),
+        "inflation": 1 + bias**2,
+    }
+
+    def tables(gate: Gate) -> NoisyTables:
+        event, entries = study.event, release.form.entries
+        assert event is not None
+        entry = joined_entries(event.cells, release.parts, event.kinds)[session.table.outcome]
+        return release.tables(gate, [one.table(entry, entries) for one in arms], event, **known)
+
+    def finish(found: SurvivalResult) -> SurvivalResult:
+        return said_of_weights(found, "Kaplan-Meier", bias, diagnostics)
+
+    return answer_tables(session, question, release, tables, finish)

@@ -11,8 +11,15 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 from tests.thinned import thinned_rows
 
-from counterveil.inference import NoiseSum, Uncertainty, half_width, inflation, level_of_each, tail
-from counterveil.inference.convolution import interquartile_range
+from counterveil.inference.uncertainty import (
+    NoiseSum,
+    Uncertainty,
+    half_width,
+    inflation,
+    interquartile_range,
+    level_of_each,
+    tail,
+)
 from counterveil.mechanisms import Gaussian, Laplace, LaplacePair, Lomax, Staircase
 
 # A half-width is at most this part longer than need be: 1e-8 where it is integrated, 2e-8 of the noise's spread where

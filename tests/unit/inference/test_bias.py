@@ -2,7 +2,7 @@
 
 import pytest
 
-from counterveil.inference import Uncertainty
+from counterveil.inference.uncertainty import Uncertainty
 
 PLAIN = Uncertainty(None, 0.04, 0.04)
 BIASED = Uncertainty(None, 0.04, 0.04, bias=0.3)

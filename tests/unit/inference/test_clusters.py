@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from counterveil.inference import ClusterUncertainty, half_width, t_factor
-from counterveil.inference.uncertainty import sd_inflation
+from counterveil.inference.uncertainty import ClusterUncertainty, half_width, sd_inflation, t_factor
 from counterveil.mechanisms import Laplace, Staircase
 
 EFFECT = Staircase(Fraction(1, 500), Fraction(1, 2))

@@ -10,7 +10,7 @@ from scipy.stats import norm
 sys.path.insert(0, str(Path(__file__).parent))
 from distributions import PlainLaplace, PlainNormal
 
-from counterveil.inference import half_width, tail
+from counterveil.inference.uncertainty import half_width, tail
 
 
 @pytest.mark.parametrize("scale", [1e-3, 0.1, 1.0, 10.0, 1e3])

@@ -9,8 +9,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from distributions import PlainLaplace, PlainNormal
 
-from counterveil.inference import Uncertainty
-from counterveil.inference.uncertainty import HEADROOM, inflation, positive_part
+from counterveil.inference.uncertainty import HEADROOM, Uncertainty, inflation, positive_part
 
 ALPHA = 0.05
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from counterveil.inference import Uncertainty
 from counterveil.inference.measures import ODDS, RATIO, ApartMeans, JointMeans, Quotient, Scaled, combined
+from counterveil.inference.uncertainty import Uncertainty
 from counterveil.mechanisms import Gaussian, Laplace, Staircase
 
 # People in the arms, for the difference alone: ratios do not depend on them.

@@ -12,17 +12,15 @@ sys.path.insert(0, str(Path(__file__).parent))
 from distributions import PlainLaplace, PlainNormal
 from tests.thinned import thinned
 
-from counterveil.inference import (
+from counterveil.inference.pooling import (
     PooledUncertainty,
-    Uncertainty,
-    WeightedSum,
     other_variance,
     pooling_weights,
     released_variance,
     steadied_variances,
-    tail,
     unsure_variances,
 )
+from counterveil.inference.uncertainty import Uncertainty, WeightedSum, tail
 
 LEVEL = 0.95
 

@@ -5,8 +5,14 @@ import pytest
 from scipy.stats import t
 from tests.thinned import thinned_rows
 
-from counterveil.inference import ErrorBetweenSites, heterogeneity
-from counterveil.inference.pooling import i_squared_of, paule_mandel, quiet_sites, tau_squared_interval
+from counterveil.inference.pooling import (
+    ErrorBetweenSites,
+    heterogeneity,
+    i_squared_of,
+    paule_mandel,
+    quiet_sites,
+    tau_squared_interval,
+)
 
 LEVEL = 0.95
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom
 
 import counterveil as cv
-from counterveil.inference import rare_events
+from counterveil.inference.measures import rare_events
 
 ARMS = [(100, 400), (250, 250), (300, 1200), (1000, 4000)]
 RISKS = [(0.01, 0.01), (0.02, 0.01), (0.01, 0.02), (0.01, 0.005), (0.05, 0.03), (0.5, 0.4)]

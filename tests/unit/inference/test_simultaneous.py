@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.polynomial.hermite_e import hermegauss
 
-from counterveil.inference import NoiseSum, adjusted_p, half_width, level_of_each, tail
+from counterveil.inference.uncertainty import NoiseSum, adjusted_p, half_width, level_of_each, tail
 from counterveil.mechanisms import Gaussian, Laplace, Staircase
 
 

@@ -5,7 +5,7 @@ from itertools import chain, combinations
 import numpy as np
 import pytest
 
-from counterveil.inference import best_subset
+from counterveil.inference.pooling import best_subset
 
 
 def variance(chosen, sizes, variances):

@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import ndtr, ndtri
 
-from counterveil.inference import NoiseSum, half_width, tail
+from counterveil.inference.uncertainty import NoiseSum, half_width, tail
 from counterveil.mechanisms import Gaussian, Laplace, Staircase
 
 MOST = 10**6  # kinks asked for, at most

@@ -8,9 +8,10 @@ import pytest
 from scipy.optimize import minimize
 from tests.thinned import thinned
 
-from counterveil.inference.distributions import Crossing, CrossingGap
 from counterveil.inference.survival import (
     Blocks,
+    Crossing,
+    CrossingGap,
     HazardRatio,
     NoisyTables,
     answers_of,

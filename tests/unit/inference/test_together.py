@@ -2,8 +2,8 @@
 
 import pytest
 
-from counterveil.inference import Uncertainty, convolution, uncertainty
-from counterveil.inference.uncertainty import solve_together
+from counterveil.inference import uncertainty
+from counterveil.inference.uncertainty import Uncertainty, solve_together
 from counterveil.mechanisms import Box, Gaussian, Laplace, Staircase
 
 # What the order of sums may change.
@@ -13,8 +13,8 @@ LEVELS = (0.95, 0.9998)
 
 def forget():
     for memory in (
-        convolution._TAILS,
-        convolution._HALF_WIDTHS,
+        uncertainty._TAILS,
+        uncertainty._HALF_WIDTHS,
         uncertainty._LIKELY,
         uncertainty._INFLATIONS,
     ):
@@ -46,7 +46,7 @@ def shown():
 
 @pytest.mark.parametrize("most", [16_384, 3])
 def test_effects_solved_together_have_the_numbers_of_each_alone(most, monkeypatch):
-    monkeypatch.setattr(convolution, "_MOST_REMEMBERED", most)
+    monkeypatch.setattr(uncertainty, "_MOST_REMEMBERED", most)
     forget()
     alone = shown()
     forget()
@@ -61,4 +61,4 @@ def test_a_memory_that_another_thread_empties_costs_no_answer():
         memory.clear()
         return [2.0] * len(keys)
 
-    assert convolution.remembered(memory, ["known", "new"], solve) == [1.0, 2.0]
+    assert uncertainty.remembered(memory, ["known", "new"], solve) == [1.0, 2.0]

@@ -10,8 +10,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from distributions import PlainLaplace
 
-from counterveil.inference import PooledUncertainty, Uncertainty
-from counterveil.inference.uncertainty import HEADROOM
+from counterveil.inference.pooling import PooledUncertainty
+from counterveil.inference.uncertainty import HEADROOM, Uncertainty
 
 
 def test_a_noisy_variance_is_enlarged_for_an_interval():

@@ -7,7 +7,13 @@ import pytest
 from scipy.stats import norm
 from tests.thinned import thinned
 
-from counterveil.inference import Uncertainty, UnsureScale, half_width, tail_point, variance_allowance
+from counterveil.inference.uncertainty import (
+    Uncertainty,
+    UnsureScale,
+    half_width,
+    tail_point,
+    variance_allowance,
+)
 from counterveil.mechanisms import Lomax
 
 LOMAX = Lomax(Fraction(3, 4), Fraction(3, 40)).distribution(Fraction(1))

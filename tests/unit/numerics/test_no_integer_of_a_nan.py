@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from counterveil.published.proved_cross_fit import whole_parts
+from counterveil.published.doubly_robust import whole_parts
 
 SPECIAL = np.array([np.nan, np.inf, -np.inf, 1e308, -1e308, 0.0, 0.25])
 

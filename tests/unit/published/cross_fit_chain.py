@@ -8,7 +8,7 @@ from counterveil.data import Table
 from counterveil.data.features import feature_map
 from counterveil.numerics.public_choices import two_parts
 from counterveil.privacy import Estimand
-from counterveil.published.proved_cross_fit import CrossFit, cross_fit_plan, release
+from counterveil.published.doubly_robust import CrossFit, cross_fit_plan, release
 from counterveil.results.question import Question
 from counterveil.session.session import Released, ReleasedVector
 from counterveil.statistics.moments.orthogonal import Design

@@ -10,8 +10,7 @@ from counterveil.errors import ClaimError, ParameterError, StudyError
 from counterveil.numerics.propensity import fit_propensity
 from counterveil.privacy import Proof
 from counterveil.published import matching as paper
-from counterveil.published import proved_matching as ours
-from counterveil.published.proved_matching import USUAL, record_matching_plan
+from counterveil.published.matching import USUAL, record_matching_plan
 from counterveil.results.question import Question
 from counterveil.session import Gate, Kind, Responses, SeededNoise
 
@@ -34,7 +33,7 @@ def ask_for(**extra):
     return cv.published.record_matching_proved(people(), STUDY, **given)
 
 
-def draws(module, epsilon, count, weights):
+def draws(proved, epsilon, count, weights):
     table = Table.attach(people(), STUDY)
     question = Question.ask(
         method="published.record_matching_proved", protects="record", epsilon=epsilon, delta=0, estimand="ATE",
@@ -48,27 +47,27 @@ def draws(module, epsilon, count, weights):
     published = paper.fit_without_intercept(box, table.treated, 0.1)
     for seed in range(count):
         gate = Gate(plan, SeededNoise(seed))
-        if module is ours:
-            scores, responses = ours.release_scores(gate, table, features, z, fitted)
-            matched = ours.match(scores, responses, float(plan.amount("effect")))
-            effect, _ = ours.release_sum(gate, table, matched)
+        if proved:
+            scores, responses = paper.release_proved_scores(gate, table, features, z, fitted)
+            matched = paper.match_released(scores, responses, float(plan.amount("effect")))
+            effect, _ = paper.release_sum(gate, table, matched)
         else:
             scores, responses = paper.release_scores(gate, table, box, published, 0.1)
             matched = paper.match_records(scores, responses, USUAL, float(plan.amount("effect")))
             effect = paper.release_sums(gate, plan, table, matched)
-        found.append((float(effect), ours.shrinkage_of(responses).factor))
+        found.append((float(effect), paper.shrinkage_of(responses).factor))
     return np.array(found)
 
 
-@pytest.mark.parametrize(("module", "weights"), [(ours, Kind.VECTOR), (paper, Kind.CELLS)])
-def test_it_is_a_difference_in_means_shrunk_by_randomized_response(module, weights):
+@pytest.mark.parametrize(("proved", "weights"), [(True, Kind.VECTOR), (False, Kind.CELLS)])
+def test_it_is_a_difference_in_means_shrunk_by_randomized_response(proved, weights):
     data, epsilon = people(), 2
     y, t = data["y"], data["t"] == 1
     difference, q = y[t].mean() - y[~t].mean(), t.mean()
     p = np.exp(0.7 * epsilon) / (1 + np.exp(0.7 * epsilon))
     s = p * q + (1 - p) * (1 - q)
     predicted = p * q / s - (1 - p) * q / (1 - s)
-    found = draws(module, epsilon, 60, weights)
+    found = draws(proved, epsilon, 60, weights)
     mean, error = found[:, 0].mean(), found[:, 0].std() / 60**0.5
     assert abs(mean - predicted * difference) < 4 * error
     # The unshrunk effect is far outside, so that this test can fail.
@@ -94,7 +93,7 @@ def test_published_form_loses_more_than_it_claims_where_units_run_out():
     assert matched.limits == (1, 1)
     assert matched.excess > 1.5
     # Where limits leave enough room the published noise is enough.
-    roomy = ours.PaperNumbers(h=10.0)
+    roomy = paper.PaperNumbers(h=10.0)
     assert paper.match_records(scores, Responses(np.arange(200) < 100, 0.99), roomy, 0.2).excess <= 1.0
 
 
@@ -102,8 +101,8 @@ def test_empty_arm_after_randomized_response_is_survived():
     scores = np.arange(10.0)
     for value in (True, False):
         responses = Responses(np.full(10, value), 0.6)
-        assert not ours.match(scores, responses, 0.1).coefficients.any()
-        assert 0 < ours.shrinkage_of(responses).factor < 1
+        assert not paper.match_released(scores, responses, 0.1).coefficients.any()
+        assert 0 < paper.shrinkage_of(responses).factor < 1
     tiny = {k: v[:6] for k, v in people(seed=3).items()}
     tiny["t"] = np.array([0, 1, 0, 1, 0, 0])
     for seed in range(40):

@@ -11,7 +11,8 @@ from counterveil.data.features import UnitFeatures
 from counterveil.numerics.matching import matching_coefficients
 from counterveil.numerics.products import linear_form
 from counterveil.numerics.propensity import logistic_scores
-from counterveil.published.proved_matching import SCORE_STEPS, MatchedSum, ScoreRange
+from counterveil.published.matching import SCORE_STEPS, ScoreRange
+from counterveil.statistics.linear.sensitivity import LinearEstimate
 
 STUDY = cv.Study(
     treatment="t",
@@ -64,7 +65,7 @@ def test_matched_sum_moves_by_the_claim_at_most_and_reaches_it():
     for _ in range(30):
         treated = np.array([True, False, *(rng.random(4) < 0.5)])
         form = linear_form(matching_coefficients(treated, rng.random(6), 2, 2, 4).coefficients)
-        claim = MatchedSum(Fraction(2), form.largest, form.squares)
+        claim = LinearEstimate(Fraction(2), form.largest, form.squares, Fraction(0))
         worst = Fraction(0)
         for place, low, high in product(range(6), (0, 1, 2), (0, 1, 2)):
             y = rng.integers(0, 3, 6)

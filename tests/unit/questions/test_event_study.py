@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import counterveil as cv
 from counterveil.cli.app import app
 from counterveil.errors import CounterveilError
-from counterveil.inference import NoiseSum
+from counterveil.inference.uncertainty import NoiseSum
 
 YEARS = [2000, 2001, 2002, 2003]
 

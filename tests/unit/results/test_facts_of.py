@@ -1,6 +1,6 @@
 """Facts of effects are those of each, and a summary solves no more rows than it shows."""
 
-from counterveil.inference import Uncertainty
+from counterveil.inference.uncertainty import Uncertainty
 from counterveil.mechanisms import Laplace
 from counterveil.results import effect
 from counterveil.results.effect import Effect, FactsOf, Linear

@@ -12,7 +12,7 @@ from counterveil.numerics.products import linear_form
 from counterveil.privacy import Budget
 from counterveil.session import Kind, Plan
 from counterveil.statistics.distribution import NAME, CountCells, HistogramRelease, even_edges
-from counterveil.statistics.linear.survival import WeightedRows
+from counterveil.statistics.time_tables import WeightedRows
 
 STUDY = cv.Study("arm", "y", (0, 4), control=0, randomised=True)
 EDGES = even_edges(STUDY, 4)

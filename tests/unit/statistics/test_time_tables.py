@@ -12,8 +12,14 @@ from counterveil.data.layout import MergedLayout
 from counterveil.numerics.products import linear_form
 from counterveil.numerics.running_sums import FLAT, SUMS, Form
 from counterveil.privacy import Budget
-from counterveil.statistics.linear.survival import WeightedRows
-from counterveil.statistics.time_tables import NAME, CountEntries, expected_variance, table_release, tables_of
+from counterveil.statistics.time_tables import (
+    NAME,
+    CountEntries,
+    WeightedRows,
+    expected_variance,
+    table_release,
+    tables_of,
+)
 
 STUDY = cv.Study("arm", outcome="days", event="died", grid=[1, 2, 3], control=0)
 # Every arm, cell and event; 9 lies beyond the horizon.

@@ -15,7 +15,7 @@ from scipy.special import ndtri, stdtrit
 from counterveil.data import Study, Table, public_points, silence
 from counterveil.data.features import UnitFeatures, require_covariates
 from counterveil.errors import refusal
-from counterveil.inference import Uncertainty
+from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Floats, Indices, Integers
 from counterveil.numerics.bases import Basis, make_basis
 from counterveil.numerics.columns import arm_totals
@@ -49,13 +49,13 @@ from counterveil.statistics.folds.kernels import (
     robust_effect,
     stacks,
 )
-from counterveil.statistics.folds.sensitivity import FoldAverage, FoldFunctions
-from counterveil.statistics.moments.contrast import POOLED
-from counterveil.statistics.moments.contrast import release as release_contrast
+from counterveil.statistics.folds.sensitivity import FoldAverage, function_means
 from counterveil.statistics.moments.functions import axes_of
 from counterveil.statistics.moments.kernels.scores import GRID_BITS, TERM_BITS, moments
 from counterveil.statistics.moments.records import WeightedMeans, release_moments
 from counterveil.statistics.moments.sensitivity import SQUARE_WEIGHT
+from counterveil.statistics.moments.trial import POOLED
+from counterveil.statistics.moments.trial import release as release_contrast
 
 Learner = Callable[[Floats, Floats, Floats], float]
 FitModels = Callable[[Floats, Floats, Floats], FoldNuisances]
@@ -273,7 +273,7 @@ def release_queries(gate: Gate, table: Table, folding: QueryFolding) -> tuple[Fl
     totals, squares = coefficient_sums(found)
     one = Fraction(1, folding.folds << TERM_BITS)
     values = [one * total for total in totals] + [SQUARE_WEIGHT * one * squares / 2**TERM_BITS]
-    released = gate.release_vector("coefficients", values, FoldFunctions(folding.folds).means)
+    released = gate.release_vector("coefficients", values, function_means(folding.folds))
     noisy = released.floats()
     return noisy[:-1], float(noisy[-1]) / float(SQUARE_WEIGHT), sqrt(released.variance)
 
@@ -340,11 +340,6 @@ def require_folds(study: Study, question: Question, rows: int, folds: int | None
     wanted = FEWEST_FOLDS if folds is None else folds
     if rows // wanted < 2:
         raise refusal("CV-P424", wanted=2 * wanted, count=wanted, rows=rows)
-
-
-def most_folds(rows: int, columns: int) -> int:
-    """Return as many folds as leave each of them enough rows for models of this many coefficients."""
-    return max(FEWEST_FOLDS, rows // max(_AGGREGATION_FEWEST_ROWS, _AGGREGATION_ROWS_A_COLUMN * columns))
 
 
 # The clip was chosen by `python -m experiments.every_method --tuning`.
@@ -433,13 +428,12 @@ def folds_plan(question: Question, centred: bool) -> Plan:
 def released_around(gate: Gate, plan: Plan, table: Table, width: Fraction) -> Around:
     """Return the comparison of the arms and its standard deviation; the plan holds their releases."""
     arms = arm_totals(table.treated, table.outcome)
-    setting, effect, square = release_contrast(
-        gate, plan, arms, table.outcome_unit, width, table.study.treated_share, POOLED
-    )
+    found = release_contrast(gate, plan, arms, table.outcome_unit, width, table.study.treated_share, POOLED)
+    share, effect, square = found.setting.share, found.effect, found.square
     variance = float(square) - float(effect) ** 2 + effect.noise.variance
     variance += _UPPER * sqrt(square.noise.variance)
     centre = min(max(effect.value, -width), width)
-    largest = float(width) / sqrt(float(setting.share * (1 - setting.share))) / 2
+    largest = float(width) / sqrt(float(share * (1 - share))) / 2
     sd = min(sqrt(max(variance, 0.0)), largest)
     return Around(centre, sqrt(effect.noise.variance), sd)
 
@@ -482,7 +476,7 @@ def _best(
     """
     if folds is not None:
         return clip(folds)
-    most = most_folds(rows, columns)
+    most = max(FEWEST_FOLDS, rows // max(_AGGREGATION_FEWEST_ROWS, _AGGREGATION_ROWS_A_COLUMN * columns))
     grid = {int(FEWEST_FOLDS * (most / FEWEST_FOLDS) ** (step / 24)) for step in range(25)} | {most}
     return min(map(clip, sorted(grid)), key=lambda one: _expected(one, plan, rows, columns, variance))
 

@@ -10,9 +10,8 @@ from fractions import Fraction
 
 from counterveil.statistics.moments.sensitivity import LENGTH_SLACK
 
+
 # Proof: fold_average.proof.md
-
-
 @dataclass(frozen=True, slots=True)
 class FoldAverage:
     """Sensitivities of the mean of `folds` effects, each clipped to [-bound, bound], and of their mean square."""
@@ -32,15 +31,6 @@ class FoldAverage:
 
 
 # Proof: fold_functions.proof.md
-
-
-@dataclass(frozen=True, slots=True)
-class FoldFunctions:
-    """l2 sensitivity of the means over `folds` of (v, 1.665 |v|^2), v being a fold's coefficients, |v| <= 1."""
-
-    folds: int
-
-    @property
-    def means(self) -> Fraction:
-        """Largest Euclidean length of a change of the means."""
-        return 2 * (1 + LENGTH_SLACK) / self.folds
+def function_means(folds: int) -> Fraction:
+    """Return the l2 sensitivity of the means over `folds` of (v, 1.665 |v|^2), v a fold's coefficients, |v| <= 1."""
+    return 2 * (1 + LENGTH_SLACK) / folds

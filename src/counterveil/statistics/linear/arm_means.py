@@ -11,16 +11,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import sqrt
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import OUTCOME_STEPS, Backend, Study, Table, silence
+from counterveil.data import OUTCOME_STEPS, Backend, Table, silence
 from counterveil.data.domains import outcome_unit
 from counterveil.data.features import Features, covariate_features, require_covariates
-from counterveil.inference import with_rare_events
-from counterveil.inference.measures import ApartMeans
+from counterveil.inference.measures import ApartMeans, with_rare_events
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.columns import Arm, TwoArms
 from counterveil.numerics.matching import matching_coefficients
@@ -35,7 +34,7 @@ from counterveil.results.measures import no_means
 from counterveil.results.question import Question, adjusted_caveats, causal_caveats
 from counterveil.results.result import MeasureResult
 from counterveil.session import BaseSession, Gate, Released
-from counterveil.session.session import ParallelPlan, in_parallel
+from counterveil.session.session import in_parallel
 from counterveil.settings import Arms, Weighting
 from counterveil.settings.methods import asked_share, assumed_sd
 from counterveil.statistics.linear.difference_in_means import arm_sums, number_treated
@@ -287,7 +286,7 @@ def _matched(table: Table, question: Question) -> ArmsDesign:
         )
         pairs = score_pairs(np.zeros(len(found.rows), dtype=np.intp), scores[found.rows, code])
         statistics.append(WeightedArm.of(table, found.rows, found.coefficients, pairs))
-        limits.append(f"{_labels(table.study)[code]}: {found.limit}")
+        limits.append(f"{table.study.treatment_labels[code]}: {found.limit}")
     caveats = [Caveat.MATCHING_BIAS]
     design = _adjusted("matching on the multinomial score", table, features, scores, statistics, caveats)
     return replace(design, details={"neighbours": settings.neighbours, "max_uses": "; ".join(limits)})
@@ -305,33 +304,25 @@ def _adjusted(
         method,
         tuple(statistics),
         adjusted_caveats(table.study, *caveats),
-        diagnostics=arm_balance(features, scores, statistics, _labels(table.study)),
+        diagnostics=arm_balance(
+            features, scores, [(one.rows, one.form) for one in statistics], table.study.treatment_labels
+        ),
     )
 
 
-class WeightedArms(Protocol):
-    """The rows of an arm with public weights."""
-
-    @property
-    def rows(self) -> NDArray[np.intp]:
-        """The arm's rows."""
-        ...
-
-    @property
-    def form(self) -> LinearForm:
-        """Their weights."""
-        ...
+# The rows of an arm and their public weights.
+WeightedRows = tuple[NDArray[np.intp], LinearForm]
 
 
 def arm_balance(
-    features: Features, scores: Floats, arms: Sequence[WeightedArms], labels: tuple[object, ...]
+    features: Features, scores: Floats, arms: Sequence[WeightedRows], labels: tuple[object, ...]
 ) -> dict[str, Any]:
     """Return the free tables about weighted arms: balance, effective sizes and overlap."""
     return {
         "balance": _balance(features, arms, labels),
         "effective_size": [
-            {"arm": str(label), "rows": len(one.rows), "effective": float(1 / one.form.squares)}
-            for label, one in zip(labels, arms, strict=True)
+            {"arm": str(label), "rows": len(rows), "effective": float(1 / form.squares)}
+            for label, (rows, form) in zip(labels, arms, strict=True)
         ],
         "overlap": [
             {
@@ -345,7 +336,7 @@ def arm_balance(
 
 
 def _balance(
-    features: Features, statistics: Sequence[WeightedArms], labels: tuple[object, ...]
+    features: Features, statistics: Sequence[WeightedRows], labels: tuple[object, ...]
 ) -> list[dict[str, Any]]:
     """Return, before and after, each arm's mean of every covariate minus everybody's, in standard deviations
     of everybody, and the ratio of the arm's variance to everybody's.
@@ -353,9 +344,9 @@ def _balance(
     variances = (features.values**2).mean(axis=0)  # the columns have mean zero
     scale = np.where(variances > 0, variances, 1.0)
     table = []
-    for label, one in zip(labels, statistics, strict=True):
-        own = features.values[one.rows]
-        weights = np.ldexp(one.form.units.astype(np.float64), -one.form.bits)
+    for label, (rows, form) in zip(labels, statistics, strict=True):
+        own = features.values[rows]
+        weights = np.ldexp(form.units.astype(np.float64), -form.bits)
         shown = {}
         for when, w in (("before", np.full(len(own), 1 / len(own))), ("after", weights)):
             mean = w @ own
@@ -369,16 +360,14 @@ def _balance(
 
 
 def _scores(table: Table, features: Features) -> Floats:
-    return fit_multinomial(features.values, table.arm, len(_labels(table.study)), 1 / table.rows).scores
+    return fit_multinomial(
+        features.values, table.arm, len(table.study.treatment_labels), 1 / table.rows
+    ).scores
 
 
 def _unit_noise(question: Question) -> float:
     """Return the variance of the noise of a mean whose sensitivity is one."""
     return effect_plan(question, _SUPPOSED_SHARE).noise("effect", Fraction(1)).variance
-
-
-def _labels(study: Study) -> tuple[object, ...]:
-    return study.treatment_labels
 
 
 # Means of several arms, released in parallel: one outcome moves the mean of its own arm and no other.
@@ -401,7 +390,9 @@ def arm_means(session: BaseSession, question: Question) -> ArmsResult:
     source = session.batches
     design = design_of(source, question)
     share = share_of([one.sensitivity for one in design.statistics], question)
-    plan = arms_plan(question, share, len(design.statistics))
+    arms = len(design.statistics)
+    groups = {"effect": _names("mean", arms), "variance": _names("variance", arms)}
+    plan = in_parallel(effect_plan(question, share), groups)
 
     def compute(gate: Gate) -> Facts:
         every = [one.sensitivity for one in design.statistics]
@@ -442,12 +433,6 @@ def arm_means(session: BaseSession, question: Question) -> ArmsResult:
         )
 
     return settled(ArmsResult, session, question, plan, compute, pages=PAGES, said={"question": "arms"})
-
-
-def arms_plan(question: Question, share: Fraction, arms: int) -> ParallelPlan:
-    """Return the plan of two groups in parallel: the means, and their variances for `share` of the budget."""
-    groups = {"effect": _names("mean", arms), "variance": _names("variance", arms)}
-    return in_parallel(effect_plan(question, share), groups)
 
 
 def _names(what: str, arms: int) -> list[str]:

@@ -13,7 +13,8 @@ import numpy as np
 
 from counterveil.data import Study, Sums, Table
 from counterveil.data.domains import outcome_unit
-from counterveil.inference import ClusterUncertainty, Uncertainty, with_rare_events
+from counterveil.inference.measures import with_rare_events
+from counterveil.inference.uncertainty import ClusterUncertainty, Uncertainty
 from counterveil.numerics.columns import TwoArms, arm_totals
 from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question, causal_caveats

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from counterveil.data import OUTCOME_STEPS, Backend, Categories, Study, Table
 from counterveil.data.features import Features, column_names
-from counterveil.inference import ClusterUncertainty, Uncertainty, t_factor, with_rare_events
+from counterveil.inference.measures import with_rare_events
+from counterveil.inference.uncertainty import ClusterUncertainty, Uncertainty, t_factor
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.columns import Balance, balances, column_balances, effective_size, overlap_counts
 from counterveil.numerics.products import (
@@ -414,17 +415,14 @@ def place_part(
     without = expected(Fraction(0), usual, 1.0), expected(Fraction(0), small, 1.0)
     for part in _PLACE_PARTS:
         plan = effect_plan(question, share, part)
-        sure = _count_sd(plan) <= _MOST_NOISE * smaller
+        amount = float(dict(plan.amounts)["spread"])
+        sure = (
+            (float(COUNTS_L2) if plan.mechanism == "gaussian" else sqrt(2.0) * float(COUNTS_L1)) / amount
+        ) <= _MOST_NOISE * smaller
         cheap = expected(part, usual, 1.0) <= _MOST_COST * without[0]
         if sure and cheap and _LEAST_GAIN * expected(part, small, _FOUND * small) <= without[1]:
             return part
     return Fraction(0)
-
-
-def _count_sd(plan: Plan) -> float:
-    """Return the standard deviation of the noise of one octave's count."""
-    amount = float(dict(plan.amounts)["spread"])
-    return (float(COUNTS_L2) if plan.mechanism == "gaussian" else sqrt(2.0) * float(COUNTS_L1)) / amount
 
 
 def _noise(plan: Plan, sensitivity: Sensitivities) -> float:
@@ -775,7 +773,10 @@ def clustered_effect(session: BaseSession, question: Question, effect: LinearEff
     form = linear_form(effect.coefficients)
     clusters = cluster_form(form, table.cluster, table.treated)
     freedom = checked_freedom(column, clusters)
-    sensitivity = clustered_sensitivity_of(table, effect, form, clusters)
+    lo, hi = table.study.outcome_range
+    factor = exact(sqrt(effect.factor), "bias")
+    change = Fraction(clusters.largest_change) + clusters.rounding
+    sensitivity = ClusteredEstimate(hi - lo, form.largest, change, Fraction(clusters.cap), factor)
     share = asked_share(question.settings)
     if share is None:
         share = clustered_chosen_share(sensitivity, clusters, question, freedom)
@@ -825,16 +826,6 @@ def _plan(question: Question, share: Fraction) -> Plan:
 def effect_of(session: BaseSession, question: Question, effect: LinearEffect) -> Result:
     """Return the private value of a public linear estimator, with its error by cluster where the study has clusters."""
     return (clustered_effect if session.study.clustered else linear_effect)(session, question, effect)
-
-
-def clustered_sensitivity_of(
-    table: Table, effect: LinearEffect, form: LinearForm, clusters: ClusterForm
-) -> ClusteredEstimate:
-    """Return how far one outcome can move the effect and its standard error, which allows for bias."""
-    lo, hi = table.study.outcome_range
-    factor = exact(sqrt(effect.factor), "bias")
-    change = Fraction(clusters.largest_change) + clusters.rounding
-    return ClusteredEstimate(hi - lo, form.largest, change, Fraction(clusters.cap), factor)
 
 
 def clustered_chosen_share(

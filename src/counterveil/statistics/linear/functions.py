@@ -577,18 +577,13 @@ def release_squares(gate: Gate, name: str, residuals: Residuals) -> tuple[Floats
     return released.floats() / rows, sqrt(released.variance) / rows
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class MapSums:
-    """Sums of a map over the rows in integers, in steps of `MAP_STEP`, and the largest squared length of a column."""
-
-    values: list[int]
-    largest_square: int
-
-
-def map_sums(functions: Functions, columns: Places, white: Floats, residuals: Residuals) -> MapSums:
+def map_sums(
+    functions: Functions, columns: Places, white: Floats, residuals: Residuals
+) -> tuple[list[int], int]:
     """Return the sums of white @ Z_i[columns] times the residual, Z weighted, every column truncated to integers.
 
-    Columns longer than `_ROOM` are shortened to it, which their bits hold; of the sample none is longer than one.
+    They are in steps of `MAP_STEP`; with them comes the largest squared length of a column. Columns longer than
+    `_ROOM` are shortened to it, which their bits hold; of the sample none is longer than one.
     """
     total, largest = [0] * len(white), 0
     for part, z in functions.weighted_blocks():
@@ -599,18 +594,18 @@ def map_sums(functions: Functions, columns: Places, white: Floats, residuals: Re
         largest = max(largest, int(np.einsum("ij,ij->i", steps, steps).max()))
         found = sums(steps, residuals.steps[part].astype(np.float64))
         total = [whole + int(value) for whole, value in zip(total, found, strict=True)]
-    return MapSums(total, largest)
+    return total, largest
 
 
 def release_map(
     gate: Gate, name: str, functions: Functions, columns: Places, white: Floats, residuals: Residuals
 ) -> tuple[Floats, float]:
     """Return the sums of white @ Z_i[columns] times the residual, Z weighted, and the variance of the noise of each."""
-    found = map_sums(functions, columns, white, residuals)
+    values, largest = map_sums(functions, columns, white, residuals)
     step = Fraction(MAP_STEP)
     unit = residuals.table.outcome_unit * step
-    bound = residuals.bound(sqrt_up(Fraction(max(found.largest_square, 1))) * step)
-    released = gate.release_vector(name, [value * unit for value in found.values], bound.values)
+    bound = residuals.bound(sqrt_up(Fraction(max(largest, 1))) * step)
+    released = gate.release_vector(name, [value * unit for value in values], bound.values)
     return released.floats(), released.variance
 
 
@@ -728,15 +723,6 @@ def _plan(functions: Functions, question: CateQuestion) -> Plan:
     return Plan.split(question.budget, shares, question.mechanism, dict.fromkeys(vectors, Kind.VECTOR))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Looked:
-    """What a look released, and its residuals' clip and mean squares of control and treated."""
-
-    measured: LookWeights
-    clip: float
-    squares: Floats
-
-
 def _released(gate: Gate, session: BaseSession, question: CateQuestion, design: SeriesDesign) -> CateModel:
     functions, table = design.functions, design.functions.table
     low, high = (float(end) for end in table.study.outcome_range)
@@ -746,20 +732,21 @@ def _released(gate: Gate, session: BaseSession, question: CateQuestion, design: 
     near = float(np.minimum(levels - low, high - levels).min()) / design.width
     known = nothing(functions, design.width)
     looked = _series_look(gate, design, known, prediction, 1, near)
-    known = learned(functions, known, looked.measured, design.width, design.clipped[0])
+    known = learned(functions, known, looked[0], design.width, design.clipped[0])
     prediction = np.clip(middle + functions.predicted(known.weights), low, high)
     before = known
     looked = _series_look(gate, design, known, prediction, 2, near)
-    known = learned(functions, known, looked.measured, design.width, design.clipped[1])
-    return _model(session, question, design, before, known, looked)
+    known = learned(functions, known, looked[0], design.width, design.clipped[1])
+    return _model(session, question, design, before, known, *looked)
 
 
 def _series_look(
     gate: Gate, design: SeriesDesign, known: Posterior, prediction: Floats, place: int, near: float
-) -> _Looked:
+) -> tuple[LookWeights, float, Floats]:
     """Return what the first or the last look measures, around a prediction in the outcome's units.
 
-    `near` is how near a mean outcome lies to an end of the range.
+    With it come its residuals' clip and mean squares of control and treated. `near` is how near a mean outcome lies
+    to an end of the range.
     """
     functions, table, last = design.functions, design.functions.table, place == 2
     name, share = f"{SIZE} {place}", design.clipped[place - 1]
@@ -774,7 +761,7 @@ def _series_look(
     noise = NoiseSize(reach, float(design.plan.amount(name, Kind.VECTOR)), design.pure)
     look = best_look(functions, known, float(squares.mean()), noise, effects=last)
     measured = _measured(gate, name, functions, look, residuals, prediction, squares)
-    return _Looked(measured, residuals.clip, squares)
+    return measured, residuals.clip, squares
 
 
 def _measured(
@@ -796,17 +783,8 @@ def _measured(
     return LookWeights(look.measured, values, covariance, noise, look.design(functions))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Unshrunk:
-    """Weights of the effect as measured, with what no look measured as known before, and their covariance."""
-
-    weights: Floats
-    covariance: Floats
-    noise: Floats
-
-
-def _unshrunk(functions: Functions, before: Posterior, found: LookWeights) -> _Unshrunk:
-    """Return the weights that intervals are about.
+def _unshrunk(functions: Functions, before: Posterior, found: LookWeights) -> tuple[Floats, Floats, Floats]:
+    """Return the weights of the effect that intervals are about, their covariance, and its part that is noise.
 
     A measured weight is A Z theta + noise. What A Z holds of other weights is taken off as far as they were known
     before, and the rest of it, with all that was not measured, has the covariance in which it was known.
@@ -826,7 +804,7 @@ def _unshrunk(functions: Functions, before: Posterior, found: LookWeights) -> _U
     noise = np.zeros((size, size))
     noise[np.ix_(own, own)] = found.noise
     covariance[np.ix_(own, own)] += found.covariance
-    return _Unshrunk(weights, covariance, noise)
+    return weights, covariance, noise
 
 
 def _model(
@@ -835,12 +813,14 @@ def _model(
     design: SeriesDesign,
     before: Posterior,
     known: Posterior,
-    looked: _Looked,
+    looked: LookWeights,
+    clip: float,
+    squares: Floats,
 ) -> CateModel:
     functions, size = design.functions, design.functions.size
-    unshrunk = _unshrunk(functions, before, looked.measured)
+    unshrunk, covariance, noise = _unshrunk(functions, before, looked)
     weights = known.weights[size:]
-    tail = (BALL_TAIL - 1.0) * unshrunk.noise if design.pure else 0.0
+    tail = (BALL_TAIL - 1.0) * noise if design.pure else 0.0
     mechanism = "l2-ball noise" if design.pure else "Gaussian noise"
     used = ("ball", question.mechanism) if design.pure else ("gaussian",)
     found = CateModel(
@@ -848,9 +828,9 @@ def _model(
         method="series regression (R-learner), noise shaped to its predictions",
         basis=functions.basis,
         weights=weights,
-        covariance=unshrunk.covariance + tail,
-        noise_covariance=unshrunk.noise,
-        shrinkage=unshrunk.weights - weights,
+        covariance=covariance + tail,
+        noise_covariance=noise,
+        shrinkage=unshrunk - weights,
         level=question.level,
         guarantee=question.guarantee(session, (PAGE,), mechanisms=used),
         spent=question.budget,
@@ -859,16 +839,16 @@ def _model(
         details={
             "rows": functions.rows,
             "functions": size,
-            "measured_functions": len(looked.measured.places),
-            "clip": looked.clip,
-            "residual_sd": sqrt(float(looked.squares.mean())),
-            "noise_of_effects": _mean_noise(functions, unshrunk.noise),
+            "measured_functions": len(looked.places),
+            "clip": clip,
+            "residual_sd": sqrt(float(squares.mean())),
+            "noise_of_effects": _mean_noise(functions, noise),
             "budget_split": _split(design.plan),
         },
         higher=higher(functions.basis, known.weights[size:] ** 2 + np.diag(known.cautious)[size:]),
     )
     mean = functions.plain[:size, 0] / functions.plain[0, 0] * float(functions.basis.scale[0])
-    measured = Unshrunk(unshrunk.weights, unshrunk.covariance + tail, functions.basis.orders, mean)
+    measured = Unshrunk(unshrunk, covariance + tail, functions.basis.orders, mean)
     return decided(found, measured, question.method == "auto" and question.settings is None)
 
 

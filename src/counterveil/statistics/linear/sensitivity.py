@@ -8,9 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+
 # Proof: linear_estimate.proof.md
-
-
 @dataclass(frozen=True, slots=True)
 class LinearEstimate:
     """Sensitivities of sum c_i y_i under a change of one outcome in [0, width], c public.
@@ -42,8 +41,6 @@ class LinearEstimate:
 
 
 # Proof: clustered_error.proof.md
-
-
 @dataclass(frozen=True, slots=True)
 class ClusteredEstimate:
     """Sensitivities of sum c_i y_i under a change of one outcome in [0, width], rows coming in public clusters.
@@ -76,8 +73,6 @@ class ClusteredEstimate:
 
 
 # Proof: difference_in_means.proof.md
-
-
 @dataclass(frozen=True, slots=True)
 class MeanContrast:
     """Sensitivities under a change of one outcome in [0, width]; both arms have at least two rows."""
@@ -124,8 +119,6 @@ def _largest_variance(n: int) -> Fraction:
 
 
 # Proof: arm_mean.proof.md
-
-
 @dataclass(frozen=True, slots=True)
 class ArmMean:
     """Sensitivities under a change of one of the arm's outcomes in [0, width]; it has at least two rows."""
@@ -161,8 +154,6 @@ class ArmMean:
 
 
 # Proof: linear_map.proof.md
-
-
 @dataclass(frozen=True, slots=True)
 class LinearMap:
     """Sensitivities of sums of m_i r_i, r_i an outcome of range `width` minus a public number, clipped at `clip`.

@@ -27,8 +27,7 @@ from counterveil.data.panels import (
     period_totals,
     study_of_changes,
 )
-from counterveil.inference import with_rare_events
-from counterveil.inference.measures import ApartMeans
+from counterveil.inference.measures import ApartMeans, with_rare_events
 from counterveil.numerics.columns import Arm, TwoArms, effective_size
 from counterveil.numerics.products import LinearForm, linear_form
 from counterveil.privacy import Budget
@@ -208,8 +207,7 @@ def mean_changes(source: Backend, question: Question) -> MeanChanges:
     """Return the difference of means of people with a measurement in every period."""
     rows, treated = complete_sizes(source)
     means = MeanContrast(study_of_changes(source.study).outcome_bounds.width, treated, rows - treated)
-    share = difference_in_means.chosen_share(means, question)
-    return MeanChanges(source, means, share)
+    return MeanChanges(source, means, difference_in_means.chosen_share(means, question))
 
 
 def comparison(table: Table, question: Question) -> PeriodForm:

@@ -311,13 +311,6 @@ class ColumnLogistic:
         return ColumnLogistic(columns, treated, self.penalty, self.kind)
 
 
-def chances(columns: Lines, treated: NDArray[np.bool_], penalty: float, tolerance: float) -> Floats:
-    """Return the (n,) probabilities of treatment, fitted to a gradient of that norm, or as near as a quick approach."""
-    objective = ColumnLogistic(columns, treated, penalty)
-    near = _near(ColumnLogistic(columns, treated, penalty, np.float32))
-    return objective.chances(approach(objective, near, tolerance).weights).astype(np.float64, copy=False)
-
-
 def _near(objective: ColumnLogistic) -> Floats:
     """Return the weights as far as single precision shows them."""
     # Without slopes the best constant is about the logit of the share treated.
@@ -358,7 +351,14 @@ def spline_score(table: Table, terms: bool = False, leaves: bool = False) -> Sco
     the score.
     """
     cut, bending, deviations = _cut(table)
-    straight = np.clip(chances(cut, table.treated, 1 / table.rows, _TOLERANCE), _LEAST, 1 - _LEAST)
+    penalty = 1 / table.rows
+    objective = ColumnLogistic(cut, table.treated, penalty)
+    near = _near(ColumnLogistic(cut, table.treated, penalty, np.float32))
+    straight = np.clip(
+        objective.chances(approach(objective, near, _TOLERANCE).weights).astype(np.float64, copy=False),
+        _LEAST,
+        1 - _LEAST,
+    )
     above = np.empty((len(bending) + 1, table.rows), np.float32)
     for line, place, deviation in zip(above, bending, deviations, strict=False):
         np.multiply(np.maximum(cut[place], 0.0), 1.0 / deviation, out=line, casting="same_kind")

@@ -16,7 +16,7 @@ from counterveil.numerics.products import WholeSum, projected
 from counterveil.privacy import Budget
 from counterveil.session import Gate, Kind, Plan
 from counterveil.statistics.histogram import release_counts
-from counterveil.statistics.moments.sensitivity import FLAGS, SQUARES, ArmBalance
+from counterveil.statistics.moments.sensitivity import FLAGS, SQUARES, balance_sums
 
 PAGE = "statistics/moments/arm_balance.proof.md"
 # Equal parts of a normal score that are counted.
@@ -53,9 +53,9 @@ class BalanceColumns:
         return cls(tuple(numbers), tuple(binaries), tuple(flags))
 
     @property
-    def sensitivity(self) -> ArmBalance:
+    def sensitivity(self) -> Fraction:
         """The bound of the released sums."""
-        return ArmBalance(len(self.numbers), len(self.binaries), len({name for name, _ in self.flags}))
+        return balance_sums(len(self.numbers), len(self.binaries), len({name for name, _ in self.flags}))
 
     def values(self, table: Table, rows: slice) -> Floats:
         """Return (columns, rows) numbers and truth values in [-1, 1], and flags 0 or 1."""
@@ -88,7 +88,7 @@ class BalanceSums:
 def release_moments(gate: Gate, source: Backend, columns: BalanceColumns) -> BalanceSums:
     """Return the moments of both arms, released as one vector."""
     values = exact_sums(source, columns)
-    found = gate.release_vector("moments", values, columns.sensitivity.sums)
+    found = gate.release_vector("moments", values, columns.sensitivity)
     return _moments(found.floats().reshape(2, -1), found.variance**0.5, source.rows, columns)
 
 

@@ -34,16 +34,14 @@ from scipy.linalg import solve_triangular
 from counterveil.data import Sums
 from counterveil.data.features import counted_features, feature_ladder, feature_map, require_covariates
 from counterveil.errors import CounterveilError, refusal
-from counterveil.inference import Uncertainty
 from counterveil.inference.measures import ApartMeans
+from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import (
     FeatureMap,
     Standard,
-    WholeSum,
     exact_arm_grams,
     grid_bits,
-    steps,
     upper_places,
 )
 from counterveil.numerics.shrinkage import averaged_posterior, low_rank, second_moments
@@ -56,18 +54,16 @@ from counterveil.results.result import MeasureResult, Result
 from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.settings import DoublyRobust
 from counterveil.statistics.histogram import release_counts
-from counterveil.statistics.moments.contrast import ARMS, POOLED, compare, pays
 from counterveil.statistics.moments.kernels.scores import (
     TERM_BITS,
     ArmLines,
     ArmScore,
     Average,
     Block,
-    arm_residual_sums,
-    counts_between,
+    arm_score_sums,
+    residual_sums,
     score_sizes,
 )
-from counterveil.statistics.moments.kernels.scores import arm_score_sums as score_sums
 from counterveil.statistics.moments.orthogonal import (
     MOST_ENTRIES,
     ChainSplit,
@@ -76,6 +72,7 @@ from counterveil.statistics.moments.orthogonal import (
     ScoredEffect,
     affordable,
     bounded,
+    feature_moments,
     fewest_rows,
     inner_share,
     orthogonal_effect,
@@ -84,6 +81,7 @@ from counterveil.statistics.moments.orthogonal import (
     split,
 )
 from counterveil.statistics.moments.records import (
+    Kernel,
     Records,
     ResidualProducts,
     TableRecords,
@@ -92,10 +90,11 @@ from counterveil.statistics.moments.records import (
 from counterveil.statistics.moments.sensitivity import (
     OFF_DIAGONAL,
     SQUARE_WEIGHT,
-    ArmGrams,
-    FeatureMoments,
-    OrthogonalScore,
+    free_gram,
+    look_moments,
+    orthogonal_score,
 )
+from counterveil.statistics.moments.trial import ARMS, POOLED, compare, pays
 
 # Numbers of this module that are choices, and not derived, were set on the tuning designs of
 # `experiments/record_effect/RESULTS.md`.
@@ -414,17 +413,6 @@ class FeatureMeans:
     treated_sd: float = 0.0
 
 
-def look_sums(records: TableRecords) -> Sums:
-    """Return the sums of features, of their squares, and the number treated."""
-    first, second, treated = WholeSum(), WholeSum(), WholeSum()
-    for part in records.parts():
-        x = steps(part.x, TERM_BITS).astype(np.int64)
-        first.add(x.sum(axis=0))
-        second.add((x * x).sum(axis=0))
-        treated.add(np.array([np.count_nonzero(part.treated)]))
-    return first.whole(), second.whole(), treated.whole()
-
-
 def release_look(
     gate: Gate, name: str, records: Records, counted: int, chosen: NDArray[np.bool_], share: bool
 ) -> FeatureMeans:
@@ -439,13 +427,13 @@ def release_look(
     squared = [place for place in places if not two_valued[place]]
 
     def values() -> list[Fraction]:
-        first, second, (treated,) = records.run(look_sums)
+        first, second, (treated, _, _) = records.run(feature_moments, True)
         one = Fraction(1, n << TERM_BITS)
         sums = [int(first[place]) * one for place in places]
         sums += [int(second[place]) * one * SQUARE_WEIGHT / 2**TERM_BITS for place in squared]
-        return sums + ([weight * Fraction(2 * treated - n, n)] if share else [])
+        return sums + ([weight * Fraction(treated, n)] if share else [])
 
-    released = gate.release_vector(name, values, FeatureMoments(n, counted, weight).means)
+    released = gate.release_vector(name, values, look_moments(n, counted, weight))
     found, sd = released.floats(), sqrt(released.variance)
     means, squares = np.zeros(size), np.ones(size)
     means[places] = found[: len(places)]
@@ -522,7 +510,7 @@ def release_arm_grams(gate: Gate, records: Records, scale: RowScale) -> tuple[Fl
         return [(unit if i == j else unit * OFF_DIAGONAL) * total[i, j] for total in totals for i, j in upper]
 
     reach = Fraction(scale.standard.squared_length) + Fraction(scale.constant) + Fraction(scale.outcome)
-    released = gate.release_vector("gram", values, ArmGrams(n, reach).entries)
+    released = gate.release_vector("gram", values, free_gram(n, reach))
     found = released.floats().reshape(2, -1)
     size = isqrt(found.size)  # of two triangles of m (m + 1) / 2 numbers
     grams = np.zeros((2, size, size))
@@ -532,31 +520,27 @@ def release_arm_grams(gate: Gate, records: Records, scale: RowScale) -> tuple[Fl
     return grams / np.outer(lengths, lengths), sqrt(released.variance) / float(OFF_DIAGONAL)
 
 
-def arm_residuals(records: TableRecords, scale: RowScale, lines: ArmLines, clip: float) -> Sums:
-    """Return the sums of `arm_residual_sums`."""
-    sums, square = arm_residual_sums(scale.rows(records), lines, clip, scale.longest)
-    return np.array(sums, dtype=object), np.array([square], dtype=object)
+def over_scaled(records: TableRecords, kernel: Kernel, scale: RowScale, *arguments: Any) -> Sums:
+    """Return the kernel's sums over (1, z), treatment and outcome in the units of the scale."""
+    return kernel(scale.rows(records), *arguments)
 
 
 def release_arm_residuals(
     gate: Gate, name: str, records: Records, scale: RowScale, lines: ArmLines, clip: float
 ) -> ResidualProducts:
     """Return moments of u with the residuals of both arms, which are clipped to [-clip, clip]."""
-    sums = partial(records.run, arm_residuals, scale, lines, clip)
+    sums = partial(records.run, over_scaled, residual_sums, scale, lines, clip, scale.longest)
     found = release_residual_products(gate, name, records.count, sums, clip, scale.longest)
     return replace(found, products=found.products.reshape(2, -1))
-
-
-def size_counts(records: TableRecords, scale: RowScale, score: ArmScore, edges: Floats) -> Sums:
-    """Return how many scores lie between edges of their size."""
-    return (counts_between(edges, score_sizes(scale.rows(records), score)),)
 
 
 def release_sizes(
     gate: Gate, records: Records, scale: RowScale, score: ArmScore, edges: Floats, pure: bool
 ) -> tuple[Floats, float]:
     """Return how many scores lie between edges of their size, with noise, and the noise of one count."""
-    released = release_counts(gate, "sizes", lambda: records.run(size_counts, scale, score, edges)[0], pure)
+    released = release_counts(
+        gate, "sizes", lambda: records.run(over_scaled, score_sizes, scale, score, edges)[0], pure
+    )
     return released.floats(), sqrt(released.variance)
 
 
@@ -569,13 +553,6 @@ class ScoreMoments:
     sd: float
     square_sd: float
     average: float = 0.0
-
-
-def arm_score_sums(
-    records: TableRecords, scale: RowScale, score: ArmScore, clip: float, average: Average | None
-) -> Sums:
-    """Return the sums of scores, of their squares, and of those of an average."""
-    return (np.array(score_sums(scale.rows(records), score, clip, average), dtype=object),)
 
 
 def release_arm_score(
@@ -594,12 +571,12 @@ def release_arm_score(
     beside = Fraction(0 if average is None else 4 * average.clip / clip).limit_denominator(1 << 20)
 
     def values() -> list[Fraction]:
-        ((total, square, other),) = records.run(arm_score_sums, scale, score, clip, average)
+        ((total, square, other),) = records.run(over_scaled, arm_score_sums, scale, score, clip, average)
         one = Fraction(1, n << TERM_BITS)
         found = [total * one, SQUARE_WEIGHT * square * one / 2**TERM_BITS]
         return found if average is None else [*found, beside * other * one / 2]
 
-    released = gate.release_vector("score", values, OrthogonalScore(n, beside).means)
+    released = gate.release_vector("score", values, orthogonal_score(n, beside))
     found, sd = released.floats(), sqrt(released.variance)
     own = 0.0 if average is None else average.clip * (2 * float(found[2]) / float(beside) - 1)
     return ScoreMoments(
@@ -669,7 +646,9 @@ def arm_moments(grams: Floats, sd: float, scale: RowScale, share: float, share_s
     covariances, errors = np.empty((2, d, d)), np.empty(2)
     overall = pooled[0, 1:m]
     floor = max(min(_FLOOR, 2.8 * sqrt(d) * sd), _LEAST_FLOOR)
-    whole = _floored(common - np.outer(overall, overall), floor)
+    matrix = common - np.outer(overall, overall)
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    whole = np.asarray(vectors * np.maximum(values, floor) @ vectors.T)
     for arm in (0, 1):
         gap, gap_error = low_rank(own[arm, 1:m, 1:m] - common, sd / shares[arm])
         within = common + gap - np.outer(means[arm], means[arm]) + mean_noise[arm] * np.eye(d)
@@ -704,12 +683,6 @@ def _shares(corners: Floats, sd: float, share: float, share_sd: float) -> tuple[
     treated = (seen / variance + share / share_sd**2) / precision
     treated = float(np.clip(treated, *_MODELS_SHARES))
     return np.array([1 - treated, treated]), 1 / precision
-
-
-def _floored(matrix: Floats, floor: float) -> Floats:
-    """Return a symmetric matrix with eigenvalues below the floor raised to it."""
-    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    return np.asarray((vectors * np.maximum(values, floor)) @ vectors.T)
 
 
 def _beside(matrix: Floats, whole: Floats) -> Floats:
@@ -851,13 +824,12 @@ def refined(moments: ArmSecond, fit: ArmFit, residuals: ResidualProducts) -> Arm
         step=explained_by(moments, slopes.values - fit.slopes.values),
         first=fit.first * together / fit.noise,
     )
-    return replace(found, residual=min(_left(moments, found), fit.residual))
-
-
-def _left(moments: ArmSecond, fit: ArmFit) -> float:
-    """Return an upper estimate of the residual variance: a quarter of the measured one at least, plus doubt."""
-    left = max(fit.square - max(fit.step, 0.0), fit.square / 4)
-    return left + float(moments.shares @ fit.slopes.errors) + fit.square_sd / 2
+    # An upper estimate of the residual variance: a quarter of the measured one at least, plus doubt.
+    left = max(found.square - max(found.step, 0.0), found.square / 4)
+    return replace(
+        found,
+        residual=min(left + float(moments.shares @ found.slopes.errors) + found.square_sd / 2, fit.residual),
+    )
 
 
 def residual_clip(fit: ArmFit) -> float:
@@ -1127,8 +1099,7 @@ def arm_effect(gate: Gate, records: Records, design: ArmDesign, estimand: Estima
             own = [moved_by_richer(*numbers, signs) for signs in _ONE_MEAN]
             sides = zip(found.sides, own, strict=True)
             found = replace(found, sides=tuple(replace(one, bias=one.bias + more) for one, more in sides))
-    least = scale.least_clip(fit.levels) * _far_weight(moments, found.score.weights)
-    return _scored(gate, seen, scale, design, moments, fit, found, least)
+    return _scored(gate, seen, scale, design, moments, fit, found)
 
 
 def _windows(gate: Gate, records: Records, design: ArmDesign) -> tuple[Records, FeatureMeans]:
@@ -1155,7 +1126,14 @@ def _scale(
     look = release_look(
         gate, "features", records, counted_features(records.features), everything, share=False
     )
-    standard = _standard(look, records.features.two_valued, design.limit)
+    variance, doubt = (look.sd**2, (look.sd / float(SQUARE_WEIGHT)) ** 2)
+    means = np.clip(look.means * _MEAN_VARIANCE / (_MEAN_VARIANCE + variance), -1.0, 1.0)
+    drawn = (look.squares * _SQUARE_VARIANCE + _SQUARE * doubt) / (_SQUARE_VARIANCE + doubt)
+    squares = np.where(records.features.two_valued, 1.0, drawn)
+    least = np.where(
+        records.features.two_valued, _LEAST_SCALE**2, np.clip(sqrt(doubt), 0.001, _LEAST_SCALE**2)
+    )
+    standard = Standard(means, np.sqrt(np.clip(squares - means**2, least, 1.0)), design.limit, np.inf)
     place = release_place(gate, records, design.pure, design.place_cells) if design.searched else WHOLE
     length = release_norms(gate, records, standard, design.pure, design.shortened)
     size = records.features.size
@@ -1167,16 +1145,6 @@ def _scale(
     return scale, first.treated, first.treated_sd
 
 
-def _standard(look: FeatureMeans, two_valued: NDArray[np.bool_], limit: float) -> Standard:
-    """Return centre and scale of the features; noisy moments are drawn towards what is usual."""
-    variance, doubt = look.sd**2, (look.sd / float(SQUARE_WEIGHT)) ** 2
-    means = np.clip(look.means * _MEAN_VARIANCE / (_MEAN_VARIANCE + variance), -1.0, 1.0)
-    drawn = (look.squares * _SQUARE_VARIANCE + _SQUARE * doubt) / (_SQUARE_VARIANCE + doubt)
-    squares = np.where(two_valued, 1.0, drawn)
-    least = np.where(two_valued, _LEAST_SCALE**2, np.clip(sqrt(doubt), 1e-3, _LEAST_SCALE**2))
-    return Standard(means, np.sqrt(np.clip(squares - means**2, least, 1.0)), limit, np.inf)
-
-
 def _scored(
     gate: Gate,
     records: Records,
@@ -1185,12 +1153,14 @@ def _scored(
     moments: ArmSecond,
     fit: ArmFit,
     found: BalancedScore,
-    least: float,
 ) -> list[ArmEffect]:
     """Return the effect from the mean of the scores, clipped where a histogram of their sizes says."""
-    # The mean square of an arm's weights, over everyone: that of one over its share, and of their spread around it.
-    apart = moments.shares * _weight_spread(moments, found.score.weights)
-    typical = fit.residual * float(((1 + apart**2) / moments.shares).sum())
+    # Weights have the mean one over their arm's share; uneven outcomes are clipped no nearer than they reach, times
+    # about the largest of them.
+    weights = found.score.weights[:, 1:]
+    spread = np.sqrt(np.einsum("ai,aij,aj->a", weights, moments.covariances, weights))
+    least = scale.least_clip(fit.levels) * float((1 / moments.shares + _RUN_WEIGHT_REACH * spread).max())
+    typical = fit.residual * float((1 / moments.shares + moments.shares * spread**2).sum())
     edges = sqrt(typical) * _SIZES
     counts, sd = release_sizes(gate, records, scale, found.score, edges, design.pure)
     off = _off_centre(moments, fit, records.count, 2 * sd * sqrt(len(counts)))
@@ -1222,17 +1192,6 @@ def _off_centre(moments: ArmSecond, fit: ArmFit, rows: int, hidden: float) -> fl
     off, within = np.sqrt(fit.level_error), sqrt(fit.residual)
     beside = np.where(rows * moments.shares < hidden, within, np.minimum(off, within))
     return float((2 * (off + beside) / moments.shares).max())
-
-
-def _far_weight(moments: ArmSecond, weights: Floats) -> float:
-    """Return about the largest weight of a row in either arm."""
-    return float((1 / moments.shares + _RUN_WEIGHT_REACH * _weight_spread(moments, weights)).max())
-
-
-def _weight_spread(moments: ArmSecond, weights: Floats) -> Floats:
-    """Return the standard deviations of both arms' weights."""
-    slopes = weights[:, 1:]
-    return np.sqrt(np.einsum("ai,aij,aj->a", slopes, moments.covariances, slopes))
 
 
 def chosen_clip(

@@ -57,20 +57,20 @@ from counterveil.statistics.moments.kernels.scores import (
     STATISTIC_BITS,
     MomentSpan,
     UnitBlock,
-    gradient,
+    gradient_sums,
     higher_functions,
     higher_variances,
     lengths,
     shortened,
-    sizes,
-    statistics,
+    size_counts,
+    statistic_sums,
 )
-from counterveil.statistics.moments.orthogonal import LONGEST_RESIDUAL, carried_by_few
+from counterveil.statistics.moments.orthogonal import LONGEST_RESIDUAL, carried_by_few, first_few
 from counterveil.statistics.moments.records import ResidualProducts, release_residual_products
 from counterveil.statistics.moments.sensitivity import (
     DIAGONAL,
     SQUARE,
-    ArmStatistics,
+    arm_statistics,
 )
 
 # Edges of the cells in which sizes of residuals are counted, each a fifth above the one before; no residual
@@ -124,24 +124,6 @@ class ArmProducts:
     product_sd: float
 
 
-def statistic_sums(row_blocks: Iterator[UnitBlock], arms: int) -> Sums:
-    """Return the sums of `statistics`: Grams (arms, size, size), products (arms, size) and squares."""
-    found = statistics(row_blocks, arms)
-    numbers = (found.grams, found.products, [found.square])
-    return tuple(np.array(part, dtype=object) for part in numbers)
-
-
-def gradient_sums(row_blocks: Iterator[UnitBlock], weights: Floats, clip: float) -> Sums:
-    """Return the sums of `gradient`."""
-    sums, square = gradient(row_blocks, weights, clip)
-    return np.array(sums, dtype=object), np.array([square], dtype=object)
-
-
-def size_counts(row_blocks: Iterator[UnitBlock], weights: Floats) -> Sums:
-    """Return how many residuals lie in each cell of sizes."""
-    return (sizes(row_blocks, weights, EDGES),)
-
-
 def release_statistics(gate: Gate, name: str, rows: UnitRows) -> ArmProducts:
     """Return the second moments of rows by arm, their products with the outcome, and its mean square."""
     n, size, arms = rows.count, rows.form.size, rows.form.arms
@@ -156,7 +138,7 @@ def release_statistics(gate: Gate, name: str, rows: UnitRows) -> ArmProducts:
             sums += [value * unit for value in products[place]]
         return [*sums, square[0] * unit * SQUARE]
 
-    released = gate.release_vector(name, values, ArmStatistics(n).means)
+    released = gate.release_vector(name, values, arm_statistics(n))
     found, sd = released.floats(), sqrt(released.variance)
     matrices, each = [], (len(found) - 1) // arms
     for place in range(arms):
@@ -179,13 +161,9 @@ def release_size(gate: Gate, name: str, rows: UnitRows, weights: Floats) -> floa
 
     Skewed residuals that are clipped shift effects, so that few may be: as many as the noise of the counts hides.
     """
-    released = release_counts(gate, name, lambda: rows.run(size_counts, weights)[0], pure=False)
-    # Cells are added up from above, where there are few rows: noise of the full ones does not enter.
-    noisy = released.floats()
-    above = np.cumsum(noisy[::-1])[::-1][1:]
-    sds = np.sqrt(released.variance * np.arange(len(EDGES), 0, -1))
-    few = np.flatnonzero(above <= _CLIPPED * rows.count + sds)
-    return float(EDGES[few[0] if len(few) else -1])
+    released = release_counts(gate, name, lambda: rows.run(size_counts, weights, EDGES)[0], pure=False)
+    edges = np.append(EDGES, EDGES[-1])
+    return first_few(released.floats(), released.variance, _CLIPPED * rows.count, -1.0, edges)[0]
 
 
 _MIDDLE = OUTCOME_STEPS // 2
@@ -417,17 +395,11 @@ def fitted(system: System, passes: Passes, residual: float) -> LearnerFit:
     return LearnerFit(shrink(normal, system.prior), normal, residual)
 
 
-@dataclass(frozen=True, slots=True)
-class EffectWeights:
-    """Weights of the effect, the covariance of their error, and the part of it that is privacy noise."""
+def effect_weights(system: System, fit: LearnerFit, passes: Passes) -> tuple[Floats, Floats, Floats]:
+    """Return the effect's weights, the covariance of their error, and its part that is noise.
 
-    values: Floats
-    covariance: Floats
-    noise: Floats
-
-
-def effect_weights(system: System, fit: LearnerFit, passes: Passes) -> EffectWeights:
-    """Return the effect's weights; true weights may be as large as upper limits of their groups' scales."""
+    True weights may be as large as upper limits of their groups' scales.
+    """
     mean, noise, extra = passes.averaged()
     covariance = (noise + extra) * np.eye(len(mean)) + fit.residual / system.rows * system.gram
     shrunken = fit.shrunken
@@ -438,7 +410,7 @@ def effect_weights(system: System, fit: LearnerFit, passes: Passes) -> EffectWei
     total = gain @ covariance @ gain.T + (left * upper) @ left.T
     own = slice(len(upper) - system.effects, None)
     private = gain @ gain.T * (noise + extra)
-    return EffectWeights(fit.theta[own], total[own, own], private[own, own])
+    return fit.theta[own], total[own, own], private[own, own]
 
 
 def unshrunk(system: System, fit: LearnerFit, orders: Floats) -> Unshrunk:
@@ -476,8 +448,9 @@ def effect_model(
     Weights without a prior decide between function and one number where `auto` chose the method.
     """
     basis, unit = design.basis, half_range(session) * scale
-    weights, measured = effect_weights(system, fit, passes), unshrunk(system, fit, basis.orders)
-    values, covariance = weights.values * unit, weights.covariance * unit**2
+    weights, errors, noise = effect_weights(system, fit, passes)
+    measured = unshrunk(system, fit, basis.orders)
+    values, covariance = weights * unit, errors * unit**2
     beyond = higher_functions(basis)
     mechanism = "l2-ball noise" if question.budget.pure else "Gaussian noise"
     mechanisms = ("ball" if question.budget.pure else "gaussian",)
@@ -487,7 +460,7 @@ def effect_model(
         basis=basis,
         weights=values,
         covariance=covariance,
-        noise_covariance=weights.noise * unit**2,
+        noise_covariance=noise * unit**2,
         level=question.level,
         guarantee=question.guarantee(session, PAGES, mechanisms=mechanisms),
         spent=question.budget,
@@ -651,12 +624,6 @@ def _block(basis: Basis, length: float, start: int) -> tuple[Floats, NDArray[np.
     for term, size in zip(basis.terms, basis.sizes[1:], strict=True):
         groups += [places.setdefault(term.axes, start + len(places))] * size
     return base, np.array(groups, dtype=np.intp), start + len(places)
-
-
-def one_prior(basis: Basis, length: float) -> Prior:
-    """Return the prior of the weights of one function, by the same rule as that of the effect."""
-    base, groups, count = _block(basis, length, 0)
-    return Prior(base, groups, np.zeros(count, np.intp))
 
 
 PAGES = (
@@ -846,5 +813,6 @@ def propensity_of(
     products = (moments.grams[1] - moments.grams[0])[:, 0] / constant
     noise = 2 * by_arm.entry_variance * 2 / constant**2
     normal = Normal.of(gram, products, noise * np.eye(basis.size) + gram / by_arm.rows)
-    found = shrink(normal, one_prior(basis, design.length))
+    base, groups, count = _block(basis, design.length, 0)
+    found = shrink(normal, Prior(base, groups, np.zeros(count, np.intp)))
     return LinearPropensity(found.weights / design.length, _LEAST_PROPENSITY)

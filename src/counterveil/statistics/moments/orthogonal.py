@@ -45,6 +45,7 @@ from counterveil.statistics.moments.kernels.scores import (
 )
 from counterveil.statistics.moments.records import (
     MIDDLE,
+    Kernel,
     Records,
     ResidualProducts,
     TableRecords,
@@ -54,10 +55,10 @@ from counterveil.statistics.moments.sensitivity import (
     LENGTH_SLACK,
     OFF_DIAGONAL,
     SQUARE_WEIGHT,
-    CrossMoments,
-    FreeGram,
-    OrthogonalScore,
-    RecordMoments,
+    cross_moments,
+    free_gram,
+    orthogonal_score,
+    record_moments,
 )
 
 # Numbers of this module that are choices, and not derived, were set on the tuning seeds of
@@ -345,7 +346,7 @@ def release_moments(gate: Gate, records: Records, counted: int) -> RecordMeans:
         found += [total * square for total, known in zip(second, two_valued, strict=True) if not known]
         return [*found, weight * Fraction(t, n), weight * y * one, weight * yy * square]
 
-    released = gate.release_vector("centre", values, RecordMoments(n, counted, weight).means)
+    released = gate.release_vector("centre", values, record_moments(n, counted, weight))
     found, size = released.floats(), len(two_valued)
     squares = np.ones(size)
     squares[~two_valued] = found[size:-3] / float(SQUARE_WEIGHT)
@@ -368,15 +369,24 @@ def length_counts(records: TableRecords, standard: Standard) -> Sums:
     return (counts_between(EDGES, lengths, "left"),)
 
 
+def first_few(
+    counts: Floats, variance: float, most: float, shown: float, edges: Floats
+) -> tuple[float, float]:
+    """Return the first edge beyond which at most `most` rows lie, and how many do; by `shown` standard deviations."""
+    # Cells are added up from above, where there are few rows: noise of the full ones does not enter.
+    above = np.cumsum(counts[::-1])[::-1][1:]
+    sds = np.sqrt(variance * np.arange(len(above), 0, -1))
+    few = np.flatnonzero(above <= most - shown * sds)
+    place = int(few[0]) if len(few) else len(above)
+    return float(edges[place]), float(above[place]) if len(few) else 0.0
+
+
 def release_norms(gate: Gate, records: Records, standard: Standard, pure: bool, share: float) -> float:
     """Return the |z|^2 beyond which rows are shortened: about a part `share` of them, from a noisy histogram."""
     size = records.features.size
     released = release_counts(gate, "norms", lambda: records.run(length_counts, standard)[0], pure)
-    noisy = released.floats()
-    above = np.cumsum(noisy[::-1])[::-1][1:]
-    sds = np.sqrt(released.variance * np.arange(len(EDGES), 0, -1))
-    few = np.flatnonzero(above <= share * records.count + 1.6 * sds)
-    found = float(EDGES[few[0] if len(few) else -1])
+    edges = np.append(EDGES, EDGES[-1])
+    found = first_few(released.floats(), released.variance, share * records.count, -1.6, edges)[0]
     return size * max(found, 1 + sqrt(_SPREAD_OF_SQUARES / size))
 
 
@@ -456,7 +466,7 @@ def release_products(
         unit = Fraction(1, count * 4**bits)
         return [(unit if i == j else unit * OFF_DIAGONAL) * total[i, j] for i, j in upper_places(len(total))]
 
-    released = gate.release_vector(name, values, FreeGram(count, squared_reach).entries)
+    released = gate.release_vector(name, values, free_gram(count, squared_reach))
     found = released.floats()
     size = isqrt(2 * len(found))  # of a triangle of m (m + 1) / 2 numbers
     noisy = np.zeros((size, size))
@@ -530,7 +540,7 @@ def release_cross(gate: Gate, records: Records, standard: Standard, scaling: Sca
         unit = Fraction(1, n * 4**bits)
         return [total * unit for total in crossed] + [Fraction(total, n << bits) for total in own]
 
-    sensitivity = CrossMoments(n, squared, a + b, pair * (1 + LENGTH_SLACK)).entries
+    sensitivity = cross_moments(n, squared, a + b, pair * (1 + LENGTH_SLACK))
     released = gate.release_vector("gram", values, sensitivity)
     sd, found = sqrt(released.variance), released.floats()
     h_t, h_y = scaling.treatment_bound, scaling.outcome_bound
@@ -551,12 +561,9 @@ def release_cross(gate: Gate, records: Records, standard: Standard, scaling: Sca
     )
 
 
-def model_residuals(
-    records: TableRecords, standard: Standard, models: LinearModels, clip: float, reach: float
-) -> Sums:
-    """Return the sums of `residual_sums`."""
-    sums, square = residual_sums(records.models(standard), models, clip, reach)
-    return np.array(sums, dtype=object), np.array([square], dtype=object)
+def over_models(records: TableRecords, kernel: Kernel, standard: Standard, *arguments: Any) -> Sums:
+    """Return the kernel's sums over (1, z), treatment and outcome."""
+    return kernel(records.models(standard), *arguments)
 
 
 def release_residuals(
@@ -564,7 +571,7 @@ def release_residuals(
 ) -> ResidualProducts:
     """Return moments of u with the residual of the outcome, which is clipped to [-clip, clip]."""
     reach = sqrt(1.0 + standard.squared_length)
-    sums = partial(records.run, model_residuals, standard, models, clip, reach)
+    sums = partial(records.run, over_models, residual_sums, standard, models, clip, reach)
     return release_residual_products(gate, name, records.count, sums, clip, reach)
 
 
@@ -580,14 +587,6 @@ class ScorePass:
     information_sd: float
 
 
-def model_scores(
-    records: TableRecords, standard: Standard, models: LinearModels, clip: float, largest: float
-) -> Sums:
-    """Return the sums of `score_sums`: scores, squares, information."""
-    sums = score_sums(records.models(standard), models, clip, largest)
-    return (np.array([sums.score, sums.square, sums.information], dtype=object),)
-
-
 def release_score(
     gate: Gate,
     name: str,
@@ -601,11 +600,13 @@ def release_score(
     n = records.count
 
     def values() -> list[Fraction]:
-        ((score, square, information),) = records.run(model_scores, standard, models, clip, largest)
+        ((score, square, information),) = records.run(
+            over_models, score_sums, standard, models, clip, largest
+        )
         one = Fraction(1, n << TERM_BITS)
         return [score * one, SQUARE_WEIGHT * square * one / 2**TERM_BITS, INFORMATION * information * one]
 
-    released = gate.release_vector(name, values, OrthogonalScore(n, INFORMATION).means)
+    released = gate.release_vector(name, values, orthogonal_score(n, INFORMATION))
     found, sd = released.floats(), sqrt(released.variance)
     return ScorePass(
         clip * float(found[0]),
@@ -638,11 +639,6 @@ _LONGEST_REACH = 60.0
 def carried_by_few(mean: float) -> bool:
     """Return whether a released mean outcome, in units of half the range around its middle, lies near an end."""
     return abs(mean) > _CROWDED_MEAN
-
-
-def heavy_tailed(variance: float, clipped: float, noise: float) -> bool:
-    """Return whether an outcome's released variance falls by much when it is clipped; `noise` is that of the fall."""
-    return variance - clipped > max(_HEAVY * variance, noise)
 
 
 def longer_reach(reach: float, noise: float, heavy: bool) -> float:
@@ -713,13 +709,6 @@ def scaling_of(moments: RecordMeans, squared_reach: float, treatment: float, out
         moments.outcome_square - moments.outcome**2,
         sqrt(2 * variance),
     )
-
-
-def _least_clip(scaling: Scaling, moments: SecondMoments) -> float:
-    """Return the least clip of residuals: zero, or their whole reach where few people carry the outcome."""
-    min_variance = scaling.variance - 4 * scaling.variance_sd
-    lost = moments.outcome + 4 * moments.square_sd < (1 - _MOST_LOST) * min_variance
-    return LONGEST_RESIDUAL if scaling.crowded or lost else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -810,6 +799,9 @@ def first_models(moments: SecondMoments, scaling: Scaling, gram: Denoised) -> Nu
         scaling.share, scaling.mean, treatment, own.values, outcome.values - effect * own.values, effect
     )
     longest = _longest(models, inverse @ moments.with_outcome, own.squared, error_t, outcome.squared, error_y)
+    # Where few people carry the outcome, residuals are clipped no nearer than they reach.
+    min_variance = scaling.variance - 4 * scaling.variance_sd
+    lost = moments.outcome + 4 * moments.square_sd < (1 - _MOST_LOST) * min_variance
     return Nuisances(
         models,
         gram,
@@ -825,8 +817,9 @@ def first_models(moments: SecondMoments, scaling: Scaling, gram: Denoised) -> Nu
         effect * own.factor * (moments.treatment_sd**2 + gram.error * own.squared) * gram.trace,
         _residual_variance(moments, gram, effect, product, outcome_variance),
         left,
-        least_clip=_least_clip(scaling, moments),
-        heavy=heavy_tailed(scaling.variance, moments.outcome, scaling.variance_sd + moments.square_sd),
+        least_clip=LONGEST_RESIDUAL if scaling.crowded or lost else 0.0,
+        heavy=scaling.variance - moments.outcome
+        > max(_HEAVY * scaling.variance, scaling.variance_sd + moments.square_sd),
     )
 
 
@@ -1030,7 +1023,8 @@ def _effect(
     nuisances: Nuisances, first: ScorePass, second: ScorePass, floor: float, rows: int
 ) -> ScoredEffect:
     # The second pass has four times the budget of the first.
-    ours = _weight_of_second_pass(first, second)
+    a, b = first.information_sd**2, second.information_sd**2
+    ours = a / (a + b)
     information = ours * second.information + (1 - ours) * first.information
     denominator = max(information - nuisances.treatment_error, floor)
     last = (second.score + nuisances.shared) / denominator
@@ -1049,11 +1043,6 @@ def _effect(
         nuisances.bias / denominator,
         denominator,
     )
-
-
-def _weight_of_second_pass(first: ScorePass, second: ScorePass) -> float:
-    a, b = first.information_sd**2, second.information_sd**2
-    return a / (a + b)
 
 
 # An unadjusted answer is given where the adjusted one is expected to be this many times wider than it: residuals
@@ -1083,14 +1072,6 @@ class OverlapAnswer:
     adjusted: bool
     bound: float  # on confounding, in units of half the outcome's range; 0 where adjusted
     share: float
-    squared_length: float
-    predicted: tuple[float, float]
-
-
-def knobs(design: Design) -> tuple[float, float]:
-    """Return where coordinates are clipped and the share of rows that is shortened; public numbers only."""
-    index = _USUAL_INDEX if design.known_covariance else gram_index(design)
-    return next((limit, share) for least, limit, share in _KNOBS if index >= least)
 
 
 def orthogonal_effect(
@@ -1122,11 +1103,8 @@ def orthogonal_effect(
         adjusted = 1.96 * sd + bias <= _FALL_BACK * bound
         if not adjusted:
             nuisances = unadjusted(nuisances, second)
-    predicted = nuisances.predicted
     effect = _refine_and_score(gate, records, design, split, standard, nuisances, adjusted)
-    return OverlapAnswer(
-        effect, adjusted, 0.0 if adjusted else bound, scaling.share, standard.squared_length, predicted
-    )
+    return OverlapAnswer(effect, adjusted, 0.0 if adjusted else bound, scaling.share)
 
 
 def _refine_and_score(
@@ -1164,7 +1142,8 @@ def standard_rows(
     gate: Gate, records: Records, design: Design, known: PublicCovariates | None
 ) -> tuple[RecordMeans, Standard]:
     """Return the released moments and the map to standardised rows."""
-    limit, share = knobs(design)
+    index = _USUAL_INDEX if design.known_covariance else gram_index(design)
+    limit, share = next(((limit, share) for least, limit, share in _KNOBS if index >= least))
     if known is not None and known.means is not None and known.sds is not None:
         moments = release_moments(gate, records, 0)
         standard = public_standard(records.features, known.means, known.sds, limit)

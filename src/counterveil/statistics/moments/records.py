@@ -21,8 +21,8 @@ from counterveil.statistics.moments.kernels.scores import GRID_BITS, TERM_BITS, 
 from counterveil.statistics.moments.sensitivity import (
     COUNT_FACTOR,
     SQUARE_WEIGHT,
-    ResidualMoments,
     WeightedMoments,
+    residual_moments,
 )
 
 # Features are kept from pass to pass while they are no more than so many times the covariates.
@@ -156,7 +156,7 @@ def release_residual_products(
         unit = Fraction(1, count * 4**TERM_BITS)
         return [total * unit for total in products] + [SQUARE_WEIGHT * square * unit]
 
-    released = gate.release_vector(name, values, ResidualMoments(count).means)
+    released = gate.release_vector(name, values, residual_moments(count))
     found, sd, weight = released.floats(), sqrt(released.variance), float(SQUARE_WEIGHT)
     return ResidualProducts(
         found[:-1] * reach * clip, found[-1] * clip**2 / weight, sd * reach * clip, sd * clip**2 / weight

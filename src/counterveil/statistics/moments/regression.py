@@ -43,7 +43,7 @@ from counterveil.results.regression import written_out
 from counterveil.session import Gate, Kind, Plan
 from counterveil.statistics.histogram import release_counts, release_sums
 from counterveil.statistics.moments.kernels.scores import TERM_BITS, counts_between
-from counterveil.statistics.moments.orthogonal import carried_by_few, release_products
+from counterveil.statistics.moments.orthogonal import carried_by_few, first_few, release_products
 from counterveil.statistics.moments.records import (
     MIDDLE,
     Part,
@@ -51,7 +51,7 @@ from counterveil.statistics.moments.records import (
     TableRecords,
     release_residual_products,
 )
-from counterveil.statistics.moments.sensitivity import SQUARE_WEIGHT, RecordMoments
+from counterveil.statistics.moments.sensitivity import SQUARE_WEIGHT, record_moments
 
 CONSTANT = "Intercept"
 
@@ -578,7 +578,7 @@ def release_centre(gate: Gate, records: Records, columns: Columns) -> Rows:
     square = SQUARE_WEIGHT * one / 2**TERM_BITS
     values = [total * one for total in first]
     values += [total * square for total, two in zip(second, known, strict=True) if not two]
-    released = gate.release_vector("centre", values, RecordMoments(n, columns.counted, Fraction(0)).means)
+    released = gate.release_vector("centre", values, record_moments(n, columns.counted, Fraction(0)))
     found, sd = released.floats(), sqrt(released.variance)
     centre = np.clip(found[: len(known)], -1.0, 1.0)
     squares = np.ones(len(known))
@@ -624,17 +624,6 @@ def release_reach(gate: Gate, name: str, records: Records, rows: Rows, design: R
     length, longer = first_few(noisy[: len(lengths)], variance, long * n, SHOWN, edges)
     found = rows.cut(reaches, length)
     return found, min(max(longer / n, 0.0), 1.0) if found.length < found.longest else 0.0
-
-
-def first_few(
-    counts: Floats, variance: float, most: float, shown: float, edges: Floats
-) -> tuple[float, float]:
-    """Return the first edge beyond which at most `most` rows lie, and how many do; by `shown` standard deviations."""
-    above = np.cumsum(counts[::-1])[::-1][1:]
-    sds = np.sqrt(variance * np.arange(len(above), 0, -1))
-    few = np.flatnonzero(above <= most - shown * sds)
-    place = int(few[0]) if len(few) else len(above)
-    return float(edges[place]), float(above[place]) if len(few) else 0.0
 
 
 def mixed(first: ReleasedMoments, signal: float = 0.0) -> Rows:
@@ -837,23 +826,14 @@ def release_outcome_moments(gate: Gate, records: Records, design: RowPlan) -> Ou
     return release_residual_moments(gate, "moments", records, rows, public, longer)
 
 
-def outcome_sums(records: TableRecords, rows: OutcomeRows) -> Sums:
-    """Return the sum of the outcomes and of their squares, in steps of 2**-TERM_BITS."""
-    total = WholeSum()
-    for part in records.parts():
-        y = steps(rows.columns.block(part)[:, -1], TERM_BITS).astype(np.int64)
-        total.add(np.array([y.sum(), (y * y).sum()]))
-    return (total.whole(),)
-
-
 # Proof: outcome_moments.proof.md
 def release_location(gate: Gate, records: Records, rows: OutcomeRows) -> tuple[float, float]:
     """Return the mean and the standard deviation of the outcome in [-1, 1], from its released mean and mean square."""
     n = records.count
-    ((first, second),) = records.run(outcome_sums, rows)
+    first, second = (sums[-1] for sums in records.run(column_sums, rows.columns))
     one = Fraction(1, n << TERM_BITS)
     values = [first * one, SQUARE_WEIGHT * second * one / 2**TERM_BITS]
-    released = gate.release_vector("centre", values, RecordMoments(n, 1, Fraction(0)).means)
+    released = gate.release_vector("centre", values, record_moments(n, 1, Fraction(0)))
     found, noise = released.floats(), sqrt(released.variance)
     mean = float(np.clip(found[0], -1.0, 1.0))
     doubt = noise * float(np.hypot(1 / float(SQUARE_WEIGHT), 2 * mean))

@@ -6,7 +6,7 @@ mean outcome c. Adjusted: psi = (t - e(x)) (y - m(x) - b (t - e)) / (e(x)(1 - e(
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
@@ -60,8 +60,6 @@ from counterveil.statistics.moments.sensitivity import (
 
 # An arm with a smaller part of everybody than this is one of few people.
 _FEW = 0.25
-
-Leaving = Callable[[Part], tuple[Floats, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,7 +362,10 @@ def chosen_clip(
     size = rows / cells
     furthest = max(float(far[seen > 0].max()), 3 * sqrt(variance))
     sizes = np.geomspace(_NEAREST * sqrt(variance), furthest, 32)
-    part = part + _unseen(seen, sd) / rows
+    shown = np.flatnonzero(seen)
+    places = np.arange(len(seen))
+    steps = np.maximum(shown[0] - places, places - shown[-1])
+    part = part + np.where(steps > 0, _HIDDEN * sd * 2.0 ** (1 - np.maximum(steps, 1)), 0.0) / rows
     # Scores of a cell are supposed to fill it evenly.
     over = np.clip(far - sizes[:, None], 0.0, far - near)
     cut = over**2 / (2 * (far - near)) + np.maximum(near - sizes[:, None], 0.0)
@@ -396,14 +397,6 @@ def _shown(counts: Floats, sd: float) -> Floats:
         high += 1
     places = np.arange(len(counts))
     return np.where((places >= low) & (places <= high), np.maximum(counts, 0.0), 0.0)
-
-
-def _unseen(seen: Floats, sd: float) -> Floats:
-    """Return the rows supposed in cells beyond the outermost shown: as many as its noise hides, then half each."""
-    shown = np.flatnonzero(seen)
-    places = np.arange(len(seen))
-    steps = np.maximum(shown[0] - places, places - shown[-1])
-    return np.where(steps > 0, _HIDDEN * sd * 2.0 ** (1 - np.maximum(steps, 1)), 0.0)
 
 
 Codes = NDArray[np.int64]
@@ -499,8 +492,7 @@ def sums_of_cells(
             left = () if models is None else models(part)
             yield placing(part), (score.value(part) - clip.centre) / clip.size, left
 
-    found = cell_sums(rows(), cells, further)
-    return (np.array([found.counts, found.scores, found.squares, *found.further], dtype=object),)
+    return cell_sums(rows(), cells, further)
 
 
 def release_cells(
@@ -660,11 +652,6 @@ class Scoring:
         own = (PAGE, *_MODEL_PAGES) if self.form == "adjusted" else (PAGE, _MODEL_PAGES[0])
         return (*own, *(mechanisms if self.pure else ("mechanisms/gaussian.proof.md",)))
 
-    @property
-    def has_histogram(self) -> bool:
-        """Whether a histogram of the scores is bought."""
-        return self._released("histogram")
-
     def _released(self, name: str) -> bool:
         return any(name == one for one, _ in self.plan.amounts)
 
@@ -692,7 +679,9 @@ class Scoring:
         if self.settings.clip is not None:
             low, high = self.study.outcome_range
             return ScoreClip(0.0, float(self.settings.clip / float(high - low) * 2))
-        histogram = release_histogram(gate, records, score, self.pure) if self.has_histogram else None
+        histogram = (
+            release_histogram(gate, records, score, self.pure) if self._released("histogram") else None
+        )
         rows, unit = self.source.rows, self.unit()
         if isinstance(score, MeanScore):
             if histogram is None or score.crowded:

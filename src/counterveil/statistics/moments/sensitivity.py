@@ -11,26 +11,15 @@ from itertools import product
 
 from counterveil.numerics.arrays import sqrt_up
 
+
 # Proof: penalised_fit.proof.md
+def penalised_fit(rows: int, squared_reach: Fraction, penalty: Fraction, tolerance: Fraction) -> Fraction:
+    """Return the largest l2 change of the minimiser of (1/n) sum log-loss + (penalty/2)|w|^2 under replacement.
 
-
-@dataclass(frozen=True, slots=True)
-class PenalisedFit:
-    """Sensitivity of the minimiser of (1/n) sum log-loss + (penalty/2)|w|^2 under replacement of one record.
-
-    `squared_reach` bounds |x|^2 for every row, the constant column included; `tolerance` bounds the
-    norm of the objective's gradient at the weights that are returned.
+    2R/(n penalty) + 2 tolerance/penalty: `squared_reach` bounds |x|^2 for every row, the constant column included;
+    `tolerance` bounds the norm of the objective's gradient at the weights that are returned.
     """
-
-    rows: int
-    squared_reach: Fraction
-    penalty: Fraction
-    tolerance: Fraction
-
-    @property
-    def weights(self) -> Fraction:
-        """Largest Euclidean length of a change of the weights, 2R/(n penalty) + 2 tolerance/penalty."""
-        return 2 * (sqrt_up(self.squared_reach) / self.rows + self.tolerance) / self.penalty
+    return 2 * (sqrt_up(squared_reach) / rows + tolerance) / penalty
 
 
 # Proof: free_gram.proof.md
@@ -41,36 +30,23 @@ OFF_DIAGONAL = Fraction(141_421_356, 100_000_000)
 LENGTH_SLACK = Fraction(1, 2**30)
 
 
-@dataclass(frozen=True, slots=True)
-class FreeGram:
-    """l2 sensitivity of (diagonal, OFF_DIAGONAL * upper triangle) of the mean of w w', |w|^2 <= squared_reach."""
+def free_gram(rows: int, squared_reach: Fraction) -> Fraction:
+    """Return the l2 sensitivity of (diagonal, OFF_DIAGONAL * upper triangle) of the mean of w w'.
 
-    rows: int
-    squared_reach: Fraction
-
-    @property
-    def entries(self) -> Fraction:
-        """Largest Euclidean length of a change of the weighted entries."""
-        return sqrt_up(Fraction(2)) * self.squared_reach * (1 + LENGTH_SLACK) / self.rows
-
-
-@dataclass(frozen=True, slots=True)
-class CrossMoments:
-    """l2 sensitivity of the means of u x (a t, b y), k t y and k y^2; |u|^2 <= squared_reach, t, y in [-1, 1].
-
-    `squared_weights` is a^2 + b^2, `squared_pair` is k^2.
+    |w|^2 <= squared_reach. Where every row is in one of two arms, it is that of both arms' means together.
     """
+    return sqrt_up(Fraction(2)) * squared_reach * (1 + LENGTH_SLACK) / rows
 
-    rows: int
-    squared_reach: Fraction
-    squared_weights: Fraction
-    squared_pair: Fraction
 
-    @property
-    def entries(self) -> Fraction:
-        """Largest Euclidean length of a change of the means."""
-        vector = 4 * self.squared_reach * self.squared_weights * (1 + LENGTH_SLACK)
-        return sqrt_up(vector + 5 * self.squared_pair) / self.rows
+def cross_moments(
+    rows: int, squared_reach: Fraction, squared_weights: Fraction, squared_pair: Fraction
+) -> Fraction:
+    """Return the l2 sensitivity of the means of u x (a t, b y), k t y and k y^2; |u|^2 <= squared_reach.
+
+    t and y are in [-1, 1]; `squared_weights` is a^2 + b^2, `squared_pair` is k^2.
+    """
+    vector = 4 * squared_reach * squared_weights * (1 + LENGTH_SLACK)
+    return sqrt_up(vector + 5 * squared_pair) / rows
 
 
 # Proof: record_moments.proof.md
@@ -80,50 +56,24 @@ class CrossMoments:
 SQUARE_WEIGHT = Fraction(1665, 1000)
 
 
-@dataclass(frozen=True, slots=True)
-class RecordMoments:
-    """Joint l2 sensitivity of the means of (x_j, 1.665 x_j^2), weight * t and weight * (y, 1.665 y^2).
+def record_moments(rows: int, features: int, weight: Fraction) -> Fraction:
+    """Return the joint l2 sensitivity of the means of (x_j, 1.665 x_j^2), weight * t and weight * (y, 1.665 y^2).
 
     All of x_j, t and y lie in [-1, 1]. `features` counts the features, a group of flags of which at most
     one is up counting as at most two.
     """
-
-    rows: int
-    features: int
-    weight: Fraction
-
-    @property
-    def means(self) -> Fraction:
-        """Largest Euclidean length of a change of the means."""
-        return sqrt_up(4 * self.features + 8 * self.weight**2) / self.rows
+    return sqrt_up(4 * features + 8 * weight**2) / rows
 
 
 # Proof: orthogonal_score.proof.md
+def orthogonal_score(rows: int, information: Fraction) -> Fraction:
+    """Return the l2 sensitivity of the means of (r, 1.665 r^2, information q), r in [-1, 1] and q in [0, 1]."""
+    return sqrt_up(4 + information**2) / rows
 
 
-@dataclass(frozen=True, slots=True)
-class OrthogonalScore:
-    """l2 sensitivity of the means of (r, 1.665 r^2, a q), r in [-1, 1] and q in [0, 1]."""
-
-    rows: int
-    information: Fraction  # a
-
-    @property
-    def means(self) -> Fraction:
-        """Largest Euclidean length of a change of the means."""
-        return sqrt_up(4 + self.information**2) / self.rows
-
-
-@dataclass(frozen=True, slots=True)
-class ResidualMoments:
-    """l2 sensitivity of the means of (u rho, 1.665 rho^2), |u| <= 1, rho in [-1, 1]."""
-
-    rows: int
-
-    @property
-    def means(self) -> Fraction:
-        """Largest Euclidean length of a change of the means."""
-        return 2 * (1 + LENGTH_SLACK) / self.rows
+def residual_moments(rows: int) -> Fraction:
+    """Return the l2 sensitivity of the means of (u rho, 1.665 rho^2), |u| <= 1, rho in [-1, 1]."""
+    return 2 * (1 + LENGTH_SLACK) / rows
 
 
 # Proof: inverse_weighting.proof.md
@@ -164,19 +114,11 @@ class WeightedMoments:
         return Fraction(1)
 
 
-@dataclass(frozen=True, slots=True)
-class ArmTotals:
-    """Sensitivity of (sum t y, sum (1-t) y, ARM_COUNT_FACTOR sum t) for y in [-1, 1]."""
-
-    @property
-    def joint(self) -> Fraction:
-        """Largest Euclidean length of a change of the three."""
-        return Fraction(2)
+# Largest Euclidean length of a change of (sum t y, sum (1-t) y, ARM_COUNT_FACTOR sum t) for y in [-1, 1].
+ARM_TOTALS = Fraction(2)
 
 
 # Proof: group_scores.proof.md
-
-
 @dataclass(frozen=True, slots=True)
 class CellTerms:
     """Weights of `further` sums beside a cell's sums of (1-r)^2/4, (1-r^2)/2 and (1+r)^2/4, r in [-1, 1]."""
@@ -202,24 +144,9 @@ PURE_MODEL_TERMS = CellTerms((Fraction(3, 20), Fraction(3, 20), Fraction(1, 10))
 
 
 # Proof: centred_contrast.proof.md
-
-
-@dataclass(frozen=True, slots=True)
-class ShareAndMean:
-    """Sensitivities, under replacement of one record, of the share treated and the pooled mean outcome."""
-
-    width: Fraction
-    rows: int
-
-    @property
-    def share(self) -> Fraction:
-        """Largest change of (number treated) / n."""
-        return Fraction(1, self.rows)
-
-    @property
-    def mean(self) -> Fraction:
-        """Largest change of the mean outcome over everyone."""
-        return self.width / self.rows
+def mean_of_everyone(width: Fraction, rows: int) -> Fraction:
+    """Return the largest change of the mean over everyone of numbers in [0, width]: outcomes, or treatment (1)."""
+    return width / rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,18 +189,9 @@ class CentredContrast:
 
 
 # Proof: arm_sums.proof.md
-
-
-@dataclass(frozen=True, slots=True)
-class ArmSums:
-    """Sensitivity of (sum of t (y - B/2), sum of (1-t) (y - B/2)) under replacement of one record, y in [0, B]."""
-
-    width: Fraction
-
-    @property
-    def total(self) -> Fraction:
-        """Largest sum of the two changes."""
-        return self.width
+def both_sums(width: Fraction) -> Fraction:
+    """Return the largest sum of the changes of sum t (y - B/2) and sum (1-t) (y - B/2), y in [0, B]."""
+    return width
 
 
 # Proof: arm_statistics.proof.md
@@ -284,19 +202,12 @@ DIAGONAL = Fraction(70_710_678, 100_000_000)
 SQUARE = Fraction(141_421_356, 100_000_000)
 
 
-@dataclass(frozen=True, slots=True)
-class ArmStatistics:
-    """l2 sensitivity of (DIAGONAL diag, upper triangle of u u', u v) in every arm and SQUARE v^2, as means.
+def arm_statistics(rows: int) -> Fraction:
+    """Return the l2 sensitivity of (DIAGONAL diag, upper triangle of u u', u v) in every arm and SQUARE v^2, as means.
 
-    Every row is in one arm, |u| <= 1 and v lies in [-1, 1].
+    Every row is in one arm, |u| <= 1 and v lies in [-1, 1]: it is that of the products u v alone.
     """
-
-    rows: int
-
-    @property
-    def means(self) -> Fraction:
-        """Largest Euclidean length of a change of the means: that of the products u v alone."""
-        return 2 * (1 + LENGTH_SLACK) ** 2 / self.rows
+    return 2 * (1 + LENGTH_SLACK) ** 2 / rows
 
 
 # How far one record can move moments by arm, the balance of two private arms, and sums behind ratios.
@@ -305,42 +216,12 @@ class ArmStatistics:
 
 
 # Proof: arm_grams.proof.md
+def look_moments(rows: int, features: int, weight: Fraction) -> Fraction:
+    """Return the joint l2 sensitivity of the means of (x_j, 1.665 x_j^2) and of weight * (2t - 1), x_j in [-1, 1].
 
-
-@dataclass(frozen=True, slots=True)
-class ArmGrams:
-    """l2 sensitivity of (diagonal, OFF_DIAGONAL * upper triangle) of the means of w w' in two arms, all together.
-
-    Every row is in one arm and has |w|^2 <= squared_reach.
+    `features` counts the features as in `record_moments`.
     """
-
-    rows: int
-    squared_reach: Fraction
-
-    @property
-    def entries(self) -> Fraction:
-        """Largest Euclidean length of a change of the weighted entries: what it is for one arm."""
-        return FreeGram(self.rows, self.squared_reach).entries
-
-
-# Proof: arm_grams.proof.md
-
-
-@dataclass(frozen=True, slots=True)
-class FeatureMoments:
-    """Joint l2 sensitivity of the means of (x_j, 1.665 x_j^2) and of weight * (2t - 1), x_j in [-1, 1].
-
-    `features` counts the features as `RecordMoments` does.
-    """
-
-    rows: int
-    features: int
-    weight: Fraction
-
-    @property
-    def means(self) -> Fraction:
-        """Largest Euclidean length of a change of the means."""
-        return sqrt_up(4 * self.features + 4 * self.weight**2) / self.rows
+    return sqrt_up(4 * features + 4 * weight**2) / rows
 
 
 # Proof: arm_balance.proof.md
@@ -349,30 +230,21 @@ class FeatureMoments:
 SQUARES, FLAGS = Fraction(1665, 1000), Fraction(2)
 
 
-@dataclass(frozen=True, slots=True)
-class ArmBalance:
-    """l2 sensitivity of the sums by arm of (1, u_j, k (u_j^2 - 1/2)) for numbers, u_j = +-1 for truth values, and 2
-    times a flag for every label; k = 1.665, u_j in [-1, 1].
+def balance_sums(numbers: int, binaries: int, labelled: int) -> Fraction:
+    """Return the l2 sensitivity of the sums by arm of (1, u_j, k (u_j^2 - 1/2)) for numbers, u_j = +-1 for truth
+    values, and 2 times a flag for every label; k = 1.665, u_j in [-1, 1].
+
+    `labelled` counts covariates with labels, however many labels they have.
     """
-
-    numbers: int
-    binaries: int
-    labelled: int  # covariates with labels, however many labels they have
-
-    @property
-    def sums(self) -> Fraction:
-        """Largest Euclidean length of a change of all sums."""
-        within = 4 * (self.numbers + self.binaries) + 2 * FLAGS**2 * self.labelled
-        across = 2 + self.numbers * (2 + SQUARES**2 / 2) + 2 * self.binaries + 2 * FLAGS**2 * self.labelled
-        return sqrt_up(max(within, across))
+    within = 4 * (numbers + binaries) + 2 * FLAGS**2 * labelled
+    across = 2 + numbers * (2 + SQUARES**2 / 2) + 2 * binaries + 2 * FLAGS**2 * labelled
+    return sqrt_up(max(within, across))
 
 
 Bounds = tuple[Fraction, Fraction]
 
 
 # Proof: ratio_sums.proof.md
-
-
 @dataclass(frozen=True, slots=True)
 class RatioSums:
     """Bounds for sums over an arm of a N and b D, N in `above`, D in `below`; `public_arms` says that arms are public.

@@ -20,47 +20,39 @@ one leaves the interval longer, never wrong. Outcomes are in units of half their
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from itertools import product
 from math import erfc, exp, log, pi, sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import Sums
+from counterveil.data import OUTCOME_STEPS, Sums, Table, silence
 from counterveil.data.domains import outcome_unit
 from counterveil.data.features import feature_map, require_covariates
-from counterveil.inference.measures import JointMeans
-from counterveil.numerics.arrays import Floats
-from counterveil.numerics.columns import TwoArms, arm_totals
+from counterveil.data.panels import change_unit, complete_sizes, period_totals
+from counterveil.inference.measures import ApartMeans, JointMeans, with_rare_events
+from counterveil.inference.uncertainty import NoiseDistribution, Uncertainty, weighted_sum
+from counterveil.numerics.arrays import Floats, sqrt_up
+from counterveil.numerics.columns import Arm, TwoArms, arm_totals
 from counterveil.numerics.products import Standard, projected
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.numerics.shrinkage import denoised
-from counterveil.privacy import Budget
+from counterveil.privacy import Budget, Estimand
 from counterveil.privacy.caveats import SmallArms, Target
 from counterveil.results.answering import Facts, settled
-from counterveil.results.measures import no_means
+from counterveil.results.arms import ArmsResult, EventStudyResult, OutcomeEffect, OutcomesResult
+from counterveil.results.effect import Effect, Linear
+from counterveil.results.measures import OF_MEANS, no_means
 from counterveil.results.question import Question, causal_caveats, refuse_undeclared_trial
 from counterveil.results.result import MeasureResult, Result
-from counterveil.session import BaseSession, Gate, Kind, Plan
+from counterveil.session import BaseSession, Gate, Kind, Plan, Released
 from counterveil.settings import Trial
-from counterveil.statistics.moments.contrast import (
-    ARMS,
-    CENTRES_MECHANISM,
-    PAGES,
-    POOLED,
-    arm_sums,
-    compare,
-    facts_of,
-    pays,
-    plan_of,
-    pooled_shares,
-    release,
-    releases,
-    uncertainty_of,
-)
+from counterveil.statistics.histogram import count_mechanisms, release_sums
 from counterveil.statistics.moments.kernels.scores import LinearModels
 from counterveil.statistics.moments.orthogonal import (
     Design,
@@ -71,7 +63,325 @@ from counterveil.statistics.moments.orthogonal import (
     standard_rows,
 )
 from counterveil.statistics.moments.records import Part, Records, TableRecords
-from counterveil.statistics.moments.sensitivity import CentredContrast, ShareAndMean
+from counterveil.statistics.moments.sensitivity import (
+    SCORE_TERMS,
+    CentredContrast,
+    both_sums,
+    mean_of_everyone,
+)
+from counterveil.statistics.outcome_place import NAME as EARLIER
+from counterveil.statistics.outcome_place import PAGE as EARLIER_PAGE
+from counterveil.statistics.outcome_place import PART as EARLIER_PART
+from counterveil.statistics.outcome_place import Outcomes, slopes_said, totals_by_arm, with_slopes
+
+# The unadjusted comparison of two arms; everything about a person is private.
+#
+# With t private, the number treated is private too, so that dividing by it is not free. The share treated q is released
+# first, and a centre c of the outcomes; the mean of psi = t (y-c)/q - (1-t) (y-c)/(1-q) then differs from the
+# difference in means only by the product of two errors: that of q, and the distance of c from (1-q) m_1 + q m_0. A
+# pooled centre is the mean outcome of everyone. A centre of both arms is made of their means, which cost one sum
+# together and centre arms of unequal size rightly however large the effect is (docs/decisions/0010-contrast.md).
+#
+# With q known, psi would be the inverse-probability-weighted (Horvitz-Thompson) contrast of the centred outcomes, whose
+# variance has chance in the number treated in it: a declared share is joined with the released one instead.
+
+
+# Where outcomes are centred: the mean of everyone, or the means of both arms.
+POOLED, ARMS = "pooled", "arms"
+PAGES = {
+    POOLED: ("statistics/moments/centred_contrast.proof.md",),
+    ARMS: ("statistics/moments/centred_contrast.proof.md", "statistics/moments/arm_sums.proof.md"),
+}
+# The mechanism of the arms' sums, beside that of the other releases.
+CENTRES_MECHANISM = "laplace"
+# From this many rows times epsilon on, centres for both arms are worth their price; like the shares of
+# `_arms_plan`, found by `python -m experiments.record_level.centres`.
+_LEAST_SIZE = 400
+# How far the centre goes from its best place to the middle of the range, where sensitivity is least.
+_MOVES = [Fraction(k, 16) for k in range(17)]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Share and centre of the contrast, both public by now, and the variances of their errors."""
+
+    share: Fraction
+    share_variance: float
+    centre: Fraction
+    centre_shift: float  # released mean minus centre
+    centre_sd: float  # standard deviation of the released mean's noise
+
+    def arm_sizes(self, rows: int) -> tuple[float, float]:
+        """Return about how many people are in each arm, treated first."""
+        return rows * float(self.share), rows * float(1 - self.share)
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """What was released: where psi was centred, its mean and second moment, and the noise of its variance."""
+
+    setting: Setting
+    sensitivity: CentredContrast
+    effect: Released
+    square: Released
+    variance_noise: NoiseDistribution
+
+    def uncertainty(self, centre: str = POOLED) -> Uncertainty:
+        """Return the uncertainty of the contrast."""
+        setting, rows = self.setting, self.sensitivity.rows
+        q, estimate, noise = float(setting.share), float(self.effect), self.effect.noise
+        # The squared estimate holds the noise's variance once too often.
+        variance = (float(self.square) - estimate**2 + noise.variance) / rows
+        # How far the centre is from where an error in the share would do no harm, (1-q) m1 + q m0.
+        off = setting.centre_shift + (1 - 2 * q) * estimate if centre == POOLED else setting.centre_shift
+        extra = setting.share_variance * (off**2 + setting.centre_sd**2) / (q * (1 - q)) ** 2
+        # The share is the realised one: chance in who was treated does not move the contrast, but the moment of psi
+        # counts it. What is certain of that part, given the noise of the centre, is taken off.
+        counted = max(abs(off) - setting.centre_sd, 0.0) ** 2
+        variance -= counted / (q * (1 - q)) / rows
+        cap = float(self.sensitivity.variance_cap) / rows
+        return Uncertainty(noise, variance, cap, self.variance_noise, extra)
+
+    def both_means(self, mean_noise: NoiseDistribution, ends: tuple[float, float]) -> JointMeans:
+        """Return both arms' means with their joint error, for outcomes in this range and a pooled centre."""
+        setting = self.setting
+        return JointMeans(
+            mean=ends[0] + float(setting.centre) + setting.centre_shift,
+            mean_noise=mean_noise,
+            difference=float(self.effect),
+            known=self.uncertainty(),
+            share=float(setting.share),
+            share_sd=sqrt(setting.share_variance),
+            rows=self.sensitivity.rows,
+            range=ends,
+        )
+
+
+def pays(rows: int, budget: Budget, mechanism: str) -> bool:
+    """Return whether centres of both arms leave less noise than a pooled one; public numbers only."""
+    return mechanism != "gaussian" and rows * budget.epsilon >= _LEAST_SIZE
+
+
+def compare(
+    session: BaseSession, question: Question, centre: str, interval_target: Target | None = None
+) -> Result:
+    """Return the private difference in means; n is public and nothing else is.
+
+    `interval_target` says what the interval is one for, where that is not the effect.
+    """
+    source, study = session.batches, session.study
+    lo, hi = study.outcome_range
+    plan = plan_of(centre, source.rows, question.budget, question.mechanism)
+
+    def compute(gate: Gate) -> Facts:
+        (sums,) = source.run(arm_sums)
+        step = outcome_unit(study.outcome_bounds)
+        found = release(gate, plan, TwoArms.of(sums, source.rows), step, hi - lo, study.treated_share, centre)
+        return Facts(
+            **facts_of(session, question, centre, found),
+            method="difference in means (centred contrast)" if centre == POOLED else "unadjusted contrast",
+            interval_target=interval_target,
+        )
+
+    drawn = None if centre == POOLED else (CENTRES_MECHANISM, question.mechanism)
+    return settled(Result, session, question, plan, compute, pages=PAGES[centre], mechanisms=drawn)
+
+
+def arm_sums(table: Table) -> Sums:
+    """Return the six totals of both arms."""
+    return (arm_totals(table.treated, table.outcome).sums,)
+
+
+def plan_of(centre: str, rows: int, budget: Budget, mechanism: str) -> Plan:
+    """Return the split over share, centre, contrast and moment; reads public numbers only."""
+    if centre == POOLED:
+        return Plan.split(budget, pooled_shares(rows, budget, mechanism), mechanism)
+    size = rows * budget.epsilon
+    for_share = Fraction(1, 5) if size < 600 else Fraction(7, 50) if size < 2500 else Fraction(1, 10)
+    shares = {"share": for_share, "centres": Fraction(2, 25), "moment": Fraction(1, 10)}
+    shares["contrast"] = 1 - sum(shares.values(), Fraction(0))
+    return Plan.split(budget, shares, mechanism, {"centres": Kind.CELLS})
+
+
+@lru_cache(maxsize=64)
+def pooled_shares(rows: int, budget: Budget, mechanism: str) -> dict[str, Fraction]:
+    """Return the split with the smallest expected total variance.
+
+    The expectation is taken for outcomes in [0, 1], balanced arms and a mean off the middle by a quarter of the range.
+    """
+    for_share = [Fraction(k, 20) for k in (1, 2, 4)]
+    for_centre = [Fraction(k, 40) for k in (1, 2, 4)]
+    for_moment = [Fraction(k, 20) for k in (1, 2, 3, 4)]
+
+    def expected(shares: dict[str, Fraction]) -> float:
+        plan = Plan.split(budget, shares, mechanism)
+        off = plan.noise("centre", Fraction(1, rows)).variance + 0.1**2
+        wrong_share = plan.noise("share", Fraction(1, rows)).variance
+        contrast = plan.noise("contrast", Fraction(5, 2) / rows).variance
+        moment = sqrt(plan.noise("moment", Fraction(9, 4) / rows).variance) / rows
+        return contrast + moment + 16 * wrong_share * off
+
+    splits = [
+        {"share": share, "centre": centre, "contrast": 1 - share - centre - moment, "moment": moment}
+        for share, centre, moment in product(for_share, for_centre, for_moment)
+    ]
+    return min(splits, key=expected)
+
+
+def release(
+    gate: Gate,
+    plan: Plan,
+    arms: TwoArms,
+    unit: Fraction,
+    width: Fraction,
+    declared: Fraction | None,
+    centre: str,
+) -> Contrast:
+    """Return the contrast around a released share and centre."""
+    share = release_share(gate, arms, declared)
+    centred = centred_on_everyone if centre == POOLED else _centred_on_arms
+    return release_contrast(gate, plan, arms, unit, width, centred(gate, plan, arms, unit, width, *share))
+
+
+def release_contrast(
+    gate: Gate,
+    plan: Plan,
+    arms: TwoArms,
+    unit: Fraction,
+    width: Fraction,
+    setting: Setting,
+    names: tuple[str, str] = ("contrast", "moment"),
+) -> Contrast:
+    """Return the released mean of psi and mean of its square, under these names."""
+    sensitivity = CentredContrast(width, arms.count, setting.share, setting.centre)
+    first, second = moments(arms, unit, setting)
+    effect = gate.release(names[0], first, sensitivity.mean)
+    square = gate.release(names[1], second, sensitivity.second_moment)
+    noise = plan.noise(names[1], sensitivity.second_moment / arms.count)
+    return Contrast(setting, sensitivity, effect, square, noise)
+
+
+def release_share(gate: Gate, arms: TwoArms, declared: Fraction | None) -> tuple[Fraction, float]:
+    """Return the share treated, inside its bounds, and the variance of its error.
+
+    A declared share is the chance of being treated, from which the share that was treated differs by chance: it is
+    joined with the released one by the variances of both.
+    """
+    share = Fraction(arms.treated.count, arms.count)
+    noisy = gate.release("share", share, mean_of_everyone(Fraction(1), arms.count))
+    share, variance = noisy.value, noisy.noise.variance
+    if declared is not None:
+        chance = float(declared * (1 - declared)) / arms.count
+        part = 1 / (1 + chance / variance)
+        share += Fraction(part).limit_denominator(1 << 20) * (declared - share)
+        variance = part * chance
+    return min(max(share, LEAST_SHARE), 1 - LEAST_SHARE), variance
+
+
+def centred_on_everyone(
+    gate: Gate,
+    plan: Plan,
+    arms: TwoArms,
+    unit: Fraction,
+    width: Fraction,
+    share: Fraction,
+    share_variance: float,
+    names: tuple[str, str] = ("centre", "contrast"),
+) -> Setting:
+    """Return the centre between the released mean outcome and the middle with the least expected error.
+
+    At the released mean an error in the share does no harm; in the middle of the range the contrast has its smallest
+    sensitivity. Post-processing of released numbers. `names` are those of the releases of centre and contrast.
+    """
+    pooled = Fraction(arms.treated.total + arms.control.total, arms.count) * unit
+    mean = gate.release(names[0], pooled, mean_of_everyone(width, arms.count))
+    start = min(max(mean.value, Fraction(0)), width)
+    unit_variance = plan.noise(names[1], Fraction(1)).variance
+    centre = least_error_centre(start, width, arms.count, share, share_variance, unit_variance)
+    return Setting(share, share_variance, centre, float(start - centre), sqrt(mean.noise.variance))
+
+
+def least_error_centre(
+    start: Fraction, width: Fraction, rows: int, share: Fraction, share_variance: float, unit_variance: float
+) -> Fraction:
+    """Return the centre between a released mean and the middle; `unit_variance` is that of the contrast's noise."""
+    weight = share_variance / float(share * (1 - share)) ** 2
+
+    def expected(centre: Fraction) -> float:
+        sensitivity = float(CentredContrast(width, rows, share, centre).mean)
+        return unit_variance * sensitivity**2 + weight * float(centre - start) ** 2
+
+    return min((start + part * (width / 2 - start) for part in _MOVES), key=expected)
+
+
+def _centred_on_arms(
+    gate: Gate,
+    plan: Plan,
+    arms: TwoArms,
+    unit: Fraction,
+    width: Fraction,
+    share: Fraction,
+    share_variance: float,
+) -> Setting:
+    """Return the same between the centre that both arms' released means make and the middle."""
+    means, variance = release_means(gate, arms, unit, width, share)
+    q = share
+    best = (1 - q) * means[0] + q * means[1]
+    # Noise of the centre: that of each mean is its sum's divided by the (released) size of the arm.
+    squares = float((1 - q) / q) ** 2 + float(q / (1 - q)) ** 2
+    centre_sd = (variance * squares) ** 0.5 / arms.count
+    unit_variance = plan.noise("contrast", Fraction(1)).variance
+    centre = least_error_centre(best, width, arms.count, q, share_variance, unit_variance)
+    return Setting(q, share_variance, centre, float(best - centre), centre_sd)
+
+
+def release_means(
+    gate: Gate, arms: TwoArms, unit: Fraction, width: Fraction, share: Fraction
+) -> tuple[tuple[Fraction, Fraction], float]:
+    """Return both arms' means (treated first), inside the range, and the variance of the sums' noise."""
+    middle = width / 2
+    sums = [arm.total * unit - arm.count * middle for arm in (arms.treated, arms.control)]
+    noisy = gate.release_cells("centres", sums, both_sums(width))
+    sizes = (arms.count * share, arms.count * (1 - share))
+    means = [middle + total / size for total, size in zip(noisy.values, sizes, strict=True)]
+    treated, control = (min(max(mean, Fraction(0)), width) for mean in means)
+    return (treated, control), noisy.variance
+
+
+def moments(arms: TwoArms, unit: Fraction, setting: Setting) -> tuple[Fraction, Fraction]:
+    """Return the exact means of psi and of psi squared."""
+    q, centre = setting.share, setting.centre / unit
+    first = arms.treated.centred_total(centre) / q - arms.control.centred_total(centre) / (1 - q)
+    second = arms.treated.centred_squares(centre) / q**2 + arms.control.centred_squares(centre) / (1 - q) ** 2
+    return first * unit / arms.count, second * unit**2 / arms.count
+
+
+def facts_of(session: BaseSession, question: Question, centre: str, found: Contrast) -> Facts:
+    """Return the effect and what is said of it, from what was released of the contrast."""
+    study, rows, setting = session.study, session.batches.rows, found.setting
+    return Facts(
+        estimate=float(found.effect),
+        uncertainty=with_rare_events(found.uncertainty(centre), study.outcome_range, setting.arm_sizes(rows)),
+        releases=releases(centre, found.sensitivity),
+        not_covered=(*causal_caveats(study, question.estimand), SmallArms(float(LEAST_SHARE))),
+        details={"rows": rows, "share_treated": float(setting.share), "mechanism": found.effect.noise.name},
+    )
+
+
+def releases(centre: str, sensitivity: CentredContrast) -> tuple[tuple[str, str], ...]:
+    """Return what is released, in words, with the sensitivity of each."""
+    width = float(sensitivity.width)
+    centres = {
+        POOLED: ("mean outcome", f"sensitivity {width / sensitivity.rows:.6g}; centres the contrast"),
+        ARMS: ("sums of both arms", f"sensitivity {width:.6g}; they centre the contrast"),
+    }
+    return (
+        ("share treated", f"sensitivity {1 / sensitivity.rows:.6g}"),
+        centres[centre],
+        ("centred contrast", f"sensitivity {float(sensitivity.mean):.6g}"),
+        ("its second moment", f"sensitivity {float(sensitivity.second_moment):.6g}"),
+    )
+
 
 # At a ratio of 2 of equal arms the contrast enters 1.5 times, with twice the sensitivity of the mean, which enters
 # once: the errors of both add up to least if the mean has about a third of what they share. At ratios nearer to 1 it
@@ -124,20 +434,10 @@ def released_means(
     gate: Gate, plan: Plan, arms: TwoArms, unit: Fraction, bounds: tuple[Fraction, Fraction]
 ) -> JointMeans:
     """Return both arms' means with their joint error."""
-    width, rows = bounds[1] - bounds[0], arms.count
-    setting, effect, square = release(gate, plan, arms, unit, width, None, POOLED)
-    sensitivity = CentredContrast(width, rows, setting.share, setting.centre)
-    noise = plan.noise("moment", sensitivity.second_moment / rows)
-    return JointMeans(
-        mean=float(bounds[0]) + float(setting.centre) + setting.centre_shift,
-        mean_noise=plan.noise("centre", ShareAndMean(width, rows).mean),
-        difference=float(effect),
-        known=uncertainty_of(POOLED, setting, sensitivity, effect, square, noise),
-        share=float(setting.share),
-        share_sd=sqrt(setting.share_variance),
-        rows=rows,
-        range=(float(bounds[0]), float(bounds[1])),
-    )
+    width = bounds[1] - bounds[0]
+    found = release(gate, plan, arms, unit, width, None, POOLED)
+    mean_noise = plan.noise("centre", mean_of_everyone(width, arms.count))
+    return found.both_means(mean_noise, (float(bounds[0]), float(bounds[1])))
 
 
 # How a trial's budget is split between a model of its outcomes and the comparison, and whether the model pays.
@@ -556,12 +856,9 @@ def _compared(
     prediction: Prediction,
 ) -> Facts:
     """Return the contrast of outcomes less what is predicted of them."""
-    rows = session.batches.rows
     arms, unit, width = residual_totals(records, prediction)
     released = release(gate, plan, arms, unit, width, session.study.treated_share, ARMS)
-    sensitivity = CentredContrast(width, rows, released[0].share, released[0].centre)
-    noise = plan.noise("moment", sensitivity.second_moment / rows)
-    plain = facts_of(session, question, ARMS, *released, sensitivity, noise)
+    plain = facts_of(session, question, ARMS, released)
     used = prediction.bound_steps > 0
     explained = (prediction.sd / prediction.outcome_sd) ** 2 if used else 0.0
     drawn = dict.fromkeys(_WORDS, "l2-ball") | {"norms": "Laplace"}
@@ -581,3 +878,407 @@ def _compared(
         "explained_variance": min(explained, 1.0),
     }
     return plain
+
+
+# Effects on several outcomes, and by period, where everything about a person is private.
+#
+# The share treated is released once; then the mean of everyone, the contrast and its second moment of all outcomes,
+# each of the three for all outcomes together.
+
+
+PAGE = "statistics/moments/several_outcomes.proof.md"
+_VECTORS = ("centre", "contrast", "moment")
+
+
+@silence()
+def record_effects(session: BaseSession, question: Question, outcomes: Outcomes) -> OutcomesResult:
+    """Return the private effects on all outcomes; n is public and nothing else is."""
+    source, study = session.batches, session.study
+    rows = source.rows
+    plan = effects_plan(question, outcomes, rows)
+
+    means = question.measure in OF_MEANS
+
+    def compute(gate: Gate) -> Facts:
+        chosen = outcomes
+        if outcomes.measured_before:
+            chosen = with_slopes(gate, source, outcomes, 4 / rows, _unit_noise(plan, outcomes, rows))
+        arms = [TwoArms(treated, control) for control, treated in totals_by_arm(source, chosen)]
+        found = release_effects(gate, plan, arms, chosen, study.treated_share)
+        pages = (PAGE, *PAGES[POOLED], *((EARLIER_PAGE,) if chosen.slopes else ()))
+        drawn = (*chosen.mechanisms(question.mechanism), question.mechanism)
+        return Facts(
+            guarantee=question.guarantee(session, pages, mechanisms=drawn),
+            released=tuple(
+                OutcomeEffect(name, None, _numbers(*one, ends, means))
+                for name, one, ends in zip(chosen.names, found, chosen.ranges, strict=True)
+            ),
+            measure=question.measure,
+            method=f"difference in means (centred contrast){', less earlier numbers' if chosen.slopes else ''}",
+            releases=_releases(chosen, rows),
+            not_covered=(*causal_caveats(study, question.estimand), SmallArms(float(LEAST_SHARE))),
+            details=slopes_said(chosen)
+            | {
+                "rows": rows,
+                "share_treated": float(found[0][0].setting.share),
+                "mechanism": chosen.drawn(question.mechanism),
+            },
+            interval_target=None if study.randomised is True else Target.CONFOUNDED_DIFFERENCE,
+        )
+
+    said = {"question": "outcomes", "importance": [str(weight) for weight in outcomes.weights]}
+    return settled(OutcomesResult, session, question, plan, compute, said=said)
+
+
+def _releases(outcomes: Outcomes, rows: int) -> tuple[tuple[str, str], ...]:
+    return (
+        ("share treated", f"sensitivity {1 / rows:.6g}"),
+        *((("moments with earlier numbers", "each moves by at most 1/rows"),) if outcomes.slopes else ()),
+        *((f"{what}s of {len(outcomes.names)} outcomes", "each moves by its own bound") for what in _VECTORS),
+    )
+
+
+def effects_plan(question: Question, outcomes: Outcomes, rows: int) -> Plan:
+    """Return the split over the share treated and, of all outcomes, centres, contrasts and moments.
+
+    The split is the one that a single outcome would have with as much noise.
+    """
+    part = 1 / outcomes.noise_factor(question.mechanism)
+    epsilon = question.budget.epsilon * Fraction(part).limit_denominator(10**6)
+    shares = dict(pooled_shares(rows, Budget(epsilon, question.budget.delta), question.mechanism))
+    if question.measure in OF_MEANS:
+        left = (1 - MEAN_PART) / (1 - shares["centre"])
+        shares = {name: one * left for name, one in shares.items()} | {"centre": MEAN_PART}
+    kinds = dict.fromkeys(_VECTORS, Kind.SEVERAL)
+    if outcomes.measured_before:
+        shares = {EARLIER: EARLIER_PART} | {name: one * (1 - EARLIER_PART) for name, one in shares.items()}
+        kinds[EARLIER] = Kind.SEVERAL
+    return Plan.split(question.budget, shares, question.mechanism, kinds)
+
+
+def _unit_noise(plan: Plan, outcomes: Outcomes, rows: int) -> list[float]:
+    """Return the variance of each contrast's noise, in units of its squared range, for equal arms."""
+    bound = [Fraction(2, rows)] * len(outcomes.names)
+    return [one.variance for one in plan.several_noise("contrast", bound, outcomes.weights)]
+
+
+# Proof: several_outcomes.proof.md
+def release_effects(
+    gate: Gate, plan: Plan, arms: Sequence[TwoArms], outcomes: Outcomes, declared: Fraction | None
+) -> list[tuple[Contrast, Released]]:
+    """Return the released contrast and mean of every outcome."""
+    rows, weights, widths = arms[0].count, outcomes.weights, outcomes.widths
+    units = [width / OUTCOME_STEPS for width in widths]
+    share, share_variance = release_share(gate, arms[0], declared)
+    pooled = [
+        Fraction(one.treated.total + one.control.total, rows) * unit
+        for one, unit in zip(arms, units, strict=True)
+    ]
+    means = gate.release_several(
+        "centre", pooled, [mean_of_everyone(width, rows) for width in widths], weights
+    )
+    noise = plan.several_noise("contrast", [Fraction(1)] * len(widths), weights)
+    settings = []
+    for mean, width, own in zip(means, widths, noise, strict=True):
+        start = min(max(mean.value, Fraction(0)), width)
+        centre = least_error_centre(start, width, rows, share, share_variance, own.variance)
+        shift, spread = float(start - centre), sqrt(mean.noise.variance)
+        settings.append(Setting(share, share_variance, centre, shift, spread))
+    bounds = [
+        CentredContrast(width, rows, share, one.centre) for width, one in zip(widths, settings, strict=True)
+    ]
+    exact = [moments(one, unit, setting) for one, unit, setting in zip(arms, units, settings, strict=True)]
+    effects = gate.release_several(
+        "contrast", [first for first, _ in exact], [b.mean for b in bounds], weights
+    )
+    limits = [b.second_moment for b in bounds]
+    squares = gate.release_several("moment", [second for _, second in exact], limits, weights)
+    found = []
+    for place, each in enumerate(zip(settings, bounds, effects, squares, strict=True)):
+        of_variance = plan.several_noise("moment", [limits[place] / rows] * len(limits), weights)[place]
+        found.append((Contrast(*each, of_variance), means[place]))
+    return found
+
+
+def _numbers(
+    one: Contrast, mean: Released, outcome_range: tuple[Fraction, Fraction], means: bool
+) -> Linear | JointMeans:
+    """Return what is known of one outcome: the difference, or both arms' means."""
+    low, high = map(float, outcome_range)
+    if means:
+        return one.both_means(mean.noise, (low, high))
+    sizes = one.setting.arm_sizes(one.sensitivity.rows)
+    known = with_rare_events(one.uncertainty(), outcome_range, sizes)
+    return Linear(float(one.effect), known, (low - high, high - low))
+
+
+# Effects by period where everything about a person is private: a centred contrast of changes for each period.
+#
+# The share treated is released once, and then for each period a centre, the contrast and its second moment. A
+# person is in all of them, so that the budget is divided: of Gaussian noise, its square.
+
+
+EVENT_STUDY_PAGE = "statistics/moments/event_study.proof.md"
+
+
+def record_event_study(session: BaseSession, question: Question, place: int) -> EventStudyResult:
+    """Return the private effects of all periods relative to the one at `place`; n is public and nothing else is."""
+    study, before = session.study, session.study.before
+    assert before is not None
+    source = session.batches
+    rows, _ = complete_sizes(source)
+    others = [period for period in range(study.measured) if period != place]
+    plan = periods_plan(question, rows, others)
+
+    labels, unit = before.labels(study.outcome), change_unit(study)
+    width, reference = float(unit * OUTCOME_STEPS), labels[place]
+
+    def compute(gate: Gate) -> Facts:
+        _, since = period_totals(source, place)
+        share, effects = release_share(gate, since[place], study.treated_share), []
+        for period in others:
+            found = release_periods(gate, plan, since[period], unit, share, period)
+            known = Linear(*found, (-width, width))
+            effects.append(Effect(labels[period], known, question.level, len(others)))
+        return Facts(
+            periods=tuple(effects),
+            reference=reference,
+            place=place,
+            outcome=study.outcome,
+            earlier=before.earlier,
+            guarantee=question.guarantee(session, (EVENT_STUDY_PAGE, *PAGES[POOLED]), reference=reference),
+            method="difference in means (centred contrast)",
+            releases=(
+                ("share treated", f"sensitivity {1 / rows:.6g}"),
+                *(
+                    (f"centre, contrast and second moment at {one.name}", "one release_effects each")
+                    for one in effects
+                ),
+            ),
+            not_covered=(*causal_caveats(study, question.estimand), SmallArms(float(LEAST_SHARE))),
+            details={"rows": rows, "share_treated": float(share[0]), "mechanism": question.mechanism},
+        )
+
+    said = {"question": "event_study", "reference": place}
+    return settled(EventStudyResult, session, question, plan, compute, said=said)
+
+
+def periods_plan(question: Question, rows: int, periods: list[int]) -> Plan:
+    """Return the split over the share treated and, alike for all periods, centre, contrast and moment."""
+    one = pooled_shares(rows, question.budget, question.mechanism)
+    shares = {"share": one["share"]}
+    for period in periods:
+        shares |= {f"{what} {period}": part / len(periods) for what, part in one.items() if what != "share"}
+    return Plan.split(question.budget, shares, question.mechanism)
+
+
+# Proof: event_study.proof.md
+def release_periods(
+    gate: Gate,
+    plan: Plan,
+    arms: TwoArms,
+    unit: Fraction,
+    share: tuple[Fraction, float],
+    period: int,
+) -> tuple[float, Uncertainty]:
+    """Return the released contrast of one period's changes and its uncertainty."""
+    width, (centre, contrast, moment) = unit * OUTCOME_STEPS, (f"{what} {period}" for what in _VECTORS)
+    setting = centred_on_everyone(gate, plan, arms, unit, width, *share, (centre, contrast))
+    found = release_contrast(gate, plan, arms, unit, width, setting, (contrast, moment))
+    return float(found.effect), found.uncertainty()
+
+
+# Means of several arms where everything about a person is private: one vector, for one outcome or several.
+#
+# With r in [-1, 1] an outcome in parts of half its range, a row adds (1-r)^2/4, (1-r^2)/2 and (1+r)^2/4 to the three
+# sums of its arm, so that numbers of rows and squares come with the sums of outcomes.
+
+
+# Proof: arms.proof.md
+
+
+ARM_MEANS_PAGES = ("statistics/moments/arms.proof.md", "statistics/moments/group_scores.proof.md")
+NAME = "cells"
+# An arm of fewer rows than so many standard deviations of their noise is lost in it: its mean may be anywhere.
+_LOST = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class CellMean:
+    """The mean of an arm's outcomes in [low, low + width], from its three released sums, each with this noise."""
+
+    sums: Floats
+    noise: NoiseDistribution
+    low: float
+    width: float
+
+    @property
+    def size_sd(self) -> float:
+        """Standard deviation of the noise of the number of rows."""
+        return sqrt(3 * self.noise.variance)
+
+    @property
+    def size(self) -> float:
+        """The number of rows, not below where it is lost in its noise."""
+        return max(float(self.sums.sum()), _LOST * self.size_sd)
+
+    @property
+    def _place(self) -> float:
+        """The mean of r."""
+        return min(max(float(self.sums[2] - self.sums[0]) / self.size, -1.0), 1.0)
+
+    @property
+    def estimate(self) -> float:
+        """The mean outcome."""
+        return self.low + self.width * (1 + self._place) / 2
+
+    @property
+    def error(self) -> Uncertainty:
+        """The error of the mean; the noise of its number of rows makes it larger by Fieller's factor."""
+        r, size, unit = self._place, self.size, self.width / 2
+        factor = 1 / (1 - (2 * self.size_sd / size) ** 2)
+        weights = np.array([1 + r, abs(r), 1 - r]) / size
+        squares = np.array([(1 + r) ** 2, 1 - r * r, (1 - r) ** 2]) / size**2
+        own = float(weights @ weights) * self.noise.variance
+        left = (float(self.sums @ (1.0, -1.0, 1.0)) / size - r * r + own) / size
+        return Uncertainty(
+            noise=weighted_sum(sqrt(factor) * unit * weights, [self.noise] * 3),
+            variance=factor * unit**2 * left,
+            variance_cap=factor * unit**2 / size,
+            variance_noise=weighted_sum(factor * unit**2 * squares, [self.noise] * 3),
+            bias=self.width if float(self.sums.sum()) < size else 0.0,
+        )
+
+
+@silence()
+def record_arms(session: BaseSession, question: Question) -> ArmsResult:
+    """Return the private means of all arms; n is public and nothing else is."""
+    study = session.study
+    low, high = study.outcome_range
+    outcome = Outcomes((study.outcome_name,), ((low, high),), (Fraction(1),))
+    question = with_noise(session, question, outcome)
+    plan = arms_plan(question, outcome)
+
+    def compute(gate: Gate) -> Facts:
+        (found,) = release_cell_means(gate, plan, outcome, totals_by_arm(session.batches, outcome))
+        ends = float(low), float(high)
+        means = tuple(
+            Effect(
+                label, Linear(one.estimate, known, ends), question.level, size=one.size, size_sd=one.size_sd
+            )
+            for label, one in zip(study.treatment_labels, found, strict=True)
+            for known in (with_rare_events(one.error, ends, (one.size,)),)
+        )
+        return Facts(_said(session, question, outcome), means=means)
+
+    drawn, said = (question.mechanism,), {"question": "arms"}
+    return settled(
+        ArmsResult, session, question, plan, compute, pages=ARM_MEANS_PAGES, mechanisms=drawn, said=said
+    )
+
+
+@silence()
+def record_arm_effects(session: BaseSession, question: Question, outcomes: Outcomes) -> OutcomesResult:
+    """Return the private effects of all arms on all outcomes; n is public and nothing else is."""
+    source, labels = session.batches, session.study.treatment_labels
+    question = with_noise(session, question, outcomes)
+    plan = arms_plan(question, outcomes)
+
+    def compute(gate: Gate) -> Facts:
+        chosen = outcomes
+        if outcomes.measured_before:
+            size = source.rows / len(labels)
+            noise = [float(one.variance) / size**2 for one in cell_noise(plan, outcomes)]
+            chosen = with_slopes(gate, source, outcomes, 2 / size, noise)
+        found = release_cell_means(gate, plan, chosen, totals_by_arm(source, chosen))
+        drawn = (question.mechanism, *(("box",) if chosen.slopes and plan.mechanism != "gaussian" else ()))
+        pages = (*ARM_MEANS_PAGES, *((EARLIER_PAGE,) if chosen.slopes else ()))
+        return Facts(
+            _said(session, question, chosen),
+            guarantee=question.guarantee(session, pages, mechanisms=drawn),
+            released=tuple(
+                OutcomeEffect(name, label, _both(means[arm], means[0], ends))
+                for name, ends, means in zip(chosen.names, chosen.ranges, found, strict=True)
+                for arm, label in enumerate(labels)
+                if arm > 0
+            ),
+            measure=question.measure,
+        )
+
+    said = {"question": "outcomes", "importance": [str(weight) for weight in outcomes.weights]}
+    return settled(OutcomesResult, session, question, plan, compute, said=said)
+
+
+def _both(one: CellMean, other: CellMean, ends: tuple[Fraction, Fraction]) -> ApartMeans:
+    pair = (one.estimate, other.estimate), (one.error, other.error)
+    return ApartMeans(*pair, (float(ends[0]), float(ends[1])), (one.size, other.size))
+
+
+def _said(session: BaseSession, question: Question, outcomes: Outcomes) -> dict[str, Any]:
+    study, (total, length) = session.study, bounds(outcomes.weights)
+    norm = f"length {float(length):.4g}" if question.mechanism == "gaussian" else f"sum {float(total):.4g}"
+    earlier = (("moments with earlier numbers", "each moves by at most 1/rows"),) if outcomes.slopes else ()
+    return {
+        "method": f"means of all arms{', less earlier numbers' if outcomes.slopes else ''}",
+        "releases": (*earlier, ("number, sum and squares of outcomes in every arm", f"changes of {norm}")),
+        "not_covered": causal_caveats(study, Estimand.ATE),
+        "details": slopes_said(outcomes) | {"rows": session.batches.rows, "mechanism": question.mechanism},
+        "interval_target": None if study.randomised is True else Target.CONFOUNDED_DIFFERENCE,
+    }
+
+
+def bounds(weights: Sequence[Fraction]) -> tuple[Fraction, Fraction]:
+    """Return the largest sum of absolute changes of all weighted sums, and their largest Euclidean length."""
+    squares = sum((weight**2 for weight in weights), Fraction(0))
+    return SCORE_TERMS.absolute * sum(weights, Fraction(0)), SCORE_TERMS.euclidean * sqrt_up(squares)
+
+
+def with_noise(session: BaseSession, question: Question, outcomes: Outcomes) -> Question:
+    """Return the question with the smaller of Laplace and Gaussian noise where that is left open."""
+    asked = [replace(question, mechanism=kind) for kind in count_mechanisms(session, question)]
+    return min(asked, key=lambda one: cell_noise(arms_plan(one, outcomes), outcomes)[0].variance)
+
+
+def arms_plan(question: Question, outcomes: Outcomes) -> Plan:
+    """Return the plan: everything for the sums by arm, but for the slopes of earlier values."""
+    kinds = {NAME: Kind.VECTOR if question.mechanism == "gaussian" else Kind.CELLS}
+    shares = {NAME: Fraction(1)}
+    if outcomes.measured_before:
+        shares, kinds = {EARLIER: EARLIER_PART, NAME: 1 - EARLIER_PART}, kinds | {EARLIER: Kind.SEVERAL}
+    return Plan.split(question.budget, shares, question.mechanism, kinds)
+
+
+def cell_noise(plan: Plan, outcomes: Outcomes) -> list[NoiseDistribution]:
+    """Return the noise of each sum of every outcome; draws nothing."""
+    total, length = bounds(outcomes.weights)
+    if plan.mechanism == "gaussian":
+        return [plan.coordinate_noise(NAME, length / weight) for weight in outcomes.weights]
+    return [plan.cells_noise(NAME, total / weight) for weight in outcomes.weights]
+
+
+def release_cell_means(
+    gate: Gate, plan: Plan, outcomes: Outcomes, totals: Sequence[Sequence[Arm]]
+) -> list[list[CellMean]]:
+    """Return what is known of the mean of every outcome in every arm, from one vector."""
+    total, length = bounds(outcomes.weights)
+    exact = [
+        weight * part
+        for weight, arms in zip(outcomes.weights, totals, strict=True)
+        for arm in arms
+        for part in three_sums(arm)
+    ]
+    noisy = release_sums(gate, NAME, exact, plan.mechanism != "gaussian", total, length)
+    sums = noisy.floats().reshape(len(totals), -1, 3)
+    numbers = zip(
+        sums, outcomes.weights, cell_noise(plan, outcomes), outcomes.ranges, outcomes.widths, strict=True
+    )
+    return [
+        [CellMean(arm / float(weight), noise, float(ends[0]), float(width)) for arm in arms]
+        for arms, weight, noise, ends, width in numbers
+    ]
+
+
+def three_sums(arm: Arm) -> tuple[Fraction, Fraction, Fraction]:
+    """Return an arm's sums of (1-r)^2/4, (1-r^2)/2 and (1+r)^2/4, r = 2 y - 1 for y in parts of the range; exact."""
+    first, second = Fraction(arm.total, OUTCOME_STEPS), Fraction(arm.squares, OUTCOME_STEPS**2)
+    return arm.count - 2 * first + second, 2 * (first - second), second

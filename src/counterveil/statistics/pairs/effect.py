@@ -7,51 +7,699 @@ mean outcomes, and the sums of an orthogonal score and of its squares. Doubly ro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import sqrt
+from math import log, sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
-from counterveil.data import Study, Table
-from counterveil.data.features import require_covariates
+from counterveil.data import OUTCOME_STEPS, Range, Study, Table
+from counterveil.data.features import covariate_features, require_covariates
 from counterveil.errors import refusal
-from counterveil.inference import Uncertainty, with_rare_events
-from counterveil.inference.measures import ApartMeans
-from counterveil.numerics.arrays import Floats, Integers
+from counterveil.inference.measures import ApartMeans, with_rare_events
+from counterveil.inference.uncertainty import Uncertainty
+from counterveil.numerics.arrays import Floats, Integers, sqrt_up
+from counterveil.numerics.bases import Basis
+from counterveil.numerics.products import WholeSum, blocks
+from counterveil.numerics.shrinkage import spike_and_slab
 from counterveil.privacy import Budget, Estimand
 from counterveil.privacy.caveats import Caveat, Fact, LinearScores
 from counterveil.results.answering import Facts, settled
 from counterveil.results.arms import ArmsResult
 from counterveil.results.effect import Effect, Linear
+from counterveil.results.functions import (
+    PLAUSIBLE,
+    TYPICAL_SD,
+    CateModel,
+    CateQuestion,
+    Unshrunk,
+    decided,
+    pays,
+)
 from counterveil.results.question import Question, design_says
 from counterveil.results.result import MeasureResult, Result
 from counterveil.session import BaseSession, Gate, Kind, Plan
-from counterveil.statistics.outcome_place import PLACE_KINDS, PLACE_WORDS, PLACES, WHOLE, Spread, find_place
-from counterveil.statistics.pairs.models import (
-    ARM_SCORES,
-    CURVES,
-    LINES,
-    PRODUCTS,
-    TREATED,
-    WHOLE_SCORES,
-    Form,
-    Models,
-    PublicRows,
-    Scores,
-    Sums,
-    Target,
-    arm_sums,
-    best_scores,
-    fit_models,
-    ladder,
-    pair_sensitivity,
-    pair_sums,
+from counterveil.settings import Series
+from counterveil.statistics.linear.functions import (
+    BALL_TAIL,
+    FALL,
+    basis_groups,
+    first_size,
+    higher,
+    largest_basis,
+    slab,
+    too_many,
 )
-from counterveil.statistics.pairs.sensitivity import MODEL_PARTS, MOST_LEFT, PLACE_PART
+from counterveil.statistics.outcome_place import (
+    OUTCOME_BITS,
+    PLACE_KINDS,
+    PLACE_WORDS,
+    PLACES,
+    WHOLE,
+    Place,
+    Spread,
+    find_place,
+)
+from counterveil.statistics.pairs.sensitivity import (
+    HALVINGS,
+    LEAST_PROPENSITY,
+    MODEL_PARTS,
+    MOST_LEFT,
+    PLACE_PART,
+    WIDEST,
+)
+
+# Where treatment and outcome are private: public features, released models, and scores.
+#
+# Covariates being public, sums of features with treatments are all that a logistic regression needs, and sums with the
+# outcomes of either arm all that a linear one needs: one noisy vector holds three models.
+
+
+# Proof: pair_moments.proof.md
+
+
+# Fractional digits of features.
+FEATURE_BITS = 16
+# A rational just below the root of two: what a change of treatment weighs.
+TREATED = Fraction(181, 128)
+# What a step of an outcome is.
+_OUTCOME = Fraction(1, 1 << OUTCOME_BITS)
+# How far a change of treatment and outcome moves (TREATED A, A y, (1 - A) y), or arms' indicators and outcomes in them.
+PAIR_LENGTH = Fraction(2)
+# Orders of features: the constant, covariates, squares and hinges of numbers, products.
+CONSTANT, LINES, CURVES, PRODUCTS = range(4)
+# Standard deviations at which numbers are cut, before squares and before products.
+_CUT, _PRODUCT_CUT = 4.0, 3.0
+# A column counts where the columns before it leave this part of its length, and where no few rows carry it.
+_LEAST_NEW, _MOST_CARRIED = 0.05, 0.05
+# Scale of curves and products, the most that either take beside the squared scales of covariates, and the squared scale
+# of the constant beside all others: noise is least on the constant and most on products.
+_SCALE, _ROOM, _CONSTANT_PART = 0.7, 0.35, 0.5
+# Most features, fewest rows for each of them, and most numbers in all: they are held in memory.
+MOST_FEATURES, ROWS_A_FEATURE, MOST_NUMBERS = 250, 5, 40_000_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PublicRows:
+    """Features z (n, p) with sum z z' = n I, their orders and scales, and every row's weight.
+
+    `steps` are the whole numbers nearest to 2**16 times weight, scale and z; no row of them is longer than `length`
+    times 2**16.
+    """
+
+    z: Floats
+    order: Integers
+    scale: Floats
+    weight: Floats
+    steps: Integers
+    length: Fraction
+
+    @property
+    def weighted(self) -> Floats:
+        """Every row's weight times its features."""
+        return self.z * self.weight[:, None]
+
+    def at(self, places: Integers) -> PublicRows:
+        """Return some of the rows."""
+        return replace(self, z=self.z[places], weight=self.weight[places], steps=self.steps[places])
+
+    def gram(self, weights: Floats) -> Floats:
+        """Return the sum of weights times z z'."""
+        rooted = self.z * np.sqrt(weights)[:, None]
+        return np.asarray(rooted.T @ rooted)
+
+
+def ladder(table: Table) -> tuple[PublicRows, ...]:
+    """Return the features by their richness: covariates, with curves, with products, as far as rows suffice."""
+    most = min(MOST_FEATURES, table.rows // ROWS_A_FEATURE, MOST_NUMBERS // max(table.rows, 1))
+    columns = list(_columns(table, most))
+    orders = [order for order, _ in columns]
+    richest = [one for one in (LINES, CURVES, PRODUCTS) if sum(order <= one for order in orders) <= most]
+    if not richest:
+        return ()
+    z, order = _white([(own, values) for own, values in columns if own <= richest[-1]])
+    found: dict[int, PublicRows] = {}
+    for one in richest:
+        kept = order <= one
+        found.setdefault(int(kept.sum()), _public_rows(z[:, kept], order[kept]))
+    return tuple(found.values())
+
+
+def _columns(table: Table, most: int) -> Iterator[tuple[int, Floats]]:
+    """Yield the columns and their orders: the constant, covariates, squares and hinges, products if not too many."""
+    yield CONSTANT, np.ones(table.rows)
+    if not table.study.covariates:
+        return
+    features = covariate_features(table)
+    spread = features.values.std(axis=0)
+    usual = features.values[:, spread > 0] / spread[spread > 0]
+    numeric = [isinstance(domain, Range) for domain in np.array(features.domains, dtype=object)[spread > 0]]
+    lines = np.where(numeric, np.clip(usual, -_CUT, _CUT), usual)
+    for column in lines.T:
+        yield LINES, column
+    for column in lines[:, numeric].T:
+        low, high = np.quantile(column, (1 / 3, 2 / 3))
+        yield CURVES, column**2
+        yield CURVES, np.maximum(column - high, 0.0)
+        yield CURVES, np.maximum(low - column, 0.0)
+    bounded, size = np.clip(usual, -_PRODUCT_CUT, _PRODUCT_CUT), usual.shape[1]
+    if 1 + size + 3 * sum(numeric) + size * (size - 1) // 2 > most:
+        return
+    for place in range(size):
+        for other in range(place):
+            yield PRODUCTS, bounded[:, place] * bounded[:, other]
+
+
+def _white(columns: list[tuple[int, Floats]]) -> tuple[Floats, Integers]:
+    """Return the columns in turn, each without what those before it hold, at mean square one, and their orders."""
+    matrix, order = np.column_stack([c for _, c in columns]), np.array([o for o, _ in columns])
+    q, r = np.linalg.qr(matrix)
+    length = np.sqrt((matrix**2).sum(axis=0))
+    z = q * sqrt(len(matrix)) * np.where(np.diag(r) < 0, -1.0, 1.0)
+    kept = np.abs(np.diag(r)) > _LEAST_NEW * length
+    kept &= ((z * z) ** 2).mean(axis=0) < max(_MOST_CARRIED * len(matrix), 3.0)
+    kept[0] = True
+    return z[:, kept], order[kept]
+
+
+def _public_rows(z: Floats, order: Integers) -> PublicRows:
+    scale = np.ones(len(order))
+    lines = order == LINES
+    for more in (order == CURVES, order == PRODUCTS):
+        room = _ROOM * int(lines.sum()) / max(int(more.sum()), 1)
+        scale[more] = min(_SCALE, sqrt(room))
+    scale[0] = max(1.0, sqrt(_CONSTANT_PART * float((scale[1:] ** 2).sum())))
+    return shortened(z, order, scale)
+
+
+def shortened(z: Floats, order: Integers, scale: Floats) -> PublicRows:
+    """Return features of these scales, with less weight for rows that are longer than rows are on average."""
+    longest = sqrt(float((scale**2).sum()))
+    lengths = np.sqrt(((z * scale) ** 2).sum(axis=1))
+    weight = np.minimum(1.0, longest / np.maximum(lengths, 1e-9))
+    steps = np.rint(z * scale * weight[:, None] * 2**FEATURE_BITS).astype(np.int64)
+    return PublicRows(z, order, scale, weight, steps, row_length(steps))
+
+
+def row_length(steps: Integers) -> Fraction:
+    """Return the length of the longest row in units of 2**16 steps, rounded up; rows are public."""
+    squares = int((steps * steps).sum(axis=1).max())
+    return sqrt_up(Fraction(squares, 1 << 2 * FEATURE_BITS))
+
+
+def pair_sums(
+    rows: PublicRows, treated: NDArray[np.bool_], outcome: Integers, place: Place, known: bool = False
+) -> list[Fraction]:
+    """Return sums of features times (TREATED A, A y, (1 - A) y), as exact numbers, block after block.
+
+    Where propensities are `known`, those with A are left out.
+    """
+
+    def pairs(part: slice) -> Integers:
+        own, y = treated[part], place.fixed(outcome[part])
+        return np.column_stack([own.astype(np.int64), np.where(own, y, 0), np.where(own, 0, y)])
+
+    found = _summed(rows, pairs, (TREATED, _OUTCOME, _OUTCOME))
+    return found[len(found) // 3 :] if known else found
+
+
+def arm_sums(
+    rows: PublicRows, arm: NDArray[np.intp], arms: int, outcome: Integers, place: Place
+) -> list[Fraction]:
+    """Return sums of features times every arm's indicator, then times indicator and outcome, as exact numbers."""
+
+    def pairs(part: slice) -> Integers:
+        inside = (arm[part, None] == np.arange(arms)).astype(np.int64)
+        return np.column_stack([inside, inside * place.fixed(outcome[part])[:, None]])
+
+    return _summed(rows, pairs, (Fraction(1),) * arms + (_OUTCOME,) * arms)
+
+
+def _summed(
+    rows: PublicRows, pairs: Callable[[slice], Integers], units: Sequence[Fraction]
+) -> list[Fraction]:
+    """Return sums of features times columns of whole numbers in these units, column by column."""
+    total = WholeSum()
+    for part in blocks(len(rows.steps)):
+        total.add(rows.steps[part].T @ pairs(part))
+    each = [unit / (1 << FEATURE_BITS) for unit in units]
+    return [unit * int(value) for unit, column in zip(each, total.whole().T, strict=True) for value in column]
+
+
+def pair_sensitivity(rows: PublicRows) -> Fraction:
+    """Return a bound on the Euclidean length by which a replaced pair moves the sums."""
+    return PAIR_LENGTH * rows.length
+
+
+# Propensity and outcome models fitted to released sums; nothing here reads private rows.
+#
+# Coefficients are shrunk by orders of features, as far as noise and sampling explain their size (empirical Bayes).
+# What shrinkage leaves out of both models is estimated from the same sums: `Models.left_out`.
+
+
+# Least squared size of coefficients that is allowed for, in parts of their variance.
+_LEAST_SIGNAL = 0.02
+# How much of the penalty that covariates call for is applied to treatment: what it leaves is confounding.
+_TREATED_PENALTY = 0.25
+# A curve or product stands out where its squared coefficients of all three models, in variances, add up to this (99.7%
+# of chi-squared with 3 degrees of freedom); it is then kept in all of them, as an order of its own.
+_STANDS_OUT, SELECTED = 14.0, 4
+# Most that curves or products, or one that stands out, and then that covariates move: the variance of log odds, and the
+# part of that of outcomes.
+_MOST = {"log odds": (0.5, 4.0), "outcomes": (0.25, 1.0)}
+# A ridge that keeps matrices regular, in parts of a row, and the largest log odds.
+_TINY, _LARGEST = 1e-3, 8.0
+_STEPS = 25
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sums:
+    """Released sums of weighted features with A, A y and (1 - A) y, and the variances of their noise (3, p).
+
+    Where propensities are known, the sums with A are expected ones, and have no noise.
+    """
+
+    values: Floats
+    noise: Floats
+
+    @classmethod
+    def of(cls, released: Floats, variance: float, rows: PublicRows, known: Floats | None = None) -> Sums:
+        """Return the sums of a released vector, without the scales of features and of treatment."""
+        units = np.outer((float(TREATED), 1.0, 1.0), rows.scale)
+        if known is None:
+            return cls(released.reshape(3, -1) / units, variance / units**2)
+        arms, expected = released.reshape(2, -1) / units[1:], rows.weighted.T @ known
+        return cls(
+            np.vstack([expected, arms]), np.vstack([np.zeros_like(units[0]), variance / units[1:] ** 2])
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fit:
+    """Coefficients, the covariance of their errors, what shrinkage took from them and the covariance of that."""
+
+    coefficients: Floats
+    covariance: Floats
+    left: Floats
+    left_covariance: Floats
+    freedom: float  # how many coefficients were fitted, counting shrunk ones in part
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Models:
+    """Propensities and both arms' mean outcomes of every row, in halves of the range, with the fits behind them."""
+
+    propensity: Floats
+    treated: Floats
+    control: Floats
+    score: Fit | None  # None where the design fixes propensities
+    arms: tuple[Fit, Fit]
+    sd: float
+
+    def at(self, places: Integers) -> Models:
+        """Return the models of some rows."""
+        e, one, other = (values[places] for values in (self.propensity, self.treated, self.control))
+        return replace(self, propensity=e, treated=one, control=other)
+
+    def fitted(self, arm: int | None) -> float:
+        """Return by how much rows of an arm, or all, vary more than around models that were fitted to them."""
+        shares = self.propensity, 1 - self.propensity
+        kept = [place for place in (0, 1) if arm in (None, place)]
+        rows = sum(float(shares[place].sum()) for place in kept)
+        return rows / max(rows - sum(self.arms[place].freedom for place in kept), rows / 2)
+
+    def products(self, weights: tuple[Floats, Floats], rows: PublicRows) -> tuple[float, float, float]:
+        """Return the variance of the sum of products of both models' errors, and what shrinkage left, with its sd.
+
+        `weights` are those of the products in both arms.
+        """
+        if self.score is None:
+            return 0.0, 0.0, 0.0
+        second = left = left_variance = 0.0
+        for own, arm in zip(weights, self.arms, strict=True):
+            gram = rows.gram(own)
+            second += _trace(gram, arm.covariance, self.score.covariance)
+            left += float(self.score.left @ gram @ arm.left)
+            left_variance += _trace(gram, arm.left_covariance, self.score.left_covariance)
+        return second, left, left_variance**0.5
+
+
+def _trace(gram: Floats, one: Floats, other: Floats) -> float:
+    return float(((gram @ one @ gram) * other).sum())
+
+
+def fit_models(
+    rows: PublicRows, sums: Sums, centre: float, reach: float, sd: float, known: Floats | None, constant: bool
+) -> Models:
+    """Return the models of released sums.
+
+    Outcomes lie around `centre` with this standard deviation and were divided by `reach`, all in halves of the range; a
+    standard deviation of 0 is that of events, which their share gives. `known` are propensities that the design fixes;
+    with `constant` propensities are the same for all, and unknown.
+    """
+    score = None
+    order = _orders(rows, sums, min((sd / reach) ** 2, 1.0) if sd else 1.0)
+    if known is not None:
+        propensity = known
+    else:
+        propensity, score = _share(rows, sums) if constant else _logistic(rows, sums, order)
+        propensity = np.clip(propensity, LEAST_PROPENSITY, 1 - LEAST_PROPENSITY)
+    if not sd:
+        whole = float(sums.values[1, 0] + sums.values[2, 0]) / float(rows.weighted[:, 0] @ rows.z[:, 0])
+        share = min(max((1 + whole) / 2, 2e-3), 1 - 2e-3)
+        sd = 2 * (share * (1 - share)) ** 0.5
+    spread = min((sd / reach) ** 2, 1.0)
+    fits = tuple(
+        _linear(rows, own, sums.values[place], sums.noise[place], spread, order)
+        for place, own in ((1, propensity), (2, 1 - propensity))
+    )
+    low, high = max(-1.0, centre - reach), min(1.0, centre + reach)
+    means = [np.clip(centre + reach * (rows.z @ fit.coefficients), low, high) for fit in fits]
+    first, second = (
+        Fit(
+            f.coefficients * reach,
+            f.covariance * reach**2,
+            f.left * reach,
+            f.left_covariance * reach**2,
+            f.freedom,
+        )
+        for f in fits
+    )
+    return Models(propensity, means[0], means[1], score, (first, second), sd)
+
+
+def _orders(rows: PublicRows, sums: Sums, spread: float) -> Integers:
+    """Return the orders of features, with one of their own for curves and products that stand out of their noise."""
+    weighted, whole = rows.weighted, rows.gram(rows.weight)
+    share = min(max(float(sums.values[0, 0]) / whole[0, 0], 0.03), 0.97)
+    squares = np.zeros(len(rows.order))
+    for place, (part, own) in enumerate(
+        ((share * (1 - share),) * 2, (share, share * spread), (1 - share, (1 - share) * spread))
+    ):
+        target = sums.values[place] - (share * weighted.sum(axis=0) if place == 0 else 0.0)
+        first, variance = _alone(part * whole, target, np.diag(sums.noise[place]) + own * whole, rows.order)
+        squares += first**2 / variance
+    return np.where((rows.order >= CURVES) & (squares > _STANDS_OUT), SELECTED, rows.order)
+
+
+def _share(rows: PublicRows, sums: Sums) -> tuple[Floats, Fit]:
+    """Return the share treated as everyone's propensity; its error is that of one coefficient."""
+    weight = rows.weighted[:, 0]
+    size, p = float(weight.sum()), rows.z.shape[1]
+    share = min(max(float(sums.values[0, 0]) / size, LEAST_PROPENSITY), 1 - LEAST_PROPENSITY)
+    curvature = share * (1 - share)
+    covariance = np.zeros((p, p))
+    covariance[0, 0] = (float(sums.noise[0, 0]) + curvature * float((weight**2).sum())) / (
+        curvature * size
+    ) ** 2
+    nothing = np.zeros(p)
+    return np.full(len(rows.z), share), Fit(nothing, covariance, nothing, np.zeros((p, p)), 1.0)
+
+
+def _logistic(rows: PublicRows, sums: Sums, order: Integers) -> tuple[Floats, Fit]:
+    """Return propensities of the logistic model whose weighted sums are the released ones, and its fit."""
+    z, weighted, target, noise = rows.z, rows.weighted, sums.values[0], sums.noise[0]
+    whole = rows.gram(rows.weight)
+    share = min(max(float(target[0]) / whole[0, 0], 0.03), 0.97)
+    flat = share * (1 - share)
+    centred = target - share * weighted.sum(axis=0)
+    first, own = _alone(flat * whole, centred, np.diag(noise) + flat * whole, order)
+    penalty, squares = _penalties(first, own, flat * np.diag(whole), order, _MOST["log odds"])
+    penalty = np.where(order == LINES, _TREATED_PENALTY, 1.0) * penalty
+    found = np.zeros(z.shape[1])
+    found[0] = log(share / (1 - share))
+    for _ in range(_STEPS):
+        e = expit(np.clip(z @ found, -_LARGEST, _LARGEST))
+        bare = rows.gram(rows.weight * e * (1 - e)) + _TINY * np.eye(len(found))
+        step = np.linalg.solve(bare + np.diag(penalty), target - weighted.T @ e - penalty * found)
+        largest = float(np.abs(z @ step).max())
+        found = found + step * min(1.0, 2.0 / max(largest, 1e-12))
+        if largest < 1e-4:
+            break
+    e = expit(np.clip(z @ found, -_LARGEST, _LARGEST))
+    bare = rows.gram(rows.weight * e * (1 - e)) + _TINY * np.eye(len(found))
+    return e, _fit(found, bare, penalty, np.diag(noise) + bare, squares)
+
+
+def _linear(
+    rows: PublicRows, share: Floats, target: Floats, noise: Floats, spread: float, order: Integers
+) -> Fit:
+    """Return the regression of one arm's outcomes, of which about the `share` of every row is in the sums."""
+    gram = rows.gram(rows.weight * share) + _TINY * np.eye(len(target))
+    errors = np.diag(noise) + spread * gram
+    first, own = _alone(gram, target, errors, order)
+    most = (spread * _MOST["outcomes"][0], spread * _MOST["outcomes"][1])
+    penalty, squares = _penalties(first, own, np.diag(gram), order, most)
+    found = np.asarray(np.linalg.solve(gram + np.diag(penalty), target), np.float64)
+    return _fit(found, gram, penalty, errors, squares)
+
+
+def _alone(gram: Floats, target: Floats, errors: Floats, order: Integers) -> tuple[Floats, Floats]:
+    """Return coefficients and their variances: of covariates together, of every other feature beside covariates alone.
+
+    Sums `target` have errors of this covariance around `gram` times the coefficients.
+    """
+    base = order <= LINES
+    inverse, others = np.linalg.inv(gram[np.ix_(base, base)]), np.flatnonzero(~base)
+    solving, curvature = np.eye(len(target)), np.ones(len(target))
+    solving[np.ix_(base, base)] = inverse
+    solving[np.ix_(others, base)] = -gram[np.ix_(others, base)] @ inverse
+    curvature[others] = (solving @ gram)[others, others]
+    variance = ((solving @ errors) * solving).sum(axis=1)
+    return solving @ target / curvature, variance / curvature**2
+
+
+def _penalties(
+    first: Floats, own: Floats, curvature: Floats, order: Integers, most: tuple[float, float]
+) -> tuple[Floats, Floats]:
+    """Return ridge penalties and the squared sizes of coefficients that they stand for, one for each order.
+
+    `first` are coefficients without a penalty, with variances `own`; sums are about `curvature` times a coefficient.
+    """
+    penalty, squares = np.zeros(len(first)), np.zeros(len(first))
+    for one in np.unique(order[order > CONSTANT]):
+        at = order == one
+        noise, count = float(own[at].mean()), int(at.sum())
+        # Curves and products count as far as they exceed what noise alone makes of their mean square.
+        margin = noise * sqrt(2 / count) if one in (CURVES, PRODUCTS) else 0.0
+        square = max(float((first[at] ** 2).mean()) - noise - margin, _LEAST_SIGNAL * noise)
+        square = min(square, most[int(one == LINES)] / (1 if one == SELECTED else count))
+        penalty[at], squares[at] = float((own[at] * curvature[at]).mean()) / square, square
+    return penalty, squares
+
+
+def _fit(found: Floats, bare: Floats, penalty: Floats, errors: Floats, squares: Floats) -> Fit:
+    """Return the fit of penalised equations (bare + penalty) found = sums with errors of this covariance."""
+    inverse, free = np.linalg.inv(bare + np.diag(penalty)), np.linalg.inv(bare)
+    covariance = inverse @ (errors + np.diag(penalty**2 * squares)) @ inverse.T
+    taken = free @ np.diag(penalty)
+    left = taken @ inverse
+    return Fit(found, covariance, taken @ found, left @ errors @ left.T, float(np.trace(inverse @ bare)))
+
+
+# The score of an effect: what is released of every row once propensities and mean outcomes are known.
+#
+# A row's score is a line in its outcome for either arm, with coefficients of public and released numbers, in whole
+# numbers.
+
+
+# Proof: pair_scores.proof.md
+
+
+# Scores are whole numbers in [-2**18, 2**18]; slopes have 8 digits more. An outcome has 23 digits from the middle on.
+SCORE_BITS, _SLOPE_BITS, _MIDDLE = 18, 8, OUTCOME_STEPS // 2
+_SHIFT = _SLOPE_BITS + 23
+# Largest slope and offset, in clips.
+_STEEPEST = 1024.0
+# What is released of scores: the weight of squares beside sums, and how far a replaced pair moves both in all.
+Form = tuple[Fraction, Fraction]
+# One score a row; and a score for the mean of either arm, zero in the rows of the other one.
+WHOLE_SCORES: Form = (Fraction(1, 2), Fraction(2))
+ARM_SCORES: Form = (Fraction(1, 4), Fraction(5, 2))
+# Largest weights that are tried, for estimands whose weights have no bound.
+_CAPS = (2.5, 4.0, 6.0, 9.0, 13.0, 20.0, 50.0)
+# Rows on which the expected loss by a clip is computed.
+_SAMPLE = 400
+# How much of that loss does not cancel between the arms and sides, and the systematic error of a model where weights
+# are capped, in standard deviations of outcomes: beside fitted propensities and beside known ones.
+_ONE_SIDED, _MODEL_ERROR = (0.7, 1.0), (0.25, 0.5)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Target:
+    """How an estimand weights rows: the tilt of all, weights of both arms, and those of products of errors.
+
+    With an `arm`, 0 for the treated and 1 for controls, whose mean with a minus, the other one weighs nothing.
+    """
+
+    tilt: Floats
+    weights: tuple[Floats, Floats]
+    errors: tuple[Floats, Floats]
+    estimand: Estimand = Estimand.ATE
+    arm: int | None = None
+
+    @classmethod
+    def of(cls, estimand: Estimand, e: Floats) -> Target:
+        """Return the weights at these propensities."""
+        nothing = np.zeros(len(e))
+        tilt, errors = {
+            Estimand.ATE: (np.ones(len(e)), (1 - e, e)),
+            Estimand.ATT: (e, (nothing, e)),
+            Estimand.ATC: (1 - e, (1 - e, nothing)),
+            Estimand.ATO: (e * (1 - e), (e**2 * (1 - e), e * (1 - e) ** 2)),
+        }[estimand]
+        return cls(tilt, (tilt / e, tilt / (1 - e)), errors, estimand)
+
+    def of_arm(self, arm: int) -> Target:
+        """Return the part of one arm; what both make together is the effect of everyone."""
+        weights, errors = (
+            [own * (place == arm) for place, own in enumerate(both)] for both in (self.weights, self.errors)
+        )
+        return Target(self.tilt, (weights[0], weights[1]), (errors[0], errors[1]), arm=arm)
+
+    def sizes(self, e: Floats) -> tuple[float, float]:
+        """Return both arms' effective numbers of rows."""
+        size = float(self.tilt.sum())
+        one, other = (float(own @ w**2) for own, w in zip((e, 1 - e), self.weights, strict=True))
+        return size**2 / one, size**2 / other
+
+    def start(self, models: Models) -> float:
+        """Return what the models say."""
+        parts = models.treated, -models.control
+        return float(self.tilt @ (sum(parts) if self.arm is None else parts[self.arm])) / float(
+            self.tilt.sum()
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scores:
+    """Lines slope y + offset of either arm, treated first, cut to `clip` around `middle`; y is in [-1, 1].
+
+    The effect is `start` plus the sum of scores over `size`.
+    """
+
+    slopes: tuple[Floats, Floats]
+    offsets: tuple[Floats, Floats]
+    middle: float
+    clip: float
+    start: float
+    size: float
+    lost: float = 0.0  # by the clip, expected
+    capped: float = 0.0  # variance by capped weights
+
+    def sums(
+        self, treated: NDArray[np.bool_], outcome: Integers, form: Form = WHOLE_SCORES
+    ) -> list[Fraction]:
+        """Return the sums of v and of v^2 with its weight, v being a row's score in parts of the clip."""
+        v = self.values(treated, outcome)
+        one, squares = 1 << SCORE_BITS, sum(int((v[part] * v[part]).sum()) for part in blocks(len(v)))
+        return [Fraction(int(v.sum()), one), form[0] * Fraction(squares, one * one)]
+
+    def values(self, treated: NDArray[np.bool_], outcome: Integers) -> Integers:
+        """Return every row's score in whole numbers, clipped."""
+        (slope1, offset1), (slope0, offset0) = self._lines()
+        moved = outcome - _MIDDLE
+        raw = np.where(treated, slope1 * moved + offset1, slope0 * moved + offset0)
+        one = 1 << SCORE_BITS
+        return np.asarray(np.clip((raw + (1 << (_SHIFT - 1))) >> _SHIFT, -one, one))
+
+    def _lines(self) -> list[tuple[Integers, Integers]]:
+        """Return slopes and offsets of both arms in whole numbers; made of public and released numbers."""
+        found = []
+        for slope, offset in zip(self.slopes, self.offsets, strict=True):
+            steep = np.clip(slope / self.clip, -_STEEPEST, _STEEPEST) * 2.0 ** (SCORE_BITS + _SLOPE_BITS)
+            high = np.clip((offset - self.middle) / self.clip, -_STEEPEST, _STEEPEST) * 2.0 ** (
+                SCORE_BITS + _SHIFT
+            )
+            found.append((np.rint(steep).astype(np.int64), np.rint(high).astype(np.int64)))
+        return found
+
+
+def best_scores(rows: PublicRows, models: Models, spread: Spread, target: Target, noise: float) -> Scores:
+    """Return the scores with the cap of weights and the clip of least expected error; reads no private row.
+
+    `noise` is the variance of the released sum of scores with clip 1.
+    """
+    e, size, start = models.propensity, float(target.tilt.sum()), target.start(models)
+    best: tuple[float, Scores] | None = None
+    known = int(models.score is None)
+    largest = max(float(one.max()) for one in target.weights)
+    for cap in [*(cap for cap in _CAPS if cap < largest), largest]:
+        weights = tuple(np.minimum(one, cap) for one in target.weights)
+        missed = (e * (target.weights[0] - weights[0]), (1 - e) * (target.weights[1] - weights[1]))
+        capped = (_MODEL_ERROR[known] * models.sd * float(missed[0].sum() + missed[1].sum())) ** 2
+        for miss, fit in zip(missed, models.arms, strict=True):
+            along = rows.z.T @ miss
+            capped += float(along @ fit.covariance @ along)
+        own = models.sd**2 * float(e @ weights[0] ** 2 + (1 - e) @ weights[1] ** 2)
+        lines = _lines(target.estimand, models, weights, start)
+        for middle, clip, over in _clips(lines, weights, rows, models, spread, target.arm is None):
+            lost = _ONE_SIDED[known] * over
+            expected = own + capped + lost**2 + noise * clip**2
+            if best is None or expected < best[0]:
+                best = expected, Scores(*lines, middle, clip, start, size, lost, capped)
+    assert best is not None
+    return best[1]
+
+
+Lines = tuple[tuple[Floats, Floats], tuple[Floats, Floats]]
+
+
+def _lines(estimand: Estimand, models: Models, weights: tuple[Floats, ...], start: float) -> Lines:
+    """Return slopes and offsets of both arms."""
+    (w1, w0), e, m1, m0 = weights, models.propensity, models.treated, models.control
+    offsets = -w1 * m1, w0 * m0
+    if estimand is Estimand.ATT:
+        offsets = -w1 * (m0 + start), w0 * m0
+    elif estimand is Estimand.ATC:
+        offsets = -w1 * m1, w0 * (m1 - start)
+    elif estimand is Estimand.ATO:
+        mean = e * m1 + (1 - e) * m0
+        offsets = -w1 * (mean + start * (1 - e)), w0 * (mean - start * e)
+    return (w1, -w0), offsets
+
+
+def _clips(
+    lines: Lines,
+    weights: tuple[Floats, ...],
+    rows: PublicRows,
+    models: Models,
+    spread: Spread,
+    centred: bool,
+) -> list[tuple[float, float, float]]:
+    """Return middles, clips and what they are expected to lose; the whole range where outcomes are not searched.
+
+    Scores that are not `centred` have zero as their middle, lest rows of the other arm count.
+    """
+    e = models.propensity
+    if spread.distances is None or spread.shares is None:
+        ends = [slope * y + offset for slope, offset in zip(*lines, strict=True) for y in (-1.0, 1.0)]
+        low, high = min(float(end.min()) for end in ends), max(float(end.max()) for end in ends)
+        low, high = (low, high) if centred else (-max(-low, high), max(-low, high))
+        return [((low + high) / 2, max((high - low) / 2, 1e-9), 0.0)]
+    at = slice(None, None, max(1, len(e) // _SAMPLE))
+    order = [np.argsort(own, kind="stable")[at] for own in weights]
+    scores = np.concatenate([own[i] for own, i in zip(weights, order, strict=True)])
+    share = np.concatenate([e[order[0]], 1 - e[order[1]]]) * len(e) / len(order[0])
+    # Outcomes lie as far from the models as from their centre, and the models' errors farther.
+    errors = [
+        np.einsum("ij,jk,ik->i", rows.z[i], fit.covariance, rows.z[i], optimize=True)
+        for fit, i in zip(models.arms, order, strict=True)
+    ]
+    far = np.sqrt(spread.distances**2 + np.concatenate(errors)[:, None]) * scores[:, None]
+    filled = spread.shares > 0
+    longest = max(float(one.max()) for one in weights) * float(spread.distances[filled].max())
+    widest = WIDEST * max(longest, float(far[:, filled].max()))
+    found = []
+    for clip in widest * 2.0 ** (-np.arange(HALVINGS) / 2):
+        over = np.maximum(far - clip, 0.0) @ spread.shares
+        found.append((0.0, float(clip), float(share @ over)))
+    return found
+
 
 PAGES = (
     "statistics/histogram.proof.md",
@@ -426,8 +1074,6 @@ def _not_covered(study: Study) -> tuple[Fact, ...]:
 
 
 # Proof: pair_moments.proof.md, pair_scores.proof.md
-
-
 def pair_arms(session: BaseSession, question: Question) -> ArmsResult:
     """Return the private means of all arms; covariates and the order of rows are public."""
     table, (question, choice) = session.table, asked(session, question)
@@ -473,3 +1119,212 @@ def arm_numbers(gate: Gate, table: Table, choice: Choice, spread: Spread) -> lis
         target = Target.of(Estimand.ATE, models.propensity).of_arm(0)
         found.append(Sought(everyone, target, models, ARM_SCORES, arm))
     return found
+
+
+# The effect as a function of public covariates, where a row's treatment and outcome are private together.
+#
+# Scores of the effect are regressed on public functions, so that weights are a public linear map of them: one vector
+# beside the models. Lineage: the doubly robust learner (Kennedy 2023), as a series (Semenova and Chernozhukov 2021).
+
+
+# Proof: pair_scores.proof.md
+
+
+EFFECTS = "effects"
+# The part of the budget that is left for functions, and of it that of models.
+_MODELS = Fraction(3, 10)
+# Variances that a covariate's weights may have, in units of the supposed variance of effects; and the least part that
+# scores may vary of what models say, and events of their average.
+_SCALES, _LEAST_PART = (0.003, 0.03, 0.3, 1.0), 0.25
+# Supposed clip of scores, in parts of the outcome's range and of the largest weight: of events, and of numbers whose
+# place is searched.
+_CLIPS = 0.5, 2 * TYPICAL_SD
+# A function of mean square one moves by so much where a pair is replaced.
+_PAIR = 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Functions:
+    """A basis, its values at every row made white (`rows`), and the map from white weights to those of the basis."""
+
+    basis: Basis
+    rows: PublicRows
+    back: Floats
+    mean: Floats
+
+    @classmethod
+    def of(cls, table: Table, basis: Basis) -> Functions:
+        """Return the functions of a table's public covariates."""
+        values = basis.features(table.covariates)
+        sizes, vectors = np.linalg.eigh(values.T @ values / table.rows)
+        kept = sizes > 1e-9 * float(sizes[-1])
+        back = vectors[:, kept] / np.sqrt(sizes[kept])
+        white = values @ back
+        order = np.ones(white.shape[1], dtype=np.int64)
+        return cls(basis, shortened(white, order, np.ones(len(order))), back, values.mean(axis=0))
+
+
+def function_pays(session: BaseSession, question: CateQuestion) -> bool:
+    """Return whether a function is expected to be closer to effects that differ than one number; nothing is spent."""
+    table = session.table
+    if largest_basis(table, Series()) is None:
+        return False
+    first = first_size(table)
+    return pays(_noise(first, table, question.budget), first, table.rows)
+
+
+def _noise(size: int, table: Table, budget: Budget) -> float:
+    """Return the expected noise of effects, in parts of the outcome's range."""
+    on = searched(table.study)
+    own = float(dict(_plan(budget, on).amounts)[EFFECTS])
+    each = sqrt(size + 2) if budget.pure else 1.0
+    return _PAIR * each * size * LARGEST_WEIGHT * _CLIPS[on] / (own * table.rows)
+
+
+def best_basis(table: Table, budget: Budget, settings: Series) -> Basis | None:
+    """Return the functions of the degree that is expected to err least; reads public numbers."""
+    found: list[tuple[float, Basis]] = []
+    for degree in (settings.degree,) if settings.degree else (1, 2, 3):
+        basis = largest_basis(table, replace(settings, degree=degree))
+        if basis is None or basis.size * table.rows > MOST_NUMBERS:
+            continue
+        # Intervals allow for orders beyond the last as for those of a function with a kink.
+        left = (
+            PLAUSIBLE**2 * degree ** (2 - FALL) * sum(order**-2.0 for order in range(degree + 1, degree + 7))
+        )
+        sampling = (2 * TYPICAL_SD) ** 2 * basis.size / table.rows
+        found.append((_noise(basis.size, table, budget) ** 2 + sampling + left, basis))
+    return min(found, key=lambda one: one[0])[1] if found else None
+
+
+def _plan(budget: Budget, on: bool) -> Plan:
+    return plan_of(budget, _MODELS, on, EFFECTS)
+
+
+def pair_series(session: BaseSession, question: CateQuestion) -> CateModel:
+    """Return the effect as a function of the covariates, treatments and outcomes being private."""
+    table = session.table
+    settings = question.settings if isinstance(question.settings, Series) else Series()
+    basis = best_basis(table, question.budget, settings)
+    if basis is None:
+        raise too_many(session)
+    own, choice = asked(session, question)
+    assert isinstance(own, CateQuestion)
+    choice = replace(choice, plan=_plan(question.budget, searched(session.study)))
+    functions = Functions.of(table, basis)
+
+    def compute(gate: Gate) -> CateModel:
+        return _released(gate, session, own, choice, functions)
+
+    return settled(CateModel, session, own, choice.plan, compute)
+
+
+def function_sums(
+    rows: PublicRows, scores: Scores, treated: NDArray[np.bool_], outcome: Integers
+) -> list[Fraction]:
+    """Return the sums of functions times v, and of v^2 times the longest row's length, as exact numbers."""
+    total, v = WholeSum(), scores.values(treated, outcome)
+    for part in blocks(len(v)):
+        total.add(rows.steps[part].T @ v[part][:, None])
+    one, squares = 1 << SCORE_BITS, sum(int((v[part] * v[part]).sum()) for part in blocks(len(v)))
+    found = [Fraction(int(value), one << FEATURE_BITS) for value in total.whole()[:, 0]]
+    return [*found, rows.length * Fraction(squares, one * one)]
+
+
+def function_sensitivity(rows: PublicRows) -> Fraction:
+    """Return a bound on the Euclidean length by which a replaced pair moves these sums."""
+    return _PAIR * rows.length
+
+
+def _released(
+    gate: Gate, session: BaseSession, question: CateQuestion, choice: Choice, functions: Functions
+) -> CateModel:
+    table, rows = session.table, functions.rows
+    models, spread = release_models(gate, table, choice)
+    target = Target.of(Estimand.ATE, models.propensity)
+    size = float(function_sensitivity(rows) / dict(choice.plan.amounts)[EFFECTS])
+    noise = size**2 * (rows.z.shape[1] + 2 if question.budget.pure else 1)
+    scores = best_scores(choice.rows, models, spread, target, noise)
+    found = gate.release_vector(
+        EFFECTS,
+        lambda: function_sums(rows, scores, table.treated, table.outcome),
+        function_sensitivity(rows),
+    )
+    known = _known(choice.rows, models, spread, functions, scores, found.floats(), found.variance)
+    unit = float(session.study.outcome_range[1] - session.study.outcome_range[0]) / 2
+    return _model(
+        session,
+        question,
+        choice,
+        functions,
+        tuple(one * unit**k for one, k in zip(known, (1, 2, 2), strict=True)),
+    )
+
+
+def _known(
+    features: PublicRows,
+    models: Models,
+    spread: Spread,
+    functions: Functions,
+    scores: Scores,
+    released: Floats,
+    noise: float,
+) -> tuple[Floats, Floats, Floats]:
+    """Return white weights, their covariance, and its part that is noise, in halves of the range."""
+    rows, clip, middle, e = functions.rows, scores.clip, scores.middle, models.propensity
+    weighted = rows.weighted
+    inverse = np.linalg.inv(weighted.T @ rows.z)
+    said = weighted.T @ (models.treated - models.control + middle) + clip * released[:-1]
+    weights = inverse @ said
+    # How rows vary is what the models say, as far as squared scores, with what noise may hide of them, allow: scores
+    # add up to about nothing.
+    own = [np.full(len(e), models.sd**2)] * 2
+    if spread.distances is None:
+        own = [np.maximum(1 - m**2, _LEAST_PART * models.sd**2) for m in (models.treated, models.control)]
+    varies = e * scores.slopes[0] ** 2 * own[0] + (1 - e) * scores.slopes[1] ** 2 * own[1]
+    squares = clip**2 * (float(released[-1]) + sqrt(noise)) / float(rows.length) - len(e) * middle**2
+    varies *= models.fitted(None) * max(squares / float(varies.sum()), _LEAST_PART)
+    sampling = (weighted * varies[:, None]).T @ weighted
+    # Products of both models' errors, what a clip loses and weights that are capped: as large along every function.
+    second, left, left_sd = models.products(Target.of(Estimand.ATE, e).errors, features)
+    left = left if abs(left) > REJECTS * left_sd else 0.0
+    extra = (ALIGNED * second + scores.lost**2 + scores.capped + left**2) * np.eye(len(weights))
+    drawn = clip**2 * noise * np.eye(len(weights))
+    return weights, inverse @ (drawn + sampling + extra) @ inverse, inverse @ drawn @ inverse
+
+
+def _model(
+    session: BaseSession,
+    question: CateQuestion,
+    choice: Choice,
+    functions: Functions,
+    known: tuple[Floats, ...],
+) -> CateModel:
+    white, white_covariance, white_noise = known
+    basis, back = functions.basis, functions.back
+    weights, covariance, noise = back @ white, back @ white_covariance @ back.T, back @ white_noise @ back.T
+    covariance = covariance + (BALL_TAIL - 1.0) * noise if question.budget.pure else covariance
+    forth = np.linalg.pinv(back)
+    information = forth.T @ np.linalg.inv(white_covariance) @ forth
+    steady = information + 1e-10 * np.trace(information) / len(information) * np.eye(len(information))
+    width = float(session.study.outcome_range[1] - session.study.outcome_range[0])
+    groups = basis_groups(basis)
+    sparse = spike_and_slab(steady, information @ weights, groups, slab(basis, width), _SCALES)
+    spread = sqrt(float(np.trace(white_noise)))
+    said = provenance(session, question, choice, {"functions": basis.size, "noise_of_effects": spread})
+    said["method"] = "series regression of doubly robust scores"
+    said["not_covered"] = (Caveat.NOT_POLYNOMIAL, *said["not_covered"])
+    found = CateModel(
+        study=session.study,
+        basis=basis,
+        weights=sparse.weights,
+        covariance=covariance,
+        noise_covariance=noise,
+        shrinkage=weights - sparse.weights,
+        level=question.level,
+        spent=question.budget,
+        higher=higher(basis, sparse.weights**2 + np.minimum(np.diag(covariance), sparse.variances)),
+        **said,
+    )
+    measured = Unshrunk(weights, covariance, basis.orders, functions.mean)
+    return decided(found, measured, question.method == "auto" and question.settings is None)

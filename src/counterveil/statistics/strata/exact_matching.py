@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from counterveil.data import OUTCOME_STEPS, Layout, Range, Study, Table
 from counterveil.errors import CounterveilError, refusal
-from counterveil.inference import ClusterUncertainty, Uncertainty, with_rare_events
-from counterveil.inference.measures import ApartMeans
+from counterveil.inference.measures import ApartMeans, with_rare_events
+from counterveil.inference.uncertainty import ClusterUncertainty, Uncertainty
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.strata import (
     RANGE_STEPS,

@@ -133,8 +133,6 @@ class StrataOutcome:
 
 
 # Proof: cluster_cells.proof.md
-
-
 @dataclass(frozen=True, slots=True)
 class ClusterCells:
     """Sensitivities of counts and centred sums by cell, in l1, under replacement of one row; outcomes in [0, width]."""

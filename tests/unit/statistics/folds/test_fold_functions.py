@@ -7,7 +7,7 @@ from counterveil.data import Categories, Range, Study, public_points
 from counterveil.numerics.bases import make_basis
 from counterveil.settings import Cate
 from counterveil.statistics.folds.kernels import PublicFunctions, coefficient_sums
-from counterveil.statistics.folds.sensitivity import FoldFunctions
+from counterveil.statistics.folds.sensitivity import function_means
 from counterveil.statistics.moments.functions import axes_of
 from counterveil.statistics.moments.kernels.scores import TERM_BITS
 from counterveil.statistics.moments.sensitivity import SQUARE_WEIGHT
@@ -41,7 +41,7 @@ def released(values):
 def test_no_answer_of_a_fold_moves_the_means_further_than_claimed():
     values = np.array([released(one) for one in answers()])
     largest = max(float(np.linalg.norm(values - one, axis=1).max()) for one in values)
-    claim = float(FoldFunctions(FOLDS).means)
+    claim = float(function_means(FOLDS))
     assert 0.9999 * claim < largest <= claim * (1 + 1e-9)
 
 

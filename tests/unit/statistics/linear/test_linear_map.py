@@ -44,13 +44,13 @@ def worst(clip, prediction, columns, white):
     for outcomes, (sums, squares, count, _) in found.items():
         for place, value in product(range(MOVED), VALUES):
             other = found[(*outcomes[:place], value, *outcomes[place + 1 :])]
-            gap = [a - b for a, b in zip(sums.values, other[0].values, strict=True)]
+            gap = [a - b for a, b in zip(sums[0], other[0][0], strict=True)]
             largest[0] = max(largest[0], sum(step * step for step in gap))
             apart = [a - b for a, b in zip(squares, other[1], strict=True)]
             largest[1] = max(largest[1], sum(step * step for step in apart))
             largest[2] = max(largest[2], abs(count - other[2]))
     sums, _, _, residuals = found[(0.0,) * MOVED]
-    bound = residuals.bound(sqrt_up(Fraction(sums.largest_square)) * Fraction(MAP_STEP))
+    bound = residuals.bound(sqrt_up(Fraction(sums[1])) * Fraction(MAP_STEP))
     return largest, bound, sums
 
 
@@ -77,7 +77,7 @@ def test_every_claim_is_attained():
     white = np.ones((1, 1))
     largest, bound, sums = worst(0.25, np.full(ROWS, 0.5), columns, white)
     unit = own.outcome_unit
-    assert isqrt(sums.largest_square) ** 2 == sums.largest_square
+    assert isqrt(sums[1]) ** 2 == sums[1]
     assert largest[0] == (bound.values / Fraction(MAP_STEP) / unit) ** 2
     assert largest[2] == bound.counts
     largest, bound, _ = worst(0.5, np.zeros(ROWS), columns, white)
@@ -98,11 +98,11 @@ def test_sums_are_those_of_exact_arithmetic():
     expected = [
         sum(int(w) * int(r) for w, r in zip(column, residuals.steps, strict=True)) for column in steps.T
     ]
-    assert found.values == expected
-    assert found.largest_square == max(sum(int(w) ** 2 for w in row) for row in steps)
+    assert found[0] == expected
+    assert found[1] == max(sum(int(w) ** 2 for w in row) for row in steps)
     # Columns that are too long for their bits are shortened, and all sums stay within what doubles hold.
     long = map_sums(functions, columns, 1000 * white, residuals)
-    assert 0.999 * 4**17 < long.largest_square <= 4**17
+    assert 0.999 * 4**17 < long[1] <= 4**17
 
 
 def test_residuals_are_clipped_in_whole_steps():

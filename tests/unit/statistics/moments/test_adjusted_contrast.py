@@ -13,10 +13,9 @@ from counterveil.data.features import feature_map
 from counterveil.errors import ParameterError, StudyError
 from counterveil.numerics.products import Standard
 from counterveil.session import SeededNoise
-from counterveil.statistics.moments.contrast import Setting, moments
 from counterveil.statistics.moments.records import Records
 from counterveil.statistics.moments.sensitivity import CentredContrast
-from counterveil.statistics.moments.trial import Direction, Prediction, residual_totals
+from counterveil.statistics.moments.trial import Direction, Prediction, Setting, moments, residual_totals
 
 EFFECT = 0.05
 ADJUSTED, PLAIN = cv.settings.Trial("covariates"), cv.settings.Trial("none", "arms")

@@ -8,8 +8,8 @@ from tests.unit.statistics.moments.small_cates import BASIS, REST, arm_rows, int
 from tests.unit.statistics.moments.small_records import NotingGate, largest_change
 
 from counterveil.statistics.moments.functions import EDGES, release_gradient, release_size, release_statistics
-from counterveil.statistics.moments.kernels.scores import STATISTIC_BITS, shortened, statistics
-from counterveil.statistics.moments.sensitivity import DIAGONAL, SQUARE, ArmStatistics
+from counterveil.statistics.moments.kernels.scores import STATISTIC_BITS, shortened, statistic_sums
+from counterveil.statistics.moments.sensitivity import DIAGONAL, SQUARE, arm_statistics
 
 GRID = list(product((-1.0, 0.2, 1.0), ("u", "w"), (0, 1), (-1.0, 0.0, 1.0)))
 
@@ -48,12 +48,12 @@ def test_vectors_on_a_grid_reach_the_bound_and_never_exceed_it():
     found = []
     for u, arm, v in records:
         block = (u[None], np.array([arm]), np.array([v]))
-        total, unit = statistics([block], 2), 4.0**-STATISTIC_BITS
+        (grams, crossed, square), unit = statistic_sums([block], 2), 4.0**-STATISTIC_BITS
         parts = []
-        for gram, products in zip(total.grams, total.products, strict=True):
+        for gram, products in zip(grams, crossed, strict=True):
             parts += [gram[0][0] * float(DIAGONAL), gram[1][1] * float(DIAGONAL), gram[0][1], *products]
-        found.append([part * unit for part in [*parts, total.square * float(SQUARE)]])
-    largest, claim = largest_change(found), float(ArmStatistics(1).means)
+        found.append([part * unit for part in [*parts, square[0] * float(SQUARE)]])
+    largest, claim = largest_change(found), float(arm_statistics(1))
     assert 0.9999 * claim < largest <= claim
 
 

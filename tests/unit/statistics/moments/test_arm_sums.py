@@ -3,7 +3,7 @@
 from fractions import Fraction
 from itertools import product
 
-from counterveil.statistics.moments.sensitivity import ArmSums
+from counterveil.statistics.moments.sensitivity import both_sums
 
 RECORDS = tuple(product((0, 1), (0, 1, 2)))
 WIDTH = Fraction(2)
@@ -24,4 +24,4 @@ def test_no_replacement_exceeds_the_claim_and_it_is_reached_within_and_across_ar
                 within = max(within, change)
             else:
                 across = max(across, change)
-    assert within == across == ArmSums(WIDTH).total
+    assert within == across == both_sums(WIDTH)

@@ -10,7 +10,7 @@ import counterveil as cv
 from counterveil.data import OUTCOME_STEPS
 from counterveil.errors import CounterveilError
 from counterveil.numerics.columns import Arm, cell_totals
-from counterveil.statistics.moments.arms import bounds, three_sums
+from counterveil.statistics.moments.trial import bounds, three_sums
 
 WEIGHTS = (Fraction(1), Fraction(1, 3))
 LABELS = (0, 1, 2)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from counterveil.numerics.columns import arm_totals
-from counterveil.statistics.moments.contrast import Setting, moments
-from counterveil.statistics.moments.sensitivity import CentredContrast, ShareAndMean
+from counterveil.statistics.moments.sensitivity import CentredContrast, mean_of_everyone
+from counterveil.statistics.moments.trial import Setting, moments
 
 RECORDS = tuple(product((False, True), (0, 1, 2)))
 WIDTH = Fraction(2)
@@ -29,8 +29,8 @@ def statistics(records, setting):
 def test_no_replacement_exceeds_the_claim(share, centre):
     n = 3
     setting = Setting(share, 0.0, centre, 0.0, 0.0)
-    totals, claim = ShareAndMean(WIDTH, n), CentredContrast(WIDTH, n, share, centre)
-    bounds = (totals.share, totals.mean, claim.mean, claim.second_moment)
+    claim = CentredContrast(WIDTH, n, share, centre)
+    bounds = (mean_of_everyone(Fraction(1), n), mean_of_everyone(WIDTH, n), claim.mean, claim.second_moment)
     known = {records: statistics(records, setting) for records in product(RECORDS, repeat=n)}
     worst = [Fraction(0)] * 4
     for records, values in known.items():

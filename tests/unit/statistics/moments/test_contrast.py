@@ -13,7 +13,7 @@ from counterveil.numerics.columns import arm_totals
 from counterveil.privacy import Budget, Proof
 from counterveil.privacy.caveats import Caveat, Target
 from counterveil.session import Gate, SeededNoise
-from counterveil.statistics.moments.contrast import plan_of, release, release_share
+from counterveil.statistics.moments.trial import plan_of, release, release_share
 
 
 def trial(n=3000, seed=0, share=0.2):
@@ -50,7 +50,7 @@ def test_unequal_arms_with_a_large_effect_need_the_centre_of_both_arms():
     def error(centre):
         plan = plan_of(centre, table.rows, budget, "staircase")
         rest = plan, arms, table.outcome_unit, Fraction(1), None, centre
-        found = [release(Gate(plan, SeededNoise(s)), *rest)[1] for s in range(400)]
+        found = [release(Gate(plan, SeededNoise(s)), *rest).effect for s in range(400)]
         return np.sqrt(np.mean([(float(one) - effect) ** 2 for one in found]))
 
     assert error("arms") < 0.9 * error("pooled")

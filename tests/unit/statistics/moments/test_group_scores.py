@@ -19,15 +19,12 @@ def released(record, terms):
     further = len(terms.further)
     rest = [(0, 0.4, *([0.1] * further)), (2, -0.2, *([0.3] * further))]
     cells, scores, *others = (np.array(column) for column in zip(record, *rest, strict=True))
-    found = cell_sums([(cells.astype(np.int64), scores, tuple(others))], 3, further)
-    n = np.array(found.counts, dtype=float)
-    s, q = (
-        unit * np.array(sums, dtype=float) for unit, sums in ((ONE, found.scores), (ONE**2, found.squares))
-    )
+    (found,) = cell_sums([(cells.astype(np.int64), scores, tuple(others))], 3, further)
+    n, s, q = (unit * sums.astype(float) for unit, sums in zip((1, ONE, ONE**2), found[:3], strict=True))
     parts = [(n - 2 * s + q) / 4, (n - q) / 2, (n + 2 * s + q) / 4]
     parts += [
-        float(weight) * ONE * np.array(total, dtype=float)
-        for weight, total in zip(terms.further, found.further, strict=True)
+        float(weight) * ONE * total.astype(float)
+        for weight, total in zip(terms.further, found[3:], strict=True)
     ]
     return np.concatenate(parts)
 
@@ -54,8 +51,8 @@ def test_no_exchange_moves_the_cells_further_than_claimed_in_sum(terms):
 
 @pytest.mark.parametrize("score", SCORES)
 def test_the_terms_of_a_record_are_a_distribution(score):
-    alone = cell_sums([(np.zeros(1, np.int64), np.array([score]), ())], 1)
-    n, s, q = alone.counts[0], ONE * alone.scores[0], ONE**2 * alone.squares[0]
+    (alone,) = cell_sums([(np.zeros(1, np.int64), np.array([score]), ())], 1)
+    n, s, q = alone[0, 0], ONE * alone[1, 0], ONE**2 * alone[2, 0]
     terms = np.array([(n - 2 * s + q) / 4, (n - q) / 2, (n + 2 * s + q) / 4])
     assert terms.min() >= 0
     assert terms.sum() == pytest.approx(1.0, abs=1e-12)
@@ -73,7 +70,5 @@ def test_a_histogram_moves_by_one_leaving_and_one_entering():
 
 
 def test_terms_that_are_no_numbers_count_as_zero_and_far_ones_are_clipped():
-    found = cell_sums([(np.zeros(4, np.int64), np.array([np.nan, np.inf, -np.inf, 9.0]), ())], 2)
-    assert found.counts == (4, 0)
-    assert found.scores == (1 << TERM_BITS, 0)
-    assert found.squares == (3 << 2 * TERM_BITS, 0)
+    (found,) = cell_sums([(np.zeros(4, np.int64), np.array([np.nan, np.inf, -np.inf, 9.0]), ())], 2)
+    assert found.tolist() == [[4, 0], [1 << TERM_BITS, 0], [3 << 2 * TERM_BITS, 0]]

@@ -11,9 +11,9 @@ from counterveil.published.weighting import STEPS, Weighing
 from counterveil.statistics.moments.kernels.scores import GRID_BITS, moments
 from counterveil.statistics.moments.sensitivity import (
     ARM_COUNT_FACTOR,
+    ARM_TOTALS,
     COUNT_FACTOR,
     SQUARE_WEIGHT,
-    ArmTotals,
     WeightedMoments,
 )
 
@@ -84,7 +84,7 @@ def test_arm_totals_with_their_count():
         )
 
     universe = all_record_replacements(3, records)
-    change = largest_change(totals, universe, claimed=float(ArmTotals().joint), distance=l2)
+    change = largest_change(totals, universe, claimed=float(ARM_TOTALS), distance=l2)
     assert not change.violated, str(change)
     assert change.attained == pytest.approx(1)
 

@@ -12,7 +12,7 @@ from counterveil.statistics.moments.doubly_robust import WHOLE, RowScale, releas
 from counterveil.statistics.moments.kernels.scores import ArmLines, ArmScore, Average, LinearModels
 from counterveil.statistics.moments.orthogonal import release_residuals, release_score
 from counterveil.statistics.moments.records import TableRecords
-from counterveil.statistics.moments.sensitivity import OrthogonalScore
+from counterveil.statistics.moments.sensitivity import orthogonal_score
 
 STANDARD = Standard(np.full(5, 0.1), np.full(5, 0.5), 2.0, 6.0)
 MODELS = LinearModels(
@@ -67,7 +67,7 @@ def test_no_exchange_moves_residual_moments_further_than_claimed(clip):
 
 def test_both_bounds_are_attained():
     ends = np.array([[1, 1.665, 0.5], [-1, 1.665, 0]])
-    claim = OrthogonalScore(1, Fraction(1, 2)).means
+    claim = orthogonal_score(1, Fraction(1, 2))
     assert np.linalg.norm(ends[0] - ends[1]) == pytest.approx(float(claim), rel=1e-12)
 
 

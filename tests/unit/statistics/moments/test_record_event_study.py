@@ -9,8 +9,7 @@ from tests.unit.statistics.moments.fixed_outputs import FixedGate, largest_chang
 import counterveil as cv
 from counterveil.numerics.columns import arm_totals
 from counterveil.results.question import Question
-from counterveil.statistics.moments.contrast import release_share
-from counterveil.statistics.moments.several_outcomes import periods_plan, release_periods
+from counterveil.statistics.moments.trial import periods_plan, release_periods, release_share
 
 STEPS = 2**24
 PLACES = (0, 1)

@@ -9,7 +9,7 @@ from tests.unit.statistics.moments.small_records import NotingGate, largest_chan
 
 from counterveil.data.features import counted_features
 from counterveil.statistics.moments.orthogonal import release_moments
-from counterveil.statistics.moments.sensitivity import SQUARE_WEIGHT, RecordMoments
+from counterveil.statistics.moments.sensitivity import SQUARE_WEIGHT, record_moments
 
 GRID = list(product((-1.0, -0.24, 0.3, 1.0), (0, 1), ("u", "v", "z"), (0, 1), (-1.0, 0.3, 1.0)))
 
@@ -48,5 +48,5 @@ def test_the_square_is_free_and_no_heavier_one_would_be():
 
 
 def test_the_weight_enters_twice():
-    assert RecordMoments(10, 0, Fraction(1)).means ** 2 == pytest.approx(8 / 100)
-    assert RecordMoments(10, 3, Fraction(1, 2)).means ** 2 == pytest.approx(14 / 100)
+    assert record_moments(10, 0, Fraction(1)) ** 2 == pytest.approx(8 / 100)
+    assert record_moments(10, 3, Fraction(1, 2)) ** 2 == pytest.approx(14 / 100)

@@ -9,7 +9,7 @@ from tests.unit.statistics.moments.fixed_outputs import FixedGate, largest_chang
 
 from counterveil.numerics.columns import arm_totals
 from counterveil.privacy import Budget
-from counterveil.statistics.moments import contrast
+from counterveil.statistics.moments import trial as contrast
 
 ROWS, BUDGET = 3, Budget(2)
 RECORDS = tuple(product((False, True), (0, 1, 2)))
@@ -58,9 +58,11 @@ def test_the_contrast_with_one_centre(share):
 def test_released_centres_out_of_their_range_are_brought_back(far):
     plan = contrast.plan_of("arms", ROWS, BUDGET, "staircase")
     gate = FixedGate(plan, {"share": Fraction(1, 2), "centres": [far, far]})
-    setting, _, _ = contrast.release(gate, plan, arms_of(RECORDS[:ROWS]), Fraction(1), WIDTH, None, "arms")
+    setting = contrast.release(gate, plan, arms_of(RECORDS[:ROWS]), Fraction(1), WIDTH, None, "arms").setting
     assert 0 <= setting.centre <= WIDTH
     plan = contrast.plan_of("pooled", ROWS, BUDGET, "staircase")
     gate = FixedGate(plan, {"share": Fraction(1, 2), "centre": far})
-    setting, _, _ = contrast.release(gate, plan, arms_of(RECORDS[:ROWS]), Fraction(1), WIDTH, None, "pooled")
+    setting = contrast.release(
+        gate, plan, arms_of(RECORDS[:ROWS]), Fraction(1), WIDTH, None, "pooled"
+    ).setting
     assert 0 <= setting.centre <= WIDTH

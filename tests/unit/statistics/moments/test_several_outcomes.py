@@ -7,8 +7,8 @@ import numpy as np
 
 from counterveil.data import OUTCOME_STEPS
 from counterveil.numerics.columns import arm_totals
-from counterveil.statistics.moments.contrast import Setting, moments
 from counterveil.statistics.moments.sensitivity import CentredContrast
+from counterveil.statistics.moments.trial import Setting, moments
 
 WIDTHS = (Fraction(1), Fraction(5))
 SHARE = Fraction(1, 3)

@@ -15,8 +15,7 @@ from counterveil.privacy.caveats import KnownScore, LinearScores
 from counterveil.results.result import measure_terms
 from counterveil.session import Kind, drafted_access_policy
 from counterveil.statistics.outcome_place import DISTANCES, WHOLE
-from counterveil.statistics.pairs.effect import choices, chosen
-from counterveil.statistics.pairs.models import pair_sums
+from counterveil.statistics.pairs.effect import choices, chosen, pair_sums
 from counterveil.statistics.pairs.sensitivity import INNERMOST, score_amounts
 
 LEVEL = "treatment and outcome"

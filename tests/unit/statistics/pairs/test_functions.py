@@ -15,7 +15,7 @@ from counterveil.privacy import Budget, Unit
 from counterveil.session import drafted_access_policy
 from counterveil.settings import Series
 from counterveil.statistics.linear.functions import largest_basis
-from counterveil.statistics.pairs.functions import Functions, best_basis, function_sensitivity, function_sums
+from counterveil.statistics.pairs.effect import Functions, best_basis, function_sensitivity, function_sums
 
 N = 4000
 FUNCTIONS = Functions.of(TABLE, largest_basis(TABLE, Series(degree=2)))

@@ -7,7 +7,7 @@ from scipy.special import expit
 import counterveil as cv
 from counterveil.data import Table
 from counterveil.statistics.outcome_place import WHOLE
-from counterveil.statistics.pairs.models import Sums, fit_models, ladder, pair_sums
+from counterveil.statistics.pairs.effect import Sums, fit_models, ladder, pair_sums
 
 N = 4000
 # Where noise is all but absent, models differ from exact ones by a ridge and by rounding of features.

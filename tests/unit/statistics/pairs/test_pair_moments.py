@@ -8,8 +8,8 @@ from tests.unit.statistics.pairs.small_pairs import exchanged, exchanged_arms, l
 
 from counterveil.data import OUTCOME_STEPS
 from counterveil.statistics.outcome_place import OUTCOME_BITS, WHOLE, Place
-from counterveil.statistics.pairs import models as module
-from counterveil.statistics.pairs.models import FEATURE_BITS, arm_sums, ladder, pair_sensitivity, pair_sums
+from counterveil.statistics.pairs import effect as module
+from counterveil.statistics.pairs.effect import FEATURE_BITS, arm_sums, ladder, pair_sensitivity, pair_sums
 
 TABLE = table()
 RUNGS = ladder(TABLE)

@@ -10,16 +10,18 @@ from tests.unit.statistics.pairs.small_pairs import exchanged, exchanged_arms, l
 
 from counterveil.privacy import Budget, Estimand
 from counterveil.statistics.outcome_place import WHOLE, Spread
-from counterveil.statistics.pairs.effect import Sought, chosen, release_scores
-from counterveil.statistics.pairs.models import (
+from counterveil.statistics.pairs.effect import (
     ARM_SCORES,
     SCORE_BITS,
     WHOLE_SCORES,
     Fit,
     Models,
+    Sought,
     Target,
     best_scores,
+    chosen,
     ladder,
+    release_scores,
 )
 
 TABLE = table()

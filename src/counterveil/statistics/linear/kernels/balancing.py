@@ -476,7 +476,8 @@ def parted_features(
     if not isinstance(covariates, MadeLines):
         _check(covariates, kinds, scores)
         raw = np.ascontiguousarray(covariates.T, np.float64)
-    logit = _logit(scores)
+    clipped = np.clip(scores, _SCORE_CLIP, 1.0 - _SCORE_CLIP)
+    logit = np.asarray(np.log(clipped / (1.0 - clipped)))
     blocks = list(_covariate_blocks(raw, kinds, logit, shares))
     own = sum(len(block.variances) for block in blocks)
     blocks += [
@@ -641,11 +642,6 @@ def _indicators(codes: Floats, share: float) -> _Block:
         write_levels(codes, levels, -mean * factor, (1.0 - mean) * factor, lines)
 
     return _Block(variance * (share / max(float(variance.sum()), np.finfo(float).tiny)), write)
-
-
-def _logit(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    clipped = np.clip(scores, _SCORE_CLIP, 1.0 - _SCORE_CLIP)
-    return np.asarray(np.log(clipped / (1.0 - clipped)))
 
 
 def _check(
@@ -903,7 +899,10 @@ class _State:
     def __init__(self, problem: DualProblem, multipliers: Matrix, kind: Kind) -> None:
         """Take multipliers, shape (arms, p+1), and compute all that follows from them."""
         self.problem, self.multipliers, self.kind = problem, multipliers, kind
-        self.spans = _spans(problem.arms)
+        ends = np.cumsum([a.size for a in problem.arms])
+        self.spans = tuple(
+            (slice(int(end) - a.size, int(end)) for a, end in zip(problem.arms, ends, strict=True))
+        )
         self.targets = np.stack([arm.target for arm in problem.arms])
         self.scores = np.concatenate([arm.reference for arm in problem.arms])
         for arm, span, m in zip(problem.arms, self.spans, multipliers, strict=True):
@@ -1148,11 +1147,6 @@ def _climb(state: _State, curvatures: _Curvatures, unit: float, tolerance: float
         if not state.advance(*curvatures.direction(state, idle)):
             break
     return iterations
-
-
-def _spans(arms: tuple[ArmBalancing, ...]) -> tuple[slice, ...]:
-    ends = np.cumsum([a.size for a in arms])
-    return tuple(slice(int(end) - a.size, int(end)) for a, end in zip(arms, ends, strict=True))
 
 
 Target = Literal["ATE", "ATT", "ATC"]

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.errors import refusal
-from counterveil.inference.convolution import in_step
+from counterveil.inference.uncertainty import in_step
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import exact_dot, gram, times
 from counterveil.statistics.linear.kernels.balancing import ArmRows, inverse_root, solve_positive

@@ -5,10 +5,10 @@ All parameters are public or were released before; a row's terms depend on that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.bases import Axis, Basis, Term
 from counterveil.numerics.products import WholeSum, projected, squared_lengths, steps, sums, whole_gram
 
+Sums = tuple[NDArray[Any], ...]  # of whole numbers
 Block = tuple[Floats, Floats, Floats]  # u (rows, m), treatment 0 or 1, outcome
 
 # Terms of a row are taken in steps of 2**-TERM_BITS of their bound.
@@ -56,17 +57,11 @@ class LinearModels:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreSums:
-    """Sums of r/C, (r/C)^2 and q/Cq, exact, in the units that the names say."""
+def score_sums(row_blocks: Iterable[Block], models: LinearModels, clip: float, largest: float) -> Sums:
+    """Return the sums of r/C, (r/C)^2 and q/Cq: r = (t-e)(y - effect t - m) is clipped to C = `clip`, q is (t-e)^2.
 
-    score: int  # 2**-TERM_BITS
-    square: int  # 4**-TERM_BITS
-    information: int  # 2**-TERM_BITS
-
-
-def score_sums(row_blocks: Iterable[Block], models: LinearModels, clip: float, largest: float) -> ScoreSums:
-    """Return the sums of (t-e)(y - effect t - m), clipped to [-clip, clip], and of its companions."""
+    Squares are in units of 4**-TERM_BITS, the others of 2**-TERM_BITS.
+    """
     totals = [0, 0, 0]
     for u, t, y in row_blocks:
         treatment_residual = models.treatment_residual(u, t)
@@ -74,24 +69,25 @@ def score_sums(row_blocks: Iterable[Block], models: LinearModels, clip: float, l
         q = np.abs(_whole(treatment_residual * treatment_residual / largest))
         terms = (r, r * r, q)
         totals = [total + int(term.sum()) for total, term in zip(totals, terms, strict=True)]
-    return ScoreSums(*totals)
+    return (np.array(totals, dtype=object),)
 
 
 def residual_sums(
-    row_blocks: Iterable[Block], models: LinearModels, clip: float, reach: float
-) -> tuple[list[int], int]:
+    row_blocks: Iterable[Block], models: LinearModels | ArmLines, clip: float, reach: float
+) -> Sums:
     """Return the sums of u rho / (reach clip) and of (rho / clip)^2, rho being clipped to [-clip, clip].
 
-    The first are in units of 2**-(2 TERM_BITS), the second of 4**-TERM_BITS; |u| <= reach.
+    Lines by arm have the first by arm too, the untreated first. Both are in units of 4**-TERM_BITS; |u| <= reach.
     """
     total, square = WholeSum(), 0
     for u, t, y in row_blocks:
         rho = _whole(models.residual(u, t, y) / clip)
         # |direction| and |rho| are at most 2**20, so that 4096 products stay below 2**53: doubles add them exactly.
         direction = steps(u / reach, TERM_BITS)
-        total.add((rho.astype(np.float64) @ direction).astype(np.int64))
+        parts = [rho * (t == arm) for arm in (0, 1)] if isinstance(models, ArmLines) else [rho]
+        total.add(np.concatenate([part.astype(np.float64) @ direction for part in parts]).astype(np.int64))
         square += int((rho * rho).sum())
-    return list(np.atleast_1d(total.whole())), square
+    return np.atleast_1d(total.whole()), np.array([square], dtype=object)
 
 
 def _whole(part: Floats) -> NDArray[np.int64]:
@@ -132,21 +128,10 @@ def moments(contributions: Integers, treated: NDArray[np.bool_]) -> RowSums:
 CellBlock = tuple[NDArray[np.int64], Floats, tuple[Floats, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class CellSums:
-    """For every cell the number of rows, the sums of r (2**-TERM_BITS) and r^2 (4**-TERM_BITS), and those of the
-    further terms (2**-TERM_BITS), a tuple for each.
-    """
+def cell_sums(row_blocks: Iterable[CellBlock], cells: int, further: int = 0) -> Sums:
+    """Return for every cell the number of rows, the sums of r and r^2, and those of the further terms.
 
-    counts: tuple[int, ...]
-    scores: tuple[int, ...]
-    squares: tuple[int, ...]
-    further: tuple[tuple[int, ...], ...]
-
-
-def cell_sums(row_blocks: Iterable[CellBlock], cells: int, further: int = 0) -> CellSums:
-    """Return the sums of terms clipped to [-1, 1] and truncated towards zero; blocks have at most 4096 rows.
-
+    Terms are clipped to [-1, 1] and truncated towards zero, to steps of 2**-TERM_BITS; blocks have at most 4096 rows.
     A term that is not a number counts as zero, so that nothing a row holds can stop the release.
     """
     totals = [[0] * cells for _ in range(3 + further)]
@@ -157,8 +142,7 @@ def cell_sums(row_blocks: Iterable[CellBlock], cells: int, further: int = 0) -> 
         for total, term in zip(totals, terms, strict=True):
             added = np.bincount(codes, weights=term, minlength=cells)
             total[:] = [a + int(b) for a, b in zip(total, added, strict=True)]
-    counts, scores, squares, *rest = map(tuple, totals)
-    return CellSums(counts, scores, squares, tuple(rest))
+    return (np.array(totals, dtype=object),)
 
 
 def counts_between(
@@ -224,25 +208,6 @@ class ArmScore:
         return control, treated, own
 
 
-def arm_residual_sums(
-    row_blocks: Iterable[Block], lines: ArmLines, clip: float, reach: float
-) -> tuple[list[int], int]:
-    """Return the sums of u rho / (reach clip) over the untreated, then over the treated, and of (rho / clip)^2.
-
-    Residuals rho are clipped to [-clip, clip]; |u| <= reach. The first are in units of 2**-(2 TERM_BITS), the second
-    of 4**-TERM_BITS.
-    """
-    total, square = WholeSum(), 0
-    for u, t, y in row_blocks:
-        rho = whole(lines.residual(u, t, y) / clip)
-        # |direction| and |rho| are at most 2**20, so that 4096 products stay below 2**53: doubles add them exactly.
-        direction = steps(u / reach, TERM_BITS)
-        sums = [(rho * (t == arm)).astype(np.float64) @ direction for arm in (0, 1)]
-        total.add(np.concatenate(sums).astype(np.int64))
-        square += int((rho * rho).sum())
-    return list(np.atleast_1d(total.whole())), square
-
-
 @dataclass(frozen=True, slots=True)
 class Average:
     """Where scores of the average of both arms' means lie: a level, and a clip around it."""
@@ -253,30 +218,23 @@ class Average:
 
 def arm_score_sums(
     row_blocks: Iterable[Block], score: ArmScore, clip: float, average: Average | None = None
-) -> tuple[int, int, int]:
+) -> Sums:
     """Return the sums of scores over `clip`, clipped to one, and of their squares, in 2**- and 4**-TERM_BITS.
 
     The third is that of (1 + s)/2 in 2**-(1 + TERM_BITS), s being scores of an `average` over its clip.
     """
     total = square = other = 0
     for u, t, y in row_blocks:
-        r = whole(score.of(u, t, y) / clip)
+        r = _whole(score.of(u, t, y) / clip)
         total, square = total + int(r.sum()), square + int((r * r).sum())
         if average is not None:
-            other += int((_ONE + whole(score.average(u, t, y, average.level) / average.clip)).sum())
-    return total, square, other
+            other += int((_ONE + _whole(score.average(u, t, y, average.level) / average.clip)).sum())
+    return (np.array([total, square, other], dtype=object),)
 
 
-def score_sizes(row_blocks: Iterable[Block], score: ArmScore) -> Iterator[Floats]:
-    """Yield the sizes of the scores, a block at a time."""
-    for u, t, y in row_blocks:
-        yield np.abs(score.of(u, t, y))
-
-
-def whole(part: Floats) -> NDArray[np.int64]:
-    """Return parts of a bound in whole steps, inside [-1, 1] whatever was computed; what is no number counts as 0."""
-    found: NDArray[np.int64] = np.trunc(np.clip(np.nan_to_num(part), -1.0, 1.0) * _ONE).astype(np.int64)
-    return found
+def score_sizes(row_blocks: Iterable[Block], score: ArmScore, edges: Floats) -> Sums:
+    """Return how many scores lie between edges of their size."""
+    return (counts_between(edges, (np.abs(score.of(u, t, y)) for u, t, y in row_blocks)),)
 
 
 # Rows of features brought to a length of at most one, and exact sums of their products.
@@ -310,65 +268,39 @@ def _predicted(u: Floats, arm: NDArray[np.intp], weights: Floats) -> Floats:
     return found[0] if len(found) == 1 else np.asarray(np.choose(arm, found))
 
 
-def _steps(values: Floats, bits: int) -> Floats:
-    """Return the values in whole steps of 2**-bits, truncated towards zero; scaling by a power of two is exact."""
-    found = values * 2.0**bits
-    return np.trunc(found, out=found)
-
-
-@dataclass(frozen=True, slots=True)
-class Statistics:
-    """Exact sums over the rows of every arm, in units of 4**-STATISTIC_BITS: u u', u v, and v v of all arms."""
-
-    grams: tuple[list[list[int]], ...]
-    products: tuple[list[int], ...]
-    square: int
-
-
-def statistics(row_blocks: Iterable[UnitBlock], arms: int) -> Statistics:
-    """Return the sums of u u' and u v by arm and of v v, every factor truncated towards zero."""
+def statistic_sums(row_blocks: Iterable[UnitBlock], arms: int) -> Sums:
+    """Return the sums of u u' and u v by arm and of v v in units of 4**-STATISTIC_BITS, all factors truncated."""
     total = [WholeSum() for _ in range(arms)]
     for u, arm, v in row_blocks:
-        stacked = _steps(np.column_stack((u, v)), STATISTIC_BITS)
+        stacked = steps(np.column_stack((u, v)), STATISTIC_BITS)
         for place in range(arms):
             total[place].add(whole_gram(stacked[arm == place] if arms > 1 else stacked))
-    found = [each.whole().tolist() for each in total]
-    return Statistics(
-        tuple([row[:-1] for row in each[:-1]] for each in found),
-        tuple([row[-1] for row in each[:-1]] for each in found),
-        sum(each[-1][-1] for each in found),
-    )
+    found = np.stack([each.whole() for each in total])
+    return found[:, :-1, :-1], found[:, :-1, -1], np.array([found[:, -1, -1].sum()], dtype=object)
 
 
-def gradient(row_blocks: Iterable[UnitBlock], weights: Floats, clip: float) -> tuple[list[int], int]:
+def gradient_sums(row_blocks: Iterable[UnitBlock], weights: Floats, clip: float) -> Sums:
     """Return the sums of u rho by arm, one after another, and of rho rho, in units of 4**-TERM_BITS.
 
     rho is (v - u.weights[arm]) / clip, clipped to [-1, 1]; `weights` has one row an arm.
     """
-    arms, size = weights.shape
-    total = [0] * (arms * size)
-    square = 0
+    total, square, arms = WholeSum(), 0, len(weights)
     for u, arm, v in row_blocks:
         residual = v - _predicted(u, arm, weights)
         rho = np.trunc(np.clip(residual / clip, -1.0, 1.0) * 2.0**TERM_BITS)
-        direction = _steps(u, TERM_BITS)
         # Whole numbers whose sums stay below 2**53: exact in doubles, in any order.
         by_arm = (
             np.array([np.where(arm == place, rho, 0.0) for place in range(arms)]) if arms > 1 else rho[None]
         )
-        for place, value in enumerate(sums(direction, by_arm).ravel()):
-            total[place] += int(value)
+        total.add(sums(steps(u, TERM_BITS), by_arm).ravel().astype(np.int64))
         square += int((rho.astype(np.int64) ** 2).sum())
-    return total, square
+    return np.atleast_1d(total.whole()), np.array([square], dtype=object)
 
 
-def sizes(row_blocks: Iterable[UnitBlock], weights: Floats, edges: Floats) -> NDArray[np.int64]:
+def size_counts(row_blocks: Iterable[UnitBlock], weights: Floats, edges: Floats) -> Sums:
     """Return how many rows have |v - u.weights[arm]| in each cell between the edges; one cell lies above the last."""
-    counts = np.zeros(len(edges) + 1, dtype=np.int64)
-    for u, arm, v in row_blocks:
-        residual = np.abs(v - _predicted(u, arm, weights))
-        counts += np.bincount(np.searchsorted(edges, residual), minlength=len(counts))
-    return counts
+    residuals = (np.abs(v - _predicted(u, arm, weights)) for u, arm, v in row_blocks)
+    return (counts_between(edges, residuals, "left"),)
 
 
 # The linear space in which matrices of second moments of given features lie, found at public points.

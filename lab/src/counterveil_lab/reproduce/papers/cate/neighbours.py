@@ -132,7 +132,7 @@ def finite_target(
         for name in PAIR
     }
     return Projected.of(
-        {name: one.effects for name, one in found.items()}, {name: one.scale for name, one in found.items()}
+        {name: one for name, (one, _) in found.items()}, {name: scale for name, (_, scale) in found.items()}
     )
 
 

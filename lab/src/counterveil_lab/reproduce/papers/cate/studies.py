@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from counterveil.data import Range, Study, Table
 from counterveil.datasets import Dataset, dataset_1, dataset_2
 from counterveil.numerics.arrays import Floats
-from counterveil.numerics.public_choices import two_parts
 from counterveil.privacy import Budget, Number
 from counterveil.published.cate import (
     FeatureBox,
@@ -28,10 +27,10 @@ from counterveil.published.cate import (
     StageSettings,
     batch_factor,
     fitted_effect,
-    fitted_nuisances,
     public_centres,
     published,
     published_factor,
+    stages,
 )
 from counterveil.results.functions import Queries, read_queries
 from counterveil_lab.reproduce.papers.cate.medical import mimic, tcga
@@ -151,8 +150,8 @@ def published_fit(study: Instance, method: str, seed: int, delta: Number, learne
     if method in FINITE:
         settings = InfluenceSettings(learner=learner, effect=FINITE[method], starts=_STARTS, points=_POINTS)
         factor = published_factor(budget, settings.counted_rows(total))
-        found = published(second, nuisances, points, box, settings, factor)
-        return Fit(found.effects, found.scale * drawn)
+        effects, scale = published(second, nuisances, points, box, settings, factor)
+        return Fit(effects, scale * drawn)
     bandwidth = _NARROW if box.columns <= _FEW else _WIDE
     form_settings = KernelSettings(learner=learner, bandwidth=bandwidth, penalty_meaning=KERNEL[method])
     form = PublishedFunction.of(box, budget, form_settings, form_settings.counted_rows(total))
@@ -171,7 +170,5 @@ def finite_effects(study: Instance, method: str, learner: str = "R") -> Floats:
 def _first_stage(study: Instance) -> tuple[FeatureBox, StageRows, StageModels]:
     """Return the rows of the second stage and the nuisances, which all published forms of a study share."""
     box, shared = FeatureBox.of(study.study), StageSettings()
-    rows = box.rows(study.table)
-    parts = two_parts(len(rows), shared.first_rows(len(rows)))
-    nuisances = fitted_nuisances(rows.part(parts[0]), shared.outcome, shared.propensity, shared.clip)
-    return box, rows.part(parts[1]), nuisances
+    _, second, nuisances = stages(study.table, box, shared)
+    return box, second, nuisances

@@ -10,7 +10,7 @@ import pandas as pd
 
 import counterveil as cv
 from counterveil.errors import DataError
-from counterveil.inference import pooling_weights
+from counterveil.inference.pooling import pooling_weights
 from counterveil.numerics.arrays import Floats
 from counterveil.results.result import OneEffect
 from counterveil_lab.reproduce.papers.multi_site.panels import ALPHAS, PANELS, Panel, Rows, Source, cut, load

@@ -17,7 +17,7 @@ from counterveil.numerics.products import linear_form
 from counterveil.privacy import Budget, Unit
 from counterveil.published import matching as published
 from counterveil.published.asking import EffectForm, PublishedQuestion
-from counterveil.published.proved_matching import PaperNumbers
+from counterveil.published.matching import PaperNumbers
 from counterveil.results.result import Result
 from counterveil.session import BaseSession, Gate, Kind, Plan, SeededNoise
 from counterveil.settings import Matching, Weighting

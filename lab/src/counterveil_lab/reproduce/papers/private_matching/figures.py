@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
-from counterveil.published.proved_matching import PaperNumbers
+from counterveil.published.matching import PaperNumbers
 from counterveil.settings import Matching
 from counterveil.settings.methods import ADAPTIVE
 from counterveil_lab.reproduce.papers.private_matching.draws import Floats, label_draws, sample_draws

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from counterveil.published.proved_matching import PaperNumbers
+from counterveil.published.matching import PaperNumbers
 from counterveil.settings import Matching
 from counterveil_lab.reproduce.papers.private_matching.draws import (
     OURS,
