@@ -19,7 +19,7 @@ from counterveil.federation import messages as refusals
 from counterveil.federation.files import check_private
 from counterveil.federation.judging_tables import ESTIMATORS, options_of
 from counterveil.federation.masking import Step, read_request
-from counterveil.federation.messages import MOST_ROBUST, SUMMED, Ask, Head, RefusedError, Reply, SiteRequest
+from counterveil.federation.messages import MOST_ROBUST, Ask, Head, RefusedError, Reply, SiteRequest
 from counterveil.federation.site_files import (
     APPROVED,
     BY_HAND,
@@ -259,7 +259,7 @@ def checked_arguments(study: Study, question: Ask) -> Arguments[Any]:
     if question.method not in known:
         raise _unfit(question, f"method: one of {', '.join(known)}")
     given = {name: getattr(question, name) for name in _USUAL if name in taken}
-    if question.mechanism == SUMMED:
+    if question.summed:
         # Shares of summed noise are drawn in place of a plan's own.
         given["mechanism"] = None
     settings = _settings(question, study)
@@ -276,7 +276,7 @@ def checked_arguments(study: Study, question: Ask) -> Arguments[Any]:
     if question.measure in OF_MEANS and getattr(settings, "adjustment", None) == "covariates":
         raise no_means(question.method, "settings with adjustment='covariates'")
     robust = question.options.get("robust", ())
-    if robust and (question.mechanism != SUMMED or len(robust) > MOST_ROBUST):
+    if robust and (not question.summed or len(robust) > MOST_ROBUST):
         # Sites' own residuals are not those of a regression over all of them.
         raise _unfit(question, f"robust: at most {MOST_ROBUST} regressions, where parts are summed")
     if getattr(settings, "find_range", False):

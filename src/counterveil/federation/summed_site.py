@@ -20,7 +20,7 @@ from counterveil.federation.masking import (
     public_key,
     signature_of,
 )
-from counterveil.federation.messages import SUMMED, RefusedError, SiteRequest
+from counterveil.federation.messages import RefusedError, SiteRequest
 from counterveil.federation.site_files import SiteFile, key_of
 from counterveil.session.summing import NextPart, Summation, SummingSession
 
@@ -85,8 +85,8 @@ def part_of(request: SiteRequest, step: Step, private: str, next_part: NextPart)
 def fits(request: SiteRequest, step: Step | None) -> bool:
     """Return whether a question names summed noise where it adds up and is one of a sum, and nowhere else."""
     if step is None:
-        return request.ask.mechanism != SUMMED
-    return request.ask.mechanism == SUMMED and request.ask.adds_up
+        return not request.ask.summed
+    return request.ask.summed and request.ask.adds_up
 
 
 def _path(file: SiteFile, request: SiteRequest) -> Path:
