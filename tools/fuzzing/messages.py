@@ -197,13 +197,13 @@ def _other_reply(_: World, source: random.Random) -> str:
 def _other_request(_: World, source: random.Random) -> str:
     """A site gets a mutated request for a measure, or for several effects; it charges nothing without an answer."""
     world = _world(os.getpid(), source.randrange(len(_OTHERS)))
-    before = _charged(world)
+    before = charged(world)
     said = _request(world, source)
-    assert _charged(world) == before or '"result": {' in said, "a charge without an answer"
+    assert charged(world) == before or '"result": {' in said, "a charge without an answer"
     return said
 
 
-def _charged(world: World | _Sum) -> list[str]:
+def charged(world: World | SumWorld) -> list[str]:
     found = []
     for site in world.sites.values():
         with cv.open_ledger(site.file.ledger) as ledger:
@@ -213,7 +213,7 @@ def _charged(world: World | _Sum) -> list[str]:
 
 # What adds up over sites: a study and a question.
 _RECORD = {"protects": "record", "epsilon": "8"}
-_SUMS: tuple[tuple[cv.Study, dict[str, Any]], ...] = (
+SUMS: tuple[tuple[cv.Study, dict[str, Any]], ...] = (
     (_STUDY, _RECORD | {"method": "trial", "settings": {"adjustment": "none"}}),
     (_TIMES, _RECORD | {"question": "survival", "method": "kaplan_meier"}),
     (_STUDY, _RECORD | {"question": "groups", "method": "arms", "options": {"by": {"x": ["1/2"]}}}),
@@ -223,13 +223,18 @@ _SUMS: tuple[tuple[cv.Study, dict[str, Any]], ...] = (
 
 
 @dataclass(slots=True)
-class _Sum:
+class SumWorld:
     """A study whose sites' parts are summed, its sites, what they were sent and replied, and where the sum stands."""
 
     study: StudyFolder
     sites: dict[str, Site]
     said: list[tuple[str, str, str]]
     steps: list[Step]
+
+    def replies(self, at: int) -> dict[str, str]:
+        """Return what the sites replied to a step, by name."""
+        first = len(self.sites) * at
+        return {name: reply for name, _, reply in self.said[first : first + len(self.sites)]}
 
     def ask(self, step: Step) -> list[dict[str, Any]]:
         """Return what all sites say to a step."""
@@ -240,11 +245,11 @@ class _Sum:
 
 
 @cache
-def _summed(_process: int, place: int, whole: bool) -> _Sum:
+def sum_world(_process: int, place: int, whole: bool) -> SumWorld:
     """Return a sum with all that was said, to the answer that every site computed, or just after a list was fixed."""
     folder = tempfile.TemporaryDirectory(prefix="fuzzing-sums-")
     atexit.register(folder.cleanup)
-    path, (declared, question) = Path(folder.name).resolve(), _SUMS[place]
+    path, (declared, question) = Path(folder.name).resolve(), SUMS[place]
     document: dict[str, Any] = {"id": "s1", "address": "127.0.0.1:9092", "aggregation": "secure"}
     document |= {"question": question, "sites": {name: {} for name in _SITES}}
     make_study(path / "study", document, declared, {})
@@ -256,7 +261,7 @@ def _summed(_process: int, place: int, whole: bool) -> _Sum:
         for other in (study.path / "sites", *(path / one / "peers" for one in _SITES)):
             other.mkdir(exist_ok=True)
             (other / f"{name}.pub").write_bytes((site.file.keys / "node.pub").read_bytes())
-    found = _Sum(study, sites, [], [])
+    found = SumWorld(study, sites, [], [])
     offers = zip(_SITES, found.ask(Step()), strict=True)
     step = Step(
         tuple(
@@ -276,39 +281,43 @@ def _summed(_process: int, place: int, whole: bool) -> _Sum:
 
 def _sum_request(_: World, source: random.Random) -> str:
     """A site gets a mutated step of a sum; it answers with a reply, and charges nothing without one."""
-    world = _summed(os.getpid(), source.randrange(len(_SUMS)), source.random() < 0.5)
+    world = sum_world(os.getpid(), source.randrange(len(SUMS)), source.random() < 0.5)
     name, text, _reply_text = source.choice(world.said)
-    before = _charged(world)
+    before = charged(world)
     reply = world.sites[name].answer(mutated_json(text, source).decode("utf-8", "replace"))
     Reply.from_text(reply)
-    assert _charged(world) == before or '"result": {' in reply, "a charge without an answer"
+    assert charged(world) == before or '"result": {' in reply, "a charge without an answer"
     return reply
 
 
 def _sum_reply(_: World, source: random.Random) -> str:
     """A coordinator gets a mutated part of a sum, or a mutated answer, at the step it belongs to."""
-    world = _summed(os.getpid(), source.randrange(len(_SUMS)), True)
-    place = source.randrange(len(world.said))
-    at = place // len(_SITES)
+    world = sum_world(os.getpid(), source.randrange(len(SUMS)), True)
+    at, place = source.randrange(len(world.steps)), source.randrange(len(_SITES))
+    replies = world.replies(at)
+    name = _SITES[place]
+    replies[name] = mutated_json(replies[name], source).decode("utf-8", "replace")
+    told, found = heard(world, at, replies)
+    return "\n".join(told) + ("" if found is None else json.dumps(found.stored()))
+
+
+def heard(world: SumWorld, at: int, replies: dict[str, str]) -> tuple[list[str], Any]:
+    """Return what a coordinator at a step tells of replies to it, and the pooled answer, None where there is none."""
     study, told, ticks = world.study, list[str](), iter(range(10**9))
     clock = Clock(lambda: 1000.0 + next(ticks) * 100.0, lambda _: None)
-    first = len(_SITES) * at
-    replies = [(name, reply) for name, _text, reply in world.said[first : first + len(_SITES)]]
-    name, reply = replies[place - first]
-    replies[place - first] = (name, mutated_json(reply, source).decode("utf-8", "replace"))
     if at:
         keep_step(study, world.steps[at])
     try:
-        run_sum(study, _Pigeon(*replies), told.append, clock)
-        listed = json.dumps([each.to_dict() for each in states(study)])
-        with contextlib.suppress(CounterveilError):
-            listed += json.dumps(pooled(study).stored())
-        return "\n".join(told) + listed
+        run_sum(study, _Pigeon(*replies.items()), told.append, clock)
+        told.append(json.dumps([each.to_dict() for each in states(study)]))
+        return told, pooled(study)
+    except CounterveilError as error:
+        if error.code != "CV-F501":
+            raise
+        return told, None
     finally:
-        for name, _ in replies:
-            _drop(study.path / "replies" / f"{name}.json")
-        _drop(study.path / "run.json")
-        _drop(study.path / "sum.json")
+        for path in (*study.path.glob("replies/*"), study.path / "run.json", study.path / "sum.json"):
+            _drop(path)
 
 
 class _Pigeon:
@@ -491,7 +500,9 @@ def _site(path: Path, name: str, seed: int, declared: cv.Study, policy: dict[str
     authority = path / "ca.crt"
     authority.write_text("-----BEGIN CERTIFICATE-----\n")
     document = {"name": name, "data": str(data), "coordinator": "127.0.0.1:9092", "policy": policy}
-    return Site(make_site(path / name, document, declared, authority, cv.Budget(10**5, "1e-2")), clock=lambda: 1000.0)
+    return Site(
+        make_site(path / name, document, declared, authority, cv.Budget(10**5, "1e-2")), clock=lambda: 1000.0
+    )
 
 
 if __name__ == "__main__":

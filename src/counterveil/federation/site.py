@@ -199,6 +199,9 @@ class Site:
             raise RefusedError(refusals.NO_BUDGET) from None
         except LedgerError as error:
             raise RefusedError(_LEDGER.get(error.code, refusals.FAILED)) from None
+        except FederationError:
+            # Sums of another length than what was released, or a part that another key closed.
+            raise RefusedError(refusals.OTHER_SUM) from None
 
     def _rows(self, session: BaseSession, method: Method | None) -> int:
         """Return the number of rows, which is public; a table in a database is counted there."""

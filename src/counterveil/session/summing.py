@@ -61,13 +61,15 @@ def rounded_up(bound: Fraction) -> Fraction:
 class Summation:
     """What is public of a sum: how many parts and rows there are, and the sums known so far, in grid steps by name.
 
-    `colluding` parts may tell each other, and whoever adds up, what they know.
+    `colluding` parts may tell each other, and whoever adds up, what they know. No sum is so many sensitivities
+    `farther` from zero.
     """
 
     parts: int
     colluding: int
     rows: int
     totals: Mapping[str, Sequence[int]]
+    farther: int | None = None
 
 
 class Seal(Protocol):
@@ -148,6 +150,9 @@ class SummingGate(Gate):
             raise NextPart(name, tuple(map(grid.units, own)), grid.units(mechanism.sensitivity))
         if len(total) != len(own):
             raise refusal("CV-F500", expected=f"{len(own)} numbers", got=f"{len(total)}")
+        far = self._known.farther
+        if far is not None and max(map(abs, total)) > far * grid.units(mechanism.sensitivity):
+            raise refusal("CV-F500", expected="sums that the declared outcome allows", got="larger ones")
         return tuple(map(grid.value, total))
 
     def _pay(self, name: str, kind: Kind) -> Fraction:
