@@ -55,6 +55,7 @@ _LOG = logging.getLogger(__name__)
 _LEDGER = {"CV-L006": refusals.LOST, "CV-L007": refusals.OTHER_QUESTION}
 # What the access policy of the site's account does not allow: see counterveil.accounting.accounts.
 _LEDGER |= dict.fromkeys((f"CV-L04{last}" for last in (1, 2, 3, 4, 5, 9)), refusals.NOT_ALLOWED)
+_LEDGER |= {"CV-L070": refusals.NOT_ALLOWED}
 _LEDGER |= dict.fromkeys((f"CV-L08{last}" for last in (0, 2, 3)), refusals.NOT_ALLOWED)
 # What a declaration can raise that no reader made.
 _FAULTS = (CounterveilError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
