@@ -56,17 +56,17 @@ def test_draws_have_their_distributions():
 
 def test_honest_shares_are_normal_and_ball_noise():
     source, grid, count = SeededNoise(5), Grid(Fraction(1, 2**24)), 300
-    normals = SummedGaussian(2, Fraction(1, 2), 3, 2)
+    normals = SummedGaussian(2, Fraction(1, 2), 8, 2)
     sums = sum(normals.draw(count, grid, source) for _ in range(2)).astype(float) / 2**24
     assert kstest(sums / 4, "norm").pvalue > NEVER
-    assert np.isclose(normals.variance, 16 * 3 / 2)
-    ball = SummedBall(2, Fraction(1, 2), 3, 3, 2)
+    assert np.isclose(normals.variance, 16 * 8 / 2)
+    ball = SummedBall(2, Fraction(1, 2), 3, 8, 2)
     parts = [[ball.release_all([Fraction(0)] * 3, grid, source) for _ in range(2)] for _ in range(count)]
     vectors = np.array(parts, dtype=float).sum(axis=1)
     assert kstest(np.linalg.norm(vectors, axis=1) / 4, "gamma", args=(3,)).pvalue > NEVER
     # A coordinate of a uniform direction in space is uniform.
     assert kstest(vectors[:, 0] / np.linalg.norm(vectors, axis=1), "uniform", args=(-1, 2)).pvalue > NEVER
-    assert np.isclose(ball.variance, 4 * 16 * 3 / 2)
+    assert np.isclose(ball.variance, 4 * 16 * 8 / 2)
 
 
 def test_records_and_limits():

@@ -18,6 +18,7 @@ from counterveil.questions.groups import GroupsArguments
 from counterveil.questions.moments import MomentsArguments
 from counterveil.questions.survival import SurvivalArguments
 from counterveil.session import Kind, Plan, SeededNoise
+from counterveil.session.session import grid_for
 from counterveil.session.summing import NextPart, Summation, SummingGate, SummingSession, rounded_up
 from counterveil.settings import Survival, Trial
 
@@ -89,6 +90,17 @@ def test_bounds_that_machines_round_differently_are_one():
     assert (
         bound < rounded_up(bound) == rounded_up(bound * (1 + cv.Budget("1e-12").epsilon)) < bound * 1.0000001
     )
+
+
+@pytest.mark.parametrize(("kind", "steps"), [(Kind.VECTOR, 3), (Kind.CELLS, 4)])
+def test_bounds_hold_what_rounding_adds(kind, steps):
+    """A length has the root of the count and a step more, a sum of sizes the count."""
+    plan = Plan.split(Budget(1), {"four": Fraction(1)}, "laplace", {"four": kind})
+    gate = SummingGate(plan, SeededNoise(1), lambda name, bounds, draw: draw(), Summation(PARTS, 1, 9, {}))
+    release = gate.release_vector if kind is Kind.VECTOR else gate.release_cells
+    with pytest.raises(NextPart) as found:
+        release("four", [Fraction(0)] * 4, Fraction(1))
+    assert found.value.bound == 1 / grid_for(Fraction(1), Fraction(1)).step + steps
 
 
 def test_what_has_no_shares_is_not_summed():
