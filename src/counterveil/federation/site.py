@@ -46,6 +46,7 @@ from counterveil.questions.survival import SurvivalArguments
 from counterveil.results.measures import DIFFERENCE, OF_MEANS, no_means
 from counterveil.results.question import uses_of
 from counterveil.session import BaseSession
+from counterveil.session.session import planned_arm
 from counterveil.session.summing import NextPart
 from counterveil.settings import Arms, Survival
 from counterveil.settings.methods import out_of_range
@@ -166,6 +167,7 @@ class Site:
         rows = rows_of_source(open_table(self.file.data, self.file.table), self.study).rows
         if rows < max(1, self.file.policy.min_rows):
             raise RefusedError(refusals.TOO_FEW)
+        self._check_arm(planned_arm(self.study, rows))
         uses = uses_of(self.study, Unit(asked.protects), asked.name, request.ask.method)
         budget = Budget(request.ask.epsilon, request.ask.delta)
         try:
@@ -194,6 +196,8 @@ class Site:
             ) as session:
                 if self._rows(session, method) < self.file.policy.min_rows:
                     raise RefusedError(refusals.TOO_FEW)
+                if self.file.policy.min_arm:
+                    self._check_arm(session.smallest_arm(Unit(request.ask.protects)))
                 found: dict[str, Any] = ask_of(session, arguments).to_dict()
                 return found
         except BudgetError:
@@ -203,6 +207,12 @@ class Site:
         except FederationError:
             # Sums of another length than what was released, or a part that another key closed.
             raise RefusedError(refusals.OTHER_SUM) from None
+
+    def _check_arm(self, smallest: int | None) -> None:
+        """Refuse an arm below the least size, and one of no public size."""
+        least = self.file.policy.min_arm
+        if least and (smallest is None or smallest < least):
+            raise RefusedError(refusals.NOT_ALLOWED if smallest is None else refusals.TOO_FEW)
 
     def _rows(self, session: BaseSession, method: Method | None) -> int:
         """Return the number of rows, which is public; a table in a database is counted there."""
