@@ -67,8 +67,6 @@ GUARANTEES: tuple[Mutant, ...] = (
         "2 * self.sites)",
         _noise("summed_normal"),
     ),
-    _of("summed_normal.draw_gamma", "* x / (x + y)", "* x", _noise("summed_normal")),
-    _of("summed_normal._accepted", "(2 * variance)", "variance", _noise("summed_normal")),
     _of("summing._rounded", "(sqrt_up(Fraction(count)) + 1)", "0", "unit/session/test_summing.py"),
     _of(
         "SummingGate._totals",
@@ -77,7 +75,6 @@ GUARANTEES: tuple[Mutant, ...] = (
         "attack/federation/test_a_secure_sum_opens_to_nobody.py",
     ),
     _of("accounts.check_arm", "smallest < least", "smallest < 0", "unit/cli/test_export.py"),
-    _of("airlock._rounded", "ROUND_FLOOR if", "ROUND_CEILING if", "unit/cli/test_export.py"),
     # The level of treatment and outcome.
     _of("access policy.rules_of", "(out and rule == DROP)", "False", _LEVELS),
     _of("accounts.check_shown", "uses.unit.treatment_public and", "uses.unit.covariates_public and", _LEVELS),
