@@ -20,13 +20,13 @@ STUDY = cv.Study("t", "y", (0, 1), **DECLARED)
 TIMES = cv.Study("t", "y", event="e", horizon=1, grid=4, **DECLARED)
 ROWS = 900
 CURVES = float(np.exp(-1) - np.exp(-2))
-# The study, the question, draws, the truth, and how many times the error of one site is allowed: vectors have Laplace
-# noise in a sum, which has twice the variance of the noise that one site draws.
+# The study, the question, draws, the truth, and how many times the error of one site is allowed: noise has the variance
+# of one site's times three halves.
 QUESTIONS = {
     "ate": (STUDY, AteArguments, {"method": "trial", "settings": Trial("none")}, "1", 200, 0.2, 1.1),
     "survival": (TIMES, SurvivalArguments, {"method": "kaplan_meier"}, "1", 100, CURVES, 1.3),
     "groups": (STUDY, GroupsArguments, {"method": "arms", "by": "sex"}, "2", 60, 0.2, 1.3),
-    "moments": (STUDY, MomentsArguments, {}, "8", 40, 0.2, 1.5),
+    "moments": (STUDY, MomentsArguments, {}, "8", 40, 0.2, 1.1),
 }
 
 
@@ -38,7 +38,7 @@ def summed(columns, study, asked, seed):
         known = Summation(3, 1, ROWS, {})
         noise = SeededNoise(3 * seed + place)
         seal = KeySeal(new_key())
-        session = SummingSession(frame, study, budget=Budget(10), noise=noise, known=known, seal=seal)
+        session = SummingSession(frame, study, budget=Budget(10, "1e-3"), noise=noise, known=known, seal=seal)
 
         def ask(known):
             session.known = known

@@ -18,7 +18,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import FrameType
@@ -29,7 +29,7 @@ from tools.fuzzing.mutations import CANARY, ESCAPE, mutated_json, mutated_toml
 import counterveil as cv
 from counterveil.errors import CounterveilError
 from counterveil.federation.coordinator import Clock, Round, pooled, states
-from counterveil.federation.masking import Member, Step, sum_request
+from counterveil.federation.masking import Member, Step, read_numbers, sum_request, total_of
 from counterveil.federation.messages import Reply, SiteRequest
 from counterveil.federation.setup import make_site, make_study
 from counterveil.federation.site import Site
@@ -180,7 +180,7 @@ def _reply(world: World, source: random.Random) -> str:
     ticks = iter(range(10**9))
     clock = Clock(lambda: 1000.0 + next(ticks) * 100.0, lambda _: None)
     try:
-        Round(folder, _Pigeon(site, text), said.append, clock).run()
+        Round(folder, _Pigeon((site, text)), said.append, clock).run()
         return "\n".join(said) + _outcome(folder)
     finally:
         _drop(folder.path / "run.json")
@@ -197,13 +197,13 @@ def _other_reply(_: World, source: random.Random) -> str:
 def _other_request(_: World, source: random.Random) -> str:
     """A site gets a mutated request for a measure, or for several effects; it charges nothing without an answer."""
     world = _world(os.getpid(), source.randrange(len(_OTHERS)))
-    before = _charged(world)
+    before = charged(world)
     said = _request(world, source)
-    assert _charged(world) == before or '"result": {' in said, "a charge without an answer"
+    assert charged(world) == before or '"result": {' in said, "a charge without an answer"
     return said
 
 
-def _charged(world: World) -> list[str]:
+def charged(world: World | SumWorld) -> list[str]:
     found = []
     for site in world.sites.values():
         with cv.open_ledger(site.file.ledger) as ledger:
@@ -211,63 +211,120 @@ def _charged(world: World) -> list[str]:
     return found
 
 
+# What adds up over sites: a study and a question.
+_RECORD = {"protects": "record", "epsilon": "8"}
+SUMS: tuple[tuple[cv.Study, dict[str, Any]], ...] = (
+    (_STUDY, _RECORD | {"method": "trial", "settings": {"adjustment": "none"}}),
+    (_TIMES, _RECORD | {"question": "survival", "method": "kaplan_meier"}),
+    (_STUDY, _RECORD | {"question": "groups", "method": "arms", "options": {"by": {"x": ["1/2"]}}}),
+    (_STUDY, _RECORD | {"question": "moments", "method": "moments", "options": {"robust": ["y ~ t"]}}),
+    (_STUDY, _RECORD | {"question": "moments", "method": "moments", "delta": "1e-6"}),
+)
+
+
+@dataclass(slots=True)
+class SumWorld:
+    """A study whose sites' parts are summed, its sites, what they were sent and replied, and where the sum stands."""
+
+    study: StudyFolder
+    sites: dict[str, Site]
+    said: list[tuple[str, str, str]]
+    steps: list[Step]
+
+    def replies(self, at: int) -> dict[str, str]:
+        """Return what the sites replied to a step, by name."""
+        first = len(self.sites) * at
+        return {name: reply for name, _, reply in self.said[first : first + len(self.sites)]}
+
+    def ask(self, step: Step) -> list[dict[str, Any]]:
+        """Return what all sites say to a step."""
+        self.steps.append(step)
+        texts = {name: sum_request(self.study.request(name, 4e9), step) for name in self.sites}
+        self.said += [(name, text, self.sites[name].answer(text)) for name, text in texts.items()]
+        return [json.loads(text)["result"] for _, _, text in self.said[-len(self.sites) :]]
+
+
 @cache
-def _summed(_process: int) -> tuple[StudyFolder, dict[str, Site], list[tuple[str, str, str]]]:
-    """Return a study whose sites' parts are summed, its sites, and what they were sent and replied."""
+def sum_world(_process: int, place: int, whole: bool) -> SumWorld:
+    """Return a sum with all that was said, to the answer that every site computed, or just after a list was fixed."""
     folder = tempfile.TemporaryDirectory(prefix="fuzzing-sums-")
     atexit.register(folder.cleanup)
-    path = Path(folder.name).resolve()
-    question = {"method": "trial", "protects": "record", "epsilon": "1", "settings": {"adjustment": "none"}}
+    path, (declared, question) = Path(folder.name).resolve(), SUMS[place]
     document: dict[str, Any] = {"id": "s1", "address": "127.0.0.1:9092", "aggregation": "secure"}
     document |= {"question": question, "sites": {name: {} for name in _SITES}}
-    make_study(path / "study", document, _STUDY, {})
-    policy = _POLICY | {"estimators": ["trial"], "protects": ["record"]}
-    sites = {name: _site(path, name, place, _STUDY, policy) for place, name in enumerate(_SITES)}
-    study, said, members = StudyFolder(path / "study"), [], []
+    make_study(path / "study", document, declared, {})
+    policy = _POLICY | {"estimators": [question["method"]], "protects": ["record"], "max_delta": "1e-6"}
+    policy |= {"questions": [question.get("question", "ate")]}
+    sites = {name: _site(path, name, place, declared, policy) for place, name in enumerate(_SITES)}
+    study = StudyFolder(path / "study")
     for name, site in sites.items():
         for other in (study.path / "sites", *(path / one / "peers" for one in _SITES)):
             other.mkdir(exist_ok=True)
             (other / f"{name}.pub").write_bytes((site.file.keys / "node.pub").read_bytes())
-        text = sum_request(study.request(name, 4e9), Step())
-        said.append((name, text, site.answer(text)))
-        offer = json.loads(said[-1][2])["result"]["summed"]
-        members.append(Member.read(offer | {"site": name, "request_id": study.request(name).request_id}))
-    step = Step(tuple(members))
-    for name, site in sites.items():
-        text = sum_request(study.request(name, 4e9), step)
-        said.append((name, text, site.answer(text)))
-    keep_step(study, step)
-    return study, sites, said
+    found = SumWorld(study, sites, [], [])
+    offers = zip(_SITES, found.ask(Step()), strict=True)
+    step = Step(
+        tuple(
+            Member.read(said["summed"] | {"site": name, "request_id": study.request(name).request_id})
+            for name, said in offers
+        )
+    )
+    if not whole:
+        # Nobody got the first step with a list yet.
+        found.said += [(name, sum_request(study.request(name, 4e9), step), "") for name in sites]
+        return found
+    while "summed" in (said := found.ask(step))[0]:
+        parts = [read_numbers(one["summed"], "numbers") for one in said]
+        step = replace(step, totals={**step.totals, said[0]["summed"]["name"]: total_of(parts)})
+    return found
 
 
 def _sum_request(_: World, source: random.Random) -> str:
-    """A site gets a mutated step of a sum; it answers with a reply, whatever it got."""
-    _study, sites, said = _summed(os.getpid())
-    name, text, _reply_text = source.choice(said)
-    reply = sites[name].answer(mutated_json(text, source).decode("utf-8", "replace"))
+    """A site gets a mutated step of a sum; it answers with a reply, and charges nothing without one."""
+    world = sum_world(os.getpid(), source.randrange(len(SUMS)), source.random() < 0.5)
+    name, text, _reply_text = source.choice(world.said)
+    before = charged(world)
+    reply = world.sites[name].answer(mutated_json(text, source).decode("utf-8", "replace"))
     Reply.from_text(reply)
+    assert charged(world) == before or '"result": {' in reply, "a charge without an answer"
     return reply
 
 
 def _sum_reply(_: World, source: random.Random) -> str:
-    """A coordinator gets a mutated part of a sum."""
-    study, _sites, said = _summed(os.getpid())
-    name, _text, reply = source.choice(said)
-    ticks, told = iter(range(10**9)), list[str]()
+    """A coordinator gets a mutated part of a sum, or a mutated answer, at the step it belongs to."""
+    world = sum_world(os.getpid(), source.randrange(len(SUMS)), True)
+    at, place = source.randrange(len(world.steps)), source.randrange(len(_SITES))
+    replies = world.replies(at)
+    name = _SITES[place]
+    replies[name] = mutated_json(replies[name], source).decode("utf-8", "replace")
+    told, found = heard(world, at, replies)
+    return "\n".join(told) + ("" if found is None else json.dumps(found.stored()))
+
+
+def heard(world: SumWorld, at: int, replies: dict[str, str]) -> tuple[list[str], Any]:
+    """Return what a coordinator at a step tells of replies to it, and the pooled answer, None where there is none."""
+    study, told, ticks = world.study, list[str](), iter(range(10**9))
     clock = Clock(lambda: 1000.0 + next(ticks) * 100.0, lambda _: None)
-    text = mutated_json(reply, source).decode("utf-8", "replace")
+    if at:
+        keep_step(study, world.steps[at])
     try:
-        run_sum(study, _Pigeon(name, text), told.append, clock)
+        run_sum(study, _Pigeon(*replies.items()), told.append, clock)
+        told.append(json.dumps([each.to_dict() for each in states(study)]))
+        return told, pooled(study)
+    except CounterveilError as error:
+        if error.code != "CV-F501":
+            raise
+        return told, None
     finally:
-        _drop(study.path / "replies" / f"{name}.json")
-    return "\n".join(told)
+        for path in (*study.path.glob("replies/*"), study.path / "run.json", study.path / "sum.json"):
+            _drop(path)
 
 
 class _Pigeon:
-    """An engine whose only message is there already."""
+    """An engine whose only messages are there already."""
 
-    def __init__(self, site: str, text: str) -> None:
-        self._messages: list[tuple[str, str | None]] = [(site, text)]
+    def __init__(self, *messages: tuple[str, str | None]) -> None:
+        self._messages = [*messages]
 
     def connected(self) -> set[str]:
         """Return that nobody needs to be asked."""
@@ -277,7 +334,7 @@ class _Pigeon:
         """Send nothing."""
 
     def received(self) -> list[tuple[str, str | None]]:
-        """Return the message once."""
+        """Return the messages once."""
         messages, self._messages = self._messages, []
         return messages
 
@@ -443,7 +500,9 @@ def _site(path: Path, name: str, seed: int, declared: cv.Study, policy: dict[str
     authority = path / "ca.crt"
     authority.write_text("-----BEGIN CERTIFICATE-----\n")
     document = {"name": name, "data": str(data), "coordinator": "127.0.0.1:9092", "policy": policy}
-    return Site(make_site(path / name, document, declared, authority, cv.Budget(10**5)), clock=lambda: 1000.0)
+    return Site(
+        make_site(path / name, document, declared, authority, cv.Budget(10**5, "1e-2")), clock=lambda: 1000.0
+    )
 
 
 if __name__ == "__main__":

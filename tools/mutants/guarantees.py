@@ -54,6 +54,27 @@ GUARANTEES: tuple[Mutant, ...] = (
         "uses.named_cluster in listed and",
         "attack/test_clusters_and_periods_are_no_free_query.py",
     ),
+    # Shares of noise that sites add up.
+    _of(
+        "SummedGaussian.draw",
+        "/ self.honest + _LEAST_VARIANCE",
+        "/ self.sites + _LEAST_VARIANCE",
+        _noise("summed_normal"),
+    ),
+    _of(
+        "SummedBall.release_all",
+        "2 * self.honest)",
+        "2 * self.sites)",
+        _noise("summed_normal"),
+    ),
+    _of("summing._rounded", "(sqrt_up(Fraction(count)) + 1)", "0", "unit/session/test_summing.py"),
+    _of(
+        "SummingGate._totals",
+        "if far is not None and",
+        "if far is None and",
+        "attack/federation/test_a_secure_sum_opens_to_nobody.py",
+    ),
+    _of("accounts.check_arm", "smallest < least", "smallest < 0", "unit/cli/test_export.py"),
     # The level of treatment and outcome.
     _of("access policy.rules_of", "(out and rule == DROP)", "False", _LEVELS),
     _of("accounts.check_shown", "uses.unit.treatment_public and", "uses.unit.covariates_public and", _LEVELS),

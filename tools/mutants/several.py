@@ -7,6 +7,7 @@ from functools import partial
 from tools.mutants.mutant import ESTIMATES, Mutant, fault
 
 _of = partial(fault, ESTIMATES)
+_SHARES = "unit/mechanisms/test_summed_normal.py"
 _GROUPS = "contract/test_groups.py"
 _FUNCTIONS = "contract/test_functions.py"
 _SERIES = "contract/test_series.py"
@@ -155,4 +156,10 @@ SEVERAL: tuple[Mutant, ...] = (
         "unit/inference/test_convolution.py",
     ),
     _of("unsure_scale.variance_allowance", "return high**2", "return high", "contract/test_strata.py"),
+    # Shares of noise that sites add up: their law, and what intervals take it for.
+    _of("summed_normal.draw_gamma", "* x / (x + y)", "* x", _SHARES),
+    _of("summed_normal._accepted", "(2 * variance)", "variance", _SHARES),
+    _of("SummedGaussian.scale", "Fraction(self.sites, self.honest)", "Fraction(1)", _SHARES),
+    _of("SummedBall.variance", "* self.sites / self.honest", "", _SHARES),
+    _of("airlock._rounded", "ROUND_FLOOR if", "ROUND_CEILING if", "unit/cli/test_export.py"),
 )

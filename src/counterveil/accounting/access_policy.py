@@ -233,7 +233,7 @@ def _look(rows: object, epsilon: Any, delta: Any, alpha: Any) -> Look:
 
 # What may be done about missing values of a private column; a column without a rule must be complete.
 DROP, FILL = "drop", "fill"
-_MOST_ROWS = 10**15
+_MOST_ROWS, _MOST_DIGITS = 10**15, 15
 _LONGEST_FILE, _ACCESS_POLICY_LONGEST_NUMBER, _LONGEST_CONDITION = 2**18, 120, 8_000
 
 
@@ -251,6 +251,9 @@ class AccessPolicy:
         methods: names of the methods that may run; None for all.
         max_epsilon, max_delta: the largest that one request may ask for; None for no limit but the total.
         min_rows: fewest rows that a request may be about; their number is public.
+        min_arm: fewest rows of an arm: counted where arms are public, else those that the design's `treated_share`
+            plans, without which a request is refused.
+        digits: significant digits of what `counterveil export` writes, intervals rounded outwards; None for all.
         unproved: whether forms without a finite-sample guarantee may run.
         person: the column that identifies people with several rows; None where every row is protected by itself.
         cluster: the column that names clusters of people, where a whole cluster is protected.
@@ -269,6 +272,8 @@ class AccessPolicy:
     max_epsilon: Fraction | None
     max_delta: Fraction | None
     min_rows: int
+    min_arm: int
+    digits: int | None
     unproved: bool
     person: str | None
     cluster: str | None
@@ -288,6 +293,8 @@ class AccessPolicy:
         max_epsilon: Number | None = None,
         max_delta: Number | None = None,
         min_rows: int = 0,
+        min_arm: int = 0,
+        digits: int | None = None,
         unproved: bool = False,
         person: str | None = None,
         cluster: str | None = None,
@@ -306,9 +313,9 @@ class AccessPolicy:
         put("methods", None if methods is None else names(methods, "methods"))
         put("max_epsilon", _most(max_epsilon, "max_epsilon"))
         put("max_delta", _most(max_delta, "max_delta"))
-        if not isinstance(min_rows, int) or isinstance(min_rows, bool) or not 0 <= min_rows < _MOST_ROWS:
-            raise _invalid("min_rows: a whole number", shown(min_rows))
-        put("min_rows", min_rows)
+        put("min_rows", _whole("min_rows", min_rows, 0, _MOST_ROWS))
+        put("min_arm", _whole("min_arm", min_arm, 0, _MOST_ROWS))
+        put("digits", None if digits is None else _whole("digits", digits, 1, _MOST_DIGITS))
         if not isinstance(unproved, bool):
             raise _invalid("unproved = true or false", repr(unproved))
         put("unproved", unproved)
@@ -360,7 +367,8 @@ class AccessPolicy:
             facts |= {name: list(getattr(self, name))} if getattr(self, name) else {}
         facts |= {} if self.max_epsilon is None else {"max_epsilon": str(self.max_epsilon)}
         facts |= {} if self.max_delta is None else {"max_delta": str(self.max_delta)}
-        facts |= {"min_rows": self.min_rows} if self.min_rows else {}
+        for name in ("min_rows", "min_arm", "digits"):
+            facts |= {name: getattr(self, name)} if getattr(self, name) else {}
         facts |= {} if self.looks is None else {"looks": self.looks.to_dict()}
         return facts | {"missing": dict(self.missing)}
 
@@ -424,8 +432,10 @@ class AccessPolicy:
         most = [] if self.max_epsilon is None else [f"epsilon at most {show(self.max_epsilon)}"]
         most += [] if self.max_delta is None else [f"delta at most {show(self.max_delta)}"]
         most += [f"at least {self.min_rows:,} rows"] if self.min_rows else []
+        most += [f"at least {self.min_arm:,} in each arm"] if self.min_arm else []
         methods = "all methods" if self.methods is None else f"methods {quoted(self.methods)}"
         said.append(f"requests: protects {levels}; {methods}; {', '.join(most) or 'no limit per request'}")
+        said += [] if self.digits is None else [f"exported numbers: {self.digits} significant digits"]
         return [
             *said,
             f"forms without a finite-sample guarantee: {'ALLOWED' if self.unproved else 'refused'}",
@@ -520,6 +530,13 @@ def _most(value: Any, name: str) -> Fraction | None:
     if not good or len(str(most)) > _ACCESS_POLICY_LONGEST_NUMBER:
         raise _invalid(f"{name}: a number above 0 with few digits, and below 1 for a delta", shown(value))
     return most
+
+
+def _whole(name: str, value: Any, low: int, high: int) -> int:
+    """Return a whole number within limits, or raise CV-L040."""
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise _invalid(f"{name}: a whole number, at least {low}", shown(value))
+    return value
 
 
 def _toml(value: Any) -> str:

@@ -485,6 +485,15 @@ def check_rows(access_policy: AccessPolicy, rows: int) -> None:
         raise _not_allowed(f"at least {access_policy.min_rows:,} rows", f"{rows:,} rows")
 
 
+def check_arm(access_policy: AccessPolicy, smallest: int | None) -> None:
+    """Raise the refusal of a request with a smaller arm than the access policy allows, or one of no public size."""
+    least = access_policy.min_arm
+    if smallest is None:
+        raise refusal("CV-L070", least=least)
+    if smallest < least:
+        raise _not_allowed(f"at least {least:,} rows in each arm", f"an arm of {smallest:,}")
+
+
 def check_offer(known: Standing, uses: Uses, face: Budget, request_id: str, lasting: bool) -> None:
     """Raise what a request would be refused for, as far as its draws are not needed to tell.
 

@@ -24,6 +24,7 @@ from counterveil.accounting.accounts import (
     account_of,
     account_remarks,
     canonical,
+    check_arm,
     check_missing,
     check_offer,
     check_order,
@@ -653,12 +654,17 @@ class Ledger:
         with self._reading():
             check_offer(Standing(self._store, dataset), uses, face, request_id, self._store.lasting)
 
-    def check_rows(self, dataset: str, rows: Callable[[], int]) -> None:
-        """Raise the refusal of a request about fewer rows than the access policy allows; counted where it says so."""
+    def check_rows(self, dataset: str, rows: Callable[[], int], smallest: Callable[[], int | None]) -> None:
+        """Raise the refusal of a request about fewer rows, or a smaller arm, than the access policy allows.
+
+        They are counted where it says so; the size of a private arm is None.
+        """
         with self._reading():
             access_policy = Standing(self._store, dataset).access_policy
         if access_policy is not None and access_policy.min_rows:
             check_rows(access_policy, rows())
+        if access_policy is not None and access_policy.min_arm:
+            check_arm(access_policy, smallest())
 
     def check_missing(self, dataset: str, columns: tuple[str, ...], missing: Mapping[str, str]) -> None:
         """Raise CV-L043 for missing-value rules that the access policy does not allow, before rows are read."""

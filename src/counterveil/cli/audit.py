@@ -155,7 +155,9 @@ def _holdings(book: Ledger, dataset: str | None) -> Holdings:
         raise refusal("CV-P013b", known=", ".join(map(repr, names)))
     account = book.account(next(iter(names), "data") if dataset is None else dataset)
     requests = [entry for entry in book.entries(account.dataset) if entry.kind == "reserve"]
-    answers = [_answer(book.of_request(account.dataset, entry.request_id)) for entry in requests]
+    policy = account.access_policy
+    digits = None if policy is None else policy.digits
+    answers = [_answer(book.of_request(account.dataset, entry.request_id), digits) for entry in requests]
     found = tuple(answer for answer in answers if answer is not None)
     return Holdings(
         dataset=account.dataset,
@@ -170,11 +172,14 @@ def _holdings(book: Ledger, dataset: str | None) -> Holdings:
     )
 
 
-def _answer(entries: list[Any]) -> StoredAnswer | None:
-    """Return an answered request, None where it has no answer, or one that only its own program reads."""
+def _answer(entries: list[Any], digits: int | None) -> StoredAnswer | None:
+    """Return an answered request, None where it has no answer, or one that only its own program reads.
+
+    Where numbers are rounded, its table of effects is all that shows them.
+    """
     from counterveil.privacy import Budget
     from counterveil.report import one_line
-    from counterveil.report.airlock import StoredAnswer
+    from counterveil.report.airlock import StoredAnswer, csv_of, rounded
     from counterveil.results.kept import answer_of, files_of
 
     if len(entries) < 2:
@@ -184,6 +189,11 @@ def _answer(entries: list[Any]) -> StoredAnswer | None:
     if result is None:
         return None
     files = files_of(result)
+    line = one_line(result.report_facts()) if hasattr(result, "report_facts") else repr(result)
+    written = {name: files[name][1]() for name in _SHOWN}
+    if digits is not None:
+        line = " ".join(str(asked.get(key, "")) for key in ("question", "method", "outcome"))
+        written = {"effects.csv": csv_of([rounded(row, digits) for row in result.tidy()])}
     return StoredAnswer(
         name=entries[0].request_id,
         asked=asked,
@@ -191,9 +201,9 @@ def _answer(entries: list[Any]) -> StoredAnswer | None:
         at=str(entries[0].facts["at"]),
         spent=Budget.from_dict(entries[0].facts["charge"]["face"]),
         guarantee=result.guarantee,
-        line=one_line(result.report_facts()) if hasattr(result, "report_facts") else repr(result),
+        line=line,
         mechanisms=str(asked.get("mechanism", "")),
-        files={name: files[name][1]() for name in _SHOWN},
+        files=written,
     )
 
 

@@ -34,7 +34,8 @@ _DRAFT = """\
 # outcomes: private columns that requests which take covariates as public may use; leave out to permit any.
 # protects: levels of protection that are permitted. methods: names; leave out to permit all.
 # max_epsilon, max_delta: largest values for one request; leave out for no limit but the total.
-# min_rows: fewest rows that a request may be about, which is public.
+# min_rows: fewest rows that a request may be about, which is public. min_arm: fewest in each arm.
+# digits: significant digits of exported numbers; intervals are rounded outwards.
 # unproved: whether forms without a finite-sample guarantee may run.
 # [missing]: "fill" keeps it private which rows of a private column lack a value; "drop" makes it public.
 """

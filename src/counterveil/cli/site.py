@@ -46,7 +46,13 @@ _POLICY = [
         max_delta="Largest delta of one request.",
         min_epsilon="Smallest epsilon of one request.",
     ),
-    *options(int, "INTEGER", 0, min_rows="Refuse requests if the data have fewer rows."),
+    *options(
+        int,
+        "INTEGER",
+        0,
+        min_rows="Refuse requests if the data have fewer rows.",
+        min_arm="Refuse requests if an arm has fewer, where arms are public or planned.",
+    ),
     *options(str, "WORDS", "automatic", approval='"automatic" or "by hand": who approves requests.'),
     *options(bool, "", False, diagnostics="Also send balance tables, where they are public."),
 ]

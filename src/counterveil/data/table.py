@@ -359,6 +359,11 @@ class Table:
 Pass: TypeAlias = Callable[[Table], Sums]
 
 
+def arm_sizes(block: Table, arms: int) -> Sums:
+    """Return how many rows of a block every arm has."""
+    return (np.bincount(block.arm, minlength=arms),)
+
+
 class Backend(Protocol):
     """Rows that fit a study, wherever they lie, over which passes run."""
 

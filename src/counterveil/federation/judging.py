@@ -17,7 +17,7 @@ from typing import Any
 from counterveil.bounded_reading import Fields, UnreadableError
 from counterveil.errors import CounterveilError, ParameterError, refusal
 from counterveil.federation import site_facts
-from counterveil.federation.messages import Ask, Head, Reply, SiteRequest
+from counterveil.federation.messages import SUMMED, Ask, Head, Reply, SiteRequest
 from counterveil.inference.measures import ApartMeans, JointMeans, rare_events
 from counterveil.inference.pooling import other_variance
 from counterveil.inference.uncertainty import HEADROOM, NoiseDistribution, Uncertainty, half_width, t_factor
@@ -163,7 +163,10 @@ def farthest(noise: NoiseDistribution | None) -> float:
 
 
 # The amount of privacy that the noise of each mechanism names.
-_AMOUNTS = {"staircase": "epsilon", "laplace": "epsilon", "summed_laplace": "epsilon", "gaussian": "mu"}
+_AMOUNTS = {
+    **dict.fromkeys(("staircase", "laplace", "summed_laplace"), "epsilon"),
+    **dict.fromkeys(("gaussian", "summed_gaussian"), "mu"),
+}
 # What is a fraction at a site and a float in its message agrees to this part.
 NEAR = 1e-6
 # No release has a smaller part of the budget, unless the question says so.
@@ -199,9 +202,9 @@ def check_budget(ask: Ask, noises: Sequence[Any], spare: Fraction = Fraction(0))
     """
     facts = [facts_of(noise) for noise in noises]
     budget, mu = budget_of(ask), most_mu(ask)
-    allowed = (
-        [ask.mechanism] if ask.mechanism is not None else ["staircase"] + ["gaussian"] * (mu is not None)
-    )
+    # Where there is a delta, pure noise may be the smaller one.
+    chosen = (SUMMED if ask.summed else ("staircase", "gaussian"))[: 1 + (mu is not None)]
+    allowed = chosen if ask.mechanism is None or ask.summed else (ask.mechanism,)
     names = {str(one["mechanism"]) for one in facts}
     hold(len(names) == 1 and names <= set(allowed))
     amount = _AMOUNTS[names.pop()]

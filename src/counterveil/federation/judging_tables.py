@@ -39,7 +39,7 @@ from counterveil.federation.judging import (
     sensitivity_of,
     undeclared,
 )
-from counterveil.federation.messages import MOST_SITES, SUMMED, Ask, Head, Reply, SiteRequest
+from counterveil.federation.messages import MOST_SITES, Ask, Head, Reply, SiteRequest
 from counterveil.inference.measures import NoisyRatio, RatioDifference
 from counterveil.inference.survival import NoisyTables
 from counterveil.inference.uncertainty import NoiseDistribution, Uncertainty
@@ -292,13 +292,14 @@ def _check_times(ask: Ask, study: Study, answer: SurvivalResult) -> None:
     hold(tables.edges == event.cut(tables.cut).edges, OTHER_QUESTION)
     hold(tables.convention == ask.settings.get("censoring", "middle"), OTHER_QUESTION)
     form, mu = Form(tables.form, event.cells * tables.cut, event.kinds), most_mu(ask)
-    allowed = {None: (True, mu is not None), "gaussian": (False, True)}.get(ask.mechanism, (True, False))
+    named = None if ask.summed else ask.mechanism
+    allowed = {None: (True, mu is not None), "gaussian": (False, True)}.get(named, (True, False))
     hold(allowed[0] if tables.heavy else allowed[1])
     if tables.heavy:
         wanted = sqrt(2) * float(form.l1 / budget_of(ask).epsilon)
     else:
         wanted = float(form.l2 / (mu or 1))
-    if ask.mechanism == SUMMED:
+    if ask.summed:
         # Of one noise and at most as many again as there are sites.
         hold(wanted * (1 - NEAR) <= tables.noise_sd <= wanted * (1 + NEAR) * sqrt(MOST_SITES))
     else:
@@ -377,7 +378,8 @@ def _ends(columns: Columns) -> tuple[list[float], list[float]]:
 def _check_noise(ask: Ask, columns: Columns, answer: Moments) -> None:
     """Check that noises are no less than those of the shortest rows; those of public columns are none."""
     noise = np.array(answer.noise_sd)
-    gaussian = ask.mechanism == "gaussian" or (ask.mechanism is None and most_mu(ask) is not None)
+    chosen = ask.mechanism is None or ask.summed
+    gaussian = ask.mechanism == "gaussian" or (chosen and most_mu(ask) is not None)
     robust = len(options_of(ask).get("robust", ()))
     design = RowPlan(answer.rows, columns, budget_of(ask), "gaussian" if gaussian else "staircase", robust)
     hold(bool((noise == noise.T).all()) and isfinite(float(noise.max())))

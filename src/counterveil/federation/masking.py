@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,8 @@ MODULUS = 1 << (8 * _BYTES)
 _KEY, _SIGNATURE = re.compile(r"[0-9a-f]{64}"), re.compile(r"[0-9a-f]{2,300}")
 _NUMBER, _NAME = re.compile(r"-?[0-9a-f]{1,32}"), re.compile(r"[a-z0-9_ ]{1,40}")
 _BLOCK = 256
+# Noise of the least part of a budget exceeds this many of its scales once in 1e26 sums.
+_FAR, _PARTS = 60, 50
 _MOST_ROWS, _MOST_SUMS, _MOST_NUMBERS, _LONGEST = 10**12, 50, 20_000, 4_000_000
 
 
@@ -117,6 +120,10 @@ class Step:
     def rows(self) -> int:
         """How many rows all members have."""
         return sum(member.rows for member in self.members)
+
+    def farthest(self, epsilon: str) -> int:
+        """Return how far a sum can be from zero, in sensitivities: a row adds at most one, and noise rarely more."""
+        return self.rows + int(_FAR * _PARTS * len(self.members) / Fraction(epsilon)) + 1
 
     def context(self, request: SiteRequest) -> bytes:
         """Return a hash of everything that members must agree on; masks made for two contexts do not cancel."""

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from fractions import Fraction
 from typing import Any, Final
 
 from counterveil.bounded_reading import Fields, UnreadableError, check_values, parse_message
@@ -68,8 +69,8 @@ QUESTIONS: Final[dict[str, tuple[str, ...]]] = {
     "survival": (),
     "moments": ("outcomes", "terms", "robust"),
 }
-# The mechanism that a question to be summed names, and the most sites of a sum.
-SUMMED: Final = "summed_laplace"
+# The mechanisms that a question to be summed names, without a delta and with one, and the most sites of a sum.
+SUMMED: Final = ("summed_laplace", "summed_gaussian")
 MOST_SITES: Final = 100
 # Regressions with HC1 errors, which divide their part of the budget.
 MOST_ROBUST: Final = 4
@@ -163,9 +164,19 @@ class Ask:
     def adds_up(self) -> bool:
         """Whether one noise can be added to the sum over sites of everything that the answer is made of."""
         needed = _ADDED.get((self.question, self.method))
-        plain = (self.protects, self.delta, self.measure) == ("record", "0", DIFFERENCE)
-        own = plain and self.mechanism in (None, SUMMED)
+        plain = (self.protects, self.measure) == ("record", DIFFERENCE)
+        own = plain and self.mechanism in (None, self.shares)
         return own and needed is not None and needed.items() <= self.settings.items()
+
+    @property
+    def shares(self) -> str:
+        """The mechanism whose shares sites add up at this budget."""
+        return SUMMED[Fraction(self.delta) > 0]
+
+    @property
+    def summed(self) -> bool:
+        """Whether shares of noise are asked for."""
+        return self.mechanism in SUMMED
 
     def to_document(self) -> dict[str, Any]:
         """Return the question as JSON-ready facts, leaving out what was not said."""

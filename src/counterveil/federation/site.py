@@ -19,7 +19,7 @@ from counterveil.federation import messages as refusals
 from counterveil.federation.files import check_private
 from counterveil.federation.judging_tables import ESTIMATORS, options_of
 from counterveil.federation.masking import Step, read_request
-from counterveil.federation.messages import MOST_ROBUST, SUMMED, Ask, Head, RefusedError, Reply, SiteRequest
+from counterveil.federation.messages import MOST_ROBUST, Ask, Head, RefusedError, Reply, SiteRequest
 from counterveil.federation.site_files import (
     APPROVED,
     BY_HAND,
@@ -46,6 +46,7 @@ from counterveil.questions.survival import SurvivalArguments
 from counterveil.results.measures import DIFFERENCE, OF_MEANS, no_means
 from counterveil.results.question import uses_of
 from counterveil.session import BaseSession
+from counterveil.session.session import planned_arm
 from counterveil.session.summing import NextPart
 from counterveil.settings import Arms, Survival
 from counterveil.settings.methods import out_of_range
@@ -55,6 +56,7 @@ _LOG = logging.getLogger(__name__)
 _LEDGER = {"CV-L006": refusals.LOST, "CV-L007": refusals.OTHER_QUESTION}
 # What the access policy of the site's account does not allow: see counterveil.accounting.accounts.
 _LEDGER |= dict.fromkeys((f"CV-L04{last}" for last in (1, 2, 3, 4, 5, 9)), refusals.NOT_ALLOWED)
+_LEDGER |= {"CV-L070": refusals.NOT_ALLOWED}
 _LEDGER |= dict.fromkeys((f"CV-L08{last}" for last in (0, 2, 3)), refusals.NOT_ALLOWED)
 # What a declaration can raise that no reader made.
 _FAULTS = (CounterveilError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
@@ -165,6 +167,7 @@ class Site:
         rows = rows_of_source(open_table(self.file.data, self.file.table), self.study).rows
         if rows < max(1, self.file.policy.min_rows):
             raise RefusedError(refusals.TOO_FEW)
+        self._check_arm(planned_arm(self.study, rows))
         uses = uses_of(self.study, Unit(asked.protects), asked.name, request.ask.method)
         budget = Budget(request.ask.epsilon, request.ask.delta)
         try:
@@ -193,12 +196,23 @@ class Site:
             ) as session:
                 if self._rows(session, method) < self.file.policy.min_rows:
                     raise RefusedError(refusals.TOO_FEW)
+                if self.file.policy.min_arm:
+                    self._check_arm(session.smallest_arm(Unit(request.ask.protects)))
                 found: dict[str, Any] = ask_of(session, arguments).to_dict()
                 return found
         except BudgetError:
             raise RefusedError(refusals.NO_BUDGET) from None
         except LedgerError as error:
             raise RefusedError(_LEDGER.get(error.code, refusals.FAILED)) from None
+        except FederationError:
+            # Sums of another length than what was released, or a part that another key closed.
+            raise RefusedError(refusals.OTHER_SUM) from None
+
+    def _check_arm(self, smallest: int | None) -> None:
+        """Refuse an arm below the least size, and one of no public size."""
+        least = self.file.policy.min_arm
+        if least and (smallest is None or smallest < least):
+            raise RefusedError(refusals.NOT_ALLOWED if smallest is None else refusals.TOO_FEW)
 
     def _rows(self, session: BaseSession, method: Method | None) -> int:
         """Return the number of rows, which is public; a table in a database is counted there."""
@@ -259,7 +273,7 @@ def checked_arguments(study: Study, question: Ask) -> Arguments[Any]:
     if question.method not in known:
         raise _unfit(question, f"method: one of {', '.join(known)}")
     given = {name: getattr(question, name) for name in _USUAL if name in taken}
-    if question.mechanism == SUMMED:
+    if question.summed:
         # Shares of summed noise are drawn in place of a plan's own.
         given["mechanism"] = None
     settings = _settings(question, study)
@@ -276,7 +290,7 @@ def checked_arguments(study: Study, question: Ask) -> Arguments[Any]:
     if question.measure in OF_MEANS and getattr(settings, "adjustment", None) == "covariates":
         raise no_means(question.method, "settings with adjustment='covariates'")
     robust = question.options.get("robust", ())
-    if robust and (question.mechanism != SUMMED or len(robust) > MOST_ROBUST):
+    if robust and (not question.summed or len(robust) > MOST_ROBUST):
         # Sites' own residuals are not those of a regression over all of them.
         raise _unfit(question, f"robust: at most {MOST_ROBUST} regressions, where parts are summed")
     if getattr(settings, "find_range", False):

@@ -43,7 +43,8 @@ class SitePolicy:
     """The rules of one site; all of them are public.
 
     `study_epsilon` is the most that one study may spend here; the ledger's total bounds all studies together.
-    `min_rows` is compared with the number of rows, which is public; no other count is looked at. `measures` has the
+    `min_rows` is compared with the number of rows, which is public, `min_arm` with the smaller arm where arms are
+    public, else with what the design plans; no other count is looked at. `measures` has the
     difference alone where nothing is said: the means of both arms tell how people fare here, a difference does not.
     `questions` has "ate" alone likewise: answers about arms, survival and moments tell means, curves and correlations.
     """
@@ -56,6 +57,7 @@ class SitePolicy:
     study_epsilon: Fraction
     max_delta: Fraction
     min_rows: int
+    min_arm: int
     approval: str
     diagnostics: bool
 
@@ -73,6 +75,7 @@ class SitePolicy:
             study_epsilon=exact(table.get("study_epsilon", _NUMBER), "study_epsilon"),
             max_delta=exact(table.get("max_delta", _NUMBER, 0), "max_delta"),
             min_rows=table.get("min_rows", int, 0),
+            min_arm=table.get("min_arm", int, 0),
             approval=table.get("approval", str, AUTOMATIC),
             diagnostics=table.get("diagnostics", bool, False),
         )

@@ -26,7 +26,7 @@ from counterveil.federation.files import (
     write_json,
 )
 from counterveil.federation.judging_tables import check_declared
-from counterveil.federation.messages import SUMMED, Ask, Head, Reply, SiteRequest, check_id
+from counterveil.federation.messages import Ask, Head, Reply, SiteRequest, check_id
 from counterveil.inference.pooling import POOLING_METHODS
 from counterveil.questions.pooled import METHODS as POOLING_OF_MEANS
 from counterveil.results.measures import OF_MEANS
@@ -133,12 +133,12 @@ def _summed(table: TomlTable, ask: Ask) -> tuple[Ask, int]:
     if table.get("aggregation", str) != SECURE:
         raise _wrong(f'aggregation: "{NO_AGGREGATION}" or "{SECURE}"', repr(table.values["aggregation"]))
     if not ask.adds_up:
-        wanted = 'protects = "record", no delta, and survival, moments, groups by arms or an unadjusted trial'
+        wanted = 'protects = "record", and survival, moments, groups by arms or an unadjusted trial'
         raise _wrong(f'{wanted} with aggregation = "{SECURE}"', "another question")
     colluding = table.get("colluding", int, 1)
     if colluding < 1:
         raise _wrong("colluding: at least 1, as every site sees the sums", f"{colluding}")
-    return replace(ask, mechanism=SUMMED), colluding
+    return replace(ask, mechanism=ask.shares), colluding
 
 
 def _wrong(expected: str, got: str) -> CounterveilError:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from typing import Any, TypeAlias
 
 from counterveil.bounded_reading import Fields, UnreadableError
@@ -19,8 +18,6 @@ from counterveil.federation.messages import Reply, SiteRequest
 from counterveil.federation.study_files import StudyFolder
 from counterveil.federation.summed import keep_step, kept_step
 
-# Noise of the least part of a budget exceeds this many of its scales once in 1e26 sums.
-_FAR, _PARTS = 60, 50
 # The name of what is summed next, its sensitivity in steps, and how many numbers it has; None for an answer.
 _Next: TypeAlias = tuple[str, int, int] | None
 
@@ -100,8 +97,7 @@ def run_sum(folder: StudyFolder, engine: SiteEngine, tell: Teller, clock: Clock)
         step = replace(step, members=tuple(offers[site] for site in sorted(offers)))
         keep_step(folder, step)
     names = tuple(member.site for member in step.members)
-    # How far a sum can be from zero, in sensitivities: a row adds at most one, and noise rarely more.
-    limit = step.rows + int(_FAR * _PARTS * len(names) / Fraction(study.ask.epsilon)) + 1
+    limit = step.farthest(study.ask.epsilon)
     while not failed:
         parts = gather(names, start + study.deadline)
         if len(parts) < len(names):

@@ -20,7 +20,7 @@ from counterveil.federation.masking import (
     public_key,
     signature_of,
 )
-from counterveil.federation.messages import SUMMED, RefusedError, SiteRequest
+from counterveil.federation.messages import RefusedError, SiteRequest
 from counterveil.federation.site_files import SiteFile, key_of
 from counterveil.session.summing import NextPart, Summation, SummingSession
 
@@ -59,7 +59,9 @@ def check_members(file: SiteFile, request: SiteRequest, step: Step) -> str:
 
 def opened(request: SiteRequest, step: Step, private: str) -> Callable[..., SummingSession]:
     """Return what opens the site's rows as a part of all rows; rows that changed since the offer are refused."""
-    known = Summation(len(step.members), step.colluding, step.rows, step.totals)
+    known = Summation(
+        len(step.members), step.colluding, step.rows, step.totals, step.farthest(request.ask.epsilon)
+    )
     own = next(member for member in step.members if member.site == request.site)
 
     def open_session(*args: Any, **named: Any) -> SummingSession:
@@ -85,8 +87,8 @@ def part_of(request: SiteRequest, step: Step, private: str, next_part: NextPart)
 def fits(request: SiteRequest, step: Step | None) -> bool:
     """Return whether a question names summed noise where it adds up and is one of a sum, and nowhere else."""
     if step is None:
-        return request.ask.mechanism != SUMMED
-    return request.ask.mechanism == SUMMED and request.ask.adds_up
+        return not request.ask.summed
+    return request.ask.summed and request.ask.adds_up
 
 
 def _path(file: SiteFile, request: SiteRequest) -> Path:

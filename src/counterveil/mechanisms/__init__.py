@@ -19,6 +19,7 @@ from counterveil.mechanisms.response import RandomizedResponse
 from counterveil.mechanisms.stable_histogram import StableHistogram
 from counterveil.mechanisms.staircase import Staircase
 from counterveil.mechanisms.summed_laplace import SummedLaplace
+from counterveil.mechanisms.summed_normal import SummedBall, SummedGaussian
 
 __all__ = [
     "Ball",
@@ -37,6 +38,8 @@ __all__ = [
     "SeededNoise",
     "StableHistogram",
     "Staircase",
+    "SummedBall",
+    "SummedGaussian",
     "SummedLaplace",
     "SystemNoise",
     "fixed_ambient_generators",

@@ -14,11 +14,21 @@ from counterveil.mechanisms.lomax import Lomax
 from counterveil.mechanisms.response import RandomizedResponse
 from counterveil.mechanisms.staircase import Staircase
 from counterveil.mechanisms.summed_laplace import SummedLaplace
+from counterveil.mechanisms.summed_normal import SummedGaussian
 
 # Additive noise for one number whose sensitivity is public.
 KnownSensitivityMechanism: TypeAlias = Laplace | LaplacePair | Staircase | Gaussian
 Mechanism: TypeAlias = (
-    Laplace | LaplacePair | SummedLaplace | Staircase | Gaussian | Lomax | Ball | Box | RandomizedResponse
+    Laplace
+    | LaplacePair
+    | SummedLaplace
+    | Staircase
+    | Gaussian
+    | SummedGaussian
+    | Lomax
+    | Ball
+    | Box
+    | RandomizedResponse
 )
 
 _KINDS: dict[str, type[Mechanism]] = {kind.name: kind for kind in get_args(Mechanism)}

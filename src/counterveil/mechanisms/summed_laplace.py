@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -80,8 +80,7 @@ class SummedLaplace(Laplace):
 
     def __init__(self, sensitivity: Number, epsilon: Number, sites: int, honest: int) -> None:
         Laplace.__init__(self, sensitivity, epsilon)
-        if not 1 <= honest <= sites <= MOST_SITES:
-            raise refusal("CV-P204", sites=sites, honest=honest, most=MOST_SITES)
+        check_sites(sites, honest)
         object.__setattr__(self, "sites", sites)
         object.__setattr__(self, "honest", honest)
 
@@ -100,14 +99,24 @@ class SummedLaplace(Laplace):
 
     def release_all(self, values: Sequence[Fraction], grid: Grid, source: BitSource) -> list[Fraction]:
         """Return the grid points nearest to one site's values, each plus its share of the noise."""
-        shares = self.draw(len(values), grid, source)
-        return [grid.value(grid.units(one) + int(own)) for one, own in zip(values, shares, strict=True)]
+        return rounded_plus(values, self.draw(len(values), grid, source), grid)
 
     def draw(self, count: int, grid: Grid, source: BitSource) -> NDArray[np.object_]:
         """Return one site's shares of the noise of `count` sums, in grid steps; exact draws."""
         check_count(count)
         decay = grid.step / self.scale
         return np.array([draw_share(decay, self.honest, source) for _ in range(count)], dtype=object)
+
+
+def check_sites(sites: int, honest: int) -> None:
+    """Raise CV-P204 for numbers of sites that do not fit."""
+    if not 1 <= honest <= sites <= MOST_SITES:
+        raise refusal("CV-P204", sites=sites, honest=honest, most=MOST_SITES)
+
+
+def rounded_plus(values: Sequence[Fraction], shares: Iterable[int], grid: Grid) -> list[Fraction]:
+    """Return the grid points nearest to values, each plus a share in steps."""
+    return [grid.value(grid.units(one) + int(own)) for one, own in zip(values, shares, strict=True)]
 
 
 # Exact draws: a share is a Poisson number of jumps of the logarithmic distribution, each with a sign.
@@ -138,7 +147,7 @@ def _poisson(decay: Fraction, factor: Fraction, source: BitSource) -> int:
             total = total + term
         return j
 
-    return _certain(first, [u], source)
+    return certain(first, [u], source)
 
 
 def _jump(decay: Fraction, source: BitSource) -> int:
@@ -148,14 +157,14 @@ def _jump(decay: Fraction, source: BitSource) -> int:
     def floor() -> int | None:
         return certain_floor(v.ball().log() / (-(-u.ball() * _rate(decay)).exp()).log1p())
 
-    size = 1 + _certain(floor, [u, v], source)
+    size = 1 + certain(floor, [u, v], source)
     return -size if u.negative else size
 
 
-def _certain(find: Callable[[], Found | None], uniforms: list[SignedUniform], source: BitSource) -> Found:
+def certain(find: Callable[[], Found | None], uniforms: list[SignedUniform], source: BitSource) -> Found:
     """Return what all numbers of the uniforms' intervals lead to, reading further bits while they do not agree."""
     while True:
-        with ctx.workprec(uniforms[0].bits + 2 * GUARD_BITS):
+        with ctx.workprec(max((one.bits for one in uniforms), default=WORD_BITS) + 2 * GUARD_BITS):
             found = find()
         if found is not None:
             return found

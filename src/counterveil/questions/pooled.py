@@ -380,6 +380,7 @@ _MECHANISMS = {
     "gaussian": ("sensitivity", "mu"),
     "laplace_pair": ("sensitivity", "epsilon", "narrow"),
     "summed_laplace": ("sensitivity", "epsilon", "sites", "honest"),
+    "summed_gaussian": ("sensitivity", "mu", "sites", "honest"),
     "box": ("sensitivity", "epsilon", "dimension"),
 }
 _SMOOTH: dict[str, tuple[str, ...]] = {"lomax": ("epsilon", "smoothness")}

@@ -11,13 +11,16 @@ import io
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context
 from hashlib import sha256
-from math import exp
+from math import exp, isfinite
 from typing import Any
 
 from counterveil.bounded_reading import UnreadableError, written_number
 from counterveil.privacy import Budget, Guarantee, Proof
 
+# What is rounded up: upper ends of intervals and errors.
+_UPWARDS = ("conf_high", "std_error", "se_")
 _VIEWER_VERSION = "0.4.8"
 _FILL_IN = "FILL IN"
 
@@ -80,6 +83,19 @@ def csv_of(rows: Sequence[dict[str, Any]]) -> str:
     writer.writeheader()
     writer.writerows({name: no_formula(cell) for name, cell in row.items()} for row in rows)
     return text.getvalue()
+
+
+def rounded(row: dict[str, Any], digits: int) -> dict[str, Any]:
+    """Return a row of effects with so many significant digits: intervals, errors and p-values are never too small."""
+    return {name: _rounded(name, value, digits) for name, value in row.items()}
+
+
+def _rounded(name: str, value: Any, digits: int) -> Any:
+    if not isinstance(value, float) or not isfinite(value) or value == 0:
+        return value
+    up = name.startswith(_UPWARDS) or name.endswith("p_value")
+    way = ROUND_FLOOR if name.startswith("conf_low") else ROUND_CEILING if up else ROUND_HALF_EVEN
+    return float(Context(prec=digits, rounding=way).create_decimal(repr(value)))
 
 
 def tables(held: Holdings) -> dict[str, str]:

@@ -57,6 +57,7 @@ from counterveil.data.cells import Column
 from counterveil.data.people import first_of_each
 from counterveil.data.sources import read
 from counterveil.data.spark import SparkRows
+from counterveil.data.table import arm_sizes
 from counterveil.errors import refusal
 from counterveil.mechanisms import (
     Ball,
@@ -752,7 +753,7 @@ class BaseSession:
         budget = request.plan.budget
         if not budget.pure:
             budget.check_rows(self._rows())
-        self.ledger.check_rows(self.dataset, self._rows)
+        self.ledger.check_rows(self.dataset, self._rows, partial(self.smallest_arm, request.uses.unit))
         reserved = self.ledger.reserve(
             self.dataset,
             uuid.uuid4().hex if request.request_id is None else request.request_id,
@@ -779,6 +780,13 @@ class BaseSession:
 
     def _rows(self) -> int:
         return self.batches.rows if self._counted is None else self._counted
+
+    def smallest_arm(self, unit: Unit) -> int | None:
+        """Return the size of the smallest arm: counted where arms are public, else as a design plans it."""
+        if unit.treatment_public:
+            (sizes,) = self.batches.run(partial(arm_sizes, arms=len(self.study.treatment_labels)))
+            return int(sizes.min())
+        return planned_arm(self.study, self._rows())
 
     def _gate(self, plan: Plan, reservation: Reservation) -> Gate:
         """Return the gate of a plan that was reserved; an audit puts one in its place that it can watch."""
@@ -862,6 +870,12 @@ def _account_name(
     if budget is not None and known[dataset] != budget:
         raise refusal("CV-P014", known=known[dataset], budget=budget)
     return dataset, True
+
+
+def planned_arm(study: Study, rows: int) -> int | None:
+    """Return the size of the smaller arm that a trial's design plans, None where it plans none."""
+    share = study.treated_share
+    return None if share is None else int(min(share, 1 - share) * rows)
 
 
 def drafted_access_policy(study: Study, unit: Unit) -> AccessPolicy:

@@ -20,7 +20,12 @@ from counterveil.data import Backend, Study
 from counterveil.data.passes import Sums
 from counterveil.data.table import Pass
 from counterveil.errors import refusal
-from counterveil.mechanisms import BitSource, KnownSensitivityMechanism, SummedLaplace
+from counterveil.mechanisms import (
+    BitSource,
+    SummedBall,
+    SummedGaussian,
+    SummedLaplace,
+)
 from counterveil.numerics.arrays import sqrt_up
 from counterveil.privacy import Unit
 from counterveil.report.text import held_against
@@ -30,14 +35,18 @@ from counterveil.session.session import (
     Keep,
     Kind,
     Plan,
+    Released,
     ReleasedVector,
     Request,
     Values,
     grid_for,
 )
 
-# Noise of these kinds is drawn as Laplace noise on each number.
-_SUMMED = (Kind.NUMBER, Kind.CELLS, Kind.VECTOR)
+# What is drawn in shares: Laplace noise on numbers and cells, that of the l2 ball on vectors, normal noise on both.
+_SUMMED = (Kind.NUMBER, Kind.CELLS, Kind.VECTOR, Kind.NORMAL)
+_Summed = SummedLaplace | SummedGaussian | SummedBall
+# Mechanisms of one site in whose place shares of normal numbers are drawn.
+_NORMAL = ("gaussian", "ball")
 # Bits of a bound that is computed from sums: what parts round differently below them is one bound.
 _BITS = 24
 
@@ -48,22 +57,19 @@ def rounded_up(bound: Fraction) -> Fraction:
     return ceil(bound / step) * step
 
 
-def sum_of_changes(length: Fraction, count: int) -> Fraction:
-    """Return the most that the sizes of so many changes add up to whose Euclidean length is at most this."""
-    return length * sqrt_up(Fraction(count))
-
-
 @dataclass(frozen=True, slots=True)
 class Summation:
     """What is public of a sum: how many parts and rows there are, and the sums known so far, in grid steps by name.
 
-    `colluding` parts may tell each other, and whoever adds up, what they know.
+    `colluding` parts may tell each other, and whoever adds up, what they know. No sum is so many sensitivities
+    `farther` from zero.
     """
 
     parts: int
     colluding: int
     rows: int
     totals: Mapping[str, Sequence[int]]
+    farther: int | None = None
 
 
 class Seal(Protocol):
@@ -91,47 +97,73 @@ class SummingGate(Gate):
         super().__init__(plan, source, keep)
         self._known = known
 
-    def noise(self, name: str, sensitivity: Fraction) -> KnownSensitivityMechanism:
+    def noise(self, name: str, sensitivity: Fraction) -> SummedLaplace | SummedGaussian:
         """Return the noise of the sum; every part rounds its value to the grid before it adds a share."""
-        return self._summed(sensitivity, self._plan.amount(name), 1)
+        amount = self._plan.amount(name)
+        if self._plan.mechanism == "gaussian":
+            return self._normal(sensitivity, amount, 1)
+        # Rounding moves a number by less than a step more.
+        return SummedLaplace(sensitivity + grid_for(sensitivity, amount).step, amount, *self._sites)
+
+    def release(self, name: str, value: Fraction, sensitivity: Fraction) -> Released:
+        """Return the sum of all parts' values plus noise."""
+        amount, mechanism = self._pay(name, Kind.NUMBER), self.noise(name, sensitivity)
+        (total,) = self._totals(name, [value], mechanism, sensitivity, amount)
+        return Released(total, mechanism)
 
     def release_cells(self, name: str, values: Values, sensitivity: Fraction) -> ReleasedVector:
         """Return the sums of all parts' values plus Laplace noise on each."""
-        exact = values() if callable(values) else values
-        amount, bound = self._pay(name, self._plan.kind(name)), rounded_up(sensitivity)
-        mechanism = self._summed(bound, amount, len(exact))
-        return ReleasedVector(self._on_each(name, exact, mechanism, bound, amount), mechanism.variance)
+        exact, amount, bound = *self._paid(name, values), rounded_up(sensitivity)
+        whole = bound + len(exact) * grid_for(bound, amount).step
+        mechanism = SummedLaplace(whole, amount, *self._sites)
+        return ReleasedVector(self._totals(name, exact, mechanism, bound, amount), mechanism.variance)
 
     def release_vector(self, name: str, values: Values, sensitivity: Fraction) -> ReleasedVector:
-        """Return the same for a bound on the length of the change."""
-        exact = values() if callable(values) else values
-        return self.release_cells(name, exact, sum_of_changes(sensitivity, len(exact)))
+        """Return the same with normal noise or that of the l2 ball, for a bound on the length of the change."""
+        exact, amount, bound = *self._paid(name, values), rounded_up(sensitivity)
+        mechanism: SummedGaussian | SummedBall = (
+            self._normal(bound, amount, len(exact))
+            if self._plan.mechanism == "gaussian" or self._plan.kind(name) is Kind.NORMAL
+            else SummedBall(_rounded(bound, amount, len(exact)), amount, len(exact), *self._sites)
+        )
+        return ReleasedVector(self._totals(name, exact, mechanism, bound, amount), mechanism.variance)
 
-    def _summed(self, sensitivity: Fraction, amount: Fraction, count: int) -> SummedLaplace:
-        # Rounding moves each of the numbers by less than a step more.
-        whole = sensitivity + count * grid_for(sensitivity, amount).step
-        return SummedLaplace(whole, amount, self._known.parts, self._known.parts - self._known.colluding)
+    @property
+    def _sites(self) -> tuple[int, int]:
+        return self._known.parts, self._known.parts - self._known.colluding
 
-    def _on_each(
-        self,
-        name: str,
-        values: Values,
-        mechanism: KnownSensitivityMechanism,
-        bound: Fraction,
-        amount: Fraction,
+    def _normal(self, sensitivity: Fraction, amount: Fraction, count: int) -> SummedGaussian:
+        return SummedGaussian(_rounded(sensitivity, amount, count), amount, *self._sites)
+
+    def _paid(self, name: str, values: Values) -> tuple[Sequence[Fraction], Fraction]:
+        return values() if callable(values) else values, self._pay(name, self._plan.kind(name))
+
+    def _totals(
+        self, name: str, values: Sequence[Fraction], mechanism: _Summed, bound: Fraction, amount: Fraction
     ) -> tuple[Fraction, ...]:
-        own = super()._on_each(name, values, mechanism, bound, amount)
+        """Return the sums that are known under a name, or raise this part's own numbers."""
         grid, total = grid_for(bound, amount), self._known.totals.get(name)
+        own = self._drawn(
+            name, (bound,), values, lambda exact: mechanism.release_all(exact, grid, self._source)
+        )
         if total is None:
             raise NextPart(name, tuple(map(grid.units, own)), grid.units(mechanism.sensitivity))
         if len(total) != len(own):
             raise refusal("CV-F500", expected=f"{len(own)} numbers", got=f"{len(total)}")
+        far = self._known.farther
+        if far is not None and max(map(abs, total)) > far * grid.units(mechanism.sensitivity):
+            raise refusal("CV-F500", expected="sums that the declared outcome allows", got="larger ones")
         return tuple(map(grid.value, total))
 
     def _pay(self, name: str, kind: Kind) -> Fraction:
-        if kind not in _SUMMED or self._plan.mechanism == "gaussian":
-            raise refusal("CV-X006", kinds=", ".join(_SUMMED), got=f"{kind.value}, {self._plan.mechanism}")
+        if kind not in _SUMMED:
+            raise refusal("CV-X006", kinds=", ".join(_SUMMED), got=kind.value)
         return super()._pay(name, kind)
+
+
+def _rounded(sensitivity: Fraction, amount: Fraction, count: int) -> Fraction:
+    """Return a bound on a length with what rounding adds, and a step for what shares miss of normal noise."""
+    return sensitivity + (sqrt_up(Fraction(count)) + 1) * grid_for(sensitivity, amount).step
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +212,8 @@ class SummingSession(BaseSession):
 
         def named(gate: Gate) -> dict[str, Any]:
             found: dict[str, Any] = compute(gate)
-            return found | {"details": found["details"] | {"mechanism": "summed_laplace"}}
+            noise = "gaussian" if request.plan.mechanism == "gaussian" else "laplace"
+            return found | {"details": found["details"] | {"mechanism": f"summed_{noise}"}}
 
         return super().run(replace(request, description=description), named)
 
@@ -197,6 +230,8 @@ class SummingSession(BaseSession):
         """Return what the guarantee must say: against whom it holds, and on what that rests."""
         return held_against(self.known.parts, self.known.colluding), *super().remarks(unit)
 
-    def noise_pages(self, mechanisms: tuple[str, ...]) -> tuple[str, ...]:  # noqa: ARG002 - one for all of them
+    def noise_pages(self, mechanisms: tuple[str, ...]) -> tuple[str, ...]:
         """Return the proof pages of the noise and of what masks it."""
-        return "mechanisms/summed_laplace.proof.md", "session/summing.proof.md", "federation/masking.proof.md"
+        drawn = {"normal" if one in _NORMAL else "laplace" for one in mechanisms}
+        pages = (f"mechanisms/summed_{one}.proof.md" for one in sorted(drawn))
+        return *pages, "session/summing.proof.md", "federation/masking.proof.md"

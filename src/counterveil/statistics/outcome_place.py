@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data import OUTCOME_STEPS, Backend, Sums, Table
+from counterveil.data.table import arm_sizes
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.columns import Arm, cell_totals
 from counterveil.numerics.products import exact_dot
@@ -253,11 +254,6 @@ def sizes_by_arm(source: Backend) -> list[int]:
     """Return how many rows every arm has, the reference or control first."""
     (counts,) = source.run(partial(arm_sizes, arms=len(source.study.treatment_labels)))
     return [int(count) for count in counts]
-
-
-def arm_sizes(block: Table, arms: int) -> Sums:
-    """Return how many rows of a block every arm has."""
-    return (np.bincount(block.arm, minlength=arms),)
 
 
 PAGE = "statistics/earlier_values.proof.md"

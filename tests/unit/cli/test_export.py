@@ -1,7 +1,9 @@
 """`counterveil export`: what leaves through an output check is all of an account's answers, and nothing else."""
 
+import csv
 import hashlib
 import json
+from fractions import Fraction
 
 import pytest
 from typer.testing import CliRunner
@@ -73,3 +75,46 @@ def test_a_policy_may_ask_for_rows():
         with pytest.raises(LedgerError, match="CV-L044"):
             session.ate(protects="outcome", epsilon=1)
         assert session.account().requests == 0
+
+
+def test_a_policy_may_ask_for_people_in_each_arm():
+    """185 of 445 men were trained: counted at outcome level, planned by the design where treatments are private."""
+    for least, share, level, code in (
+        (185, None, "outcome", None),
+        (186, None, "outcome", "CV-L044"),
+        (10, None, "record", "CV-L070"),
+        (178, Fraction(2, 5), "record", None),
+        (179, Fraction(2, 5), "record", "CV-L044"),
+    ):
+        policy = cv.drafting.AccessPolicy(public=PUBLIC, min_arm=least)
+        study = TRIAL.study.changed(treated_share=share)
+        with cv.Session(TRIAL.frame, study, budget=cv.Budget(3), access_policy=policy) as session:
+            method = "difference_in_means" if level == "outcome" else "trial"
+            if code is None:
+                session.ate(protects=level, method=method, epsilon=1)
+                continue
+            with pytest.raises(LedgerError, match=code):
+                session.ate(protects=level, method=method, epsilon=1)
+            assert session.account().requests == 0
+
+
+def test_exported_numbers_are_rounded_outwards(tmp_path):
+    policy = cv.drafting.AccessPolicy(public=PUBLIC, digits=2)
+    assert cv.drafting.AccessPolicy.from_dict(policy.to_dict()) == policy
+    place = tmp_path / "ledger.db"
+    with cv.open_ledger(place, create=True) as book:
+        book.register("training", cv.Budget(3), access_policy=policy)
+    with cv.Session(TRIAL.frame, TRIAL.study, ledger=place) as session:
+        exact = session.groups(by="nodegree", protects="outcome", epsilon=1, request_id="one").tidy()
+    assert export(place, tmp_path / "out") == 0
+    (table,) = (tmp_path / "out").glob("000-*")
+    for row, shown in zip(exact, csv.DictReader(table.open()), strict=True):
+        assert float(shown["conf_low"]) <= row["conf_low"] < row["conf_high"] <= float(shown["conf_high"])
+        assert float(shown["std_error"]) >= row["std_error"]
+        assert float(shown["p_value"]) >= row["p_value"]
+        assert float(shown["estimate"]) == float(f"{row['estimate']:.1e}")
+    written = "".join(path.read_text() for path in (tmp_path / "out").rglob("*") if path.is_file())
+    assert not any(str(row[name]) in written for row in exact for name in ("estimate", "conf_low"))
+    for wrong in (0, 16, True, "2"):
+        with pytest.raises(LedgerError, match="CV-L040"):
+            cv.drafting.AccessPolicy(public=PUBLIC, digits=wrong)

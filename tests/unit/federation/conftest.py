@@ -41,10 +41,10 @@ def authority(tmp_path):
 def new_site(tmp_path, trial, records, authority):
     """Makes a site whose clock stands at 1000 seconds."""
 
-    def make(name="North", epsilon=3, data=records, study=None, ledger="ledger.db", **policy):
+    def make(name="North", epsilon=3, data=records, study=None, ledger="ledger.db", delta=0, **policy):
         document = {"name": name, "data": str(data), "ledger": ledger, "coordinator": "127.0.0.1:9092"}
         document["policy"] = POLICY | policy
-        file = make_site(tmp_path / name, document, study or trial.study, authority, Budget(epsilon))
+        file = make_site(tmp_path / name, document, study or trial.study, authority, Budget(epsilon, delta))
         return Site(file, clock=lambda: 1000.0)
 
     return make

@@ -21,11 +21,12 @@ from counterveil.federation.masking import (
     sum_request,
     total_of,
 )
-from counterveil.federation.messages import OTHER_SUM, UNSUITABLE, Reply
+from counterveil.federation.messages import OTHER_SUM, SUMMED, UNSUITABLE, Reply
 from counterveil.federation.setup import make_study
 from counterveil.federation.study_files import StudyFolder
 from counterveil.federation.sum_round import run_sum
 from counterveil.questions.pooled import computed_facts, rows_of
+from counterveil.settings import Trial
 
 NAMES = ("North", "South", "West")
 QUESTION = {"method": "trial", "protects": "record", "epsilon": "1", "settings": {"adjustment": "none"}}
@@ -44,6 +45,9 @@ KINDS = {
         | {"options": {"robust": ["score ~ arm"]}},
     ),
 }
+DELTA = {"delta": "1e-6"}
+KINDS |= {f"{name}, delta": (study, question | DELTA) for name, (study, question) in KINDS.items()}
+KINDS["trial, delta"] = SCORES, QUESTION | DELTA
 
 
 class Hours:
@@ -77,13 +81,15 @@ def sites(tmp_path, asked, new_site):
     columns, found = [*frame.values()], {}
     policy = {"estimators": [question["method"]], "questions": [question.get("question", "ate")]}
     policy |= {"protects": ["record"], "study_epsilon": question["epsilon"]}
+    delta = question.get("delta", "0")
+    policy |= {"max_delta": delta}
     for name, rows in zip(NAMES, np.array_split(np.arange(len(columns[0])), 3), strict=True):
         path = tmp_path / f"{name}.csv"
         with path.open("w", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(frame)
             writer.writerows([[column[row] for column in columns] for row in rows])
-        found[name] = new_site(name, int(question["epsilon"]), data=path, study=declared, **policy)
+        found[name] = new_site(name, int(question["epsilon"]), path, declared, delta=delta, **policy)
     for site in found.values():
         (site.file.folder / "peers").mkdir()
         for name in NAMES:
@@ -180,15 +186,17 @@ def test_tables_and_moments_add_up_with_a_site_that_drops_out_and_one_that_repea
     honest = next(each.result for each in states(study) if each.site == "South")
     assert computed_facts(result.to_dict()) == computed_facts(honest.to_dict())
     assert rows_of(result) == 400
-    assert result.details["mechanism"] == "summed_laplace"
+    assert result.details["mechanism"] in SUMMED
     assert "session/summing.proof.md" in result.guarantee.pages
     assert "one noise for 3 sites" in result.guarantee.remarks[0]
     epsilon = int(asked[1]["epsilon"])
     assert {budget_spent(site).spent.epsilon for site in sites.values()} == {epsilon}
     frame = asked[2]
-    kind = asked[1]["question"]
+    kind = asked[1].get("question", "ate")
     given = {"by": "sex", "method": "arms"} if kind == "groups" else {}
-    alone = getattr(cv, kind)(frame, asked[0], protects="record", epsilon=epsilon, **given)
+    given |= {"method": "trial", "settings": Trial("none")} if kind == "ate" else {}
+    given |= {"protects": "record", "epsilon": epsilon, "delta": asked[1].get("delta", 0)}
+    alone = getattr(cv, kind)(frame, asked[0], **given)
     if kind == "moments":
         assert result.regress("score ~ arm", cov_type="HC1").coefficient("arm").std_error.total > 0
         result, alone = (one.regress("score ~ arm + sex") for one in (result, alone))
@@ -315,7 +323,6 @@ def test_what_does_not_add_up_is_not_asked(new_study):
         new_study("North", "South", question=RECORD | hc1)
     for question, more in (
         ({"method": "doubly_robust"}, {}),
-        ({"delta": "1e-6"}, {}),
         ({}, {"colluding": 2}),
         ({}, {"colluding": 0}),
         ({}, {"aggregation": "sealed"}),

@@ -137,6 +137,23 @@ def test_too_few_rows_are_refused_by_the_public_number(new_site, request_to, bud
     assert budget_spent(few).requests == 0
 
 
+def test_a_small_arm_is_refused_where_its_size_is_public(new_site, request_to, trial, budget_spent):
+    smaller = min(np.bincount(trial.frame["treated"].astype(int)))
+    assert reply_of(new_site("enough", min_arm=int(smaller)), request_to()).ok
+    few = new_site("few", min_arm=int(smaller) + 1)
+    assert reply_of(few, request_to()).refusal == "CV-F005"
+    record = {"protects": ["record"], "estimators": ["trial"]}
+    asked = {"method": "trial", "protects": "record"}
+    # The design plans 200 in each arm.
+    assert reply_of(new_site("planned", min_arm=200, **record), request_to(**asked)).ok
+    assert reply_of(new_site("plans fewer", min_arm=201, **record), request_to(**asked)).refusal == "CV-F005"
+    unplanned = trial.study.changed(treated_share=None)
+    private = new_site("private", min_arm=1, study=unplanned, **record)
+    declared = request_to(declaration=unplanned.to_dict(), **asked)
+    assert reply_of(private, declared).refusal == "CV-F002"
+    assert budget_spent(few).requests == budget_spent(private).requests == 0
+
+
 def test_people_with_several_rows_count_as_people(new_site, request_to, trial, tmp_path, monkeypatch):
     monkeypatch.setattr(batches, "STREAM_FROM", 0)
     visits = {name: np.tile(values, 3) for name, values in trial.frame.items()}

@@ -8,9 +8,10 @@ from counterveil_lab.attacks.mechanisms import MECHANISMS
 
 # Noise of published forms alone, two answers beside four, and laws whose own tests find the largest loss, of all of
 # the noise and of a third, are left to `make test-all`.
+SHARES = "shares of laplace", "shares of gaussian", "shares of ball"
 RARE = {
     f"mechanism/{name}"
-    for name in ("lomax", "student", "smooth laplace", "response of 2", "ball", "box", "shares of laplace")
+    for name in ("lomax", "student", "smooth laplace", "response of 2", "ball", "box", *SHARES)
 }
 
 

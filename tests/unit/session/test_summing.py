@@ -1,27 +1,32 @@
 """What a part of a sum adds: a replaced record moves it by no more than its noise is made for."""
 
+from fractions import Fraction
 from itertools import combinations, product
 
+import numpy as np
 import pytest
 from tests.thinned import thinned
 
 import counterveil as cv
 from counterveil.errors import CounterveilError
 from counterveil.federation.masking import KeySeal, new_key
-from counterveil.mechanisms import SummedLaplace
+from counterveil.mechanisms import SummedBall, SummedGaussian, SummedLaplace
 from counterveil.privacy import Budget
 from counterveil.questions.asking import ask_of
 from counterveil.questions.ate import AteArguments
 from counterveil.questions.groups import GroupsArguments
 from counterveil.questions.moments import MomentsArguments
 from counterveil.questions.survival import SurvivalArguments
-from counterveil.session.summing import NextPart, Summation, SummingSession, rounded_up
+from counterveil.session import Kind, Plan, SeededNoise
+from counterveil.session.session import grid_for
+from counterveil.session.summing import NextPart, Summation, SummingGate, SummingSession, rounded_up
 from counterveil.settings import Survival, Trial
 
 TREATED = {"treated": 1, "control": 0, "randomised": True, "covariates": {"sex": cv.Binary()}}
 STUDY = cv.Study("t", "y", (0, 1), **TREATED)
 TIMES = cv.Study("t", "y", event="e", horizon=3, grid=3, **TREATED)
 BUDGET = {"protects": "record", "epsilon": "10000", "request_id": "one"}
+WITH_DELTA = BUDGET | {"delta": "1e-6"}
 SUMS = Survival(release="sums")
 # Each with the least part of its largest bound that some exchange attains.
 QUESTIONS = {
@@ -30,6 +35,10 @@ QUESTIONS = {
     "survival": (TIMES, SurvivalArguments(method="stratified", **BUDGET), 0.9),
     "running sums": (TIMES, SurvivalArguments(method="kaplan_meier", settings=SUMS, **BUDGET), 0.9),
     "moments": (STUDY, MomentsArguments(**BUDGET), 0.9),
+    "trial, delta": (STUDY, AteArguments(method="trial", settings=Trial("none"), **WITH_DELTA), 0.9),
+    "groups, delta": (STUDY, GroupsArguments(by="sex", method="arms", **WITH_DELTA), 0.9),
+    "survival, delta": (TIMES, SurvivalArguments(method="stratified", **WITH_DELTA), 0.9),
+    "moments, delta": (STUDY, MomentsArguments(**WITH_DELTA), 0.9),
 }
 RECORDS = [*product((0, 1), (0, 1), (0.5,), (1,)), *product((0, 1), (0,), (0, 1), (0,))]
 REST = [(1, 0, 0.5, 1), (0, 1, 1, 0), (1, 1, 0, 0), (0, 0, 0.5, 1)]
@@ -41,7 +50,7 @@ def part(question, rows, totals):
     study, asked, _ = QUESTIONS[question]
     frame = dict(zip(("t", "sex", "y", "e"), map(list, zip(*rows, strict=True)), strict=True))
     known = Summation(PARTS, 1, PARTS * len(rows), totals)
-    with SummingSession(frame, study, budget=Budget(10**5), known=known, seal=SEAL) as session:
+    with SummingSession(frame, study, budget=Budget(10**5, "1e-3"), known=known, seal=SEAL) as session:
         try:
             ask_of(session, asked)
         except NextPart as found:
@@ -49,13 +58,16 @@ def part(question, rows, totals):
     return None
 
 
-@pytest.mark.parametrize("question", thinned(QUESTIONS, "survival", "moments"))
+@pytest.mark.parametrize("question", thinned(QUESTIONS, "survival", "moments", "moments, delta"))
 def test_no_exchange_of_a_record_moves_a_part_beyond_its_bound(question, monkeypatch):
-    monkeypatch.setattr(
-        SummedLaplace,
-        "release_all",
-        lambda self, values, grid, source: [*map(grid.value, map(grid.units, values))],
-    )
+    norms = []
+
+    def silent(self, values, grid, source):
+        norms.append(1 if isinstance(self, SummedLaplace) else 2)
+        return [*map(grid.value, map(grid.units, values))]
+
+    for kind in (SummedLaplace, SummedGaussian, SummedBall):
+        monkeypatch.setattr(kind, "release_all", silent)
     told, worst = {}, 0.0
     while True:
         found = [part(question, [record, *REST], told) for record in RECORDS]
@@ -63,7 +75,7 @@ def test_no_exchange_of_a_record_moves_a_part_beyond_its_bound(question, monkeyp
             break
         ((name, bound),) = {(one.name, one.bound) for one in found}
         change = max(
-            sum(abs(a - b) for a, b in zip(one.steps, other.steps, strict=True))
+            float(np.linalg.norm(np.subtract(one.steps, other.steps).astype(float), norms[-1]))
             for one, other in combinations(found, 2)
         )
         assert change <= bound, name
@@ -80,11 +92,19 @@ def test_bounds_that_machines_round_differently_are_one():
     )
 
 
-def test_gaussian_noise_is_not_summed():
-    frame = {"t": [0, 1] * 300, "sex": [0, 0, 1, 1] * 150, "y": [0, 1, 1] * 200}
-    known, asked = Summation(PARTS, 1, 2400, {}), MomentsArguments(epsilon="8", delta="1e-6")
-    with (
-        SummingSession(frame, STUDY, budget=Budget(9, "1e-5"), known=known, seal=SEAL) as session,
-        pytest.raises(CounterveilError, match="CV-X006"),
-    ):
-        ask_of(session, asked)
+@pytest.mark.parametrize(("kind", "steps"), [(Kind.VECTOR, 3), (Kind.CELLS, 4)])
+def test_bounds_hold_what_rounding_adds(kind, steps):
+    """A length has the root of the count and a step more, a sum of sizes the count."""
+    plan = Plan.split(Budget(1), {"four": Fraction(1)}, "laplace", {"four": kind})
+    gate = SummingGate(plan, SeededNoise(1), lambda name, bounds, draw: draw(), Summation(PARTS, 1, 9, {}))
+    release = gate.release_vector if kind is Kind.VECTOR else gate.release_cells
+    with pytest.raises(NextPart) as found:
+        release("four", [Fraction(0)] * 4, Fraction(1))
+    assert found.value.bound == 1 / grid_for(Fraction(1), Fraction(1)).step + steps
+
+
+def test_what_has_no_shares_is_not_summed():
+    plan = Plan.split(Budget(1), {"many": Fraction(1)}, "laplace", {"many": Kind.ROWS})
+    gate = SummingGate(plan, SeededNoise(1), lambda name, bounds, draw: draw(), Summation(PARTS, 1, 2400, {}))
+    with pytest.raises(CounterveilError, match="CV-X006"):
+        gate.release_rows("many", np.zeros(3, np.int64), 0, 1, Fraction(1))

@@ -21,7 +21,7 @@ from counterveil.results.released import ReleasedAnswer
 from counterveil.session import Request
 from counterveil.session.session import Kind, Plan
 from counterveil.session.summing import PartOfRows
-from counterveil_lab.attacks.watching import Passed, WatchedGate, WatchedPart
+from counterveil_lab.attacks.watching import Passed, WatchedGate
 
 Columns = Mapping[str, Any]
 Ask = Callable[..., Any]
@@ -52,11 +52,11 @@ class Watch:
         """What each gate released, by name: what another run can be forced to release."""
         return [{one.name: one.released for one in gate.passed} for gate in self.gates]
 
-    def gate(self, plan: Plan, source: BitSource, kind: type[WatchedGate] = WatchedGate) -> WatchedGate:
+    def gate(self, plan: Plan, source: BitSource) -> WatchedGate:
         """Return the next gate."""
         place = len(self.gates)
         forced = None if self.forced is None else dict(self.forced[place]) if place < len(self.forced) else {}
-        self.gates.append(kind(plan, source, weaker=self.weaker, forced=forced))
+        self.gates.append(WatchedGate(plan, source, weaker=self.weaker, forced=forced))
         return self.gates[-1]
 
 
@@ -71,11 +71,6 @@ class WatchedCurator(Session):
         own = super().batches
         return own if self.parts == 1 else PartOfRows(own, self.parts * own.rows)
 
-    @property
-    def gates(self) -> type[WatchedGate]:
-        """The kind of gate that its releases pass."""
-        return WatchedGate if self.parts == 1 else WatchedPart
-
     def watch(self, watch: Watch) -> WatchedCurator:
         """Return this session, which notes everything in `watch`."""
         self._watch = watch
@@ -87,7 +82,7 @@ class WatchedCurator(Session):
         return super().run(request, compute)
 
     def _gate(self, plan: Plan, reservation: Reservation) -> WatchedGate:  # noqa: ARG002
-        return self._watch.gate(plan, self._noise, self.gates)
+        return self._watch.gate(plan, self._noise)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +203,7 @@ class Computation:
         self, source: BitSource, weaker: int = 1, forced: Mapping[str, Any] | None = None
     ) -> list[Passed]:
         """Return what passes a gate: drawn from the source, or forced. An error is the last thing to pass."""
-        gate = self.session.gates(self.plan, source, weaker=weaker, forced=forced)
+        gate = WatchedGate(self.plan, source, weaker=weaker, forced=forced)
         try:
             self.compute(gate)
         except Exception as error:

@@ -25,6 +25,8 @@ from counterveil.mechanisms import (
     SeededNoise,
     StableHistogram,
     Staircase,
+    SummedBall,
+    SummedGaussian,
     SummedLaplace,
 )
 from counterveil.privacy import Budget
@@ -136,6 +138,26 @@ class Shares:
 
 
 @dataclass(frozen=True)
+class NormalShares:
+    """The same for shares of normal numbers, on a fine grid; `law` is the noise of the honest together."""
+
+    mechanism: SummedGaussian | SummedBall
+    law: Gaussian | Ball
+
+    def sample(self, dataset: tuple[float, ...], count: int, rng: np.random.Generator) -> FloatArray:
+        """Return the sums of the honest sites."""
+        source, values = _seeded(rng), [Fraction(value) for value in dataset]
+        sites = [values, *([Fraction(0)] * len(values),) * (self.mechanism.honest - 1)]
+        drawn = [[self.mechanism.release_all(one, GRID, source) for one in sites] for _ in range(count)]
+        sums: FloatArray = np.array(drawn, dtype=float).sum(axis=1)
+        return sums if len(values) > 1 else sums[:, 0]
+
+    def log_density(self, dataset: tuple[float, ...], outputs: FloatArray) -> FloatArray:
+        """Return the log density of the noise of the honest at its place."""
+        return self.law.log_density(outputs - np.asarray(dataset))
+
+
+@dataclass(frozen=True)
 class AuditedMechanism:
     """A mechanism, its copy with a third of the noise, and the pairs and testers they are audited with."""
 
@@ -191,6 +213,26 @@ def _shares() -> AuditedMechanism:
     return AuditedMechanism("shares of laplace", _PURE, ours, third, ((0.0, 1.0),), testers, 3_000)
 
 
+def _normal_shares() -> AuditedMechanism:
+    def testers(samples: int) -> list[Tester]:
+        return [ExactTester(_LINE), ThresholdTester(samples)]
+
+    laws = [Gaussian.calibrated(Fraction(1, part), _APPROXIMATE) for part in (1, WEAKER)]
+    ours, third = (NormalShares(SummedGaussian(law.sensitivity, law.mu, 3, 2), law) for law in laws)
+    pairs = (((0.0,), (1.0,)),)
+    return AuditedMechanism("shares of gaussian", _APPROXIMATE, ours, third, pairs, testers, 3_000)
+
+
+def _ball_shares() -> AuditedMechanism:
+    def testers(samples: int) -> list[Tester]:
+        return [ExactTester(Cloud(draws=512)), ThresholdTester(samples)]
+
+    laws = [Ball(Fraction(1, part), 1, 2) for part in (1, WEAKER)]
+    ours, third = (NormalShares(SummedBall(law.sensitivity, 1, 2, 3, 2), law) for law in laws)
+    pairs = (((0.0, 0.0), (0.6, 0.8)),)
+    return AuditedMechanism("shares of ball", _PURE, ours, third, pairs, testers, 2_000)
+
+
 def _labels() -> AuditedMechanism:
     claim = Budget(2, "1e-3")
     ours, third = (StableHistogram(claim.epsilon * part, claim.delta) for part in (1, WEAKER))
@@ -216,5 +258,7 @@ MECHANISMS: dict[str, AuditedMechanism] = {
         _response(4),
         _labels(),
         _shares(),
+        _normal_shares(),
+        _ball_shares(),
     )
 }

@@ -23,7 +23,6 @@ from counterveil.mechanisms import (
     StableHistogram,
 )
 from counterveil.session.session import Gate, Kind, Label, Plan, Released, ReleasedVector, Responses, Values
-from counterveil.session.summing import sum_of_changes
 
 Law = KnownSensitivityMechanism | Noise | Ball | Box | RandomizedResponse | StableHistogram
 T = TypeVar("T")
@@ -209,23 +208,6 @@ class WatchedGate(Gate):
         value = found[0] if kind is Kind.NUMBER and isinstance(found, tuple) else found
         self.passed.append(Passed(name, kind, exact, law, public, value))
         return value
-
-
-class WatchedPart(WatchedGate):
-    """A gate of one part of a sum: vectors pass as cells, see `counterveil.session.summing`."""
-
-    def release_vector(self, name: str, values: Values, sensitivity: Fraction) -> ReleasedVector:
-        """Return the vector that passes, with Laplace noise on each number."""
-        values = values() if callable(values) else values
-        amount, bound = self._plan.amount(name, Kind.VECTOR), sum_of_changes(sensitivity, len(values))
-        law = Laplace(bound / self._weaker, amount)
-
-        def drawn() -> tuple[Fraction, ...]:
-            self._pay(name, Kind.VECTOR)
-            return self._on_each(name, values, law, bound / self._weaker, amount)
-
-        found = self._note(name, Kind.VECTOR, tuple(values), law, (sensitivity, len(values)), drawn)
-        return ReleasedVector(found, Laplace(bound, amount).variance)
 
 
 class WeakGate(WatchedGate):
