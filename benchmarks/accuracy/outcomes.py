@@ -107,9 +107,7 @@ def explained(key: Key, cell: dict[str, Cell], others: list[str]) -> str:
     if not answers(cell, auto):
         code = f" ({cell[auto].refusal})" if auto in cell else ""
         beside = (
-            f"; with a bound on confounding {_percent(cell[BOUNDED].rmse)}%"
-            if answers(cell, BOUNDED)
-            else ""
+            f"; with a bound on confounding {_percent(cell[BOUNDED].rmse)}%" if answers(cell, BOUNDED) else ""
         )
         best = others[0]
         return (
