@@ -107,9 +107,7 @@ def explained(key: Key, cell: dict[str, Cell], others: list[str]) -> str:
     if not answers(cell, auto):
         code = f" ({cell[auto].refusal})" if auto in cell else ""
         beside = (
-            f"; with a bound on confounding {_percent(cell[BOUNDED].rmse)} %"
-            if answers(cell, BOUNDED)
-            else ""
+            f"; with a bound on confounding {_percent(cell[BOUNDED].rmse)}%" if answers(cell, BOUNDED) else ""
         )
         best = others[0]
         return (
@@ -132,7 +130,7 @@ def closer_of_ours(key: Key, cell: dict[str, Cell], own: list[str]) -> str:
 def _reason(key: Key, cell: dict[str, Cell], best: str) -> str:
     """Return in words why another method is closer than auto, or that chance may be the reason."""
     found = gap(cell[AUTO[key[1]]], cell[best])
-    figures = f"{_percent(found.other)} % and {_percent(found.mine)} %, {found.draws} draws"
+    figures = f"{_percent(found.other)}% and {_percent(found.mine)}%, {found.draws} draws"
     trait, reason = _trait(key, cell, best)
     if found.clear:
         return f"{best} {trait}{reason} ({figures})"

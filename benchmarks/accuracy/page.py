@@ -90,7 +90,7 @@ def _introduction(found: Cells) -> str:
     return (
         "<p>Every method gets the same records, the same public bounds and the same budget; people stay as they are "
         "and outcomes are drawn anew around known means, so that the true effect is known. The ranges of IHDP and ACIC "
-        f"are those of {FOR_RANGE} other draws, widened by {100 * MARGIN:g} %; the others are declared. Errors are "
+        f"are those of {FOR_RANGE} other draws, widened by {100 * MARGIN:g}%; the others are declared. Errors are "
         "root mean squares around the truth, in percent of the outcome's range, over "
         f"{min(draws)} to {max(draws)} draws; one answer counts as at most {FARTHEST:g} ranges off. Methods whose "
         "claim is refuted are shown in italics and are not ranked. Methods stated for one row added or removed get the "
@@ -149,7 +149,7 @@ def _guarantee(found: Cells, guarantee: str) -> list[str]:
         _errors(own, names),
         "<h3>Distance to the estimate without privacy, median, percent of it</h3>",
         _figures(own, names, lambda cell: f"{100 * cell.relative:.3g}", _able(own)),
-        "<h3>Coverage of 95 % intervals / their median width, percent of the range</h3>",
+        "<h3>Coverage of 95% intervals / their median width, percent of the range</h3>",
         _figures(own, names, _interval, [one for one in _able(own) if _has_interval(own, one)]),
         "<h3>CPU seconds of one answer, median</h3>",
         _figures(own, names, lambda cell: f"{cell.seconds:.2g}", _able(own)),

@@ -16,7 +16,7 @@ COUNTED = {
     "beaten": "one of others' clearly ahead of all of ours",
     "auto": "auto first",
     "auto_clear": "clearly",
-    "near": f"auto within {100 * (NEAR - 1):.0f} % of the first, ours included",
+    "near": f"auto within {100 * (NEAR - 1):.0f}% of the first, ours included",
     "bounded": f"auto with kappa {KAPPA:g} first",
     "adjusted": "auto first of those that adjust",
     "refused": "auto refuses",

@@ -15,7 +15,7 @@ EFFECTS = (0.0, 0.1)
 
 
 def trial(effect: float, seed: int) -> Records:
-    """Return half of the people treated, and yes from 30 % of the others."""
+    """Return half of the people treated, and yes from 30% of the others."""
     rng = np.random.default_rng([seed, 17])
     treated = rng.permutation(PEOPLE) % 2 == 0
     yes = rng.random(PEOPLE) < SHARE + effect * treated
@@ -23,7 +23,7 @@ def trial(effect: float, seed: int) -> Records:
 
 
 def rejections(draws: int) -> list[dict[str, Any]]:
-    """Return the share of p-values below 5 % by test, epsilon and effect."""
+    """Return the share of p-values below 5% by test, epsilon and effect."""
     found = []
     for name, test in TESTS.items():
         for epsilon in EPSILONS:

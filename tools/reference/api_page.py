@@ -1,4 +1,4 @@
-"""The page of the Python API: every public name with its signature, its arguments and what its docstring says."""
+"""The pages of the Python API: each public name with its signature, its arguments and what its docstring says."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from tools.reference.attributes import ATTRIBUTES
 from tools.reference.docstrings import attributes, call, doc_of, parameters, shown_default, type_name
-from tools.reference.markdown import table, template
+from tools.reference.markdown import MADE_SHORT, table, template
 
 import counterveil as cv
 from counterveil.questions.ate import METHODS
@@ -19,29 +19,30 @@ from counterveil.settings.methods import Settings, range_of
 
 # Where the how-to of a name is; a name that is gone is left out.
 HOW_TO = {
-    "ate": "[choose a method](../how-to/choose-a-method.md), [choose epsilon](../how-to/choose-epsilon.md), "
-    "[use a database](../how-to/use-a-database.md)",
-    "arms": "[several arms](../how-to/several-arms.md), [`ArmsResult`](result.md#armsresult)",
-    "cate": "[who benefits](../how-to/who-benefits.md)",
-    "groups": "[effects by group](../how-to/effects-by-group.md), [`GroupsResult`](result.md#groupsresult)",
-    "policy_value": "[the value of a policy](../how-to/policy-value.md), [`PolicyValue`](result.md#policyvalue)",
-    "targeting_curve": "[`TargetingCurve`](result.md#targetingcurve)",
-    "published": "[published forms](published.md)",
-    "pool": "[pool sites](../how-to/pool-sites.md), [`PooledResult`](result.md#pooledresult)",
-    "plan": "[choose epsilon](../how-to/choose-epsilon.md)",
-    "Session": "[register a budget](../how-to/register-a-budget.md)",
-    "Result": "[result](result.md)",
-    "Study": "[study](study.md), [describe your data](../how-to/describe-your-data.md)",
-    "AccessPolicy": "[ledger](ledger.md#accesspolicy)",
-    "open_ledger": "[ledger](ledger.md)",
-    "results.Guarantee": "[result](result.md#guarantee)",
-    "CounterveilError": "[errors](errors.md)",
-    "SeededNoise": "[run in CI or a notebook](../how-to/run-in-ci-or-notebook.md)",
+    "ate": "[choose a method](../../how-to/choose-a-method.md), [choose epsilon](../../how-to/choose-epsilon.md), "
+    "[use a database](../../how-to/use-a-database.md)",
+    "arms": "[several arms](../../how-to/several-arms.md), [`ArmsResult`](../result.md#armsresult)",
+    "cate": "[who benefits](../../how-to/who-benefits.md)",
+    "groups": "[effects by group](../../how-to/effects-by-group.md), [`GroupsResult`](../result.md#groupsresult)",
+    "policy_value": "[the value of a policy](../../how-to/policy-value.md), [`PolicyValue`](../result.md#policyvalue)",
+    "targeting_curve": "[`TargetingCurve`](../result.md#targetingcurve)",
+    "published": "[published forms](../published.md)",
+    "pool": "[pool sites](../../how-to/pool-sites.md), [`PooledResult`](../result.md#pooledresult)",
+    "plan": "[choose epsilon](../../how-to/choose-epsilon.md)",
+    "Session": "[register a budget](../../how-to/register-a-budget.md)",
+    "Result": "[result](../result.md)",
+    "Study": "[study](../study.md), [describe your data](../../how-to/describe-your-data.md)",
+    "AccessPolicy": "[ledger](../ledger.md#accesspolicy)",
+    "open_ledger": "[ledger](../ledger.md)",
+    "results.Guarantee": "[result](../result.md#guarantee)",
+    "CounterveilError": "[errors](../errors.md)",
+    "SeededNoise": "[run in CI or a notebook](../../how-to/run-in-ci-or-notebook.md)",
 }
-# Modules whose names have a page of their own.
-OWN_PAGE = {"published"}
+# Modules of few words a name, whose names share a page; those of `published` have one outside this folder.
+SHARED = {"datasets", "interim", "omop", "plots", "published"}
+FOLDER = "docs/reference/api"
 _AS_FOR = re.compile(r"^as for `cv\.(\w+)`")
-_SEE = re.compile(r"see `cv\.(\w+)` for the arguments")
+_SEE = re.compile(r"see `cv\.([\w.]+)` for the arguments")
 GROUPS = (
     "Questions",
     "Several questions against one budget",
@@ -52,24 +53,50 @@ GROUPS = (
 )
 
 
-def api_page() -> str:
-    """Return the text of `docs/reference/api.md`."""
-    found: dict[str, list[str]] = {group: [] for group in GROUPS}
+def api_pages() -> dict[str, str]:
+    """Return the pages of `docs/reference/api/` by their path: an index, and one for each public name."""
     answers = _answers()
+    found: dict[str, list[str]] = {group: [] for group in GROUPS}
+    pages: dict[str, list[str]] = {}
+    for name, thing in _every():
+        page = _page(name)
+        if page not in pages:
+            found[_group(name, thing, answers)].append(f"- {_linked(name)}: {_first_words(thing)}")
+        mark = "##" if page in pages else "#"
+        pages.setdefault(page, [MADE_SHORT]).append(_section(mark, name, thing, name in answers).strip())
+    lists = "\n\n".join(f"## {group}\n\n" + "\n".join(lines) for group, lines in found.items())
+    index = template("api.head", names=lists, methods="\n".join(_methods()))
+    made = {page: "\n\n".join(texts) + "\n" for page, texts in pages.items()}
+    return {f"{FOLDER}/{page}": text for page, text in {"index.md": index, **made}.items()}
+
+
+def _every() -> Iterator[tuple[str, Any]]:
+    """Yield every public name and what it stands for; modules come before the names in them."""
     for name in sorted(cv.__all__, key=lambda name: (name.lower(), name)):
-        for full, thing in _members(name, getattr(cv, name)):
-            found[_group(full, thing, answers)].append(_section(full, thing, full in answers))
-    sections = [f"## {group}\n\n" + "\n".join(texts) for group, texts in found.items() if texts]
-    return template("api.head", names="\n".join(sections), methods="\n".join(_methods()))
+        thing = getattr(cv, name)
+        if not isinstance(thing, ModuleType) or name in SHARED:
+            yield name, thing
+        if isinstance(thing, ModuleType) and thing is not cv.published:
+            for inner in _inside(thing):
+                if inner not in cv.__all__:
+                    yield f"{name}.{inner}", getattr(thing, inner)
 
 
-def _members(name: str, thing: Any) -> Iterator[tuple[str, Any]]:
-    """Yield a public name and, for a module, the public names in it."""
-    yield name, thing
-    if isinstance(thing, ModuleType) and name not in OWN_PAGE:
-        for inner in _inside(thing):
-            if inner not in cv.__all__:
-                yield f"{name}.{inner}", getattr(thing, inner)
+def _page(name: str) -> str:
+    module = name.partition(".")[0]
+    return f"{module if module in SHARED else name}.md"
+
+
+def _linked(name: str) -> str:
+    """Return a link to a public name."""
+    anchor = "" if _page(name) == f"{name}.md" else f"#cv{name.replace('.', '').lower()}"
+    return f"[`cv.{name}`]({_page(name)}{anchor})"
+
+
+def _first_words(thing: Any) -> str:
+    """Return how the docstring of an object begins."""
+    first = next(iter(doc_of(thing).paragraphs), "")
+    return re.split(r"(?<=[.;:]) ", first)[0].removeprefix("Return ").rstrip(".;:")
 
 
 def _inside(module: ModuleType) -> list[str]:
@@ -119,8 +146,8 @@ def _names(function: Any) -> list[str]:
     return [each.name for each in parameters(function)]
 
 
-def _section(name: str, thing: Any, is_answer: bool) -> str:
-    lines = [f"### `cv.{name}`", ""]
+def _section(mark: str, name: str, thing: Any, is_answer: bool) -> str:
+    lines = [f"{mark} `cv.{name}`", ""]
     doc = doc_of(thing)
     if callable(thing) and not is_answer and not _error(thing):
         lines += ["```text", call(f"cv.{name}", thing), "```", ""]
@@ -132,9 +159,6 @@ def _section(name: str, thing: Any, is_answer: bool) -> str:
         lines += _class_tables(thing, is_answer)
     elif callable(thing):
         lines += _arguments(thing)
-    elif isinstance(thing, ModuleType):
-        inside = ", ".join(f"`cv.{name}.{inner}`" for inner in _inside(thing))
-        lines += [f"Names: {inside}.", ""]
     return "\n".join(lines)
 
 
@@ -144,13 +168,13 @@ def _error(thing: Any) -> bool:
 
 def _arguments(function: Any) -> list[str]:
     """Return the table of a function's arguments, without those that `cv.ate` has alike."""
-    arm_correlation = set() if function is cv.ate else set(_argument_rows(cv.ate))
+    alike = set() if function is cv.ate else set(_argument_rows(cv.ate))
     every = _argument_rows(function)
-    rows = [row for row in every if row not in arm_correlation]
+    rows = [row for row in every if row not in alike]
     lines = [*table(("argument", "type", "default", "meaning"), rows), ""] if rows else []
     if len(rows) < len(every):
-        others = ", ".join(row[0] for row in every if row in arm_correlation)
-        lines += [f"As for [`cv.ate`](#cvate): {others}.", ""]
+        others = ", ".join(row[0] for row in every if row in alike)
+        lines += [f"As for {_linked('ate')}: {others}.", ""]
     return lines
 
 
@@ -182,16 +206,23 @@ def undescribed() -> list[str]:
 
 
 def _class_tables(kind: type, is_answer: bool) -> list[str]:
-    """Return the tables of a class, without what a public class that it inherits from has alike."""
-    base = next((each for each in kind.__mro__[1:] if each.__name__ in cv.results.__all__), None)
-    arm_correlation = {row for _, rows in _tables(base, True) for row in rows} if base else set()
-    lines = []
-    for headings, every in _tables(kind, is_answer or base is not None):
-        rows = [row for row in every if row not in arm_correlation]
+    """Return the tables of a class, without what `ReleasedAnswer`, or a public class above it, has alike."""
+    public = {each.__name__: each for each in (*kind.__mro__[1:], cv.results.ReleasedAnswer)}
+    base = next(each for name, each in public.items() if name in cv.results.__all__)
+    alike = set() if base is kind else {row for _, rows in _tables(base, True) for row in rows}
+    lines, left_out = [], False
+    for headings, every in _tables(kind, is_answer or base in kind.__mro__):
+        rows = [row for row in every if row not in alike]
+        left_out |= len(rows) < len(every)
         lines += [*table(headings, rows), ""] if rows else []
-    if base:
-        full = f"cv.results.{base.__name__}"
-        lines += [f"Also what [`{full}`](#{full.replace('.', '').lower()}) has.", ""]
+    if left_out:
+        names = [row[0] for _, rows in _tables(kind, True) for row in rows if row in alike]
+        which = (
+            "everything"
+            if base in kind.__mro__
+            else ", ".join(name.partition("(")[0] + "`" if "(" in name else name for name in names)
+        )
+        lines += [f"Also, as {_linked(f'results.{base.__name__}')}: {which}.", ""]
     return lines
 
 
@@ -247,4 +278,6 @@ def _method(name: str, thing: Any) -> tuple[str, str]:
     function = thing.__func__ if isinstance(thing, staticmethod | classmethod) else thing
     how = " ".join(call(name, function, bound=bound).split())
     text = " ".join(doc_of(function).paragraphs)
-    return f"`{how}`", _SEE.sub(r"see [`cv.\1`](#cv\1) for the arguments", text)
+    if match := _SEE.search(text):
+        return f"`{name}(...)`", f"As {_linked(match.group(1))}, of the session's data."
+    return f"`{how}`", text

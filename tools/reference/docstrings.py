@@ -8,7 +8,7 @@ from enum import Enum
 from inspect import Parameter, Signature, getdoc, signature
 from textwrap import dedent
 from types import UnionType
-from typing import Any, get_args
+from typing import Any, Union, get_args, get_origin
 
 from counterveil.questions import choices
 
@@ -107,7 +107,7 @@ def _returns(function: Any) -> str:
 
 # Texts that editors complete; what they may be is told in words.
 _TEXTS = re.compile(
-    rf"\b({'|'.join(name for name in vars(choices) if name[0].isupper() and name != 'Literal')})\b"
+    rf"\b({'|'.join(name for name, kind in vars(choices).items() if get_origin(kind) is Union)})\b"
 )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent
 MADE = "<!-- Made from the code by `make reference`; edit the docstrings, help texts or tools/reference instead. -->"
+MADE_SHORT = "<!-- `make reference` -->"
 
 
 def template(name: str, **parts: str) -> str:

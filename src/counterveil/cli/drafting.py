@@ -197,17 +197,21 @@ def _told(made: Draft, out: Path | None, data: str) -> str:
         return made.toml.rstrip()
     count = Counter(made.places.values())
     lines = [
-        f"{out}: {count['covariate']} covariates, {count['ignored']} unused, of {len(made.places)} columns"
+        f"{out}: {_some(count['covariate'], 'covariate')}, {count['ignored']} unused, of {len(made.places)} columns"
     ]
     aside = [f"{name} ({why})" for name, why in made.set_aside.items()]
     lines += wrapped(f"Set aside by name or kind: {', '.join(aside)}") if aside else []
     if not made.open_questions:
         return "\n".join([*lines, f"Next: counterveil check {data} --study {out}"])
     columns = [each.column for each in made.open_questions if each.column is not None]
-    lines += [f"{len(made.open_questions)} open questions:"]
+    lines += [f"{_some(len(made.open_questions), 'open question')}:"]
     lines += [f"  {each.what}" for each in made.open_questions if each.column is None]
     lines += wrapped(", ".join(columns), "  ranges or labels of ") if columns else []
     return "\n".join([*lines, f"Continue: counterveil draft {data} --out {out} (or edit the file)"])
+
+
+def _some(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def _facts(made: Any) -> dict[str, Any]:

@@ -154,9 +154,27 @@ def commands(help_text: str, **options: Any) -> typer.Typer:
     return typer.Typer(help=help_text, no_args_is_help=True, rich_markup_mode=None, **safe, **options)
 
 
-def option(metavar: str, text: str, *names: str, section: str | None = None) -> Any:
-    """Return an option: what stands for its value, its help text, and its name if it is not the parameter's."""
-    return typer.Option(*names, metavar=metavar or None, help=text, rich_help_panel=section)
+def option(metavar: str, text: str, *names: str, section: str | None = None, values: Any = None) -> Any:
+    """Return an option: what stands for its value, its help text, its name if it is not the parameter's, its values."""
+    return typer.Option(
+        *names, metavar=metavar or None, help=text, rich_help_panel=section, autocompletion=values
+    )
+
+
+def _values(name: str) -> Callable[[typer.Context, str], list[str]]:
+    """Return what offers the values of an option to the shell: those that editors offer for the question."""
+
+    def offered(ctx: typer.Context, incomplete: str) -> list[str]:
+        import counterveil as cv
+        from counterveil.questions.choices import COMMANDS
+
+        command = str(ctx.info_name)
+        known = {words[0]: question for question, words in COMMANDS.items()}
+        hint = get_type_hints(getattr(cv, known.get(command, command))).get(name)
+        words = [word for part in get_args(hint) for word in get_args(part) if isinstance(word, str)]
+        return [word.replace(" ", "\\ ") for word in words if word.startswith(incomplete)]
+
+    return offered
 
 
 def argument(metavar: str, text: str) -> Any:
@@ -202,9 +220,9 @@ def options(
     for name, text in said.items():
         typed = (f"--{name.replace('_', '-')}",) if kind is bool else ()
         names, told = (typed, text) if isinstance(text, str) else (text[:1], text[1])
-        found.append(
-            _parameter(name, Annotated[kind, option(metavar, told, *names, section=section)], default)
-        )
+        values = _values(name) if metavar in ("LEVEL", "NAME") else None
+        made = option(metavar, told, *names, section=section, values=values)
+        found.append(_parameter(name, Annotated[kind, made], default))
     return found
 
 

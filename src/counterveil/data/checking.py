@@ -135,17 +135,17 @@ def open_questions(document: Mapping[str, Any]) -> list[Finding]:
         if place[0] == "covariates" and len(place) > 1:
             kind = place[2] if len(place) > 2 else ""
             asked, answer = _DOMAIN_QUESTIONS.get(kind, _DOMAIN_QUESTIONS[""])
-            what = f"open question about covariate {place[1]!r}: {asked}"
+            what = f"covariate {place[1]!r}: {asked}"
             found.append(Finding("CV-S120", what, place[1], in_table("covariates", place[1], answer)))
         elif place[0] == "outcomes":
-            what = f"open question about outcome {place[1]!r}: {_DOMAIN_QUESTIONS['range'][0]}"
+            what = f"outcome {place[1]!r}: {_DOMAIN_QUESTIONS['range'][0]}"
             found.append(Finding("CV-S120", what, place[1], in_table("outcomes", place[1], _RANGE)))
         elif len(place) > 1:
-            what = f"open question about [{place[0]}]: {place[1]}"
+            what = f"[{place[0]}]: {place[1]}?"
             found.append(Finding("CV-S120", what, None, in_table(place[0], place[1], '"COLUMN"')))
         else:
             asked, answer = _QUESTIONS[place[0]]
-            found.append(Finding("CV-S120", f"open question: {asked}", None, answer))
+            found.append(Finding("CV-S120", asked, None, answer))
     return found
 
 

@@ -214,7 +214,7 @@ class Progress:
             self._due, self._shown = now + _PAUSE, True
             _PASSING[0] = now
             part = min(100 * self._done // self._rows, 100)
-            say(f"\r{part:3d} % of a pass over {self._rows} rows; Ctrl-C stops it ")
+            say(f"\r{part:3d}% of a pass over {self._rows} rows; Ctrl-C stops it ")
 
     def close(self) -> None:
         """Take the line away."""

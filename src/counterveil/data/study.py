@@ -289,6 +289,8 @@ ELSEWHERE = {
         ("n_folds", "n_rep"), 'method="sample_and_aggregate", settings=cv.settings.Folds(folds=20)'
     ),
     **dict.fromkeys(("y_col", "d_cols", "x_cols", "Y", "T", "X", "W", "treat", "covs"), _ROLES),
+    **dict.fromkeys(("treatment", "outcome", "covariates"), _ROLES),
+    **dict.fromkeys(("randomised", "randomized"), 'cv.Study("treated", "score", (0, 10), randomised=True)'),
     **dict.fromkeys(("score", "dml_procedure"), 'method="doubly_robust"'),
     # statsmodels, pyfixest
     **dict.fromkeys(("formula", "fml"), _FORMULA),
@@ -296,7 +298,7 @@ ELSEWHERE = {
     # lifelines
     **dict.fromkeys(("duration_col", "event_col", "durations", "event_observed", "timeline"), _EVENT),
     # all of them
-    **dict.fromkeys(("alpha", "conf_level", "confidence", "ci"), "level=0.95"),
+    **dict.fromkeys(("alpha", "conf_level", "conf_int", "confidence", "ci"), "level=0.95"),
     **dict.fromkeys(("seed", "random_state", "rng"), "noise=cv.SeededNoise(1)  # simulated: protects nobody"),
     **dict.fromkeys(("eps", "privacy_budget", "budget"), "epsilon=1"),
     **dict.fromkeys(("ranges", "codebook", "bounds"), _FORMULA),

@@ -10,7 +10,7 @@ import csv
 import importlib.util
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from fractions import Fraction
@@ -40,6 +40,8 @@ _MEANT = {
     "numeric": RANGE, "number": RANGE, "continuous": RANGE, "categorical": CATEGORIES, "boolean": BINARY,
     "yes/no": BINARY, "id": IDENTIFIER,
 }  # fmt: skip
+_APART = ("|", ";", "\n", "\t", ",", " / ")
+_WRITTEN: dict[str | None, str] = {RANGE: "numeric", CATEGORIES: "categorical"}
 _MEANT_ROLES = {"ignore": "ignored", "id": "person", "time": "outcome"}
 _LONGEST, _MOST_ENTRIES, _LONGEST_TITLE = 5_000_000, 20_000, 200
 
@@ -178,7 +180,7 @@ def _plain(name: str, row: Mapping[str, Any]) -> dict[str, Entry]:
     return {name: Entry(kind or None, low, high, labels, title or None, role or None)}
 
 
-def choices(text: str, sign: str = "=", separators: str = "|;\n,") -> tuple[tuple[Label, str], ...]:
+def choices(text: str, sign: str = "=", separators: Sequence[str] = _APART) -> tuple[tuple[Label, str], ...]:
     """Return labels and meanings in a text such as "1=yes; 0=no"; the first separator that it holds counts."""
     separator = next((each for each in separators if each in text), separators[0])
     # In a label such as <=5 the sign says something else.
@@ -193,7 +195,16 @@ def template(entries: Codebook) -> str:
     lines.writerow(FIELDS)
     for name, each in entries.items():
         labels = "; ".join(f"{label}={said}" if said else str(label) for label, said in each.labels)
-        known = (name, each.role, each.kind, each.low, each.high, labels, None, each.title)
+        known = (
+            name,
+            each.role,
+            _WRITTEN.get(each.kind, each.kind),
+            each.low,
+            each.high,
+            labels,
+            None,
+            each.title,
+        )
         lines.writerow(["" if cell is None else cell for cell in known])
     return text.getvalue()
 

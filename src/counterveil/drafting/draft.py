@@ -296,7 +296,7 @@ def lines(made: Draft) -> Iterator[str]:
     if isinstance(made.answers.get("missing"), str):
         yield _said("missing", made.answers["missing"])
     yield ""
-    yield f"# {count['ignored']} unused columns."
+    yield f"# Unused columns: {count['ignored']}."
     for reason in dict.fromkeys(made.set_aside.values()):
         listed = ", ".join(name for name, why in made.set_aside.items() if why == reason)
         yield f"# Set aside ({reason}): {_safe(listed)}"
@@ -317,7 +317,7 @@ def _tables(made: Draft) -> Iterator[str]:
     if CANDIDATE not in made.places.values():
         covariates = made.all_of("covariate")
         yield ""
-        yield f"# {len(covariates)} covariates. All must be measured before treatment began."
+        yield f"# Covariates: {len(covariates)}, all of which must be measured before treatment began."
         yield "[covariates]"
         yield from map(_covariate, covariates)
     yield ""

@@ -334,7 +334,9 @@ def asks(ask: Callable[Concatenate[object, Study, P], Found]) -> Asks[P, Found]:
             return found
         formula, data, *last = args
         declared = last[0] if last else named.pop("study")
-        return call(data, Study.from_formula(formula, declared), **named)
+        said = {"randomised", "randomized"} & set(named) if isinstance(declared, Mapping) else ()
+        design = {key: named.pop(key) for key in said}
+        return call(data, Study.from_formula(formula, declared, **design), **named)
 
     return cast("Asks[P, Found]", call)
 

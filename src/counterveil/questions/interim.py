@@ -24,6 +24,7 @@ from counterveil.privacy.caveats import OneLook
 from counterveil.questions.asking import asks
 from counterveil.questions.ate import AteArguments, answer
 from counterveil.questions.choices import AteMethod, EstimandName, Mechanism, Protects
+from counterveil.report.text import percent
 from counterveil.results.effect import check_level
 from counterveil.results.result import Result
 from counterveil.session import BaseSession, BitSource
@@ -209,7 +210,7 @@ def answer_look(
     found = answer(session, question)
     said: dict[str, float | str] = {"look": f"{number} of {len(looks.planned)}"}
     said["level_of_all_looks"] = looks.level
-    words = f"{found.method}; look {said['look']}, all intervals together {100 * looks.level:g} %"
+    words = f"{found.method}; look {said['look']}, all intervals together {percent(looks.level)}"
     caveats = (*found.not_covered, OneLook(float(this.alpha)))
     return replace(found, method=words, not_covered=caveats, details=found.details | said)
 

@@ -35,7 +35,7 @@ class Session(BaseSession):
         noise: `SeededNoise(seed)` for tests and experiments; results are then marked as simulated.
         attach: False leaves the rows unread until a question needs them.
         analyst: who asks, as the ledger records it; None is the operating system's user.
-        access policy: what an account that is registered here permits; for an existing one omitted or the same.
+        access_policy: what an account that is registered here permits; for an existing one omitted or the same.
     """
 
     # They take the fields of their classes as keyword arguments.

@@ -354,7 +354,7 @@ def table_one_cells(facts: Facts) -> Cells | None:
 
 def _row(row: Facts) -> list[str]:
     if row["sds"] is None:
-        cells = [f"{100 * mean:.1f} %" for mean in row["means"]]
+        cells = [percent(mean, ".1f") for mean in row["means"]]
     else:
         cells = [f"{mean:,.4g} ({sd:,.3g})" for mean, sd in zip(row["means"], row["sds"], strict=True)]
     known = row["difference"]

@@ -97,7 +97,7 @@ def _single(facts: Facts, one: Facts) -> list[Item]:
         bias = rounded(one["tipping_bias"], digits)
         # E-values are those of a ratio; bias is one of the difference, whatever the measure.
         whose, its = ("estimate", "the") if facts["measure"] == "difference" else ("difference", "its")
-        tipping = f"a bias of {bias}, {100 * part:.0f} % of the {whose}, takes {its} interval to zero"
+        tipping = f"a bias of {bias}, {percent(part, '.0f')} of the {whose}, takes {its} interval to zero"
     items = [
         ("Tipping", tipping),
         (
@@ -200,7 +200,7 @@ def tipping_plot(facts: Facts) -> str:
         up="share of the outcome that it explains",
     )
     caption = (
-        "Shaded: confounders that take the interval to zero. Thin lines: those that leave 75, 50 and 25 % of its "
+        "Shaded: confounders that take the interval to zero. Thin lines: those that leave 75, 50 and 25% of its "
         "nearer end. Dashed: as strong with the treatment as a covariate."
     )
     return figure(chart.html(), caption, "contours of omitted confounding")
@@ -236,7 +236,7 @@ def _number(value: float | None) -> str:
 def _share(value: float | None) -> str:
     if value is None:
         return "not known"
-    return f"{100 * value:.1f} %" if 0 < value < 0.0995 else f"{100 * value:.0f} %"
+    return percent(value, ".1f" if 0 < value < 0.0995 else ".0f")
 
 
 def _needed(value: float | None) -> str:

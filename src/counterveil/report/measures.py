@@ -71,7 +71,7 @@ def direction_words(facts: Facts, effect: Facts) -> str:
     if measure == "lift" and estimate is not None:
         size = rounded(100 * abs(estimate), None if error is None else 100 * error)
         way = "higher" if estimate >= 0 else "lower"
-        return f"{mean} {size} % {way} than without, a lift of {amount}"
+        return f"{mean} {size}% {way} than without, a lift of {amount}"
     return f"{mean} {amount} times that without"
 
 

@@ -30,9 +30,9 @@ def probability(value: float) -> str:
     return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def percent(level: float) -> str:
-    """Return a level such as 0.95 as text."""
-    return f"{100 * level:g} %"
+def percent(share: float, digits: str = "g") -> str:
+    """Return a share such as 0.95 as text: 95%."""
+    return f"{100 * share:{digits}}%"
 
 
 def held_against(sites: int, colluding: int) -> str:

@@ -26,7 +26,7 @@ from counterveil.inference.survival import (
 )
 from counterveil.numerics.arrays import Ends
 from counterveil.privacy.caveats import Caveat, Fact
-from counterveil.report.text import probability, rounded, span
+from counterveil.report.text import percent, probability, rounded, span
 from counterveil.results.effect import Effect, Known, OwnScale, check_level, interval_facts
 from counterveil.results.question import Question, adjusted_caveats, causal_caveats
 from counterveil.results.released import ReleasedAnswer
@@ -140,12 +140,12 @@ class SurvivalResult(ReleasedAnswer):
 
     def quantile(self, arm: str, share: float = 0.5) -> Effect:
         """Return the time by which a share of an arm had the event: the median; infinite where not by the horizon."""
-        return self._effect(f"{100 * share:g} % quantile, {arm}", OpenEnded(self._crossing(arm, share)))
+        return self._effect(f"{percent(share)} quantile, {arm}", OpenEnded(self._crossing(arm, share)))
 
     def quantile_difference(self, share: float = 0.5) -> Effect:
         """Return the difference of both arms' quantiles, treated minus control."""
         gap = CrossingGap(self._crossing("treated", share), self._crossing("control", share))
-        return self._effect(f"difference of the {100 * share:g} % quantiles", OpenEnded(gap))
+        return self._effect(f"difference of the {percent(share)} quantiles", OpenEnded(gap))
 
     def _crossing(self, arm: str, share: float) -> Crossing:
         return Crossing(self._answers, check_arm(arm), 1 - check_share(share))
@@ -379,7 +379,7 @@ class QuantilesResult(ReleasedAnswer):
 
     def quantile(self, arm: str, share: float = 0.5) -> Effect:
         """Return the value below which a share of an arm's outcomes lies."""
-        return Effect(f"{100 * share:g} % quantile, {arm}", OpenEnded(self._crossing(arm, share)), self.level)
+        return Effect(f"{percent(share)} quantile, {arm}", OpenEnded(self._crossing(arm, share)), self.level)
 
     def quantile_difference(self, share: float = 0.5) -> Effect:
         """Return the difference of both arms' quantiles, treated minus control."""
@@ -387,7 +387,7 @@ class QuantilesResult(ReleasedAnswer):
 
     def _difference(self, share: float, several: int) -> Effect:
         gap = CrossingGap(self._crossing("treated", share), self._crossing("control", share))
-        return Effect(f"{100 * share:g} % quantile", OpenEnded(gap), self.level, several)
+        return Effect(f"{percent(share)} quantile", OpenEnded(gap), self.level, several)
 
     def _crossing(self, arm: str, share: float) -> Crossing:
         return Crossing(self._answers, check_arm(arm), 1 - check_share(share))
@@ -464,7 +464,7 @@ class QuantilesResult(ReleasedAnswer):
             "effects": [one.facts() for one in self.table],
             "notes": [
                 (
-                    f"{100 * share:g} % quantile",
+                    f"{percent(share)} quantile",
                     "; ".join(said(self.quantile(arm, share), arm) for arm in ("treated", "control")),
                 )
                 for share in self.shares

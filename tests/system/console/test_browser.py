@@ -20,6 +20,7 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is install
 KEEP = os.environ.get("COUNTERVEIL_SCREENSHOTS")
 # Milliseconds: so long that only a page that hangs reaches it.
 HANGS = 300_000
+MOST_QUESTIONS = 12
 GRAVE = ("serious", "critical")
 SCREENS = [(theme, width) for theme in ("light", "dark") for width in (390, 1440)]
 
@@ -123,6 +124,7 @@ def walked(watched, tmp_path_factory):
     page.select_option("#f-randomised", "no")
     page.click("button:text-is('Save')")
     assert "Effect of catheter on died_30d, 3 covariates. Nothing is open." in page.inner_text("main")
+    assert ward.QUESTIONS <= MOST_QUESTIONS
     seen.at("study")
     page.click("text=Plan: how wide")
     page.fill("#f-rows", "1200")

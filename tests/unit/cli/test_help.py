@@ -47,9 +47,11 @@ def test_a_help_page_lists_every_option_once_without_markup(name):
             ("fed", "federation"),
             ("federation co", "coordinator"),
             ("plan --bin", "--binary"),
-            ("ledger ", "create access policy show verify backup anchor"),
+            ("ledger ", "create access-policy show verify backup anchor"),
+            ("plan --protects t", "treatment\\ and\\ outcome"),
+            ("survival --method ", "auto kaplan_meier stratified weighting"),
         ],
-        ("federation co", "coordinator"),
+        ("survival --method ", "auto kaplan_meier stratified weighting"),
         ("plan --bin", "--binary"),
     ),
 )

@@ -3,6 +3,7 @@
 import tomllib
 
 import pytest
+from tests.thinned import thinned
 from tests.unit.console.visitor import code_of, words
 
 import counterveil as cv
@@ -99,3 +100,32 @@ def test_arms_outcomes_and_survival_are_planned_and_asked(steward, folder, monke
     assert "Coefficients" in free.text
     assert "epsilon 5 left" in words(steward.get("/"))
     assert code_of(steward.get(f"{done.url}?formula=y+~+absent")) == "CV-P784"
+
+
+METRICS = {f"m{place}": {"role": "outcome", "kind": "binary"} for place in range(30)}
+HARDER = {
+    "outcomes": {"arm": {"role": "treatment", "labels": "a; b; c"}, **METRICS},
+    "ate": {
+        "who": {"role": "person", "high": "2"},
+        "visit": {"role": "order"},
+        "two": {"role": "treatment"},
+        "m1": {"role": "outcome", "kind": "binary"},
+    },
+}
+
+
+@pytest.mark.parametrize("question", thinned(HARDER, "ate"))
+def test_thirty_metrics_of_three_arms_and_people_with_several_rows(steward, folder, question):
+    (folder / "studies" / "primary.toml").unlink()
+    rows = [f"{'abc'[n % 3]},{n % 2},{n % 60},{n // 60}" + f",{n % 2}" * 30 for n in range(120)]
+    head = ",".join(["arm", "two", "who", "visit", *METRICS])
+    (folder / "trial.csv").write_text("\n".join([head, *rows]) + "\n")
+    steward.post("/studies/new?source=trial", "/studies/new", name="primary")
+    first = "a" if question == "outcomes" else "0"
+    page = steward.fill(
+        "/studies/primary", "/studies/primary", HARDER[question], randomised="yes", control=first
+    )
+    assert "Nothing is open" in words(page)
+    key = steward.register()
+    done = steward.ask(key, question=question, protects="outcome", method="auto", epsilon="2")
+    assert "For a paper" in words(done), words(done)

@@ -42,7 +42,7 @@ def test_from_rows_to_a_result_and_its_files(steward, folder):
         assert file.headers["content-disposition"] == f'attachment; filename="{name}"'
     facts = json.loads(steward.get(f"{answered.url}/result.json").text)
     assert 0 < facts["estimate"] < 60
-    assert f"{rounded(facts['estimate'], facts['std_error']['total'])} (95 % interval" in words(answered)
+    assert f"{rounded(facts['estimate'], facts['std_error']['total'])} (95% interval" in words(answered)
 
 
 def test_the_command_that_is_shown_returns_the_same_answer(steward, folder):

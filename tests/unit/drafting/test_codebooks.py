@@ -66,7 +66,9 @@ def test_a_plain_file(written):
     assert found["id"].kind == "identifier"
 
 
-@pytest.mark.parametrize("text", ["0=no; 1=yes", "0=no|1=yes", '"0=no, 1=yes"', '"0=no\n1=yes"'])
+@pytest.mark.parametrize(
+    "text", ["0=no; 1=yes", "0=no|1=yes", "0=no / 1=yes", '"0=no, 1=yes"', '"0=no\n1=yes"']
+)
 def test_labels_in_the_separators_people_use(written, text):
     found = written("plain.csv", f'name,role,kind,labels,unit,note\nill,id,yes/no,{text},days,"How long"\n')
     labels = ((0, "no"), (1, "yes"))

@@ -62,7 +62,7 @@ def test_treatment_and_outcome_are_never_guessed():
     made = cv.drafting.draft(["treatment", "outcome", "treated"])
     assert made.document["treatment"] == made.document["outcome"] == "?"
     assert {"which column holds the treatment?", "which column holds the outcome?"} <= {
-        each.what.removeprefix("open question: ") for each in made.open_questions
+        each.what for each in made.open_questions
     }
 
 

@@ -3,7 +3,7 @@
 import shutil
 
 import pytest
-from tools.reference.__main__ import PAGES, ROOT, drift, main
+from tools.reference.__main__ import ROOT, drift, made, main
 from tools.reference.api_page import undescribed
 from tools.reference.cli_page import cli_page
 
@@ -19,7 +19,7 @@ def test_the_pages_are_what_the_code_says(capsys):
 
 @pytest.fixture
 def copy(tmp_path):
-    for name in PAGES:
+    for name in made():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     return tmp_path
@@ -30,6 +30,11 @@ def test_code_that_changed_is_noticed(copy, monkeypatch, capsys):
     assert "+Return something else." in drift(copy)
     assert main(["--check"]) == 1
     assert "run: make reference" in capsys.readouterr().out
+
+
+def test_a_page_of_a_name_that_is_gone_is_noticed(copy):
+    (copy / "docs/reference/api/forgotten.md").write_text("# `cv.forgotten`\n")
+    assert "-# `cv.forgotten`" in drift(copy)
 
 
 def test_every_argument_of_every_public_function_is_described(monkeypatch):

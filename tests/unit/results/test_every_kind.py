@@ -1,6 +1,7 @@
 """Every kind of result is printed, tabulated, written, drawn and put beside others by the same methods."""
 
 import json
+import re
 from functools import cache
 
 import numpy as np
@@ -99,6 +100,7 @@ MADE = {
     "Plan": lambda: cv.plan(trial(), rows=200, epsilon=[1, 2], draws=2, protects="outcome"),
     "ResultTable": lambda: cv.etable([ate(), weighted()]),
 }
+SPACED = re.compile(r"\d(?: |\\,|&nbsp;)\\?%")
 # Made of answers that are stored.
 NOT_STORED = ("Regression", "Compliance", "Sensitivity", "Sensitivity of groups", "Balance", "ResultTable")
 made = cache(lambda kind: MADE[kind]())
@@ -124,6 +126,7 @@ def test_every_kind_is_written_and_drawn_alike(kind, tmp_path):
         path, text = tmp_path / f"page.{ending}", write()
         assert write(path) == path
         assert path.read_text(encoding="utf-8").rstrip() == text.rstrip()
+        assert not SPACED.search(text + found.summary() + found.full())
     assert found.to_latex().rstrip().endswith(r"\end{tabular}")
     assert found.to_html().startswith("<!doctype html>")
     assert {"plot", "balance", "to_latex", "effects"} <= set(dir(found))

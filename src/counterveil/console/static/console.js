@@ -24,7 +24,7 @@ if (slider) {
     for (const row of rows) {
       const found = half(JSON.parse(row.dataset.points), at);
       let text = found === null ? "–" : found.toPrecision(2);
-      if (found !== null && row.dataset.left) text += ` (${(100 * epsilon / row.dataset.left).toPrecision(2)} % of what is left)`;
+      if (found !== null && row.dataset.left) text += ` (${(100 * epsilon / row.dataset.left).toPrecision(2)}% of what is left)`;
       row.querySelector(".at").textContent = text;
       if (found !== null && row.dataset.name) best.push(`${row.dataset.name} ${found.toPrecision(2)}`);
     }

@@ -23,6 +23,7 @@ from counterveil.data.outcomes import Before, earlier_name
 from counterveil.errors import CounterveilError, refusal
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Estimand
+from counterveil.report.text import percent
 from counterveil.settings.methods import is_number, is_whole
 
 # Without better knowledge the declared range is taken as six standard deviations wide.
@@ -133,11 +134,14 @@ class Assumptions:
         outcomes = "binary, mean" if self.binary else "mean"
         said_sd = "" if self.binary else f", standard deviation {self.sd:.4g}"
         if self.lost is not None:
-            outcomes, said_sd = "free of the event at the horizon", f", {100 * self.lost:.3g} % lost before"
+            outcomes, said_sd = (
+                "free of the event at the horizon",
+                f", {percent(self.lost, '.3g')} lost before",
+            )
         text = (
             f"outcomes without treatment {outcomes} {self.mean:.4g}{said_sd}; effect {self.effect:.4g} on everybody; "
-            f"{100 * self.explained:.3g} % of the outcome variance explained by covariates; "
-            f"{100 * self.share:.3g} % treated"
+            f"{percent(self.explained, '.3g')} of the outcome variance explained by covariates; "
+            f"{percent(self.share, '.3g')} treated"
         )
         text += f"; confounding {self.confounding:.3g}" if self.confounding else ""
         text += self._more()
@@ -157,7 +161,7 @@ class Assumptions:
             found += "; denominators of mean {:.4g} and standard deviation {:.4g}".format(*self.denominator)
         if self.together is not None:
             found += f"; a person's numbers correlated by {self.together:.3g}"
-        return found + ("" if self.complying is None else f"; {100 * self.complying:.3g} % comply")
+        return found + ("" if self.complying is None else f"; {percent(self.complying, '.3g')} comply")
 
 
 def assumed_of(

@@ -867,7 +867,7 @@ class Plan(Shown):
         """Return epsilon, and what else tells an answer from the others: number of people and level."""
         several = len({each.rows for each in self.answers}) > 1
         sized = f", {one.rows:,} people" if several else ""
-        levelled = "" if one.level is None else f", {_percent(one.level)} interval"
+        levelled = "" if one.level is None else f", {percent(one.level, '.4g')} interval"
         return f"epsilon {float(one.budget.epsilon):.3g}{sized}{levelled}"
 
     def _level(self, one: PlannedAnswer) -> float:
@@ -902,7 +902,7 @@ class Plan(Shown):
         headings = ["epsilon", "method", "half-width", *detectable, "noise", "coverage", "power"]
         rows = [self._row(one) for one in self.answers]
         if self._looks:
-            labels = [f"{one.rows:,} at {_percent(self._level(one))}" for one in self.answers]
+            labels = [f"{one.rows:,} at {percent(self._level(one), '.4g')}" for one in self.answers]
         elif len({one.rows for one in self.answers}) > 1:
             labels = [f"{one.rows:,}" for one in self.answers]
         else:
@@ -920,7 +920,7 @@ class Plan(Shown):
                 rows.append([*name, "-", "-", str(one.refusal).partition(":")[0]])
             else:
                 assumed = letters[assumed_words(one.assumptions, one.not_covered)][-1:]
-                rows.append([*name, _said(one.half_width), f"{100 * (one.noise or 0.0):.0f} %", assumed])
+                rows.append([*name, _said(one.half_width), percent(one.noise or 0.0, ".0f"), assumed])
         return Cells(
             [*["at"] * several, "protects", "method", "half-width", "noise share", "assumptions"], rows
         )
@@ -935,7 +935,7 @@ class Plan(Shown):
             _short(str(one.method)),
             _said(half),
             *(["-" if detectable is None else rounded(detectable, half)] * (self.measure == DIFFERENCE)),
-            f"{100 * one.noise:.0f} %",
+            percent(one.noise, ".0f"),
             "-" if one.covered is None else f"{one.covered:.3g}/{one.studies}",
             f"{one.found:.3g}/{one.studies}",
         ]
@@ -972,11 +972,6 @@ class Plan(Shown):
         if self.question == "event_study" or self.assumed.denominator is not None:
             return "effect"
         return f"effect, on average {self.assumed.effect:.4g}"
-
-
-def _percent(level: float) -> str:
-    # Looks have levels of any number of digits.
-    return f"{100 * level:.4g} %"
 
 
 def _said(half: float) -> str:

@@ -157,8 +157,8 @@ def test_looks_share_the_budget_and_the_error():
     assert found.rows == 1200
     assert [row["level"] for row in found.tidy()] == levels
     for said in (str(found), found.write_up()):
-        assert all(f"{100 * level:.4g} %" in said for level in levels)
-    assert "95 %" not in found.full() + found.write_up()
+        assert all(f"{100 * level:.4g}%" in said for level in levels)
+    assert "95%" not in found.full() + found.write_up()
     # A last look costs what it would alone with a third of the budget and its own level.
     alone = plan(TRIAL, rows=1200, epsilon=1, level=levels[2], effect=0.1)
     assert halves[2] == pytest.approx(alone.answers[0].half_width, rel=0.05)

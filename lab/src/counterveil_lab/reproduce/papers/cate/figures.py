@@ -98,7 +98,7 @@ def _key(drawing: Drawing) -> None:
         Line2D([], [], color="black", lw=1.2, ls=(0, (5, 2)), label="truth"),
         Line2D([], [], color="#51606f", lw=1.2, ls=(0, (1, 1.5)), label="without noise (ours: epsilon 1000)"),
         Line2D([], [], color="#51606f", lw=1.4, label="private, median"),
-        Patch(color="#51606f", alpha=0.25, lw=0, label="private, 10 % to 90 % of queries"),
+        Patch(color="#51606f", alpha=0.25, lw=0, label="private, 10% to 90% of queries"),
     ]
     drawing.legend(handles=handles, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
 

@@ -120,7 +120,7 @@ def sign_table(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def mean_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return means with half their 95 % interval over trials."""
+    """Return means with half their 95% interval over trials."""
     keys = ["effect", "rows", "estimate"]
     found = rows.groupby(keys, sort=False)["value"].agg(["mean", "std", "count"]).reset_index()
     half = 1.96 * found["std"] / found["count"].map(sqrt)
