@@ -294,6 +294,20 @@ def _groups_and_rules() -> Iterator[Audited]:
         yield _outcome("groups", method, declared=MORE | TRIAL, arguments={"by": "b"}, rows=24)
     for method, declared in (("auto", SHARED), ("arms", TRIAL)):
         yield _record("groups", method, declared=MORE | declared, arguments={"by": "b"})
+    by: dict[str, Any] = {"arguments": {"by": "b"}}
+    yield _outcome(
+        "groups", "difference_in_means", "clusters", declared=MORE | CLUSTERS, rows=80, places=(0, 1), **by
+    )
+    yield _record(
+        "groups",
+        "arms",
+        "clusters",
+        declared=MORE | ASSIGNED,
+        rows=400,
+        base=schools_assigned,
+        epsilon="4",
+        **by,
+    )
     yield _record("groups", "adjusted", declared=MORE, arguments={"by": "b"}, rows=600, **FEW)
     yield _record(
         "groups", "arms", "part of a sum", declared=MORE | TRIAL, arguments={"by": "b"}, parts=3, **FEW
