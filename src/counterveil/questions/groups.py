@@ -435,7 +435,8 @@ def release(
     gate: Gate, source: Backend, layout: Layout, statistics: Statistics
 ) -> list[tuple[Released, Uncertainty]]:
     """Return every group's released effect and its error; a variance that is not released is the largest one."""
-    unit, found = outcome_unit(source.study.outcome_bounds), []
+    found: list[tuple[Released, Uncertainty]] = []
+    unit = outcome_unit(source.study.outcome_bounds)
     plain_means = any(isinstance(one, GroupMeans) for one in statistics.values())
     sums = source.run(partial(group_sums, layout=layout))[0] if plain_means else np.empty((0, 3))
     for k, (place, one) in enumerate(statistics.items()):
@@ -638,14 +639,20 @@ def _effects(
 _GROUPS_FEWEST = 30
 
 
-def pair_groups(session: BaseSession, question: Question, layout: Layout, shape: Shape[Answer]) -> Answer:
-    """Return the private effects of the groups that have enough rows."""
-    table, names = session.table, group_names(layout)
-    codes = strata_codes(table, layout)
-    places = np.flatnonzero(np.bincount(codes, minlength=layout.public) >= _GROUPS_FEWEST)
-    if len(places) < (layout.public if shape.every else 1):
+def pair_groups(
+    session: BaseSession,
+    question: Question,
+    names: Sequence[str],
+    codes: Codes,
+    shape: Shape[Answer],
+    by: tuple[str, ...] = (),
+) -> Answer:
+    """Return the private effects of the groups that have enough rows; `codes` are the places of rows' groups."""
+    table = session.table
+    places = np.flatnonzero(np.bincount(codes, minlength=len(names)) >= _GROUPS_FEWEST)
+    if len(places) < (len(names) if shape.every else 1):
         code = "CV-S110c" if shape.every else "CV-S110b"
-        raise refusal(code, layout=layout.describe(), fewest=f"{_GROUPS_FEWEST} people")
+        raise refusal(code, layout=", ".join(names), fewest=f"{_GROUPS_FEWEST} people")
     rows = [np.flatnonzero(codes == place) for place in places]
     question, choice = asked(session, replace(question, method="adjusted"), len(places))
     width = float(session.study.outcome_range[1] - session.study.outcome_range[0])
@@ -660,7 +667,7 @@ def pair_groups(session: BaseSession, question: Question, layout: Layout, shape:
         facts = Facts(
             provenance(session, question, choice, {}),
             groups=effects,
-            by=layout.names,
+            by=by,
             left_out=tuple(name for place, name in enumerate(names) if place not in places),
         )
         return shape.made(facts)
@@ -717,7 +724,8 @@ def answer_groups(session: BaseSession, question: Question, by: By) -> GroupsRes
         return outcome_groups(session, question.in_pure_noise(rule), layout, _shape(layout))
     if question.unit is Unit.TREATMENT_AND_OUTCOME:
         session.attach(f"groups with method={question.method!r}")
-        return pair_groups(session, question, layout, _shape(layout))
+        codes = strata_codes(session.table, layout)
+        return pair_groups(session, question, group_names(layout), codes, _shape(layout), layout.names)
     if session.study.clustered:
         return clustered_groups(session, question, layout)
     question = replace(question, open_noise=question.open_noise and rule == "sum")

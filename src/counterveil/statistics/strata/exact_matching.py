@@ -554,8 +554,10 @@ class ClusterSums:
         people = gate.release_cells("counts", [Fraction(count) for count in counts], bounds.counts)
         totals = gate.release_cells("sums", [total * unit for total in sums], bounds.sums)
         noises = (people.variance, totals.variance)
-        parts = (np.split(released.floats(), self.groups) for released in (people, totals))
-        return [compared(self.cells, *own, noises, float(bounds.width)) for own in zip(*parts, strict=True)]
+        by_group = zip(
+            np.split(people.floats(), self.groups), np.split(totals.floats(), self.groups), strict=True
+        )
+        return [compared(self.cells, *own, noises, float(bounds.width)) for own in by_group]
 
 
 def cluster_sums(session: BaseSession, question: Question, groups: int = 1) -> ClusterSums:
