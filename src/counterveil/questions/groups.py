@@ -661,7 +661,7 @@ def pair_groups(
         found = pair_effects(gate, table, choice, Estimand.ATE, rows)
         known = [Linear(one.estimate, one.uncertainty, (-width, width)) for one in found]
         effects = tuple(
-            Effect(names[place], one, question.level, len(places), float(len(own)))
+            Effect(names[int(place)], one, question.level, len(places), float(len(own)))
             for place, one, own in zip(places, known, rows, strict=True)
         )
         facts = Facts(

@@ -280,6 +280,8 @@ def _record_level() -> Iterator[Audited]:
     three: dict[str, Any] = {"declared": THREE, "base": several_arms}
     for method in ("auto", "difference_in_means"):
         yield _record("arms", method, **three)
+    dose = {"arms": Range(0, 2).cut("1/2", "3/2"), "randomised": True}
+    yield _record("arms", "auto", "dose", declared=dose, base=several_arms, **FEW)
     yield _record("arms", "auto", "gaussian", **three, arguments=GAUSSIAN, delta="1/13", **FEW)
     yield _record("overlap", "", rows=24)
 

@@ -66,6 +66,6 @@ def test_what_has_no_interval_by_cluster_is_refused_first():
     assert refused(study(), protects="treatment and outcome") == "CV-P018"
     assert refused(study(), protects="record", settings=cv.settings.Groups(clip=1)) == "CV-P019"
     assert refused(study(), "policy_value", policy=cv.Policy.where(sex=[1]), protects="outcome") == "CV-S026"
+    data = pupils() | {"place": pupils()["school"]}
     with pytest.raises(cv.CounterveilError, match="CV-S130"):
-        data = pupils() | {"place": pupils()["school"]}
         cv.groups(data, few, by={"place": tuple(range(2, 24, 2))}, protects="outcome", epsilon=1)
