@@ -625,26 +625,30 @@ _PRIOR_SD = 1.5
 _ALONG, _RIDGES = (0.0, 0.1), (0.3, 30.0)
 # Clip of residuals in standard deviations.
 RESIDUAL_REACH = 3.0
+# Standard deviation of an arm's level around that of everyone, in standard deviations of the outcome; and what clipping
+# does to a level, squared, beside the residual variance.
+_LEVELS, _CLIPPED = 1.5, 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class ArmSecond:
     """What the Grams say about both arms; noise is a variance of one entry.
 
-    `shares` (2,), `means` (2, d), `covariances` (2, d, d), `errors` (2,) of their entries, `levels` (2,) of outcomes,
-    with `level_noise` (2,), which is infinite where outcomes were clipped, so that residuals measure levels anew,
+    `shares` (2,) with `share_error`, the variance of either, `means` (2, d), `covariances` (2, d, d), `errors` (2,) of
+    their entries, `levels` (2,) of outcomes, with `level_error` (2,), the expected square of what they are off,
     `products` (2, d) of features and outcome around their means, with `noise` (2,). `overall` is the mean of z over
     everyone, `mean_sd` the noise of such a mean before it is divided by a share.
     """
 
     shares: Floats
+    share_error: float
     overall: Floats
     mean_sd: float
     means: Floats
     covariances: Floats
     errors: Floats
     levels: Floats
-    level_noise: Floats
+    level_error: Floats
     products: Floats
     noise: Floats
     outcome_sd: float
@@ -656,7 +660,7 @@ def arm_moments(grams: Floats, sd: float, scale: RowScale, share: float, share_s
     """Return the moments of both arms from their Grams (2, m + 1, m + 1) and a share treated released before."""
     a, b, m = sqrt(scale.constant), sqrt(scale.outcome), grams.shape[1] - 1
     d = m - 1
-    shares = _shares(grams[:, 0, 0], sqrt(2) * sd / scale.constant, share, share_sd)
+    shares, share_error = _shares(grams[:, 0, 0], sqrt(2) * sd / scale.constant, share, share_sd)
     pooled = grams[0] + grams[1]
     common, common_error = second_moments(pooled[1:m, 1:m], sqrt(2) * sd)
     own = grams / shares[:, None, None]
@@ -677,13 +681,14 @@ def arm_moments(grams: Floats, sd: float, scale: RowScale, share: float, share_s
     left = max(second - float(shares @ levels**2), 0.02 * spread**2)
     return ArmSecond(
         shares,
+        share_error,
         overall,
         sd / a,
         means,
         covariances,
         _ERROR * errors,
         levels,
-        outcome_noise / a**2 if scale.place.whole else np.full(2, np.inf),
+        outcome_noise / a**2 + share_error * (levels / shares) ** 2,
         products,
         noise,
         spread,
@@ -692,12 +697,13 @@ def arm_moments(grams: Floats, sd: float, scale: RowScale, share: float, share_s
     )
 
 
-def _shares(corners: Floats, sd: float, share: float, share_sd: float) -> Floats:
-    """Return both arms' shares: those of the Grams and the one released before, by their noise."""
+def _shares(corners: Floats, sd: float, share: float, share_sd: float) -> tuple[Floats, float]:
+    """Return both arms' shares, those of the Grams and the one released before, by their noise; and the variance."""
     seen, variance = (float(corners[1]) + 1 - float(corners[0])) / 2, sd**2 / 2
-    treated = (seen / variance + share / share_sd**2) / (1 / variance + 1 / share_sd**2)
+    precision = 1 / variance + 1 / share_sd**2
+    treated = (seen / variance + share / share_sd**2) / precision
     treated = float(np.clip(treated, *_MODELS_SHARES))
-    return np.array([1 - treated, treated])
+    return np.array([1 - treated, treated]), 1 / precision
 
 
 def _floored(matrix: Floats, floor: float) -> Floats:
@@ -774,8 +780,8 @@ class ArmFit:
     """Lines of both arms and what is known about them.
 
     `products` (2, d) and their `noise` (2,) are all that was released about slopes so far; `residual` is an upper
-    estimate of the residual variance, `square` and `square_sd` the last released one. `level_noise` is that of
-    `levels`.
+    estimate of the residual variance, `square` and `square_sd` the last released one. `level_error` (2,) is the
+    expected square of what `levels` are off.
     """
 
     levels: Floats
@@ -783,7 +789,7 @@ class ArmFit:
     products: Floats
     noise: Floats
     residual: float
-    level_noise: Floats
+    level_error: Floats
     square: float = 0.0
     square_sd: float = 0.0
     step: float = 0.0  # explained by the last correction
@@ -805,7 +811,11 @@ def first_fit(moments: ArmSecond, square_sd: float) -> ArmFit:
     left = max(moments.left - explained, 0.02 * moments.outcome_sd**2)
     left += float(moments.shares @ slopes.errors) + square_sd
     left = min(left, 1.5 * moments.outcome_sd**2)
-    return ArmFit(moments.levels, slopes, moments.products, noise, left, moments.level_noise)
+    # What noise hides of a level is taken to lie near that of everyone.
+    likely = (_LEVELS * moments.outcome_sd) ** 2
+    part, everyone = likely / (likely + moments.level_error), float(moments.shares @ moments.levels)
+    levels = everyone + part * (moments.levels - everyone)
+    return ArmFit(levels, slopes, moments.products, noise, left, part * moments.level_error)
 
 
 def explained_by(moments: ArmSecond, slopes: Floats) -> float:
@@ -818,8 +828,11 @@ def refined(moments: ArmSecond, fit: ArmFit, residuals: ResidualProducts) -> Arm
     """Return the lines moved by what the residuals still hold, both sources weighted by their noise."""
     seen = residuals.products / moments.shares[:, None]
     level_noise = (residuals.sd / moments.shares) ** 2
-    part = 1 / (1 + level_noise / fit.level_noise)
+    level_error = np.maximum(fit.level_error, _CLIPPED * fit.residual)
+    part = level_error / (level_error + level_noise)
     levels = fit.levels + part * seen[:, 0]
+    # A correction is off by the share's part of what it corrects.
+    level_error = part * level_noise + moments.share_error / moments.shares**2 * level_error
     bent = np.einsum("aij,aj->ai", moments.covariances, fit.slopes.values)
     products = seen[:, 1:] - moments.means * seen[:, :1] + bent
     noise = (residuals.sd / moments.shares) ** 2 + moments.errors * fit.slopes.errors
@@ -832,7 +845,7 @@ def refined(moments: ArmSecond, fit: ArmFit, residuals: ResidualProducts) -> Arm
         slopes=slopes,
         products=products,
         noise=together,
-        level_noise=part * level_noise + np.where(np.isinf(fit.level_noise), np.inf, 0.0),
+        level_error=level_error,
         square=max(residuals.square, 1e-6),
         square_sd=residuals.square_sd,
         step=explained_by(moments, slopes.values - fit.slopes.values),
@@ -849,10 +862,10 @@ def _left(moments: ArmSecond, fit: ArmFit) -> float:
 
 def residual_clip(fit: ArmFit) -> float:
     """Return where residuals are clipped when their moments are released."""
-    return RESIDUAL_REACH * sqrt(fit.residual)
+    return RESIDUAL_REACH * sqrt(fit.residual + float(fit.level_error.max()))
 
 
-_WEIGHTS_RIDGES = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
+_WEIGHTS_RIDGES = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 10.0, 100.0)
 # Least alignment of what weights and lines leave out: this many times what chance would give.
 _ALIGNMENT = 3.0
 # What the bound of the bias of shrinkage is multiplied by.
@@ -1003,6 +1016,9 @@ def _side(moments: ArmSecond, fit: ArmFit, arm: int, target: Floats, estimand: E
     values, vectors = np.linalg.eigh(moments.covariances[arm])
     gap = vectors.T @ (target - moments.means[arm])
     doubt = vectors.T @ fit.slopes.covariances[arm] @ vectors
+    # How far the weights are off one on average: by the share's error and by that of the arm's means.
+    share, mean = moments.share_error / p[arm] ** 2, (moments.mean_sd / p[arm]) ** 2
+    scaled = share * float(gap**2 @ np.diag(doubt))
     slopes = vectors.T @ fit.slopes.values[arm]
     error, size = float(np.trace(doubt)), float(slopes @ slopes)
     # Lines fitted to the same rows have the sampling error that weights without a ridge show.
@@ -1015,6 +1031,7 @@ def _side(moments: ArmSecond, fit: ArmFit, arm: int, target: Floats, estimand: E
         product = max(float(left @ doubt @ left), _ALIGNMENT / d * chance * error)
         product += noise * float(kept**2 @ np.diag(doubt))
         product += float(moments.errors[arm]) * float(turned @ turned) * error
+        product += scaled + (share + mean * float(turned @ turned)) * float(fit.level_error[arm])
         sampling = fit.residual * float(values @ turned**2) / (p[arm] * rows)
         bias = _BIAS * abs(float(left @ slopes)) * min(error / max(size, 1e-9), _MOST_BIAS)
         expected = product + sampling + bias**2
@@ -1169,9 +1186,10 @@ def _scored(
     typical = fit.residual * float((1 / moments.shares).sum())
     edges = sqrt(typical) * _SIZES
     counts, sd = release_sizes(gate, records, scale, found.score, edges, design.pure)
+    off = _off_centre(moments, fit, records.count, 2 * sd * sqrt(len(counts)))
     unit = design.score_unit
     spare = _HEAVY_NOISE if scale.place.heavy else _NOISE
-    clip, lost = chosen_clip(counts, sd, edges, unit, records.count, sqrt(typical), least, spare)
+    clip, lost = chosen_clip(counts, sd, edges, unit, records.count, sqrt(typical), least, off, spare)
     if not design.means:
         seen = release_arm_score(gate, records, scale, found.score, clip)
         return [_effect(seen, found, moments, scale, records.count, typical, lost)]
@@ -1186,6 +1204,16 @@ def _scored(
     # What both means have in common of the covariates' chance.
     common = max(float(slopes[0] @ everyone @ slopes[1]), 0.0) / records.count
     return _means(seen, found, effect, scale, common)
+
+
+def _off_centre(moments: ArmSecond, fit: ArmFit, rows: int, hidden: float) -> float:
+    """Return the least clip of scores that lie off zero by the error of an arm's level.
+
+    An arm of fewer than `hidden` rows does not stand out of the noise of the sizes.
+    """
+    off, within = np.sqrt(fit.level_error), sqrt(fit.residual)
+    beside = np.where(rows * moments.shares < hidden, within, np.minimum(off, within))
+    return float((2 * (off + beside) / moments.shares).max())
 
 
 def _far_weight(moments: ArmSecond, weights: Floats) -> float:
@@ -1203,12 +1231,13 @@ def chosen_clip(
     rows: int,
     typical: float,
     least: float,
+    off: float,
     spare: float,
 ) -> tuple[float, float]:
     """Return where scores are clipped, and a bound of how far that moves their mean.
 
-    `least` is a clip that uneven outcomes need, and zero where they are even; a clip may be so far out that noise adds
-    the part `spare` of the sampling error.
+    `least` is a clip that uneven outcomes need, and zero where they are even, `off` one that scores off zero need; a
+    clip may be so far out that noise adds the part `spare` of the sampling error.
     """
     cells, place, heavy = len(counts), np.arange(1, len(counts)), least > 0
     above = (
@@ -1228,7 +1257,7 @@ def chosen_clip(
     clip = float(edges[best])
     clip = max(clip, min(2.5 * typical, 1.42 * clip))
     free = spare * typical / sqrt(rows) / unit
-    clip = max(clip, min(free, float(edges[-1])), least)
+    clip = max(clip, min(free, float(edges[-1])), least, off)
     return clip, float(np.interp(clip, edges, cut))
 
 

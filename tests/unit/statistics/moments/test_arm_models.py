@@ -95,7 +95,7 @@ def test_residuals_correct_lines_that_noise_has_spoiled(people):
     start = first_fit(moments, 1e-9)
     spoiled = moments.products + 0.05 * rng.normal(size=(2, 3))
     slopes = fitted_slopes(moments, spoiled, np.full(2, 0.0025))
-    wrong = type(start)(start.levels, slopes, spoiled, np.full(2, 0.0025), start.residual, start.level_noise)
+    wrong = type(start)(start.levels, slopes, spoiled, np.full(2, 0.0025), start.residual, start.level_error)
     left = wrong.lines(moments).residual(u, t, y)
     products = np.stack([(u * (left * (t == arm))[:, None]).mean(axis=0) for arm in (0, 1)])
     better = refined(moments, wrong, ResidualProducts(products, float((left**2).mean()), 1e-4, 1e-4))
@@ -171,7 +171,7 @@ def test_what_squares_surely_move_is_held(bend, moved):
     identity = np.stack([np.eye(2)] * 2)
     none = np.zeros(2)
     known = ArmSecond(
-        shares, none, 1e-6, means, identity, none, none, none, slopes, none + 1e-8, 1.0, 0.5, np.eye(2)
+        shares, 0.0, none, 1e-6, means, identity, none, none, none, slopes, none + 1e-8, 1.0, 0.5, np.eye(2)
     )
     fit = ArmFit(none, ArmSlopes(slopes, 1e-8 * identity), slopes, none + 1e-8, 0.1, none)
     found = moved_by_richer(known, fit, Estimand.ATE, 1, 100_000)
