@@ -156,6 +156,8 @@ def ways() -> dict[str, Asked]:
     for method in ("difference_in_means", "matching", "weighting", "auto"):
         found[f"{method} outcome clusters"] = _ate(CLUSTERS, protects="outcome", method=method)
     found["trial record clusters"] = _ate(CLUSTERS, protects="record", method="trial")
+    for level in ("outcome", "record"):
+        found[f"groups {level} clusters"] = _other("groups", CLUSTERS, by="b", protects=level)
     found["matching paper"] = _published("record_matching")
     for form in ("record_matching_proved", "ipw_proved", "cross_fit_proved"):
         for name, declared in (("", {}), (" known share", SHARED), (" uneven share", UNEVEN)):

@@ -140,6 +140,30 @@ def index_of(labels: tuple[Label, ...]) -> LabelIndex:
     return LabelIndex(labels)
 
 
+class CellIndex(LabelIndex):
+    """The place of the cell of a cut range that a number lies in; its labels are the middles of the cells."""
+
+    def __init__(self, labels: Sequence[Label], cells: Range) -> None:
+        super().__init__(labels)
+        self._thresholds = cells.thresholds()
+        self._places = np.array([self.labels.index(middle) for middle in cell_middles(cells)])
+
+    def code(self, cell: object) -> int | None:
+        """Return the place of the cell's label, None for what is no number."""
+        double = double_of(cell)
+        return None if double is None or math.isnan(double) else int(self.codes(np.array([double]))[0])
+
+    def codes(self, values: NDArray[Any]) -> NDArray[np.int64]:
+        """Return the places of numbers; those beyond the range are in its outer cells."""
+        return self._places[np.searchsorted(self._thresholds, values, "right")]
+
+
+def cell_middles(cells: Range) -> tuple[Label, ...]:
+    """Return the middle of every cell of a cut range."""
+    middles = ((low + high) / 2 for low, high in pairwise((cells.lo, *cells.cuts, cells.hi)))
+    return tuple(int(middle) if middle.denominator == 1 else float(middle) for middle in middles)
+
+
 def is_missing_text(cell: object, index: LabelIndex | None) -> bool:
     """Return whether a text cell stands for no value, unless it is a declared label."""
     if not isinstance(cell, str):
@@ -208,12 +232,27 @@ def arm_labels(arms: object, reference: object, two_arms: Mapping[str, object]) 
     made = {name: value for name, value in two_arms.items() if value is not None}
     if made:
         raise refusal("CV-S061", got=", ".join((f"{name}={shown(value)}" for name, value in made.items())))
+    if isinstance(arms, Range):
+        return _cell_labels(arms, reference)
     labels = _labels(arms)
     if reference is None:
         raise refusal("CV-S062", expected=f"one of {list(labels)!r}", got="no reference")
     place = LabelIndex(labels).code(checked_label(reference, "reference"))
     if place is None:
         raise refusal("CV-S062", expected=f"one of {list(labels)!r}", got=f"reference={shown(reference)}")
+    return (labels[place], *labels[:place], *labels[place + 1 :])
+
+
+def _cell_labels(cells: Range, reference: object) -> tuple[Label, ...]:
+    """Return the middles of a dose's cells, that of the reference first: the lowest if none is named."""
+    labels = cell_middles(cells)
+    if len(labels) < _FEWEST_ARMS or len({*labels}) < len(labels):
+        raise refusal("CV-S131", cells=cells)
+    place = 0 if reference is None else CellIndex(labels, cells).code(reference)
+    if place is None:
+        raise refusal(
+            "CV-S062", expected="a dose of the reference's cell", got=f"reference={shown(reference)}"
+        )
     return (labels[place], *labels[:place], *labels[place + 1 :])
 
 
@@ -569,6 +608,9 @@ def _codes(column: Column, index: LabelIndex) -> NDArray[np.int64]:
         places = [index.code(cell) for cell in column.cells]
         per_cell = np.array([NO_LABEL if place is None else place for place in places], dtype=np.int64)
         return column.take(per_cell, for_missing=NO_LABEL)
+    if isinstance(index, CellIndex):
+        found = index.codes(column.values)
+        return found if column.text is None else np.where(column.text, NO_LABEL, found)
     found = np.full(len(column), NO_LABEL, dtype=np.int64)
     meant: Mapping[Any, int] = index.doubles
     if column.values.dtype.kind in "biu":

@@ -417,7 +417,7 @@ def _check_adoption(
     assert study.before is not None
     if study.person.rules[study.treatment] != "ever":
         return
-    index, (place, people) = index_of(study.treatment_labels), who
+    index, (place, people) = study.treatment_index, who
     treated = encoding.codes(column, encoding.gaps(column, index), index, None) == 0
     ever = np.zeros(people, dtype=np.bool_)
     ever[place[rows[treated[rows]]]] = True

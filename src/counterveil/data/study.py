@@ -21,6 +21,7 @@ from counterveil.data import outcomes as units
 from counterveil.data.cells import nearest
 from counterveil.data.domains import (
     Bounds,
+    CellIndex,
     Declared,
     Domain,
     Drop,
@@ -79,6 +80,8 @@ def study_arguments(document: Mapping[str, Any]) -> dict[str, Any]:
     tables = ("covariates", "missing", "person", "cluster")
     arguments = {key: value for key, value in document.items() if key not in tables}
     arguments |= _unit_arguments(document)
+    if isinstance(document.get("arms"), Mapping):
+        arguments["arms"] = domain_from("arms", document["arms"])
     covariates = document.get("covariates", {})
     if not isinstance(covariates, Mapping):
         raise _invalid("a table of covariates", shown(covariates), "write a [covariates] table")
@@ -408,7 +411,8 @@ SMALLEST_ARM = 2
 class Study:
     """Roles, bounds, labels and missing rules; nothing in it is private.
 
-    A study of two arms has `treated` and perhaps `control`; one of several has `arms`, the reference first.
+    A study of two arms has `treated` and perhaps `control`; one of several has `arms`, the reference first; of a
+    dose that is cut at public points, `doses`, these are the middles of the cells.
     `person` says whose a row is and how the rows of a person become one. `cluster` names groups of people
     whose outcomes depend on each other. With `before`, the outcome is everyone's own change, and
     `outcome_range` its range. With `denominator`, arms are compared by
@@ -430,6 +434,7 @@ class Study:
     treated_share: Fraction | None
     score: str | None
     arms: tuple[Label, ...] | None
+    doses: Range | None
     person: Person | None
     cluster: Cluster | None
     before: Before | None
@@ -454,7 +459,7 @@ class Study:
         randomised: bool | None = None,
         treated_share: Number | None = None,
         score: str | None = None,
-        arms: tuple[Label, ...] | None = None,
+        arms: tuple[Label, ...] | Range | None = None,
         reference: Label | None = None,
         person: str | None = None,
         per_person: Mapping[str, str] | None = None,
@@ -701,10 +706,16 @@ class Study:
             return self.arms
         return tuple(label for label in (self.treated, self.control) if label is not None)
 
+    @property
+    def treatment_index(self) -> LabelIndex:
+        """The labels that the treatment is compared with, or the cells that a dose lies in."""
+        labels = self.treatment_labels
+        return index_of(labels) if self.doses is None else CellIndex(labels, self.doses)
+
     def label_index(self, name: str) -> LabelIndex | None:
         """Return the labels that a column is compared with, None for a column of numbers."""
         if name == self.treatment:
-            return index_of(self.treatment_labels)
+            return self.treatment_index
         domain = self.covariates.get(name)
         return None if domain is None or isinstance(domain, Range) else index_of(domain.labels)
 
@@ -802,6 +813,8 @@ class Study:
         ends = (outcome.lo, outcome.hi) if isinstance(outcome, Range) else (0, 1)
         if chosen.treatment in declared:
             arms = as_domain(chosen.treatment, declared[chosen.treatment])
+            if isinstance(arms, Range) and arms.cuts:
+                more = {"arms": arms} | more
             labels = () if isinstance(arms, Range) else arms.labels
             two = {"treated": labels[1], "control": labels[0]} if len(labels) == 2 else {}
             more = two | ({"arms": labels, "reference": labels[0]} if len(labels) > 2 else {}) | more
@@ -867,7 +880,8 @@ def _to_dict(study: Study) -> dict[str, Any]:
     if study.several is not None:
         document = {"treatment": study.treatment} | study.several.to_dict()
     if study.arms is not None:
-        document |= {"arms": list(study.arms), "reference": study.reference}
+        arms = list(study.arms) if study.doses is None else study.doses.to_dict()
+        document |= {"arms": arms, "reference": study.reference}
     else:
         document["treated"] = study.treated
     share = None if study.treated_share is None else plain_number(study.treated_share)
@@ -967,6 +981,9 @@ def _subset(text: str, unit: Unit, people: bool) -> str:
 
 def _labels(study: Study) -> str:
     if study.arms is not None:
+        if study.doses is not None:
+            where = f"{study.doses.words()}; the reference is the cell around {study.reference!r}"
+            return f"the cells of the dose {study.treatment!r}: {where}"
         others = listed([repr(label) for label in study.arms[1:]])
         return f"the labels of {study.treatment!r}: {others}, compared with the reference {study.reference!r}"
     other = "the only other label" if study.control is None else repr(study.control)
@@ -993,7 +1010,8 @@ def _arms(treated: object, control: object, share: object, arms: object, referen
     two_arms = {"treated": None if label == TREATED else label, "control": control, "treated_share": share}
     several = arm_labels(arms, reference, two_arms)
     other = None if control is None else checked_label(control, "control")
-    return {"arms": several, "treated": label if several is None else None, "control": other}
+    doses = arms if isinstance(arms, Range) else None
+    return {"arms": several, "doses": doses, "treated": label if several is None else None, "control": other}
 
 
 def _covariates(covariates: object) -> dict[str, Domain]:
@@ -1062,7 +1080,7 @@ def _check_fill(name: str, rule: Fill, study: Study) -> None:
         allowed = f"a number in [{domain.lo}, {domain.hi}]"
     else:
         labels = study.treatment_labels if domain is None else domain.labels
-        fits = LabelIndex(labels).code(rule.value) is not None
+        fits = (study.treatment_index if domain is None else LabelIndex(labels)).code(rule.value) is not None
         allowed = f"one of {list(labels)!r}"
     if not fits:
         raise refusal("CV-S010", name=name, expected=allowed, rule=rule.value)

@@ -22,7 +22,7 @@ from counterveil.data.cells import (
     strange_treatment,
     undeclared_arm,
 )
-from counterveil.data.domains import Binary, Drop, Fill, Label, MissingRule, Range, index_of, number_of
+from counterveil.data.domains import Binary, Drop, Fill, Label, MissingRule, Range, number_of
 from counterveil.data.outcomes import PARTS, earlier_name, entries, level_name, only_subset, wrong_events
 from counterveil.data.passes import Sums, in_order, side_by_side, silence
 from counterveil.data.people import UnfitError, one_row_per_person, places, reduced, unfit
@@ -63,9 +63,7 @@ class SeenArms:
         Rows with undeclared labels count as control. `weight` says how many rows each of these stands for.
         """
         study = self._study
-        found = encoding.codes(
-            column, hole, index_of(study.treatment_labels), study.missing.get(study.treatment)
-        )
+        found = encoding.codes(column, hole, study.treatment_index, study.missing.get(study.treatment))
         other: Mask = found == encoding.NO_LABEL
         strangers = int(np.count_nonzero(other) if weight is None else weight[other].sum())
         if strangers and len(self._others) < 2:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from itertools import product
-from typing import Any, ClassVar, Generic
+from typing import Any, ClassVar, Generic, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from counterveil.data.domains import Domain, outcome_unit
 from counterveil.data.features import feature_map, require_covariates
 from counterveil.errors import refusal
 from counterveil.inference.measures import NoisyRatio, RatioDifference, with_rare_events
+from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.columns import Arm, TwoArms, cell_totals
 from counterveil.privacy import Estimand, Number, Unit, exact, show
 from counterveil.privacy.caveats import Caveat, Fact, confounding
@@ -43,9 +44,10 @@ from counterveil.settings import DifferenceInMeans, Groups, Matching, Weighting
 from counterveil.statistics.linear import difference_in_means
 from counterveil.statistics.linear import effect as linear_effect
 from counterveil.statistics.linear import effect as weighting_variance
+from counterveil.statistics.linear.effect import ClusteredForm
 from counterveil.statistics.linear.kernels.residual_variance import ResidualVariance
 from counterveil.statistics.linear.sensitivity import MeanContrast
-from counterveil.statistics.linear.several_outcomes import PeriodForm, comparison
+from counterveil.statistics.linear.several_outcomes import PeriodForm, comparison, public_effect
 from counterveil.statistics.moments.orthogonal import Design, affordable, fewest_rows
 from counterveil.statistics.moments.records import Part
 from counterveil.statistics.moments.scoring import (
@@ -60,6 +62,7 @@ from counterveil.statistics.moments.scoring import (
     term_noise,
 )
 from counterveil.statistics.pairs.effect import asked, pair_effects, provenance
+from counterveil.statistics.strata.exact_matching import CLUSTER_PAGE, cluster_sums
 
 # By what is protected, the methods and the type of their settings.
 METHODS: dict[Unit, dict[str, type | None]] = {
@@ -314,6 +317,10 @@ class GroupMeans:
         return self.sensitivity.sizes
 
 
+# What is compared in the groups that have an effect, by their places.
+Statistics: TypeAlias = dict[int, GroupMeans | PeriodForm | ClusteredForm]
+
+
 @dataclass(frozen=True, slots=True)
 class Shape(Generic[Answer]):
     """What becomes of the effects of public groups: the kind of answer, how it is made, and what a request says."""
@@ -333,37 +340,41 @@ def _shape(layout: Layout) -> Shape[GroupsResult]:
 def outcome_groups(session: BaseSession, question: Question, layout: Layout, shape: Shape[Answer]) -> Answer:
     """Return the private effects of all groups that have two people in either arm."""
     question = replace(question, method=_chosen(session.study, question, layout))
-    statistics: Mapping[int, GroupMeans | PeriodForm]
+    study = session.study
     # Rows that do not fit are refused before anything is spent.
-    if question.method == "difference_in_means":
+    means = question.method == "difference_in_means" and not study.clustered
+    if means:
         session.attach_batches()
         statistics = _means(session.batches, question, layout)
     else:
         session.attach(f"{shape.question} with method={question.method!r}")
         statistics = _adjusted(session.table, question, layout)
     for one in statistics.values():
-        refuse_few_clusters(session.study, shape.question, question.method, sum(one.sizes), " in every group")
+        refuse_few_clusters(study, shape.question, question.method, sum(one.sizes), " in every group")
     if len(statistics) < (layout.public if shape.every else 1):
-        code, fewest = "CV-S110c" if shape.every else "CV-S110", "two people of each arm"
-        raise refusal(code, layout=layout.describe(), fewest=fewest)
+        code = "CV-S110c" if shape.every else "CV-S130" if study.clustered else "CV-S110"
+        raise refusal(code, layout=layout.describe(), fewest="two people of each arm")
     plan = groups_plan(question, [one.share for one in statistics.values()])
-    means = question.method == "difference_in_means"
-    names, study = group_names(layout), session.study
+    names = group_names(layout)
     pages = [difference_in_means.PAGE if means else linear_effect.EFFECT_PAGE]
+    pages += [linear_effect.CLUSTERED_PAGE] if study.clustered else []
     by_arm = any(
         isinstance(one, PeriodForm) and isinstance(one.variance_form, ResidualVariance)
         for one in statistics.values()
     )
     pages += [weighting_variance.PAGE] if by_arm else []
+    # Residual totals of clusters hold every heteroskedasticity.
+    beyond = (Caveat.CLUSTERS_DEPEND,) if study.clustered else (Caveat.UNEVEN_VARIANCE,) if by_arm else ()
 
     def compute(gate: Gate) -> Facts:
         found = release(gate, session.batches, layout, statistics)
+        by_cluster = f"; standard errors clustered by {study.cluster_columns[0]}" if study.clustered else ""
         facts = Facts(
-            groups=_outcome_effects(session.study, question, names, statistics, found),
+            groups=_outcome_effects(study, question, names, statistics, found),
             by=layout.names,
-            method=f"{question.method.replace('_', ' ')} {shape.among}",
+            method=f"{question.method.replace('_', ' ')} {shape.among}{by_cluster}",
             releases=(("effect and variance of every group", "the whole budget in every group"),),
-            not_covered=_caveats(study, question, layout) + ((Caveat.UNEVEN_VARIANCE,) if by_arm else ()),
+            not_covered=_caveats(study, question, layout) + beyond,
             details={"rows": session.batches.rows, "mechanism": question.mechanism},
             left_out=tuple(name for place, name in enumerate(names) if place not in statistics),
         )
@@ -384,23 +395,21 @@ def _outcome_effects(
     study: Study,
     question: Question,
     names: Sequence[str],
-    statistics: Mapping[int, GroupMeans | PeriodForm],
-    found: Sequence[tuple[Released, Released | None]],
+    statistics: Statistics,
+    found: Sequence[tuple[Released, Uncertainty]],
 ) -> tuple[Effect, ...]:
-    """Return every group's effect with its error; without a released variance the largest one stands in."""
+    """Return every group's effect with its error."""
     width, effects = float(study.outcome_range[1] - study.outcome_range[0]), []
-    for (place, one), (effect, variance) in zip(statistics.items(), found, strict=True):
-        plain = linear_effect.known_error(effect, variance, one.sensitivity.variance_cap)
-        error = with_rare_events(plain, study.outcome_range, one.sizes)
+    for (place, one), (effect, error) in zip(statistics.items(), found, strict=True):
         released = Linear(float(effect), error, (-width, width))
         effects.append(Effect(names[place], released, question.level, len(statistics), float(sum(one.sizes))))
     return tuple(effects)
 
 
-def _means(source: Backend, question: Question, layout: Layout) -> dict[int, GroupMeans]:
+def _means(source: Backend, question: Question, layout: Layout) -> Statistics:
     """Return the statistics of the groups that have an effect, by their places; sizes of arms are public."""
     (counts,) = source.run(partial(group_sizes, layout=layout))
-    found = {}
+    found: Statistics = {}
     for place, (control, treated) in enumerate(counts.reshape(-1, 2)):
         if min(control, treated) >= _FEWEST:
             bounds = MeanContrast(source.study.outcome_bounds.width, int(treated), int(control))
@@ -423,22 +432,25 @@ def _cells(block: Table, layout: Layout) -> NDArray[np.int64]:
 
 
 def release(
-    gate: Gate,
-    source: Backend,
-    layout: Layout,
-    statistics: Mapping[int, GroupMeans | PeriodForm],
-) -> list[tuple[Released, Released | None]]:
-    """Return every group's released effect and, where it is paid for, its variance."""
-    linear = [one for one in statistics.values() if isinstance(one, PeriodForm)]
-    if linear:
-        return [one.release(gate, release_names(k)) for k, one in enumerate(linear)]
-    (sums,) = source.run(partial(group_sums, layout=layout))
-    unit, found = outcome_unit(source.study.outcome_bounds), []
+    gate: Gate, source: Backend, layout: Layout, statistics: Statistics
+) -> list[tuple[Released, Uncertainty]]:
+    """Return every group's released effect and its error; a variance that is not released is the largest one."""
+    found: list[tuple[Released, Uncertainty]] = []
+    unit = outcome_unit(source.study.outcome_bounds)
+    plain_means = any(isinstance(one, GroupMeans) for one in statistics.values())
+    sums = source.run(partial(group_sums, layout=layout))[0] if plain_means else np.empty((0, 3))
     for k, (place, one) in enumerate(statistics.items()):
-        assert isinstance(one, GroupMeans)
-        arms = TwoArms(Arm(*sums[2 * place + 1]), Arm(*sums[2 * place]))
         names = release_names(k)
-        found.append(difference_in_means.release(gate, arms, unit, one.sensitivity, one.share > 0, names))
+        if isinstance(one, ClusteredForm):
+            found.append(one.release(gate, names))
+            continue
+        if isinstance(one, PeriodForm):
+            effect, variance = one.release(gate, names)
+        else:
+            arms, paid = TwoArms(Arm(*sums[2 * place + 1]), Arm(*sums[2 * place])), one.share > 0
+            effect, variance = difference_in_means.release(gate, arms, unit, one.sensitivity, paid, names)
+        plain = linear_effect.known_error(effect, variance, one.sensitivity.variance_cap)
+        found.append((effect, with_rare_events(plain, source.study.outcome_range, one.sizes)))
     return found
 
 
@@ -472,14 +484,20 @@ def _left(study: Study, layout: Layout) -> list[str]:
     ]
 
 
-def _adjusted(table: Table, question: Question, layout: Layout) -> dict[int, PeriodForm]:
-    """Return the weighted or matched statistics of the groups that have an effect, by their places."""
-    found = {}
+def _adjusted(table: Table, question: Question, layout: Layout) -> Statistics:
+    """Return the weighted, matched or clustered statistics of the groups that have an effect, by their places."""
+    found: Statistics = {}
     for place, rows in enumerate(_group_rows(table, layout)):
         own = _rows_of(table, rows, layout)
         treated = int(own.treated.sum())
-        if min(treated, own.rows - treated) >= _FEWEST:
+        if min(treated, own.rows - treated) < _FEWEST:
+            continue
+        if not own.study.clustered:
             found[place] = comparison(own, question)
+            continue
+        clustered = ClusteredForm.of(own, question, public_effect(own, question))
+        if clustered.enough:
+            found[place] = clustered
     return found
 
 
@@ -506,6 +524,7 @@ def _rows_of(table: Table, rows: np.ndarray[tuple[int], np.dtype[np.intp]], layo
         outcome=table.outcome[rows],
         covariates={name: table.covariates[name][rows] for name in kept},
         measures=(),
+        cluster=None if table.cluster is None else table.cluster[rows],
     )
 
 
@@ -534,6 +553,40 @@ def record_groups(session: BaseSession, question: Question, layout: Layout) -> G
 
     said = {"question": "groups", "by": layout.describe()}
     return settled_scores(GroupsResult, session, question, found, compute, said)
+
+
+def clustered_groups(session: BaseSession, question: Question, layout: Layout) -> GroupsResult:
+    """Return the same in a trial of public clusters: counts and sums by group, cluster and arm hold the errors."""
+    session.attach("groups with cluster=")
+    study, names = session.study, group_names(layout)
+    found = cluster_sums(session, replace(question, method="arms"), layout.public)
+    width = float(study.outcome_bounds.width)
+
+    def compute(gate: Gate) -> Facts:
+        known = found.release(gate, session.table, strata_codes(session.table, layout))
+        effects = tuple(
+            Effect(
+                name,
+                Linear(one.effect, one.uncertainty, (-width, width)),
+                question.level,
+                len(names),
+                one.people,
+                one.people_sd,
+            )
+            for name, one in zip(names, known, strict=True)
+        )
+        return Facts(
+            groups=effects,
+            by=layout.names,
+            method=f"{METHOD_TEXTS['arms']}; standard errors clustered by {study.cluster_columns[0]}",
+            releases=found.words,
+            not_covered=(*caveats(study, "arms", layout.names), Caveat.CLUSTERS_DEPEND),
+            details=found.details,
+        )
+
+    said = {"question": "groups", "by": layout.describe()}
+    asked = (GroupsResult, session, found.question, found.plan, compute)
+    return settled(*asked, pages=CLUSTER_PAGE, mechanisms=("laplace",), said=said)
 
 
 def cell_ratios(cells: Tallies, score: Score, unit: float, limit: float) -> list[NoisyRatio]:
@@ -586,14 +639,20 @@ def _effects(
 _GROUPS_FEWEST = 30
 
 
-def pair_groups(session: BaseSession, question: Question, layout: Layout, shape: Shape[Answer]) -> Answer:
-    """Return the private effects of the groups that have enough rows."""
-    table, names = session.table, group_names(layout)
-    codes = strata_codes(table, layout)
-    places = np.flatnonzero(np.bincount(codes, minlength=layout.public) >= _GROUPS_FEWEST)
-    if len(places) < (layout.public if shape.every else 1):
+def pair_groups(
+    session: BaseSession,
+    question: Question,
+    names: Sequence[str],
+    codes: Codes,
+    shape: Shape[Answer],
+    by: tuple[str, ...] = (),
+) -> Answer:
+    """Return the private effects of the groups that have enough rows; `codes` are the places of rows' groups."""
+    table = session.table
+    places = np.flatnonzero(np.bincount(codes, minlength=len(names)) >= _GROUPS_FEWEST)
+    if len(places) < (len(names) if shape.every else 1):
         code = "CV-S110c" if shape.every else "CV-S110b"
-        raise refusal(code, layout=layout.describe(), fewest=f"{_GROUPS_FEWEST} people")
+        raise refusal(code, layout=", ".join(names), fewest=f"{_GROUPS_FEWEST} people")
     rows = [np.flatnonzero(codes == place) for place in places]
     question, choice = asked(session, replace(question, method="adjusted"), len(places))
     width = float(session.study.outcome_range[1] - session.study.outcome_range[0])
@@ -602,13 +661,13 @@ def pair_groups(session: BaseSession, question: Question, layout: Layout, shape:
         found = pair_effects(gate, table, choice, Estimand.ATE, rows)
         known = [Linear(one.estimate, one.uncertainty, (-width, width)) for one in found]
         effects = tuple(
-            Effect(names[place], one, question.level, len(places), float(len(own)))
+            Effect(names[int(place)], one, question.level, len(places), float(len(own)))
             for place, one, own in zip(places, known, rows, strict=True)
         )
         facts = Facts(
             provenance(session, question, choice, {}),
             groups=effects,
-            by=layout.names,
+            by=by,
             left_out=tuple(name for place, name in enumerate(names) if place not in places),
         )
         return shape.made(facts)
@@ -647,6 +706,8 @@ class GroupsArguments(Arguments[GroupsResult]):
         layout_of(study, self.by)  # refuses what makes no groups
         question = self.question(self.method, self.mechanism, self.settings)
         refuse_ungrouped(study, question, METHODS[question.unit])
+        if study.clustered and question.unit is Unit.RECORD:
+            refuse_other_settings(question, None)  # nothing is clipped
         return Asked(question.budget, partial(answer_groups, question=question, by=self.by))
 
 
@@ -663,7 +724,10 @@ def answer_groups(session: BaseSession, question: Question, by: By) -> GroupsRes
         return outcome_groups(session, question.in_pure_noise(rule), layout, _shape(layout))
     if question.unit is Unit.TREATMENT_AND_OUTCOME:
         session.attach(f"groups with method={question.method!r}")
-        return pair_groups(session, question, layout, _shape(layout))
+        codes = strata_codes(session.table, layout)
+        return pair_groups(session, question, group_names(layout), codes, _shape(layout), layout.names)
+    if session.study.clustered:
+        return clustered_groups(session, question, layout)
     question = replace(question, open_noise=question.open_noise and rule == "sum")
     session.attach_batches()
     # Which group a cluster is in is private: there must be enough for groups of equal size.

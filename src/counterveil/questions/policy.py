@@ -516,15 +516,15 @@ class CellEffects:
 
 
 def _scaled(known: Uncertainty, size: float, more: float) -> Uncertainty:
-    """Return the error of `size` times a number, its sampling error and that of models `more` times as variable."""
-    square = size**2 * more
+    """Return the error of `size` times a number, that of models `more` times as variable."""
+    square = size**2
     return replace(
         known,
         noise=weighted_sum(np.array([size]), [known.noise]),
         variance=square * known.variance,
         variance_cap=square * known.variance_cap,
         variance_noise=weighted_sum(np.array([square]), [known.variance_noise]),
-        extra=square * known.extra,
+        extra=square * more * known.extra,
         bias=size * known.bias,
         ball_variance=square * known.ball_variance,
     )
@@ -534,6 +534,8 @@ def answer_cells(
     session: BaseSession, question: Question, codes: Codes, labels: Sequence[str], shape: Shape[Answer]
 ) -> Answer:
     """Return an answer from the effects of cells of people, which covariates make: they are public here."""
+    if question.unit is Unit.TREATMENT_AND_OUTCOME:
+        return pair_groups(session, question, labels, codes, shape)
     table, name = session.table, "people"
     while name in table.study.covariates:
         name += "_"
@@ -541,8 +543,6 @@ def answer_cells(
     columns = dict(table.covariates) | {name: codes.astype(np.float64)}
     session = session.restricted(replace(table, study=study, covariates=columns))
     layout = Layout.of(study, (name,))
-    if question.unit is Unit.TREATMENT_AND_OUTCOME:
-        return pair_groups(session, question, layout, shape)
     return outcome_groups(session, question.in_pure_noise(session.account().rule), layout, shape)
 
 
@@ -687,7 +687,7 @@ class TargetingCurveArguments(Arguments[TargetingCurve]):
         bins: number of parts of the ranking; of records its quantiles are paid for from the budget.
         thresholds: public thresholds of the score instead of `bins`; they cost nothing.
         cost: cost of treating one person, in units of the outcome.
-        protects: "record", everything about a person; "outcome", where covariates and treatments are public.
+        protects: "record", everything about a person; "outcome" or "treatment and outcome": covariates are public.
         epsilon: privacy loss to spend on the whole curve.
         method: "auto"; of records "scores" (trials) or "adjusted" (covariates); else as for `counterveil.groups`.
         level: confidence level of intervals and band, which include the privacy noise.
@@ -696,6 +696,7 @@ class TargetingCurveArguments(Arguments[TargetingCurve]):
     """
 
     name: ClassVar[str] = "targeting_curve"
+    units: ClassVar[tuple[Unit, ...]] = tuple(Unit)
     model: EffectModel
     bins: int = 10
     thresholds: Sequence[float] | None = None
@@ -814,7 +815,8 @@ def _public_curve(
         at = np.array(ranking.cuts)
 
     def made(found: Facts) -> Facts:
-        public = CellEffects(found.pop("groups"), ranking.cost, together=False)
+        together = question.unit is Unit.TREATMENT_AND_OUTCOME
+        public = CellEffects(found.pop("groups"), ranking.cost, together)
         found["not_covered"] = (*found["not_covered"], Caveat.FITTED_TO_SAME_ROWS)
         return Facts(_public(found), **_points(public, at, question.level), cost=ranking.cost)
 

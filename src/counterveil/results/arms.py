@@ -72,9 +72,11 @@ class ArmsResult(Comparison):
     def slope(self, doses: Mapping[Any, float] | None = None) -> Effect:
         """Return the change of the mean outcome by one more unit of a dose: least squares over the arms; free.
 
-        `doses` are the doses of the arms by label; labels that are numbers are their own. Arms count by their rows.
+        `doses` are the doses of the arms by label; labels that are numbers are their own, those of a dose that was
+        cut the middles of its cells. Arms count by their rows, equally where these are not known.
         """
-        sizes, x = np.array([mean.size for mean in self.means]), self._doses(doses)
+        sizes = np.array([1.0 if mean.size is None else mean.size for mean in self.means])
+        x = self._doses(doses)
         x = x - sizes @ x / sizes.sum()
         return weighted(self.means, sizes * x / float(sizes @ x**2), "slope")
 

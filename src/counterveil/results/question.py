@@ -410,7 +410,7 @@ def _uses_of(study: Study, unit: Unit, question: str, method: str) -> Uses:
 # What is estimated with an interval that holds where people of one cluster depend on each other.
 CLUSTERED_METHODS: dict[Unit, tuple[str, ...]] = {
     Unit.OUTCOME: ("auto", "difference_in_means", "weighting", "matching"),
-    Unit.RECORD: ("auto", "trial"),
+    Unit.RECORD: ("auto", "trial", "arms"),
 }
 
 
@@ -420,7 +420,7 @@ def refuse_clusters(study: Study, question: str, method: str, unit: Unit) -> Non
         return
     trial = unit.treatment_public or study.randomised is True
     if (
-        question == "ate"
+        question in ("ate", "groups")
         and study.denominator is None
         and method in CLUSTERED_METHODS.get(unit, ())
         and trial

@@ -150,3 +150,39 @@ def test_the_slope_over_doses_is_that_of_least_squares():
     for doses in ({0: 1}, {0: 1, 5: 1, 20: 1}, {0: "a", 5: 2, 20: 3}):
         with pytest.raises(ParameterError, match="CV-P797"):
             found.slope(doses)
+
+
+@pytest.mark.parametrize("protects", ["outcome", "treatment and outcome", "record"])
+def test_a_dose_that_is_cut_is_a_study_of_its_cells(protects, tmp_path):
+    rng = np.random.default_rng(3)
+    dose = rng.uniform(-1, 11, 900).round(2)
+    dose[:3] = 2, 5, 10  # a cut point is in the upper cell, the end of the range in the last
+    y = np.clip(2 + 0.2 * dose + rng.normal(0, 1, 900), -5, 10)
+    declared = cv.Study("dose", "y", (-5, 10), arms=cv.Range(0, 10).cut(2, 5), randomised=True)
+    assert declared.arms == (1, 3.5, 7.5)
+    assert cv.Study.from_dict(declared.to_dict()) == declared
+
+    def asked(data, one):
+        return cv.arms(data, one, protects=protects, epsilon=4, noise=cv.SeededNoise(4))
+
+    found = asked({"dose": dose, "y": y}, declared)
+    middles = np.array(declared.arms)[np.digitize(dose, [2, 5])]
+    cells = cv.Study("dose", "y", (-5, 10), arms=declared.arms, reference=1, randomised=True)
+    same = asked({"dose": middles, "y": y}, cells)
+    assert found.slope().interval() == same.slope().interval()
+    assert found.dose_response() == same.dose_response()
+    assert found.slope().estimate == pytest.approx(0.2, abs=0.15)
+    file = tmp_path / "doses.csv"
+    file.write_text("dose,y\n" + "\n".join(f"{one},{other}" for one, other in zip(dose, y, strict=True)))
+    assert asked(file, declared).interval() == found.interval()
+
+
+def test_a_dose_has_three_cells_and_a_reference_in_one_of_them():
+    asked = {"treatment": "dose", "outcome": "y", "outcome_range": (0, 1)}
+    assert cv.Study(arms=cv.Range(0, 10).cut(2, 5), reference=4, **asked).reference == 3.5
+    for arms, reference, code in (
+        (cv.Range(0, 10).cut(2), None, "CV-S131"),
+        (cv.Range(0, 10).cut(2, 5), "high", "CV-S062"),
+    ):
+        with pytest.raises(cv.CounterveilError, match=code):
+            cv.Study(arms=arms, reference=reference, **asked)

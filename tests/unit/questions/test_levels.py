@@ -53,7 +53,6 @@ OTHERS = {
     "outcomes": (cv.Study("arm", outcomes={"y": (0, 1), "z": (0, 1)}, randomised=True), {}),
     "overlap": (TRIAL, {}),
     "survival": (cv.Study("arm", outcome="age", event="site", horizon=50, randomised=True), {}),
-    "targeting_curve": (TRIAL, {"model": None}),
 }
 
 

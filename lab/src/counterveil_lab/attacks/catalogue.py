@@ -243,6 +243,8 @@ def _pair_level() -> Iterator[Audited]:
     yield from (replace(pair(method, declared=TRIAL), question="quantiles") for method in ("auto", "trial"))
     rule = {"policy": Policy.where(a=(0.5, 1.0))}
     yield replace(grouped, question="policy_value", declared=TRIAL, arguments=rule)
+    ranked = {"model": _Slope(), "bins": 4}
+    yield replace(grouped, question="targeting_curve", declared=TRIAL, arguments=ranked)
     yield pair("doubly_robust", rows=400, epsilon="4", **FEW)
     yield pair("doubly_robust", variant="gaussian", rows=400, epsilon="2", delta="1e-6", **FEW)
 
@@ -278,6 +280,8 @@ def _record_level() -> Iterator[Audited]:
     three: dict[str, Any] = {"declared": THREE, "base": several_arms}
     for method in ("auto", "difference_in_means"):
         yield _record("arms", method, **three)
+    dose = {"arms": Range(0, 2).cut("1/2", "3/2"), "randomised": True}
+    yield _record("arms", "auto", "dose", declared=dose, base=several_arms, **FEW)
     yield _record("arms", "auto", "gaussian", **three, arguments=GAUSSIAN, delta="1/13", **FEW)
     yield _record("overlap", "", rows=24)
 
@@ -294,6 +298,20 @@ def _groups_and_rules() -> Iterator[Audited]:
         yield _outcome("groups", method, declared=MORE | TRIAL, arguments={"by": "b"}, rows=24)
     for method, declared in (("auto", SHARED), ("arms", TRIAL)):
         yield _record("groups", method, declared=MORE | declared, arguments={"by": "b"})
+    by: dict[str, Any] = {"arguments": {"by": "b"}}
+    yield _outcome(
+        "groups", "difference_in_means", "clusters", declared=MORE | CLUSTERS, rows=80, places=(0, 1), **by
+    )
+    yield _record(
+        "groups",
+        "arms",
+        "clusters",
+        declared=MORE | ASSIGNED,
+        rows=400,
+        base=schools_assigned,
+        epsilon="4",
+        **by,
+    )
     yield _record("groups", "adjusted", declared=MORE, arguments={"by": "b"}, rows=600, **FEW)
     yield _record(
         "groups", "arms", "part of a sum", declared=MORE | TRIAL, arguments={"by": "b"}, parts=3, **FEW

@@ -48,7 +48,7 @@ def difference_in_means(session: BaseSession, question: Question) -> Result:
     source, study = session.batches, session.study
     ((treated,),) = source.run(number_treated)
     if study.clustered:
-        return clustered_effect(session, question, _by_rows(session.table, question, int(treated)))
+        return clustered_effect(session, question, by_rows(session.table, question))
     lo, hi = study.outcome_range
     sensitivity = MeanContrast(hi - lo, treated, source.rows - treated)
     share, part = chosen_share(sensitivity, question), Fraction(0)
@@ -96,8 +96,9 @@ def arm_sums(table: Table, place: Interval = WHOLE_RANGE) -> Sums:
     return (arm_totals(table.treated, place.clamped(table.outcome)).sums,)
 
 
-def _by_rows(table: Table, question: Question, treated: int) -> LinearEffect:
+def by_rows(table: Table, question: Question) -> LinearEffect:
     """Return the same as a weighted sum of the outcomes."""
+    treated = int(table.treated.sum())
     control = table.rows - treated
     return LinearEffect(
         method="difference in means",

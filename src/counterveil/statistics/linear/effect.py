@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from counterveil.data import OUTCOME_STEPS, Backend, Categories, Study, Table
 from counterveil.data.features import Features, column_names
+from counterveil.errors import CounterveilError
 from counterveil.inference.measures import with_rare_events
 from counterveil.inference.uncertainty import ClusterUncertainty, Uncertainty, t_factor
 from counterveil.numerics.arrays import Floats, Integers
@@ -764,55 +765,96 @@ _CORRELATION, _ALLOWED = 0.1, 0.5
 FEWEST_CLUSTERS, LEAST_FREEDOM = 3, 3.0
 
 
+@dataclass(frozen=True, slots=True)
+class ClusteredForm:
+    """A public comparison of the arms by weights, of rows in public clusters, and its standard error."""
+
+    table: Table
+    effect: LinearEffect
+    form: LinearForm
+    clusters: ClusterForm
+    freedom: float
+    sensitivity: ClusteredEstimate
+    share: Fraction
+
+    @classmethod
+    def of(cls, table: Table, question: Question, effect: LinearEffect) -> ClusteredForm:
+        """Return the comparison, with no degrees of freedom where clusters are too few; reads public columns."""
+        table = effect.table or table
+        assert table.cluster is not None
+        form = linear_form(effect.coefficients)
+        clusters = cluster_form(form, table.cluster, table.treated)
+        freedom = clusters.freedom if min(clusters.clusters_by_arm) >= FEWEST_CLUSTERS else 0.0
+        low, high = table.study.outcome_range
+        change = Fraction(clusters.largest_change) + clusters.rounding
+        factor = exact(sqrt(effect.factor), "bias")
+        sensitivity = ClusteredEstimate(high - low, form.largest, change, Fraction(clusters.cap), factor)
+        share = asked_share(question.settings)
+        if share is None and freedom >= LEAST_FREEDOM:
+            share = clustered_chosen_share(sensitivity, clusters, question, freedom)
+        share = Fraction(0) if share is None else share
+        return cls(table, effect, form, clusters, freedom, sensitivity, share)
+
+    @property
+    def enough(self) -> bool:
+        """Whether there are enough clusters for an interval."""
+        return self.freedom >= LEAST_FREEDOM
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """How many of those who are compared are treated, and how many are not."""
+        treated = int(self.table.treated.sum())
+        return treated, self.table.rows - treated
+
+    def release(self, gate: Gate, names: tuple[str, str]) -> tuple[Released, ClusterUncertainty]:
+        """Return the released comparison and its error, whose largest value stands in where it is not released."""
+        bounds = self.sensitivity
+        value = self.form.total(self.table.outcome) / OUTCOME_STEPS
+        released = gate.release(names[0], value * bounds.width, bounds.estimate)
+        cap = float(bounds.cap) ** 2
+        variance, noise = cap, None
+        if self.share > 0:
+            length = self.clusters.length(self.table.outcome, _STEP_BITS)
+            error = gate.release(names[1], length * bounds.width * bounds.factor, bounds.error)
+            variance, noise = max(float(error), 0.0) ** 2, error.noise
+        return released, ClusterUncertainty(
+            released.noise, variance, cap, sd_noise=noise, freedom=self.freedom
+        )
+
+
 def clustered_effect(session: BaseSession, question: Question, effect: LinearEffect) -> Result:
     """Return the private value of a public linear estimator; only outcomes are private, clusters are public."""
-    table, study = effect.table or session.table, session.study
-    assert table.cluster is not None
-    assert study.cluster is not None
-    column = study.cluster.column
-    form = linear_form(effect.coefficients)
-    clusters = cluster_form(form, table.cluster, table.treated)
-    freedom = checked_freedom(column, clusters)
-    lo, hi = table.study.outcome_range
-    factor = exact(sqrt(effect.factor), "bias")
-    change = Fraction(clusters.largest_change) + clusters.rounding
-    sensitivity = ClusteredEstimate(hi - lo, form.largest, change, Fraction(clusters.cap), factor)
-    share = asked_share(question.settings)
-    if share is None:
-        share = clustered_chosen_share(sensitivity, clusters, question, freedom)
+    assert session.study.cluster is not None
+    column = session.study.cluster.column
+    found = ClusteredForm.of(session.table, question, effect)
+    if not found.enough:
+        raise _few_clusters(column, found)
     shares = treatment_shares(session.table)
 
     def compute(gate: Gate) -> Facts:
-        value = form.total(table.outcome) / OUTCOME_STEPS
-        released = gate.release(CLUSTERED_NAMES[0], value * sensitivity.width, sensitivity.estimate)
-        releases = [("effect", f"sensitivity {float(sensitivity.estimate):.6g}")]
-        cap = float(sensitivity.cap) ** 2
-        variance, noise = cap, None
-        if share > 0:
-            error = gate.release(
-                CLUSTERED_NAMES[1],
-                clusters.length(table.outcome, _STEP_BITS) * sensitivity.width * sensitivity.factor,
-                sensitivity.error,
-            )
-            variance, noise = max(float(error), 0.0) ** 2, error.noise
-            releases.append(("its standard error", f"sensitivity {float(sensitivity.error):.6g}"))
-        known = ClusterUncertainty(released.noise, variance, cap, sd_noise=noise, freedom=freedom)
+        released, known = found.release(gate, CLUSTERED_NAMES)
+        bounds = zip(
+            ("effect", "its standard error"),
+            (found.sensitivity.estimate, found.sensitivity.error),
+            strict=True,
+        )
+        releases = [(name, f"sensitivity {float(bound):.6g}") for name, bound in bounds]
         return Facts(
             estimate=float(released),
             uncertainty=known,
-            method=f"{effect.method}; standard error clustered by {column}, {clusters.clusters} clusters",
-            releases=tuple(releases),
+            method=f"{effect.method}; standard error clustered by {column}, {found.clusters.clusters} clusters",
+            releases=tuple(releases if found.share > 0 else releases[:1]),
             not_covered=clustered_caveats(effect),
             details=effect.details
             | effect.with_bias(known.sampling_sd)
-            | cluster_details(clusters, table, freedom)
-            | {"mechanism": question.mechanism, "variance_budget_share": float(share)},
+            | cluster_details(found.clusters, found.table, found.freedom)
+            | {"mechanism": question.mechanism, "variance_budget_share": float(found.share)},
             diagnostics=effect.diagnostics | shares,
             assumptions=effect.assumptions,
         )
 
     # A variance that is not released has no page.
-    pages, plan = (*effect.pages[:1], CLUSTERED_PAGE), _plan(question, share)
+    pages, plan = (*effect.pages[:1], CLUSTERED_PAGE), _plan(question, found.share)
     return settled(Result, session, question, plan, compute, pages=pages, remarks=effect.remarks)
 
 
@@ -844,18 +886,14 @@ def clustered_chosen_share(
     return min(_CLUSTERED_SHARES, key=expected)
 
 
-def checked_freedom(column: str, clusters: ClusterForm) -> float:
-    """Return the degrees of freedom, or raise CV-S066 where clusters are too few for an interval."""
-    treated, control = clusters.clusters_by_arm
-    freedom = clusters.freedom if min(treated, control) >= FEWEST_CLUSTERS else 0.0
-    if freedom < LEAST_FREEDOM:
-        raise too_few_clusters(
-            column,
-            f"{FEWEST_CLUSTERS} clusters in each arm and {LEAST_FREEDOM:g} degrees of freedom, more clusters where a "
-            "few large ones outweigh the others",
-            f"{treated} clusters with treated rows and {control} with others, {freedom:.1f} degrees of freedom",
-        )
-    return freedom
+def _few_clusters(column: str, found: ClusteredForm) -> CounterveilError:
+    treated, control = found.clusters.clusters_by_arm
+    return too_few_clusters(
+        column,
+        f"{FEWEST_CLUSTERS} clusters in each arm and {LEAST_FREEDOM:g} degrees of freedom, more clusters where a "
+        "few large ones outweigh the others",
+        f"{treated} clusters with treated rows and {control} with others, {found.freedom:.1f} degrees of freedom",
+    )
 
 
 def clustered_caveats(effect: LinearEffect) -> tuple[Fact, ...]:

@@ -210,9 +210,15 @@ def mean_changes(source: Backend, question: Question) -> MeanChanges:
     return MeanChanges(source, means, difference_in_means.chosen_share(means, question))
 
 
+def public_effect(table: Table, question: Question) -> LinearEffect:
+    """Return the estimator of the question's method."""
+    by_weights = {"weighting": weighted_effect, "matching": matched_effect}
+    return by_weights.get(question.method, difference_in_means.by_rows)(table, question)
+
+
 def comparison(table: Table, question: Question) -> PeriodForm:
     """Return the comparison by the weights that the question's method finds from public columns."""
-    effect = (weighted_effect if question.method == "weighting" else matched_effect)(table, question)
+    effect = public_effect(table, question)
     rows = effect.table or table
     form, variance_form = linear_form(effect.coefficients), effect.variance_form()
     bounds = linear_effects.sensitivity_of(rows, form, variance_form)

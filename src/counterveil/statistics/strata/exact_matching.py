@@ -43,7 +43,6 @@ from counterveil.session import (
     KnownSensitivityMechanism,
     Plan,
     Released,
-    ReleasedVector,
 )
 from counterveil.session.session import in_parallel
 from counterveil.settings import Stratified, Trial
@@ -518,14 +517,75 @@ class ClusterArms:
         treated = int(self.arm.sum())
         return len(self.arm) - treated, treated
 
-    def totals(self, table: Table) -> tuple[list[int], list[int]]:
-        """Return each cell's number of rows and its sum of outcomes less the middle of their range, in steps."""
-        cell = 2 * table.cluster + table.treated  # type: ignore[operator]  # the table has clusters
-        own = 2 * self.cluster + self.arm
+    def totals(
+        self, table: Table, group: NDArray[np.int64] | int = 0, groups: int = 1
+    ) -> tuple[list[int], list[int]]:
+        """Return each cell's number of rows and its sum of outcomes less the middle of their range, in steps.
+
+        With several `groups` these are the cells of the first group, then those of the next.
+        """
+        pairs = 2 * self.clusters
+        cell = pairs * group + 2 * table.cluster + table.treated  # type: ignore[operator]  # it has clusters
+        own = (pairs * np.arange(groups)[:, None] + 2 * self.cluster + self.arm).ravel()
         centred = (table.outcome - OUTCOME_STEPS // 2).astype(np.float64)
         # Doubles add steps below 2**24 exactly, up to 2**29 rows.
-        counts, sums = (np.bincount(cell, values, 2 * self.clusters)[own] for values in (None, centred))
+        counts, sums = (np.bincount(cell, values, groups * pairs)[own] for values in (None, centred))
         return [int(count) for count in counts], [int(total) for total in sums]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSums:
+    """What is released of a trial of public clusters, in one group or in several, and under which plan."""
+
+    question: Question
+    plan: Plan
+    cells: ClusterArms
+    groups: int
+    sensitivity: ClusterCells
+    words: tuple[tuple[str, str], ...]
+    details: dict[str, float | str]
+
+    def release(
+        self, gate: Gate, table: Table, group: NDArray[np.int64] | int = 0
+    ) -> list[ClusterDifference]:
+        """Return the difference of the arms in every group, from released counts and centred sums."""
+        counts, sums = self.cells.totals(table, group, self.groups)
+        bounds, unit = self.sensitivity, self.sensitivity.width / OUTCOME_STEPS
+        people = gate.release_cells("counts", [Fraction(count) for count in counts], bounds.counts)
+        totals = gate.release_cells("sums", [total * unit for total in sums], bounds.sums)
+        noises = (people.variance, totals.variance)
+        by_group = zip(
+            np.split(people.floats(), self.groups), np.split(totals.floats(), self.groups), strict=True
+        )
+        return [compared(self.cells, *own, noises, float(bounds.width)) for own in by_group]
+
+
+def cluster_sums(session: BaseSession, question: Question, groups: int = 1) -> ClusterSums:
+    """Return what is to be released, or refuse it; reads public numbers and the list of clusters."""
+    study, cluster, rows = session.study, session.study.cluster, session.table.rows
+    assert cluster is not None
+    if question.open_noise:
+        # A pure guarantee is one for every delta, and many numbers released together have Laplace noise.
+        question = replace(question, mechanism="laplace")
+    cells = ClusterArms.of(session.table)
+    width = study.outcome_bounds.width
+    plan = Plan.split(
+        question.budget,
+        {"counts": _FOR_COUNTS, "sums": 1 - _FOR_COUNTS},
+        question.mechanism,
+        dict.fromkeys(("counts", "sums"), Kind.CELLS),
+    )
+    _refuse_small(study, cells, rows // groups, float(plan.amount("counts", Kind.CELLS)))
+    by = "by cluster and arm" if groups == 1 else "by group, cluster and arm"
+    words = (
+        (f"number of people {by}", "sensitivity 2"),
+        (f"sums of outcomes {by}", f"sensitivity {float(width):.6g}"),
+    )
+    control, treated = cells.by_arm
+    details: dict[str, float | str] = {"rows": rows, "clusters": cells.clusters, "mechanism": "laplace"}
+    if cluster.assigned:
+        details |= {"clusters_treated": treated, "clusters_control": control}
+    return ClusterSums(question, plan, cells, groups, ClusterCells(width), words, details)
 
 
 def clustered_trial(session: BaseSession, question: Question) -> Result:
@@ -535,56 +595,23 @@ def clustered_trial(session: BaseSession, question: Question) -> Result:
     assert cluster is not None
     if settings.adjustment == "covariates":
         raise _not_adjusted(study)
-    if question.open_noise:
-        # A pure guarantee is one for every delta, and many numbers released together have Laplace noise.
-        question = replace(question, mechanism="laplace")
-    table = session.table
-    cells = ClusterArms.of(table)
-    width = study.outcome_bounds.width
-    sensitivity = ClusterCells(width)
-    plan = Plan.split(
-        question.budget,
-        {"counts": _FOR_COUNTS, "sums": 1 - _FOR_COUNTS},
-        question.mechanism,
-        dict.fromkeys(("counts", "sums"), Kind.CELLS),
-    )
-    _refuse_small(study, cells, table.rows, float(plan.amount("counts", Kind.CELLS)))
+    sums = cluster_sums(session, question)
 
     def compute(gate: Gate) -> Facts:
-        people, totals = release_clusters(gate, cells, table, sensitivity)
-        noises = (people.variance, totals.variance)
-        found = compared(cells, people.floats(), totals.floats(), noises, float(width))
-        control, treated = cells.by_arm
+        (found,) = sums.release(gate, session.table)
+        by = f"standard error clustered by {cluster.column}, {sums.cells.clusters} clusters"
         return Facts(
             estimate=found.effect,
             uncertainty=found.uncertainty,
-            method=f"comparison of means; standard error clustered by {cluster.column}, {cells.clusters} clusters",
-            releases=(
-                ("number of people by cluster and arm", "sensitivity 2"),
-                ("sums of outcomes by cluster and arm", f"sensitivity {float(width):.6g}"),
-            ),
+            method=f"comparison of means; {by}",
+            releases=sums.words,
             not_covered=(*causal_caveats(study, question.estimand), Caveat.CLUSTERS_DEPEND),
-            details={
-                "rows": table.rows,
-                "clusters": cells.clusters,
-                **({"clusters_treated": treated, "clusters_control": control} if cluster.assigned else {}),
-                "share_treated": found.share,
-                "degrees_of_freedom": found.uncertainty.freedom,
-                "mechanism": "laplace",
-            },
+            details=sums.details
+            | {"share_treated": found.share, "degrees_of_freedom": found.uncertainty.freedom},
         )
 
-    return settled(Result, session, question, plan, compute, pages=CLUSTER_PAGE, mechanisms=("laplace",))
-
-
-def release_clusters(
-    gate: Gate, cells: ClusterArms, table: Table, sensitivity: ClusterCells
-) -> tuple[ReleasedVector, ReleasedVector]:
-    """Return the released numbers of people and centred sums of outcomes, by cell."""
-    counts, sums = cells.totals(table)
-    unit = sensitivity.width / OUTCOME_STEPS
-    people = gate.release_cells("counts", [Fraction(count) for count in counts], sensitivity.counts)
-    return people, gate.release_cells("sums", [total * unit for total in sums], sensitivity.sums)
+    asked = (Result, session, sums.question, sums.plan, compute)
+    return settled(*asked, pages=CLUSTER_PAGE, mechanisms=("laplace",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -594,6 +621,8 @@ class ClusterDifference:
     effect: float
     uncertainty: ClusterUncertainty
     share: float  # of the people, in the treated arm
+    people: float
+    people_sd: float
 
 
 def compared(
@@ -624,7 +653,8 @@ def compared(
         bias=whole,
         freedom=freedom,
     )
-    return ClusterDifference(effect, known, float(size[1] / size.sum()))
+    people_sd = sqrt(noises[0] * len(people))
+    return ClusterDifference(effect, known, float(size[1] / size.sum()), float(people.sum()), people_sd)
 
 
 def _freedom(cells: ClusterArms, people: Floats, factor: Floats, noise: float) -> float:

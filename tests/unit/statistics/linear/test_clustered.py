@@ -140,8 +140,7 @@ def test_other_questions_are_refused_too():
     )
     with cv.Session(data, declared, budget=cv.Budget(50)) as session:
         asked = [
-            lambda: session.groups(by="x", protects="record", epsilon=1),
-            lambda: session.groups(by="x", protects="outcome", epsilon=1),
+            lambda: session.groups(by="x", protects="record", method="adjusted", epsilon=1),
             lambda: session.cate(protects="record", epsilon=1),
             lambda: session.cate(protects="outcome", epsilon=1),
             lambda: session.overlap(protects="record", epsilon=1),

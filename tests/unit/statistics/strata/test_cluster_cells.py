@@ -26,16 +26,22 @@ def table(records, declared):
     )
 
 
+@pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("assigned", [False, True])
-def test_no_replacement_exceeds_the_claim_and_both_are_attained(assigned):
+def test_no_replacement_exceeds_the_claim_and_both_are_attained(assigned, groups):
     declared = study(assigned_by_cluster=assigned)
     places = [(0, 0), (1, 1)] if assigned else list(product((0, 1), (0, 1)))
-    people = [(g, t, y) for (g, t), y in product(places, VALUES)]
+    people = [(g, t, y, group) for (g, t), y, group in product(places, VALUES, range(groups))]
     # Two fixed rows keep both clusters, and their arms, in every data set.
-    fixed = [(0, 0, VALUES[1]), (1, 1, VALUES[1])]
-    cells = ClusterArms.of(table(fixed, declared))
+    fixed = [(0, 0, VALUES[1], 0), (1, 1, VALUES[1], 0)]
+    cells = ClusterArms.of(table([row[:3] for row in fixed], declared))
+
+    def totals(records):
+        rows = table([row[:3] for row in records], declared)
+        return cells.totals(rows, np.array([row[3] for row in records]), groups)
+
     known = {
-        rows: tuple(np.array(part) for part in cells.totals(table([*fixed, *rows], declared)))
+        rows: tuple(np.array(part) for part in totals([*fixed, *rows]))
         for rows in product(people, repeat=2 if assigned else 1)
     }
     claim, worst = ClusterCells(Fraction(1)), [0, 0]
