@@ -434,7 +434,7 @@ class Study:
     treated_share: Fraction | None
     score: str | None
     arms: tuple[Label, ...] | None
-    doses: Range | None
+    doses: Range | None = field(init=False)
     person: Person | None
     cluster: Cluster | None
     before: Before | None
@@ -748,7 +748,7 @@ class Study:
         found = object.__new__(Study)
         object.__setattr__(found, "_known", {})
         for each in fields(self):
-            if each.init:
+            if each.name != "_known":
                 object.__setattr__(found, each.name, fields_of.get(each.name, getattr(self, each.name)))
         return found
 

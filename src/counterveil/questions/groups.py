@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -358,10 +358,7 @@ def outcome_groups(session: BaseSession, question: Question, layout: Layout, sha
     names = group_names(layout)
     pages = [difference_in_means.PAGE if means else linear_effect.EFFECT_PAGE]
     pages += [linear_effect.CLUSTERED_PAGE] if study.clustered else []
-    by_arm = any(
-        isinstance(one, PeriodForm) and isinstance(one.variance_form, ResidualVariance)
-        for one in statistics.values()
-    )
+    by_arm = _uneven(statistics.values())
     pages += [weighting_variance.PAGE] if by_arm else []
     # Residual totals of clusters hold every heteroskedasticity.
     beyond = (Caveat.CLUSTERS_DEPEND,) if study.clustered else (Caveat.UNEVEN_VARIANCE,) if by_arm else ()
@@ -389,6 +386,12 @@ def outcome_groups(session: BaseSession, question: Question, layout: Layout, sha
         pages=(*pages, "session/branches.proof.md"),
         said={"question": shape.question, **shape.said},
     )
+
+
+def _uneven(statistics: Iterable[object]) -> bool:
+    """Return whether a variance is that of residuals within arms."""
+    forms = [one.variance_form for one in statistics if isinstance(one, PeriodForm)]
+    return any(isinstance(one, ResidualVariance) for one in forms)
 
 
 def _outcome_effects(

@@ -240,12 +240,11 @@ def release(
     """Return the contrast around a released share and centre."""
     share = release_share(gate, arms, declared)
     centred = centred_on_everyone if centre == POOLED else _centred_on_arms
-    return release_contrast(gate, plan, arms, unit, width, centred(gate, plan, arms, unit, width, *share))
+    return release_contrast(gate, arms, unit, width, centred(gate, plan, arms, unit, width, *share))
 
 
 def release_contrast(
     gate: Gate,
-    plan: Plan,
     arms: TwoArms,
     unit: Fraction,
     width: Fraction,
@@ -257,7 +256,7 @@ def release_contrast(
     first, second = moments(arms, unit, setting)
     effect = gate.release(names[0], first, sensitivity.mean)
     square = gate.release(names[1], second, sensitivity.second_moment)
-    noise = plan.noise(names[1], sensitivity.second_moment / arms.count)
+    noise = gate.noise(names[1], sensitivity.second_moment / arms.count)
     return Contrast(setting, sensitivity, effect, square, noise)
 
 
@@ -1084,7 +1083,7 @@ def release_periods(
     """Return the released contrast of one period's changes and its uncertainty."""
     width, (centre, contrast, moment) = unit * OUTCOME_STEPS, (f"{what} {period}" for what in _VECTORS)
     setting = centred_on_everyone(gate, plan, arms, unit, width, *share, (centre, contrast))
-    found = release_contrast(gate, plan, arms, unit, width, setting, (contrast, moment))
+    found = release_contrast(gate, arms, unit, width, setting, (contrast, moment))
     return float(found.effect), found.uncertainty()
 
 
