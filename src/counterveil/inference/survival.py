@@ -27,6 +27,7 @@ from itertools import pairwise
 from math import exp, hypot, inf, isfinite, isnan, log, nan, sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from counterveil.inference.measures import Apart, p_value
@@ -1174,8 +1175,34 @@ class Crossing:
     def interval(self, level: float) -> Ends:
         """Return the two ends; the upper one is infinite where the curve may not fall so far before its last time."""
         (low, high), horizon = self.answers.ends(self.arm, level), float(self.answers.edges[-1])
-        last = self._last(high)
-        return min(self._first(low), horizon), last if self.answers.bends is None else min(last, horizon)
+        first, last = self._first(low), self._last(high)
+        if self.answers.bends is None:
+            return min(first, horizon), last
+        # In a crowded cell outcomes may all lie at one of its ends.
+        edges = self.answers.edges
+        ends = np.append(edges[:-1][self.crowded], inf), np.append(edges[1:][self.crowded], inf)
+        inside = (ends[0] <= min(first, horizon)) & (min(first, horizon) <= ends[1])
+        beyond = (ends[0] <= min(last, horizon)) & (min(last, horizon) <= ends[1])
+        return (
+            float(ends[0][inside].min(initial=min(first, horizon))),
+            float(ends[1][beyond].max(initial=min(last, horizon))),
+        )
+
+    def among_crowds(self, low: float, high: float) -> bool:
+        """Return whether a crowded cell lies between these ends; never so of times."""
+        edges = self.answers.edges
+        between = (edges[1:] > low) & (edges[:-1] < high)
+        return self.answers.bends is not None and bool((self.crowded & between).any())
+
+    @property
+    def crowded(self) -> NDArray[np.bool_]:
+        """Which cells surely hold more than twice what those beside them hold: whole numbers, or one value of many."""
+        curves, own = self.answers.curves, self.arm
+        drops = -np.diff(curves.shown[own])
+        variance = curves.noise[own][:, own, :] + curves.sampling[own]
+        sds = np.sqrt(np.clip(np.diag(np.diff(np.diff(variance, axis=0), axis=1)), 0.0, None))
+        beside = (np.append(0.0, drops[:-1]) + np.append(drops[1:], 0.0)) / 2
+        return np.asarray(drops > _CROWDED * beside + _SURELY * sds)
 
     def _first(self, curve: Floats) -> float:
         """Return where a curve first reaches the share."""
@@ -1197,6 +1224,10 @@ class Crossing:
             return float(edges[place - 1])
         part = (curve[place - 1] - self.left) / (curve[place - 1] - curve[place])
         return float(edges[place - 1] + part * (edges[place] - edges[place - 1]))
+
+
+# A cell is crowded that holds so many times what those beside it hold, and so many standard deviations more.
+_CROWDED, _SURELY = 2.0, 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -1223,6 +1254,9 @@ class CrossingGap(Apart):
         own, others = self.one.estimate, self.other.estimate
         if not (isfinite(own) and isfinite(others)):
             return (low - most if isfinite(most) else -inf), (high - least if isfinite(high) else inf)
+        # Where outcomes lie in a crowded cell is no matter of chance.
+        if self.one.among_crowds(low, high) or self.other.among_crowds(least, most):
+            return low - most, high - least
         apart = own - others
         return apart - hypot(own - low, most - others), apart + hypot(high - own, others - least)
 

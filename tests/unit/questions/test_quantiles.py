@@ -118,3 +118,26 @@ def test_on_the_command_line(tmp_path):
     done = CliRunner().invoke(app, [*words, "--protects", "record", "--epsilon", "2", "--json"])
     assert done.exit_code == 0, done.output
     assert QuantilesResult.from_dict(json.loads(done.stdout)).shares == (0.9,)
+
+
+def test_quantiles_of_whole_numbers_reach_the_ends_of_their_cells():
+    # Everybody is at 0 or 1: the difference of the third quartiles is -1 exactly.
+    rng = np.random.default_rng(3)
+    arm = np.arange(4000) % 2
+    events = (rng.random(4000) < np.where(arm == 1, 0.2, 0.3)).astype(float)
+    study = cv.Study("t", "y", (0, 1), control=0, randomised=True)
+    found = cv.quantiles(
+        {"t": arm, "y": events}, study, protects="record", epsilon=4, shares=(0.75,), noise=cv.SeededNoise(1)
+    )
+    (row,) = found.tidy()
+    assert row["conf_low"] <= -1 <= row["conf_high"]
+    # Numbers that lie evenly are not taken for whole ones.
+    even = cv.quantiles(
+        {"t": arm, "y": rng.random(4000)},
+        study,
+        protects="record",
+        epsilon=4,
+        shares=(0.5,),
+        noise=cv.SeededNoise(1),
+    )
+    assert even.tidy()[0]["conf_high"] - even.tidy()[0]["conf_low"] < 0.2
