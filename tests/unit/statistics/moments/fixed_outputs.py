@@ -17,6 +17,9 @@ class FixedGate:
     def _note(self, name, values, sensitivity, norm):
         self.given[name], self.sensitivity[name], self.norm[name] = tuple(values), sensitivity, norm
 
+    def noise(self, name, sensitivity):
+        return self.plan.noise(name, sensitivity)
+
     def release(self, name, value, sensitivity):
         self._note(name, [value], sensitivity, 1)
         return Released(Fraction(self.answers.get(name, 0)), self.plan.noise(name, sensitivity))
