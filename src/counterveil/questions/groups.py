@@ -43,7 +43,6 @@ from counterveil.session.session import in_branches
 from counterveil.settings import DifferenceInMeans, Groups, Matching, Weighting
 from counterveil.statistics.linear import difference_in_means
 from counterveil.statistics.linear import effect as linear_effect
-from counterveil.statistics.linear import effect as weighting_variance
 from counterveil.statistics.linear.effect import ClusteredForm
 from counterveil.statistics.linear.kernels.residual_variance import ResidualVariance
 from counterveil.statistics.linear.sensitivity import MeanContrast
@@ -359,7 +358,7 @@ def outcome_groups(session: BaseSession, question: Question, layout: Layout, sha
     pages = [difference_in_means.PAGE if means else linear_effect.EFFECT_PAGE]
     pages += [linear_effect.CLUSTERED_PAGE] if study.clustered else []
     by_arm = _uneven(statistics.values())
-    pages += [weighting_variance.PAGE] if by_arm else []
+    pages += [linear_effect.PAGE] if by_arm else []
     # Residual totals of clusters hold every heteroskedasticity.
     beyond = (Caveat.CLUSTERS_DEPEND,) if study.clustered else (Caveat.UNEVEN_VARIANCE,) if by_arm else ()
 

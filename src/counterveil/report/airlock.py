@@ -19,8 +19,9 @@ from typing import Any
 from counterveil.bounded_reading import UnreadableError, written_number
 from counterveil.privacy import Budget, Guarantee, Proof
 
-# What is rounded up: upper ends of intervals and errors.
+# What is rounded up: upper ends of intervals and errors. What was declared or charged is no finding, and stays.
 _UPWARDS = ("conf_high", "std_error", "se_")
+_DECLARED = ("epsilon", "delta", "level", "share", "horizon", "threshold", "cost")
 _VIEWER_VERSION = "0.4.8"
 _FILL_IN = "FILL IN"
 
@@ -91,7 +92,7 @@ def rounded(row: dict[str, Any], digits: int) -> dict[str, Any]:
 
 
 def _rounded(name: str, value: Any, digits: int) -> Any:
-    if not isinstance(value, float) or not isfinite(value) or value == 0:
+    if not isinstance(value, float) or not isfinite(value) or value == 0 or name in _DECLARED:
         return value
     up = name.startswith(_UPWARDS) or name.endswith("p_value")
     way = ROUND_FLOOR if name.startswith("conf_low") else ROUND_CEILING if up else ROUND_HALF_EVEN

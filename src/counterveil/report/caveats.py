@@ -76,7 +76,7 @@ _WORDS: dict[Fact, str] = {
     Caveat.BETWEEN_ENDS_OF_CELLS: "times between the ends of cells: they are taken to lie at the ends",
     Caveat.UNEVEN_CENSORING: "arms that lose people in different parts of cells: beyond a quarter of what is possible",
     Caveat.AFTER_THE_HORIZON: "events after the horizon",
-    Caveat.UNEVEN_WITHIN_CELLS: "outcomes that crowd within a cell: they are taken to lie evenly in it",
+    Caveat.UNEVEN_WITHIN_CELLS: "outcomes that crowd within a cell too little to stand out: taken to lie evenly in it",
     Caveat.CLAMPING: "clamping of outcomes to the declared range",
     Caveat.CLAMPING_OF_PREDICTED: "clamping of outcomes, and of outcomes minus prediction, to the declared range",
     Caveat.CLAMPING_OF_COVARIATES_TOO: "clamping of outcomes and covariates to the declared ranges",

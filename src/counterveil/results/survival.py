@@ -140,7 +140,8 @@ class SurvivalResult(ReleasedAnswer):
 
     def quantile(self, arm: str, share: float = 0.5) -> Effect:
         """Return the time by which a share of an arm had the event: the median; infinite where not by the horizon."""
-        return self._effect(f"{percent(share)} quantile, {arm}", OpenEnded(self._crossing(arm, share)))
+        known = OpenEnded(self._crossing(arm, share))
+        return self._effect(f"{percent(share)} quantile, {arm}", known)
 
     def quantile_difference(self, share: float = 0.5) -> Effect:
         """Return the difference of both arms' quantiles, treated minus control."""
@@ -379,7 +380,8 @@ class QuantilesResult(ReleasedAnswer):
 
     def quantile(self, arm: str, share: float = 0.5) -> Effect:
         """Return the value below which a share of an arm's outcomes lies."""
-        return Effect(f"{percent(share)} quantile, {arm}", OpenEnded(self._crossing(arm, share)), self.level)
+        known = OpenEnded(self._crossing(arm, share))
+        return Effect(f"{percent(share)} quantile, {arm}", known, self.level)
 
     def quantile_difference(self, share: float = 0.5) -> Effect:
         """Return the difference of both arms' quantiles, treated minus control."""

@@ -113,17 +113,19 @@ class SummingGate(Gate):
 
     def release_cells(self, name: str, values: Values, sensitivity: Fraction) -> ReleasedVector:
         """Return the sums of all parts' values plus Laplace noise on each."""
-        exact, amount, bound = *self._paid(name, values), rounded_up(sensitivity)
+        exact, amount, bound = *self._paid(name, values, Kind.CELLS), rounded_up(sensitivity)
         whole = bound + len(exact) * grid_for(bound, amount).step
         mechanism = SummedLaplace(whole, amount, *self._sites)
         return ReleasedVector(self._totals(name, exact, mechanism, bound, amount), mechanism.variance)
 
     def release_vector(self, name: str, values: Values, sensitivity: Fraction) -> ReleasedVector:
         """Return the same with normal noise or that of the l2 ball, for a bound on the length of the change."""
-        exact, amount, bound = *self._paid(name, values), rounded_up(sensitivity)
+        normal = self._plan.kind(name) is Kind.NORMAL
+        exact, amount = self._paid(name, values, Kind.NORMAL if normal else Kind.VECTOR)
+        bound = rounded_up(sensitivity)
         mechanism: SummedGaussian | SummedBall = (
             self._normal(bound, amount, len(exact))
-            if self._plan.mechanism == "gaussian" or self._plan.kind(name) is Kind.NORMAL
+            if self._plan.mechanism == "gaussian" or normal
             else SummedBall(_rounded(bound, amount, len(exact)), amount, len(exact), *self._sites)
         )
         return ReleasedVector(self._totals(name, exact, mechanism, bound, amount), mechanism.variance)
@@ -135,8 +137,9 @@ class SummingGate(Gate):
     def _normal(self, sensitivity: Fraction, amount: Fraction, count: int) -> SummedGaussian:
         return SummedGaussian(_rounded(sensitivity, amount, count), amount, *self._sites)
 
-    def _paid(self, name: str, values: Values) -> tuple[Sequence[Fraction], Fraction]:
-        return values() if callable(values) else values, self._pay(name, self._plan.kind(name))
+    def _paid(self, name: str, values: Values, kind: Kind) -> tuple[Sequence[Fraction], Fraction]:
+        amount = self._pay(name, kind)
+        return values() if callable(values) else values, amount
 
     def _totals(
         self, name: str, values: Sequence[Fraction], mechanism: _Summed, bound: Fraction, amount: Fraction

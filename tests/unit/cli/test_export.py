@@ -105,13 +105,14 @@ def test_exported_numbers_are_rounded_outwards(tmp_path):
     with cv.open_ledger(place, create=True) as book:
         book.register("training", cv.Budget(3), access_policy=policy)
     with cv.Session(TRIAL.frame, TRIAL.study, ledger=place) as session:
-        exact = session.groups(by="nodegree", protects="outcome", epsilon=1, request_id="one").tidy()
+        exact = session.groups(by="nodegree", protects="outcome", epsilon="1.234", request_id="one").tidy()
     assert export(place, tmp_path / "out") == 0
     (table,) = (tmp_path / "out").glob("000-*")
     for row, shown in zip(exact, csv.DictReader(table.open()), strict=True):
         assert float(shown["conf_low"]) <= row["conf_low"] < row["conf_high"] <= float(shown["conf_high"])
         assert float(shown["std_error"]) >= row["std_error"]
         assert float(shown["p_value"]) >= row["p_value"]
+        assert float(shown["epsilon"]) == row["epsilon"]
         assert float(shown["estimate"]) == float(f"{row['estimate']:.1e}")
     written = "".join(path.read_text() for path in (tmp_path / "out").rglob("*") if path.is_file())
     assert not any(str(row[name]) in written for row in exact for name in ("estimate", "conf_low"))

@@ -101,6 +101,11 @@ def test_bounds_hold_what_rounding_adds(kind, steps):
     with pytest.raises(NextPart) as found:
         release("four", [Fraction(0)] * 4, Fraction(1))
     assert found.value.bound == 1 / grid_for(Fraction(1), Fraction(1)).step + steps
+    # What was planned as one kind does not pass as another: their amounts differ in meaning.
+    gate = SummingGate(plan, SeededNoise(1), lambda name, bounds, draw: draw(), Summation(PARTS, 1, 9, {}))
+    other = gate.release_cells if kind is Kind.VECTOR else gate.release_vector
+    with pytest.raises(CounterveilError, match="CV-X002"):
+        other("four", [Fraction(0)] * 4, Fraction(1))
 
 
 def test_what_has_no_shares_is_not_summed():
