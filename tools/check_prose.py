@@ -19,7 +19,7 @@ LIMITS = {
     r"docs/tutorials/": 4_500,
     r"docs/how-to/": 14_000,
     r"docs/explanation/": 9_000,
-    r"docs/reference/(api/|(cli|errors)\.md)": 47_000,
+    r"docs/reference/(api|cli|errors)\.md": 47_000,
     r"docs/reference/": 7_000,
     r"docs/decisions/": 7_000,
     r"docs/": 500,

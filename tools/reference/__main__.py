@@ -6,7 +6,7 @@ import difflib
 import sys
 from pathlib import Path
 
-from tools.reference.api_page import FOLDER, api_pages
+from tools.reference.api_page import api_page
 from tools.reference.backends_page import backends_page
 from tools.reference.caveats_page import caveats_page
 from tools.reference.cli_page import cli_page
@@ -15,6 +15,7 @@ from tools.reference.errors_page import errors_page
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = {
     "docs/reference/cli.md": cli_page,
+    "docs/reference/api.md": api_page,
     "docs/reference/backends.md": backends_page,
     "docs/reference/errors.md": errors_page,
     "docs/reference/caveats.md": caveats_page,
@@ -24,8 +25,7 @@ PAGES = {
 def drift(root: Path = ROOT) -> list[str]:
     """Return the lines in which the pages under a root differ from what the code says now."""
     found: list[str] = []
-    pages = made() | dict.fromkeys(_gone(root), "")
-    for name, text in pages.items():
+    for name, text in made().items():
         page = root / name
         kept = page.read_text(encoding="utf-8").splitlines() if page.exists() else []
         found += difflib.unified_diff(kept, text.splitlines(), name, "the code", lineterm="", n=0)
@@ -38,9 +38,6 @@ def main(arguments: list[str]) -> int:
         found = drift()
         print("\n".join([*found, "run: make reference"] if found else ["reference pages: in order"]))
         return bool(found)
-    for name in _gone(ROOT):
-        (ROOT / name).unlink()
-    (ROOT / FOLDER).mkdir(exist_ok=True)
     for name, text in made().items():
         (ROOT / name).write_text(text, encoding="utf-8")
     return 0
@@ -48,13 +45,7 @@ def main(arguments: list[str]) -> int:
 
 def made() -> dict[str, str]:
     """Return all pages by name, as the code says."""
-    return {name: make() for name, make in PAGES.items()} | api_pages()
-
-
-def _gone(root: Path) -> list[str]:
-    """Return the pages of public names that there are not."""
-    names = (path.relative_to(root).as_posix() for path in (root / FOLDER).glob("*.md"))
-    return sorted(set(names) - set(api_pages()))
+    return {name: make() for name, make in PAGES.items()}
 
 
 if __name__ == "__main__":

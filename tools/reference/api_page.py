@@ -41,6 +41,7 @@ HOW_TO = {
 # Modules of few words a name, whose names share a page; those of `published` have one outside this folder.
 SHARED = {"datasets", "interim", "omop", "plots", "published"}
 FOLDER = "docs/reference/api"
+_BESIDE = re.compile(r"\]\(((?:\.\./)*)([\w./-]+)\.md(#[\w-]+)?\)")
 _AS_FOR = re.compile(r"^as for `cv\.(\w+)`")
 _SEE = re.compile(r"see `cv\.([\w.]+)` for the arguments")
 GROUPS = (
@@ -68,6 +69,21 @@ def api_pages() -> dict[str, str]:
     index = template("api.head", names=lists, methods="\n".join(_methods()))
     made = {page: "\n\n".join(texts) + "\n" for page, texts in pages.items()}
     return {f"{FOLDER}/{page}": text for page, text in {"index.md": index, **made}.items()}
+
+
+def api_page() -> str:
+    """Return `docs/reference/api.md`: all of those pages in one, which the site shows one by one."""
+    index, *pages = (text.replace(f"{MADE_SHORT}\n\n", "") for text in api_pages().values())
+    deeper = (re.sub(r"^(#+) `cv\.", r"#\1 `cv.", page, flags=re.MULTILINE) for page in pages)
+    return _BESIDE.sub(_in_one_page, "\n".join([index, *deeper]))
+
+
+def _in_one_page(link: re.Match[str]) -> str:
+    """Return a link of a page as it is in the page of all."""
+    up, page, anchor = link.groups()
+    if up:
+        return f"]({up.removeprefix('../')}{page}.md{anchor or ''})"
+    return f"]({anchor or '#cv' + page.replace('.', '').lower()})"
 
 
 def _every() -> Iterator[tuple[str, Any]]:

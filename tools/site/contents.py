@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.site.places import with_links
+from tools.reference.api_page import api_pages
+from tools.site.places import STAND_INS, with_links
 
 LIST = "docs/README.md"
 # A page of the list with pages of its own, which stand beside it.
@@ -89,15 +90,15 @@ def contents(root: Path, known: dict[str, str]) -> dict[str, str]:
         body = with_links(
             "\n".join(listed[name].lines).strip() + "\n", LIST, {**known, LIST: f"{folder}/index.md"}
         )
-        inside = [known[page] for page in listed[name].pages if known.get(page, "").startswith(f"{folder}/")]
+        shown = [(STAND_INS | known).get(page, "") for page in listed[name].pages]
+        inside = [page for page in shown if page.startswith(f"{folder}/")]
         made[f"{folder}/index.md"] = f"# {title}\n\n{body}\n" + toctree(
             page.removeprefix(f"{folder}/") for page in inside
         )
-    source = next(source for source, page in known.items() if page == API)
     beside = [
         page.rpartition("/")[2] for page in known.values() if page.startswith(API.removesuffix("index.md"))
     ]
-    text = with_links((root / source).read_text(encoding="utf-8"), source, known)
+    text = with_links(api_pages()[f"docs/{API}"], f"docs/{API}", known)
     made[API] = f"{text}\n{toctree(page for page in beside if page != 'index.md')}"
     groups: dict[str, tuple[Callable[[str], str], Iterable[str] | None]] = {
         "proofs": (_package, PACKAGES.values()),

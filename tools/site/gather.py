@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from tools.reference.api_page import api_pages
 from tools.site.cells import notebook
 from tools.site.contents import contents
 from tools.site.formulas import formulas
@@ -18,11 +19,13 @@ OWN = "tools/site/pages"
 
 def gathered(root: Path) -> dict[str, bytes]:
     """Return the files of the site's source: their path there, and their content."""
-    known = sources(root)
+    made = api_pages()
+    known = sources(root) | {source: source.removeprefix("docs/") for source in made}
     wanted: dict[str, bytes] = {}
     for source, page in known.items():
         if page.endswith(".md"):
-            text = with_links((root / source).read_text(encoding="utf-8"), source, known)
+            kept = made.get(source) or (root / source).read_text(encoding="utf-8")
+            text = with_links(kept, source, known)
             make = MADE.get(page.split("/")[0])
             wanted[page] = (make(text) if make else text).encode()
         else:

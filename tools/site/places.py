@@ -17,6 +17,7 @@ PROJECT = (
 STAND_INS = {
     "README.md": "index.md",
     "docs/README.md": "index.md",
+    "docs/reference/api.md": "reference/api/index.md",
 }
 
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(\s*<?([^)\s>]+)>?\s*\)")
@@ -62,6 +63,18 @@ def with_links(text: str, source: str, known: dict[str, str]) -> str:
     return "".join(lines)
 
 
+def _own_page(goal: str, anchor: str, known: dict[str, str]) -> tuple[str | None, str]:
+    """Return where a goal stands and the anchor there: names of the API have pages of their own."""
+    names = {
+        f"cv{PurePosixPath(page).stem.replace('.', '').lower()}": page
+        for page in known.values()
+        if page.startswith("reference/api/")
+    }
+    if STAND_INS.get(goal, "").startswith("reference/api/") and anchor in names:
+        return names[anchor], ""
+    return known.get(goal) or STAND_INS.get(goal), anchor
+
+
 def _relinked(line: str, source: str, known: dict[str, str]) -> str:
     code = [match.span() for match in _CODE_SPAN.finditer(line)]
 
@@ -71,7 +84,7 @@ def _relinked(line: str, source: str, known: dict[str, str]) -> str:
             return match.group(0)
         path, _, anchor = target.partition("#")
         goal = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
-        there = known.get(goal) or STAND_INS.get(goal)
+        there, anchor = _own_page(goal, anchor, known)
         if there is None:
             return match.group(2)
         here = posixpath.dirname(known[source]) or "."

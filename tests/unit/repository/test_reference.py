@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 from tools.reference.__main__ import ROOT, drift, made, main
-from tools.reference.api_page import undescribed
+from tools.reference.api_page import FOLDER, api_pages, undescribed
 from tools.reference.cli_page import cli_page
 
 import counterveil as cv
@@ -32,9 +32,16 @@ def test_code_that_changed_is_noticed(copy, monkeypatch, capsys):
     assert "run: make reference" in capsys.readouterr().out
 
 
-def test_a_page_of_a_name_that_is_gone_is_noticed(copy):
-    (copy / "docs/reference/api/forgotten.md").write_text("# `cv.forgotten`\n")
-    assert "-# `cv.forgotten`" in drift(copy)
+def test_a_name_that_is_gone_is_noticed(copy):
+    page = copy / "docs/reference/api.md"
+    page.write_text(page.read_text(encoding="utf-8") + "## `cv.forgotten`\n", encoding="utf-8")
+    assert "-## `cv.forgotten`" in drift(copy)
+
+
+def test_every_public_name_has_a_page_of_its_own():
+    pages = api_pages()
+    assert {f"{FOLDER}/{name}.md" for name in cv.__all__ if callable(getattr(cv, name))} <= set(pages)
+    assert len(pages) > 60
 
 
 def test_every_argument_of_every_public_function_is_described(monkeypatch):
