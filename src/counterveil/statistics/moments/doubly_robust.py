@@ -28,8 +28,10 @@ from math import inf, isqrt, sqrt
 from typing import Any
 
 import numpy as np
+from numpy.polynomial.laguerre import laggauss
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
+from scipy.special import ndtr
 
 from counterveil.data import Sums
 from counterveil.data.features import counted_features, feature_ladder, feature_map, require_covariates
@@ -103,9 +105,9 @@ _SHARES = {
     "centre": 20,
     "features": 30,
     "place 1": 15,
-    "place 2": 15,
+    "place 2": 45,
     "norms": 20,
-    "gram": 420,
+    "gram": 390,
     "residual 1": 120,
     "residual 2": 120,
     "sizes": 30,
@@ -116,9 +118,9 @@ _PURE_SHARES = {
     "centre": 30,
     "features": 30,
     "place 1": 30,
-    "place 2": 30,
+    "place 2": 60,
     "norms": 15,
-    "gram": 450,
+    "gram": 420,
     "residual 1": 100,
     "residual 2": 100,
     "sizes": 40,
@@ -364,7 +366,7 @@ def release_place(gate: Gate, records: Records, pure: bool, cells: int) -> Centr
         noisy, sd = released.floats(), sqrt(released.variance)
         if look == 1:
             low, high = _filled(noisy, sd, edges, records.count)
-    return _spread(noisy, sd, edges)
+    return _spread(noisy, sd, edges, records.count)
 
 
 def _filled(noisy: Floats, sd: float, edges: Floats, rows: int) -> tuple[float, float]:
@@ -378,7 +380,7 @@ def _filled(noisy: Floats, sd: float, edges: Floats, rows: int) -> tuple[float, 
     return float(edges[max(first - 1, 0)]), float(edges[min(last + 1, cells)])
 
 
-def _spread(noisy: Floats, sd: float, edges: Floats) -> Centre:
+def _spread(noisy: Floats, sd: float, edges: Floats, rows: int) -> Centre:
     """Return mean and standard deviation of the cells that noise cannot explain.
 
     Where these are two values or hardly more than one cell, outcomes that noise hides may have most of the variance:
@@ -390,13 +392,30 @@ def _spread(noisy: Floats, sd: float, edges: Floats) -> Centre:
     weights = np.where(noisy > _SURE * sd, noisy, 0.0)
     weights = weights / weights.sum() if weights.sum() > 0 else np.full(len(noisy), 1 / len(noisy))
     centre = float(weights @ middles)
-    scale = sqrt(float(weights @ (middles - centre) ** 2))
+    # What cells hold that noise hides one by one counts together, the less the more noise there is in that.
+    hidden = noisy / rows - weights
+
+    def more(off: Floats, likely: float) -> float:
+        doubt = sd / rows * float(np.linalg.norm(off))
+        return float(hidden @ off) / (1 + (doubt / likely) ** 2)
+
+    least = max(float(weights @ (middles - centre) ** 2), width**2 / 12)
+    scale = sqrt(least + max(more((middles - centre) ** 2, least), 0.0))
     if two_valued or scale < _RESOLVED * width or noisy.max() > _ONE_CELL * noisy.sum():
         return WHOLE
     off = (middles - centre) / scale
     size = np.abs(off)
-    tail, reach = float(weights @ np.maximum(size - 3, 0.0)), float(size[weights > 0].max(initial=0.0))
-    return Centre(centre, scale, tail, reach, float(weights @ off**3))
+    tail, reach = float(weights @ np.maximum(size - 3, 0.0)), float(size[_seen(noisy, sd)].max(initial=0.0))
+    skew = float(weights @ off**3) + more(off**3, 1.0)
+    return Centre(centre, scale, tail, reach, skew)
+
+
+def _seen(noisy: Floats, sd: float) -> NDArray[np.bool_]:
+    """Return the cells within which nearly everyone is, as far as noise lets see: beyond them there is none left."""
+    noise = 2 * sd * np.sqrt(np.arange(1, len(noisy) + 1))
+    below, above = (np.cumsum(one) > noise for one in (noisy, noisy[::-1]))
+    inside = np.logical_or.accumulate(below) & np.logical_or.accumulate(above)[::-1]
+    return np.asarray(inside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -1055,6 +1074,9 @@ _RUN_WEIGHT_REACH = 1.75
 # How far scores of an average reach beyond half a score's clip, in standard deviations of its line; and the least
 # variance of events, in squares of half their range.
 _LINE_REACH, _LEAST_EVENTS = 3.0, 0.02
+# The exponential distribution around its mean, in a few places: weights are skewed like that.
+_NODES, _MASSES = laggauss(24)
+_NODES = _NODES - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -1139,7 +1161,7 @@ def _scale(
     size = records.features.size
     length = size * min(length / size, design.limit**2, design.longest)
     standard = replace(standard, squared_length=length)
-    reach = max(_OUTCOME_REACH, min(place.reach, _FARTHEST)) if place.heavy else _OUTCOME_REACH
+    reach = max(_OUTCOME_REACH, min(place.reach, _FARTHEST)) if place.uneven else _OUTCOME_REACH
     reach = 1.0 if place.whole else reach
     scale = RowScale(standard, place, _CONSTANT * length, _OUTCOME * length, reach)
     return scale, first.treated, first.treated_sd
@@ -1160,14 +1182,22 @@ def _scored(
     weights = found.score.weights[:, 1:]
     spread = np.sqrt(np.einsum("ai,aij,aj->a", weights, moments.covariances, weights))
     least = scale.least_clip(fit.levels) * float((1 / moments.shares + _RUN_WEIGHT_REACH * spread).max())
-    typical = fit.residual * float((1 / moments.shares + moments.shares * spread**2).sum())
+    squares = 1 / moments.shares**2 + spread**2
+    typical = fit.residual * float(moments.shares @ squares)
+    # How peaked scores are because an arm is small.
+    peaked = float(moments.shares @ squares**2) * (fit.residual / typical) ** 2
     edges = sqrt(typical) * _SIZES
     counts, sd = release_sizes(gate, records, scale, found.score, edges, design.pure)
-    off = _off_centre(moments, fit, records.count, 2 * sd * sqrt(len(counts)))
+    missed = _not_corrected(moments, fit, weights, edges)
     unit = design.score_unit
     spare = _HEAVY_NOISE if scale.place.heavy else _NOISE
     skewed = not scale.place.whole and abs(scale.place.skew) > _SKEWED
-    clip, lost = chosen_clip(counts, sd, edges, unit, records.count, sqrt(typical), least, off, spare, skewed)
+    clip, lost = chosen_clip(
+        counts, sd, edges, unit, records.count, sqrt(typical), peaked, missed, least, spare, skewed
+    )
+    more = float(np.interp(clip, edges, missed)) / len(found.sides)
+    sides = tuple(replace(side, product=side.product + more) for side in found.sides)
+    found = replace(found, sides=sides)
     if not design.means:
         seen = release_arm_score(gate, records, scale, found.score, clip)
         return [_effect(seen, found, moments, scale, records.count, typical, lost)]
@@ -1184,14 +1214,22 @@ def _scored(
     return _means(seen, found, effect, scale, common)
 
 
-def _off_centre(moments: ArmSecond, fit: ArmFit, rows: int, hidden: float) -> float:
-    """Return the least clip of scores that lie off zero by the error of an arm's level.
+def _not_corrected(moments: ArmSecond, fit: ArmFit, weights: Floats, clips: Floats) -> Floats:
+    """Return the variance of what lines are off by and scores do not correct, since a clip cuts their ends off.
 
-    An arm of fewer than `hidden` rows does not stand out of the noise of the sizes.
+    Scores with weights w lose the part P(|w e| > clip) of what their lines are off, at every w; residuals e are taken
+    as normal.
     """
-    off, within = np.sqrt(fit.level_error), sqrt(fit.residual)
-    beside = np.where(rows * moments.shares < hidden, within, np.minimum(off, within))
-    return float((2 * (off + beside) / moments.shares).max())
+    found = np.zeros(len(clips))
+    for arm, share in enumerate(moments.shares):
+        along, level = moments.covariances[arm] @ weights[arm], float(fit.level_error[arm])
+        spread = sqrt(max(float(weights[arm] @ along), 1e-12))
+        each = 1 / share + spread * _NODES
+        beyond = 2 * ndtr(-clips[:, None] / (np.abs(each) * sqrt(fit.residual + level)))
+        lost = share * _MASSES * each * beyond
+        slope = float(along @ fit.slopes.covariances[arm] @ along) / spread**2
+        found += lost.sum(axis=1) ** 2 * level + (lost @ _NODES) ** 2 * slope
+    return found
 
 
 def chosen_clip(
@@ -1201,37 +1239,39 @@ def chosen_clip(
     unit: float,
     rows: int,
     typical: float,
+    peaked: float,
+    missed: Floats,
     least: float,
-    off: float,
     spare: float,
     skewed: bool,
 ) -> tuple[float, float]:
     """Return where scores are clipped, and a bound of how far that moves their mean.
 
-    `least` is a clip that uneven outcomes need, and zero where they are even, `off` one that scores off zero need; a
-    clip may be so far out that noise adds the part `spare` of the sampling error.
+    `least` is a clip that uneven outcomes need, and zero where they are even; `missed` is the variance of what scores
+    do not correct. A clip may be so far out that noise adds the part `spare` of the sampling error.
     """
     cells, place, heavy = len(counts), np.arange(1, len(counts)), least > 0
+    uneven = heavy or skewed
     above = (
         place * np.cumsum(counts[::-1])[::-1][1:] + (cells - place) * (rows - np.cumsum(counts)[:-1])
     ) / cells
     noise = sd * np.sqrt(place * (cells - place) / cells)
-    sure = np.where(edges > 6 * typical, 2 if heavy else 4, 1 if heavy else 2) * noise
+    sure = np.where(edges > 6 * typical, 4, 2) / (2 if uneven else 1) * noise
     part = np.minimum.accumulate(np.where(above > sure, above, 0.0) / rows)
-    # What noise hides, if tails fall with the fourth power.
-    hidden = np.minimum(noise / rows, (typical / edges) ** 4) * edges / 3 * (0.0 if heavy else _HIDDEN)
-    # Where outcomes are skewed, all that noise hides may lie on one side.
-    hidden = noise / rows * edges / 3 if skewed else hidden
+    # What noise hides, if tails fall with the fourth power; all of it, and of what is seen, may lie on one side where
+    # outcomes are skewed.
+    hidden = np.minimum(noise / rows, peaked * (typical / edges) ** 4) * edges / 3
+    hidden *= 1.0 if skewed else 0.0 if heavy else _HIDDEN
     gaps = np.diff(np.append(edges, 1.4 * edges[-1]))
-    cut = np.cumsum((part * gaps)[::-1])[::-1] * (1.0 if heavy else _ONE_SIDED) + hidden
+    cut = np.cumsum((part * gaps)[::-1])[::-1] * (1.0 if uneven else _ONE_SIDED) + hidden
     # Half the length of an interval from sampling, noise and what is cut off.
-    cost = 2 * np.sqrt(typical**2 / rows + (edges * unit) ** 2) + cut
+    cost = 2 * np.sqrt(typical**2 / rows + (edges * unit) ** 2 + missed) + cut
     cost += np.where(part > _MOST_CUT + noise / rows, np.inf, 0.0)
     best = int(np.argmin(cost)) if np.isfinite(cost).any() else len(edges) - 1
     clip = float(edges[best])
     clip = max(clip, min(2.5 * typical, 1.42 * clip))
     free = spare * typical / sqrt(rows) / unit
-    clip = max(clip, min(free, float(edges[-1])), least, off)
+    clip = max(clip, min(free, float(edges[-1])), least)
     return clip, float(np.interp(clip, edges, cut))
 
 
