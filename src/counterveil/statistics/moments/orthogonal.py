@@ -641,12 +641,27 @@ def carried_by_few(mean: float) -> bool:
     return abs(mean) > _CROWDED_MEAN
 
 
-def longer_reach(reach: float, noise: float, heavy: bool) -> float:
+def longer_reach(reach: float, noise: float, heavy: bool, share: float, rows: int) -> float:
     """Return where the score is clipped, in its standard deviations: at `reach`, or further out where noise allows.
 
-    `noise` is the noise of the mean of a score clipped at one standard deviation, beside the sampling error.
+    `noise` is the noise of the mean of a score clipped at one standard deviation, beside the sampling error. Where an
+    arm is small, the shortest interval decides.
     """
-    return max(reach, min((_HEAVY_FACTOR if heavy else _REACH_FACTOR) / noise, _LONGEST_REACH))
+    reach = max(reach, min((_HEAVY_FACTOR if heavy else _REACH_FACTOR) / noise, _LONGEST_REACH))
+    further = np.geomspace(reach, max(reach, _LONGEST_REACH), 32)
+    lengths = 2 * np.sqrt((1 + (noise * further) ** 2) / rows) + cut_off(further, share)
+    return float(further[np.argmin(lengths)])
+
+
+def cut_off(reach: Floats | float, share: float) -> Floats:
+    """Return how far a clip moves the mean score, both in standard deviations of the score, if outcomes are skewed.
+
+    Residuals beyond z of their standard deviations are taken to hold exp(-1 - z) on one side, as exponential ones do;
+    both arms lose alike where they are of one size, in opposite directions.
+    """
+    sd = sqrt(share * (1 - share))
+    treated, control = (np.exp(-1 - np.asarray(reach) * sd / size) for size in (1 - share, share))
+    return np.asarray(sd * np.abs(treated - control))
 
 
 # Prior variances of means and mean squares over columns; they say how far noisy ones are drawn in.
@@ -989,12 +1004,17 @@ class Scorer:
         clip = self.reach * min(predicted, measured)
         clip = float(np.clip(clip, self._least_clip(nuisances), _LARGEST_CLIP))
         seen = self.release_pass("score", nuisances.models, clip, _LARGEST_INFORMATION)
-        return _effect(nuisances, first, seen, self._floor(nuisances), self.rows)
+        sd = _score_sd(nuisances)
+        # Scores that no outcome reaches are not cut off.
+        lost = sd * float(cut_off(clip / sd, nuisances.models.share)) if clip < self._furthest(nuisances) else 0.0
+        return _effect(nuisances, first, seen, self._floor(nuisances), self.rows, lost)
 
     def _least_clip(self, nuisances: Nuisances) -> float:
+        return max(_LEAST_CLIP, nuisances.least_clip / LONGEST_RESIDUAL * self._furthest(nuisances))
+
+    def _furthest(self, nuisances: Nuisances) -> float:
         share = nuisances.models.share
-        largest = nuisances.least_clip * max(share, 1 - share)
-        return max(_LEAST_CLIP, largest)
+        return LONGEST_RESIDUAL * max(share, 1 - share)
 
     def _floor(self, nuisances: Nuisances) -> float:
         return _LEAST_INFORMATION * nuisances.variance
@@ -1020,7 +1040,7 @@ def _after_first(nuisances: Nuisances, first: ScorePass, floor: float) -> Nuisan
 
 
 def _effect(
-    nuisances: Nuisances, first: ScorePass, second: ScorePass, floor: float, rows: int
+    nuisances: Nuisances, first: ScorePass, second: ScorePass, floor: float, rows: int, lost: float
 ) -> ScoredEffect:
     # The second pass has four times the budget of the first.
     a, b = first.information_sd**2, second.information_sd**2
@@ -1040,7 +1060,7 @@ def _effect(
         square / max(rows - m - 1, 1) / denominator**2,
         noise / denominator**2,
         models / denominator**2,
-        nuisances.bias / denominator,
+        (nuisances.bias + lost) / denominator,
         denominator,
     )
 
@@ -1122,7 +1142,8 @@ def _refine_and_score(
         return release_score(gate, name, records, standard, models, clip, largest)
 
     noise = float(design.sd(float(dict(split.shares)["score"]), 3, 2.1)) * sqrt(design.rows)
-    reach = longer_reach(float(clip_reach(noise)), noise, nuisances.heavy)
+    reach = float(clip_reach(noise))
+    reach = longer_reach(reach, noise, nuisances.heavy, nuisances.models.share, design.rows)
     scorer = Scorer(records.count, reach, release_pass)
     first: ScorePass | None = None
     for place in range(split.residual_passes):
