@@ -1006,7 +1006,11 @@ class Scorer:
         seen = self.release_pass("score", nuisances.models, clip, _LARGEST_INFORMATION)
         sd = _score_sd(nuisances)
         # Scores that no outcome reaches are not cut off.
-        lost = sd * float(cut_off(clip / sd, nuisances.models.share)) if clip < self._furthest(nuisances) else 0.0
+        lost = (
+            sd * float(cut_off(clip / sd, nuisances.models.share))
+            if clip < self._furthest(nuisances)
+            else 0.0
+        )
         return _effect(nuisances, first, seen, self._floor(nuisances), self.rows, lost)
 
     def _least_clip(self, nuisances: Nuisances) -> float:
