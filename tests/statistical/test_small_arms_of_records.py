@@ -27,3 +27,19 @@ def test_a_tenth_of_the_people_is_treated(epsilon):
         missed += not low <= -0.5 <= high
     # Four or more of eight have a chance of 4 in 10,000 at a coverage of 95%.
     assert missed <= 3
+
+
+def test_a_fifth_with_skewed_outcomes():
+    study = cv.Study("t", "y", (0, 40), {f"x{j}": cv.Range(0, 1) for j in range(3)}, control=0)
+    missed = {"ATE": 0, "ATO": 0}
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        x = rng.random((10_000, 3))
+        t = rng.random(10_000) < 1 / (1 + np.exp(1.4 - 2 * (x[:, 0] - 0.5)))
+        y = np.minimum(rng.exponential(2 + x[:, 0] + 0.5 * t), 40)
+        data = {"t": t.astype(int), "y": y} | {f"x{j}": x[:, j] for j in range(3)}
+        spent = {"epsilon": 0.3, "delta": "1e-6", "noise": cv.SeededNoise(seed)}
+        for estimand in missed:
+            low, high = cv.ate(data, study, protects="record", estimand=estimand, **spent).interval()
+            missed[estimand] += not low <= 0.5 <= high
+    assert max(missed.values()) <= 3

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from math import inf, isqrt, sqrt
+from math import inf, sqrt
 from typing import Any
 
 import numpy as np
@@ -44,7 +44,6 @@ from counterveil.numerics.products import (
     Standard,
     exact_arm_grams,
     grid_bits,
-    upper_places,
 )
 from counterveil.numerics.shrinkage import averaged_posterior, low_rank, second_moments
 from counterveil.privacy import Budget, Estimand
@@ -74,6 +73,7 @@ from counterveil.statistics.moments.orthogonal import (
     ScoredEffect,
     affordable,
     bounded,
+    drawn_in,
     feature_moments,
     fewest_rows,
     inner_share,
@@ -81,6 +81,8 @@ from counterveil.statistics.moments.orthogonal import (
     overlap_width,
     release_norms,
     split,
+    symmetric,
+    triangle,
 )
 from counterveil.statistics.moments.records import (
     Kernel,
@@ -100,31 +102,19 @@ from counterveil.statistics.moments.trial import ARMS, POOLED, compare, pays
 
 # Numbers of this module that are choices, and not derived, were set on the tuning designs of
 # `experiments/record_effect/RESULTS.md`.
-# Parts of the budget, in thousandths: of mu squared for Gaussian noise, of epsilon for pure budgets.
+# Parts of the budget, in thousandths: of mu squared for Gaussian noise, and of epsilon for pure budgets, which pay for
+# every entry of the Grams and have noisier counts for the same part.
 _SHARES = {
-    "centre": 20,
-    "features": 30,
-    "place 1": 15,
-    "place 2": 45,
-    "norms": 20,
-    "gram": 390,
-    "residual 1": 120,
-    "residual 2": 120,
-    "sizes": 30,
-    "score": 210,
-}
-# Pure budgets pay for every entry of the Grams, and their counts are noisier for the same part.
-_PURE_SHARES = {
-    "centre": 30,
-    "features": 30,
-    "place 1": 30,
-    "place 2": 60,
-    "norms": 15,
-    "gram": 420,
-    "residual 1": 100,
-    "residual 2": 100,
-    "sizes": 40,
-    "score": 175,
+    "centre": (20, 30),
+    "features": (30, 30),
+    "place 1": (15, 30),
+    "place 2": (45, 60),
+    "norms": (20, 15),
+    "gram": (390, 420),
+    "residual 1": (120, 100),
+    "residual 2": (120, 100),
+    "sizes": (30, 40),
+    "score": (210, 175),
 }
 _PLACES = ("place 1", "place 2")
 _PASSES = 2  # over residuals
@@ -174,7 +164,7 @@ class ArmDesign:
     @property
     def shares(self) -> dict[str, Fraction]:
         """Parts of the budget by release; what no search costs goes to the score."""
-        parts = dict(_PURE_SHARES if self.pure else _SHARES)
+        parts = {name: both[int(self.pure)] for name, both in _SHARES.items()}
         if not self.searched:
             parts["score"] += sum(parts.pop(name) for name in _PLACES)
         return {name: Fraction(part, 1000) for name, part in parts.items()}
@@ -525,17 +515,12 @@ def release_arm_grams(gate: Gate, records: Records, scale: RowScale) -> tuple[Fl
     def values() -> list[Fraction]:
         bits = grid_bits(max(scale.standard.limit, a, b))
         totals = records.run(arm_gram_sums, scale, bits)
-        unit, upper = Fraction(1, n * 4**bits), upper_places(len(totals[0]))
-        return [(unit if i == j else unit * OFF_DIAGONAL) * total[i, j] for total in totals for i, j in upper]
+        return [value for total in totals for value in triangle(total, Fraction(1, n * 4**bits))]
 
     reach = Fraction(scale.standard.squared_length) + Fraction(scale.constant) + Fraction(scale.outcome)
     released = gate.release_vector("gram", values, free_gram(n, reach))
-    found = released.floats().reshape(2, -1)
-    size = isqrt(found.size)  # of two triangles of m (m + 1) / 2 numbers
-    grams = np.zeros((2, size, size))
-    for place, (i, j) in enumerate(upper_places(size)):
-        grams[:, i, j] = grams[:, j, i] = found[:, place] / (1.0 if i == j else float(OFF_DIAGONAL))
-    lengths = np.array([a, *[1.0] * (size - 2), b])
+    grams = symmetric(released.floats().reshape(2, -1))
+    lengths = np.array([a, *[1.0] * (grams.shape[1] - 2), b])
     return grams / np.outer(lengths, lengths), sqrt(released.variance) / float(OFF_DIAGONAL)
 
 
@@ -1050,8 +1035,6 @@ def _shared(moments: ArmSecond, arm: int, values: Floats, aligned: float) -> flo
     return float(moments.errors[arm] * (1 / values).sum()) * aligned
 
 
-# Prior variances of means and mean squares over columns; they say how far noisy ones are drawn in.
-_MEAN_VARIANCE, _SQUARE_VARIANCE, _SQUARE = 0.25, 0.04, 0.35
 # A column is looked at again within so many standard deviations of its mean; one with less than this scale in it is
 # taken to have this scale.
 _WINDOW, _LEAST_SCALE = 3.0, 0.2
@@ -1079,24 +1062,7 @@ _NODES, _MASSES = laggauss(24)
 _NODES = _NODES - 1
 
 
-@dataclass(frozen=True, slots=True)
-class ArmEffect:
-    """The effect in units of half the outcome's range, and the parts of its uncertainty.
-
-    `sampling`, `noise` and `product` are variances, `bias` is a bound that is added to the half-width, of which
-    `degrees` is how far squares and products move the effect.
-    """
-
-    value: float
-    sampling: float
-    noise: float
-    product: float
-    bias: float
-    share: float
-    degrees: float
-
-
-def arm_effect(gate: Gate, records: Records, design: ArmDesign, estimand: Estimand) -> list[ArmEffect]:
+def arm_effect(gate: Gate, records: Records, design: ArmDesign, estimand: Estimand) -> list[ScoredEffect]:
     """Return the effect: two looks at the covariates, the outcome's place, lengths, Grams, residuals, score.
 
     Where the design wants both arms' means, these, the untreated first.
@@ -1148,13 +1114,9 @@ def _scale(
     look = release_look(
         gate, "features", records, counted_features(records.features), everything, share=False
     )
-    variance, doubt = (look.sd**2, (look.sd / float(SQUARE_WEIGHT)) ** 2)
-    means = np.clip(look.means * _MEAN_VARIANCE / (_MEAN_VARIANCE + variance), -1.0, 1.0)
-    drawn = (look.squares * _SQUARE_VARIANCE + _SQUARE * doubt) / (_SQUARE_VARIANCE + doubt)
-    squares = np.where(records.features.two_valued, 1.0, drawn)
-    least = np.where(
-        records.features.two_valued, _LEAST_SCALE**2, np.clip(sqrt(doubt), 0.001, _LEAST_SCALE**2)
-    )
+    means, squares = drawn_in(look.means, look.squares, look.sd)
+    doubt = np.clip(look.sd / float(SQUARE_WEIGHT), 0.001, _LEAST_SCALE**2)
+    least = np.where(records.features.two_valued, _LEAST_SCALE**2, doubt)
     standard = Standard(means, np.sqrt(np.clip(squares - means**2, least, 1.0)), design.limit, np.inf)
     place = release_place(gate, records, design.pure, design.place_cells) if design.searched else WHOLE
     length = release_norms(gate, records, standard, design.pure, design.shortened)
@@ -1175,7 +1137,7 @@ def _scored(
     moments: ArmSecond,
     fit: ArmFit,
     found: BalancedScore,
-) -> list[ArmEffect]:
+) -> list[ScoredEffect]:
     """Return the effect from the mean of the scores, clipped where a histogram of their sizes says."""
     # Weights have the mean one over their arm's share; uneven outcomes are clipped no nearer than they reach, times
     # about the largest of them.
@@ -1283,14 +1245,14 @@ def _effect(
     rows: int,
     typical: float,
     lost: float,
-) -> ArmEffect:
+) -> ScoredEffect:
     coefficients = found.score.weights.size
     square = max(seen.square, 0.0) + 0.7 * seen.square_sd
     sampling = max(square - seen.score**2, 0.1 * typical) / max(rows - coefficients, rows / 2)
     unit = scale.unit
     # Scores whose mean is off zero are cut off more on one side.
     lost *= 1 + 2 * min(abs(seen.score) / sqrt(typical), 1.0)
-    return ArmEffect(
+    return ScoredEffect(
         (found.score.effect + seen.score - found.shared) * unit,
         (sampling + found.sampling) * unit**2,
         seen.sd**2 * unit**2,
@@ -1302,8 +1264,8 @@ def _effect(
 
 
 def _means(
-    seen: ScoreMoments, found: BalancedScore, effect: ArmEffect, scale: RowScale, common: float
-) -> list[ArmEffect]:
+    seen: ScoreMoments, found: BalancedScore, effect: ScoredEffect, scale: RowScale, common: float
+) -> list[ScoredEffect]:
     """Return both arms' means: the average of both, less or plus half of the effect.
 
     The effect's sampling variance is divided between them by shares and, for events, by their own variances; `common`
@@ -1316,7 +1278,7 @@ def _means(
     unit, left = scale.unit, effect.sampling / scale.unit**2 - found.sampling
     lost = effect.bias / unit - found.bias - found.degrees
     return [
-        ArmEffect(
+        ScoredEffect(
             scale.place.centre + unit * float(value),
             (left * float(part) + side.sampling + common) * unit**2,
             effect.noise / 2,
@@ -1382,7 +1344,7 @@ def arm_adjusted(session: BaseSession, question: Question, features: FeatureMap,
         return Facts(
             _adjusted_said(session, features, chain),
             **error_of_score(effect, effect.bias, unit, design, 2),
-            details={"adjusted": True} | figures(effect, effect.share, unit, design, _PASSES) | more,
+            details={"adjusted": True} | figures(effect, unit, design, _PASSES) | more,
         )
 
     drawn = mechanisms_of(design)
@@ -1408,7 +1370,7 @@ def arm_adjusted_means(
             (low, high),
             (design.rows * share, design.rows * (1 - share)),
         )
-        own = figures(treated, share, unit, design, _PASSES)
+        own = figures(treated, unit, design, _PASSES)
         return Facts(
             _adjusted_said(session, features, chain),
             measure=question.measure,
@@ -1442,9 +1404,7 @@ def _adjusted_said(session: BaseSession, features: FeatureMap, chain: ArmDesign)
     }
 
 
-def error_of_score(
-    effect: ArmEffect | ScoredEffect, bias: float, unit: float, design: Design, coordinates: int
-) -> Facts:
+def error_of_score(effect: ScoredEffect, bias: float, unit: float, design: Design, coordinates: int) -> Facts:
     """Return an effect with its uncertainty, in outcomes of which `unit` is half the range.
 
     Pure noise is one of the `coordinates` of a ball: mean and mean square of the score, and perhaps its denominator.
@@ -1455,15 +1415,13 @@ def error_of_score(
     return Facts(estimate=effect.value * unit, uncertainty=known)
 
 
-def figures(
-    effect: ArmEffect | ScoredEffect, share: float, unit: float, design: Design, passes: int
-) -> dict[str, float | str]:
+def figures(effect: ScoredEffect, unit: float, design: Design, passes: int) -> dict[str, float | str]:
     """Return the single figures of an adjusted effect; all of them are public or released."""
     return {
         "rows": design.rows,
         "features": design.features,
         "mechanism": design.drawn,
-        "share_treated": share,
+        "share_treated": effect.share,
         "residual_passes": passes,
         "se_sampling": sqrt(effect.sampling) * unit,
         "se_score_noise": sqrt(effect.noise) * unit,
@@ -1579,7 +1537,7 @@ def _orthogonal(
         facts: dict[str, float | str] = {"adjusted": answer.adjusted}
         facts |= {} if kappa is None else {"kappa": kappa}
         facts |= {} if answer.adjusted else {"confounding_bound": answer.bound * unit}
-        facts |= figures(effect, answer.share, unit, design, shares.residual_passes)
+        facts |= figures(effect, unit, design, shares.residual_passes)
         facts["shared_noise_bound"] = effect.bias * unit
         found = Facts(
             **error_of_score(effect, effect.bias + answer.bound, unit, design, 3),

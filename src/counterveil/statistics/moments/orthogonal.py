@@ -16,6 +16,7 @@ from math import isqrt, sqrt
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from counterveil.data import Sums
 from counterveil.data.features import counted_features, public_standard
@@ -463,16 +464,24 @@ def release_products(
     def values() -> list[Fraction]:
         bits = grid_bits(largest)
         (total,) = records.run(product_sums, rows, bits, *arguments)
-        unit = Fraction(1, count * 4**bits)
-        return [(unit if i == j else unit * OFF_DIAGONAL) * total[i, j] for i, j in upper_places(len(total))]
+        return triangle(total, Fraction(1, count * 4**bits))
 
     released = gate.release_vector(name, values, free_gram(count, squared_reach))
-    found = released.floats()
-    size = isqrt(2 * len(found))  # of a triangle of m (m + 1) / 2 numbers
-    noisy = np.zeros((size, size))
-    for (i, j), value in zip(upper_places(size), found, strict=True):
-        noisy[i, j] = noisy[j, i] = value if i == j else value / float(OFF_DIAGONAL)
-    return noisy, sqrt(released.variance) / float(OFF_DIAGONAL)
+    return symmetric(released.floats()), sqrt(released.variance) / float(OFF_DIAGONAL)
+
+
+def triangle(total: NDArray[Any], unit: Fraction) -> list[Fraction]:
+    """Return the upper triangle of a matrix of whole numbers in these units, for release."""
+    return [(unit if i == j else unit * OFF_DIAGONAL) * total[i, j] for i, j in upper_places(len(total))]
+
+
+def symmetric(found: Floats) -> Floats:
+    """Return the matrices of released triangles, which lie along the last axis."""
+    size = isqrt(2 * found.shape[-1])  # of m (m + 1) / 2 numbers
+    noisy = np.zeros((*found.shape[:-1], size, size))
+    for place, (i, j) in enumerate(upper_places(size)):
+        noisy[..., i, j] = noisy[..., j, i] = found[..., place] / (1.0 if i == j else float(OFF_DIAGONAL))
+    return noisy
 
 
 def joint_rows(records: TableRecords, standard: Standard, scaling: Scaling) -> Iterator[Floats]:
@@ -686,18 +695,18 @@ _RAISED_LEFT = 0.75
 _MOST_LOST = 0.5
 
 
+def drawn_in(means: Floats, squares: Floats, sd: float) -> tuple[Floats, Floats]:
+    """Return noisy means and mean squares of features drawn towards what is usual; a square of one is exact."""
+    doubt = (sd / float(SQUARE_WEIGHT)) ** 2
+    drawn = (squares * _SQUARE_VARIANCE + _SQUARE * doubt) / (_SQUARE_VARIANCE + doubt)
+    means = np.clip(means * _MEAN_VARIANCE / (_MEAN_VARIANCE + sd**2), -1.0, 1.0)
+    return means, np.where(squares == 1.0, 1.0, drawn)
+
+
 def standardise(moments: RecordMeans, limit: float) -> Standard:
-    """Return centre and scale of the features; noisy moments are drawn towards what is usual."""
-    variance = moments.sd**2
-    means = moments.means * _MEAN_VARIANCE / (_MEAN_VARIANCE + variance)
-    doubt = variance / float(SQUARE_WEIGHT) ** 2
-    squares = np.where(
-        moments.squares == 1.0,
-        1.0,
-        (moments.squares * _SQUARE_VARIANCE + _SQUARE * doubt) / (_SQUARE_VARIANCE + doubt),
-    )
-    scale = np.sqrt(np.clip(squares - means**2, _LEAST_SCALE**2, 1.0))
-    return Standard(np.clip(means, -1.0, 1.0), scale, limit, np.inf)
+    """Return centre and scale of the features."""
+    means, squares = drawn_in(moments.means, moments.squares, moments.sd)
+    return Standard(means, np.sqrt(np.clip(squares - means**2, _LEAST_SCALE**2, 1.0)), limit, np.inf)
 
 
 def scaling_of(moments: RecordMeans, squared_reach: float, treatment: float, outcome: float) -> Scaling:
@@ -971,7 +980,8 @@ ReleasePass = Callable[[str, LinearModels, float, float], ScorePass]
 class ScoredEffect:
     """The effect in units of half the outcome's range, and the parts of its uncertainty.
 
-    `sampling`, `noise` and `product` are variances, `bias` is a bound that is added to the half-width.
+    `sampling`, `noise` and `product` are variances, `bias` is a bound that is added to the half-width, of which
+    `degrees` is how far squares and products move the effect. `share` is that of the treated.
     """
 
     value: float
@@ -979,7 +989,8 @@ class ScoredEffect:
     noise: float
     product: float
     bias: float
-    information: float
+    share: float
+    degrees: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -1065,7 +1076,7 @@ def _effect(
         noise / denominator**2,
         models / denominator**2,
         (nuisances.bias + lost) / denominator,
-        denominator,
+        nuisances.models.share,
     )
 
 
@@ -1095,7 +1106,6 @@ class OverlapAnswer:
     effect: ScoredEffect
     adjusted: bool
     bound: float  # on confounding, in units of half the outcome's range; 0 where adjusted
-    share: float
 
 
 def orthogonal_effect(
@@ -1128,7 +1138,7 @@ def orthogonal_effect(
         if not adjusted:
             nuisances = unadjusted(nuisances, second)
     effect = _refine_and_score(gate, records, design, split, standard, nuisances, adjusted)
-    return OverlapAnswer(effect, adjusted, 0.0 if adjusted else bound, scaling.share)
+    return OverlapAnswer(effect, adjusted, 0.0 if adjusted else bound)
 
 
 def _refine_and_score(

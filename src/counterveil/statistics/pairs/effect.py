@@ -637,11 +637,9 @@ def best_scores(rows: PublicRows, models: Models, spread: Spread, target: Target
     largest = max(float(one.max()) for one in target.weights)
     for cap in [*(cap for cap in _CAPS if cap < largest), largest]:
         weights = tuple(np.minimum(one, cap) for one in target.weights)
-        missed = tuple(
-            kept * whole - own * weight
-            for kept, own, whole, weight in zip(
-                (e, 1 - e), (likely, 1 - likely), target.weights, weights, strict=True
-            )
+        missed = (
+            e * target.weights[0] - likely * weights[0],
+            (1 - e) * target.weights[1] - (1 - likely) * weights[1],
         )
         capped = (_MODEL_ERROR[known] * models.sd * float(sum(np.abs(miss).sum() for miss in missed))) ** 2
         for miss, fit in zip(missed, models.arms, strict=True):
