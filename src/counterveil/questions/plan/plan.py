@@ -24,7 +24,14 @@ from counterveil.questions.arms import ArmsArguments
 from counterveil.questions.asking import Arguments, ask_once, signed
 from counterveil.questions.ate import AUTO, METHODS, AteArguments, ate
 from counterveil.questions.cate import CateArguments
-from counterveil.questions.choices import EstimandName, Measure, Mechanism, Protects
+from counterveil.questions.choices import (
+    AteMethod,
+    EstimandName,
+    Mechanism,
+    PlannedQuestion,
+    Protects,
+    Spending,
+)
 from counterveil.questions.event_study import EventStudyArguments
 from counterveil.questions.groups import GroupsArguments
 from counterveil.questions.interim import planned
@@ -52,10 +59,10 @@ from counterveil.report import Cells, Picture, Section, View, plan_plot
 from counterveil.report.caveats import assumed_words
 from counterveil.report.text import percent, rounded
 from counterveil.results.arms import EventStudyResult, OutcomesResult
-from counterveil.results.decisions import Decided, margin_bounds
+from counterveil.results.decisions import Decided, TestKind, margin_bounds
 from counterveil.results.effect import Effect, Linear, OwnScale, check_level, read, write
 from counterveil.results.groups import PolicyValue, RatioResult
-from counterveil.results.measures import DIFFERENCE, LIFT, NEEDED, check_measure
+from counterveil.results.measures import DIFFERENCE, LIFT, NEEDED, Measure, check_measure
 from counterveil.results.question import refuse_clusters, refuse_shape, usual_estimand
 from counterveil.results.regression import Coefficient, parse_formula
 from counterveil.results.released import ReleasedAnswer
@@ -1048,10 +1055,10 @@ class PlanArguments:
     protects: Protects | None = None
     epsilon: Number | Sequence[Number]
     delta: Number = 0
-    question: str = "ate"
+    question: PlannedQuestion = "ate"
     by: Any = None
     policy: Any = None
-    method: str = "auto"
+    method: AteMethod = "auto"
     estimand: EstimandName | None = None
     level: float = 0.95
     mechanism: Mechanism | None = None
@@ -1060,8 +1067,8 @@ class PlanArguments:
     importance: Mapping[str, Number] | None = None
     formula: str | None = None
     received: str | None = None
-    spending: str = "obrien_fleming"
-    test: str | None = None
+    spending: Spending = "obrien_fleming"
+    test: TestKind | None = None
     margin: float | tuple[float, float] | None = None
     higher_is_better: bool = True
     power: float | None = None
