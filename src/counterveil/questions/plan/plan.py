@@ -766,7 +766,7 @@ class Plan(Shown):
             items += [
                 ("Warning", text) for text in sorted({one.warning for one in self.answers if one.warning})
             ]
-        items += self._legend() if full else [("More", "plan.full() explains the columns")]
+        items += self._legend() if full else [("In full", "plan.full(); it explains the columns")]
         note = f"Assumed: {self.assumed.words()}."
         return View([], self._title(), lead, [self._cells()], items, note=note)
 
