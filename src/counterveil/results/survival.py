@@ -26,7 +26,7 @@ from counterveil.inference.survival import (
 )
 from counterveil.numerics.arrays import Ends
 from counterveil.privacy.caveats import Caveat, Fact
-from counterveil.report.text import percent, probability, rounded, span
+from counterveil.report.text import percent, probability, rounded, span, time_span
 from counterveil.results.effect import Effect, Known, OwnScale, check_level, interval_facts
 from counterveil.results.question import Question, adjusted_caveats, causal_caveats
 from counterveil.results.released import ReleasedAnswer
@@ -246,6 +246,10 @@ class SurvivalResult(ReleasedAnswer):
             "notes": self._notes(),
         }
 
+    def _median(self, arm: str) -> str:
+        one = self.quantile(arm)
+        return time_span(one.estimate, interval_facts(one.level, one.interval()), float(one.std_error))
+
     def _median_facts(self, arm: str) -> dict[str, Any]:
         found = self.quantile(arm)
         return {"estimate": _finite(found.estimate), "interval": interval_facts(self.level, found.interval())}
@@ -261,7 +265,7 @@ class SurvivalResult(ReleasedAnswer):
                 f"{said(hazards)}, p {probability(hazards.p_value)}; "
                 f"test of proportional hazards: p {probability(self.proportionality().p_value)}",
             ),
-            ("Median", "; ".join(said(self.quantile(arm), arm) for arm in reversed(ARMS))),
+            ("Median", "; ".join(f"{arm} {self._median(arm)}" for arm in reversed(ARMS))),
             *(
                 (
                     f"{cause} by {at:g}",
