@@ -29,7 +29,15 @@ QUESTIONS = {
     "groups": (STUDY, GroupsArguments, {"method": "arms", "by": "sex"}, "2", 60, 0.2, 1.3),
     "moments": (STUDY, MomentsArguments, {}, "8", 40, 0.2, 1.1),
     "ate, outcome": (STUDY, AteArguments, {"method": "difference_in_means"} | OUTCOME, "1", 100, 0.2, 1.1),
-    "survival, outcome": (TIMES, SurvivalArguments, {"method": "kaplan_meier"} | OUTCOME, "1", 60, CURVES, 1.3),
+    "survival, outcome": (
+        TIMES,
+        SurvivalArguments,
+        {"method": "kaplan_meier"} | OUTCOME,
+        "1",
+        60,
+        CURVES,
+        1.3,
+    ),
 }
 
 
