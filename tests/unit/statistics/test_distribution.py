@@ -58,5 +58,5 @@ def test_public_weights_move_no_more():
     assert claimed * Fraction(9, 10) < change <= claimed
 
 
-def test_cells_hold_their_lower_end():
-    assert counted([(0, 0), (0, 0.99), (0, 1), (1, 2), (1, 4), (1, 9)]).tolist() == [2, 1, 0, 0, 0, 0, 1, 2]
+def test_cells_hold_their_upper_end():
+    assert counted([(0, 0), (0, 1), (0, 1.01), (1, 2), (1, 4), (1, 9)]).tolist() == [2, 1, 0, 0, 0, 1, 0, 2]
