@@ -111,7 +111,7 @@ def test_public_numbers_are_those_of_every_part_and_ones_own_stay():
         sizes()
     assert asked.value.steps == (0, 0, 2, 2, 0, 0)
     assert sizes(totals={"arms": (5, 3, 2, 2, 4, 4)}) == ((5, 3), (2, 2), (4, 4))
-    for wrong in ((5, 3, 2, 3, 4, 4), (5, 1, 2, 2, 4, 4), (5, 3, 2, 2, 4, 5), (5, 3, 2, 2)):
+    for wrong in ((5, 3, 2, 3, 3, 4), (5, 1, 2, 2, 4, 4), (5, 3, 2, 2, 4, 5), (5, 3, 2, 2)):
         with pytest.raises(CounterveilError, match="CV-F500"):
             sizes(totals={"arms": wrong})
 
