@@ -16,8 +16,6 @@ from counterveil.privacy import Estimand, Unit
 from counterveil.results.measures import DIFFERENCE, MEASURES, OF_MEANS
 
 # The fixed codes with which a site refuses; a code is all that leaves, never a text made of what happened.
-
-
 NOT_UNDERSTOOD: Final = "CV-F001"
 NOT_ALLOWED: Final = "CV-F002"
 OUTSIDE_POLICY: Final = "CV-F003"
@@ -35,20 +33,7 @@ OTHER_SITE: Final = "CV-F040"
 DAMAGED_LEDGER: Final = "CV-F042"
 OTHER_SUM: Final = "CV-F500"
 
-CODES: Final = (
-    *(
-        NOT_UNDERSTOOD,
-        NOT_ALLOWED,
-        OUTSIDE_POLICY,
-        NO_BUDGET,
-        TOO_FEW,
-        WAITING,
-        DECLINED,
-        OTHER_QUESTION,
-        FAILED,
-    ),
-    *(LOST, LATE, OTHER_DECLARATION, UNSUITABLE, OTHER_SITE, DAMAGED_LEDGER, OTHER_SUM),
-)
+CODES: Final = tuple(f"CV-F{number:03}" for number in (*range(1, 14), 40, 42, 500))
 
 
 class RefusedError(Exception):
