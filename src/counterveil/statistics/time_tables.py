@@ -285,10 +285,10 @@ def survival_by_strata(session: BaseSession, question: Question) -> SurvivalResu
     release = chosen_release(session, question, asked.settings, rows, strata.public)
     passed = CountEntries(strata, event.cells, release.parts, event.kinds)
     counts = tables_of(session.batches.run(passed), 2 * strata.public)
-    people = counts.sum(axis=1)
     known: dict[str, Any] = {"totals": (float(rows),), "shares": ()}
     if question.unit is Unit.OUTCOME:
-        _refuse_missing_arms(counts, asked.layout)
+        people = np.sum(session.public("people", tuple(map(int, counts.sum(axis=1)))), axis=0)
+        _refuse_missing_arms(people, asked.layout)
         shares = people.reshape(-1, 2).sum(axis=1) / people.sum()
         known = {"totals": tuple(map(float, people)), "shares": tuple(map(float, shares))}
     known |= {"convention": asked.settings.censoring, "design": (1.0,) * len(counts)}
@@ -312,9 +312,9 @@ def survival_by_strata(session: BaseSession, question: Question) -> SurvivalResu
     return answer_tables(session, question, release, tables, finish)
 
 
-def _refuse_missing_arms(counts: Integers, layout: Layout) -> None:
+def _refuse_missing_arms(people: Integers, layout: Layout) -> None:
     """Raise CV-S092 for strata that lack an arm; who is in which is public here."""
-    people = counts.sum(axis=1).reshape(-1, 2)
+    people = people.reshape(-1, 2)
     lacking = int(((people.min(axis=1) == 0) & (people.max(axis=1) > 0)).sum())
     if lacking:
         raise refusal("CV-S092", lacking=lacking, layout=layout.describe())

@@ -24,7 +24,14 @@ from counterveil.questions.arms import ArmsArguments
 from counterveil.questions.asking import Arguments, ask_once, signed
 from counterveil.questions.ate import AUTO, METHODS, AteArguments, ate
 from counterveil.questions.cate import CateArguments
-from counterveil.questions.choices import EstimandName, Measure, Mechanism, Protects
+from counterveil.questions.choices import (
+    AteMethod,
+    EstimandName,
+    Mechanism,
+    PlannedQuestion,
+    Protects,
+    Spending,
+)
 from counterveil.questions.event_study import EventStudyArguments
 from counterveil.questions.groups import GroupsArguments
 from counterveil.questions.interim import planned
@@ -52,10 +59,10 @@ from counterveil.report import Cells, Picture, Section, View, plan_plot
 from counterveil.report.caveats import assumed_words
 from counterveil.report.text import percent, rounded
 from counterveil.results.arms import EventStudyResult, OutcomesResult
-from counterveil.results.decisions import Decided, margin_bounds
+from counterveil.results.decisions import Decided, TestKind, margin_bounds
 from counterveil.results.effect import Effect, Linear, OwnScale, check_level, read, write
 from counterveil.results.groups import PolicyValue
-from counterveil.results.measures import DIFFERENCE, LIFT, NEEDED, check_measure
+from counterveil.results.measures import DIFFERENCE, LIFT, NEEDED, Measure, check_measure
 from counterveil.results.question import refuse_clusters, refuse_shape, usual_estimand
 from counterveil.results.regression import Coefficient, parse_formula
 from counterveil.results.released import ReleasedAnswer
@@ -743,7 +750,7 @@ class Plan(Shown):
             items += [
                 ("Warning", text) for text in sorted({one.warning for one in self.answers if one.warning})
             ]
-        items += self._legend() if full else [("More", "plan.full() explains the columns")]
+        items += self._legend() if full else [("In full", "plan.full(); it explains the columns")]
         note = f"Assumed: {self.assumed.words()}."
         return View([], self._title(), lead, [self._cells()], items, note=note)
 
@@ -1029,10 +1036,10 @@ class PlanArguments:
     protects: Protects | None = None
     epsilon: Number | Sequence[Number]
     delta: Number = 0
-    question: str = "ate"
+    question: PlannedQuestion = "ate"
     by: Any = None
     policy: Any = None
-    method: str = "auto"
+    method: AteMethod = "auto"
     estimand: EstimandName | None = None
     level: float = 0.95
     mechanism: Mechanism | None = None
@@ -1041,8 +1048,8 @@ class PlanArguments:
     importance: Mapping[str, Number] | None = None
     formula: str | None = None
     received: str | None = None
-    spending: str = "obrien_fleming"
-    test: str | None = None
+    spending: Spending = "obrien_fleming"
+    test: TestKind | None = None
     margin: float | tuple[float, float] | None = None
     higher_is_better: bool = True
     power: float | None = None
