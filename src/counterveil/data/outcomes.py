@@ -22,6 +22,7 @@ from itertools import pairwise
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from counterveil.data import domains as encoding
 from counterveil.data.cells import Column, Mask
@@ -1103,6 +1104,22 @@ def joined_entries(cells: int, parts: int, kinds: int = 1) -> Integers:
     series = [kind * cells * parts + place for kind in range(kinds + 1)]
     found = np.concatenate([*series, [(kinds + 1) * cells * parts]])
     found.setflags(write=False)
+    return found
+
+
+def shared_entries(fine: NDArray[Any], cells: int, parts: int, kinds: int, ends: bool) -> NDArray[Any]:
+    """Return tables (B, M) by so many parts of cells, in units of 1 / (2 PARTS), of tables by `PARTS` of cells.
+
+    Someone censored after a part u of a cell counts as u at its end and as 1 - u at its beginning, so that exposure in
+    every cell is kept; the last end is the horizon. With `ends`, as one who is censored in that cell.
+    """
+    joined, later = joined_entries(cells, parts, kinds), np.zeros(fine.shape[1], dtype=np.int64)
+    if not ends:
+        each = PARTS // parts
+        later[-1 - cells * PARTS : -1] = (2 * (np.arange(cells * PARTS) % each) + 1) * parts
+    found = np.zeros((len(fine), joined[-1] + 1), dtype=fine.dtype)
+    np.add.at(found, (slice(None), joined), fine * (2 * PARTS - later))
+    np.add.at(found, (slice(None), np.minimum(joined + 1, joined[-1])), fine * later)
     return found
 
 

@@ -9,8 +9,8 @@ at risk are lost in the noise, a curve is not known any more.
 The interval of a probability is Wilson's at the effective number of people (Rothman 1978), with the variance of the
 noise added, so that it holds for few events and for estimates that noise moved beyond 0 or 1. A difference takes both
 arms' intervals (Zou and Donner 2008). Where a curve is lost in the noise, it may be anywhere between 0 and its last
-known upper end. Cells do not say when in them people were censored: intervals hold for every bias between those of the
-two extremes, all censored first in their cell and all last (Armstrong and Kolesar 2018).
+known upper end. Exposure in every cell is known; hazards that change within cells in which people are censored may
+still move curves, and intervals hold for every such bias up to a bound (Armstrong and Kolesar 2018).
 
 Noisy tables of events by time cell, and the log-rank test with the noise of the tables in its variance.
 
@@ -38,8 +38,11 @@ from counterveil.numerics.running_sums import FLAT, SUMS, Form
 # People at risk are known where they are this many times the standard deviation of their noise.
 # Set by `python -m experiments.survival --only tuning`.
 LEAST_AT_RISK = 3.0
-# Part of a cell for which people who are censored in it count as at risk.
-AT_RISK = {"middle": 0.5, "end": 0.0}
+# By where people are censored: whether those of an entry are gone in its cell. "middle": they count in parts at both ends
+# of their cell, and an entry holds those at its beginning. "end": they are at risk in the whole cell.
+_GONE = {"middle": 1.0, "end": 0.0}
+# What may be off of the exposure of people who are censored, at least: times are rounded to an eighth of a cell.
+_ROUNDED = 1 / 16
 # Events added to a block for its sampling variance alone, so that no events do not mean no error.
 _ADDED = 1.0
 
@@ -134,14 +137,14 @@ class Blocks:
         cells = self.cells
         later = np.triu(np.ones((cells, cells)))
         found = np.hstack([np.tile(later, self.causes + 1), np.ones((cells, 1))])
-        found[np.arange(cells), self.causes * cells + np.arange(cells)] -= AT_RISK[self.convention]
+        found[np.arange(cells), self.causes * cells + np.arange(cells)] -= _GONE[self.convention]
         return found
 
     @cached_property
     def starting(self) -> Floats:
         """People under observation when each cell begins, (B, J), of weighted counts the effective number (Kish)."""
-        leaving = self.events + self.censored
-        found = np.cumsum(leaving[:, ::-1], axis=1)[:, ::-1] + self.counts[:, -1:]
+        found = self.at_risk + _GONE[self.convention] / 2 * self.censored
+        found[:, 0] = self.counts.sum(axis=1)
         return np.asarray(found / self.design[:, None])
 
     @cached_property
@@ -220,18 +223,36 @@ class Blocks:
 
     @cached_property
     def grouping(self) -> Floats:
-        """How far curves may be off as it is not known where in a cell people were censored, (B, J + 1).
-
-        People at risk lie between those of all censored first in their cell and of all censored last.
-        """
-        moved = self.hazards * self.either()
+        """How far curves may be off as hazards change within the cells that people are censored in, (B, J + 1)."""
+        moved = self.hazards * self.either
         # No sum of noisy parts is taken for less than 0.
         return np.asarray(np.maximum(np.einsum("bpj,bj->bp", -self.slopes(), moved), 0.0))
 
+    @cached_property
     def either(self) -> Floats:
-        """Return by which part hazards may be off as it is not known where in a cell people were censored, (B, J)."""
-        either = AT_RISK[self.convention] * self.censored / np.where(self.sure, self.at_risk, 1.0)
-        return np.asarray(self.sure * either / (1 - np.clip(either, 0.0, 0.5)))
+        """By which part hazards may be off as they change within the cells that people are censored in, (B, J).
+
+        Exposure is known, so that constant hazards are not off. Where a hazard changes by a part r over a cell, evenly,
+        a part of up to r / 8 of those who are censored there is; more where it bends too, which large r tell. What
+        chance and noise add to squared changes is taken off.
+        """
+        if not _GONE[self.convention]:
+            return np.zeros_like(self.hazards)
+        wide = np.pad(self.hazards, ((0, 0), (1, 1)), mode="edge")
+        people = np.where(self.sure, self.at_risk, 1.0)
+        chance = (
+            np.clip(self.events, 0.0, None) * self.design[:, None] + self.event_variances[-1]
+        ) / people**2
+        around = np.pad(chance, ((0, 0), (1, 1)), mode="edge")
+        # Between the middles of the cells beside it; at both ends there is one.
+        apart = np.full(self.cells, 2.0)
+        apart[[0, -1]] = 1.0
+        squares = np.clip((wide[:, 2:] - wide[:, :-2]) ** 2 - around[:, 2:] - around[:, :-2], 0.0, None)
+        change = np.sqrt(squares) / apart / np.maximum(self.hazards, 1e-9)
+        off = np.clip(change / 8 * (1 + 6 * np.minimum(change, 1.0) ** 2), _ROUNDED, 0.5)
+        lost = self.censored + np.pad(self.censored[:, 1:], ((0, 0), (0, 1)), mode="edge")
+        lost[:, 0] += self.censored[:, 0]
+        return np.asarray(self.sure * off * lost / 2 / people)
 
     def slopes(self) -> Floats:
         """Return how curves move with each hazard, (B, J + 1, J)."""
@@ -313,8 +334,8 @@ class Incidence:
 
     @property
     def grouping(self) -> Floats:
-        """How far curves may be off as it is not known where in a cell people were censored, (B, J + 1)."""
-        off, hazards = self.base.either(), (self._own, self.base.hazards)
+        """How far curves may be off as hazards change within the cells that people are censored in, (B, J + 1)."""
+        off, hazards = self.base.either, (self._own, self.base.hazards)
         moved = [np.einsum("bpj,bj->bp", part, h * off) for part, h in zip(self._parts, hazards, strict=True)]
         return np.asarray(np.abs(moved[0] + moved[1]))
 
@@ -354,7 +375,8 @@ class Curves:
         sampling: covariance of each curve from sampling, (2, J + 1, J + 1).
         noise: covariance of both curves from noise, (2, J + 1, 2, J + 1).
         slack: how far each curve may lie lower, as it was lost in the noise before, (2, J + 1).
-        grouping: how far each curve may be off as cells do not say when in them people were censored, (2, J + 1).
+        grouping: how far each curve may be off as hazards change within the cells that people are censored in,
+            (2, J + 1).
         people: under observation when each cell begins, (2, J).
         worth: how many people without strata and bias would err as much, (2, J): fewer than `people` where an arm is
             thin in strata with large shares.
@@ -410,7 +432,7 @@ def standardised(
 
 # Halvings of the range of how far an interval reaches.
 _HALVINGS = 30
-# How far apart arms may be in where in a cell people are censored, as a part of what is possible.
+# How far apart arms may be in what changes within cells, as a part of what is possible.
 _APART = 0.25
 
 
@@ -458,7 +480,7 @@ def _reaches(halves: Floats, biases: Floats, level: float) -> Floats:
 def joint_bias(one: float, other: float) -> float:
     """Return how far the difference of two arms may be off, each of which may be off by so much alone.
 
-    People are censored in much the same parts of cells in both arms: what differs by arm is not taken for more than a
+    Hazards change within cells in much the same way in both arms: what differs by arm is not taken for more than a
     quarter of what is possible.
     """
     return min(abs(one - other) + _APART * (one + other), one + other)
@@ -470,7 +492,7 @@ class Probability:
 
     `size` is the number of people that sampling error is worth. Where the curve was lost in the noise before, `middle`
     is where it was last known, `slack` how far it may have fallen since, and `estimate` the likeliest place between.
-    `bias` is how far it may be off as cells do not say when in them people were censored.
+    `bias` is how far it may be off as hazards change within cells.
     """
 
     estimate: float
@@ -580,7 +602,7 @@ class Area:
     """The restricted mean time free of the event in one arm, or the difference of two.
 
     `slack` is how far it may lie to either side of the `middle`, as curves were lost in the noise. `bias` is how far it
-    may be off as cells do not say when in them people were censored, and `bend` how far it moves when curves are known
+    may be off as hazards change within cells, and `bend` how far it moves when curves are known
     at every other time only: about as far as curves that bend between times can move it.
     """
 
@@ -849,7 +871,7 @@ class NoisyTables:
             and len(self.totals) in (1, blocks)
             and len(self.shares) in (0, blocks // 2)
             and self.form in (FLAT, SUMS)
-            and self.convention in AT_RISK
+            and self.convention in _GONE
             and self.noise_sd >= 0
             and self.cut >= 1
             and (len(self.edges) - 1) % self.cut == 0
@@ -902,7 +924,7 @@ def log_rank_of(tables: NoisyTables) -> LogRank:
 class LogRank:
     """Events of the treated less those expected, with their variances; `cells` is how many cells entered, at least.
 
-    `bias` is how far the difference may be off as cells do not say when in them people were censored.
+    `bias` is how far the difference may be off as hazards change within cells.
     """
 
     difference: float
@@ -955,8 +977,8 @@ def log_rank(blocks: Blocks, heavy: float) -> LogRank:
     # Of weighted counts, each arm's own variance is larger than counts would have it.
     design = blocks.design.reshape(strata, 2).max(axis=1)
     variance = blocks.inflation * (float(np.sum(design[:, None] * spread)) + float(design.max()) * unsure)
-    censored = AT_RISK[blocks.convention] * blocks.censored.reshape(strata, 2, cells)
-    either = used[:, None] * censored * people[:, ::-1] * (both / total**2)[:, None]
+    off = blocks.either.reshape(strata, 2, cells) * people
+    either = used[:, None] * off * people[:, ::-1] * (both / total**2)[:, None]
     bias = joint_bias(*(max(float(one), 0.0) for one in either.sum(axis=(0, 2))))
     return LogRank(difference, variance, max(noise, 0.0), heavy, int(known.min()), bias)
 
@@ -1118,8 +1140,7 @@ def score(
     happened = max(float(np.sum(design[:, None] * each * (events * grown).sum(axis=1))), 0.0)
     unsure *= float(design.max()) ** 2
     variance = blocks.inflation * (happened + unsure / max(happened, sqrt(unsure)))
-    censored = AT_RISK[blocks.convention] * blocks.censored.reshape(strata, 2, cells)
-    either = np.abs(np.sum(by_people * censored, axis=(0, 2)))
+    either = np.abs(np.sum(by_people * blocks.either.reshape(strata, 2, cells) * people, axis=(0, 2)))
     bias = joint_bias(*map(float, either))
     return LogRank(difference, variance, max(noise, 0.0), heavy * tail, int(known.min()), bias)
 

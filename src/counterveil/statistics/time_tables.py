@@ -1,6 +1,6 @@
 """Tables of events and censorings by time cell, one for every block of rows, released at once.
 
-Every row is in one entry of one block's table. A block is an arm, or an arm of a stratum.
+Every row is in one entry of one block's table, or between two of them. A block is an arm, or an arm of a stratum.
 Proof: `time_tables.proof.md`.
 """
 
@@ -20,7 +20,7 @@ from scipy.special import ndtri
 from counterveil.data import Layout, Study, Table
 from counterveil.data.features import covariate_features
 from counterveil.data.layout import MergedLayout
-from counterveil.data.outcomes import MOST_CELLS, TimeToEvent, joined_entries
+from counterveil.data.outcomes import MOST_CELLS, PARTS, TimeToEvent, shared_entries
 from counterveil.data.passes import Sums
 from counterveil.data.strata import strata_codes
 from counterveil.errors import refusal
@@ -59,14 +59,15 @@ class CountEntries:
     cells: int
     parts: int
     kinds: int = 1
+    ends: bool = False
 
     def __call__(self, block: Table) -> Sums:
-        """Return the counts of a block of rows, one array."""
-        entries = (self.kinds + 1) * self.cells * self.parts + 1
-        entry = joined_entries(self.cells, self.parts, self.kinds)[block.outcome]
+        """Return the counts of a block of rows in units of 1 / (2 PARTS), one array."""
+        entries, blocks = (self.kinds + 1) * self.cells * PARTS + 1, 2 * self.strata.public
         stratum = self.strata.places()[strata_codes(block, self.strata.layout)]
-        place = (stratum * 2 + block.arm) * entries + entry
-        return (np.bincount(place, minlength=self.strata.public * 2 * entries),)
+        place = (stratum * 2 + block.arm) * entries + block.outcome
+        fine = np.bincount(place, minlength=blocks * entries).reshape(blocks, entries)
+        return (shared_entries(fine, self.cells, self.parts, self.kinds, self.ends).ravel(),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,7 @@ class TableRelease:
     ) -> tuple[tuple[tuple[float, ...], ...], float]:
         """Return every block's numbers with noise and its standard deviation.
 
-        A row must be in one entry of one block, with a weight up to 1.
+        A row must be in one block with weights that add up to at most 1.
         """
         values = [number for block in counts for number in self.form.numbers(block)]
         released = release_sums(gate, NAME, values, self.pure, self.form.l1, self.form.l2)
@@ -231,9 +232,10 @@ def answer_tables(
     return settled(SurvivalResult, session, question, release.plan, compute, said=said)
 
 
-def tables_of(sums: Sums, blocks: int) -> Integers:
+def tables_of(sums: Sums, blocks: int) -> list[list[Fraction]]:
     """Return the counts of a pass as tables, (blocks, entries)."""
-    return np.asarray(sums[0]).astype(np.int64).reshape(blocks, -1)
+    found = np.asarray(sums[0]).astype(np.int64).reshape(blocks, -1)
+    return [[Fraction(one, 2 * PARTS) for one in own] for own in found.tolist()]
 
 
 # Survival of both arms from noisy tables of events by time cell, of everyone or by public strata.
@@ -283,18 +285,19 @@ def survival_by_strata(session: BaseSession, question: Question) -> SurvivalResu
     whole = chosen_release(session, question, asked.settings, None)
     strata = MergedLayout.of(asked.layout, most_strata(whole, rows))
     release = chosen_release(session, question, asked.settings, rows, strata.public)
-    passed = CountEntries(strata, event.cells, release.parts, event.kinds)
+    ends = asked.settings.censoring == "end"
+    passed = CountEntries(strata, event.cells, release.parts, event.kinds, ends)
     counts = tables_of(session.batches.run(passed), 2 * strata.public)
-    people = counts.sum(axis=1)
+    people = np.array([int(sum(one)) for one in counts])
     known: dict[str, Any] = {"totals": (float(rows),), "shares": ()}
     if question.unit is Unit.OUTCOME:
-        _refuse_missing_arms(counts, asked.layout)
+        _refuse_missing_arms(people, asked.layout)
         shares = people.reshape(-1, 2).sum(axis=1) / people.sum()
         known = {"totals": tuple(map(float, people)), "shares": tuple(map(float, shares))}
     known |= {"convention": asked.settings.censoring, "design": (1.0,) * len(counts)}
 
     def tables(gate: Gate) -> NoisyTables:
-        return release.tables(gate, counts.tolist(), event, **known)
+        return release.tables(gate, counts, event, **known)
 
     def finish(found: SurvivalResult) -> SurvivalResult:
         if question.method != "stratified":
@@ -312,9 +315,9 @@ def survival_by_strata(session: BaseSession, question: Question) -> SurvivalResu
     return answer_tables(session, question, release, tables, finish)
 
 
-def _refuse_missing_arms(counts: Integers, layout: Layout) -> None:
+def _refuse_missing_arms(blocks: Integers, layout: Layout) -> None:
     """Raise CV-S092 for strata that lack an arm; who is in which is public here."""
-    people = counts.sum(axis=1).reshape(-1, 2)
+    people = blocks.reshape(-1, 2)
     lacking = int(((people.min(axis=1) == 0) & (people.max(axis=1) > 0)).sum())
     if lacking:
         raise refusal("CV-S092", lacking=lacking, layout=layout.describe())
@@ -402,10 +405,12 @@ def survival_by_weights(session: BaseSession, question: Question) -> SurvivalRes
     }
 
     def tables(gate: Gate) -> NoisyTables:
-        event, entries = study.event, release.form.entries
+        event = study.event
         assert event is not None
-        entry = joined_entries(event.cells, release.parts, event.kinds)[session.table.outcome]
-        return release.tables(gate, [one.table(entry, entries) for one in arms], event, **known)
+        fine = [one.table(session.table.outcome, event.cut(PARTS).entries) for one in arms]
+        given = (event.cells, release.parts, event.kinds, settings.censoring == "end")
+        shared = shared_entries(np.array(fine), *given) / Fraction(2 * PARTS)
+        return release.tables(gate, shared.tolist(), event, **known)
 
     def finish(found: SurvivalResult) -> SurvivalResult:
         return said_of_weights(found, "Kaplan-Meier", bias, diagnostics)
