@@ -1117,10 +1117,10 @@ def shared_entries(fine: NDArray[Any], cells: int, parts: int, kinds: int, ends:
     if not ends:
         each = PARTS // parts
         later[-1 - cells * PARTS : -1] = (2 * (np.arange(cells * PARTS) % each) + 1) * parts
-    found = np.zeros((len(fine), joined[-1] + 1), dtype=fine.dtype)
-    np.add.at(found, (slice(None), joined), fine * (2 * PARTS - later))
-    np.add.at(found, (slice(None), np.minimum(joined + 1, joined[-1])), fine * later)
-    return found
+    found = np.zeros((joined[-1] + 1, len(fine)), dtype=fine.dtype)
+    np.add.at(found, joined, (fine * (2 * PARTS - later)).T)
+    np.add.at(found, np.minimum(joined + 1, joined[-1]), (fine * later).T)
+    return found.T
 
 
 def _grid(horizon: object, grid: object) -> tuple[Fraction, ...]:

@@ -38,8 +38,8 @@ from counterveil.numerics.running_sums import FLAT, SUMS, Form
 # People at risk are known where they are this many times the standard deviation of their noise.
 # Set by `python -m experiments.survival --only tuning`.
 LEAST_AT_RISK = 3.0
-# By where people are censored: whether those of an entry are gone in its cell. "middle": they count in parts at both ends
-# of their cell, and an entry holds those at its beginning. "end": they are at risk in the whole cell.
+# By where people are censored: whether those of an entry are gone in its cell. "middle": they count in parts at both
+# ends of their cell, and an entry holds those at its beginning. "end": they are at risk in the whole cell.
 _GONE = {"middle": 1.0, "end": 0.0}
 # What may be off of the exposure of people who are censored, at least: times are rounded to an eighth of a cell.
 _ROUNDED = 1 / 16
