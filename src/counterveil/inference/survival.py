@@ -24,10 +24,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from math import exp, hypot, inf, isfinite, isnan, log, nan, sqrt
+from math import exp, hypot, inf, isfinite, isinf, isnan, log, nan, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from counterveil.inference.measures import Apart, p_value
@@ -232,24 +231,15 @@ class Blocks:
     def either(self) -> Floats:
         """By which part hazards may be off as they change within the cells that people are censored in, (B, J).
 
-        Exposure is known, so that constant hazards are not off. Where a hazard changes by a part r over a cell, evenly,
-        a part of up to r / 8 of those who are censored there is; more where it bends too, which large r tell. What
-        chance and noise add to squared changes is taken off.
+        Exposure is known, so that constant hazards are not off.
         """
         if not _GONE[self.convention]:
             return np.zeros_like(self.hazards)
-        wide = np.pad(self.hazards, ((0, 0), (1, 1)), mode="edge")
         people = np.where(self.sure, self.at_risk, 1.0)
         chance = (
             np.clip(self.events, 0.0, None) * self.design[:, None] + self.event_variances[-1]
         ) / people**2
-        around = np.pad(chance, ((0, 0), (1, 1)), mode="edge")
-        # Between the middles of the cells beside it; at both ends there is one.
-        apart = np.full(self.cells, 2.0)
-        apart[[0, -1]] = 1.0
-        squares = np.clip((wide[:, 2:] - wide[:, :-2]) ** 2 - around[:, 2:] - around[:, :-2], 0.0, None)
-        change = np.sqrt(squares) / apart / np.maximum(self.hazards, 1e-9)
-        off = np.clip(change / 8 * (1 + 6 * np.minimum(change, 1.0) ** 2), _ROUNDED, 0.5)
+        off = np.clip(_uneven(self.hazards, chance), _ROUNDED, 0.5)
         lost = self.censored + np.pad(self.censored[:, 1:], ((0, 0), (0, 1)), mode="edge")
         lost[:, 0] += self.censored[:, 0]
         return np.asarray(self.sure * off * lost / 2 / people)
@@ -350,6 +340,38 @@ class Incidence:
         return np.asarray(-(alone @ own + through @ any_event))
 
 
+def _uneven(held: Floats, variances: Floats) -> Floats:
+    """Return how far what cells hold may be from evenly spread in them, as a part of it, (B, J).
+
+    Where what a cell holds is by a part r less or more than the larger of it and its neighbour, a smooth sum is up to
+    about r / 7 from its chord. In the first and the last cell, where nothing is seen beyond, powers are up to r / 6
+    (1 + 3 r) from it. Between neighbours of which one holds less and one more, levels may also change at once in the
+    cell, the likelier the less they change beyond. Of a cell that surely holds more than twice what those beside it
+    hold nothing is supposed: all may lie at one place. What chance and noise, with these variances, add to squared
+    changes is taken off.
+    """
+    if held.shape[1] < 2:
+        return np.ones_like(held)
+    wide, around = (np.pad(one, ((0, 0), (1, 1)), mode="reflect") for one in (held, variances))
+    change = np.diff(wide, axis=1)
+    sure = np.sqrt(np.clip(change**2 - around[:, 1:] - around[:, :-1], 0.0, None))
+    parts = sure / np.maximum(np.maximum(wide[:, 1:], wide[:, :-1]), 1e-9)
+    r, steeper = np.minimum(np.maximum(parts[:, 1:], parts[:, :-1]), 1.0), np.ones(held.shape[1])
+    steeper[[0, -1]] = 3.0
+    smooth = r / 6 * (1 + steeper * r)
+    before, after = sure[:, :-1], sure[:, 1:]
+    both = np.maximum(before + after, 1e-300)
+    outer = np.pad(np.abs(change), ((0, 0), (1, 1)))
+    step = before * after / both / np.maximum(held, 1e-9) * (change[:, 1:] * change[:, :-1] > 0)
+    step = step * np.clip(1 - (outer[:, :-3] + outer[:, 3:]) / both, 0.0, 1.0)
+    crowded = held > wide[:, 2:] + wide[:, :-2] + _SURELY * np.sqrt(variances)
+    return np.where(crowded, 1.0, np.clip(np.maximum(smooth, step), 0.0, 1.0))
+
+
+# A cell is crowded that holds twice what those beside it hold, and so many standard deviations more.
+_SURELY = 4.0
+
+
 def _not_yet(free: Floats, hazards: Floats) -> Floats:
     """Return one minus the incidence of an event with these hazards among those free of any."""
     return np.hstack([np.ones((len(free), 1)), 1 - np.cumsum(free[:, :-1] * hazards, axis=1)])
@@ -392,6 +414,19 @@ class Curves:
     people: Floats
     worth: Floats
     heaviness: Floats
+
+    @cached_property
+    def bends(self) -> Floats:
+        """How far each curve may be from straight lines in every cell, (2, J): up to all that the cell holds."""
+        held = -np.diff(self.shown, axis=1)
+        total = self.sampling + np.stack([self.noise[arm, :, arm] for arm in (0, 1)])
+        apart = np.diff(np.diff(total, axis=1), axis=2)
+        cells = _uneven(held, np.clip(np.diagonal(apart, axis1=1, axis2=2), 0.0, None))
+        return np.where(held > _COARSE, held, cells * np.maximum(held, 0.0))
+
+
+# Nothing is supposed of where outcomes lie within a cell that holds more than this part of an arm.
+_COARSE = 1 / 3
 
 
 def standardised(
@@ -698,8 +733,8 @@ class AreaRatio:
 class SurvivalAnswers:
     """Everything that is read off two curves; `edges` are time 0 and the ends of all cells, control comes first.
 
-    `cut` is how many cells make one of the declared grid, by which places are counted. With `bends`
-    (2, J + 1), curves fall to 0 by the last edge, and between edges may be so far from straight lines.
+    `cut` is how many cells make one of the declared grid, by which places are counted. With `whole`, curves fall to 0
+    by the last edge.
     """
 
     curves: Curves
@@ -707,7 +742,7 @@ class SurvivalAnswers:
     convention: str
     heavy: bool
     cut: int = 1
-    bends: Floats | None = None
+    whole: bool = False
 
     def at(self, arm: int, place: int) -> Probability:
         """Return the probability of one arm at a time of the grid, by its place; time 0 has place 0."""
@@ -724,10 +759,7 @@ class SurvivalAnswers:
         return Probability(*own, variance, noise, self._size(arm, place), heavy, slack, bias)
 
     def ends(self, arm: int, level: float) -> tuple[Floats, Floats]:
-        """Return the lower and upper ends of the intervals of one arm at every edge: those of `end`, at once.
-
-        With bends, what lies between this edge and the next ones is allowed for.
-        """
+        """Return the lower and upper ends of the intervals of one arm at every edge: those of `end`, at once."""
         curves, normal = self.curves, quantiles(level, 0.0)[0]
         middle, slack = curves.survival[arm, 1:], curves.slack[arm, 1:]
         noise = np.maximum(np.diagonal(curves.noise[arm, :, arm])[1:], 0.0)
@@ -740,10 +772,11 @@ class SurvivalAnswers:
         lead, half = 1 + normal**2 / sizes, middle + normal**2 / sizes / 2
         root = np.sqrt(np.maximum(half**2 - lead * (middle**2 - heavy**2 * noise), 0.0))
         down, up = middle - (half - root) / lead, (half + root) / lead - middle
-        off = curves.grouping[arm, 1:] + (0.0 if self.bends is None else self.bends[arm, 1:])
+        off = curves.grouping[arm, 1:]
         low = np.clip(middle - _reaches(down, off, level) - slack, 0.0, 1.0)
-        first = 1.0 if self.bends is None else 1.0 - float(self.bends[arm, 0])
-        return np.append(first, low), np.append(1.0, np.clip(middle + _reaches(up, off, level), 0.0, 1.0))
+        high = np.clip(middle + _reaches(up, off, level), 0.0, 1.0)
+        high[-1] *= not self.whole
+        return np.append(1.0, low), np.append(1.0, high)
 
     def _size(self, arm: int, place: int) -> float:
         """Return the number of people without censoring whose share would err as much.
@@ -1148,8 +1181,9 @@ def score(
 # Intervals of distributions, their quantiles, and where noisy curves cross a share.
 #
 # A time is in the interval where the curve's own interval at that time holds the share (Brookmeyer and Crowley 1982):
-# no density is estimated. Between the ends of cells curves and their intervals are taken for straight lines; where
-# everything happens at the ends of cells, for steps. A difference takes both intervals (Zou and Donner 2008).
+# no density is estimated. Within a cell the curve lies between those of its ends, and is as far from a straight line as
+# unlike neighbouring cells let suppose; where everything happens at the ends of cells, it is a step. A difference takes
+# both intervals (Zou and Donner 2008).
 
 
 _USUAL = 0.95
@@ -1195,60 +1229,34 @@ class Crossing:
 
     def interval(self, level: float) -> Ends:
         """Return the two ends; the upper one is infinite where the curve may not fall so far before its last time."""
-        (low, high), horizon = self.answers.ends(self.arm, level), float(self.answers.edges[-1])
-        first, last = self._first(low), self._last(high)
-        if self.answers.bends is None:
-            return min(first, horizon), last
-        # In a crowded cell outcomes may all lie at one of its ends.
-        edges = self.answers.edges
-        ends = np.append(edges[:-1][self.crowded], inf), np.append(edges[1:][self.crowded], inf)
-        inside = (ends[0] <= min(first, horizon)) & (min(first, horizon) <= ends[1])
-        beyond = (ends[0] <= min(last, horizon)) & (min(last, horizon) <= ends[1])
-        return (
-            float(ends[0][inside].min(initial=min(first, horizon))),
-            float(ends[1][beyond].max(initial=min(last, horizon))),
-        )
+        return self.ends(level, 1.0)
 
-    def among_crowds(self, low: float, high: float) -> bool:
-        """Return whether a crowded cell lies between these ends; never so of times."""
-        edges = self.answers.edges
-        between = (edges[1:] > low) & (edges[:-1] < high)
-        return self.answers.bends is not None and bool((self.crowded & between).any())
+    def ends(self, level: float, bent: float = 0.0) -> Ends:
+        """Return the ends where curves are straight in cells (0), or as far from it as is allowed for (1)."""
+        low, high = self.answers.ends(self.arm, level)
+        return min(self._first(low, bent), float(self.answers.edges[-1])), self._last(high, bent)
 
-    @property
-    def crowded(self) -> NDArray[np.bool_]:
-        """Which cells surely hold more than twice what those beside them hold: whole numbers, or one value of many."""
-        curves, own = self.answers.curves, self.arm
-        drops = -np.diff(curves.shown[own])
-        variance = curves.noise[own][:, own, :] + curves.sampling[own]
-        sds = np.sqrt(np.clip(np.diag(np.diff(np.diff(variance, axis=0), axis=1)), 0.0, None))
-        beside = (np.append(0.0, drops[:-1]) + np.append(drops[1:], 0.0)) / 2
-        return np.asarray(drops > _CROWDED * beside + _SURELY * sds)
-
-    def _first(self, curve: Floats) -> float:
+    def _first(self, curve: Floats, bent: float = 0.0) -> float:
         """Return where a curve first reaches the share."""
         below = np.flatnonzero(curve <= self.left)
-        return self._between(curve, int(below[0]), first=True) if len(below) else inf
+        return self._between(curve, int(below[0]), -bent) if len(below) else inf
 
-    def _last(self, curve: Floats) -> float:
+    def _last(self, curve: Floats, bent: float = 0.0) -> float:
         """Return up to where a curve is above the share."""
         place = int(np.flatnonzero(curve > self.left)[-1]) + 1
-        return self._between(curve, place, first=False) if place < len(curve) else inf
+        return self._between(curve, place, bent) if place < len(curve) else inf
 
-    def _between(self, curve: Floats, place: int, first: bool) -> float:
-        """Return where the line into this point crosses the share."""
-        edges = self.answers.edges
+    def _between(self, curve: Floats, place: int, bent: float) -> float:
+        """Return where the line into this point, lifted by what is allowed for, crosses the share within its cell."""
+        edges, curves = self.answers.edges, self.answers.curves
         if self.answers.convention == "end" or place == 0:
             return float(edges[place])
-        if first and self.answers.curves.slack[self.arm, place] > 0:
+        if bent < 0 and curves.slack[self.arm, place] > 0:
             # Lost in the noise: it may cross as soon as it is.
             return float(edges[place - 1])
-        part = (curve[place - 1] - self.left) / (curve[place - 1] - curve[place])
+        lifted = curve[place - 1] - self.left + bent * curves.bends[self.arm, place - 1]
+        part = min(max(lifted / (curve[place - 1] - curve[place]), 0.0), 1.0)
         return float(edges[place - 1] + part * (edges[place] - edges[place - 1]))
-
-
-# A cell is crowded that holds so many times what those beside it hold, and so many standard deviations more.
-_CROWDED, _SURELY = 2.0, 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -1273,24 +1281,24 @@ class CrossingGap(Apart):
         """Return the two ends; infinite where a quantile may lie beyond the last time."""
         (low, high), (least, most) = self.one.interval(level), self.other.interval(level)
         own, others = self.one.estimate, self.other.estimate
+        widest = low - most if isfinite(most) else -inf, high - least if isfinite(high) else inf
         if not (isfinite(own) and isfinite(others)):
-            return (low - most if isfinite(most) else -inf), (high - least if isfinite(high) else inf)
-        # Where outcomes lie in a crowded cell is no matter of chance.
-        if self.one.among_crowds(low, high) or self.other.among_crowds(least, most):
-            return low - most, high - least
-        apart = own - others
-        return apart - hypot(own - low, most - others), apart + hypot(high - own, others - least)
+            return widest
+        straight, theirs, edges = self.one.ends(level), self.other.ends(level), self.one.answers.edges
+        down, up = hypot(own - straight[0], theirs[1] - others), hypot(straight[1] - own, others - theirs[0])
+        # How curves bend within cells is no matter of chance but a bias up to a bound, or anything within the cell.
+        bent = straight[0] - low + most - theirs[1], high - straight[1] + theirs[0] - least
+        pinned = np.isin((low, most), edges).any(), np.isin((high, least), edges).any()
+        return (
+            widest[0] if pinned[0] or isinf(widest[0]) else own - others - reach(down, bent[0], level),
+            widest[1] if pinned[1] or isinf(widest[1]) else own - others + reach(up, bent[1], level),
+        )
 
 
 # Distribution functions of both arms from noisy counts of outcomes by cell, as curves that fall from 1 to 0.
 #
 # One minus a distribution function is a survival curve that nobody is censored from, so that intervals, bands and
-# quantiles are those of `survival` and `crossings`. Between the edges of cells outcomes are taken to lie evenly; how
-# far a straight line may be off there is allowed for by how unlike neighbouring cells are.
-
-
-# Nothing is supposed of where outcomes lie within a cell that holds more than this part of an arm.
-_COARSE = 1 / 3
+# quantiles are those of survival.
 
 
 @dataclass(frozen=True, slots=True)
@@ -1364,25 +1372,5 @@ def distributions_of(tables: NoisyHistograms) -> SurvivalAnswers:
         np.array(tables.edges),
         "middle",
         tables.heavy,
-        bends=_bends(counts / size, tables.noise_sd / size, worth) * known[:, None],
+        whole=True,
     )
-
-
-def _bends(shares: Floats, noise_sd: Floats, worth: Floats) -> Floats:
-    """Return how far a curve may be from straight lines between the edges of cells, at the edges (2, J + 1).
-
-    A curve whose slope changes evenly, by s from a cell to the next, is up to s / 8 from its chord. Where s is no small
-    part of what the cell holds, its slope changes within the cell too: more is allowed, up to all that the cell holds.
-    What noise, and sampling of so many people, add to squared changes is taken off.
-    """
-    wide = np.pad(shares, ((0, 0), (1, 1)), mode="edge")
-    sampled = np.clip(wide[:, 1:] + wide[:, :-1], 0.0, None) / worth
-    squares = np.clip(np.diff(wide, axis=1) ** 2 - sampled - 2 * noise_sd**2, 0.0, None)
-    change = np.sqrt(np.maximum(squares[:, 1:], squares[:, :-1]))
-    held = np.maximum(shares, 1e-9)
-    cell = np.minimum(change / 16 * (1 + 4 * change / held), np.maximum(shares, 0.0))
-    cell = np.where(shares > _COARSE, shares, cell)
-    found = np.zeros((len(shares), shares.shape[1] + 1))
-    found[:, :-1] = cell
-    found[:, 1:] = np.maximum(found[:, 1:], cell)
-    return found

@@ -14,10 +14,12 @@ from counterveil.inference.survival import (
     Crossing,
     CrossingGap,
     HazardRatio,
+    NoisyHistograms,
     NoisyTables,
     TableNoise,
     answers_of,
     blocks_of,
+    distributions_of,
     log_rank_of,
 )
 
@@ -340,3 +342,15 @@ def test_a_stratum_that_is_lost_in_the_noise_leaves_the_hazard_ratio_to_the_othe
     assert both.estimate == pytest.approx(whole.estimate, rel=0.02)
     low, high = both.interval(0.95)
     assert 0 < low < both.estimate < high < 2
+
+
+@pytest.mark.parametrize("level", [0.1, 0.3, 0.5])
+def test_a_quantile_where_the_density_jumps_within_a_cell_is_held(level):
+    # A share of people lies evenly up to 20 and the others from there to 35; cells are 100 / 48 long.
+    edges = np.linspace(0, 100, 49)
+    share = level * np.clip(edges / 20, 0, 1) + (1 - level) * np.clip((edges - 20) / 15, 0, 1)
+    counts = tuple((1e5 * np.diff(share)).tolist())
+    known = NoisyHistograms((counts, counts), 1.0, False, (2e5,), tuple(edges.tolist()), (1.0, 1.0))
+    low, high = Crossing(distributions_of(known), 0, 1 - level).interval(0.95)
+    assert low <= 20 <= high
+    assert high - low < 100 / 48
