@@ -1228,8 +1228,19 @@ class Crossing:
         return self._part(noise=True)
 
     def interval(self, level: float) -> Ends:
-        """Return the two ends; the upper one is infinite where the curve may not fall so far before its last time."""
-        return self.ends(level, 1.0)
+        """Return the two ends; the upper one is infinite where the curve may not fall so far before its last time.
+
+        How curves bend within cells is no matter of chance but a bias up to a bound. Where a cell may hold all at one
+        place, the end is that of the cell.
+        """
+        bent, straight, own = self.ends(level, 1.0), self.ends(level), self.estimate
+        found = [
+            own + sign * reach(abs(plain - own), abs(far - plain), level)
+            if isfinite(own) and isfinite(far) and far not in self.answers.edges
+            else far
+            for sign, plain, far in zip((-1.0, 1.0), straight, bent, strict=True)
+        ]
+        return found[0], found[1]
 
     def ends(self, level: float, bent: float = 0.0) -> Ends:
         """Return the ends where curves are straight in cells (0), or as far from it as is allowed for (1)."""
@@ -1279,14 +1290,13 @@ class CrossingGap(Apart):
 
     def interval(self, level: float) -> Ends:
         """Return the two ends; infinite where a quantile may lie beyond the last time."""
-        (low, high), (least, most) = self.one.interval(level), self.other.interval(level)
-        own, others = self.one.estimate, self.other.estimate
+        (low, high), (least, most) = self.one.ends(level, 1.0), self.other.ends(level, 1.0)
+        own, others, edges = self.one.estimate, self.other.estimate, self.one.answers.edges
         widest = low - most if isfinite(most) else -inf, high - least if isfinite(high) else inf
         if not (isfinite(own) and isfinite(others)):
             return widest
-        straight, theirs, edges = self.one.ends(level), self.other.ends(level), self.one.answers.edges
+        straight, theirs = self.one.ends(level), self.other.ends(level)
         down, up = hypot(own - straight[0], theirs[1] - others), hypot(straight[1] - own, others - theirs[0])
-        # How curves bend within cells is no matter of chance but a bias up to a bound, or anything within the cell.
         bent = straight[0] - low + most - theirs[1], high - straight[1] + theirs[0] - least
         pinned = np.isin((low, most), edges).any(), np.isin((high, least), edges).any()
         return (
@@ -1308,7 +1318,7 @@ class NoisyHistograms:
     Attributes:
         numbers: counts, or sums of public weights up to 1, by arm and cell.
         noise_sd: standard deviation of the noise of each; `heavy` says that it is Laplace's.
-        totals: public numbers of people: of everyone, or of each arm.
+        totals: public numbers of people: of everyone, or of each arm; none where weights follow private treatments.
         edges: of the cells.
         design: ratio of squared weights to weights of each arm; 1 without weights.
         inflation: of the sampling variance, for bias that intervals allow for.
@@ -1327,7 +1337,7 @@ class NoisyHistograms:
         sound = (
             len(self.numbers) == len(self.design) == 2
             and all(len(one) == len(self.edges) - 1 >= 2 for one in self.numbers)
-            and len(self.totals) in (1, 2)
+            and len(self.totals) <= 2
             and self.noise_sd >= 0
             and all(one > 0 for one in (*self.design, *self.totals, self.inflation))
             and all(later > earlier for earlier, later in pairwise(self.edges))
@@ -1340,7 +1350,7 @@ class NoisyHistograms:
 def distributions_of(tables: NoisyHistograms) -> SurvivalAnswers:
     """Return both arms' curves, one minus distribution functions, with their errors."""
     cells = len(tables.edges) - 1
-    groups: tuple[tuple[int, ...], ...] = ((0, 1),) if len(tables.totals) == 1 else ((0,), (1,))
+    groups: tuple[tuple[int, ...], ...] = ((), ((0, 1),), ((0,), (1,)))[len(tables.totals)]
     noise = TableNoise(tables.noise_sd**2 * np.eye(cells), groups)
     counts = with_totals(np.array(tables.numbers), noise, tables.totals)
     people = counts.sum(axis=1)
