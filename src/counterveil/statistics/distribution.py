@@ -208,7 +208,7 @@ def quantiles_by_scores(
             "design": tuple(float(np.mean(1 / one)) / largest for one in own),
             "inflation": 1 + bias**2 + worst * moved,
         }
-        tables = release.histograms(gate, lambda: _weighed(table, release.edges, own, largest), **facts)
+        tables = release.histograms(gate, lambda: weighed_counts(table, release.edges, own, largest), **facts)
         found = quantiles_result(session, question, tables, PAGE, shares)
         found = said_of_weights(found, "quantiles", bias, {"largest_weight": largest})
         return replace(found, method="quantiles with inverse propensity weights")
@@ -216,7 +216,7 @@ def quantiles_by_scores(
     return _answered(session, question, release, shares, compute)
 
 
-def _weighed(
+def weighed_counts(
     table: Table, edges: Sequence[Fraction], own: tuple[Floats, Floats], largest: float
 ) -> list[Fraction]:
     """Return sums of weights by arm and cell; a row's weight is that of its arm, in parts of the largest."""
