@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import counterveil as cv
-from counterveil.data.outcomes import TimeToEvent
+from counterveil.data.outcomes import USUAL_CELLS, TimeToEvent
 from counterveil.inference.survival import Crossing, CrossingGap, HazardRatio, NoisyTables, answers_of
 from counterveil.privacy import Budget
 from experiments.survival.designs import HORIZON, Columns, Trial
@@ -49,7 +49,7 @@ def ratios(draws: int) -> Iterator[str]:
 
 
 def _tables(design: Trial, seed: int) -> NoisyTables:
-    return drawn(design, seed, "record", Budget(1))[0]
+    return drawn(design, seed, "record", Budget(1), USUAL_CELLS)[0]
 
 
 def _medians(tables: NoisyTables) -> tuple[Crossing, Crossing]:

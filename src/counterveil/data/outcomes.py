@@ -993,7 +993,7 @@ def level_name(outcome: str, place: int) -> str:
 
 
 # Cells of a grid that is not declared, and the most there may be: noise grows with their number.
-USUAL_CELLS, MOST_CELLS = 12, 200
+USUAL_CELLS, MOST_CELLS = 8, 200
 # Equal parts of a cell by which rows are told apart; a release counts by these or by larger parts.
 PARTS = 16
 # Competing events that there may be.
