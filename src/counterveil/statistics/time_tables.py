@@ -47,8 +47,8 @@ NAME = "table of times"
 _EVENTS, _CENSORED = 0.4, 0.3
 # Into how many parts cells may be cut, the most of all strata together, and the tail at which lengths are compared.
 _PARTS, _MOST_PARTS, _TAIL = (1, 2, 4, 8, 16), 2_000, 0.025
-# Lengths of curves that are taken for equal to the shortest.
-_NEAR = 1.01
+# Lengths of curves that are taken for equal to the shortest, and the part of the variance that noise may be for free.
+_NEAR, _FREE = 1.01, 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +161,11 @@ def table_release(
         if parts == 1 or (cells * parts <= MOST_CELLS and strata * causes * cells * parts <= _MOST_PARTS)
     ]
     lengths = {one: expected_length(one, people or 1, strata) for one in found}
-    # Noise of fine cells adds up in hazard ratios: cells are cut no finer than curves gain by it.
+    # Noise of fine cells adds up in hazard ratios: cells are cut no finer than curves gain by it, unless it is nothing.
     near = [one for one, length in lengths.items() if length <= _NEAR * min(lengths.values())]
+    free = [one for one in near if noise_part(one, people or 1, strata) <= _FREE]
+    if free:
+        return max(free, key=lambda one: (one.parts, -lengths[one]))
     return min(near, key=lambda one: (one.parts, lengths[one]))
 
 
@@ -181,9 +184,14 @@ def most_strata(release: TableRelease, people: int) -> int:
 def expected_length(release: TableRelease, people: int, strata: int) -> float:
     """Return how far intervals of an arm's curve reach for so many people in usual tables, on average over cells."""
     sampling, grouping = _usual_errors(release.form.cells, people / 2)
-    noise = expected_variance(release) * strata / (people / 2) ** 2
-    half = -float(ndtri(_TAIL)) * sqrt(sampling + noise)
+    half = -float(ndtri(_TAIL)) * sqrt(sampling * (1 + noise_part(release, people, strata)))
     return reach(half, grouping, 1 - 2 * _TAIL)
+
+
+def noise_part(release: TableRelease, people: int, strata: int) -> float:
+    """Return the variance of the noise of an arm's curve in parts of that from sampling, in usual tables."""
+    sampling, _ = _usual_errors(release.form.cells, people / 2)
+    return expected_variance(release) * strata / (people / 2) ** 2 / sampling
 
 
 @lru_cache(maxsize=256)
