@@ -1228,45 +1228,45 @@ class Crossing:
         return self._part(noise=True)
 
     def interval(self, level: float) -> Ends:
-        """Return the two ends; the upper one is infinite where the curve may not fall so far before its last time.
+        """Return the two ends; the upper one is infinite where the curve may not fall so far before its last time."""
+        return self.ends(level, bent=True)
 
-        How curves bend within cells is no matter of chance but a bias up to a bound. Where a cell may hold all at one
-        place, the end is that of the cell.
-        """
-        bent, straight, own = self.ends(level, 1.0), self.ends(level), self.estimate
-        found = [
-            own + sign * reach(abs(plain - own), abs(far - plain), level)
-            if isfinite(own) and isfinite(far) and far not in self.answers.edges
-            else far
-            for sign, plain, far in zip((-1.0, 1.0), straight, bent, strict=True)
-        ]
-        return found[0], found[1]
+    def ends(self, level: float, bent: bool = False) -> Ends:
+        """Return the ends where curves are straight in cells, or as far from it as is allowed for."""
+        (low, high), bends = self.answers.ends(self.arm, level), None
+        if bent:
+            # How curves bend is no matter of chance but a bias up to a bound, or anything where a cell is crowded.
+            curves, arm = self.answers.curves, self.arm
+            bends, held = curves.bends[arm], -np.diff(curves.shown[arm])
+            sides = np.abs(np.array([low, high]) - curves.survival[arm])
+            sides = (sides[:, 1:] + sides[:, :-1]) / 2
+            moved = [_reaches(side, bends, level) - side for side in sides]
+            bends = np.where(bends < held, moved, bends) * [[-1.0], [1.0]]
+        first = self._first(low, None if bends is None else bends[0])
+        return min(first, float(self.answers.edges[-1])), self._last(
+            high, None if bends is None else bends[1]
+        )
 
-    def ends(self, level: float, bent: float = 0.0) -> Ends:
-        """Return the ends where curves are straight in cells (0), or as far from it as is allowed for (1)."""
-        low, high = self.answers.ends(self.arm, level)
-        return min(self._first(low, bent), float(self.answers.edges[-1])), self._last(high, bent)
-
-    def _first(self, curve: Floats, bent: float = 0.0) -> float:
+    def _first(self, curve: Floats, bends: Floats | None = None) -> float:
         """Return where a curve first reaches the share."""
         below = np.flatnonzero(curve <= self.left)
-        return self._between(curve, int(below[0]), -bent) if len(below) else inf
+        return self._between(curve, int(below[0]), bends, first=True) if len(below) else inf
 
-    def _last(self, curve: Floats, bent: float = 0.0) -> float:
+    def _last(self, curve: Floats, bends: Floats | None = None) -> float:
         """Return up to where a curve is above the share."""
         place = int(np.flatnonzero(curve > self.left)[-1]) + 1
-        return self._between(curve, place, bent) if place < len(curve) else inf
+        return self._between(curve, place, bends, first=False) if place < len(curve) else inf
 
-    def _between(self, curve: Floats, place: int, bent: float) -> float:
-        """Return where the line into this point, lifted by what is allowed for, crosses the share within its cell."""
-        edges, curves = self.answers.edges, self.answers.curves
+    def _between(self, curve: Floats, place: int, bends: Floats | None, first: bool) -> float:
+        """Return where the line into this point, moved by `bends`, crosses the share within its cell."""
+        edges = self.answers.edges
         if self.answers.convention == "end" or place == 0:
             return float(edges[place])
-        if bent < 0 and curves.slack[self.arm, place] > 0:
+        if first and bends is not None and self.answers.curves.slack[self.arm, place] > 0:
             # Lost in the noise: it may cross as soon as it is.
             return float(edges[place - 1])
-        lifted = curve[place - 1] - self.left + bent * curves.bends[self.arm, place - 1]
-        part = min(max(lifted / (curve[place - 1] - curve[place]), 0.0), 1.0)
+        above = curve[place - 1] - self.left + (0.0 if bends is None else bends[place - 1])
+        part = min(max(above / (curve[place - 1] - curve[place]), 0.0), 1.0)
         return float(edges[place - 1] + part * (edges[place] - edges[place - 1]))
 
 
@@ -1290,7 +1290,7 @@ class CrossingGap(Apart):
 
     def interval(self, level: float) -> Ends:
         """Return the two ends; infinite where a quantile may lie beyond the last time."""
-        (low, high), (least, most) = self.one.ends(level, 1.0), self.other.ends(level, 1.0)
+        (low, high), (least, most) = self.one.interval(level), self.other.interval(level)
         own, others, edges = self.one.estimate, self.other.estimate, self.one.answers.edges
         widest = low - most if isfinite(most) else -inf, high - least if isfinite(high) else inf
         if not (isfinite(own) and isfinite(others)):
@@ -1298,10 +1298,11 @@ class CrossingGap(Apart):
         straight, theirs = self.one.ends(level), self.other.ends(level)
         down, up = hypot(own - straight[0], theirs[1] - others), hypot(straight[1] - own, others - theirs[0])
         bent = straight[0] - low + most - theirs[1], high - straight[1] + theirs[0] - least
+        # Where outcomes lie in a crowded cell is no matter of chance.
         pinned = np.isin((low, most), edges).any(), np.isin((high, least), edges).any()
         return (
-            widest[0] if pinned[0] or isinf(widest[0]) else own - others - reach(down, bent[0], level),
-            widest[1] if pinned[1] or isinf(widest[1]) else own - others + reach(up, bent[1], level),
+            widest[0] if pinned[0] or isinf(widest[0]) else own - others - down - bent[0],
+            widest[1] if pinned[1] or isinf(widest[1]) else own - others + up + bent[1],
         )
 
 
