@@ -39,9 +39,7 @@ def strata(instance: Instance) -> cv.settings.Stratified:
 
 
 METHODS = {
-    "doubly_robust": Asked(
-        "doubly_robust", lambda _: cv.settings.DoublyRobust(fallback="unadjusted", kappa=KAPPA)
-    ),
+    "doubly_robust": Asked("doubly_robust", lambda _: cv.settings.DoublyRobust(kappa=KAPPA)),
     "stratified": Asked("stratified", strata),
     "contrast": Asked("trial", lambda _: cv.settings.Trial("none", "arms"), pure=True),
     "difference_in_means": Asked("trial", lambda _: cv.settings.Trial("none", "pooled")),

@@ -28,14 +28,12 @@ ALL = (
     "difference in means pure",
 )
 VARIANTS = ("doubly robust", "doubly robust pure")
-PUBLIC = ("doubly robust", "doubly robust, public correlations", "doubly robust, public moments")
 # Title, kind of study, rows, methods, whether the outcome's range is declared far too wide.
 TABLES = {
     "1000": ("Synth, n = 1,000", "plain", 1000, (*ALL, *FIXED), False),
     "4000": ("Synth, n = 4,000", "plain", 4000, (*ALL, *FIXED), False),
     "10000": ("Synth, n = 10,000", "plain", 10_000, (*ALL, *FIXED), False),
     "100000": ("Synth, n = 100,000", "plain", 100_000, (*VARIANTS, *FIXED), False),
-    "public": ("Synth, n = 1,000, public knowledge", "plain", 1000, PUBLIC, False),
     "wide": ("Synth, n = 4,000, outcomes declared in [-5, 10]", "plain", 4000, VARIANTS, True),
 } | {
     f"{kind} {n}": (f"{kind.capitalize()}, n = {n:,}", kind, n, (*VARIANTS, *FIXED[:1]), False)

@@ -21,20 +21,8 @@ class Draw:
     truth: float
 
 
-def settings(name: str, d: int) -> cv.settings.DoublyRobust:
-    public = tuple(tuple(row) for row in np.eye(d)) if "public" in name else None
-    located = "moments" in name
-    return cv.settings.DoublyRobust(
-        covariance=public,
-        means=(0.5,) * d if located else None,
-        sds=(12**-0.5,) * d if located else None,
-        fallback="unadjusted",
-        kappa=KAPPA,
-    )
-
-
 def draw(kind: str, seed: int, n: int, method: str, epsilon: str, d: int = 20, wide: bool = False) -> Draw:
-    """Return one answer; `method` holds "pure" for delta = 0, and "public" where correlations are given."""
+    """Return one answer; `method` holds "pure" for delta = 0."""
     study = instance(kind, seed, n, d, wide)
     if method.startswith("OLS"):
         estimate, error = study.ols
@@ -42,6 +30,7 @@ def draw(kind: str, seed: int, n: int, method: str, epsilon: str, d: int = 20, w
     if method == "zero":
         return Draw(-study.truth, 0.0, False, study.truth)
     robust = method.startswith("doubly robust")
+    adjusting = cv.settings.DoublyRobust(kappa=KAPPA)
     result = cv.ate(
         study.table,
         study.table.study,
@@ -50,7 +39,7 @@ def draw(kind: str, seed: int, n: int, method: str, epsilon: str, d: int = 20, w
         delta=0 if "pure" in method else DELTA,
         method="doubly_robust" if robust else "trial",
         estimand="ATO" if robust else "ATE",
-        settings=settings(method, d) if robust else cv.settings.Trial("none", "pooled"),
+        settings=adjusting if robust else cv.settings.Trial("none", "pooled"),
         noise=cv.SeededNoise(seed),
     )
     low, high = result.untruncated_interval()

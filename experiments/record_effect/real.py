@@ -27,7 +27,7 @@ STUDIES = {
 }
 EPSILONS = ("1", "4", "8")
 DELTA = "1e-6"
-FALL_BACK = cv.settings.DoublyRobust(fallback="unadjusted", kappa=0.25)
+FALL_BACK = cv.settings.DoublyRobust(kappa=0.25)
 METHODS: dict[str, dict[str, object]] = {
     "doubly robust": {"method": "doubly_robust", "estimand": "ATO", "settings": FALL_BACK},
     "folds of OLS": {"method": "sample_and_aggregate"},

@@ -206,7 +206,7 @@ def test_without_noise_it_is_the_difference_in_means(method, protects, settings)
 
 def test_a_declared_bound_on_confounding_widens_by_kappa_over_three_quarters():
     data, kappa = people(400, 5), 0.3
-    settings = cv.settings.DoublyRobust(kappa=kappa, fallback="unadjusted")
+    settings = cv.settings.DoublyRobust(kappa=kappa)
     result = ask(data, study(), "doubly_robust", "record", epsilon=0.05, settings=settings)
     known = result.uncertainty
     q = min(max(float(result.details["share_treated"]), 0.02), 0.98)

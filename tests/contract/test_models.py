@@ -23,7 +23,7 @@ from counterveil.published import doubly_robust as proved_cross_fit
 from counterveil.statistics.moments import doubly_robust as adjusted
 from counterveil.statistics.moments import orthogonal as doubly_robust_effect
 from counterveil.statistics.moments.doubly_robust import ScoreMoments
-from counterveil.statistics.moments.orthogonal import ScorePass, confounding_bound
+from counterveil.statistics.moments.orthogonal import ScorePass
 from counterveil.statistics.moments.records import Records, WeightedMeans
 from counterveil.statistics.moments.trial import Direction, Prediction, residual_totals
 
@@ -338,10 +338,3 @@ def test_adjusted_contrast_without_noise():
     data = people(4000, 12, confounded=False)
     result = ask(data, study(randomised=True), "trial", "record", epsilon=SHARP, settings=ADJUSTED)
     assert result.estimate == pytest.approx(ols(data, slice(None)), abs=0.05)
-
-
-def test_bound_on_confounding_where_adjustment_falls_back():
-    moments = SimpleNamespace(outcome=0.05, square_sd=0.004)
-    nuisances = SimpleNamespace(models=SimpleNamespace(share=0.2))
-    expected = 0.3 * sqrt(0.054) / (0.75 * sqrt(0.2 * 0.8))
-    assert confounding_bound(moments, nuisances, 0.3) == pytest.approx(expected)

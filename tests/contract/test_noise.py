@@ -13,7 +13,6 @@ from counterveil.privacy import Budget
 from counterveil.session import Gate, Plan
 from counterveil.statistics.moments.sensitivity import (
     arm_statistics,
-    cross_moments,
     free_gram,
     residual_moments,
 )
@@ -72,7 +71,5 @@ def root_up(value):
 def test_claims_leave_room_for_rounding_of_lengths():
     reach, rows = Fraction(37, 5), 900
     assert free_gram(rows, reach) == root_up(Fraction(2)) * reach * (1 + SLACK) / rows
-    crossed = cross_moments(rows, reach, Fraction(3), Fraction(2))
-    assert crossed == root_up(4 * reach * 3 * (1 + SLACK) + 5 * 2) / rows
     assert residual_moments(rows) == 2 * (1 + SLACK) / rows
     assert arm_statistics(rows) == 2 * (1 + SLACK) ** 2 / rows

@@ -57,11 +57,7 @@ WRONG = {
     "Auto": [{"kappa": 0}, {"kappa": 1.5}],
     "Cate": [{"basis": "wavelet"}, {"degree": 0}, {"knots": 0}, {"products": 1}],
     "DifferenceInMeans": [{"variance_share": 1}, {"variance_share": -0.1}],
-    "DoublyRobust": [
-        *({"degree": 3}, {"fallback": "guess"}, {"fallback": "unadjusted"}, {"kappa": 0}, {"kappa": 1.5}),
-        *({"means": (0.0,)}, {"covariance": ((1.0,),), "degree": 2}),
-        {"covariance": ((1.0,),), "means": (0.0,), "sds": (0.0,)},
-    ],
+    "DoublyRobust": [{"degree": 3}, {"kappa": 0}, {"kappa": 1.5}],
     "Folds": [{"folds": 2}, {"folds": 2.5}, {"bound": 0}, {"learner": "forest"}, {"learner": 3}, {"learner": None}],
     "Groups": [{"clip": 0}],
     "Matching": [{"neighbours": 0}, {"limit": 0}, {"limit": "many"}, {"c": nan}, {"variance_by": "pair"}],

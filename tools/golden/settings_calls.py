@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-import numpy as np
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from tools.answer_sweep.ways import PLAIN, QUICK, SHARED, Slope
 from tools.golden.asking import Call, Given, answer, published, settings
@@ -20,7 +19,6 @@ USUAL = (Given(200, "8"), Given(2000, "20", "1e-6"))
 SMALL = (Given(200, "8", "1e-6"),)
 Values = dict[str, dict[str, Any]]
 # The covariates of the simulated people as features: a, b, and c as two flags.
-CORRELATIONS = np.eye(4) + np.array([[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, -0.5], [0, 0, -0.5, 0]])
 LEARNERS = cv.settings.ModelPair(LinearRegression(), LogisticRegression())
 
 
@@ -107,13 +105,7 @@ _RECORD: dict[str, tuple[str, Values]] = {
         {
             "degree 2": {"degree": 2},
             "linear": {"degree": 1},
-            "public correlations": {"covariance": CORRELATIONS},
-            "public moments": {
-                "covariance": CORRELATIONS,
-                "means": (0.5, 0.5, 0.33, 0.33),
-                "sds": (0.29, 0.5, 0.47, 0.47),
-            },
-            "unadjusted": {"fallback": "unadjusted", "kappa": 0.2},
+            "unadjusted": {"kappa": 0.2},
         },
     ),
     "Stratified": (
@@ -135,7 +127,7 @@ def _record_level() -> Iterator[Call]:
     poor = (Given(200, "1"),)
     bounds: Values = {"bound 0.1": {"kappa": 0.1}, "bound 0.5": {"kappa": 0.5}}
     yield from _calls("Auto", bounds, "ate", {}, poor, method="auto", **RECORD)
-    unadjusted: Values = {"unadjusted": {"fallback": "unadjusted", "kappa": 0.2}}
+    unadjusted: Values = {"unadjusted": {"kappa": 0.2}}
     yield from _calls("DoublyRobust", unadjusted, "ate", {}, poor, method="doubly_robust", **RECORD)
 
 

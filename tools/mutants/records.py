@@ -79,12 +79,6 @@ RECORDS: tuple[Mutant, ...] = (
     _of(
         "doubly_robust.error_of_score", "(product, noise, coordinates)", "(product + noise, 0.0, 0)", _MODELS
     ),
-    _of(
-        "doubly_robust_run.confounding_bound",
-        "(LEFT_OF_TREATMENT * sqrt(max(share * (1 - share), 0.04)))",
-        "sqrt(max(share * (1 - share), 0.04))",
-        _MODELS,
-    ),
     # Moments by arm.
     _of("arm_run._effect", "seen.score - found.shared", "seen.score", _MODELS),
     _of("arm_run._effect", "found.product + (_RUN_SHARED * found.shared) ** 2", "found.product", _MODELS),

@@ -222,7 +222,6 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         _unit("moments/free_gram"),
     ),
     _of("free_gram", " * (1 + LENGTH_SLACK)", "", "contract/test_noise.py", about="rounding"),
-    _of("cross_moments", "5 * squared_pair", "squared_pair", _unit("moments/free_gram")),
     _of(
         "sensitivity.orthogonal_score",
         "4 + information**2",

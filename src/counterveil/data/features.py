@@ -20,7 +20,7 @@ from counterveil.data.study import Study
 from counterveil.data.table import Table
 from counterveil.errors import refusal
 from counterveil.numerics.arrays import Floats
-from counterveil.numerics.products import Column, FeatureMap, Standard
+from counterveil.numerics.products import Column, FeatureMap
 
 # Name, domain, raw column and, for a column of labels, the label's code.
 _Column: TypeAlias = tuple[str, Range | Binary | Categories, NDArray[np.float64], int | None]
@@ -217,16 +217,6 @@ def feature_ladder(study: Study) -> tuple[FeatureMap, ...]:
         maps.size: maps for maps in (FeatureMap(whole.columns), FeatureMap(whole.columns, squares), whole)
     }
     return tuple(found.values())
-
-
-def public_standard(
-    features: FeatureMap, means: tuple[float, ...], sds: tuple[float, ...], limit: float
-) -> Standard:
-    """Return the map to standardised rows from public means and standard deviations, in a study's units."""
-    low = np.array([column.low for column in features.columns])
-    width = np.array([column.width for column in features.columns])
-    centre = np.clip(2 * (np.array(means) - low) / width - 1, -1.0, 1.0)
-    return Standard(centre, np.clip(2 * np.array(sds) / width, 1e-3, 1.0), limit, np.inf)
 
 
 def counted_features(features: FeatureMap) -> int:

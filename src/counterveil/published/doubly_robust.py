@@ -333,7 +333,7 @@ def release(gate: Gate, table: Table, design: CrossFit, estimand: Estimand) -> H
     rows = table.rows
     parts = [table.take(own) for own in two_parts(rows, rows // 2)]
     everyone = Records(table, design.features)
-    centre, standard = standard_rows(gate, everyone, replace(design.half, rows=rows), None)
+    centre, standard = standard_rows(gate, everyone, replace(design.half, rows=rows))
     scaling = scaling_of(centre, 1 + standard.squared_length, TREATMENT, OUTCOME)
     noise = noise_of_gram(design.half, design.plan)
     wide = min(

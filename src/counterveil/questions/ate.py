@@ -209,7 +209,7 @@ def _width(features: FeatureMap, design: Design) -> float:
 def _adjusting(question: Question) -> Question:
     """Return the question for the doubly robust method, with the declared bound on confounding."""
     kappa = question.settings.kappa if isinstance(question.settings, Auto) else None
-    settings = DoublyRobust(fallback="refuse" if kappa is None else "unadjusted", kappa=kappa)
+    settings = DoublyRobust(kappa=kappa)
     return replace(question, method="doubly_robust", settings=settings)
 
 

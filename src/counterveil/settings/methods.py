@@ -424,8 +424,6 @@ KAPPA = Allowed(
     f"a number above 0, at most {LARGEST_KAPPA:g}",
     lambda value: is_number(value) and 0 < value <= LARGEST_KAPPA,
 )
-# Correlations may be rounded, so that the least eigenvalue of a true matrix comes out a little below zero.
-_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -471,71 +469,14 @@ class DoublyRobust(Settings):
     Attributes:
         degree: 1 for the covariates themselves, 2 with squares and products, "auto" for as many of these as
             rows and budget support.
-        covariance: correlations of the features, if they are public knowledge; no budget is then spent
-            on them. With `estimand="ATO"` only. One row and column for each feature of degree 1, in the order of the
-            study: numbers and two-label covariates have one, others one for each label but the last.
-        means, sds: public means and standard deviations of the same features, in the units of the study
-            (flags are 0 and 1). Both or neither, and with `covariance`; they save most where n is small.
-        fallback: what to do where the budget does not support adjustment:
-            "refuse" (an error, nothing spent) or "unadjusted" (the difference in means, which needs `kappa`).
         kappa: a bound on confounding, yours to declare: |difference in means - effect| is at most
-            kappa sd(outcome) / (0.75 sd(treatment)). An unadjusted answer covers only if it holds.
+            kappa sd(outcome) / (0.75 sd(treatment)). Where the budget does not support adjustment, the difference in
+            means is then the answer, with an interval that covers if the bound holds; without it such questions are
+            refused and nothing is spent.
     """
 
     degree: int | str = setting("auto", one_of(1, 2, "auto"))
-    covariance: tuple[tuple[float, ...], ...] | None = None
-    means: tuple[float, ...] | None = None
-    sds: tuple[float, ...] | None = None
-    fallback: str = setting("refuse", one_of("refuse", "unadjusted"))
     kappa: float | None = setting(None, KAPPA | NONE)
-
-    def _check_together(self) -> None:
-        """Refuse values that do not go together; None is returned."""
-        if self.fallback == "unadjusted" and self.kappa is None:
-            raise self._refusal("kappa", "a declared bound, with fallback='unadjusted'")
-        if self.covariance is not None:
-            self._put("covariance", _correlations(self.covariance))
-            if self.degree == 2:
-                raise self._refusal("degree", "1 where the covariance is given")
-        if (self.means is None) != (self.sds is None):
-            raise self._refusal("means" if self.sds is None else "sds", "means and sds together, or neither")
-        if self.means is not None and self.covariance is None:
-            raise self._refusal("means", "means and sds with covariance, or neither")
-        for name in ("means", "sds"):
-            self._check_features(name)
-
-    def _check_features(self, name: str) -> None:
-        value = getattr(self, name)
-        if value is None:
-            return
-        numbers = _doubles(value)
-        fits = self.covariance is not None and numbers.shape == (len(self.covariance),)
-        if not fits or not np.isfinite(numbers).all() or (name == "sds" and not (numbers > 0).all()):
-            raise self._refusal(name, "one number a feature, standard deviations above 0")
-        self._put(name, tuple(numbers.tolist()))
-
-
-def _doubles(value: Any) -> NDArray[np.float64]:
-    """Return the numbers as doubles, or an empty array where they are none."""
-    try:
-        return np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        return np.zeros(0)
-
-
-def _correlations(value: Any) -> tuple[tuple[float, ...], ...]:
-    """Return the matrix as tuples of floats, or refuse what is no correlation matrix."""
-    matrix = _doubles(value)
-    square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1] and matrix.size > 0
-    if (
-        not square
-        or not np.isfinite(matrix).all()
-        or not np.allclose(matrix, matrix.T, atol=_ROUNDING)
-        or not np.allclose(np.diag(matrix), 1.0, atol=_ROUNDING)
-        or float(np.linalg.eigvalsh(matrix)[0]) < -_ROUNDING
-    ):
-        raise refusal("CV-P402", matrix=matrix.shape)
-    return tuple(tuple(float(entry) for entry in row) for row in matrix)
 
 
 @dataclass(frozen=True, slots=True)

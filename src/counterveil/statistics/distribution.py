@@ -39,6 +39,8 @@ PAGE = "statistics/distribution.proof.md"
 NAME = "counts of outcomes"
 # Numbers of cells that are compared where none is declared, and the tail at which lengths are.
 _CELLS, _TAIL = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512), 0.025
+# Over at most so many whole numbers cells are a half or less of one, so that whole outcomes stand out as crowds.
+_WHOLE_NUMBERS = 64
 # What the comparison supposes: outcomes are normal with this part of their range as standard deviation. A cell of
 # length h is then up to h^2 / 8 times the steepest change of the density, .242 / sd^2, from straight lines.
 _SUPPOSED_SD, _STEEPEST = 0.125, 0.242
@@ -61,9 +63,9 @@ class CountCells:
 
     @classmethod
     def of(cls, study: Study, edges: Sequence[Fraction]) -> CountCells:
-        """Return the pass for these edges; cells hold their lower end."""
+        """Return the pass for these edges; cells hold their upper end, as distribution functions do."""
         low, unit = study.outcome_bounds.lo, outcome_unit(study.outcome_bounds)
-        return cls(tuple(-int((low - edge) // unit) for edge in edges[1:-1]))
+        return cls(tuple(int((edge - low) // unit) + 1 for edge in edges[1:-1]))
 
     def places(self, block: Table) -> Integers:
         """Return the cell of every row."""
@@ -122,7 +124,16 @@ def histogram_release(
 
 def _usual_edges(study: Study, noise: float, rows: int) -> tuple[Fraction, ...]:
     """Return the even cells of the shortest expected intervals."""
-    return even_edges(study, min(_CELLS, key=lambda cells: expected_length(cells, noise, rows)))
+    compared = _compared(*study.outcome_range)
+    return even_edges(study, min(compared, key=lambda cells: expected_length(cells, noise, rows)))
+
+
+def _compared(low: Fraction, high: Fraction) -> list[int]:
+    """Return the numbers of cells that are compared: whole parts of a unit where the range has few units."""
+    units = high - low
+    if low.denominator != 1 or units.denominator != 1 or units > _WHOLE_NUMBERS:
+        return list(_CELLS)
+    return [int(units) * parts for parts in range(2, _CELLS[-1]) if _CELLS[0] <= units * parts <= _CELLS[-1]]
 
 
 def expected_length(cells: int, noise_sd: float, rows: int) -> float:

@@ -156,7 +156,7 @@ HONEST = [
     ({"method": "sample_and_aggregate", "settings": {"folds": 3}} | RECORD, "difference", 60, OBSERVED),
     ({"method": "sample_and_aggregate", "settings": {"learner": "aipw"}} | RECORD, "nnt", 60, OBSERVED),
     (
-        {"method": "doubly_robust", "settings": {"kappa": 0.9, "fallback": "unadjusted"}} | RECORD,
+        {"method": "doubly_robust", "settings": {"kappa": 0.9}} | RECORD,
         "difference",
         60,
         OBSERVED,

@@ -145,3 +145,16 @@ def test_quantiles_of_whole_numbers_reach_the_ends_of_their_cells():
         noise=cv.SeededNoise(1),
     )
     assert even.tidy()[0]["conf_high"] - even.tidy()[0]["conf_low"] < 0.2
+
+
+def test_counts_stand_out_as_crowds():
+    rng = np.random.default_rng(4)
+    arm = np.arange(6000) % 2
+    data = {"t": arm, "y": np.minimum(rng.poisson(2.2 + 0.6 * arm), 40)}
+    study = cv.Study("t", "y", (0, 40), control=0, randomised=True)
+    found = cv.quantiles(data, study, protects="record", epsilon=1, shares=(0.5,), noise=cv.SeededNoise(1))
+    # Medians of Poisson counts of 2.8 and 2.2.
+    low, high = found.table[0].interval()
+    assert low <= 1 <= high
+    assert found.quantile("treated").interval()[1] >= 3
+    assert found.quantile("control").interval()[1] >= 2

@@ -93,5 +93,5 @@ def test_weights_of_released_propensities_move_no_more():
         assert claimed * Fraction(7, 10) < change <= claimed * (1 + Fraction(1, 10**12))
 
 
-def test_cells_hold_their_lower_end():
-    assert counted([(0, 0), (0, 0.99), (0, 1), (1, 2), (1, 4), (1, 9)]).tolist() == [2, 1, 0, 0, 0, 0, 1, 2]
+def test_cells_hold_their_upper_end():
+    assert counted([(0, 0), (0, 1), (0, 1.01), (1, 2), (1, 4), (1, 9)]).tolist() == [2, 1, 0, 0, 0, 1, 0, 2]

@@ -46,7 +46,7 @@ from counterveil.numerics.products import (
 )
 from counterveil.numerics.shrinkage import averaged_posterior, low_rank, second_moments
 from counterveil.privacy import Budget, Estimand
-from counterveil.privacy.caveats import Caveat, ConfoundingBeyond, LinearScores, NotAdjusted
+from counterveil.privacy.caveats import Caveat, LinearScores, NotAdjusted
 from counterveil.results.answering import Facts, settled
 from counterveil.results.measures import OF_MEANS
 from counterveil.results.question import Question
@@ -68,7 +68,6 @@ from counterveil.statistics.moments.orthogonal import (
     MOST_ENTRIES,
     ChainSplit,
     Design,
-    PublicCovariates,
     ScoredEffect,
     affordable,
     bounded,
@@ -1503,82 +1502,42 @@ def doubly_robust(session: BaseSession, question: Question) -> Result:
     require_covariates(session.study, "doubly_robust")
     settings = question.settings or DoublyRobust()
     overlap = question.estimand is Estimand.ATO
-    if settings.covariance is not None and not overlap:
-        raise refusal("CV-P406", estimand=question.estimand.value)
-    if settings.covariance is not None:
-        features, design = _public_design(session, question, settings)
-    else:
-        features, design = arm_design(session, question, settings)
-        if overlap and settings.degree == 2 and not design.fits:
-            raise _too_many(features.size)
+    features, design = arm_design(session, question, settings)
+    if overlap and settings.degree == 2 and not design.fits:
+        raise _too_many(features.size)
     rule = affordable if overlap else arms_affordable
     means = question.measure in OF_MEANS
     if not rule(design):
-        if means or settings.fallback == "refuse" or settings.kappa is None:
+        if means or settings.kappa is None:
             raise _unaffordable(design, rule) if design.fits else _too_many(design.features)
         return bounded_contrast(session, question, settings.kappa)
     if not overlap:
         return (arm_adjusted_means if means else arm_adjusted)(session, question, features, design)
-    return _orthogonal(session, question, settings, features, design)
+    return _orthogonal(session, question, features, design)
 
 
-def _orthogonal(
-    session: BaseSession, question: Question, settings: DoublyRobust, features: FeatureMap, design: Design
-) -> Result:
+def _orthogonal(session: BaseSession, question: Question, features: FeatureMap, design: Design) -> Result:
     """Return the overlap-weighted effect."""
     shares, question = split(design), replace(question, mechanism=design.mechanism)
-    plan, kappa = shares.plan(question.budget, question.mechanism), settings.kappa
+    plan = shares.plan(question.budget, question.mechanism)
     low, high = session.study.outcome_range
-    known = None
-    if settings.covariance is not None:
-        known = PublicCovariates(np.array(settings.covariance), settings.means, settings.sds)
 
     def compute(gate: Gate) -> Facts:
-        answer = orthogonal_effect(gate, Records(session.batches, features), design, shares, known, kappa)
-        effect, unit = answer.effect, float(high - low) / 2
-        facts: dict[str, float | str] = {"adjusted": answer.adjusted}
-        facts |= {} if kappa is None else {"kappa": kappa}
-        facts |= {} if answer.adjusted else {"confounding_bound": answer.bound * unit}
-        facts |= figures(effect, answer.share, unit, design, shares.residual_passes)
-        facts["shared_noise_bound"] = effect.bias * unit
-        found = Facts(
-            **error_of_score(effect, effect.bias + answer.bound, unit, design, 3),
+        effect, share = orthogonal_effect(gate, Records(session.batches, features), design, shares)
+        unit = float(high - low) / 2
+        facts = figures(effect, share, unit, design, shares.residual_passes)
+        return Facts(
+            **error_of_score(effect, effect.bias, unit, design, 3),
+            method="orthogonal adjustment, equal to the ATE if the effect is constant",
             releases=_doubly_robust_releases(shares, design),
             not_covered=_NOT_COVERED,
-            details=facts,
+            assumptions=None if session.study.randomised is True else linear_scores(features, inverse=False),
+            details={"adjusted": True, **facts, "shared_noise_bound": effect.bias * unit},
         )
-        if answer.adjusted:
-            trial = session.study.randomised is True
-            found["method"] = "orthogonal adjustment, equal to the ATE if the effect is constant"
-            found["assumptions"] = None if trial else linear_scores(features, inverse=False)
-            return found
-        assert kappa is not None  # without a bound nothing unadjusted is released
-        found["method"], found["condition"] = "unadjusted orthogonal score", NotAdjusted(kappa)
-        found["not_covered"] = (ConfoundingBeyond(kappa), *_NOT_COVERED)
-        return found
 
     return settled(
         Result, session, question, plan, compute, pages=DOUBLY_ROBUST_PAGES, mechanisms=mechanisms_of(design)
     )
-
-
-def _public_design(
-    session: BaseSession, question: Question, settings: DoublyRobust
-) -> tuple[FeatureMap, Design]:
-    """Return the features of public correlations; refuses declared sizes that do not fit, whatever the rows are."""
-    assert settings.covariance is not None
-    features = feature_map(session.study, 1)
-    design = Design(
-        session.batches.rows,
-        features.size,
-        question.budget,
-        question.mechanism,
-        known_covariance=True,
-        known_location=settings.means is not None,
-    )
-    if len(settings.covariance) != features.size:
-        raise refusal("CV-P403", features=features.size, covariance=len(settings.covariance))
-    return features, design
 
 
 def _doubly_robust_releases(shares: ChainSplit, design: Design) -> tuple[tuple[str, str], ...]:
@@ -1586,9 +1545,7 @@ def _doubly_robust_releases(shares: ChainSplit, design: Design) -> tuple[tuple[s
     words = {
         "centre": "means and mean squares of covariates, treatment and outcome",
         "norms": "histogram of the rows' lengths",
-        "gram": "moments of covariates with treatment and outcome"
-        if design.known_covariance
-        else "second moments of covariates, treatment and outcome",
+        "gram": "second moments of covariates, treatment and outcome",
         "first_pass": "first pass over the orthogonal score",
         "score": "orthogonal score",
     }

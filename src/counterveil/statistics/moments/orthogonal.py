@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from counterveil.data import Sums
-from counterveil.data.features import counted_features, public_standard
+from counterveil.data.features import counted_features
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import (
     Standard,
@@ -30,7 +30,7 @@ from counterveil.numerics.products import (
     upper_places,
 )
 from counterveil.numerics.public_choices import LEAST_SHARE, LEFT_OF_TREATMENT
-from counterveil.numerics.shrinkage import Denoised, denoised, floored, shrunk
+from counterveil.numerics.shrinkage import Denoised, denoised, shrunk
 from counterveil.privacy import Budget
 from counterveil.privacy.caveats import ConfoundingBeyond, NotAdjusted, confounding
 from counterveil.results.result import Result
@@ -52,10 +52,8 @@ from counterveil.statistics.moments.records import (
     release_residual_products,
 )
 from counterveil.statistics.moments.sensitivity import (
-    LENGTH_SLACK,
     OFF_DIAGONAL,
     SQUARE_WEIGHT,
-    cross_moments,
     free_gram,
     orthogonal_score,
     record_moments,
@@ -78,8 +76,6 @@ MOST_ENTRIES = 10_000
 # Expected widths: clip of scores in standard deviations, their part of the budget, and what the Gram's noise adds
 # beside sampling, measured by `python -m experiments.record_effect.budgets`.
 _SCORE_REACH, _SCORE_SHARE, _MODELS = 4.0, 0.25, 3.6
-# With public correlations: where the noise of the treatment model's coefficients is shorter than this.
-_MOST_LENGTH = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +86,6 @@ class Design:
     features: int
     budget: Budget
     mechanism: str
-    known_covariance: bool = False
-    known_location: bool = False
 
     @property
     def pure(self) -> bool:
@@ -166,14 +160,7 @@ def gram_index(design: Design) -> float:
 
 def affordable(design: Design) -> bool:
     """Whether the public numbers afford adjustment."""
-    if not design.fits:
-        return False
-    if design.known_covariance:
-        m = design.features + 1
-        reach = 1 + _LENGTH * design.features
-        noise = design.sd(0.4, 2 * m + 2, 2 * sqrt(1.5 * reach)) * _BOUND_T
-        return float(noise) * sqrt(m) <= _MOST_LENGTH
-    return gram_index(design) <= MOST_NOISE["pure" if design.pure else "gaussian"]
+    return design.fits and gram_index(design) <= MOST_NOISE["pure" if design.pure else "gaussian"]
 
 
 def fewest_rows(design: Design, rule: Callable[[Design], bool] = affordable) -> int:
@@ -205,8 +192,10 @@ def overlap_width(design: Design) -> float:
 @lru_cache(maxsize=256)
 def split(design: Design) -> ChainSplit:
     """Return the split with the least expected error, averaged over how much of the outcome is noise."""
-    centre = 12 if design.pure else 3 if design.known_location else 15 if design.known_covariance else 6
-    first = {"centre": Fraction(centre, 100), "norms": Fraction(5 if design.pure else 2, 100)}
+    first = {
+        "centre": Fraction(12 if design.pure else 6, 100),
+        "norms": Fraction(5 if design.pure else 2, 100),
+    }
     rest = 1 - sum(first.values(), Fraction(0))
     percent = np.arange(5, 75, 5)
     score, residual = (grid.ravel() for grid in np.meshgrid(percent, np.arange(0, 65, 5), indexing="ij"))
@@ -241,12 +230,8 @@ def _expected(
     """Return the mean log of the expected squared error, for arrays of shares and of lengths a and b."""
     m = design.features + 1
     reach = 1 + _LENGTH * design.features
-    if design.known_covariance:
-        noise = design.sd(rest - score - residual, 2 * m + 2, 2.2 * np.sqrt(reach * (a + b)))
-        t_noise, y_noise, entry = noise * _BOUND_T / np.sqrt(a), noise * _BOUND_Y / np.sqrt(b), 0.0 * noise
-    else:
-        entry = design.gram_noise(rest - score - residual, reach * (1 + a + b))
-        t_noise, y_noise = entry * _BOUND_T / np.sqrt(a * reach), entry * _BOUND_Y / np.sqrt(b * reach)
+    entry = design.gram_noise(rest - score - residual, reach * (1 + a + b))
+    t_noise, y_noise = entry * _BOUND_T / np.sqrt(a * reach), entry * _BOUND_Y / np.sqrt(b * reach)
     total: Floats = np.zeros(())
     for left in _RESIDUALS:
         error = _BETA * m * y_noise**2 / (_BETA + m * y_noise**2)
@@ -418,11 +403,10 @@ class Scaling:
 class SecondMoments:
     """Released moments of u = (1, z), treatment and outcome, in the units of the latter two.
 
-    `matrix` is None where correlations are public; `entry_sd` is the noise off its diagonal, and the
-    other sds are those of the moments they are named after.
+    `entry_sd` is the noise off the matrix's diagonal; the other sds are those of the moments they are named after.
     """
 
-    matrix: Floats | None
+    matrix: Floats
     with_treatment: Floats
     with_outcome: Floats
     treatment: float
@@ -505,59 +489,6 @@ def release_gram(
         sd * h_y,
         sd * h_t * h_y,
         sqrt(2.0) * sd * h_y**2,
-    )
-
-
-def cross_sums(
-    records: TableRecords, standard: Standard, scaling: Scaling, root_pair: float, bits: int
-) -> Sums:
-    """Return sums of u with treatment and with outcome, then of both with each other and of the outcome's square."""
-    crossed, own = WholeSum(), WholeSum()
-    for u, t, y in records.models(standard):
-        treatment, outcome = scaling.columns(t, y)
-        whole = steps(u, bits).astype(np.int64)
-        one, two = (
-            steps(column * root, bits).astype(np.int64)
-            for column, root in ((treatment, sqrt(scaling.a)), (outcome, sqrt(scaling.b)))
-        )
-        crossed.add(np.concatenate([(whole * column[:, None]).sum(axis=0) for column in (one, two)]))
-        both, square = (steps(column * outcome * root_pair, bits) for column in (treatment, outcome))
-        own.add(np.array([both.sum(), square.sum()]).astype(np.int64))
-    return crossed.whole(), own.whole()
-
-
-def release_cross(gate: Gate, records: Records, standard: Standard, scaling: Scaling) -> SecondMoments:
-    """Return the released moments of u with treatment and outcome, where those of u are public."""
-    n, m = records.count, records.features.size + 1
-    squared = Fraction(standard.squared_length) + 1
-    a, b = Fraction(scaling.a), Fraction(scaling.b)
-    pair = squared * (a + b) / 10
-    root_a, root_b, root_pair = sqrt(scaling.a), sqrt(scaling.b), sqrt(float(pair))
-
-    def values() -> list[Fraction]:
-        bits = grid_bits(max(standard.limit, root_a, root_b, root_pair, 1.0))
-        crossed, own = records.run(cross_sums, standard, scaling, root_pair, bits)
-        unit = Fraction(1, n * 4**bits)
-        return [total * unit for total in crossed] + [Fraction(total, n << bits) for total in own]
-
-    sensitivity = cross_moments(n, squared, a + b, pair * (1 + LENGTH_SLACK))
-    released = gate.release_vector("gram", values, sensitivity)
-    sd, found = sqrt(released.variance), released.floats()
-    h_t, h_y = scaling.treatment_bound, scaling.outcome_bound
-    with_t = found[:m] * h_t / root_a
-    p = scaling.share
-    return SecondMoments(
-        None,
-        with_t,
-        found[m : 2 * m] * h_y / root_b,
-        p * (1 - p) + (1 - 2 * p) * float(with_t[0]),
-        float(found[-2]) * h_t * h_y / root_pair,
-        float(found[-1]) * h_y**2 / root_pair,
-        0.0,
-        sd * h_t / root_a,
-        sd * h_y / root_b,
-        sd * h_t * h_y / root_pair,
-        sd * h_y**2 / root_pair,
     )
 
 
@@ -760,18 +691,6 @@ class Nuisances:
         return sqrt(self.treatment_variance * self.product) / self.variance, self.bias / self.variance
 
 
-def public_gram(correlations: Floats, scale_sd: float) -> Denoised:
-    """Return the second moments of (1, z) where the correlations of z are public.
-
-    `scale_sd` is the noise of a released centre in units of the scale: rows are standardised a little wrongly.
-    """
-    m = len(correlations) + 1
-    matrix = np.eye(m)
-    matrix[1:, 1:] = correlations
-    # Wrong are the entries beside the constant, twice, and the diagonal.
-    return floored(matrix, 6.0 * scale_sd**2 / m, 2 * scale_sd)
-
-
 def first_models(moments: SecondMoments, scaling: Scaling, gram: Denoised) -> Nuisances:
     """Return both models from the second moments: the treatment's unshrunk, the outcome's shrunk."""
     inverse = gram.inverse
@@ -914,34 +833,6 @@ def refined(nuisances: Nuisances, residuals: ResidualProducts) -> Nuisances:
     )
 
 
-def unadjusted(nuisances: Nuisances, moments: SecondMoments) -> Nuisances:
-    """Return models without covariates: a share treated and a mean outcome."""
-    size = len(nuisances.models.outcome)
-    first = np.eye(size)[0]
-    models = replace(
-        nuisances.models,
-        treatment=first * float(moments.with_treatment[0]),
-        shrunk=np.zeros(size),
-        outcome=first * float(nuisances.models.outcome[0]),
-    )
-    corner = np.outer(first, first)
-    return replace(
-        nuisances,
-        models=models,
-        gram=Denoised(corner, corner, 0.0),
-        treatment_factor=0.0,
-        gamma=0.0,
-        gamma_error=min(moments.treatment_sd**2, _LEAST_GAMMA),
-        product=min(moments.outcome_sd**2, _LEAST_BETA),
-        noise_bias=0.0,
-        raised_bias=0.0,
-        unexplained=0.0,
-        shared=0.0,
-        residual_variance=float(np.clip(moments.outcome + moments.square_sd, 0.003, 0.5)),
-        variance=max(nuisances.models.share * (1 - nuisances.models.share), 0.04),
-    )
-
-
 # Clip of the score in the first pass, in multiples of that in the second, and a margin there for wrong predictions.
 _FIRST_REACH, _MARGIN = 1.25, 1.15
 _LEAST_CLIP, _LARGEST_CLIP = 0.0005, 2.0
@@ -1045,66 +936,20 @@ def _effect(
     )
 
 
-# An unadjusted answer is given where the adjusted one is expected to be this many times wider than it: residuals
-# narrow the latter later on, and it rests on no declared bound.
-_FALL_BACK = 3.0
 # From this noise of the Gram on, coordinates are clipped here and this share of the rows is shortened. Noise grows with
 # the longest row; what shortening takes away of the confounding stays far below it.
 _KNOBS = ((0.6, 2.0, 0.2), (0.35, 2.0, 0.1), (0.25, 2.0, 0.05), (0.1, 2.5, 0.005), (0.0, 4.0, 0.001))
-# Where no Gram is released.
-_USUAL_INDEX = 0.3
-
-
-@dataclass(frozen=True, slots=True)
-class PublicCovariates:
-    """What is public about the covariates: correlations, and perhaps means and standard deviations."""
-
-    correlations: Floats
-    means: tuple[float, ...] | None
-    sds: tuple[float, ...] | None
-
-
-@dataclass(frozen=True, slots=True)
-class OverlapAnswer:
-    """An effect with the numbers a reader wants to see; `adjusted` is False where covariates were not used."""
-
-    effect: ScoredEffect
-    adjusted: bool
-    bound: float  # on confounding, in units of half the outcome's range; 0 where adjusted
-    share: float
 
 
 def orthogonal_effect(
-    gate: Gate,
-    records: Records,
-    design: Design,
-    split: ChainSplit,
-    known: PublicCovariates | None,
-    kappa: float | None,
-) -> OverlapAnswer:
-    """Return the effect: centre, norms, Gram, residuals, then two passes over the score."""
-    moments, standard = standard_rows(gate, records, design, known)
+    gate: Gate, records: Records, design: Design, split: ChainSplit
+) -> tuple[ScoredEffect, float]:
+    """Return the effect, from centre, norms, Gram, residuals and two passes over the score; and the share treated."""
+    moments, standard = standard_rows(gate, records, design)
     scaling = scaling_of(moments, 1 + standard.squared_length, split.treatment, split.outcome)
-    if known is None:
-        second = release_gram(gate, records, standard, scaling)
-        assert second.matrix is not None
-        gram = denoised(second.matrix, second.entry_sd)
-    else:
-        second = release_cross(gate, records, standard, scaling)
-        located = known.means is not None
-        gram = public_gram(
-            known.correlations, 0.02 if located else moments.sd / float(np.median(standard.scale))
-        )
-    nuisances = first_models(second, scaling, gram)
-    adjusted, bound = True, 0.0
-    if kappa is not None:
-        bound = confounding_bound(second, nuisances, kappa)
-        sd, bias = nuisances.predicted
-        adjusted = 1.96 * sd + bias <= _FALL_BACK * bound
-        if not adjusted:
-            nuisances = unadjusted(nuisances, second)
-    effect = _refine_and_score(gate, records, design, split, standard, nuisances, adjusted)
-    return OverlapAnswer(effect, adjusted, 0.0 if adjusted else bound, scaling.share)
+    second = release_gram(gate, records, standard, scaling)
+    nuisances = first_models(second, scaling, denoised(second.matrix, second.entry_sd))
+    return _refine_and_score(gate, records, design, split, standard, nuisances), scaling.share
 
 
 def _refine_and_score(
@@ -1114,7 +959,6 @@ def _refine_and_score(
     split: ChainSplit,
     standard: Standard,
     nuisances: Nuisances,
-    adjusted: bool,
 ) -> ScoredEffect:
     """Return the effect: residuals, a first pass, residuals around its effect, the last pass."""
 
@@ -1131,31 +975,17 @@ def _refine_and_score(
         residuals = release_residuals(
             gate, f"residual {place + 1}", records, standard, nuisances.models, residual_clip(nuisances)
         )
-        if adjusted:
-            nuisances = refined(nuisances, residuals)
+        nuisances = refined(nuisances, residuals)
     if first is None:
         nuisances, first = scorer.first(nuisances)
     return scorer.last(nuisances, first)
 
 
-def standard_rows(
-    gate: Gate, records: Records, design: Design, known: PublicCovariates | None
-) -> tuple[RecordMeans, Standard]:
+def standard_rows(gate: Gate, records: Records, design: Design) -> tuple[RecordMeans, Standard]:
     """Return the released moments and the map to standardised rows."""
-    index = _USUAL_INDEX if design.known_covariance else gram_index(design)
+    index = gram_index(design)
     limit, share = next(((limit, share) for least, limit, share in _KNOBS if index >= least))
-    if known is not None and known.means is not None and known.sds is not None:
-        moments = release_moments(gate, records, 0)
-        standard = public_standard(records.features, known.means, known.sds, limit)
-    else:
-        moments = release_moments(gate, records, counted_features(records.features))
-        standard = standardise(moments, limit)
+    moments = release_moments(gate, records, counted_features(records.features))
+    standard = standardise(moments, limit)
     length = release_norms(gate, records, standard, design.pure, share)
     return moments, replace(standard, squared_length=length)
-
-
-def confounding_bound(moments: SecondMoments, nuisances: Nuisances, kappa: float) -> float:
-    """Return kappa sd(y) / (0.75 sd(t)) from released numbers, in units of half the outcome's range."""
-    share = nuisances.models.share
-    variance = float(np.clip(moments.outcome + moments.square_sd, 0.0005, 1.0))
-    return kappa * sqrt(variance) / (LEFT_OF_TREATMENT * sqrt(max(share * (1 - share), 0.04)))

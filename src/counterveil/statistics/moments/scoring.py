@@ -772,7 +772,7 @@ def _adjusted(
     declared: Fraction | None,
 ) -> AdjustedScore:
     """Return the score of models that are fitted to noisy moments: centre, lengths, Gram, residuals."""
-    moments, standard = standard_rows(gate, records, design, None)
+    moments, standard = standard_rows(gate, records, design)
     scaling = scaling_of(moments, 1 + standard.squared_length, models.treatment, models.outcome)
     second = release_gram(gate, records, standard, scaling)
     assert second.matrix is not None

@@ -38,17 +38,6 @@ def free_gram(rows: int, squared_reach: Fraction) -> Fraction:
     return sqrt_up(Fraction(2)) * squared_reach * (1 + LENGTH_SLACK) / rows
 
 
-def cross_moments(
-    rows: int, squared_reach: Fraction, squared_weights: Fraction, squared_pair: Fraction
-) -> Fraction:
-    """Return the l2 sensitivity of the means of u x (a t, b y), k t y and k y^2; |u|^2 <= squared_reach.
-
-    t and y are in [-1, 1]; `squared_weights` is a^2 + b^2, `squared_pair` is k^2.
-    """
-    vector = 4 * squared_reach * squared_weights * (1 + LENGTH_SLACK)
-    return sqrt_up(vector + 5 * squared_pair) / rows
-
-
 # Proof: record_moments.proof.md
 
 # The weight at which the mean of x^2 comes free with the mean of x, for x in [-1, 1]: its square is below

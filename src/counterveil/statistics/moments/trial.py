@@ -656,7 +656,7 @@ class Prediction:
 
 def learn(gate: Gate, records: Records, design: Design, form: str) -> Prediction:
     """Return a prediction of outcomes: centre, norms, a direction, then the line along it."""
-    moments, standard = standard_rows(gate, records, design, None)
+    moments, standard = standard_rows(gate, records, design)
     scaling = scaling_of(moments, 1 + standard.squared_length, 1.0, OUTCOME_LENGTH)
     find = _from_products if form == "gram" else _from_cross_moments
     direction = find(gate, records, standard, scaling)

@@ -13,7 +13,6 @@ from counterveil.session import Gate, Kind, Plan, SeededNoise
 from counterveil.statistics.moments.kernels.scores import LinearModels
 from counterveil.statistics.moments.orthogonal import (
     Scaling,
-    release_cross,
     release_gram,
     release_moments,
     release_residuals,
@@ -59,14 +58,6 @@ def test_second_moments():
     found = drawn("gram", lambda gate: release_gram(gate, ROWS, STANDARD, SCALING))
     above = np.array([one.matrix[np.triu_indices(SIZE + 1, 1)] for one in found])
     assert np.sqrt(above.var(axis=0).mean()) == pytest.approx(found[0].entry_sd, rel=0.12)
-    assert_sd(found, found[0].treatment_sd, "with_treatment")
-    assert_sd(found, found[0].outcome_sd, "with_outcome")
-    assert_sd(found, found[0].both_sd, "both")
-    assert_sd(found, found[0].square_sd, "outcome")
-
-
-def test_moments_with_treatment_and_outcome_alone():
-    found = drawn("gram", lambda gate: release_cross(gate, ROWS, STANDARD, SCALING))
     assert_sd(found, found[0].treatment_sd, "with_treatment")
     assert_sd(found, found[0].outcome_sd, "with_outcome")
     assert_sd(found, found[0].both_sd, "both")

@@ -7,9 +7,9 @@ import pytest
 from tests.unit.statistics.moments.small_records import NotingGate, largest_change, records
 
 from counterveil.numerics.products import Standard
-from counterveil.statistics.moments.orthogonal import Scaling, release_cross, release_gram
+from counterveil.statistics.moments.orthogonal import Scaling, release_gram
 from counterveil.statistics.moments.records import TableRecords
-from counterveil.statistics.moments.sensitivity import OFF_DIAGONAL, cross_moments, free_gram
+from counterveil.statistics.moments.sensitivity import OFF_DIAGONAL, free_gram
 
 STANDARD = Standard(np.full(5, 0.1), np.full(5, 0.5), 2.0, 6.0)
 SCALINGS = [Scaling(0.4, 0.1, 0.6, 0.7, a, b) for a, b in ((3.0, 2.0), (0.5, 7.0))]
@@ -17,12 +17,11 @@ GRID = list(product((-1.0, 0.1, 1.0), (0, 1), ("u", "v", "z"), (0, 1), (-1.0, 0.
 
 
 @pytest.mark.parametrize("scaling", SCALINGS)
-@pytest.mark.parametrize("release", [release_gram, release_cross])
-def test_no_exchange_exceeds_the_claim(scaling, release):
+def test_no_exchange_exceeds_the_claim(scaling):
     values = []
     for record in GRID:
         gate = NotingGate()
-        release(gate, records(record), STANDARD, scaling)
+        release_gram(gate, records(record), STANDARD, scaling)
         values.append(gate.values["gram"])
     claim = float(gate.sensitivity["gram"])
     assert 0.8 * claim < largest_change(values) <= claim * (1 + 1e-12)
@@ -55,13 +54,3 @@ def test_matrix_is_read_back_from_what_is_released():
     assert found.matrix == pytest.approx(u.T @ u / 5, abs=1e-4)
     assert found.with_treatment == pytest.approx(u.T @ (t - 0.4) / 5, abs=1e-4)
     assert found.with_outcome == pytest.approx(u.T @ np.clip(y - 0.1, -0.7, 0.7) / 5, abs=1e-4)
-    crossed = release_cross(gate, rows, STANDARD, SCALINGS[0])
-    assert crossed.with_treatment == pytest.approx(found.with_treatment, abs=1e-4)
-    assert crossed.with_outcome == pytest.approx(found.with_outcome, abs=1e-4)
-    assert crossed.both == pytest.approx(found.both, abs=1e-4)
-    assert crossed.outcome == pytest.approx(found.outcome, abs=1e-4)
-
-
-def test_cross_moments_pay_for_every_part():
-    assert float(cross_moments(1, 9, 2, 0)) == pytest.approx(72**0.5, rel=1e-8)
-    assert float(cross_moments(1, 9, 2, 4)) == pytest.approx(92**0.5, rel=1e-8)

@@ -76,7 +76,7 @@ def constant_answers(study: Instance, epsilon: float, seed: int, delta: Number |
         delta=default_delta(study.table.rows) if delta is None else delta,
         method="doubly_robust",
         # Where adjusting is not affordable, arms are compared as they are.
-        settings=DoublyRobust(fallback="unadjusted", kappa=KAPPA),
+        settings=DoublyRobust(kappa=KAPPA),
         noise=SeededNoise(seed),
     )
     return np.full(len(study.queries), result.estimate)
