@@ -399,7 +399,7 @@ def ways() -> dict[str, Way]:
     # Those that come last have cells of their own, and leave the others' as they are.
     for level in ("outcome", both):
         found[f"policy value auto, {level}"] = _policy(level, FEW_ROWS)
-        found[f"targeting curve auto, {level}"] = _curve(level, FEW_ROWS)
+    found[f"targeting curve auto, {both}"] = _curve(both, FEW_ROWS)
     for level in ("outcome", both, "record"):
         found[f"quantiles trial, {level}"] = _quantiles(level)
     return found
