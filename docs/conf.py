@@ -1,5 +1,7 @@
 """Settings of the documentation site, which `make docs` builds."""
 
+import os
+
 from counterveil import __version__
 
 project = "Counterveil"
@@ -23,6 +25,8 @@ nb_execution_mode = "cache"
 nb_execution_in_temp = True
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300
+# Shown as it was kept where its data are not at hand.
+nb_execution_excludepatterns = [] if os.environ.get("COUNTERVEIL_DATA") else ["tutorials/nhefs.ipynb"]
 nb_merge_streams = True
 
 html_theme = "pydata_sphinx_theme"

@@ -253,6 +253,12 @@ class Sample:
             usual |= self.design.declared
         return cv.Study(**(usual | declared))
 
+    @property
+    def columns(self) -> Floats:
+        """The covariates in numbers."""
+        x = self.covariates
+        return np.column_stack([x["a"], x["b"], x["c"] == 1, x["c"] == 2])
+
     @cached_property
     def strata(self) -> Floats:
         """The stratum of everybody: quarters of the number, the binary and the label."""

@@ -17,6 +17,13 @@ from experiments.shapes.designs import Floats, Sample, Times
 NORMAL = 1.959963984540054
 _FOR_EFFECT = 0.75
 Answer = tuple[float, float, float]  # estimate, ends of the interval
+# How much a person counts for an estimand, by the chance of treatment.
+WEIGHTS = {
+    "ATE": np.ones_like,
+    "ATT": lambda e: e,
+    "ATC": lambda e: 1 - e,
+    "ATO": lambda e: e * (1 - e),
+}
 
 
 def around(estimate: float, variance: float) -> Answer:
@@ -24,14 +31,14 @@ def around(estimate: float, variance: float) -> Answer:
     return estimate, estimate - half, estimate + half
 
 
-def without_privacy(sample: Sample, who: Floats | None = None) -> Answer:
+def without_privacy(sample: Sample, who: Floats | None = None, estimand: str = "ATE") -> Answer:
     """Return the difference in means of a trial, and AIPW elsewhere: linear outcomes, a logistic propensity."""
     keep = np.ones(sample.rows, bool) if who is None else who
     t, y = sample.treated[keep].astype(float), sample.outcome[keep]
     if sample.design.trial:
         one, other = y[t == 1], y[t == 0]
         return around(one.mean() - other.mean(), _of_mean(one) + _of_mean(other))
-    x = np.column_stack([np.ones(len(t)), _columns(sample)[keep]])
+    x = np.column_stack([np.ones(len(t)), sample.columns[keep]])
     slopes = np.zeros(x.shape[1])
     ridge = 1e-6 * len(t) * np.eye(x.shape[1])
     for _ in range(12):
@@ -40,22 +47,19 @@ def without_privacy(sample: Sample, who: Floats | None = None) -> Answer:
         slopes = slopes + np.linalg.solve(x.T @ (x * (e * (1 - e))[:, None]) + ridge, step)
     e = np.clip(expit(x @ slopes), 0.01, 0.99)
     m1, m0 = (x @ np.linalg.solve(x[arm].T @ x[arm] + ridge, x[arm].T @ y[arm]) for arm in (t == 1, t == 0))
-    score = m1 - m0 + t * (y - m1) / e - (1 - t) * (y - m0) / (1 - e)
-    return around(score.mean(), _of_mean(score))
+    weight = WEIGHTS[estimand](e)
+    score = weight * (m1 - m0 + t * (y - m1) / e - (1 - t) * (y - m0) / (1 - e)) / weight.mean()
+    value = float(score.mean())
+    return around(value, _of_mean(score - value * weight / weight.mean()))
 
 
 def _of_mean(values: Floats) -> float:
     return float(values.var(ddof=1)) / len(values)
 
 
-def _columns(sample: Sample) -> Floats:
-    x = sample.covariates
-    return np.column_stack([x["a"], x["b"], x["c"] == 1, x["c"] == 2])
-
-
 def least_squares(sample: Sample) -> Answer:
     """Return the coefficient of treatment with classical errors."""
-    x = np.column_stack([sample.treated, np.ones(sample.rows), _columns(sample)])
+    x = np.column_stack([sample.treated, np.ones(sample.rows), sample.columns])
     inverse = np.linalg.inv(x.T @ x)
     slopes = inverse @ x.T @ sample.outcome
     spread = ((sample.outcome - x @ slopes) ** 2).sum() / (sample.rows - x.shape[1])
@@ -64,7 +68,7 @@ def least_squares(sample: Sample) -> Answer:
 
 def projected(sample: Sample) -> float:
     """Return the coefficient that least squares has on everybody's mean outcomes."""
-    x = np.column_stack([sample.treated, np.ones(sample.rows), _columns(sample)])
+    x = np.column_stack([sample.treated, np.ones(sample.rows), sample.columns])
     mean = np.where(sample.treated == 1, *sample.means)
     return float(np.linalg.lstsq(x, mean, rcond=None)[0][0])
 

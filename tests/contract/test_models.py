@@ -103,13 +103,13 @@ def errors():
         gamma=0.05,
         treatment_variance=0.004,
         bias=0.0007,
-        models=SimpleNamespace(outcome=np.zeros(5), effect=0.3),
+        models=SimpleNamespace(outcome=np.zeros(5), effect=0.3, share=0.4),
     )
 
 
 def test_effect_of_the_orthogonal_score():
-    (first, second), known, rows, m = looks(), errors(), 400, 5
-    found = doubly_robust_effect._effect(known, first, second, 0.01, rows)
+    (first, second), known, rows, m, lost = looks(), errors(), 400, 5, 0.0002
+    found = doubly_robust_effect._effect(known, first, second, 0.01, rows, lost)
     a, b = first.information_sd**2, second.information_sd**2
     ours = a / (a + b)
     information = ours * second.information + (1 - ours) * first.information
@@ -124,7 +124,7 @@ def test_effect_of_the_orthogonal_score():
     product = known.product + last**2 * known.gamma
     models = known.treatment_variance * product + 2 * known.shared**2 / m
     assert found.product == pytest.approx(models / below**2)
-    assert found.bias == pytest.approx(known.bias / below)
+    assert found.bias == pytest.approx((known.bias + lost) / below)
 
 
 def test_effect_of_the_scores_by_arm():

@@ -19,6 +19,7 @@ DECLARED = {"covariates": {"sex": cv.Binary()}, "treated": 1, "control": 0, "ran
 STUDY = cv.Study("t", "y", (0, 1), **DECLARED)
 TIMES = cv.Study("t", "y", event="e", horizon=1, grid=4, **DECLARED)
 ROWS = 900
+OUTCOME = {"protects": "outcome"}
 CURVES = float(np.exp(-1) - np.exp(-2))
 # The study, the question, draws, the truth, and how many times the error of one site is allowed: noise has the variance
 # of one site's times three halves.
@@ -27,6 +28,16 @@ QUESTIONS = {
     "survival": (TIMES, SurvivalArguments, {"method": "kaplan_meier"}, "1", 100, CURVES, 1.3),
     "groups": (STUDY, GroupsArguments, {"method": "arms", "by": "sex"}, "2", 60, 0.2, 1.3),
     "moments": (STUDY, MomentsArguments, {}, "8", 40, 0.2, 1.1),
+    "ate, outcome": (STUDY, AteArguments, {"method": "difference_in_means"} | OUTCOME, "1", 100, 0.2, 1.1),
+    "survival, outcome": (
+        TIMES,
+        SurvivalArguments,
+        {"method": "kaplan_meier"} | OUTCOME,
+        "1",
+        60,
+        CURVES,
+        1.3,
+    ),
 }
 
 
@@ -35,7 +46,7 @@ def summed(columns, study, asked, seed):
 
     def part(place, rows):
         frame = {name: column[rows] for name, column in columns.items()}
-        known = Summation(3, 1, ROWS, {})
+        known = Summation(3, 1, ROWS, {}, place=place)
         noise = SeededNoise(3 * seed + place)
         seal = KeySeal(new_key())
         session = SummingSession(frame, study, budget=Budget(10, "1e-3"), noise=noise, known=known, seal=seal)
@@ -52,7 +63,7 @@ def summed(columns, study, asked, seed):
         answers, waiting = [], []
         for ask in parts:
             try:
-                answers.append(ask(Summation(3, 1, ROWS, totals)))
+                answers.append(ask(Summation(3, 1, ROWS, totals, place=len(answers) + len(waiting))))
             except NextPart as one:
                 waiting.append(one)
         if not waiting:
@@ -85,11 +96,11 @@ def drawn(rng, question):
 def test_the_error_is_near_that_of_one_site_and_intervals_cover(question):
     study, kind, given, epsilon, draws, truth, allowed = QUESTIONS[question]
     rng, errors, covered = np.random.default_rng(5), [], 0
-    named = given | {"protects": "record", "epsilon": epsilon}
+    named = {"protects": "record", "epsilon": epsilon} | given
     for seed in range(draws):
-        columns = drawn(rng, question)
+        columns = drawn(rng, kind.name)
         ours = summed(columns, study, kind(**named, request_id="one"), seed)
-        alone = shown(getattr(cv, question)(columns, study, **named, noise=SeededNoise(10_000 + seed)))
+        alone = shown(getattr(cv, kind.name)(columns, study, **named, noise=SeededNoise(10_000 + seed)))
         errors.append((ours["estimate"] - truth, alone["estimate"] - truth))
         covered += ours["conf_low"] <= truth <= ours["conf_high"]
     rmse = np.sqrt(np.mean(np.square(errors), axis=0))

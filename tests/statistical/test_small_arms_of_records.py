@@ -27,3 +27,20 @@ def test_a_tenth_of_the_people_is_treated(epsilon):
         missed += not low <= -0.5 <= high
     # Four or more of eight have a chance of 4 in 10,000 at a coverage of 95%.
     assert missed <= 3
+
+
+@pytest.mark.slow
+def test_a_fifth_with_skewed_outcomes():
+    missed = 0
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        x = rng.random((10_000, 8))
+        line = (2 * x - 1) @ np.linspace(1, 0.2, 8) * 0.6
+        t = rng.random(10_000) < 1 / (1 + np.exp(1.4 - line))
+        y = np.minimum(rng.exponential(2 + 0.5 * np.maximum(line, -3) + 0.5 * t), 40)
+        data = {"t": t.astype(int), "y": y} | {f"x{j}": x[:, j] for j in range(8)}
+        spent = {"epsilon": 0.3, "delta": "1e-6", "noise": cv.SeededNoise(seed)}
+        low, high = cv.ate(data, STUDY, protects="record", **spent).interval()
+        missed += not low <= 0.5 <= high
+    # Four or more of twelve have a chance of 3 in 1,000 at a coverage of 95%.
+    assert missed <= 3

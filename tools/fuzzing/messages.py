@@ -212,13 +212,15 @@ def charged(world: World | SumWorld) -> list[str]:
 
 
 # What adds up over sites: a study and a question.
-_RECORD = {"protects": "record", "epsilon": "8"}
+_RECORD, _OUTCOME = ({"protects": one, "epsilon": "8"} for one in ("record", "outcome"))
 SUMS: tuple[tuple[cv.Study, dict[str, Any]], ...] = (
     (_STUDY, _RECORD | {"method": "trial", "settings": {"adjustment": "none"}}),
     (_TIMES, _RECORD | {"question": "survival", "method": "kaplan_meier"}),
     (_STUDY, _RECORD | {"question": "groups", "method": "arms", "options": {"by": {"x": ["1/2"]}}}),
     (_STUDY, _RECORD | {"question": "moments", "method": "moments", "options": {"robust": ["y ~ t"]}}),
     (_STUDY, _RECORD | {"question": "moments", "method": "moments", "delta": "1e-6"}),
+    (_STUDY, _OUTCOME | {"method": "difference_in_means"}),
+    (_TIMES, _OUTCOME | {"question": "survival", "method": "kaplan_meier"}),
 )
 
 
@@ -253,7 +255,11 @@ def sum_world(_process: int, place: int, whole: bool) -> SumWorld:
     document: dict[str, Any] = {"id": "s1", "address": "127.0.0.1:9092", "aggregation": "secure"}
     document |= {"question": question, "sites": {name: {} for name in _SITES}}
     make_study(path / "study", document, declared, {})
-    policy = _POLICY | {"estimators": [question["method"]], "protects": ["record"], "max_delta": "1e-6"}
+    policy = _POLICY | {
+        "estimators": [question["method"]],
+        "protects": [question["protects"]],
+        "max_delta": "1e-6",
+    }
     policy |= {"questions": [question.get("question", "ate")]}
     sites = {name: _site(path, name, place, declared, policy) for place, name in enumerate(_SITES)}
     study = StudyFolder(path / "study")

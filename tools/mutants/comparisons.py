@@ -8,6 +8,7 @@ from tools.mutants.mutant import ESTIMATES, Mutant, fault
 
 _of = partial(fault, ESTIMATES)
 _DIFFERENCES = "contract/test_differences.py"
+_SITES = "unit/statistics/linear/test_difference_in_means.py"
 _WEIGHTS = "contract/test_weights.py"
 _STRATA = "contract/test_strata.py"
 _CLUSTERS = "contract/test_clusters.py"
@@ -28,6 +29,8 @@ COMPARISONS: tuple[Mutant, ...] = (
     ),
     _of("effect.known_error", "float(cap), variance.noise, extra)", "float(cap), None, extra)", _DIFFERENCES),
     _of("difference_in_means._largest_variance", "n * (n - 1))", "n * n)", _DIFFERENCES),
+    _of("SitesContrast.squares", "weight**2 * one.squares", "weight * one.squares", _SITES),
+    _of("SitesContrast.variance_cap", "weight**2 * one.variance_cap", "weight * one.variance_cap", _SITES),
     # Clusters.
     _of(
         "cluster_form.length",

@@ -68,6 +68,7 @@ GUARANTEES: tuple[Mutant, ...] = (
         _noise("summed_normal"),
     ),
     _of("summing._rounded", "(sqrt_up(Fraction(count)) + 1)", "0", "unit/session/test_summing.py"),
+    _of("SummingSession.public", "found[known.place] == numbers", "True", "unit/session/test_summing.py"),
     _of(
         "SummingGate._totals",
         "if far is not None and",

@@ -63,7 +63,7 @@ RECORDS: tuple[Mutant, ...] = (
         "nuisances.product",
         _MODELS,
     ),
-    _of("doubly_robust_effect._effect", "nuisances.bias / denominator", "0.0", _MODELS),
+    _of("doubly_robust_effect._effect", "(nuisances.bias + lost) / denominator", "0.0", _MODELS),
     _of(
         "doubly_robust.error_of_score",
         "(noise + product, 0.0, 0)",

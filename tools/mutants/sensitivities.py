@@ -28,6 +28,12 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         _unit("linear/difference_in_means"),
     ),
     _of(
+        "SitesContrast.estimate",
+        "max(weight * one.estimate",
+        "min(weight * one.estimate",
+        _unit("linear/difference_in_means"),
+    ),
+    _of(
         "ArmMean.variance",
         "(self.width / self.rows) ** 2",
         "(self.width / self.rows) ** 2 / 2",

@@ -132,7 +132,7 @@ def export(
             target.write_text(text, encoding="utf-8", newline="")
     except OSError as fault:
         raise refusal("CV-P021", path=str(folder), got=type(fault).__name__) from None
-    print(f"{len(files)} files in {folder}: {len(held.answers)} answers of {held.dataset!r}")
+    print(f"{len(files)} files in {folder}; answers of {held.dataset!r}: {len(held.answers)}")
 
 
 def _check_folder(folder: Path) -> None:
@@ -192,7 +192,7 @@ def _answer(entries: list[Any], digits: int | None) -> StoredAnswer | None:
     line = one_line(result.report_facts()) if hasattr(result, "report_facts") else repr(result)
     written = {name: files[name][1]() for name in _SHOWN}
     if digits is not None:
-        line = " ".join(str(asked.get(key, "")) for key in ("question", "method", "outcome"))
+        line = " ".join(str(asked[key]) for key in ("question", "method", "outcome") if key in asked)
         written = {"effects.csv": csv_of([rounded(row, digits) for row in result.tidy()])}
     return StoredAnswer(
         name=entries[0].request_id,

@@ -21,6 +21,7 @@ from counterveil.cli.requests import (
     question,
     shared,
     show,
+    values_of,
 )
 
 
@@ -276,7 +277,10 @@ def pool(
     files: Annotated[
         list[Path], argument("FILES", "Results of the sites, as `counterveil estimate --json` prints them.")
     ],
-    method: Annotated[str, option("NAME", '"mvagg", "ivw", "all", "largest" or "random_effects".')] = "mvagg",
+    method: Annotated[
+        str,
+        option("NAME", '"mvagg", "ivw", "all", "largest" or "random_effects".', values=values_of("method")),
+    ] = "mvagg",
     level: Level = 0.95,
     max_weight: Annotated[
         float | None,

@@ -161,7 +161,7 @@ def option(metavar: str, text: str, *names: str, section: str | None = None, val
     )
 
 
-def _values(name: str) -> Callable[[typer.Context, str], list[str]]:
+def values_of(name: str) -> Callable[[typer.Context, str], list[str]]:
     """Return what offers the values of an option to the shell: those that editors offer for the question."""
 
     def offered(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -220,7 +220,7 @@ def options(
     for name, text in said.items():
         typed = (f"--{name.replace('_', '-')}",) if kind is bool else ()
         names, told = (typed, text) if isinstance(text, str) else (text[:1], text[1])
-        values = _values(name) if metavar in ("LEVEL", "NAME") else None
+        values = values_of(name) if metavar in ("LEVEL", "NAME") else None
         made = option(metavar, told, *names, section=section, values=values)
         found.append(_parameter(name, Annotated[kind, made], default))
     return found

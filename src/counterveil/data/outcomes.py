@@ -422,7 +422,7 @@ def _columns(condition: Condition) -> Iterator[str]:
         yield condition.column
 
 
-# Whose a row is: several rows a person, and clusters of people whose outcomes depend on each other.
+# Whose a row is: repeated rows of a person, and clusters of people whose outcomes depend on each other.
 #
 # Where people have several rows, or whole clusters are protected, the unit of the guarantee is a person or a cluster
 # with all its rows; `people.py` makes one row of them.

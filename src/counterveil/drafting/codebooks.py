@@ -69,11 +69,12 @@ class Entry:
     other: Label | None = None
 
     def domain(self, name: str) -> Domain:
-        """Return the domain of the column, or raise CV-S008 where the codebook leaves it open."""
+        """Return the domain of the column, or raise CV-S008 where it is left open; a treatment is then 1 and 0."""
         labels = [label for label, _ in self.labels]
         if self.kind == RANGE and self.low is not None and self.high is not None:
             return Range(self.low, self.high, name=repr(name))
-        if self.kind == BINARY and len(labels) in (0, 2):
+        plainly_two = self.role == "treatment" and self.kind is None and not labels
+        if plainly_two or (self.kind == BINARY and len(labels) in (0, 2)):
             plain = not labels or {number_of(label) for label in labels} == {0, 1}
             return Binary() if plain else Binary(*labels)
         if self.kind in (BINARY, CATEGORIES) and len(labels) > 1:

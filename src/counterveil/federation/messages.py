@@ -16,8 +16,6 @@ from counterveil.privacy import Estimand, Unit
 from counterveil.results.measures import DIFFERENCE, MEASURES, OF_MEANS
 
 # The fixed codes with which a site refuses; a code is all that leaves, never a text made of what happened.
-
-
 NOT_UNDERSTOOD: Final = "CV-F001"
 NOT_ALLOWED: Final = "CV-F002"
 OUTSIDE_POLICY: Final = "CV-F003"
@@ -35,20 +33,7 @@ OTHER_SITE: Final = "CV-F040"
 DAMAGED_LEDGER: Final = "CV-F042"
 OTHER_SUM: Final = "CV-F500"
 
-CODES: Final = (
-    *(
-        NOT_UNDERSTOOD,
-        NOT_ALLOWED,
-        OUTSIDE_POLICY,
-        NO_BUDGET,
-        TOO_FEW,
-        WAITING,
-        DECLINED,
-        OTHER_QUESTION,
-        FAILED,
-    ),
-    *(LOST, LATE, OTHER_DECLARATION, UNSUITABLE, OTHER_SITE, DAMAGED_LEDGER, OTHER_SUM),
-)
+CODES: Final = tuple(f"CV-F{number:03}" for number in (*range(1, 14), 40, 42, 500))
 
 
 class RefusedError(Exception):
@@ -74,13 +59,16 @@ SUMMED: Final = ("summed_laplace", "summed_gaussian")
 MOST_SITES: Final = 100
 # Regressions with HC1 errors, which divide their part of the budget.
 MOST_ROBUST: Final = 4
-# What adds up over sites: methods for private records, with the settings that they need.
-_ADDED: Final[dict[tuple[str, str], dict[str, Any]]] = {
-    ("ate", "trial"): {"adjustment": "none"},
-    ("groups", "arms"): {},
-    ("survival", "kaplan_meier"): {},
-    ("survival", "stratified"): {},
-    ("moments", "moments"): {},
+# What adds up over sites: levels, questions and methods, with the settings that they need.
+_ADDED: Final[dict[tuple[str, str, str], dict[str, Any]]] = {
+    ("record", "ate", "trial"): {"adjustment": "none"},
+    ("record", "groups", "arms"): {},
+    ("record", "survival", "kaplan_meier"): {},
+    ("record", "survival", "stratified"): {},
+    ("record", "moments", "moments"): {},
+    ("outcome", "ate", "difference_in_means"): {},
+    ("outcome", "survival", "kaplan_meier"): {},
+    ("outcome", "survival", "stratified"): {},
 }
 # A request has a few kilobytes, a reply some hundred with balance tables.
 _LONGEST_REQUEST, _LONGEST_REPLY = 2_000_000, 10_000_000
@@ -163,8 +151,9 @@ class Ask:
     @property
     def adds_up(self) -> bool:
         """Whether one noise can be added to the sum over sites of everything that the answer is made of."""
-        needed = _ADDED.get((self.question, self.method))
-        plain = (self.protects, self.measure) == ("record", DIFFERENCE)
+        needed = _ADDED.get((self.protects, self.question, self.method))
+        # Sites weigh as much as they have rows: an effect of everyone.
+        plain = (self.measure, self.estimand) == (DIFFERENCE, Estimand.ATE)
         own = plain and self.mechanism in (None, self.shares)
         return own and needed is not None and needed.items() <= self.settings.items()
 

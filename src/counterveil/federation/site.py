@@ -8,11 +8,13 @@ import traceback
 from collections.abc import Callable
 from dataclasses import fields, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from counterveil.accounting import open_ledger
 from counterveil.data import Layout, Study, check_columns, open_table, rows_of_source, source_in_database
+from counterveil.data.table import arm_sizes
 from counterveil.errors import BudgetError, CounterveilError, FederationError, LedgerError, refusal
 from counterveil.federation import files, summed_site
 from counterveil.federation import messages as refusals
@@ -164,10 +166,16 @@ class Site:
     def _offered(self, request: SiteRequest) -> int:
         """Return the number of rows of a site that can take part in a sum; what would be refused later is refused."""
         asked = _arguments(self.study, request)
-        rows = rows_of_source(open_table(self.file.data, self.file.table), self.study).rows
+        if self.study.clustered:
+            raise RefusedError(refusals.UNSUITABLE)
+        source = rows_of_source(open_table(self.file.data, self.file.table), self.study)
+        rows, smallest = source.rows, planned_arm(self.study, source.rows)
+        if Unit(asked.protects).treatment_public:
+            (sizes,) = source.run(partial(arm_sizes, arms=2))
+            smallest = int(sizes.min())
         if rows < max(1, self.file.policy.min_rows):
             raise RefusedError(refusals.TOO_FEW)
-        self._check_arm(planned_arm(self.study, rows))
+        self._check_arm(smallest)
         uses = uses_of(self.study, Unit(asked.protects), asked.name, request.ask.method)
         budget = Budget(request.ask.epsilon, request.ask.delta)
         try:

@@ -133,8 +133,14 @@ def _summed(table: TomlTable, ask: Ask) -> tuple[Ask, int]:
     if table.get("aggregation", str) != SECURE:
         raise _wrong(f'aggregation: "{NO_AGGREGATION}" or "{SECURE}"', repr(table.values["aggregation"]))
     if not ask.adds_up:
-        wanted = 'protects = "record", and survival, moments, groups by arms or an unadjusted trial'
-        raise _wrong(f'{wanted} with aggregation = "{SECURE}"', "another question")
+        wanted = (
+            f'with aggregation = "{SECURE}": survival by kaplan_meier or stratified, or an ATE by difference_in_means '
+            "of outcomes or an unadjusted trial of records, or groups by arms or moments of records"
+        )
+        raise _wrong(
+            wanted,
+            "a question whose weights or models are each site's own: pool it; for private pairs ask for records",
+        )
     colluding = table.get("colluding", int, 1)
     if colluding < 1:
         raise _wrong("colluding: at least 1, as every site sees the sums", f"{colluding}")

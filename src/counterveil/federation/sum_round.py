@@ -119,9 +119,6 @@ def _said(reply: Reply, names: tuple[str, ...]) -> Fields:
     return Fields.of("a part", (reply.result or {}).get("summed"), names)
 
 
-# One run of a study on Flower, from the first process to the last reply, with its times.
-
-
 # This machine alone, or every network it is on; a firewall can say more.
 _LISTEN = ("127.0.0.1", "0.0.0.0")
 

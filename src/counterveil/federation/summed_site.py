@@ -59,10 +59,9 @@ def check_members(file: SiteFile, request: SiteRequest, step: Step) -> str:
 
 def opened(request: SiteRequest, step: Step, private: str) -> Callable[..., SummingSession]:
     """Return what opens the site's rows as a part of all rows; rows that changed since the offer are refused."""
-    known = Summation(
-        len(step.members), step.colluding, step.rows, step.totals, step.farthest(request.ask.epsilon)
-    )
-    own = next(member for member in step.members if member.site == request.site)
+    place = [member.site for member in step.members].index(request.site)
+    own, farther = step.members[place], step.farthest(request.ask.epsilon)
+    known = Summation(len(step.members), step.colluding, step.rows, step.totals, farther, place)
 
     def open_session(*args: Any, **named: Any) -> SummingSession:
         session = SummingSession(*args, known=known, seal=KeySeal(private), **named)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Generator, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
-from math import exp, expm1, hypot, inf, isfinite, isnan, log, log1p, nextafter, pi, sqrt
+from math import exp, expm1, hypot, inf, isfinite, isnan, log, log1p, log2, nextafter, pi, sqrt
 from typing import Protocol, TypeVar, cast
 
 import numpy as np
@@ -117,7 +117,7 @@ class Noises:
     def __init__(self, each: Sequence[NoiseDistribution]) -> None:
         parts = [_standard(cast("Hashable", one)) for one in each]
         places: dict[NoiseDistribution, int] = {}
-        self._which = np.array([places.setdefault(law, len(places)) for law, _ in parts], dtype=np.intp)
+        self.which = np.array([places.setdefault(law, len(places)) for law, _ in parts], dtype=np.intp)
         self._laws = list(places)
         self._scales = np.array([scale for _, scale in parts])
         self.widths = np.array([interquartile_range(one) for one in each])
@@ -126,7 +126,7 @@ class Noises:
         """Return the noises of these places, in their order."""
         found = object.__new__(Noises)
         found._laws = self._laws
-        found._which, found._scales, found.widths = self._which[rows], self._scales[rows], self.widths[rows]
+        found.which, found._scales, found.widths = self.which[rows], self._scales[rows], self.widths[rows]
         return found
 
     def cdf(self, points: Floats) -> Floats:
@@ -143,13 +143,13 @@ class Noises:
 
     def kinks(self, low: Floats, high: Floats) -> list[Floats | None]:
         """Return the kinks of each in [low, high]; None where there are too many to integrate between."""
-        places = zip(self._which.tolist(), self._scales.tolist(), low.tolist(), high.tolist(), strict=True)
+        places = zip(self.which.tolist(), self._scales.tolist(), low.tolist(), high.tolist(), strict=True)
         return [_kinks(self._laws[law], scale, *ends) for law, scale, *ends in places]
 
     def points(self, levels: tuple[float, ...]) -> Floats:
         """Return for each the x with P(X <= x) = level, for the same levels."""
         found = [_quantiles(cast("Hashable", law), levels) for law in self._laws]
-        return np.asarray(np.array(found)[self._which] * self._scales[:, None])
+        return np.asarray(np.array(found)[self.which] * self._scales[:, None])
 
     def _by_law(
         self, points: Floats, evaluate: Callable[[NoiseDistribution, Floats, Floats], Floats]
@@ -158,8 +158,8 @@ class Noises:
         if len(self._laws) == 1:
             return np.asarray(evaluate(self._laws[0], points, scales))
         found = np.empty_like(points)
-        for place in np.unique(self._which):
-            rows = np.flatnonzero(self._which == place)
+        for place in np.unique(self.which):
+            rows = np.flatnonzero(self.which == place)
             found[rows] = evaluate(self._laws[place], points[rows], scales[rows])
         return found
 
@@ -198,7 +198,10 @@ def in_step(
 
 
 def remembered(
-    memory: dict[Key, Found], keys: Sequence[Key], solve: Callable[[list[Key]], Sequence[Found]]
+    memory: dict[Key, Found],
+    keys: Sequence[Key],
+    solve: Callable[[list[Key]], Sequence[Found]],
+    together: int = _TOGETHER,
 ) -> list[Found]:
     """Return what is known of every key; those that are new are solved together, and kept."""
     if len(keys) == 1 and (one := memory.get(keys[0])) is not None:
@@ -206,8 +209,8 @@ def remembered(
     # Other threads may empty the memory meanwhile.
     known = {key: found for key in keys if (found := memory.get(key)) is not None}
     new = [key for key in dict.fromkeys(keys) if key not in known]
-    for start in range(0, len(new), _TOGETHER):
-        part = new[start : start + _TOGETHER]
+    for start in range(0, len(new), together):
+        part = new[start : start + together]
         known.update(zip(part, solve(part), strict=True))
     if len(memory) + len(new) > _MOST_REMEMBERED:
         memory.clear()
@@ -482,28 +485,49 @@ _SUMS_BEYOND = 1e-13
 
 @dataclass(frozen=True, slots=True)
 class NoiseSum:
-    """The distribution of X + Y for independent X and Y; itself a noise distribution."""
+    """The distribution of X + ratio * Y for independent X and Y; itself a noise distribution."""
 
     first: NoiseDistribution
     second: NoiseDistribution
+    ratio: float = 1.0
+
+    @property
+    def standard(self) -> tuple[NoiseSum, float]:
+        """The sum whose wider part has scale one and comes first, and the scale."""
+        parts = [_standard(cast("Hashable", one)) for one in (self.first, self.second)]
+        (wide, scale, _), (other, own, _) = sorted(
+            (
+                (law, size * factor, size * factor * _reach(law))
+                for (law, size), factor in zip(parts, (1.0, self.ratio), strict=True)
+            ),
+            key=lambda one: -one[2],
+        )
+        return NoiseSum(wide, other, own / scale), scale
 
     @property
     def variance(self) -> float:
         """The sum of both variances."""
-        return self.first.variance + self.second.variance
+        return self.first.variance + self.ratio**2 * self.second.variance
 
     def cdf(self, x: Floats) -> Floats:
-        """Return P(X + Y <= x)."""
+        """Return P(X + ratio * Y <= x)."""
         step, below = self._table()
-        place = -np.abs(np.asarray(x, np.float64)) / step + 2 * _SIDE
-        inside = np.clip(place, 0.0, 2 * _SIDE)
-        left = np.minimum(inside.astype(np.intp), 2 * _SIDE - 1)
-        tail = below[left] + (inside - left) * (below[left + 1] - below[left])
-        tail = np.where(place < 0, 0.0, tail)
+        place = np.abs(np.asarray(x, np.float64))
+        place *= -1 / step
+        place += 2 * _SIDE
+        np.maximum(place, 0.0, out=place)
+        left = np.minimum(place.astype(np.intp), 2 * _SIDE - 1)
+        place -= left
+        low = below.take(left)
+        left += 1
+        tail = below.take(left)
+        tail -= low
+        tail *= place
+        tail += low
         return np.where(np.asarray(x) < 0, tail, 1.0 - tail)
 
     def quantile(self, p: Floats) -> Floats:
-        """Return the x with P(X + Y <= x) = p, at most the lattice's end in size."""
+        """Return the x with P(X + ratio * Y <= x) = p, at most the lattice's end in size."""
         step, below = self._table()
         chance = np.asarray(p, np.float64)
         size = step * (2 * _SIDE - np.interp(np.minimum(chance, 1 - chance), below, np.arange(2 * _SIDE + 1)))
@@ -511,49 +535,52 @@ class NoiseSum:
 
     def kinks(self, low: float, high: float, most: int) -> Floats | None:
         """Return the kinks of the wider noise; those of the other are smoothed at a smaller scale."""
-        wider = self.first if self.first.variance >= self.second.variance else self.second
-        return wider.kinks(low, high, most)
+        if self.first.variance >= self.ratio**2 * self.second.variance:
+            return self.first.kinks(low, high, most)
+        found = self.second.kinks(low / self.ratio, high / self.ratio, most)
+        return None if found is None else found * self.ratio
 
     def _table(self) -> tuple[float, Floats]:
-        return _sums_table(cast("Hashable", self.first), cast("Hashable", self.second))
+        law, scale = cast("tuple[NoiseSum, float]", _standard(self))
+        step, below = _sums_table(cast("Hashable", law.first), cast("Hashable", law.second), law.ratio)
+        return step * scale, below
 
 
 @lru_cache(maxsize=128)
-def _sums_table(first: NoiseDistribution, second: NoiseDistribution) -> tuple[float, Floats]:
-    """Return the lattice step and P(X + Y <= x) at x = -2 SIDE step, ..., -step, 0."""
-    parts = [_standard(cast("Hashable", one)) for one in (first, second)]
-    (wide, scale, end), (other, own, _) = sorted(
-        ((law, scale, -_lower_quantile(cast("Hashable", law), _SUMS_BEYOND / 2)) for law, scale in parts),
-        key=lambda one: -one[1] * one[2],
-    )
-    step = scale * end / _SIDE
-    spectrum = _widest(cast("Hashable", wide), end) * _spectrum(other, step / own)
-    masses = np.fft.irfft(spectrum, 4 * _SIDE)
+def _sums_table(first: NoiseDistribution, second: NoiseDistribution, ratio: float) -> tuple[float, Floats]:
+    """Return the lattice step and P(X + ratio * Y <= x) at x = -2 SIDE step, ..., -step, 0; X is the wider."""
+    step = _reach(first) / _SIDE
+    spectrum = _widest(cast("Hashable", first), step) * _spectrum(second, step / ratio)
     # Half the mass of a point lies on either side of it.
-    masses = np.maximum(masses[: 2 * _SIDE + 1], 0.0)
+    masses = np.maximum(np.fft.irfft(spectrum, 4 * _SIDE)[2 * _SIDE :: -1], 0.0)
     below = np.cumsum(masses)
     below -= masses / 2
     below *= 0.5 / below[-1]
+    below[0] = 0.0  # nothing is beyond the lattice
     return step, below
 
 
 @lru_cache(maxsize=8)
-def _widest(distribution: NoiseDistribution, end: float) -> NDArray[np.complex128]:
+def _widest(distribution: NoiseDistribution, step: float) -> Floats:
     """Return the transform of the wider noise, the same for all multiples of one distribution."""
-    return _spectrum(distribution, end / _SIDE)
+    return _spectrum(distribution, step)
 
 
-def _spectrum(distribution: NoiseDistribution, step: float) -> NDArray[np.complex128]:
-    """Return the transform of the masses of the lattice points -SIDE, ..., SIDE that the noise is rounded to."""
+def _reach(distribution: NoiseDistribution) -> float:
+    return -_lower_quantile(cast("Hashable", distribution), _SUMS_BEYOND / 2)
+
+
+def _spectrum(distribution: NoiseDistribution, step: float) -> Floats:
+    """Return the transform of the masses of the lattice points that the noise is rounded to, even around zero."""
     edges = (np.arange(_SIDE + 1, dtype=np.float64) + 0.5) * np.float64(step)
-    # Lower tails keep their digits; the upper half follows by symmetry.
+    # Lower tails keep their digits. What is beyond the last point is put on it.
     tails = distribution.cdf(-edges)
-    half = np.append(tails[:-1] - tails[1:], tails[-1])  # from point 1 outwards, the rest at the end
-    half[-2] += half[-1]
-    outwards = half[:-1]
-    masses = np.concatenate([outwards[::-1], [1.0 - 2.0 * float(tails[0])], outwards])
-    # Of the sum's 4 SIDE + 1 points the last, of no mass to speak of, is put on the first.
-    return np.fft.rfft(masses, 4 * _SIDE)
+    masses = np.zeros(4 * _SIDE)
+    masses[0] = 1.0 - 2.0 * float(tails[0])
+    masses[1 : _SIDE + 1] = tails[:-1] - tails[1:]
+    masses[_SIDE] += tails[-1]
+    masses[-_SIDE:] = masses[_SIDE:0:-1]
+    return np.asarray(np.fft.rfft(masses).real)
 
 
 # The distribution of a weighted sum of independent symmetric noises, tabulated on a lattice.
@@ -770,12 +797,23 @@ def _crossing(excess: Callable[[float], float], low: tuple[float, float], high: 
 HEADROOM = 1.1
 # The grids below reproduce exact coverages to about 4e-4, or to less where alpha is small. The search aims
 # this much higher: at least the first of these parts of alpha, at most the second.
-_MARGIN, _PARTS = 5e-4, (1 / 200, 1 / 4)
+_MARGIN, _PARTS = 2e-4, (1 / 200, 1 / 4)
 # A cap below this part of the interquartile range of the variance's noise is used itself, with the headroom: what
 # was released tells nothing, and the grids below are not made for it.
 _TELLS_NOTHING = 1e-5
-# How many variances are tried, and on how many known ones intervals are calibrated.
-_TRIED, _KNOWN = 20, 40
+# Variances that are tried, beside 0 and the largest: those of a geometric series, in squared interquartile ranges of
+# the noise, that lie between these multiples of the interquartile range of their own noise.
+_TRIED, _LEAST_TRIED, _MOST_TRIED = 2.0 ** np.arange(-20, 60, 0.5), 1 / 50, 200.0
+# Standard deviations that intervals are calibrated on, in interquartile ranges of the noise: so many an octave, above
+# what is as good as none, to where the noise is. Numbers whose binary logarithms agree to this part are one.
+_OCTAVE, _LOWEST, _HIGHEST, _AGREE = 16, -8, 30, 2.0**-26
+_GRID = 2.0 ** np.arange(_LOWEST, _HIGHEST, 1 / _OCTAVE)
+# Sums of two noises whose ratios of scales agree to a quarter of an octave are calibrated as one.
+_RATIOS = 8
+# Numbers below this are none.
+_LEAST = 2.0**-60
+# Inflations that are searched for together.
+_MOST_INFLATED = 1024
 # The constant is found to this part of the noise's interquartile range, and rounded upwards.
 _PRECISION = 1 / 128
 # Half-widths are found until their tails are this near to alpha, as a part of it.
@@ -882,8 +920,9 @@ def likely_variances(released: Sequence[tuple[float, NoiseDistribution]]) -> lis
     """Return the positive parts of variances that were released with these noises."""
 
     def solve(new: list[tuple[float, NoiseDistribution]]) -> list[float]:
-        parts: list[float] = positive_part(
-            np.array([variance for variance, _ in new]), Noises([noise for _, noise in new])
+        laws, scales = _shapes([noise for _, noise in new])
+        parts: list[float] = (
+            scales * positive_part(np.array([variance for variance, _ in new]) / scales, laws)
         ).tolist()
         return parts
 
@@ -902,49 +941,83 @@ def inflation(
 
 def inflations(asked: Sequence[Inflated]) -> list[float]:
     """Return the `inflation` of each, searched for together."""
-    return remembered(_INFLATIONS, asked, _inflations)
+    return remembered(_INFLATIONS, asked, _inflations, _MOST_INFLATED)
 
 
 def _inflations(asked: list[Inflated]) -> list[float]:
-    found = [inf] * len(asked)
-    units = [interquartile_range(variance_noise) for _, variance_noise, _, _ in asked]
-    told = [i for i, (_, _, cap, _) in enumerate(asked) if cap >= _TELLS_NOTHING * units[i]]
-    if not told:
-        return found
-    # What does not depend on the level is found once for all levels.
-    same: dict[tuple[NoiseDistribution, float], int] = {}
-    which = np.array([same.setdefault(asked[i][1:3], len(same)) for i in told])
-    variance_noises, caps = Noises([noise for noise, _ in same]), np.array([cap for _, cap in same])
-    unit = variance_noises.widths
-    tops = np.minimum(caps, 200.0 * unit)
-    variances = _from_zero(np.minimum(unit / 50, tops / 2), tops, _TRIED)
-    known = _from_zero(np.minimum(unit, tops) / 100, HEADROOM * tops + 12 * unit, _KNOWN)
-    alphas = np.array([asked[i][3] for i in told])
-    misses = _Misses(
-        np.sqrt(variances)[which], np.sqrt(known)[which], Noises([asked[i][0] for i in told]), alphas
-    )
-    xi = variance_noises.quantile(np.broadcast_to(_LEVELS, (len(same), len(_LEVELS))))
-    parts = positive_part(variances[:, :, None] + xi[:, None, :], variance_noises)
+    noises, scales = _shapes([one for one, _, _, _ in asked])
+    variance_noises, units = _shapes([one for _, one, _, _ in asked])
+    units = units * variance_noises.widths
+    caps = np.array([cap for _, _, cap, _ in asked]) / units
+    alphas = np.array([alpha for _, _, _, alpha in asked])
+    told = np.flatnonzero(caps >= _TELLS_NOTHING)
+    tops = np.minimum(caps, _MOST_TRIED)
+    # Noise that is nothing beside the sampling error is taken at what is nothing, too.
+    spread = np.sqrt(units * (HEADROOM * tops + _MOST_TRIED))
+    squares = units / np.maximum(scales * noises.widths, spread / 2.0 ** (_HIGHEST - 1)) ** 2
+    tried = [
+        np.concatenate(
+            [[0.0], own[(own > _LEAST_TRIED) & (own < tops[i] * (1 - _ROUNDING))], tops[i : i + 1]]
+        )
+        for i in told
+        for own in [_TRIED / squares[i]]
+    ]
+    case, variances = np.repeat(told, [len(one) for one in tried]), np.concatenate([[0.0], *tried])[1:]
+    misses = _Misses(noises, alphas, case, np.sqrt(squares[case] * variances))
+    parts, part = _positive_parts(variance_noises, case, variances)
 
-    def built(case: NDArray[np.intp], row: NDArray[np.intp], kappa: Floats) -> Floats:
-        inflated = parts[which[case], row]
+    def built(row: NDArray[np.intp], kappa: Floats) -> Floats:
+        inflated = parts[part[row]]
         inflated += kappa[:, None]
-        np.minimum(inflated, HEADROOM * caps[which[case], None], out=inflated)
-        return np.asarray(np.sqrt(inflated, out=inflated))
+        np.minimum(inflated, HEADROOM * caps[case[row], None], out=inflated)
+        inflated *= squares[case[row], None]
+        return inflated
 
     # From `most` on every variance is taken at its largest: more changes nothing.
+    lowest = variance_noises.points((float(_LEVELS[0]),))[:, 0] / variance_noises.widths
+    ends = np.cumsum([0, *(len(one) for one in tried)]).tolist()
     searches = [
-        least_inflation(_TRIED, aimed_at(alpha), float(unit[i]), HEADROOM * float(caps[i]) - float(xi[i, 0]))
-        for alpha, i in zip(alphas.tolist(), which, strict=True)
+        least_inflation(
+            np.arange(*ends[place : place + 2]), aimed_at(alphas[i]), 1.0, HEADROOM * caps[i] - lowest[i]
+        )
+        for place, i in enumerate(told)
     ]
-    for i, kappa in zip(told, in_step(searches, misses.asked(built, _SHARES)), strict=True):
-        found[i] = kappa
-    return found
+    found = np.full(len(asked), inf)
+    found[told] = in_step(searches, misses.asked(built, _SHARES))
+    return list((found * units).tolist())
 
 
-def _from_zero(first: Floats, last: Floats, count: int) -> Floats:
-    """Return for each pair of ends 0 and a geometric series between them."""
-    return np.concatenate([np.zeros((len(first), 1)), np.geomspace(first, last, count - 1, axis=1)], axis=1)
+def _shapes(each: Sequence[NoiseDistribution]) -> tuple[Noises, Floats]:
+    """Return the laws that noises are calibrated as, and their scales."""
+    found = [_shape(cast("Hashable", one)) for one in each]
+    return Noises([law for law, _ in found]), np.array([scale for _, scale in found])
+
+
+@lru_cache(maxsize=4096)
+def _shape(distribution: NoiseDistribution) -> tuple[NoiseDistribution, float]:
+    """Return a law and a scale: exact, but for sums, which are one of few with the same variance."""
+    law, scale = _standard(cast("Hashable", distribution))
+    if not isinstance(law, NoiseSum) or not isfinite(law.variance):
+        return law, scale
+    near = replace(law, ratio=2.0 ** (round(_RATIOS * log2(law.ratio)) / _RATIOS))
+    return near, scale * sqrt(law.variance / near.variance)
+
+
+def _positive_parts(
+    noises: Noises, case: NDArray[np.intp], variances: Floats
+) -> tuple[Floats, NDArray[np.intp]]:
+    """Return what variances can be taken for, level by level of their noise, and which is whose; all in its ranges."""
+    keys, first, which = _distinct(noises.which[case], variances)
+    own, width = noises.of(case[first]), noises.widths[case[first], None]
+    xi = own.quantile(np.broadcast_to(_LEVELS, (len(first), len(_LEVELS))))
+    return positive_part(keys[:, None] * width + xi, own) / width, which
+
+
+def _distinct(group: NDArray[np.intp], numbers: Floats) -> tuple[Floats, NDArray[np.intp], NDArray[np.intp]]:
+    """Return the numbers of all groups that do not agree, rounded, the place of one of each, and which is whose."""
+    logs = np.round(np.log2(np.maximum(numbers, _LEAST)) / _AGREE)
+    _, first, which = np.unique(group * 2.0**40 + logs, return_index=True, return_inverse=True)
+    return np.where(numbers[first] > _LEAST, 2.0 ** (logs[first] * _AGREE), 0.0), first, which
 
 
 def aimed_at(alpha: float) -> float:
@@ -956,15 +1029,16 @@ def aimed_at(alpha: float) -> float:
 Asking = tuple[float, NDArray[np.intp]]
 
 
-def least_inflation(count: int, aim: float, unit: float, most: float) -> Generator[Asking, Floats, float]:
+def least_inflation(
+    everyone: NDArray[np.intp], aim: float, unit: float, most: float
+) -> Generator[Asking, Floats, float]:
     """Return the least kappa at which none of the variances is missed more often than `aim`.
 
     A few variances are the worst ones for every kappa. They are searched, and what is found is tried on all: where
     another one is missed too often, all are searched.
     """
-    everyone = np.arange(count)
     none, some = (yield 0.0, everyone), (yield unit / 2, everyone)
-    few = np.union1d(*(np.argsort(missed)[-_FEW:] for missed in (none, some)))
+    few = everyone[np.union1d(*(np.argsort(missed)[-_FEW:] for missed in (none, some)))]
     found = inf
     for rows in (few, everyone):
         found = yield from _least_root(rows, aim, unit, most)
@@ -974,69 +1048,77 @@ def least_inflation(count: int, aim: float, unit: float, most: float) -> Generat
 
 
 class _Misses:
-    """How often intervals built for the j-th deviation of a grid miss where the i-th of others is true, in each case.
+    """How often intervals built for one standard deviation miss where another is true, for each noise and level.
 
-    Logarithms are nearly straight between the grid's points, so interpolating them loses little. A point of a table
-    is computed when it is first asked for: most never are. Grids are 0 and a geometric series.
+    True ones are given row by row, with the case that names noise and alpha, in interquartile ranges of the noise.
+    Logarithms are nearly straight between the points of `_GRID`, so interpolating them loses little. A point of a
+    table is computed when it is first asked for: most never are.
     """
 
-    def __init__(self, true: Floats, grids: Floats, noises: Noises, alphas: Floats) -> None:
-        self._true, self._grids, self._noises, self._alphas = true, grids, noises, alphas
-        self._widths = np.full(grids.shape, np.nan)
-        self._logs = np.full((*true.shape, grids.shape[1]), np.nan)
-        self._rises = np.log(grids[:, 2] / grids[:, 1])
+    def __init__(self, noises: Noises, alphas: Floats, case: NDArray[np.intp], true: Floats) -> None:
+        # Cases of one law and level share half-widths, and rows of one deviation their misses.
+        laws, first, table = np.unique(
+            np.stack([noises.which, alphas]), axis=1, return_index=True, return_inverse=True
+        )
+        self._noises, self._alphas = noises.of(first), laws[1]
+        self._half_widths = np.full((len(first), len(_GRID)), np.nan)
+        self._true, one, self._row = _distinct(table[case], true)
+        self._table = table[case[one]]
+        self._logs = np.full((len(one), len(_GRID)), np.nan)
+        # The columns of each row that are known.
+        self._known = np.repeat([[len(_GRID)], [-1]], len(one), axis=1)
 
     def asked(
-        self, built: Callable[[NDArray[np.intp], NDArray[np.intp], Floats], Floats], shares: Floats
+        self, built: Callable[[NDArray[np.intp], Floats], Floats], shares: Floats
     ) -> Callable[[list[int], list[Asking]], list[Floats]]:
-        """Return what answers searches: misses averaged over the deviations that `built` gives for a constant."""
+        """Return what answers searches: misses averaged over the variances that `built` gives for a constant."""
 
-        def evaluate(places: list[int], asked: list[Asking]) -> list[Floats]:
+        def evaluate(_: list[int], asked: list[Asking]) -> list[Floats]:
             counts = [len(rows) for _, rows in asked]
-            case, row = np.repeat(places, counts), np.concatenate([rows for _, rows in asked])
+            row = np.concatenate([rows for _, rows in asked])
             kappa = np.repeat([kappa for kappa, _ in asked], counts)
-            found, together = np.empty(len(case)), _AT_ONCE // len(shares)
-            for part in (slice(start, start + together) for start in range(0, len(case), together)):
-                found[part] = self._mean(
-                    case[part], row[part], built(case[part], row[part], kappa[part]), shares
-                )
+            found, together = np.empty(len(row)), _AT_ONCE // len(shares)
+            for part in (slice(start, start + together) for start in range(0, len(row), together)):
+                found[part] = self._mean(self._row[row[part]], built(row[part], kappa[part]), shares)
             return np.split(found, np.cumsum(counts)[:-1])
 
         return evaluate
 
-    def _mean(self, case: NDArray[np.intp], row: NDArray[np.intp], points: Floats, shares: Floats) -> Floats:
-        grids, last = self._grids, self._grids.shape[1] - 2
-        np.minimum(points, grids[case, -1:], out=points)
-        steps = np.maximum(points / grids[case, 1:2], 1e-300)
-        np.log(steps, out=steps)
-        steps /= self._rises[case, None]
-        steps += 1
-        left = np.clip(steps, 0, last, out=steps).astype(np.intp)
-        self._fill(case, row, left)
-        place = left + (case * (last + 2))[:, None]
-        start = grids.take(place)
-        points -= start
-        points /= grids.take(place + 1) - start
-        left += ((case * self._logs.shape[1] + row) * (last + 2))[:, None]
+    def _mean(self, row: NDArray[np.intp], variances: Floats, shares: Floats) -> Floats:
+        place = np.log2(np.maximum(variances, _GRID[0] ** 2, out=variances), out=variances)
+        place *= _OCTAVE / 2
+        place -= _LOWEST * _OCTAVE
+        np.clip(place, 0, len(_GRID) - 1 - 1e-9, out=place)
+        left = place.astype(np.intp)
+        self._fill(row, left)
+        place -= left
+        left += (row * len(_GRID))[:, None]
         low = self._logs.take(left)
         left += 1
-        points *= self._logs.take(left) - low
-        points += low
-        return np.asarray(np.exp(points, out=points) @ shares)
+        place *= self._logs.take(left) - low
+        place += low
+        return np.asarray(np.exp(place, out=place) @ shares)
 
-    def _fill(self, case: NDArray[np.intp], row: NDArray[np.intp], left: NDArray[np.intp]) -> None:
-        columns = np.arange(self._grids.shape[1])
-        asked = (columns >= left.min(axis=1)[:, None]) & (columns <= left.max(axis=1)[:, None] + 1)
-        which, column = np.nonzero(asked & np.isnan(self._logs[case, row]))
-        if len(which):
-            own, true = case[which], row[which]
-            new = np.isnan(self._widths[own, column])
-            cases, places = np.divmod(np.unique(own[new] * len(columns) + column[new]), len(columns))
-            self._widths[cases, places] = half_widths(
-                self._grids[cases, places], self._noises.of(cases), self._alphas[cases]
-            )
-            misses = tails(self._true[own, true], self._widths[own, column], self._noises.of(own))
-            self._logs[own, true, column] = np.log(np.maximum(misses, 1e-300))
+    def _fill(self, row: NDArray[np.intp], left: NDArray[np.intp]) -> None:
+        low, high = left.min(axis=1), left.max(axis=1) + 1
+        wider = (low < self._known[0, row]) | (high > self._known[1, row])
+        if not wider.any():
+            return
+        low, high, row = low[wider], high[wider], row[wider]
+        np.minimum.at(self._known[0], row, low)
+        np.maximum.at(self._known[1], row, high)
+        row, columns = np.unique(row), np.arange(len(_GRID))
+        asked = (columns >= self._known[0, row, None]) & (columns <= self._known[1, row, None])
+        which, column = np.nonzero(asked & np.isnan(self._logs[row]))
+        row = row[which]
+        table = self._table[row]
+        new = np.isnan(self._half_widths[table, column])
+        tables, places = np.divmod(np.unique(table[new] * len(columns) + column[new]), len(columns))
+        own = self._noises.of(tables)
+        self._half_widths[tables, places] = half_widths(_GRID[places] * own.widths, own, self._alphas[tables])
+        own = self._noises.of(table)
+        missed = tails(self._true[row] * own.widths, self._half_widths[table, column], own)
+        self._logs[row, column] = np.log(np.maximum(missed, 1e-300))
 
 
 def _least_root(
@@ -1228,7 +1310,7 @@ def adjusted_p(p: float, count: int) -> float:
 # Levels that average over the noise of a standard error and over its own sampling distribution.
 _CLUSTERS_LEVELS, _CLUSTERS_SHARES = level_rule(40, 20)
 _OWN_LEVELS, _OWN_SHARES = level_rule(12, 8)
-_CLUSTERS_TRIED, _CLUSTERS_KNOWN = 20, 120
+_CLUSTERS_TRIED = 20
 # A standard error that is built on exceeds the largest possible one at most by this factor: estimates of it vary, and
 # cut at the largest they would be too small on average.
 _HEADROOM = 2.0
@@ -1288,20 +1370,22 @@ def _sd_inflation(
     noise: NoiseDistribution, sd_noise: NoiseDistribution, cap: float, freedom: float, alpha: float
 ) -> float:
     unit, factor = interquartile_range(sd_noise), t_factor(freedom, alpha)
-    top = min(cap, 200.0 * unit)
-    errors = _from_zero(np.array([min(unit / 50, top / 2)]), np.array([top]), _CLUSTERS_TRIED)
-    # Grids are finer where the t factor is large, and reach beyond everything that can be built on.
-    highest = factor * (4 * top + 24 * unit)
-    known = _from_zero(np.array([min(unit, top) / 100]), np.array([highest]), _CLUSTERS_KNOWN)
-    misses = _Misses(errors, known, Noises([noise]), np.array([alpha]))
+    top, ends = min(cap, _MOST_TRIED * unit), _HEADROOM * cap
+    errors = np.append(0.0, np.geomspace(min(unit / 50, top / 2), top, _CLUSTERS_TRIED - 1))
+    width = max(interquartile_range(noise), factor * (top + _MOST_TRIED * unit) / 2.0 ** (_HIGHEST - 1))
+    misses = _Misses(
+        Noises([_standard(cast("Hashable", noise))[0]]),
+        np.array([alpha]),
+        np.zeros(_CLUSTERS_TRIED, np.intp),
+        errors / width,
+    )
     xi = sd_noise.quantile(_CLUSTERS_LEVELS)
     own = np.sqrt(chdtri(freedom, 1 - _OWN_LEVELS) / freedom)
     shares = np.outer(_OWN_SHARES, _CLUSTERS_SHARES).ravel()
-    ends = _HEADROOM * cap
-    parts = positive_part(errors[0][:, None, None] * own[:, None] + xi, sd_noise).reshape(_CLUSTERS_TRIED, -1)
+    parts = positive_part(errors[:, None, None] * own[:, None] + xi, sd_noise).reshape(_CLUSTERS_TRIED, -1)
 
-    def built(_: NDArray[np.intp], row: NDArray[np.intp], kappa: Floats) -> Floats:
-        return np.asarray(factor * np.minimum(parts[row] + kappa[:, None], ends))
+    def built(row: NDArray[np.intp], kappa: Floats) -> Floats:
+        return np.asarray((factor / width * np.minimum(parts[row] + kappa[:, None], ends)) ** 2)
 
-    search = least_inflation(_CLUSTERS_TRIED, aimed_at(alpha), unit, ends)
+    search = least_inflation(np.arange(_CLUSTERS_TRIED), aimed_at(alpha), unit, ends)
     return in_step([search], misses.asked(built, shares))[0]

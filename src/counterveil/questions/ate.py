@@ -20,9 +20,9 @@ from counterveil.errors import CounterveilError, ParameterError, refusal
 from counterveil.numerics.products import FeatureMap
 from counterveil.privacy import Estimand, Unit
 from counterveil.questions.asking import Arguments, Asked, question_of, refuse_range
-from counterveil.questions.choices import AteMethod, EstimandName, Measure, Mechanism
+from counterveil.questions.choices import AteMethod, EstimandName, Mechanism
 from counterveil.results.arms import refuse_several_arms
-from counterveil.results.measures import NEEDED, OF_MEANS, check_measure, no_means
+from counterveil.results.measures import NEEDED, OF_MEANS, Measure, check_measure, no_means
 from counterveil.results.question import (
     Question,
     refuse_clusters,

@@ -17,7 +17,6 @@ from counterveil.settings.methods import Settings
 
 Protects = Literal["outcome", "treatment and outcome", "record"] | str
 EstimandName = Literal["ATE", "ATT", "ATC", "ATO"] | str
-Measure = Literal["difference", "ratio", "lift", "odds_ratio", "nnt"] | str
 Mechanism = Literal["staircase", "laplace", "gaussian"] | str
 ArmsMethod = Literal["auto", "difference_in_means", "weighting", "matching"] | str
 AteMethod = (
@@ -38,6 +37,26 @@ GroupsMethod = Literal["auto", "difference_in_means", "weighting", "matching", "
 OutcomesMethod = Literal["auto", "difference_in_means", "weighting", "matching", "trial"] | str
 PolicyMethod = Literal["auto", "scores", "adjusted", "difference_in_means", "weighting", "matching"] | str
 SurvivalMethod = Literal["auto", "kaplan_meier", "stratified", "weighting"] | str
+QuantilesMethod = Literal["auto", "trial", "weighting"] | str
+PoolMethod = Literal["mvagg", "ivw", "all", "largest", "random_effects"] | str
+Spending = Literal["obrien_fleming", "pocock", "always_valid"] | str
+PlannedQuestion = (
+    Literal[
+        "ate",
+        "arms",
+        "outcomes",
+        "groups",
+        "event_study",
+        "cate",
+        "policy_value",
+        "survival",
+        "quantiles",
+        "moments",
+        "compliance",
+        "interim",
+    ]
+    | str
+)
 
 
 # The command of a question, and the options that it has beside those of every question.

@@ -23,7 +23,7 @@ from counterveil.privacy import Budget, Number, exact
 from counterveil.privacy.caveats import OneLook
 from counterveil.questions.asking import asks
 from counterveil.questions.ate import AteArguments, answer
-from counterveil.questions.choices import AteMethod, EstimandName, Mechanism, Protects
+from counterveil.questions.choices import AteMethod, EstimandName, Mechanism, Protects, Spending
 from counterveil.report.text import percent
 from counterveil.results.effect import check_level
 from counterveil.results.result import Result
@@ -79,7 +79,7 @@ def planned(
     epsilon: Number | Sequence[Number],
     delta: Number = 0,
     level: float = 0.95,
-    spending: str = "obrien_fleming",
+    spending: Spending = "obrien_fleming",
 ) -> Looks:
     """Return a plan of looks for the access policy of an account: `cv.drafting.AccessPolicy(..., looks=planned(...))`.
 

@@ -13,9 +13,9 @@ from counterveil.data.features import require_covariates
 from counterveil.errors import ParameterError, refusal
 from counterveil.privacy import Estimand, Number, Unit, exact
 from counterveil.questions.asking import Arguments, Asked, question_of, refuse_range, with_smaller_noise
-from counterveil.questions.choices import EstimandName, Measure, Mechanism, OutcomesMethod
+from counterveil.questions.choices import EstimandName, Mechanism, OutcomesMethod
 from counterveil.results.arms import OutcomesResult
-from counterveil.results.measures import OF_MEANS, check_measure
+from counterveil.results.measures import OF_MEANS, Measure, check_measure
 from counterveil.results.question import (
     Question,
     refuse_clusters,

@@ -52,7 +52,7 @@ from counterveil.inference.uncertainty import ClusterUncertainty, Uncertainty, h
 from counterveil.numerics.arrays import Ends, Floats
 from counterveil.privacy import Budget, Estimand, Guarantee, Proof, Protected, show
 from counterveil.privacy.caveats import OPENING, AtSites, Fact, SitesLeftOut
-from counterveil.questions.choices import repeat_of_pool
+from counterveil.questions.choices import PoolMethod, repeat_of_pool
 from counterveil.report.text import probability, rounded
 from counterveil.results.arms import ArmsResult, OutcomesResult
 from counterveil.results.effect import (
@@ -1290,7 +1290,7 @@ class PooledTable(Comparison):
 def pool(
     results: Sources,
     *,
-    method: str = "mvagg",
+    method: PoolMethod = "mvagg",
     level: float = 0.95,
     weight_limits: WeightLimits | None = None,
 ) -> PooledResult | MeasureResult | PooledTable | PooledMoments:

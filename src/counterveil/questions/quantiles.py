@@ -15,7 +15,7 @@ from counterveil.data.outcomes import refuse_censored
 from counterveil.errors import ParameterError, refusal, shown
 from counterveil.privacy import Number, Unit, exact
 from counterveil.questions.asking import Arguments, Asked, question_of
-from counterveil.questions.choices import Mechanism
+from counterveil.questions.choices import Mechanism, QuantilesMethod
 from counterveil.results.question import (
     Question,
     refuse_extremes,
@@ -61,7 +61,7 @@ class QuantilesArguments(Arguments[QuantilesResult]):
     units: ClassVar[tuple[Unit, ...]] = tuple(Unit)
     shares: Sequence[float] = (0.25, 0.5, 0.75)
     grid: int | Sequence[Number] | None = None
-    method: str = "auto"
+    method: QuantilesMethod = "auto"
     mechanism: Mechanism | None = None
 
     def checked(self, study: Study) -> Asked[QuantilesResult]:

@@ -115,7 +115,9 @@ def sacro(held: Holdings) -> dict[str, str]:
             f"output_{place}",
             [_file(answer, place, name) for name in answer.files],
             "review" if answer.proved else "fail",
-            " ".join(str(answer.asked.get(key, "")) for key in ("question", "method", "estimand")).strip(),
+            " ".join(
+                str(answer.asked[key]) for key in ("question", "method", "estimand") if key in answer.asked
+            ),
             answer.line,
             answer.at,
             [answer.guarantee.sentence(), *(f"Not protected: {fact}" for fact in answer.guarantee.public)],
@@ -128,7 +130,7 @@ def sacro(held: Holdings) -> dict[str, str]:
         ["releases.csv", "data-protection.md"],
         "review",
         "ledger",
-        f"all {len(held.answers)} answers about the people of {held.dataset!r}: {held.guarantee}",
+        f"answers about the people of {held.dataset!r}: {len(held.answers)}; {held.guarantee}",
         max((answer.at for answer in held.answers), default=""),
         [f"The ledger ends with entry {held.head}."],
     )
@@ -201,7 +203,7 @@ def data_protection(held: Holdings) -> dict[str, str]:
     lines = [
         f"# Data-protection summary: {held.note or held.dataset}",
         "",
-        f"**What left.** {len(held.answers)} answers about the same people.{left} "
+        f"**What left.** Answers about the same people: {len(held.answers)}.{left} "
         "No row and no exact figure of a private column is among them; each number has random noise.",
         "",
         f"**What it can tell about one person.** {_sentence(held.guarantee)} Used so far: {held.spent}. "

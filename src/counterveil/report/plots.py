@@ -334,8 +334,7 @@ def plan(found: Any, *, ax: Any = None) -> Any:
     ax.set_xlabel("epsilon")
     ax.set_ylabel(f"half-width of the {percent(facts['level'])} interval")
     legend(ax)
-    over = "Medians" if facts["skewed"] else "Means"
-    note = f"{over} of {facts['draws']} simulated studies. No private data were read and nothing was spent."
+    note = f"Medians of {facts['draws']} simulated studies. No private data were read and nothing was spent."
     framed(ax, f"Planned intervals: {facts['treatment']} on {facts['outcome']}", note, None)
     return ax
 

@@ -25,7 +25,7 @@ _ROUNDED = 5e-4  # what is printed as zero
 _ROWS = 40  # columns of a short table
 _LEAST = "regression from released moments; standard errors include the privacy noise"
 
-_MORE = "standard errors are {} and include the noise; what is not covered: .full() or --json"
+_ERRORS = "{}; they include the noise"
 
 
 def _kind(facts: Facts) -> str:
@@ -112,7 +112,8 @@ def _notes(facts: Facts, full: bool) -> list[Item]:
     ]
     if not full:
         # What the moments say of themselves is not repeated under every regression.
-        return [*first, ("Guarantee", guarantee_line(facts)), ("More", _MORE.format(_kind(facts)))]
+        errors = ("Std. errors", _ERRORS.format(_kind(facts)))
+        return [*first, errors, ("Guarantee", guarantee_line(facts)), ("In full", ".full() or --json")]
     return [
         *first,
         ("Guarantee", guarantee_line(facts)),

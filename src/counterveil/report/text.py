@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from math import floor, isfinite, isnan, log10
+from math import floor, inf, isfinite, isnan, log10
 from textwrap import wrap
 from typing import Any, TypeAlias
 
@@ -55,6 +55,15 @@ def span(interval: Facts, error: float | None) -> str:
     low = "(-inf" if interval["low"] is None else f"[{rounded(interval['low'], error)}"
     high = "inf)" if interval["high"] is None else f"{rounded(interval['high'], error)}]"
     return f"{low}, {high}"
+
+
+def time_span(estimate: float, interval: Facts, error: float | None) -> str:
+    """Return a time with its interval; one that is infinite was not reached by the horizon."""
+
+    def time(value: float | None) -> str:
+        return "not reached" if value is None or value == inf else rounded(value, error)
+
+    return f"{time(estimate)} [{time(interval['low'])}, {time(interval['high'])}]"
 
 
 def from_to(interval: Facts, error: float | None) -> str:

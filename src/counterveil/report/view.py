@@ -118,7 +118,7 @@ def effect_cells(facts: Facts, most: int | None = None) -> Cells:
     # A list of queries may be empty.
     first, level = effects[0] if effects else {}, percent(facts["level"])
     headings = ["", *["people"] * ("by" in facts), "estimate", "std. error", "sampling", "noise"]
-    headings += [f"{level} interval", *[f"{level} for all"] * ("simultaneous_interval" in first)]
+    headings += [f"{level} interval", *[f"simultaneous {level}"] * ("simultaneous_interval" in first)]
     tested = "p, Holm" if "holm_p_value" in first else "p"
     headings += ["weight"] * ("weight" in first) + [tested] * ("p_value" in first)
     rows = [_effect(effect, "by" in facts) for effect in effects]
@@ -197,7 +197,7 @@ def _remarks_on_intervals(facts: Facts, many: int) -> Iterable[str]:
         yield f"the sampling error includes {rounded(bias, bias)} for bias{scale}"
     if effects and "simultaneous_interval" in effects[0]:
         adjusted = "; p-values are Holm-adjusted" if "holm_p_value" in effects[0] else ""
-        yield f'those "for all" hold for {"both" if many == 2 else f"all {many}"} effects at once{adjusted}'
+        yield f"simultaneous intervals hold for {'both' if many == 2 else f'all {many}'} effects at once{adjusted}"
     # Of pooled results the summary is meant, not the rows of sites.
     meant = [effect for effect in effects if effect.get("summary")] or effects
     if any(effect["interval"].get("gap") for effect in meant):
@@ -293,7 +293,7 @@ def short_view(facts: Facts) -> View:
     items += [("Remark", remark) for remark in short_remarks(facts, _REMARKS, _REMARK)]
     items += _assumed(facts)
     items.append(("Not covered", short_caveats(facts)))
-    items.append(("More", "details, what is public, proofs: result.full(), or --report FILE"))
+    items.append(("In full", "result.full(), or --report FILE"))
     more = [f"... and {left} more in result.effects"] if left > 0 else []
     return View(first_lines(facts), title(facts), lead_line(facts, _METHOD), [cells], items, more)
 

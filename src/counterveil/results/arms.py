@@ -23,6 +23,7 @@ from counterveil.results.measures import (
     DIFFERENCE,
     OF_MEANS,
     WORDS,
+    Measure,
     Numbers,
     called,
     check_measure,
@@ -257,7 +258,7 @@ class OutcomesResult(Comparison):
         """P-values for looking at all effects, adjusted by Holm's (1979) method."""
         return holm({str(one.name): one.careful_p_value for one in solved(self.table)})
 
-    def as_measure(self, measure: str) -> OutcomesResult:
+    def as_measure(self, measure: Measure) -> OutcomesResult:
         """Return the same released numbers on the scale of another measure; free."""
         check_measure(measure)
         if measure in OF_MEANS and any(isinstance(one.numbers, Linear) for one in self.released):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from math import inf, isfinite
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from counterveil.numerics.arrays import Ends
 from counterveil.report.measures import margin_sentence
 
 SUPERIORITY, NONINFERIORITY, EQUIVALENCE = "superiority", "noninferiority", "equivalence"
+TestKind = Literal["superiority", "noninferiority", "equivalence"] | str
 KINDS = (SUPERIORITY, NONINFERIORITY, EQUIVALENCE)
 # How far a confidence curve reaches, in half-widths of the interval.
 _REACH = 1.8
@@ -80,7 +81,7 @@ class Decided:
 
     def test(
         self,
-        kind: str = SUPERIORITY,
+        kind: TestKind = SUPERIORITY,
         *,
         margin: float | Sequence[float] | None = None,
         higher_is_better: bool = True,

@@ -20,7 +20,7 @@ from counterveil.results.effect import (
     noise_from_dict,
     solved,
 )
-from counterveil.results.measures import DIFFERENCE, check_measure, no_measure
+from counterveil.results.measures import DIFFERENCE, Measure, check_measure, no_measure
 from counterveil.results.released import ReleasedAnswer
 from counterveil.results.result import Comparison, OneEffect, Result
 
@@ -224,7 +224,7 @@ class RatioResult(Result):
         assert isinstance(other, NoisyRatio)
         return Effect("difference", RatioDifference(one, other), self.level)
 
-    def as_measure(self, measure: str) -> OneEffect:
+    def as_measure(self, measure: Measure) -> OneEffect:
         """Return the result itself for "difference"; a difference of ratios has no other measure (CV-P686)."""
         if check_measure(measure) == DIFFERENCE:
             return self

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import hypot, inf
+from typing import Literal
 
 from counterveil.errors import CounterveilError, refusal
 from counterveil.inference.measures import ODDS, RATIO, ApartMeans, JointMeans, Means, Quotient
@@ -16,6 +17,7 @@ from counterveil.report.text import probability, rounded
 from counterveil.results.effect import Effect, Linear, OwnScale
 
 DIFFERENCE, LIFT, NEEDED = "difference", "lift", "nnt"
+Measure = Literal["difference", "ratio", "lift", "odds_ratio", "nnt"] | str
 # What a measure is called in a table.
 NAMES = {RATIO: "ratio", ODDS: "OR", LIFT: "lift", NEEDED: "NNT"}
 WORDS = {

@@ -17,7 +17,7 @@ from functools import partial
 from importlib import import_module
 from math import inf, isfinite, sqrt
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import fdtrc, stdtr, stdtrit
@@ -749,7 +749,13 @@ class Moments(Shown):
     details: dict[str, float | str]
     robust: tuple[RobustMiddle, ...] = ()
 
-    def regress(self, formula: str, level: float | None = None, *, cov_type: str = "nonrobust") -> Regression:
+    def regress(
+        self,
+        formula: str,
+        level: float | None = None,
+        *,
+        cov_type: Literal["nonrobust", "HC1"] | str = "nonrobust",
+    ) -> Regression:
         """Return a regression among the released columns: "y ~ treat + age", or "y ~ age + [dose ~ offer]".
 
         Least squares, or two-stage least squares with instruments in brackets as in linearmodels. Free.

@@ -26,6 +26,7 @@ from counterveil.results.measures import (
     NEEDED,
     WORDS,
     AnyMeans,
+    Measure,
     Measured,
     Numbers,
     averaged_in_words,
@@ -184,7 +185,7 @@ class Result(OneEffect):
     uncertainty: Uncertainty
     independent_variance: bool = False
 
-    def as_measure(self, measure: str) -> OneEffect:
+    def as_measure(self, measure: Measure) -> OneEffect:
         """Return the same released numbers as another measure: of a difference "nnt", others are CV-P687; free."""
         refuse_of_difference(self.method, self.limits, measure)
         return MeasureResult.of_difference(self) if measure == NEEDED else self
@@ -254,7 +255,7 @@ class MeasureResult(Result):
         name = name if self.population is None else f"{name}, trimmed"
         return Effect(name, known_as(self.measure, self.numbers), self.level)
 
-    def as_measure(self, measure: str) -> OneEffect:
+    def as_measure(self, measure: Measure) -> OneEffect:
         """Return the same released numbers as another measure; free."""
         if self.means is None:
             refuse_of_difference(self.method, self.limits, measure)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import isfinite, log
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from counterveil.errors import refusal
 from counterveil.inference.measures import p_value
@@ -26,7 +26,7 @@ from counterveil.inference.survival import (
 )
 from counterveil.numerics.arrays import Ends
 from counterveil.privacy.caveats import Caveat, Fact
-from counterveil.report.text import percent, probability, rounded, span
+from counterveil.report.text import percent, probability, rounded, span, time_span
 from counterveil.results.effect import Effect, Known, OwnScale, check_level, interval_facts
 from counterveil.results.question import Question, adjusted_caveats, causal_caveats
 from counterveil.results.released import ReleasedAnswer
@@ -34,6 +34,7 @@ from counterveil.session import BaseSession
 
 # The arms in the order of tables.
 ARMS = ("control", "treated")
+ArmName = Literal["control", "treated"] | str
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ class SurvivalResult(ReleasedAnswer):
     def _answers(self) -> SurvivalAnswers:
         return answers_of(self.tables)
 
-    def survival(self, arm: str, time: float | None = None) -> Effect:
+    def survival(self, arm: ArmName, time: float | None = None) -> Effect:
         """Return the probability of being free of the event in an arm at a time of the grid; None is the horizon."""
         place = self._place(time)
         return self._effect(f"{arm} at {self.times[place]:g}", self._answers.at(check_arm(arm), place))
@@ -105,7 +106,7 @@ class SurvivalResult(ReleasedAnswer):
         place = self._place(time)
         return self._effect(f"difference in survival at {self.times[place]:g}", self._answers.gap(place))
 
-    def restricted_mean(self, arm: str) -> Effect:
+    def restricted_mean(self, arm: ArmName) -> Effect:
         """Return the mean time free of the event up to the horizon in an arm."""
         return self._effect(f"restricted mean, {arm}", self._answers.area(check_arm(arm)))
 
@@ -138,7 +139,7 @@ class SurvivalResult(ReleasedAnswer):
     def _ratio(self, cause: str | None) -> HazardRatio:
         return HazardRatio(self.tables, None if cause is None else self._cause(cause))
 
-    def quantile(self, arm: str, share: float = 0.5) -> Effect:
+    def quantile(self, arm: ArmName, share: float = 0.5) -> Effect:
         """Return the time by which a share of an arm had the event: the median; infinite where not by the horizon."""
         known = OpenEnded(self._crossing(arm, share))
         return self._effect(f"{percent(share)} quantile, {arm}", known)
@@ -151,7 +152,7 @@ class SurvivalResult(ReleasedAnswer):
     def _crossing(self, arm: str, share: float) -> Crossing:
         return Crossing(self._answers, check_arm(arm), 1 - check_share(share))
 
-    def incidence(self, cause: str, arm: str, time: float | None = None) -> Effect:
+    def incidence(self, cause: str, arm: ArmName, time: float | None = None) -> Effect:
         """Return the probability of having had the event of one cause by a time of the grid; None is the horizon."""
         place, found = self._place(time), answers_of(self.tables, self._cause(cause))
         name = f"{cause}, {arm} at {self.times[place]:g}"
@@ -169,11 +170,11 @@ class SurvivalResult(ReleasedAnswer):
             return self.tables.causes.index(cause)
         raise refusal("CV-P694", causes=", ".join(map(repr, self.tables.causes)) or "none", cause=cause)
 
-    def at_risk(self, arm: str) -> tuple[float, ...]:
+    def at_risk(self, arm: ArmName) -> tuple[float, ...]:
         """Return how many people were under observation when each cell began, as released: with noise."""
         return tuple(map(float, self._answers.curves.people[check_arm(arm)][:: self.tables.cut]))
 
-    def known_until(self, arm: str) -> float:
+    def known_until(self, arm: ArmName) -> float:
         """Return the last time at which an arm's curve is not lost in the noise."""
         slack = self._answers.curves.slack[check_arm(arm)][:: self.tables.cut]
         return self.times[max(place for place in range(len(self.times)) if slack[place] == 0)]
@@ -245,6 +246,10 @@ class SurvivalResult(ReleasedAnswer):
             "notes": self._notes(),
         }
 
+    def _median(self, arm: str) -> str:
+        one = self.quantile(arm)
+        return time_span(one.estimate, interval_facts(one.level, one.interval()), float(one.std_error))
+
     def _median_facts(self, arm: str) -> dict[str, Any]:
         found = self.quantile(arm)
         return {"estimate": _finite(found.estimate), "interval": interval_facts(self.level, found.interval())}
@@ -260,7 +265,7 @@ class SurvivalResult(ReleasedAnswer):
                 f"{said(hazards)}, p {probability(hazards.p_value)}; "
                 f"test of proportional hazards: p {probability(self.proportionality().p_value)}",
             ),
-            ("Median", "; ".join(said(self.quantile(arm), arm) for arm in reversed(ARMS))),
+            ("Median", "; ".join(f"{arm} {self._median(arm)}" for arm in reversed(ARMS))),
             *(
                 (
                     f"{cause} by {at:g}",
@@ -378,7 +383,7 @@ class QuantilesResult(ReleasedAnswer):
     def _answers(self) -> SurvivalAnswers:
         return distributions_of(self.histograms)
 
-    def quantile(self, arm: str, share: float = 0.5) -> Effect:
+    def quantile(self, arm: ArmName, share: float = 0.5) -> Effect:
         """Return the value below which a share of an arm's outcomes lies."""
         known = OpenEnded(self._crossing(arm, share))
         return Effect(f"{percent(share)} quantile, {arm}", known, self.level)
@@ -394,7 +399,7 @@ class QuantilesResult(ReleasedAnswer):
     def _crossing(self, arm: str, share: float) -> Crossing:
         return Crossing(self._answers, check_arm(arm), 1 - check_share(share))
 
-    def distribution(self, arm: str, value: float) -> Effect:
+    def distribution(self, arm: ArmName, value: float) -> Effect:
         """Return the share of an arm's outcomes below an edge of a cell."""
         known = Complement(self._answers.at(check_arm(arm), self._place(value)))
         return Effect(f"below {value:g}, {arm}", known, self.level)

@@ -62,7 +62,7 @@ class Summation:
     """What is public of a sum: how many parts and rows there are, and the sums known so far, in grid steps by name.
 
     `colluding` parts may tell each other, and whoever adds up, what they know. No sum is so many sensitivities
-    `farther` from zero.
+    `farther` from zero. This part is the one at a `place`.
     """
 
     parts: int
@@ -70,6 +70,7 @@ class Summation:
     rows: int
     totals: Mapping[str, Sequence[int]]
     farther: int | None = None
+    place: int = 0
 
 
 class Seal(Protocol):
@@ -203,6 +204,19 @@ class SummingSession(BaseSession):
     def part_rows(self) -> int:
         """The number of rows of this part."""
         return super().batches.rows
+
+    def public(self, name: str, numbers: tuple[int, ...], least: int = 0) -> tuple[tuple[int, ...], ...]:
+        """Return the numbers of all parts, which are told like a sum: each part adds zeros for the others."""
+        known, wide = self.known, len(numbers)
+        total, before = known.totals.get(name), known.place * wide
+        if total is None:
+            after = (0,) * ((known.parts - known.place - 1) * wide)
+            raise NextPart(name, ((0,) * before) + numbers + after, 1)
+        found = tuple(tuple(total[start : start + wide]) for start in range(0, known.parts * wide, wide))
+        own = len(total) == known.parts * wide and found[known.place] == numbers
+        if not own or min(total) < least or sum(total) > known.rows:
+            raise refusal("CV-F500", expected=f"numbers of {known.parts} sites", got="others")
+        return found
 
     def _rows(self) -> int:
         return self.part_rows

@@ -296,9 +296,9 @@ def survival_by_strata(session: BaseSession, question: Question) -> SurvivalResu
     ends = asked.settings.censoring == "end"
     passed = CountEntries(strata, event.cells, release.parts, event.kinds, ends)
     counts = tables_of(session.batches.run(passed), 2 * strata.public)
-    people = np.array([int(sum(one)) for one in counts])
     known: dict[str, Any] = {"totals": (float(rows),), "shares": ()}
     if question.unit is Unit.OUTCOME:
+        people = np.sum(session.public("people", tuple(int(sum(one)) for one in counts)), axis=0)
         _refuse_missing_arms(people, asked.layout)
         shares = people.reshape(-1, 2).sum(axis=1) / people.sum()
         known = {"totals": tuple(map(float, people)), "shares": tuple(map(float, shares))}
@@ -323,9 +323,9 @@ def survival_by_strata(session: BaseSession, question: Question) -> SurvivalResu
     return answer_tables(session, question, release, tables, finish)
 
 
-def _refuse_missing_arms(blocks: Integers, layout: Layout) -> None:
+def _refuse_missing_arms(people: Integers, layout: Layout) -> None:
     """Raise CV-S092 for strata that lack an arm; who is in which is public here."""
-    people = blocks.reshape(-1, 2)
+    people = people.reshape(-1, 2)
     lacking = int(((people.min(axis=1) == 0) & (people.max(axis=1) > 0)).sum())
     if lacking:
         raise refusal("CV-S092", lacking=lacking, layout=layout.describe())

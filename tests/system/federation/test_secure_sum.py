@@ -6,13 +6,15 @@ import pytest
 from tests.system.federation.federation import Federation, wait_until
 
 NAMES = ("North", "South", "West")
+RECORDS = {"method": "trial", "protects": "record", "settings": {"adjustment": "none"}}
+OUTCOMES = {"method": "difference_in_means", "protects": "outcome"}
 
 
 @pytest.mark.slow
 @pytest.mark.federation
-def test_parts_are_summed_over_tls(tmp_path):
+@pytest.mark.parametrize("asked", [RECORDS, OUTCOMES], ids=["records", "outcomes"])
+def test_parts_are_summed_over_tls(tmp_path, asked):
     pytest.importorskip("flwr", reason="needs the extra [federation]")
-    asked = {"method": "trial", "protects": "record", "settings": {"adjustment": "none"}}
     made = Federation(tmp_path, NAMES, aggregation="secure", **asked)
     for name in NAMES:
         (tmp_path / name / "peers").mkdir()

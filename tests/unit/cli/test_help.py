@@ -50,6 +50,7 @@ def test_a_help_page_lists_every_option_once_without_markup(name):
             ("ledger ", "create access-policy show verify backup anchor"),
             ("plan --protects t", "treatment\\ and\\ outcome"),
             ("survival --method ", "auto kaplan_meier stratified weighting"),
+            ("plan --test ", "superiority noninferiority equivalence"),
         ],
         ("survival --method ", "auto kaplan_meier stratified weighting"),
         ("plan --bin", "--binary"),

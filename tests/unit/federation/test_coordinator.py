@@ -1,12 +1,17 @@
 import json
 
 import pytest
+from tests.unit.federation.conftest import QUESTION
 
+from counterveil.accounting.ledger import Ledger
+from counterveil.data import Table
 from counterveil.errors import CounterveilError, FederationError
 from counterveil.federation.coordinator import Clock, Round, pooled, states
 from counterveil.federation.messages import Reply, SiteRequest
 from counterveil.federation.site_files import APPROVED
 from counterveil.federation.study_files import StudyFolder
+from counterveil.questions.pooled import rows_of
+from counterveil.session import BaseSession, Gate
 
 
 class Time:
@@ -224,3 +229,25 @@ def test_a_study_that_cannot_be_run_is_not_made(new_study, settings, tmp_path):
     with pytest.raises(CounterveilError):
         new_study("North", "South", **settings)
     assert not (tmp_path / "study" / "study.toml").exists()
+
+
+@pytest.mark.parametrize("question", ["ate", "moments"])
+def test_a_coordinator_opens_no_rows_no_ledger_and_no_gate(
+    question, new_site, new_study, run_round, monkeypatch
+):
+    asked = {"ate": {}, "moments": {"question": "moments", "method": "moments", "protects": "record"}}[
+        question
+    ]
+    policy = {"questions": [question], "protects": ["outcome", "record"]}
+    policy["estimators"] = [asked.get("method", "difference_in_means")]
+    sites = {name: new_site(name, **policy) for name in ("North", "South")}
+    folder = new_study(*sites, question=QUESTION | asked)
+    kept = {name: site.answer(folder.request(name, 5000.0).to_text()) for name, site in sites.items()}
+
+    def opened(*args, **named):
+        raise AssertionError("a coordinator opened what a site holds")
+
+    for kind in (Table, Ledger, Gate, BaseSession):
+        monkeypatch.setattr(kind, "__init__", opened)
+    run_round(folder, {name: lambda _, text=text: text for name, text in kept.items()})
+    assert rows_of(pooled(folder)) == 800

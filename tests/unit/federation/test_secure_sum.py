@@ -48,6 +48,9 @@ KINDS = {
 DELTA = {"delta": "1e-6"}
 KINDS |= {f"{name}, delta": (study, question | DELTA) for name, (study, question) in KINDS.items()}
 KINDS["trial, delta"] = SCORES, QUESTION | DELTA
+OUTCOME = {"protects": "outcome", "epsilon": "1"}
+KINDS["difference, outcome"] = SCORES, OUTCOME | {"method": "difference_in_means"}
+KINDS["survival, outcome"] = TIMES, OUTCOME | {"question": "survival", "method": "kaplan_meier"}
 
 
 class Hours:
@@ -80,7 +83,7 @@ def sites(tmp_path, asked, new_site):
     declared, question, frame = asked
     columns, found = [*frame.values()], {}
     policy = {"estimators": [question["method"]], "questions": [question.get("question", "ate")]}
-    policy |= {"protects": ["record"], "study_epsilon": question["epsilon"]}
+    policy |= {"protects": [question["protects"]], "study_epsilon": question["epsilon"]}
     delta = question.get("delta", "0")
     policy |= {"max_delta": delta}
     for name, rows in zip(NAMES, np.array_split(np.arange(len(columns[0])), 3), strict=True):
@@ -194,8 +197,11 @@ def test_tables_and_moments_add_up_with_a_site_that_drops_out_and_one_that_repea
     frame = asked[2]
     kind = asked[1].get("question", "ate")
     given = {"by": "sex", "method": "arms"} if kind == "groups" else {}
-    given |= {"method": "trial", "settings": Trial("none")} if kind == "ate" else {}
-    given |= {"protects": "record", "epsilon": epsilon, "delta": asked[1].get("delta", 0)}
+    if kind == "ate":
+        given |= {"method": asked[1]["method"]} | (
+            {"settings": Trial("none")} if "settings" in asked[1] else {}
+        )
+    given |= {"protects": asked[1]["protects"], "epsilon": epsilon, "delta": asked[1].get("delta", 0)}
     alone = getattr(cv, kind)(frame, asked[0], **given)
     if kind == "moments":
         assert result.regress("score ~ arm", cov_type="HC1").coefficient("arm").std_error.total > 0
@@ -323,6 +329,8 @@ def test_what_does_not_add_up_is_not_asked(new_study):
         new_study("North", "South", question=RECORD | hc1)
     for question, more in (
         ({"method": "doubly_robust"}, {}),
+        ({"protects": "treatment and outcome", "method": "auto", "settings": {}}, {}),
+        ({"protects": "outcome", "method": "weighting", "settings": {}}, {}),
         ({}, {"colluding": 2}),
         ({}, {"colluding": 0}),
         ({}, {"aggregation": "sealed"}),

@@ -9,7 +9,15 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from distributions import PlainLaplace, PlainNormal
 
-from counterveil.inference.uncertainty import HEADROOM, Uncertainty, inflation, positive_part
+from counterveil.inference import uncertainty
+from counterveil.inference.uncertainty import (
+    HEADROOM,
+    NoiseSum,
+    Uncertainty,
+    inflation,
+    interquartile_range,
+    positive_part,
+)
 
 ALPHA = 0.05
 
@@ -96,3 +104,16 @@ def test_intervals_of_variances_that_noise_hides_are_nearly_all_long_enough():
     noise, hidden = PlainLaplace(1.0), PlainLaplace(5.0)
     shortest = Uncertainty(noise, -1e6, 1e6, hidden).half_width(0.95)
     assert shortest > Uncertainty(noise, 2.5, 1e6).half_width(0.95)
+
+
+@pytest.mark.parametrize("ratio", [0.62, 0.8])
+def test_sums_of_two_noises_are_inflated_as_if_their_scales_were_a_little_others(ratio, monkeypatch):
+    noise, hidden = (NoiseSum(PlainLaplace(1.0), PlainLaplace(1.0), part) for part in (ratio, ratio**2))
+    unit = interquartile_range(hidden)
+    found = inflation(noise, hidden, 3 * unit, ALPHA)
+    monkeypatch.setattr(uncertainty, "_RATIOS", 1e9)
+    uncertainty._shape.cache_clear()
+    uncertainty._INFLATIONS.clear()
+    # The search itself ends within 1/128 of the unit.
+    assert found == pytest.approx(inflation(noise, hidden, 3 * unit, ALPHA), abs=unit / 64)
+    uncertainty._shape.cache_clear()

@@ -24,7 +24,8 @@ ASKED = {"protects": "outcome", "epsilon": 1, "method": "weighting"}
 @pytest.fixture
 def codebook(tmp_path):
     path = tmp_path / "codebook.csv"
-    lines = ["name,kind,low,high,labels", "died,binary,,,", "age,range,20,80,", "sex,categories,,,f|m"]
+    lines = ["name,role,kind,low,high,labels", "died,,binary,,,", "age,,range,20,80,"]
+    lines += ["sex,,categories,,,f|m", "my arm,treatment,,,,"]
     path.write_text("\n".join(lines), encoding="utf-8")
     return cv.drafting.read_codebook(path)
 

@@ -7,11 +7,12 @@ from typing import get_args, get_type_hints
 import pytest
 
 import counterveil as cv
+from counterveil.inference.pooling import POOLING_METHODS
 from counterveil.privacy import Estimand, Unit
-from counterveil.questions import arms, choices, groups, outcomes, survival
+from counterveil.questions import arms, choices, groups, outcomes, quantiles, survival
 from counterveil.questions.ate import method_names
 from counterveil.questions.cate import cate_methods
-from counterveil.results.measures import MEASURES
+from counterveil.results.measures import MEASURES, Measure
 from counterveil.session.session import MECHANISMS
 
 QUESTIONS = [
@@ -69,7 +70,9 @@ def test_methods_that_editors_complete_are_those_there_are():
         choices.SurvivalMethod: ("auto", *(name for known in survival.METHODS.values() for name in known)),
         choices.Protects: tuple(Unit),
         choices.EstimandName: tuple(Estimand),
-        choices.Measure: MEASURES,
+        choices.QuantilesMethod: ("auto", *(name for known in quantiles.METHODS.values() for name in known)),
+        choices.PoolMethod: POOLING_METHODS,
+        Measure: MEASURES,
         choices.Mechanism: MECHANISMS,
     }
     for literal, known in tables.items():

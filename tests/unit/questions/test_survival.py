@@ -108,6 +108,14 @@ def test_fewer_people_than_noise_are_lost_and_say_so():
     assert found.tidy()[0]["std_error"] > 0.2
 
 
+def test_a_median_beyond_the_horizon_is_not_reached():
+    found = asked(study(horizon=0.4), **EXACT)
+    assert found.quantile("treated").estimate == np.inf
+    for text in (found.summary(), found.to_html(), found.to_markdown()):
+        assert "treated not reached" in text
+        assert "inf" not in text.split("Median")[1][:60]
+
+
 def test_a_result_is_written_and_read_back():
     found = asked()
     for facts in (found.to_dict(), found.stored()):

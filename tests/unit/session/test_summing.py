@@ -26,7 +26,8 @@ TREATED = {"treated": 1, "control": 0, "randomised": True, "covariates": {"sex":
 STUDY = cv.Study("t", "y", (0, 1), **TREATED)
 TIMES = cv.Study("t", "y", event="e", horizon=3, grid=3, **TREATED)
 BUDGET = {"protects": "record", "epsilon": "10000", "request_id": "one"}
-WITH_DELTA = BUDGET | {"delta": "1e-6"}
+DELTA = {"delta": "1e-6"}
+WITH_DELTA, OUTCOME = BUDGET | DELTA, BUDGET | {"protects": "outcome"}
 SUMS = Survival(release="sums")
 # Each with the least part of its largest bound that some exchange attains.
 QUESTIONS = {
@@ -39,9 +40,15 @@ QUESTIONS = {
     "groups, delta": (STUDY, GroupsArguments(by="sex", method="arms", **WITH_DELTA), 0.9),
     "survival, delta": (TIMES, SurvivalArguments(method="stratified", **WITH_DELTA), 0.9),
     "moments, delta": (STUDY, MomentsArguments(**WITH_DELTA), 0.9),
+    "difference": (STUDY, AteArguments(method="difference_in_means", **OUTCOME), 0.9),
+    "difference, delta": (STUDY, AteArguments(method="difference_in_means", **OUTCOME | DELTA), 0.9),
+    "times": (TIMES, SurvivalArguments(method="kaplan_meier", **OUTCOME), 0.9),
 }
+# Where outcomes alone are private, treatment and sex stay.
+OUTCOMES = [(1, 0, y, e) for y, e in product((0, 0.5, 1), (0, 1))]
 RECORDS = [*product((0, 1), (0, 1), (0.5,), (1,)), *product((0, 1), (0,), (0, 1), (0,))]
 REST = [(1, 0, 0.5, 1), (0, 1, 1, 0), (1, 1, 0, 0), (0, 0, 0.5, 1)]
+PUBLIC = ("arms", "people")
 PARTS, SEAL = 4, KeySeal(new_key())
 
 
@@ -69,20 +76,44 @@ def test_no_exchange_of_a_record_moves_a_part_beyond_its_bound(question, monkeyp
     for kind in (SummedLaplace, SummedGaussian, SummedBall):
         monkeypatch.setattr(kind, "release_all", silent)
     told, worst = {}, 0.0
+    outcome = QUESTIONS[question][1].protects == "outcome"
+    records, rest = (OUTCOMES, REST[1:]) if outcome else (RECORDS, REST)
     while True:
-        found = [part(question, [record, *REST], told) for record in RECORDS]
+        found = [part(question, [record, *rest], told) for record in records]
         if found[0] is None:
             break
         ((name, bound),) = {(one.name, one.bound) for one in found}
         change = max(
-            float(np.linalg.norm(np.subtract(one.steps, other.steps).astype(float), norms[-1]))
+            float(np.linalg.norm(np.subtract(one.steps, other.steps).astype(float), (norms or [1])[-1]))
             for one, other in combinations(found, 2)
         )
+        if name in PUBLIC:
+            # Every part has the same rows, and the zeros of this one's numbers are where the others have theirs.
+            assert change == 0
+            told[name] = found[0].steps[: len(found[0].steps) // PARTS] * PARTS
+            continue
         assert change <= bound, name
         worst = max(worst, change / bound)
         told[name] = tuple(PARTS * step for step in found[0].steps)
     assert worst >= QUESTIONS[question][2]
     assert all(one is None for one in found)
+
+
+def test_public_numbers_are_those_of_every_part_and_ones_own_stay():
+    frame = {"t": [1, 1, 0, 0], "sex": [0] * 4, "y": [0] * 4}
+
+    def sizes(**facts):
+        known = Summation(**{"parts": 3, "colluding": 1, "rows": 20, "totals": {}, "place": 1} | facts)
+        with SummingSession(frame, STUDY, budget=Budget(1), known=known, seal=SEAL) as session:
+            return session.public("arms", (2, 2), 2)
+
+    with pytest.raises(NextPart) as asked:
+        sizes()
+    assert asked.value.steps == (0, 0, 2, 2, 0, 0)
+    assert sizes(totals={"arms": (5, 3, 2, 2, 4, 4)}) == ((5, 3), (2, 2), (4, 4))
+    for wrong in ((5, 3, 2, 3, 3, 4), (5, 1, 2, 2, 4, 4), (5, 3, 2, 2, 4, 5), (5, 3, 2, 2)):
+        with pytest.raises(CounterveilError, match="CV-F500"):
+            sizes(totals={"arms": wrong})
 
 
 def test_bounds_that_machines_round_differently_are_one():

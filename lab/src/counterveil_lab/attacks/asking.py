@@ -71,6 +71,10 @@ class WatchedCurator(Session):
         own = super().batches
         return own if self.parts == 1 else PartOfRows(own, self.parts * own.rows)
 
+    def public(self, name: str, numbers: tuple[int, ...], least: int = 0) -> tuple[tuple[int, ...], ...]:  # noqa: ARG002
+        """Return the numbers of every part, which are all alike."""
+        return (numbers,) * self.parts
+
     def watch(self, watch: Watch) -> WatchedCurator:
         """Return this session, which notes everything in `watch`."""
         self._watch = watch

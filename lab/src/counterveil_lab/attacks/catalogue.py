@@ -257,6 +257,7 @@ def _record_level() -> Iterator[Audited]:
     yield _record("ate", "trial", "arms", declared=TRIAL, arguments={"settings": Trial("none", "arms")})
     summed = {"settings": Trial("none", "arms")}
     yield _record("ate", "trial", "part of a sum", declared=TRIAL, arguments=summed, parts=3)
+    yield _outcome("ate", "difference_in_means", "part of a sum", declared=TRIAL, parts=3)
     yield _record(
         "ate", "trial", "known share", declared=SHARED, arguments={"settings": Trial("none", "arms")}
     )
@@ -362,7 +363,8 @@ def _times_and_moments() -> Iterator[Audited]:
     yield _outcome("moments", "", arguments=public, rows=200, places=tuple(range(40)))
     yield _record("moments", "", arguments={"terms": ["t:a"]}, rows=600, **FEW)
     yield _record("moments", "", "part of a sum", rows=200, parts=3, **FEW)
-    yield _record("survival", "kaplan_meier", "part of a sum", declared=TIMES, parts=3)
+    for listed in (_outcome, _record):
+        yield listed("survival", "kaplan_meier", "part of a sum", declared=TIMES, parts=3)
     public = public | {"robust": ["y ~ t"]}
     yield _outcome("moments", "", "gaussian", arguments=public, rows=200, places=(0, 1, 2, 3), delta="1/201")
     # Columns that regressions may explain, and their products, have bounds of their own.

@@ -545,8 +545,10 @@ def both_outcomes(
     low, high = ends
     if not assumed.binary:
         own = sqrt(assumed.explained) * index + sqrt(1 - assumed.explained) * luck
-        without = assumed.mean + assumed.sd * own
-        return np.clip(without, low, high), np.clip(without + assumed.effect, low, high)
+        # Near an end of their range outcomes are skewed.
+        means = ((mean - low) / (high - low) for mean in (assumed.mean, assumed.mean + assumed.effect))
+        one, other = (low + (high - low) * _in_range(own, mean, assumed.sd / (high - low)) for mean in means)
+        return one, other
     # Where covariates explain all, one tenth of a percent is left to chance so that log-odds stay finite.
     share = min(assumed.explained, 0.999)
     lean = sqrt(_LOGISTIC * share / (1 - share)) * index

@@ -24,7 +24,14 @@ from counterveil.questions.arms import ArmsArguments
 from counterveil.questions.asking import Arguments, ask_once, signed
 from counterveil.questions.ate import AUTO, METHODS, AteArguments, ate
 from counterveil.questions.cate import CateArguments
-from counterveil.questions.choices import EstimandName, Measure, Mechanism, Protects
+from counterveil.questions.choices import (
+    AteMethod,
+    EstimandName,
+    Mechanism,
+    PlannedQuestion,
+    Protects,
+    Spending,
+)
 from counterveil.questions.event_study import EventStudyArguments
 from counterveil.questions.groups import GroupsArguments
 from counterveil.questions.interim import planned
@@ -52,10 +59,10 @@ from counterveil.report import Cells, Picture, Section, View, plan_plot
 from counterveil.report.caveats import assumed_words
 from counterveil.report.text import percent, rounded
 from counterveil.results.arms import EventStudyResult, OutcomesResult
-from counterveil.results.decisions import Decided, margin_bounds
+from counterveil.results.decisions import Decided, TestKind, margin_bounds
 from counterveil.results.effect import Effect, Linear, OwnScale, check_level, read, write
-from counterveil.results.groups import PolicyValue, RatioResult
-from counterveil.results.measures import DIFFERENCE, LIFT, NEEDED, check_measure
+from counterveil.results.groups import PolicyValue
+from counterveil.results.measures import DIFFERENCE, LIFT, NEEDED, Measure, check_measure
 from counterveil.results.question import refuse_clusters, refuse_shape, usual_estimand
 from counterveil.results.regression import Coefficient, parse_formula
 from counterveil.results.released import ReleasedAnswer
@@ -99,7 +106,6 @@ class Answer:
     method: str
     warning: str | None
     each: Mapping[str, float]  # half-widths by name, of effects in units of their own
-    skewed: bool = False  # whether lengths of intervals have long tails, or none at all
     assumptions: Fact | None = None
     not_covered: tuple[Fact, ...] = ()
 
@@ -276,7 +282,6 @@ def _measured(answer: ReleasedAnswer, truths: list[float] | None, decision: Deci
         method=answer.method if chosen is None else str(chosen).partition(":")[0],
         warning=answer.warning,
         each={str(one.name): _half(one) for one in answer.table} if named else {},
-        skewed=isinstance(answer, RatioResult) or any(isinstance(one.known, OwnScale) for one in effects),
         assumptions=answer.assumptions,
         not_covered=answer.not_covered,
     )
@@ -348,7 +353,6 @@ def _of_coefficients(found: Sequence[Coefficient], truth: float | None, method: 
         method=method,
         warning=None,
         each={},
-        skewed=True,
     )
 
 
@@ -366,13 +370,12 @@ class PlannedAnswer:
         protects: what would be private.
         studies: how many simulated studies were asked.
         method: the estimator, after "auto" has chosen.
-        half_width: mean half length of the intervals, over studies and effects.
+        half_width: half length of the intervals, the mean over effects and the median over studies.
         noise: share of the squared standard error that is privacy noise.
         error: root of the mean squared distance between estimate and true effect; None where that is not known.
         covered: studies whose interval covers the true effect; of several effects, parts of studies.
         found: studies whose interval excludes zero effect (of a ratio, 1), counted in the same way.
-        unbounded: studies whose interval has no end, counted in the same way; half-widths of ratios and regressions are
-            medians over studies, infinite where most have none.
+        unbounded: studies whose interval has no end, counted in the same way.
         each: half-widths of all effects by name where they are in units of their own; `half_width` and the other
             figures are then those of the first.
         level: of the interval, where it is not that of the plan (looks).
@@ -466,20 +469,11 @@ class Trial:
 
     @property
     def half(self) -> float:
-        """Mean half length over studies and effects, infinite where the question is refused.
-
-        Where lengths have long tails or no end, and where few studies are asked, the median over studies.
-        """
+        """Median half length over studies, of the mean over effects; infinite where the question is refused."""
         if self.refusal is not None:
             return inf
-        # A function that its own test finds to be one number has one effect instead of several.
-        halves = [one.halves for one in self.answers]
-        return float(np.mean(np.median(halves, axis=0) if self.skewed else [np.mean(one) for one in halves]))
-
-    @property
-    def skewed(self) -> bool:
-        """Whether the half-width is a median."""
-        return self.method is not None or any(one.skewed for one in self.answers[:1])
+        # Lengths have long tails, or no end.
+        return float(np.median([np.mean(one.halves) for one in self.answers]))
 
     def answer(self) -> PlannedAnswer:
         """Return the figures over all studies."""
@@ -513,10 +507,8 @@ class Trial:
 
     def _each(self) -> dict[str, float]:
         """Return half-widths of effects in units of their own, as `half` is over studies."""
-        middle = np.median if self.answers[0].skewed else np.mean
-        return {
-            name: float(middle([one.each[name] for one in self.answers])) for name in self.answers[0].each
-        }
+        first = self.answers[0]
+        return {name: float(np.median([one.each[name] for one in self.answers])) for name in first.each}
 
 
 def _noise(parts: Floats) -> float:
@@ -647,7 +639,7 @@ class Plan(Shown):
     give: by least squares, or where that does not answer the question (`by_least_squares` is False) by the question
     itself with hardly any noise. Where a half-width is `wanted`, `min_epsilon` is the least epsilon for it with
     `rows` people, and `min_rows` the least number of people for each epsilon; None where none that was tried is
-    enough. With `skewed`, half-widths are medians over studies and not means. A plan of all methods has `public`: what
+    enough. Half-widths are medians over studies. A plan of all methods has `public`: what
     every level leaves public; its `protects` is None where levels are compared too.
     """
 
@@ -669,7 +661,6 @@ class Plan(Shown):
     measure: str = DIFFERENCE
     decision: Decision | None = None
     by_least_squares: bool = True
-    skewed: bool = False
     public: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def smallest(self, half_width: float) -> PlannedAnswer | None:
@@ -759,7 +750,7 @@ class Plan(Shown):
             items += [
                 ("Warning", text) for text in sorted({one.warning for one in self.answers if one.warning})
             ]
-        items += self._legend() if full else [("More", "plan.full() explains the columns")]
+        items += self._legend() if full else [("In full", "plan.full(); it explains the columns")]
         note = f"Assumed: {self.assumed.words()}."
         return View([], self._title(), lead, [self._cells()], items, note=note)
 
@@ -793,7 +784,7 @@ class Plan(Shown):
         ]
         return (
             f"{self._title()}: {self._studies()}. Assumed: {self.assumed.words()}. Half-width {self._of_interval()}, "
-            f"{self._over()}: {'; '.join(shown)}. {self._plain()[:1].upper()}{self._plain()[1:]}. No private "
+            f"the median: {'; '.join(shown)}. {self._plain()[:1].upper()}{self._plain()[1:]}. No private "
             "data were read and nothing was spent."
         )
 
@@ -940,14 +931,11 @@ class Plan(Shown):
             f"{one.found:.3g}/{one.studies}",
         ]
 
-    def _over(self) -> str:
-        return "the median" if self.skewed else "on average"
-
     def _legend(self) -> list[tuple[str, str]]:
         detected = f"the smallest effect that is detected in {percent(POWER)} of studies"
         covered = f"studies whose interval covers the true {self._truth()}"
         noise = ("Noise", "share of the squared standard error due to privacy noise")
-        half = ("Half-width", f"{self._of_interval()}, {self._over()} over the studies")
+        half = ("Half-width", f"{self._of_interval()}, the median over the studies")
         if self.public:
             return [half, noise, ("*", "what method='auto' takes")]
         return [
@@ -1048,10 +1036,10 @@ class PlanArguments:
     protects: Protects | None = None
     epsilon: Number | Sequence[Number]
     delta: Number = 0
-    question: str = "ate"
+    question: PlannedQuestion = "ate"
     by: Any = None
     policy: Any = None
-    method: str = "auto"
+    method: AteMethod = "auto"
     estimand: EstimandName | None = None
     level: float = 0.95
     mechanism: Mechanism | None = None
@@ -1060,8 +1048,8 @@ class PlanArguments:
     importance: Mapping[str, Number] | None = None
     formula: str | None = None
     received: str | None = None
-    spending: str = "obrien_fleming"
-    test: str | None = None
+    spending: Spending = "obrien_fleming"
+    test: TestKind | None = None
     margin: float | tuple[float, float] | None = None
     higher_is_better: bool = True
     power: float | None = None
@@ -1141,7 +1129,6 @@ class PlanArguments:
             measure=measure,
             decision=options["decision"],
             by_least_squares=by_least_squares,
-            skewed=any(cell.skewed for cell in cells),
             public={one.value: study.public_facts(one) for one in units} if compared else {},
         )
 

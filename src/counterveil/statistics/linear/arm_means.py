@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from math import sqrt
 from typing import Any
 
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from counterveil.data import OUTCOME_STEPS, Backend, Table, silence
 from counterveil.data.domains import outcome_unit
 from counterveil.data.features import Features, covariate_features, require_covariates
+from counterveil.data.table import arm_sizes
 from counterveil.inference.measures import ApartMeans, with_rare_events
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.columns import Arm, TwoArms
@@ -37,7 +39,7 @@ from counterveil.session import BaseSession, Gate, Released
 from counterveil.session.session import in_parallel
 from counterveil.settings import Arms, Weighting
 from counterveil.settings.methods import asked_share, assumed_sd
-from counterveil.statistics.linear.difference_in_means import arm_sums, number_treated
+from counterveil.statistics.linear.difference_in_means import arm_sums
 from counterveil.statistics.linear.effect import (
     TYPICAL_SD,
     LinearEffect,
@@ -490,8 +492,8 @@ class ArmPair:
 def plain_means(session: BaseSession, question: Question) -> MeasureResult:
     """Return the private measure of the arms' means; outcomes are private, who was treated is public."""
     source, study = session.batches, session.study
-    ((treated,),) = source.run(number_treated)
-    sizes = int(treated), source.rows - int(treated)
+    (counts,) = source.run(partial(arm_sizes, arms=2))
+    sizes = int(counts[1]), int(counts[0])
     lo, hi = study.outcome_range
     unit = outcome_unit(study.outcome_bounds)
 

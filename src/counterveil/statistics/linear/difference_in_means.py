@@ -13,6 +13,7 @@ import numpy as np
 
 from counterveil.data import Study, Sums, Table
 from counterveil.data.domains import outcome_unit
+from counterveil.data.table import arm_sizes
 from counterveil.inference.measures import with_rare_events
 from counterveil.inference.uncertainty import ClusterUncertainty, Uncertainty
 from counterveil.numerics.columns import TwoArms, arm_totals
@@ -38,34 +39,40 @@ from counterveil.statistics.linear.effect import (
     searched,
     variance_share,
 )
-from counterveil.statistics.linear.sensitivity import MeanContrast
+from counterveil.statistics.linear.sensitivity import MeanContrast, SitesContrast
 
+# Rows of an arm that its variance needs.
+FEWEST = 2
 PAGE = "statistics/linear/difference_in_means.proof.md"
 
 
 def difference_in_means(session: BaseSession, question: Question) -> Result:
     """Return the private difference in means; outcomes are private, who was treated is public."""
     source, study = session.batches, session.study
-    ((treated,),) = source.run(number_treated)
     if study.clustered:
         return clustered_effect(session, question, by_rows(session.table, question))
+    (own,) = source.run(partial(arm_sizes, arms=2))
+    sites = session.public("arms", tuple(map(int, own)), FEWEST)
+    control, treated = map(sum, zip(*sites, strict=True))
     lo, hi = study.outcome_range
-    sensitivity = MeanContrast(hi - lo, treated, source.rows - treated)
+    sensitivity = SitesContrast(hi - lo, sites)
+    smallest = float(min(sensitivity.sizes))
     share, part = chosen_share(sensitivity, question), Fraction(0)
     if asked_share(question.settings) is None and not _whole_clusters(study):
-        part = place_part(study, sensitivity.smallest_arm, sensitivity, sensitivity.squares, share, question)
+        part = place_part(study, smallest, sensitivity, sensitivity.squares, share, question)
     plan = effect_plan(question, share, part)
 
     def compute(gate: Gate) -> Facts:
-        place = find_interval(gate, source, plan, sensitivity, sensitivity.smallest_arm)
+        place = find_interval(gate, source, plan, sensitivity, smallest)
         bounds = replace(sensitivity, width=sensitivity.width * place.part)
         (sums,) = source.run(partial(arm_sums, place=place))
         step = outcome_unit(study.outcome_bounds) * place.part
-        effect, variance = release(gate, TwoArms.of(sums), step, bounds, share > 0)
+        weight = Fraction(int(own.sum()), treated + control)
+        effect, variance = release(gate, TwoArms.of(sums), step, bounds, share > 0, weight=weight)
         return Facts(
             estimate=float(effect),
             uncertainty=_uncertainty(effect, variance, bounds, study, place.hidden(study)),
-            method="difference in means",
+            method=f"difference in means{f' within {len(sites)} sites' if len(sites) > 1 else ''}",
             releases=(
                 *searched(plan),
                 *release_words(bounds, share > 0, ("difference in means", "its variance")),
@@ -74,7 +81,7 @@ def difference_in_means(session: BaseSession, question: Question) -> Result:
             details={
                 "rows": source.rows,
                 "treated": treated,
-                "control": source.rows - treated,
+                "control": control,
                 **place.details(study),
                 "mechanism": question.mechanism,
                 "variance_budget_share": plan.parts.get(NAMES[1], 0.0),
@@ -84,11 +91,6 @@ def difference_in_means(session: BaseSession, question: Question) -> Result:
 
     pages = (PAGE, PLACE_PAGE) if part else (PAGE,)
     return settled(Result, session, question, plan, compute, pages=pages, mechanisms=mechanisms(plan))
-
-
-def number_treated(table: Table) -> Sums:
-    """Return how many rows are treated, which is public here."""
-    return (np.array([np.count_nonzero(table.treated)]),)
 
 
 def arm_sums(table: Table, place: Interval = WHOLE_RANGE) -> Sums:
@@ -109,7 +111,7 @@ def by_rows(table: Table, question: Question) -> LinearEffect:
     )
 
 
-def chosen_share(sensitivity: MeanContrast, question: Question) -> Fraction:
+def chosen_share(sensitivity: MeanContrast | SitesContrast, question: Question) -> Fraction:
     """Return the share of the budget for the variance: the one asked for, else chosen from public numbers alone."""
     asked = asked_share(question.settings)
     if asked is not None:
@@ -122,11 +124,13 @@ def release(
     gate: Gate,
     arms: TwoArms,
     unit: Fraction,
-    sensitivity: MeanContrast,
+    sensitivity: MeanContrast | SitesContrast,
     with_variance: bool,
     names: tuple[str, str] = NAMES,
+    weight: Fraction = Fraction(1),
 ) -> tuple[Released, Released | None]:
-    """Return the released difference in means and, where it is paid for, its variance."""
+    """Return the released difference in means, times a public weight, and its variance where it is paid for."""
+    unit = unit * weight
     difference = (arms.treated.mean() - arms.control.mean()) * unit
     effect = gate.release(names[0], difference, sensitivity.estimate)
     if not with_variance:
@@ -140,11 +144,11 @@ def _whole_clusters(study: Study) -> bool:
 
 
 def _uncertainty(
-    effect: Released, variance: Released | None, sensitivity: MeanContrast, study: Study, hidden: float
+    effect: Released, variance: Released | None, sensitivity: SitesContrast, study: Study, hidden: float
 ) -> Uncertainty:
     plain = known_error(effect, variance, sensitivity.variance_cap, hidden**2)
     if not _whole_clusters(study):
-        return with_rare_events(plain, study.outcome_range, sensitivity.sizes)
+        return with_rare_events(plain, study.outcome_range, map(float, sensitivity.sizes))
     # Clusters are few: Student's t, with the degrees of freedom of the two variances if they are equal.
     freedom = float(
         sensitivity.squares**2 / sum(Fraction(1, arm**2 * (arm - 1)) for arm in sensitivity.sizes)

@@ -47,7 +47,13 @@ from counterveil.statistics.linear.kernels.residual_variance import (
     residual_variance,
 )
 from counterveil.statistics.linear.matching_design import Scored
-from counterveil.statistics.linear.sensitivity import ArmMean, ClusteredEstimate, LinearEstimate, MeanContrast
+from counterveil.statistics.linear.sensitivity import (
+    ArmMean,
+    ClusteredEstimate,
+    LinearEstimate,
+    MeanContrast,
+    SitesContrast,
+)
 from counterveil.statistics.linear.weighting_design import Weighted, covariate_lines, shared_features
 from counterveil.statistics.outcome_place import ENDS, PLACE_WORDS, PLACES, count_octaves
 
@@ -59,8 +65,8 @@ TYPICAL_SD = Fraction(1, 6)
 # The two releases of an effect and its variance.
 NAMES = ("effect", "variance")
 # What one outcome can move: the estimate and its variance; and the largest possible variance.
-Sensitivities: TypeAlias = LinearEstimate | MeanContrast
-Bounds: TypeAlias = ArmMean | LinearEstimate | MeanContrast
+Sensitivities: TypeAlias = LinearEstimate | MeanContrast | SitesContrast
+Bounds: TypeAlias = ArmMean | Sensitivities
 
 
 def variance_share(

@@ -113,6 +113,50 @@ class MeanContrast:
         return self.width**2 * sum(parts, Fraction(0))
 
 
+# Proof: difference_in_means.proof.md
+@dataclass(frozen=True, slots=True)
+class SitesContrast:
+    """The same of the mean of sites' contrasts, weighted by their rows; `sites` are the sizes of both arms of each.
+
+    Nothing depends on which arm is named first.
+    """
+
+    width: Fraction
+    sites: tuple[tuple[int, ...], ...]
+
+    @property
+    def weighted(self) -> list[tuple[Fraction, MeanContrast]]:
+        """Each site's weight and contrast."""
+        rows = sum(map(sum, self.sites))
+        return [(Fraction(sum(arms), rows), MeanContrast(self.width, *arms)) for arms in self.sites]
+
+    @property
+    def sizes(self) -> tuple[Fraction, Fraction]:
+        """One over the largest coefficient of an outcome, by arm: its rows where there is one site."""
+        sizes = [(one.treated / weight, one.control / weight) for weight, one in self.weighted]
+        return min(size for size, _ in sizes), min(size for _, size in sizes)
+
+    @property
+    def squares(self) -> Fraction:
+        """Sum of the squared coefficients of the outcomes."""
+        return sum((weight**2 * one.squares for weight, one in self.weighted), Fraction(0))
+
+    @property
+    def estimate(self) -> Fraction:
+        """Largest change of the mean contrast."""
+        return max(weight * one.estimate for weight, one in self.weighted)
+
+    @property
+    def variance(self) -> Fraction:
+        """Largest change of its variance."""
+        return self.estimate**2
+
+    @property
+    def variance_cap(self) -> Fraction:
+        """Largest possible variance over all outcomes in [0, width]."""
+        return sum((weight**2 * one.variance_cap for weight, one in self.weighted), Fraction(0))
+
+
 def _largest_variance(n: int) -> Fraction:
     """Return the largest unbiased variance of n values in [0, 1]: as many at one end as at the other."""
     return Fraction((n // 2) * (n - n // 2), n * (n - 1))

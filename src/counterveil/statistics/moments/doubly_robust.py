@@ -24,12 +24,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from math import inf, isqrt, sqrt
+from math import inf, sqrt
 from typing import Any
 
 import numpy as np
+from numpy.polynomial.laguerre import laggauss
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
+from scipy.special import ndtr
 
 from counterveil.data import Sums
 from counterveil.data.features import counted_features, feature_ladder, feature_map, require_covariates
@@ -42,7 +44,6 @@ from counterveil.numerics.products import (
     Standard,
     exact_arm_grams,
     grid_bits,
-    upper_places,
 )
 from counterveil.numerics.shrinkage import averaged_posterior, low_rank, second_moments
 from counterveil.privacy import Budget, Estimand
@@ -71,6 +72,7 @@ from counterveil.statistics.moments.orthogonal import (
     ScoredEffect,
     affordable,
     bounded,
+    drawn_in,
     feature_moments,
     fewest_rows,
     inner_share,
@@ -78,6 +80,8 @@ from counterveil.statistics.moments.orthogonal import (
     overlap_width,
     release_norms,
     split,
+    symmetric,
+    triangle,
 )
 from counterveil.statistics.moments.records import (
     Kernel,
@@ -97,31 +101,19 @@ from counterveil.statistics.moments.trial import ARMS, POOLED, compare, pays
 
 # Numbers of this module that are choices, and not derived, were set on the tuning designs of
 # `experiments/record_effect/RESULTS.md`.
-# Parts of the budget, in thousandths: of mu squared for Gaussian noise, of epsilon for pure budgets.
+# Parts of the budget, in thousandths: of mu squared for Gaussian noise, and of epsilon for pure budgets, which pay for
+# every entry of the Grams and have noisier counts for the same part.
 _SHARES = {
-    "centre": 20,
-    "features": 30,
-    "place 1": 15,
-    "place 2": 15,
-    "norms": 20,
-    "gram": 420,
-    "residual 1": 120,
-    "residual 2": 120,
-    "sizes": 30,
-    "score": 210,
-}
-# Pure budgets pay for every entry of the Grams, and their counts are noisier for the same part.
-_PURE_SHARES = {
-    "centre": 30,
-    "features": 30,
-    "place 1": 30,
-    "place 2": 30,
-    "norms": 15,
-    "gram": 450,
-    "residual 1": 100,
-    "residual 2": 100,
-    "sizes": 40,
-    "score": 175,
+    "centre": (20, 30),
+    "features": (30, 30),
+    "place 1": (15, 30),
+    "place 2": (45, 60),
+    "norms": (20, 15),
+    "gram": (390, 420),
+    "residual 1": (120, 100),
+    "residual 2": (120, 100),
+    "sizes": (30, 40),
+    "score": (210, 175),
 }
 _PLACES = ("place 1", "place 2")
 _PASSES = 2  # over residuals
@@ -171,7 +163,7 @@ class ArmDesign:
     @property
     def shares(self) -> dict[str, Fraction]:
         """Parts of the budget by release; what no search costs goes to the score."""
-        parts = dict(_PURE_SHARES if self.pure else _SHARES)
+        parts = {name: both[int(self.pure)] for name, both in _SHARES.items()}
         if not self.searched:
             parts["score"] += sum(parts.pop(name) for name in _PLACES)
         return {name: Fraction(part, 1000) for name, part in parts.items()}
@@ -363,7 +355,7 @@ def release_place(gate: Gate, records: Records, pure: bool, cells: int) -> Centr
         noisy, sd = released.floats(), sqrt(released.variance)
         if look == 1:
             low, high = _filled(noisy, sd, edges, records.count)
-    return _spread(noisy, sd, edges)
+    return _spread(noisy, sd, edges, records.count)
 
 
 def _filled(noisy: Floats, sd: float, edges: Floats, rows: int) -> tuple[float, float]:
@@ -377,7 +369,7 @@ def _filled(noisy: Floats, sd: float, edges: Floats, rows: int) -> tuple[float, 
     return float(edges[max(first - 1, 0)]), float(edges[min(last + 1, cells)])
 
 
-def _spread(noisy: Floats, sd: float, edges: Floats) -> Centre:
+def _spread(noisy: Floats, sd: float, edges: Floats, rows: int) -> Centre:
     """Return mean and standard deviation of the cells that noise cannot explain.
 
     Where these are two values or hardly more than one cell, outcomes that noise hides may have most of the variance:
@@ -389,13 +381,30 @@ def _spread(noisy: Floats, sd: float, edges: Floats) -> Centre:
     weights = np.where(noisy > _SURE * sd, noisy, 0.0)
     weights = weights / weights.sum() if weights.sum() > 0 else np.full(len(noisy), 1 / len(noisy))
     centre = float(weights @ middles)
-    scale = sqrt(float(weights @ (middles - centre) ** 2))
+    # What cells hold that noise hides one by one counts together, the less the more noise there is in that.
+    hidden = noisy / rows - weights
+
+    def more(off: Floats, likely: float) -> float:
+        doubt = sd / rows * float(np.linalg.norm(off))
+        return float(hidden @ off) / (1 + (doubt / likely) ** 2)
+
+    least = max(float(weights @ (middles - centre) ** 2), width**2 / 12)
+    scale = sqrt(least + max(more((middles - centre) ** 2, least), 0.0))
     if two_valued or scale < _RESOLVED * width or noisy.max() > _ONE_CELL * noisy.sum():
         return WHOLE
     off = (middles - centre) / scale
     size = np.abs(off)
-    tail, reach = float(weights @ np.maximum(size - 3, 0.0)), float(size[weights > 0].max(initial=0.0))
-    return Centre(centre, scale, tail, reach, float(weights @ off**3))
+    tail, reach = float(weights @ np.maximum(size - 3, 0.0)), float(size[_seen(noisy, sd)].max(initial=0.0))
+    skew = float(weights @ off**3) + more(off**3, 1.0)
+    return Centre(centre, scale, tail, reach, skew)
+
+
+def _seen(noisy: Floats, sd: float) -> NDArray[np.bool_]:
+    """Return the cells within which nearly everyone is, as far as noise lets see: beyond them there is none left."""
+    noise = 2 * sd * np.sqrt(np.arange(1, len(noisy) + 1))
+    below, above = (np.cumsum(one) > noise for one in (noisy, noisy[::-1]))
+    inside = np.logical_or.accumulate(below) & np.logical_or.accumulate(above)[::-1]
+    return np.asarray(inside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -505,17 +514,12 @@ def release_arm_grams(gate: Gate, records: Records, scale: RowScale) -> tuple[Fl
     def values() -> list[Fraction]:
         bits = grid_bits(max(scale.standard.limit, a, b))
         totals = records.run(arm_gram_sums, scale, bits)
-        unit, upper = Fraction(1, n * 4**bits), upper_places(len(totals[0]))
-        return [(unit if i == j else unit * OFF_DIAGONAL) * total[i, j] for total in totals for i, j in upper]
+        return [value for total in totals for value in triangle(total, Fraction(1, n * 4**bits))]
 
     reach = Fraction(scale.standard.squared_length) + Fraction(scale.constant) + Fraction(scale.outcome)
     released = gate.release_vector("gram", values, free_gram(n, reach))
-    found = released.floats().reshape(2, -1)
-    size = isqrt(found.size)  # of two triangles of m (m + 1) / 2 numbers
-    grams = np.zeros((2, size, size))
-    for place, (i, j) in enumerate(upper_places(size)):
-        grams[:, i, j] = grams[:, j, i] = found[:, place] / (1.0 if i == j else float(OFF_DIAGONAL))
-    lengths = np.array([a, *[1.0] * (size - 2), b])
+    grams = symmetric(released.floats().reshape(2, -1))
+    lengths = np.array([a, *[1.0] * (grams.shape[1] - 2), b])
     return grams / np.outer(lengths, lengths), sqrt(released.variance) / float(OFF_DIAGONAL)
 
 
@@ -1030,8 +1034,6 @@ def _shared(moments: ArmSecond, arm: int, values: Floats, aligned: float) -> flo
     return float(moments.errors[arm] * (1 / values).sum()) * aligned
 
 
-# Prior variances of means and mean squares over columns; they say how far noisy ones are drawn in.
-_MEAN_VARIANCE, _SQUARE_VARIANCE, _SQUARE = 0.25, 0.04, 0.35
 # A column is looked at again within so many standard deviations of its mean; one with less than this scale in it is
 # taken to have this scale.
 _WINDOW, _LEAST_SCALE = 3.0, 0.2
@@ -1054,26 +1056,12 @@ _RUN_WEIGHT_REACH = 1.75
 # How far scores of an average reach beyond half a score's clip, in standard deviations of its line; and the least
 # variance of events, in squares of half their range.
 _LINE_REACH, _LEAST_EVENTS = 3.0, 0.02
+# The exponential distribution around its mean, in a few places: weights are skewed like that.
+_NODES, _MASSES = laggauss(24)
+_NODES = _NODES - 1
 
 
-@dataclass(frozen=True, slots=True)
-class ArmEffect:
-    """The effect in units of half the outcome's range, and the parts of its uncertainty.
-
-    `sampling`, `noise` and `product` are variances, `bias` is a bound that is added to the half-width, of which
-    `degrees` is how far squares and products move the effect.
-    """
-
-    value: float
-    sampling: float
-    noise: float
-    product: float
-    bias: float
-    share: float
-    degrees: float
-
-
-def arm_effect(gate: Gate, records: Records, design: ArmDesign, estimand: Estimand) -> list[ArmEffect]:
+def arm_effect(gate: Gate, records: Records, design: ArmDesign, estimand: Estimand) -> list[ScoredEffect]:
     """Return the effect: two looks at the covariates, the outcome's place, lengths, Grams, residuals, score.
 
     Where the design wants both arms' means, these, the untreated first.
@@ -1125,20 +1113,16 @@ def _scale(
     look = release_look(
         gate, "features", records, counted_features(records.features), everything, share=False
     )
-    variance, doubt = (look.sd**2, (look.sd / float(SQUARE_WEIGHT)) ** 2)
-    means = np.clip(look.means * _MEAN_VARIANCE / (_MEAN_VARIANCE + variance), -1.0, 1.0)
-    drawn = (look.squares * _SQUARE_VARIANCE + _SQUARE * doubt) / (_SQUARE_VARIANCE + doubt)
-    squares = np.where(records.features.two_valued, 1.0, drawn)
-    least = np.where(
-        records.features.two_valued, _LEAST_SCALE**2, np.clip(sqrt(doubt), 0.001, _LEAST_SCALE**2)
-    )
+    means, squares = drawn_in(look.means, look.squares, look.sd)
+    doubt = np.clip(look.sd / float(SQUARE_WEIGHT), 0.001, _LEAST_SCALE**2)
+    least = np.where(records.features.two_valued, _LEAST_SCALE**2, doubt)
     standard = Standard(means, np.sqrt(np.clip(squares - means**2, least, 1.0)), design.limit, np.inf)
     place = release_place(gate, records, design.pure, design.place_cells) if design.searched else WHOLE
     length = release_norms(gate, records, standard, design.pure, design.shortened)
     size = records.features.size
     length = size * min(length / size, design.limit**2, design.longest)
     standard = replace(standard, squared_length=length)
-    reach = max(_OUTCOME_REACH, min(place.reach, _FARTHEST)) if place.heavy else _OUTCOME_REACH
+    reach = max(_OUTCOME_REACH, min(place.reach, _FARTHEST)) if place.uneven else _OUTCOME_REACH
     reach = 1.0 if place.whole else reach
     scale = RowScale(standard, place, _CONSTANT * length, _OUTCOME * length, reach)
     return scale, first.treated, first.treated_sd
@@ -1152,21 +1136,29 @@ def _scored(
     moments: ArmSecond,
     fit: ArmFit,
     found: BalancedScore,
-) -> list[ArmEffect]:
+) -> list[ScoredEffect]:
     """Return the effect from the mean of the scores, clipped where a histogram of their sizes says."""
     # Weights have the mean one over their arm's share; uneven outcomes are clipped no nearer than they reach, times
     # about the largest of them.
     weights = found.score.weights[:, 1:]
     spread = np.sqrt(np.einsum("ai,aij,aj->a", weights, moments.covariances, weights))
     least = scale.least_clip(fit.levels) * float((1 / moments.shares + _RUN_WEIGHT_REACH * spread).max())
-    typical = fit.residual * float((1 / moments.shares + moments.shares * spread**2).sum())
+    squares = 1 / moments.shares**2 + spread**2
+    typical = fit.residual * float(moments.shares @ squares)
+    # How peaked scores are because an arm is small.
+    peaked = float(moments.shares @ squares**2) * (fit.residual / typical) ** 2
     edges = sqrt(typical) * _SIZES
     counts, sd = release_sizes(gate, records, scale, found.score, edges, design.pure)
-    off = _off_centre(moments, fit, records.count, 2 * sd * sqrt(len(counts)))
+    missed = _not_corrected(moments, fit, weights, edges)
     unit = design.score_unit
     spare = _HEAVY_NOISE if scale.place.heavy else _NOISE
     skewed = not scale.place.whole and abs(scale.place.skew) > _SKEWED
-    clip, lost = chosen_clip(counts, sd, edges, unit, records.count, sqrt(typical), least, off, spare, skewed)
+    clip, lost = chosen_clip(
+        counts, sd, edges, unit, records.count, sqrt(typical), peaked, missed, least, spare, skewed
+    )
+    more = float(np.interp(clip, edges, missed)) / len(found.sides)
+    sides = tuple(replace(side, product=side.product + more) for side in found.sides)
+    found = replace(found, sides=sides)
     if not design.means:
         seen = release_arm_score(gate, records, scale, found.score, clip)
         return [_effect(seen, found, moments, scale, records.count, typical, lost)]
@@ -1183,14 +1175,22 @@ def _scored(
     return _means(seen, found, effect, scale, common)
 
 
-def _off_centre(moments: ArmSecond, fit: ArmFit, rows: int, hidden: float) -> float:
-    """Return the least clip of scores that lie off zero by the error of an arm's level.
+def _not_corrected(moments: ArmSecond, fit: ArmFit, weights: Floats, clips: Floats) -> Floats:
+    """Return the variance of what lines are off by and scores do not correct, since a clip cuts their ends off.
 
-    An arm of fewer than `hidden` rows does not stand out of the noise of the sizes.
+    Scores with weights w lose the part P(|w e| > clip) of what their lines are off, at every w; residuals e are taken
+    as normal.
     """
-    off, within = np.sqrt(fit.level_error), sqrt(fit.residual)
-    beside = np.where(rows * moments.shares < hidden, within, np.minimum(off, within))
-    return float((2 * (off + beside) / moments.shares).max())
+    found = np.zeros(len(clips))
+    for arm, share in enumerate(moments.shares):
+        along, level = moments.covariances[arm] @ weights[arm], float(fit.level_error[arm])
+        spread = sqrt(max(float(weights[arm] @ along), 1e-12))
+        each = 1 / share + spread * _NODES
+        beyond = 2 * ndtr(-clips[:, None] / (np.abs(each) * sqrt(fit.residual + level)))
+        lost = share * _MASSES * each * beyond
+        slope = float(along @ fit.slopes.covariances[arm] @ along) / spread**2
+        found += lost.sum(axis=1) ** 2 * level + (lost @ _NODES) ** 2 * slope
+    return found
 
 
 def chosen_clip(
@@ -1200,37 +1200,39 @@ def chosen_clip(
     unit: float,
     rows: int,
     typical: float,
+    peaked: float,
+    missed: Floats,
     least: float,
-    off: float,
     spare: float,
     skewed: bool,
 ) -> tuple[float, float]:
     """Return where scores are clipped, and a bound of how far that moves their mean.
 
-    `least` is a clip that uneven outcomes need, and zero where they are even, `off` one that scores off zero need; a
-    clip may be so far out that noise adds the part `spare` of the sampling error.
+    `least` is a clip that uneven outcomes need, and zero where they are even; `missed` is the variance of what scores
+    do not correct. A clip may be so far out that noise adds the part `spare` of the sampling error.
     """
     cells, place, heavy = len(counts), np.arange(1, len(counts)), least > 0
+    uneven = heavy or skewed
     above = (
         place * np.cumsum(counts[::-1])[::-1][1:] + (cells - place) * (rows - np.cumsum(counts)[:-1])
     ) / cells
     noise = sd * np.sqrt(place * (cells - place) / cells)
-    sure = np.where(edges > 6 * typical, 2 if heavy else 4, 1 if heavy else 2) * noise
+    sure = np.where(edges > 6 * typical, 4, 2) / (2 if uneven else 1) * noise
     part = np.minimum.accumulate(np.where(above > sure, above, 0.0) / rows)
-    # What noise hides, if tails fall with the fourth power.
-    hidden = np.minimum(noise / rows, (typical / edges) ** 4) * edges / 3 * (0.0 if heavy else _HIDDEN)
-    # Where outcomes are skewed, all that noise hides may lie on one side.
-    hidden = noise / rows * edges / 3 if skewed else hidden
+    # What noise hides, if tails fall with the fourth power; all of it, and of what is seen, may lie on one side where
+    # outcomes are skewed.
+    hidden = np.minimum(noise / rows, peaked * (typical / edges) ** 4) * edges / 3
+    hidden *= 1.0 if skewed else 0.0 if heavy else _HIDDEN
     gaps = np.diff(np.append(edges, 1.4 * edges[-1]))
-    cut = np.cumsum((part * gaps)[::-1])[::-1] * (1.0 if heavy else _ONE_SIDED) + hidden
+    cut = np.cumsum((part * gaps)[::-1])[::-1] * (1.0 if uneven else _ONE_SIDED) + hidden
     # Half the length of an interval from sampling, noise and what is cut off.
-    cost = 2 * np.sqrt(typical**2 / rows + (edges * unit) ** 2) + cut
+    cost = 2 * np.sqrt(typical**2 / rows + (edges * unit) ** 2 + missed) + cut
     cost += np.where(part > _MOST_CUT + noise / rows, np.inf, 0.0)
     best = int(np.argmin(cost)) if np.isfinite(cost).any() else len(edges) - 1
     clip = float(edges[best])
     clip = max(clip, min(2.5 * typical, 1.42 * clip))
     free = spare * typical / sqrt(rows) / unit
-    clip = max(clip, min(free, float(edges[-1])), least, off)
+    clip = max(clip, min(free, float(edges[-1])), least)
     return clip, float(np.interp(clip, edges, cut))
 
 
@@ -1242,14 +1244,14 @@ def _effect(
     rows: int,
     typical: float,
     lost: float,
-) -> ArmEffect:
+) -> ScoredEffect:
     coefficients = found.score.weights.size
     square = max(seen.square, 0.0) + 0.7 * seen.square_sd
     sampling = max(square - seen.score**2, 0.1 * typical) / max(rows - coefficients, rows / 2)
     unit = scale.unit
     # Scores whose mean is off zero are cut off more on one side.
     lost *= 1 + 2 * min(abs(seen.score) / sqrt(typical), 1.0)
-    return ArmEffect(
+    return ScoredEffect(
         (found.score.effect + seen.score - found.shared) * unit,
         (sampling + found.sampling) * unit**2,
         seen.sd**2 * unit**2,
@@ -1261,8 +1263,8 @@ def _effect(
 
 
 def _means(
-    seen: ScoreMoments, found: BalancedScore, effect: ArmEffect, scale: RowScale, common: float
-) -> list[ArmEffect]:
+    seen: ScoreMoments, found: BalancedScore, effect: ScoredEffect, scale: RowScale, common: float
+) -> list[ScoredEffect]:
     """Return both arms' means: the average of both, less or plus half of the effect.
 
     The effect's sampling variance is divided between them by shares and, for events, by their own variances; `common`
@@ -1275,7 +1277,7 @@ def _means(
     unit, left = scale.unit, effect.sampling / scale.unit**2 - found.sampling
     lost = effect.bias / unit - found.bias - found.degrees
     return [
-        ArmEffect(
+        ScoredEffect(
             scale.place.centre + unit * float(value),
             (left * float(part) + side.sampling + common) * unit**2,
             effect.noise / 2,
@@ -1341,7 +1343,7 @@ def arm_adjusted(session: BaseSession, question: Question, features: FeatureMap,
         return Facts(
             _adjusted_said(session, features, chain),
             **error_of_score(effect, effect.bias, unit, design, 2),
-            details={"adjusted": True} | figures(effect, effect.share, unit, design, _PASSES) | more,
+            details={"adjusted": True} | figures(effect, unit, design, _PASSES) | more,
         )
 
     drawn = mechanisms_of(design)
@@ -1367,7 +1369,7 @@ def arm_adjusted_means(
             (low, high),
             (design.rows * share, design.rows * (1 - share)),
         )
-        own = figures(treated, share, unit, design, _PASSES)
+        own = figures(treated, unit, design, _PASSES)
         return Facts(
             _adjusted_said(session, features, chain),
             measure=question.measure,
@@ -1401,9 +1403,7 @@ def _adjusted_said(session: BaseSession, features: FeatureMap, chain: ArmDesign)
     }
 
 
-def error_of_score(
-    effect: ArmEffect | ScoredEffect, bias: float, unit: float, design: Design, coordinates: int
-) -> Facts:
+def error_of_score(effect: ScoredEffect, bias: float, unit: float, design: Design, coordinates: int) -> Facts:
     """Return an effect with its uncertainty, in outcomes of which `unit` is half the range.
 
     Pure noise is one of the `coordinates` of a ball: mean and mean square of the score, and perhaps its denominator.
@@ -1414,15 +1414,13 @@ def error_of_score(
     return Facts(estimate=effect.value * unit, uncertainty=known)
 
 
-def figures(
-    effect: ArmEffect | ScoredEffect, share: float, unit: float, design: Design, passes: int
-) -> dict[str, float | str]:
+def figures(effect: ScoredEffect, unit: float, design: Design, passes: int) -> dict[str, float | str]:
     """Return the single figures of an adjusted effect; all of them are public or released."""
     return {
         "rows": design.rows,
         "features": design.features,
         "mechanism": design.drawn,
-        "share_treated": share,
+        "share_treated": effect.share,
         "residual_passes": passes,
         "se_sampling": sqrt(effect.sampling) * unit,
         "se_score_noise": sqrt(effect.noise) * unit,
@@ -1523,9 +1521,9 @@ def _orthogonal(session: BaseSession, question: Question, features: FeatureMap, 
     low, high = session.study.outcome_range
 
     def compute(gate: Gate) -> Facts:
-        effect, share = orthogonal_effect(gate, Records(session.batches, features), design, shares)
+        effect = orthogonal_effect(gate, Records(session.batches, features), design, shares)
         unit = float(high - low) / 2
-        facts = figures(effect, share, unit, design, shares.residual_passes)
+        facts = figures(effect, unit, design, shares.residual_passes)
         return Facts(
             **error_of_score(effect, effect.bias, unit, design, 3),
             method="orthogonal adjustment, equal to the ATE if the effect is constant",

@@ -16,6 +16,7 @@ from math import isqrt, sqrt
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from counterveil.data import Sums
 from counterveil.data.features import counted_features
@@ -447,16 +448,24 @@ def release_products(
     def values() -> list[Fraction]:
         bits = grid_bits(largest)
         (total,) = records.run(product_sums, rows, bits, *arguments)
-        unit = Fraction(1, count * 4**bits)
-        return [(unit if i == j else unit * OFF_DIAGONAL) * total[i, j] for i, j in upper_places(len(total))]
+        return triangle(total, Fraction(1, count * 4**bits))
 
     released = gate.release_vector(name, values, free_gram(count, squared_reach))
-    found = released.floats()
-    size = isqrt(2 * len(found))  # of a triangle of m (m + 1) / 2 numbers
-    noisy = np.zeros((size, size))
-    for (i, j), value in zip(upper_places(size), found, strict=True):
-        noisy[i, j] = noisy[j, i] = value if i == j else value / float(OFF_DIAGONAL)
-    return noisy, sqrt(released.variance) / float(OFF_DIAGONAL)
+    return symmetric(released.floats()), sqrt(released.variance) / float(OFF_DIAGONAL)
+
+
+def triangle(total: NDArray[Any], unit: Fraction) -> list[Fraction]:
+    """Return the upper triangle of a matrix of whole numbers in these units, for release."""
+    return [(unit if i == j else unit * OFF_DIAGONAL) * total[i, j] for i, j in upper_places(len(total))]
+
+
+def symmetric(found: Floats) -> Floats:
+    """Return the matrices of released triangles, which lie along the last axis."""
+    size = isqrt(2 * found.shape[-1])  # of m (m + 1) / 2 numbers
+    noisy = np.zeros((*found.shape[:-1], size, size))
+    for place, (i, j) in enumerate(upper_places(size)):
+        noisy[..., i, j] = noisy[..., j, i] = found[..., place] / (1.0 if i == j else float(OFF_DIAGONAL))
+    return noisy
 
 
 def joint_rows(records: TableRecords, standard: Standard, scaling: Scaling) -> Iterator[Floats]:
@@ -572,12 +581,27 @@ def carried_by_few(mean: float) -> bool:
     return abs(mean) > _CROWDED_MEAN
 
 
-def longer_reach(reach: float, noise: float, heavy: bool) -> float:
+def longer_reach(reach: float, noise: float, heavy: bool, share: float, rows: int) -> float:
     """Return where the score is clipped, in its standard deviations: at `reach`, or further out where noise allows.
 
-    `noise` is the noise of the mean of a score clipped at one standard deviation, beside the sampling error.
+    `noise` is the noise of the mean of a score clipped at one standard deviation, beside the sampling error. Where an
+    arm is small, the shortest interval decides.
     """
-    return max(reach, min((_HEAVY_FACTOR if heavy else _REACH_FACTOR) / noise, _LONGEST_REACH))
+    reach = max(reach, min((_HEAVY_FACTOR if heavy else _REACH_FACTOR) / noise, _LONGEST_REACH))
+    further = np.geomspace(reach, max(reach, _LONGEST_REACH), 32)
+    lengths = 2 * np.sqrt((1 + (noise * further) ** 2) / rows) + cut_off(further, share)
+    return float(further[np.argmin(lengths)])
+
+
+def cut_off(reach: Floats | float, share: float) -> Floats:
+    """Return how far a clip moves the mean score, both in standard deviations of the score, if outcomes are skewed.
+
+    Residuals beyond z of their standard deviations are taken to hold exp(-1 - z) on one side, as exponential ones do;
+    both arms lose alike where they are of one size, in opposite directions.
+    """
+    sd = sqrt(share * (1 - share))
+    treated, control = (np.exp(-1 - np.asarray(reach) * sd / size) for size in (1 - share, share))
+    return np.asarray(sd * np.abs(treated - control))
 
 
 # Prior variances of means and mean squares over columns; they say how far noisy ones are drawn in.
@@ -602,18 +626,18 @@ _RAISED_LEFT = 0.75
 _MOST_LOST = 0.5
 
 
+def drawn_in(means: Floats, squares: Floats, sd: float) -> tuple[Floats, Floats]:
+    """Return noisy means and mean squares of features drawn towards what is usual; a square of one is exact."""
+    doubt = (sd / float(SQUARE_WEIGHT)) ** 2
+    drawn = (squares * _SQUARE_VARIANCE + _SQUARE * doubt) / (_SQUARE_VARIANCE + doubt)
+    means = np.clip(means * _MEAN_VARIANCE / (_MEAN_VARIANCE + sd**2), -1.0, 1.0)
+    return means, np.where(squares == 1.0, 1.0, drawn)
+
+
 def standardise(moments: RecordMeans, limit: float) -> Standard:
-    """Return centre and scale of the features; noisy moments are drawn towards what is usual."""
-    variance = moments.sd**2
-    means = moments.means * _MEAN_VARIANCE / (_MEAN_VARIANCE + variance)
-    doubt = variance / float(SQUARE_WEIGHT) ** 2
-    squares = np.where(
-        moments.squares == 1.0,
-        1.0,
-        (moments.squares * _SQUARE_VARIANCE + _SQUARE * doubt) / (_SQUARE_VARIANCE + doubt),
-    )
-    scale = np.sqrt(np.clip(squares - means**2, _LEAST_SCALE**2, 1.0))
-    return Standard(np.clip(means, -1.0, 1.0), scale, limit, np.inf)
+    """Return centre and scale of the features."""
+    means, squares = drawn_in(moments.means, moments.squares, moments.sd)
+    return Standard(means, np.sqrt(np.clip(squares - means**2, _LEAST_SCALE**2, 1.0)), limit, np.inf)
 
 
 def scaling_of(moments: RecordMeans, squared_reach: float, treatment: float, outcome: float) -> Scaling:
@@ -847,7 +871,8 @@ ReleasePass = Callable[[str, LinearModels, float, float], ScorePass]
 class ScoredEffect:
     """The effect in units of half the outcome's range, and the parts of its uncertainty.
 
-    `sampling`, `noise` and `product` are variances, `bias` is a bound that is added to the half-width.
+    `sampling`, `noise` and `product` are variances, `bias` is a bound that is added to the half-width, of which
+    `degrees` is how far squares and products move the effect. `share` is that of the treated.
     """
 
     value: float
@@ -855,7 +880,8 @@ class ScoredEffect:
     noise: float
     product: float
     bias: float
-    information: float
+    share: float
+    degrees: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -880,12 +906,21 @@ class Scorer:
         clip = self.reach * min(predicted, measured)
         clip = float(np.clip(clip, self._least_clip(nuisances), _LARGEST_CLIP))
         seen = self.release_pass("score", nuisances.models, clip, _LARGEST_INFORMATION)
-        return _effect(nuisances, first, seen, self._floor(nuisances), self.rows)
+        sd = _score_sd(nuisances)
+        # Scores that no outcome reaches are not cut off.
+        lost = (
+            sd * float(cut_off(clip / sd, nuisances.models.share))
+            if clip < self._furthest(nuisances)
+            else 0.0
+        )
+        return _effect(nuisances, first, seen, self._floor(nuisances), self.rows, lost)
 
     def _least_clip(self, nuisances: Nuisances) -> float:
+        return max(_LEAST_CLIP, nuisances.least_clip / LONGEST_RESIDUAL * self._furthest(nuisances))
+
+    def _furthest(self, nuisances: Nuisances) -> float:
         share = nuisances.models.share
-        largest = nuisances.least_clip * max(share, 1 - share)
-        return max(_LEAST_CLIP, largest)
+        return LONGEST_RESIDUAL * max(share, 1 - share)
 
     def _floor(self, nuisances: Nuisances) -> float:
         return _LEAST_INFORMATION * nuisances.variance
@@ -911,7 +946,7 @@ def _after_first(nuisances: Nuisances, first: ScorePass, floor: float) -> Nuisan
 
 
 def _effect(
-    nuisances: Nuisances, first: ScorePass, second: ScorePass, floor: float, rows: int
+    nuisances: Nuisances, first: ScorePass, second: ScorePass, floor: float, rows: int, lost: float
 ) -> ScoredEffect:
     # The second pass has four times the budget of the first.
     a, b = first.information_sd**2, second.information_sd**2
@@ -931,8 +966,8 @@ def _effect(
         square / max(rows - m - 1, 1) / denominator**2,
         noise / denominator**2,
         models / denominator**2,
-        nuisances.bias / denominator,
-        denominator,
+        (nuisances.bias + lost) / denominator,
+        nuisances.models.share,
     )
 
 
@@ -941,15 +976,13 @@ def _effect(
 _KNOBS = ((0.6, 2.0, 0.2), (0.35, 2.0, 0.1), (0.25, 2.0, 0.05), (0.1, 2.5, 0.005), (0.0, 4.0, 0.001))
 
 
-def orthogonal_effect(
-    gate: Gate, records: Records, design: Design, split: ChainSplit
-) -> tuple[ScoredEffect, float]:
-    """Return the effect, from centre, norms, Gram, residuals and two passes over the score; and the share treated."""
+def orthogonal_effect(gate: Gate, records: Records, design: Design, split: ChainSplit) -> ScoredEffect:
+    """Return the effect, from centre, norms, Gram, residuals and two passes over the score."""
     moments, standard = standard_rows(gate, records, design)
     scaling = scaling_of(moments, 1 + standard.squared_length, split.treatment, split.outcome)
     second = release_gram(gate, records, standard, scaling)
     nuisances = first_models(second, scaling, denoised(second.matrix, second.entry_sd))
-    return _refine_and_score(gate, records, design, split, standard, nuisances), scaling.share
+    return _refine_and_score(gate, records, design, split, standard, nuisances)
 
 
 def _refine_and_score(
@@ -966,7 +999,8 @@ def _refine_and_score(
         return release_score(gate, name, records, standard, models, clip, largest)
 
     noise = float(design.sd(float(dict(split.shares)["score"]), 3, 2.1)) * sqrt(design.rows)
-    reach = longer_reach(float(clip_reach(noise)), noise, nuisances.heavy)
+    reach = float(clip_reach(noise))
+    reach = longer_reach(reach, noise, nuisances.heavy, nuisances.models.share, design.rows)
     scorer = Scorer(records.count, reach, release_pass)
     first: ScorePass | None = None
     for place in range(split.residual_passes):

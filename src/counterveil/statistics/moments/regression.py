@@ -333,7 +333,7 @@ class Rows:
         f = np.vstack((np.ones(len(x)), z, *(z[i] * z[j] for i, j in self.columns.products)))
         u = np.empty_like(f)
         for place, weights in enumerate(self.mix):
-            u[place] = combined(f, weights)
+            combined(f, weights, u[place])
         bounded = self.explained
         limits = self.bounds[bounded, None]
         u[bounded] = np.clip(u[bounded], -limits, limits)
@@ -407,11 +407,12 @@ class Rows:
         )
 
 
-def combined(f: Floats, weights: Floats) -> Floats:
+def combined(f: Floats, weights: Floats, out: Floats | None = None) -> Floats:
     """Return weights f, added up in order: to the bit the same wherever a row stands in a block."""
-    found = np.zeros(f.shape[1])
+    found, part = np.empty(f.shape[1]) if out is None else out, np.empty(f.shape[1])
+    found.fill(0.0)
     for place in np.flatnonzero(weights):
-        found += weights[place] * f[place]
+        found += np.multiply(f[place], weights[place], out=part)
     return found
 
 
@@ -718,11 +719,24 @@ class OutcomeRows:
 
     def parts(self, records: TableRecords) -> Iterator[tuple[Floats, Floats]]:
         """Yield u (size, rows) before it is weighted and what is left of the outcome, a block at a time."""
+        for f, outcome in self._features(records):
+            u = np.empty((len(self.mix), f.shape[1]))
+            for line, weights in zip(u, self.mix, strict=True):
+                combined(f, weights, line)
+            yield u, outcome - combined(u, self.prediction)
+
+    def residuals(self, records: TableRecords) -> Iterator[Floats]:
+        """Yield what is left of the outcome alone, up to rounding."""
+        slopes = combined(self.mix, self.prediction)
+        return (outcome - combined(f, slopes) for f, outcome in self._features(records))
+
+    def _features(self, records: TableRecords) -> Iterator[tuple[Floats, Floats]]:
         for part in records.parts():
             x = self.columns.block(part).T
-            f = np.vstack((np.ones(x.shape[1]), x[:-1], *(x[i] * x[j] for i, j in self.columns.products)))
-            u = np.array([combined(f, weights) for weights in self.mix])
-            yield u, x[-1] - combined(u, self.prediction)
+            yield (
+                np.vstack((np.ones(x.shape[1]), x[:-1], *(x[i] * x[j] for i, j in self.columns.products))),
+                x[-1],
+            )
 
     def working(self, records: TableRecords) -> Iterator[tuple[Floats, Floats]]:
         """Yield (u, what is left of the outcome), clipped but not weighted, and the weights, a block at a time."""
@@ -759,7 +773,7 @@ def public_lengths(records: TableRecords, rows: OutcomeRows) -> Sums:
 
 def residual_counts(records: TableRecords, rows: OutcomeRows, edges: Floats) -> Sums:
     """Return how many residuals have their size in each cell."""
-    return (counts_between(edges, (np.abs(left) for _, left in rows.parts(records)), "left"),)
+    return (counts_between(edges, (np.abs(left) for left in rows.residuals(records)), "left"),)
 
 
 def residual_products(records: TableRecords, rows: OutcomeRows) -> Sums:

@@ -311,7 +311,10 @@ class Fit:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Models:
-    """Propensities and both arms' mean outcomes of every row, in halves of the range, with the fits behind them."""
+    """Propensities and both arms' mean outcomes of every row, in halves of the range, with the fits behind them.
+
+    `modelled` are propensities before they were kept away from 0 and 1, where they were.
+    """
 
     propensity: Floats
     treated: Floats
@@ -319,11 +322,13 @@ class Models:
     score: Fit | None  # None where the design fixes propensities
     arms: tuple[Fit, Fit]
     sd: float
+    modelled: Floats | None = None
 
     def at(self, places: Integers) -> Models:
         """Return the models of some rows."""
         e, one, other = (values[places] for values in (self.propensity, self.treated, self.control))
-        return replace(self, propensity=e, treated=one, control=other)
+        modelled = None if self.modelled is None else self.modelled[places]
+        return replace(self, propensity=e, treated=one, control=other, modelled=modelled)
 
     def fitted(self, arm: int | None) -> float:
         """Return by how much rows of an arm, or all, vary more than around models that were fitted to them."""
@@ -361,13 +366,13 @@ def fit_models(
     standard deviation of 0 is that of events, which their share gives. `known` are propensities that the design fixes;
     with `constant` propensities are the same for all, and unknown.
     """
-    score = None
+    score = modelled = None
     order = _orders(rows, sums, min((sd / reach) ** 2, 1.0) if sd else 1.0)
     if known is not None:
         propensity = known
     else:
-        propensity, score = _share(rows, sums) if constant else _logistic(rows, sums, order)
-        propensity = np.clip(propensity, LEAST_PROPENSITY, 1 - LEAST_PROPENSITY)
+        modelled, score = _share(rows, sums) if constant else _logistic(rows, sums, order)
+        propensity = np.clip(modelled, LEAST_PROPENSITY, 1 - LEAST_PROPENSITY)
     if not sd:
         whole = float(sums.values[1, 0] + sums.values[2, 0]) / float(rows.weighted[:, 0] @ rows.z[:, 0])
         share = min(max((1 + whole) / 2, 2e-3), 1 - 2e-3)
@@ -389,7 +394,7 @@ def fit_models(
         )
         for f in fits
     )
-    return Models(propensity, means[0], means[1], score, (first, second), sd)
+    return Models(propensity, means[0], means[1], score, (first, second), sd, modelled)
 
 
 def _orders(rows: PublicRows, sums: Sums, spread: float) -> Integers:
@@ -644,14 +649,19 @@ def best_scores(rows: PublicRows, models: Models, spread: Spread, target: Target
     e, size, start = models.propensity, float(target.tilt.sum()), target.start(models)
     best: tuple[float, Scores] | None = None
     known = int(models.score is None)
+    # People of a weight beyond what propensities are kept within are corrected in part.
+    likely = e if models.modelled is None else models.modelled
     largest = max(float(one.max()) for one in target.weights)
     for cap in [*(cap for cap in _CAPS if cap < largest), largest]:
         weights = tuple(np.minimum(one, cap) for one in target.weights)
-        missed = (e * (target.weights[0] - weights[0]), (1 - e) * (target.weights[1] - weights[1]))
-        capped = (_MODEL_ERROR[known] * models.sd * float(missed[0].sum() + missed[1].sum())) ** 2
+        missed = (
+            e * target.weights[0] - likely * weights[0],
+            (1 - e) * target.weights[1] - (1 - likely) * weights[1],
+        )
+        capped = (_MODEL_ERROR[known] * models.sd * float(sum(np.abs(miss).sum() for miss in missed))) ** 2
         for miss, fit in zip(missed, models.arms, strict=True):
             along = rows.z.T @ miss
-            capped += float(along @ fit.covariance @ along)
+            capped += float(along @ fit.covariance @ along) + float(along @ fit.left) ** 2
         own = models.sd**2 * float(e @ weights[0] ** 2 + (1 - e) @ weights[1] ** 2)
         lines = _lines(target.estimand, models, weights, start)
         for middle, clip, over in _clips(lines, weights, rows, models, spread, target.arm is None):

@@ -35,8 +35,6 @@ from flwr.superlink.grid import HttpGrid
 from counterveil.errors import refusal
 from counterveil.federation import files
 from counterveil.federation.engines.flower import wire
-from counterveil.federation.engines.flower import wire as surroundings
-from counterveil.federation.engines.flower.wire import empty_bundle
 from counterveil.federation.files import port_of, private_folder
 from counterveil.federation.study_files import StudyFolder
 
@@ -81,16 +79,16 @@ class FlowerLink:
         home = self._folder.path / "flower"
         private_folder(home)
         log = self._folder.path / "link.log"
-        self._process = surroundings.start("link", self._arguments(home), home, log)
+        self._process = wire.start("link", self._arguments(home), home, log)
         try:
             self._control = self._waited()
             self._admit()
             self._begin()
         except httpx.HTTPError as error:
-            surroundings.stop(self._process, _STOPPING_SECONDS)
+            wire.stop(self._process, _STOPPING_SECONDS)
             raise refusal("CV-F021", got=f"a call failed: {type(error).__name__}") from None
         except BaseException:
-            surroundings.stop(self._process, _STOPPING_SECONDS)
+            wire.stop(self._process, _STOPPING_SECONDS)
             raise
         return self
 
@@ -107,7 +105,7 @@ class FlowerLink:
         except (httpx.HTTPError, RuntimeError):
             pass  # the link is gone already; what arrived is on the disk
         finally:
-            surroundings.stop(self._process, _STOPPING_SECONDS)
+            wire.stop(self._process, _STOPPING_SECONDS)
 
     def connected(self) -> set[str]:
         """Return the names of the sites whose nodes are online."""
@@ -185,7 +183,7 @@ class FlowerLink:
 
     def _begin(self) -> None:
         """Start a run and take its only task: this process is the server app."""
-        bundle = empty_bundle()
+        bundle = wire.empty_bundle()
         fab = Fab(hashlib.sha256(bundle).hexdigest(), bundle, {})
         self._control.StartRun(StartRunRequest(fab=fab_to_proto(fab)))
         token = self._taken()

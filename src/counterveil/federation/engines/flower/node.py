@@ -19,7 +19,6 @@ from flwr.supernode.runtime.run_clientapp import pull_task_input, push_message, 
 
 from counterveil.federation import files
 from counterveil.federation.engines.flower import wire
-from counterveil.federation.engines.flower import wire as surroundings
 from counterveil.federation.site_files import SiteFile
 
 _LOG = logging.getLogger(__name__)
@@ -52,8 +51,8 @@ def serve(file: SiteFile, answer: Answerer, stopping: threading.Event) -> None:
 def _serve_once(file: SiteFile, answer: Answerer, stopping: threading.Event) -> None:
     """Start a node and work for it; return when it ended or lost a task."""
     home = file.folder / "flower"
-    port = surroundings.free_port()
-    process = surroundings.start("node", _arguments(file, port), home, file.folder / "node.log")
+    port = wire.free_port()
+    process = wire.start("node", _arguments(file, port), home, file.folder / "node.log")
     authority, address = (file.keys / files.AUTHORITY_OF_NODE).read_bytes(), f"127.0.0.1:{port}"
     executor = wire.runtime_client(address, authority, wire.executor_proof(file.keys / files.SECRET))
     try:
@@ -65,7 +64,7 @@ def _serve_once(file: SiteFile, answer: Answerer, stopping: threading.Event) -> 
                 return
     finally:
         executor.close()
-        surroundings.stop(process, _LEAVING_SECONDS)
+        wire.stop(process, _LEAVING_SECONDS)
 
 
 def _token(executor: RuntimeHttpClient) -> str | None:
