@@ -188,6 +188,7 @@ SHARES = {
     "trial, records": asked("quantiles", "trial", RECORD, PURE, kind="trial"),
     "auto, pairs": asked("quantiles", "auto", PAIR, PURE, kind="trial"),
     "trial, pairs": asked("quantiles", "trial", PAIR, PURE, kind="trial"),
+    "weighting, pairs": asked("quantiles", "weighting", PAIR, PURE),
 }
 RULES = {
     "overlap": Asked("overlap", GAUSSIAN),

@@ -60,13 +60,17 @@ class Design:
         return cv.Study("arm", "y", ends, covariates, control=0, randomised=not self.confounded)
 
 
-RECORD, OUTCOME = {"protects": "record", "epsilon": 1}, {"protects": "outcome", "epsilon": 1}
+RECORD, OUTCOME, PAIR = (
+    {"protects": level, "epsilon": 1} for level in ("record", "outcome", "treatment and outcome")
+)
 DESIGNS = {
     "n = 500": Design(500, RECORD),
     "n = 2,000": Design(2000, RECORD),
     "n = 10,000": Design(10_000, RECORD),
     "n = 2,000, outcomes": Design(2000, OUTCOME),
     "n = 2,000, weighted outcomes": Design(2000, OUTCOME, confounded=True),
+    "n = 2,000, weighted pairs": Design(2000, PAIR, confounded=True),
+    "n = 8,000, weighted pairs": Design(8000, PAIR, confounded=True),
     "n = 2,000, 5 % treated": Design(2000, RECORD, share=0.05),
     "n = 2,000, range 10 times too wide": Design(2000, RECORD, high=1000.0),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import combinations, product
@@ -14,9 +15,8 @@ from zlib import crc32
 import numpy as np
 
 from experiments.shapes.designs import DESIGNS, Sample
-from experiments.shapes.ways import Found, Way, answer, ways
+from experiments.shapes.ways import ROWS, Found, Way, answer, ways
 
-ROWS = (500, 5_000, 50_000)
 EPSILONS = ("0.5", "2", "8")
 DELTAS = ("0", "1e-6")
 DRAWS = 100
@@ -52,17 +52,21 @@ def covering(asked: dict[str, Way]) -> list[Cell]:
     a number of rows that few cells have; the largest, which takes longest, is to be in about a sixth of them.
     """
     met: set[tuple[Any, ...]] = set()
-    taken = dict.fromkeys(ROWS, 0.0)
+    taken: dict[tuple[Any, int], float] = defaultdict(float)
     cells = []
     for name, way in asked.items():
         family = len(way.shapes), way.shapes[0].name
         for shape in range(len(way.shapes)):
-            options = [Cell(name, shape, *levels) for levels in product(way.designs, ROWS, EPSILONS, DELTAS)]
+            options = [
+                Cell(name, shape, *levels) for levels in product(way.designs, way.rows, EPSILONS, DELTAS)
+            ]
             # Ties go to different levels for different cells.
             start = crc32(f"{name} {shape}".encode()) % len(options)
             options = options[start:] + options[:start]
-            best = max(options, key=lambda cell: (len(_pairs(cell, family) - met), -taken[cell.rows]))
-            taken[best.rows] += 2.5 if best.rows == ROWS[-1] else 1.0
+            best = max(
+                options, key=lambda cell: (len(_pairs(cell, family) - met), -taken[way.rows, cell.rows])
+            )
+            taken[way.rows, best.rows] += 2.5 if best.rows == ROWS[-1] else 1.0
             met |= _pairs(best, family)
             cells.append(best)
     return cells

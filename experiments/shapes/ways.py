@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,11 @@ import numpy as np
 import counterveil as cv
 from counterveil.errors import CounterveilError
 from experiments.shapes import plain
-from experiments.shapes.designs import LABELS, SHAPES, TIMES, Sample
+from experiments.shapes.designs import DESIGNS, LABELS, SHAPES, TIMES, Sample
 
+ROWS = (500, 5_000, 50_000)
+# Of questions whose answers take long, where covariates are public.
+FEW_ROWS = (500, 2_000)
 POINTS = {
     "a": np.array([0.1, 0.4, 0.6, 0.9]),
     "b": np.array([0, 1, 0, 1]),
@@ -61,6 +65,7 @@ class Way:
     shapes: tuple[Any, ...] = SHAPES
     free: Callable[[Sample], Found] | None = None
     plain: Against | None = None
+    rows: tuple[int, ...] = ROWS
 
 
 def _free(sample: Sample) -> Found:
@@ -72,6 +77,7 @@ def _plain(sample: Sample, level: str, epsilon: float, delta: float, seed: int) 
 
 
 TRIAL, OBSERVATIONAL = (0, 1), (2, 3)
+QUARTILES = (0.25, 0.5, 0.75)
 POSITIVE = tuple(shape for shape in SHAPES if shape.low >= 0)
 BINARY = tuple(shape for shape in SHAPES if shape.binary)
 
@@ -223,14 +229,14 @@ def _per(level: str) -> Way:
     return Way(level, ask, TRIAL, POSITIVE)
 
 
-def _policy(**given: Any) -> Way:
+def _policy(level: str = "record", rows: tuple[int, ...] = ROWS, **given: Any) -> Way:
     def ask(sample: Sample, budget: dict[str, Any]) -> Found:
         rule = cv.Policy.where(b=[1])
-        result = cv.policy_value(sample.data, sample.study(), policy=rule, **(given | budget))
+        result = cv.policy_value(sample.data, sample.study(), policy=rule, protects=level, **(given | budget))
         truth = float((sample.effects * sample.covariates["b"]).mean())
         return Found.of([result.over_none], [truth])
 
-    return Way("record", ask)
+    return Way(level, ask, rows=rows)
 
 
 class Slope:
@@ -240,14 +246,33 @@ class Slope:
         return np.asarray(X["a"], dtype=float)
 
 
-def _curve() -> Way:
+def _curve(level: str = "record", rows: tuple[int, ...] = ROWS) -> Way:
     def ask(sample: Sample, budget: dict[str, Any]) -> Found:
-        result = cv.targeting_curve(sample.data, sample.study(), model=Slope(), bins=4, **budget)
+        asked = {"model": Slope(), "bins": 4, "protects": level} | budget
+        result = cv.targeting_curve(sample.data, sample.study(), **asked)
         a = sample.covariates["a"]
         above = [np.ones(sample.rows) if end is None else a >= end for end in result.thresholds]
         return Found.of(result.gains, [float((sample.effects * who).mean()) for who in above])
 
-    return Way("record", ask)
+    return Way(level, ask, rows=rows)
+
+
+@cache
+def _quantiles_of(shape: Any) -> list[float]:
+    """Return the differences of quartiles that treatment of everybody makes, from many people."""
+    many = Sample(shape, DESIGNS[0], 1, 400_000)
+    arms = (shape.outcomes(many.rng, many.index, np.full(many.rows, t)) for t in (1, 0))
+    treated, control = (np.quantile(y, QUARTILES, method="inverted_cdf") for y in arms)
+    return [float(gap) for gap in treated - control]
+
+
+def _quantiles(level: str) -> Way:
+    def ask(sample: Sample, budget: dict[str, Any]) -> Found:
+        study = sample.study(covariates={})
+        result = cv.quantiles(sample.data, study, shares=QUARTILES, protects=level, **budget)
+        return Found.of(result.table, _quantiles_of(sample.shape))
+
+    return Way(level, ask, TRIAL, rows=FEW_ROWS)
 
 
 def _survival(level: str, designs: tuple[int, ...], **given: Any) -> Way:
@@ -371,6 +396,12 @@ def ways() -> dict[str, Way]:
         found[f"ate auto {estimand}, {both}"] = _ate(both, OBSERVATIONAL, estimand=estimand)
     found["arms auto, record"] = _arms("record")
     found["ratio doubly robust, record"] = _measure("record", "ratio", (0, 1, 2, 3), method="doubly_robust")
+    # Those that come last have cells of their own, and leave the others' as they are.
+    for level in ("outcome", both):
+        found[f"policy value auto, {level}"] = _policy(level, FEW_ROWS)
+    found[f"targeting curve auto, {both}"] = _curve(both, FEW_ROWS)
+    for level in ("outcome", both, "record"):
+        found[f"quantiles trial, {level}"] = _quantiles(level)
     return found
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 import counterveil as cv
-from counterveil.data.outcomes import TimeToEvent, entries
+from counterveil.data.outcomes import USUAL_CELLS, TimeToEvent
 from counterveil.inference.survival import Crossing, CrossingGap, HazardRatio, NoisyTables, answers_of
 from counterveil.privacy import Budget
 from experiments.survival.designs import HORIZON, Columns, Trial
-from experiments.survival.tables import drawn
+from experiments.survival.tables import counted, drawn
 from experiments.tables import seeds
 
 LEVEL = 0.95
@@ -49,7 +49,7 @@ def ratios(draws: int) -> Iterator[str]:
 
 
 def _tables(design: Trial, seed: int) -> NoisyTables:
-    return drawn(design, seed, "record", Budget(1))[0]
+    return drawn(design, seed, "record", Budget(1), USUAL_CELLS)[0]
 
 
 def _medians(tables: NoisyTables) -> tuple[Crossing, Crossing]:
@@ -120,8 +120,7 @@ def _causes(design: Trial, seed: int, epsilon: float = 1.0) -> list[float]:
     cause = 1 + (np.random.default_rng([seed, 7]).random(design.rows) < _SECOND)
     # Tables are drawn anew with noise in double precision, which is fast.
     found, event = _made(replace(design, ratio=1.0), epsilon)
-    place = data["arm"] * event.entries + entries(data["time"], data["event"] * cause, event)
-    counts = np.bincount(place, minlength=2 * event.entries).reshape(2, -1).astype(np.float64)
+    counts = counted(data | {"event": data["event"] * cause}, event, found.tables.cut)
     counts += np.random.default_rng([seed, 3]).laplace(0, found.tables.noise_sd / 2**0.5, counts.shape)
     found = replace(found, tables=replace(found.tables, numbers=tuple(map(tuple, counts.tolist()))))
     truths = [_SECOND * (1 - design.survival(arm, HORIZON)) for arm in (0, 1)]
@@ -142,7 +141,7 @@ def _made(design: Trial, epsilon: float) -> tuple[cv.results.SurvivalResult, Tim
     noise = cv.SeededNoise(1)
     found = cv.survival(design.draw(0), study, protects="record", epsilon=epsilon, noise=noise)
     assert study.event is not None
-    return found, study.event.cut(found.tables.cut)
+    return found, study.event
 
 
 def to_horizon(data: Columns) -> Columns:

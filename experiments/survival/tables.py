@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 import counterveil as cv
-from counterveil.data.outcomes import entries
+from counterveil.data.outcomes import PARTS, TimeToEvent, entries, shared_entries
 from counterveil.inference import survival
 from counterveil.inference.survival import NoisyTables, log_rank_of
 from counterveil.privacy import Budget
 from counterveil.statistics.time_tables import table_release
-from experiments.survival.designs import HORIZON, Trial
+from experiments.survival.designs import HORIZON, Columns, Trial
 from experiments.tables import FIRST_SEED, Tally, seeds
 
 # Seeds of a second look at the size of the test.
@@ -136,9 +136,8 @@ def drawn(
     assert event is not None
     kinds = ["laplace"] if budget.pure else ["gaussian"]
     release = table_release(kinds, budget, event.cells, "flat", None if whole else design.rows)
+    counts = counted(people, event, release.parts)
     event = event.cut(release.parts)
-    place = people["arm"] * event.entries + entries(people["time"], people["event"], event)
-    counts = np.bincount(place, minlength=2 * event.entries).reshape(2, event.entries).astype(np.float64)
     rng, sd = np.random.default_rng([seed, 3]), release.noise_sd
     noise = rng.laplace(0, sd / 2**0.5, counts.shape) if release.pure else rng.normal(0, sd, counts.shape)
     known = (float(counts.sum()),) if protects == "record" else tuple(counts.sum(axis=1).tolist())
@@ -149,6 +148,14 @@ def drawn(
         for numbers, spread in ((counts + noise, sd), (counts, 0.0))
     )
     return noisy, exact
+
+
+def counted(people: Columns, event: TimeToEvent, parts: int) -> np.ndarray:
+    """Return the tables (2, M) of both arms by so many parts of cells."""
+    fine = event.cut(PARTS)
+    place = people["arm"] * fine.entries + entries(people["time"], people["event"], fine)
+    found = np.bincount(place, minlength=2 * fine.entries).reshape(2, -1)
+    return shared_entries(found, event.cells, parts, event.kinds, ends=False) / (2 * PARTS)
 
 
 def tuning(draws: int) -> Iterator[str]:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from experiments.shapes.__main__ import MARK
-from experiments.shapes.runs import DELTAS, EPSILONS, ROWS, Cell, Tally, covering, samples
+from experiments.shapes.runs import DELTAS, EPSILONS, Cell, Tally, covering, samples
 from experiments.shapes.table import fault
-from experiments.shapes.ways import answer, ways
+from experiments.shapes.ways import ROWS, answer, ways
 from scipy.stats import binom
 
 WAYS = ways()
@@ -30,7 +30,7 @@ def _thinned():
         for turn in range(min(4, len(own))):
             cell = own[(5 * number + 3 * turn) % len(way.shapes)]
             yield pytest.param(
-                replace(cell, rows=500 if turn % 2 == 0 else 5000),
+                replace(cell, rows=500 if turn % 2 == 0 else way.rows[1]),
                 marks=pytest.mark.slow if turn or number % 2 else (),
                 id=f"{name}, {way.shapes[cell.shape].name}, {turn}",
             )
@@ -51,11 +51,11 @@ def test_every_two_factors_meet():
     factors = {"rows": ROWS, "epsilon": EPSILONS, "delta": DELTAS, "design": range(4)}
     for one, other in combinations(factors, 2):
         met = {(getattr(cell, one), getattr(cell, other)) for cell in CELLS}
-        assert met == set(product(factors[one], factors[other]))
+        assert met >= set(product(factors[one], factors[other]))
     for name, way in WAYS.items():
         own = [cell for cell in CELLS if cell.way == name]
         assert [cell.shape for cell in own] == list(range(len(way.shapes)))
-        assert {cell.rows for cell in own} == set(ROWS)
+        assert {cell.rows for cell in own} == set(way.rows)
 
 
 def test_the_kept_table_is_of_these_cells():

@@ -206,7 +206,8 @@ def _questions() -> dict[str, Asked]:
         found[f"quantiles {protects}"] = _other(
             "quantiles", {"covariates": {}, "randomised": True}, protects=protects
         )
-    found["quantiles weighting"] = _other("quantiles", protects="outcome")
+    for protects in ("outcome", "treatment and outcome"):
+        found[f"quantiles weighting {protects}"] = _other("quantiles", protects=protects)
     found["survival weighting"] = _other("survival", strata, protects="outcome")
     found["survival sums"] = _other(
         "survival", times | {"grid": 40}, protects="record", settings=cv.settings.Survival(release="sums")

@@ -22,6 +22,7 @@ from itertools import pairwise
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from counterveil.data import domains as encoding
 from counterveil.data.cells import Column, Mask
@@ -992,7 +993,7 @@ def level_name(outcome: str, place: int) -> str:
 
 
 # Cells of a grid that is not declared, and the most there may be: noise grows with their number.
-USUAL_CELLS, MOST_CELLS = 12, 200
+USUAL_CELLS, MOST_CELLS = 8, 200
 # Equal parts of a cell by which rows are told apart; a release counts by these or by larger parts.
 PARTS = 16
 # Competing events that there may be.
@@ -1104,6 +1105,22 @@ def joined_entries(cells: int, parts: int, kinds: int = 1) -> Integers:
     found = np.concatenate([*series, [(kinds + 1) * cells * parts]])
     found.setflags(write=False)
     return found
+
+
+def shared_entries(fine: NDArray[Any], cells: int, parts: int, kinds: int, ends: bool) -> NDArray[Any]:
+    """Return tables (B, M) by so many parts of cells, in units of 1 / (2 PARTS), of tables by `PARTS` of cells.
+
+    Someone censored after a part u of a cell counts as u at its end and as 1 - u at its beginning, so that exposure in
+    every cell is kept; the last end is the horizon. With `ends`, as one who is censored in that cell.
+    """
+    joined, later = joined_entries(cells, parts, kinds), np.zeros(fine.shape[1], dtype=np.int64)
+    if not ends:
+        each = PARTS // parts
+        later[-1 - cells * PARTS : -1] = (2 * (np.arange(cells * PARTS) % each) + 1) * parts
+    found = np.zeros((joined[-1] + 1, len(fine)), dtype=fine.dtype)
+    np.add.at(found, joined, (fine * (2 * PARTS - later)).T)
+    np.add.at(found, np.minimum(joined + 1, joined[-1]), (fine * later).T)
+    return found.T
 
 
 def _grid(horizon: object, grid: object) -> tuple[Fraction, ...]:

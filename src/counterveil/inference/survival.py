@@ -9,8 +9,8 @@ at risk are lost in the noise, a curve is not known any more.
 The interval of a probability is Wilson's at the effective number of people (Rothman 1978), with the variance of the
 noise added, so that it holds for few events and for estimates that noise moved beyond 0 or 1. A difference takes both
 arms' intervals (Zou and Donner 2008). Where a curve is lost in the noise, it may be anywhere between 0 and its last
-known upper end. Cells do not say when in them people were censored: intervals hold for every bias between those of the
-two extremes, all censored first in their cell and all last (Armstrong and Kolesar 2018).
+known upper end. Exposure in every cell is known; hazards that change within cells in which people are censored may
+still move curves, and intervals hold for every such bias up to a bound (Armstrong and Kolesar 2018).
 
 Noisy tables of events by time cell, and the log-rank test with the noise of the tables in its variance.
 
@@ -24,10 +24,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from math import exp, hypot, inf, isfinite, isnan, log, nan, sqrt
+from math import exp, hypot, inf, isfinite, isinf, isnan, log, nan, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from counterveil.inference.measures import Apart, p_value
@@ -38,8 +37,11 @@ from counterveil.numerics.running_sums import FLAT, SUMS, Form
 # People at risk are known where they are this many times the standard deviation of their noise.
 # Set by `python -m experiments.survival --only tuning`.
 LEAST_AT_RISK = 3.0
-# Part of a cell for which people who are censored in it count as at risk.
-AT_RISK = {"middle": 0.5, "end": 0.0}
+# By where people are censored: whether those of an entry are gone in its cell. "middle": they count in parts at both
+# ends of their cell, and an entry holds those at its beginning. "end": they are at risk in the whole cell.
+_GONE = {"middle": 1.0, "end": 0.0}
+# What may be off of the exposure of people who are censored, at least: times are rounded to an eighth of a cell.
+_ROUNDED = 1 / 16
 # Events added to a block for its sampling variance alone, so that no events do not mean no error.
 _ADDED = 1.0
 
@@ -134,14 +136,14 @@ class Blocks:
         cells = self.cells
         later = np.triu(np.ones((cells, cells)))
         found = np.hstack([np.tile(later, self.causes + 1), np.ones((cells, 1))])
-        found[np.arange(cells), self.causes * cells + np.arange(cells)] -= AT_RISK[self.convention]
+        found[np.arange(cells), self.causes * cells + np.arange(cells)] -= _GONE[self.convention]
         return found
 
     @cached_property
     def starting(self) -> Floats:
         """People under observation when each cell begins, (B, J), of weighted counts the effective number (Kish)."""
-        leaving = self.events + self.censored
-        found = np.cumsum(leaving[:, ::-1], axis=1)[:, ::-1] + self.counts[:, -1:]
+        found = self.at_risk + _GONE[self.convention] / 2 * self.censored
+        found[:, 0] = self.counts.sum(axis=1)
         return np.asarray(found / self.design[:, None])
 
     @cached_property
@@ -220,18 +222,27 @@ class Blocks:
 
     @cached_property
     def grouping(self) -> Floats:
-        """How far curves may be off as it is not known where in a cell people were censored, (B, J + 1).
-
-        People at risk lie between those of all censored first in their cell and of all censored last.
-        """
-        moved = self.hazards * self.either()
+        """How far curves may be off as hazards change within the cells that people are censored in, (B, J + 1)."""
+        moved = self.hazards * self.either
         # No sum of noisy parts is taken for less than 0.
         return np.asarray(np.maximum(np.einsum("bpj,bj->bp", -self.slopes(), moved), 0.0))
 
+    @cached_property
     def either(self) -> Floats:
-        """Return by which part hazards may be off as it is not known where in a cell people were censored, (B, J)."""
-        either = AT_RISK[self.convention] * self.censored / np.where(self.sure, self.at_risk, 1.0)
-        return np.asarray(self.sure * either / (1 - np.clip(either, 0.0, 0.5)))
+        """By which part hazards may be off as they change within the cells that people are censored in, (B, J).
+
+        Exposure is known, so that constant hazards are not off.
+        """
+        if not _GONE[self.convention]:
+            return np.zeros_like(self.hazards)
+        people = np.where(self.sure, self.at_risk, 1.0)
+        chance = (
+            np.clip(self.events, 0.0, None) * self.design[:, None] + self.event_variances[-1]
+        ) / people**2
+        off = np.clip(_uneven(self.hazards, chance), _ROUNDED, 0.5)
+        lost = self.censored + np.pad(self.censored[:, 1:], ((0, 0), (0, 1)), mode="edge")
+        lost[:, 0] += self.censored[:, 0]
+        return np.asarray(self.sure * off * lost / 2 / people)
 
     def slopes(self) -> Floats:
         """Return how curves move with each hazard, (B, J + 1, J)."""
@@ -313,8 +324,8 @@ class Incidence:
 
     @property
     def grouping(self) -> Floats:
-        """How far curves may be off as it is not known where in a cell people were censored, (B, J + 1)."""
-        off, hazards = self.base.either(), (self._own, self.base.hazards)
+        """How far curves may be off as hazards change within the cells that people are censored in, (B, J + 1)."""
+        off, hazards = self.base.either, (self._own, self.base.hazards)
         moved = [np.einsum("bpj,bj->bp", part, h * off) for part, h in zip(self._parts, hazards, strict=True)]
         return np.asarray(np.abs(moved[0] + moved[1]))
 
@@ -327,6 +338,38 @@ class Incidence:
             for cause, hazards in ((self.cause, self._own), (None, base.hazards))
         )
         return np.asarray(-(alone @ own + through @ any_event))
+
+
+def _uneven(held: Floats, variances: Floats) -> Floats:
+    """Return how far what cells hold may be from evenly spread in them, as a part of it, (B, J).
+
+    Where what a cell holds is by a part r less or more than the larger of it and its neighbour, a smooth sum is up to
+    about r / 7 from its chord. In the first and the last cell, where nothing is seen beyond, powers are up to r / 6
+    (1 + 3 r) from it. Between neighbours of which one holds less and one more, levels may also change at once in the
+    cell, the likelier the less they change beyond. Of a cell that surely holds more than twice what those beside it
+    hold nothing is supposed: all may lie at one place. What chance and noise, with these variances, add to squared
+    changes is taken off.
+    """
+    if held.shape[1] < 2:
+        return np.ones_like(held)
+    wide, around = (np.pad(one, ((0, 0), (1, 1)), mode="reflect") for one in (held, variances))
+    change = np.diff(wide, axis=1)
+    sure = np.sqrt(np.clip(change**2 - around[:, 1:] - around[:, :-1], 0.0, None))
+    parts = sure / np.maximum(np.maximum(wide[:, 1:], wide[:, :-1]), 1e-9)
+    r, steeper = np.minimum(np.maximum(parts[:, 1:], parts[:, :-1]), 1.0), np.ones(held.shape[1])
+    steeper[[0, -1]] = 3.0
+    smooth = r / 6 * (1 + steeper * r)
+    before, after = sure[:, :-1], sure[:, 1:]
+    both = np.maximum(before + after, 1e-300)
+    outer = np.pad(np.abs(change), ((0, 0), (1, 1)))
+    step = before * after / both / np.maximum(held, 1e-9) * (change[:, 1:] * change[:, :-1] > 0)
+    step = step * np.clip(1 - (outer[:, :-3] + outer[:, 3:]) / both, 0.0, 1.0)
+    crowded = held > wide[:, 2:] + wide[:, :-2] + _SURELY * np.sqrt(variances)
+    return np.where(crowded, 1.0, np.clip(np.maximum(smooth, step), 0.0, 1.0))
+
+
+# A cell is crowded that holds twice what those beside it hold, and so many standard deviations more.
+_SURELY = 4.0
 
 
 def _not_yet(free: Floats, hazards: Floats) -> Floats:
@@ -354,7 +397,8 @@ class Curves:
         sampling: covariance of each curve from sampling, (2, J + 1, J + 1).
         noise: covariance of both curves from noise, (2, J + 1, 2, J + 1).
         slack: how far each curve may lie lower, as it was lost in the noise before, (2, J + 1).
-        grouping: how far each curve may be off as cells do not say when in them people were censored, (2, J + 1).
+        grouping: how far each curve may be off as hazards change within the cells that people are censored in,
+            (2, J + 1).
         people: under observation when each cell begins, (2, J).
         worth: how many people without strata and bias would err as much, (2, J): fewer than `people` where an arm is
             thin in strata with large shares.
@@ -370,6 +414,19 @@ class Curves:
     people: Floats
     worth: Floats
     heaviness: Floats
+
+    @cached_property
+    def bends(self) -> Floats:
+        """How far each curve may be from straight lines in every cell, (2, J): up to all that the cell holds."""
+        held = -np.diff(self.shown, axis=1)
+        total = self.sampling + np.stack([self.noise[arm, :, arm] for arm in (0, 1)])
+        apart = np.diff(np.diff(total, axis=1), axis=2)
+        cells = _uneven(held, np.clip(np.diagonal(apart, axis1=1, axis2=2), 0.0, None))
+        return np.where(held > _COARSE, held, cells * np.maximum(held, 0.0))
+
+
+# Nothing is supposed of where outcomes lie within a cell that holds more than this part of an arm.
+_COARSE = 1 / 3
 
 
 def standardised(
@@ -410,7 +467,7 @@ def standardised(
 
 # Halvings of the range of how far an interval reaches.
 _HALVINGS = 30
-# How far apart arms may be in where in a cell people are censored, as a part of what is possible.
+# How far apart arms may be in what changes within cells, as a part of what is possible.
 _APART = 0.25
 
 
@@ -458,7 +515,7 @@ def _reaches(halves: Floats, biases: Floats, level: float) -> Floats:
 def joint_bias(one: float, other: float) -> float:
     """Return how far the difference of two arms may be off, each of which may be off by so much alone.
 
-    People are censored in much the same parts of cells in both arms: what differs by arm is not taken for more than a
+    Hazards change within cells in much the same way in both arms: what differs by arm is not taken for more than a
     quarter of what is possible.
     """
     return min(abs(one - other) + _APART * (one + other), one + other)
@@ -470,7 +527,7 @@ class Probability:
 
     `size` is the number of people that sampling error is worth. Where the curve was lost in the noise before, `middle`
     is where it was last known, `slack` how far it may have fallen since, and `estimate` the likeliest place between.
-    `bias` is how far it may be off as cells do not say when in them people were censored.
+    `bias` is how far it may be off as hazards change within cells.
     """
 
     estimate: float
@@ -580,7 +637,7 @@ class Area:
     """The restricted mean time free of the event in one arm, or the difference of two.
 
     `slack` is how far it may lie to either side of the `middle`, as curves were lost in the noise. `bias` is how far it
-    may be off as cells do not say when in them people were censored, and `bend` how far it moves when curves are known
+    may be off as hazards change within cells, and `bend` how far it moves when curves are known
     at every other time only: about as far as curves that bend between times can move it.
     """
 
@@ -676,8 +733,8 @@ class AreaRatio:
 class SurvivalAnswers:
     """Everything that is read off two curves; `edges` are time 0 and the ends of all cells, control comes first.
 
-    `cut` is how many cells make one of the declared grid, by which places are counted. With `bends`
-    (2, J + 1), curves fall to 0 by the last edge, and between edges may be so far from straight lines.
+    `cut` is how many cells make one of the declared grid, by which places are counted. With `whole`, curves fall to 0
+    by the last edge.
     """
 
     curves: Curves
@@ -685,7 +742,7 @@ class SurvivalAnswers:
     convention: str
     heavy: bool
     cut: int = 1
-    bends: Floats | None = None
+    whole: bool = False
 
     def at(self, arm: int, place: int) -> Probability:
         """Return the probability of one arm at a time of the grid, by its place; time 0 has place 0."""
@@ -702,10 +759,7 @@ class SurvivalAnswers:
         return Probability(*own, variance, noise, self._size(arm, place), heavy, slack, bias)
 
     def ends(self, arm: int, level: float) -> tuple[Floats, Floats]:
-        """Return the lower and upper ends of the intervals of one arm at every edge: those of `end`, at once.
-
-        With bends, what lies between this edge and the next ones is allowed for.
-        """
+        """Return the lower and upper ends of the intervals of one arm at every edge: those of `end`, at once."""
         curves, normal = self.curves, quantiles(level, 0.0)[0]
         middle, slack = curves.survival[arm, 1:], curves.slack[arm, 1:]
         noise = np.maximum(np.diagonal(curves.noise[arm, :, arm])[1:], 0.0)
@@ -718,10 +772,11 @@ class SurvivalAnswers:
         lead, half = 1 + normal**2 / sizes, middle + normal**2 / sizes / 2
         root = np.sqrt(np.maximum(half**2 - lead * (middle**2 - heavy**2 * noise), 0.0))
         down, up = middle - (half - root) / lead, (half + root) / lead - middle
-        off = curves.grouping[arm, 1:] + (0.0 if self.bends is None else self.bends[arm, 1:])
+        off = curves.grouping[arm, 1:]
         low = np.clip(middle - _reaches(down, off, level) - slack, 0.0, 1.0)
-        first = 1.0 if self.bends is None else 1.0 - float(self.bends[arm, 0])
-        return np.append(first, low), np.append(1.0, np.clip(middle + _reaches(up, off, level), 0.0, 1.0))
+        high = np.clip(middle + _reaches(up, off, level), 0.0, 1.0)
+        high[-1] *= not self.whole
+        return np.append(1.0, low), np.append(1.0, high)
 
     def _size(self, arm: int, place: int) -> float:
         """Return the number of people without censoring whose share would err as much.
@@ -849,7 +904,7 @@ class NoisyTables:
             and len(self.totals) in (1, blocks)
             and len(self.shares) in (0, blocks // 2)
             and self.form in (FLAT, SUMS)
-            and self.convention in AT_RISK
+            and self.convention in _GONE
             and self.noise_sd >= 0
             and self.cut >= 1
             and (len(self.edges) - 1) % self.cut == 0
@@ -902,7 +957,7 @@ def log_rank_of(tables: NoisyTables) -> LogRank:
 class LogRank:
     """Events of the treated less those expected, with their variances; `cells` is how many cells entered, at least.
 
-    `bias` is how far the difference may be off as cells do not say when in them people were censored.
+    `bias` is how far the difference may be off as hazards change within cells.
     """
 
     difference: float
@@ -955,8 +1010,8 @@ def log_rank(blocks: Blocks, heavy: float) -> LogRank:
     # Of weighted counts, each arm's own variance is larger than counts would have it.
     design = blocks.design.reshape(strata, 2).max(axis=1)
     variance = blocks.inflation * (float(np.sum(design[:, None] * spread)) + float(design.max()) * unsure)
-    censored = AT_RISK[blocks.convention] * blocks.censored.reshape(strata, 2, cells)
-    either = used[:, None] * censored * people[:, ::-1] * (both / total**2)[:, None]
+    off = blocks.either.reshape(strata, 2, cells) * people
+    either = used[:, None] * off * people[:, ::-1] * (both / total**2)[:, None]
     bias = joint_bias(*(max(float(one), 0.0) for one in either.sum(axis=(0, 2))))
     return LogRank(difference, variance, max(noise, 0.0), heavy, int(known.min()), bias)
 
@@ -1118,8 +1173,7 @@ def score(
     happened = max(float(np.sum(design[:, None] * each * (events * grown).sum(axis=1))), 0.0)
     unsure *= float(design.max()) ** 2
     variance = blocks.inflation * (happened + unsure / max(happened, sqrt(unsure)))
-    censored = AT_RISK[blocks.convention] * blocks.censored.reshape(strata, 2, cells)
-    either = np.abs(np.sum(by_people * censored, axis=(0, 2)))
+    either = np.abs(np.sum(by_people * blocks.either.reshape(strata, 2, cells) * people, axis=(0, 2)))
     bias = joint_bias(*map(float, either))
     return LogRank(difference, variance, max(noise, 0.0), heavy * tail, int(known.min()), bias)
 
@@ -1127,8 +1181,9 @@ def score(
 # Intervals of distributions, their quantiles, and where noisy curves cross a share.
 #
 # A time is in the interval where the curve's own interval at that time holds the share (Brookmeyer and Crowley 1982):
-# no density is estimated. Between the ends of cells curves and their intervals are taken for straight lines; where
-# everything happens at the ends of cells, for steps. A difference takes both intervals (Zou and Donner 2008).
+# no density is estimated. Within a cell the curve lies between those of its ends, and is as far from a straight line as
+# unlike neighbouring cells let suppose; where everything happens at the ends of cells, it is a step. A difference takes
+# both intervals (Zou and Donner 2008).
 
 
 _USUAL = 0.95
@@ -1174,60 +1229,45 @@ class Crossing:
 
     def interval(self, level: float) -> Ends:
         """Return the two ends; the upper one is infinite where the curve may not fall so far before its last time."""
-        (low, high), horizon = self.answers.ends(self.arm, level), float(self.answers.edges[-1])
-        first, last = self._first(low), self._last(high)
-        if self.answers.bends is None:
-            return min(first, horizon), last
-        # In a crowded cell outcomes may all lie at one of its ends.
-        edges = self.answers.edges
-        ends = np.append(edges[:-1][self.crowded], inf), np.append(edges[1:][self.crowded], inf)
-        inside = (ends[0] <= min(first, horizon)) & (min(first, horizon) <= ends[1])
-        beyond = (ends[0] <= min(last, horizon)) & (min(last, horizon) <= ends[1])
-        return (
-            float(ends[0][inside].min(initial=min(first, horizon))),
-            float(ends[1][beyond].max(initial=min(last, horizon))),
+        return self.ends(level, bent=True)
+
+    def ends(self, level: float, bent: bool = False) -> Ends:
+        """Return the ends where curves are straight in cells, or as far from it as is allowed for."""
+        (low, high), bends = self.answers.ends(self.arm, level), None
+        if bent:
+            # How curves bend is no matter of chance but a bias up to a bound, or anything where a cell is crowded.
+            curves, arm = self.answers.curves, self.arm
+            bends, held = curves.bends[arm], -np.diff(curves.shown[arm])
+            sides = np.abs(np.array([low, high]) - curves.survival[arm])
+            sides = (sides[:, 1:] + sides[:, :-1]) / 2
+            moved = [_reaches(side, bends, level) - side for side in sides]
+            bends = np.where(bends < held, moved, bends) * [[-1.0], [1.0]]
+        first = self._first(low, None if bends is None else bends[0])
+        return min(first, float(self.answers.edges[-1])), self._last(
+            high, None if bends is None else bends[1]
         )
 
-    def among_crowds(self, low: float, high: float) -> bool:
-        """Return whether a crowded cell lies between these ends; never so of times."""
-        edges = self.answers.edges
-        between = (edges[1:] > low) & (edges[:-1] < high)
-        return self.answers.bends is not None and bool((self.crowded & between).any())
-
-    @property
-    def crowded(self) -> NDArray[np.bool_]:
-        """Which cells surely hold more than twice what those beside them hold: whole numbers, or one value of many."""
-        curves, own = self.answers.curves, self.arm
-        drops = -np.diff(curves.shown[own])
-        variance = curves.noise[own][:, own, :] + curves.sampling[own]
-        sds = np.sqrt(np.clip(np.diag(np.diff(np.diff(variance, axis=0), axis=1)), 0.0, None))
-        beside = (np.append(0.0, drops[:-1]) + np.append(drops[1:], 0.0)) / 2
-        return np.asarray(drops > _CROWDED * beside + _SURELY * sds)
-
-    def _first(self, curve: Floats) -> float:
+    def _first(self, curve: Floats, bends: Floats | None = None) -> float:
         """Return where a curve first reaches the share."""
         below = np.flatnonzero(curve <= self.left)
-        return self._between(curve, int(below[0]), first=True) if len(below) else inf
+        return self._between(curve, int(below[0]), bends, first=True) if len(below) else inf
 
-    def _last(self, curve: Floats) -> float:
+    def _last(self, curve: Floats, bends: Floats | None = None) -> float:
         """Return up to where a curve is above the share."""
         place = int(np.flatnonzero(curve > self.left)[-1]) + 1
-        return self._between(curve, place, first=False) if place < len(curve) else inf
+        return self._between(curve, place, bends, first=False) if place < len(curve) else inf
 
-    def _between(self, curve: Floats, place: int, first: bool) -> float:
-        """Return where the line into this point crosses the share."""
+    def _between(self, curve: Floats, place: int, bends: Floats | None, first: bool) -> float:
+        """Return where the line into this point, moved by `bends`, crosses the share within its cell."""
         edges = self.answers.edges
         if self.answers.convention == "end" or place == 0:
             return float(edges[place])
-        if first and self.answers.curves.slack[self.arm, place] > 0:
+        if first and bends is not None and self.answers.curves.slack[self.arm, place] > 0:
             # Lost in the noise: it may cross as soon as it is.
             return float(edges[place - 1])
-        part = (curve[place - 1] - self.left) / (curve[place - 1] - curve[place])
+        above = curve[place - 1] - self.left + (0.0 if bends is None else bends[place - 1])
+        part = min(max(above / (curve[place - 1] - curve[place]), 0.0), 1.0)
         return float(edges[place - 1] + part * (edges[place] - edges[place - 1]))
-
-
-# A cell is crowded that holds so many times what those beside it hold, and so many standard deviations more.
-_CROWDED, _SURELY = 2.0, 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -1251,25 +1291,25 @@ class CrossingGap(Apart):
     def interval(self, level: float) -> Ends:
         """Return the two ends; infinite where a quantile may lie beyond the last time."""
         (low, high), (least, most) = self.one.interval(level), self.other.interval(level)
-        own, others = self.one.estimate, self.other.estimate
+        own, others, edges = self.one.estimate, self.other.estimate, self.one.answers.edges
+        widest = low - most if isfinite(most) else -inf, high - least if isfinite(high) else inf
         if not (isfinite(own) and isfinite(others)):
-            return (low - most if isfinite(most) else -inf), (high - least if isfinite(high) else inf)
+            return widest
+        straight, theirs = self.one.ends(level), self.other.ends(level)
+        down, up = hypot(own - straight[0], theirs[1] - others), hypot(straight[1] - own, others - theirs[0])
+        bent = straight[0] - low + most - theirs[1], high - straight[1] + theirs[0] - least
         # Where outcomes lie in a crowded cell is no matter of chance.
-        if self.one.among_crowds(low, high) or self.other.among_crowds(least, most):
-            return low - most, high - least
-        apart = own - others
-        return apart - hypot(own - low, most - others), apart + hypot(high - own, others - least)
+        pinned = np.isin((low, most), edges).any(), np.isin((high, least), edges).any()
+        return (
+            widest[0] if pinned[0] or isinf(widest[0]) else own - others - down - bent[0],
+            widest[1] if pinned[1] or isinf(widest[1]) else own - others + up + bent[1],
+        )
 
 
 # Distribution functions of both arms from noisy counts of outcomes by cell, as curves that fall from 1 to 0.
 #
 # One minus a distribution function is a survival curve that nobody is censored from, so that intervals, bands and
-# quantiles are those of `survival` and `crossings`. Between the edges of cells outcomes are taken to lie evenly; how
-# far a straight line may be off there is allowed for by how unlike neighbouring cells are.
-
-
-# Nothing is supposed of where outcomes lie within a cell that holds more than this part of an arm.
-_COARSE = 1 / 3
+# quantiles are those of survival.
 
 
 @dataclass(frozen=True, slots=True)
@@ -1279,7 +1319,7 @@ class NoisyHistograms:
     Attributes:
         numbers: counts, or sums of public weights up to 1, by arm and cell.
         noise_sd: standard deviation of the noise of each; `heavy` says that it is Laplace's.
-        totals: public numbers of people: of everyone, or of each arm.
+        totals: public numbers of people: of everyone, or of each arm; none where weights follow private treatments.
         edges: of the cells.
         design: ratio of squared weights to weights of each arm; 1 without weights.
         inflation: of the sampling variance, for bias that intervals allow for.
@@ -1298,7 +1338,7 @@ class NoisyHistograms:
         sound = (
             len(self.numbers) == len(self.design) == 2
             and all(len(one) == len(self.edges) - 1 >= 2 for one in self.numbers)
-            and len(self.totals) in (1, 2)
+            and len(self.totals) <= 2
             and self.noise_sd >= 0
             and all(one > 0 for one in (*self.design, *self.totals, self.inflation))
             and all(later > earlier for earlier, later in pairwise(self.edges))
@@ -1311,7 +1351,7 @@ class NoisyHistograms:
 def distributions_of(tables: NoisyHistograms) -> SurvivalAnswers:
     """Return both arms' curves, one minus distribution functions, with their errors."""
     cells = len(tables.edges) - 1
-    groups: tuple[tuple[int, ...], ...] = ((0, 1),) if len(tables.totals) == 1 else ((0,), (1,))
+    groups: tuple[tuple[int, ...], ...] = ((), ((0, 1),), ((0,), (1,)))[len(tables.totals)]
     noise = TableNoise(tables.noise_sd**2 * np.eye(cells), groups)
     counts = with_totals(np.array(tables.numbers), noise, tables.totals)
     people = counts.sum(axis=1)
@@ -1343,25 +1383,5 @@ def distributions_of(tables: NoisyHistograms) -> SurvivalAnswers:
         np.array(tables.edges),
         "middle",
         tables.heavy,
-        bends=_bends(counts / size, tables.noise_sd / size, worth) * known[:, None],
+        whole=True,
     )
-
-
-def _bends(shares: Floats, noise_sd: Floats, worth: Floats) -> Floats:
-    """Return how far a curve may be from straight lines between the edges of cells, at the edges (2, J + 1).
-
-    A curve whose slope changes evenly, by s from a cell to the next, is up to s / 8 from its chord. Where s is no small
-    part of what the cell holds, its slope changes within the cell too: more is allowed, up to all that the cell holds.
-    What noise, and sampling of so many people, add to squared changes is taken off.
-    """
-    wide = np.pad(shares, ((0, 0), (1, 1)), mode="edge")
-    sampled = np.clip(wide[:, 1:] + wide[:, :-1], 0.0, None) / worth
-    squares = np.clip(np.diff(wide, axis=1) ** 2 - sampled - 2 * noise_sd**2, 0.0, None)
-    change = np.sqrt(np.maximum(squares[:, 1:], squares[:, :-1]))
-    held = np.maximum(shares, 1e-9)
-    cell = np.minimum(change / 16 * (1 + 4 * change / held), np.maximum(shares, 0.0))
-    cell = np.where(shares > _COARSE, shares, cell)
-    found = np.zeros((len(shares), shares.shape[1] + 1))
-    found[:, :-1] = cell
-    found[:, 1:] = np.maximum(found[:, 1:], cell)
-    return found

@@ -24,11 +24,16 @@ from counterveil.results.question import (
 )
 from counterveil.results.survival import QuantilesResult, check_share
 from counterveil.session import BaseSession
-from counterveil.statistics.distribution import even_edges, quantiles_by_weights, quantiles_of_arms
+from counterveil.statistics.distribution import (
+    even_edges,
+    quantiles_by_scores,
+    quantiles_by_weights,
+    quantiles_of_arms,
+)
 
 # Methods by what they protect.
-METHODS = {Unit.OUTCOME: ("trial", "weighting")} | dict.fromkeys(
-    (Unit.TREATMENT_AND_OUTCOME, Unit.RECORD), ("trial",)
+METHODS = {Unit.RECORD: ("trial",)} | dict.fromkeys(
+    (Unit.OUTCOME, Unit.TREATMENT_AND_OUTCOME), ("trial", "weighting")
 )
 # Cells that there may be: noise grows with their number.
 _FEWEST, _MOST = 2, 1000
@@ -41,13 +46,13 @@ class QuantilesArguments(Arguments[QuantilesResult]):
     Args:
         data: as for `counterveil.ate`.
         study: of two arms and one outcome.
-        protects: "outcome"; "treatment and outcome" or "record" (trials).
+        protects: "outcome", "treatment and outcome", or "record" (trials).
         epsilon: privacy loss to spend on everything together.
         delta: a small positive number allows Gaussian noise, which is taken where it is the smaller one.
         shares: which quantiles are compared, 0.5 for the median; others can be read off the answer for free.
         grid: inner edges of the cells in which outcomes are counted, or the number of even cells; None takes the number
             that suits so many rows and this budget.
-        method: "auto", "trial" or, where outcomes are protected, "weighting" (balances all covariates).
+        method: "auto", "trial" or, where covariates are public, "weighting" (by all covariates).
         level: confidence level of intervals and bands.
         mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
@@ -66,7 +71,7 @@ class QuantilesArguments(Arguments[QuantilesResult]):
         refuse_unknown_method(method, ("auto", *METHODS[unit]), f" with protects={unit.value!r}")
         _refuse_shape(study)
         if method == "auto":
-            weighted = unit is Unit.OUTCOME and study.randomised is not True and bool(study.covariates)
+            weighted = unit is not Unit.RECORD and study.randomised is not True and bool(study.covariates)
             if not weighted:
                 refuse_undeclared_trial(study)
             method = "weighting" if weighted else "trial"
@@ -120,5 +125,7 @@ def _answer(
     session: BaseSession, question: Question, edges: tuple[Fraction, ...] | None, shares: tuple[float, ...]
 ) -> QuantilesResult:
     session.admit(question.uses(session.study, "quantiles"))
-    answer = quantiles_by_weights if question.method == "weighting" else quantiles_of_arms
+    if question.method == "trial":
+        return quantiles_of_arms(session, question, edges, shares)
+    answer = quantiles_by_weights if question.unit is Unit.OUTCOME else quantiles_by_scores
     return answer(session, question, edges, shares)

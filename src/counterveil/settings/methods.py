@@ -655,9 +655,8 @@ class Survival(Settings):
 
     Attributes:
         strata: covariates that make the strata of `method="stratified"`; None takes all of them.
-        censoring: where in a time cell people are censored: in the "middle" (the actuarial convention: at
-            risk for half of the cell), or at its "end" (times recorded on the grid itself: at risk for all of
-            it).
+        censoring: where in a time cell people are censored: in the "middle" (at risk for the part of the cell that
+            they were followed), or at its "end" (times recorded on the grid itself: at risk for all of it).
         release: "flat" releases counts, "sums" their running sums, whose noise grows less with the number of cells;
             "auto" takes the one of least expected noise at this number of cells.
     """

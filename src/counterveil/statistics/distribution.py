@@ -6,7 +6,7 @@ Every row is in one cell of its arm. Proof: `distribution.proof.md`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
 from typing import Any
@@ -17,15 +17,22 @@ from scipy.special import ndtri
 from counterveil.data import Study, Table
 from counterveil.data.domains import outcome_unit
 from counterveil.data.passes import Sums
+from counterveil.errors import refusal
 from counterveil.inference.survival import NoisyHistograms, reach
-from counterveil.numerics.arrays import Integers
+from counterveil.numerics.arrays import Floats, Integers
 from counterveil.privacy import Unit
 from counterveil.results.answering import settled
 from counterveil.results.question import Question
 from counterveil.results.survival import QuantilesResult, quantiles_result
-from counterveil.session import BaseSession, Gate, Plan
+from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.settings.methods import allowed_bias
 from counterveil.statistics.histogram import count_mechanisms, counts_noise, counts_plan, release_counts
+from counterveil.statistics.pairs.effect import (
+    LARGEST_WEIGHT,
+    known_propensities,
+    ladder,
+    released_propensities,
+)
 from counterveil.statistics.time_tables import said_of_weights, weighted_rows
 
 PAGE = "statistics/distribution.proof.md"
@@ -37,6 +44,9 @@ _WHOLE_NUMBERS = 64
 # What the comparison supposes: outcomes are normal with this part of their range as standard deviation. A cell of
 # length h is then up to h^2 / 8 times the steepest change of the density, .242 / sd^2, from straight lines.
 _SUPPOSED_SD, _STEEPEST = 0.125, 0.242
+# Where treatments are private: the part of the budget that propensities take, how far from 0 and 1 they are kept, and
+# the fractional digits of weights.
+_MODEL, _MODEL_PART, _LEAST_PROPENSITY, _BITS = "propensities", Fraction(1, 3), 0.05, 20
 
 
 def even_edges(study: Study, cells: int) -> tuple[Fraction, ...]:
@@ -109,13 +119,13 @@ def histogram_release(
     """Return the release of least noise, on the declared edges or on the number of even cells for so many people."""
     plans = [counts_plan(question.budget, NAME, kind) for kind in count_mechanisms(session, question)]
     plan = min(plans, key=lambda one: counts_noise(one, NAME))
-    if edges is None:
-        noise = counts_noise(plan, NAME)
-        compared = _compared(*session.study.outcome_range)
-        edges = even_edges(
-            session.study, min(compared, key=lambda cells: expected_length(cells, noise, rows))
-        )
-    return HistogramRelease(plan, edges)
+    return HistogramRelease(plan, edges or _usual_edges(session.study, counts_noise(plan, NAME), rows))
+
+
+def _usual_edges(study: Study, noise: float, rows: int) -> tuple[Fraction, ...]:
+    """Return the even cells of the shortest expected intervals."""
+    compared = _compared(*study.outcome_range)
+    return even_edges(study, min(compared, key=lambda cells: expected_length(cells, noise, rows)))
 
 
 def _compared(low: Fraction, high: Fraction) -> list[int]:
@@ -177,6 +187,56 @@ def quantiles_by_weights(
         return said_of_weights(found, "quantiles", bias, diagnostics)
 
     return _answered(session, question, release, shares, compute)
+
+
+def quantiles_by_scores(
+    session: BaseSession, question: Question, edges: tuple[Fraction, ...] | None, shares: tuple[float, ...]
+) -> QuantilesResult:
+    """Return both arms' distributions, weighted by propensities that are released first, or that the design says."""
+    study = session.study
+    session.attach("quantiles with method='weighting'")
+    table, known = session.table, known_propensities(session.table)
+    rungs = ladder(table)
+    if not rungs:
+        raise refusal("CV-P407", features=len(study.covariates), rows=table.rows)
+    parts = {NAME: Fraction(1)} if known is not None else {_MODEL: _MODEL_PART, NAME: 1 - _MODEL_PART}
+    plan = Plan.split(question.budget, parts, "laplace", {_MODEL: Kind.VECTOR, NAME: Kind.CELLS})
+    cells = edges or _usual_edges(study, counts_noise(plan, NAME) * LARGEST_WEIGHT, table.rows)
+    release, bias = HistogramRelease(plan, cells), allowed_bias(None, False, len(study.covariates))
+
+    def compute(gate: Gate) -> QuantilesResult:
+        treated, error = known, np.zeros((1, 1))
+        if treated is None:
+            treated, error = released_propensities(gate, _MODEL, rungs[0], table.arm == 1)
+        treated = np.clip(treated, _LEAST_PROPENSITY, 1 - _LEAST_PROPENSITY)
+        own = (1 - treated, treated)
+        largest = max(float((1 / one).max()) for one in own)
+        # Covariates explain no more of any share than its whole variance.
+        worst = float(np.linalg.eigvalsh(error)[-1]) * table.rows
+        moved = max(float(np.mean((1 - one) ** 2) / np.mean(1 / one)) for one in own)
+        facts = {
+            "totals": (),
+            "design": tuple(float(np.mean(1 / one)) / largest for one in own),
+            "inflation": 1 + bias**2 + worst * moved,
+        }
+        tables = release.histograms(gate, lambda: weighed_counts(table, release.edges, own, largest), **facts)
+        found = quantiles_result(session, question, tables, PAGE, shares)
+        found = said_of_weights(found, "quantiles", bias, {"largest_weight": largest})
+        return replace(found, method="quantiles with inverse propensity weights")
+
+    return _answered(session, question, release, shares, compute)
+
+
+def weighed_counts(
+    table: Table, edges: Sequence[Fraction], own: tuple[Floats, Floats], largest: float
+) -> list[Fraction]:
+    """Return sums of weights by arm and cell; a row's weight is that of its arm, in parts of the largest."""
+    units = np.where(table.arm == 1, *(np.floor(2**_BITS / one / largest) for one in (own[1], own[0])))
+    place, cells = CountCells.of(table.study, edges).places(table), len(edges) - 1
+    units = np.minimum(units, 2**_BITS).astype(np.int64)
+    sums = np.zeros(2 * cells, dtype=np.int64)
+    np.add.at(sums, table.arm * cells + place, units)
+    return [Fraction(int(one), 2**_BITS) for one in sums]
 
 
 def _answered(

@@ -1,6 +1,6 @@
 """Tables of events and censorings by time cell, one for every block of rows, released at once.
 
-Every row is in one entry of one block's table. A block is an arm, or an arm of a stratum.
+Every row is in one entry of one block's table, or between two of them. A block is an arm, or an arm of a stratum.
 Proof: `time_tables.proof.md`.
 """
 
@@ -20,7 +20,7 @@ from scipy.special import ndtri
 from counterveil.data import Layout, Study, Table
 from counterveil.data.features import covariate_features
 from counterveil.data.layout import MergedLayout
-from counterveil.data.outcomes import MOST_CELLS, TimeToEvent, joined_entries
+from counterveil.data.outcomes import MOST_CELLS, PARTS, TimeToEvent, shared_entries
 from counterveil.data.passes import Sums
 from counterveil.data.strata import strata_codes
 from counterveil.errors import refusal
@@ -47,8 +47,8 @@ NAME = "table of times"
 _EVENTS, _CENSORED = 0.4, 0.3
 # Into how many parts cells may be cut, the most of all strata together, and the tail at which lengths are compared.
 _PARTS, _MOST_PARTS, _TAIL = (1, 2, 4, 8, 16), 2_000, 0.025
-# Lengths of curves that are taken for equal to the shortest.
-_NEAR = 1.01
+# Lengths of curves that are taken for equal to the shortest, and the part of the variance that noise may be for free.
+_NEAR, _FREE = 1.01, 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +59,15 @@ class CountEntries:
     cells: int
     parts: int
     kinds: int = 1
+    ends: bool = False
 
     def __call__(self, block: Table) -> Sums:
-        """Return the counts of a block of rows, one array."""
-        entries = (self.kinds + 1) * self.cells * self.parts + 1
-        entry = joined_entries(self.cells, self.parts, self.kinds)[block.outcome]
+        """Return the counts of a block of rows in units of 1 / (2 PARTS), one array."""
+        entries, blocks = (self.kinds + 1) * self.cells * PARTS + 1, 2 * self.strata.public
         stratum = self.strata.places()[strata_codes(block, self.strata.layout)]
-        place = (stratum * 2 + block.arm) * entries + entry
-        return (np.bincount(place, minlength=self.strata.public * 2 * entries),)
+        place = (stratum * 2 + block.arm) * entries + block.outcome
+        fine = np.bincount(place, minlength=blocks * entries).reshape(blocks, entries)
+        return (shared_entries(fine, self.cells, self.parts, self.kinds, self.ends).ravel(),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,7 @@ class TableRelease:
     ) -> tuple[tuple[tuple[float, ...], ...], float]:
         """Return every block's numbers with noise and its standard deviation.
 
-        A row must be in one entry of one block, with a weight up to 1.
+        A row must be in one block with weights that add up to at most 1.
         """
         values = [number for block in counts for number in self.form.numbers(block)]
         released = release_sums(gate, NAME, values, self.pure, self.form.l1, self.form.l2)
@@ -160,8 +161,11 @@ def table_release(
         if parts == 1 or (cells * parts <= MOST_CELLS and strata * causes * cells * parts <= _MOST_PARTS)
     ]
     lengths = {one: expected_length(one, people or 1, strata) for one in found}
-    # Noise of fine cells adds up in hazard ratios: cells are cut no finer than curves gain by it.
+    # Noise of fine cells adds up in hazard ratios: cells are cut no finer than curves gain by it, unless it is nothing.
     near = [one for one, length in lengths.items() if length <= _NEAR * min(lengths.values())]
+    free = [one for one in near if noise_part(one, people or 1, strata) <= _FREE]
+    if free:
+        return max(free, key=lambda one: (one.parts, -lengths[one]))
     return min(near, key=lambda one: (one.parts, lengths[one]))
 
 
@@ -180,9 +184,14 @@ def most_strata(release: TableRelease, people: int) -> int:
 def expected_length(release: TableRelease, people: int, strata: int) -> float:
     """Return how far intervals of an arm's curve reach for so many people in usual tables, on average over cells."""
     sampling, grouping = _usual_errors(release.form.cells, people / 2)
-    noise = expected_variance(release) * strata / (people / 2) ** 2
-    half = -float(ndtri(_TAIL)) * sqrt(sampling + noise)
+    half = -float(ndtri(_TAIL)) * sqrt(sampling * (1 + noise_part(release, people, strata)))
     return reach(half, grouping, 1 - 2 * _TAIL)
+
+
+def noise_part(release: TableRelease, people: int, strata: int) -> float:
+    """Return the variance of the noise of an arm's curve in parts of that from sampling, in usual tables."""
+    sampling, _ = _usual_errors(release.form.cells, people / 2)
+    return expected_variance(release) * strata / (people / 2) ** 2 / sampling
 
 
 @lru_cache(maxsize=256)
@@ -231,9 +240,10 @@ def answer_tables(
     return settled(SurvivalResult, session, question, release.plan, compute, said=said)
 
 
-def tables_of(sums: Sums, blocks: int) -> Integers:
+def tables_of(sums: Sums, blocks: int) -> list[list[Fraction]]:
     """Return the counts of a pass as tables, (blocks, entries)."""
-    return np.asarray(sums[0]).astype(np.int64).reshape(blocks, -1)
+    found = np.asarray(sums[0]).astype(np.int64).reshape(blocks, -1)
+    return [[Fraction(one, 2 * PARTS) for one in own] for own in found.tolist()]
 
 
 # Survival of both arms from noisy tables of events by time cell, of everyone or by public strata.
@@ -283,18 +293,19 @@ def survival_by_strata(session: BaseSession, question: Question) -> SurvivalResu
     whole = chosen_release(session, question, asked.settings, None)
     strata = MergedLayout.of(asked.layout, most_strata(whole, rows))
     release = chosen_release(session, question, asked.settings, rows, strata.public)
-    passed = CountEntries(strata, event.cells, release.parts, event.kinds)
+    ends = asked.settings.censoring == "end"
+    passed = CountEntries(strata, event.cells, release.parts, event.kinds, ends)
     counts = tables_of(session.batches.run(passed), 2 * strata.public)
     known: dict[str, Any] = {"totals": (float(rows),), "shares": ()}
     if question.unit is Unit.OUTCOME:
-        people = np.sum(session.public("people", tuple(map(int, counts.sum(axis=1)))), axis=0)
+        people = np.sum(session.public("people", tuple(int(sum(one)) for one in counts)), axis=0)
         _refuse_missing_arms(people, asked.layout)
         shares = people.reshape(-1, 2).sum(axis=1) / people.sum()
         known = {"totals": tuple(map(float, people)), "shares": tuple(map(float, shares))}
     known |= {"convention": asked.settings.censoring, "design": (1.0,) * len(counts)}
 
     def tables(gate: Gate) -> NoisyTables:
-        return release.tables(gate, counts.tolist(), event, **known)
+        return release.tables(gate, counts, event, **known)
 
     def finish(found: SurvivalResult) -> SurvivalResult:
         if question.method != "stratified":
@@ -402,10 +413,12 @@ def survival_by_weights(session: BaseSession, question: Question) -> SurvivalRes
     }
 
     def tables(gate: Gate) -> NoisyTables:
-        event, entries = study.event, release.form.entries
+        event = study.event
         assert event is not None
-        entry = joined_entries(event.cells, release.parts, event.kinds)[session.table.outcome]
-        return release.tables(gate, [one.table(entry, entries) for one in arms], event, **known)
+        fine = [one.table(session.table.outcome, event.cut(PARTS).entries) for one in arms]
+        given = (event.cells, release.parts, event.kinds, settings.censoring == "end")
+        shared = shared_entries(np.array(fine), *given) / Fraction(2 * PARTS)
+        return release.tables(gate, shared.tolist(), event, **known)
 
     def finish(found: SurvivalResult) -> SurvivalResult:
         return said_of_weights(found, "Kaplan-Meier", bias, diagnostics)

@@ -8,14 +8,18 @@ import pytest
 from scipy.optimize import minimize
 from tests.thinned import thinned
 
+from counterveil.data.outcomes import PARTS, shared_entries
 from counterveil.inference.survival import (
     Blocks,
     Crossing,
     CrossingGap,
     HazardRatio,
+    NoisyHistograms,
     NoisyTables,
+    TableNoise,
     answers_of,
     blocks_of,
+    distributions_of,
     log_rank_of,
 )
 
@@ -204,18 +208,28 @@ def test_noise_among_nobody_is_no_event(noise_sd):
     assert np.median(falls) < (0.01 if noise_sd < 1 else 0.6)
 
 
-def test_intervals_allow_for_both_extremes_of_where_people_are_censored_in_cells():
-    arm, time, event = people(4000)
-    grouped = tables(arm, time, event, convention="middle")
-    middle, late = (blocks_of(replace(grouped, convention=one)) for one in ("middle", "end"))
-    lost = middle.counts[:, CELLS : 2 * CELLS]
-    early = np.cumprod(1 - middle.events / (middle.starting - lost), axis=1)
-    allowed = middle.grouping[:, 1:]
-    # To first order in the part of people who are censored in a cell.
-    assert (late.curves - middle.curves)[:, 1:] == pytest.approx(allowed, rel=0.25)
-    assert middle.curves[:, 1:] - early == pytest.approx(allowed, rel=0.25)
-    assert (middle.curves[:, 1:] - early <= 1.02 * allowed).all()
-    assert not late.grouping.any()
+def _spread(events, lost, whole):
+    """Return a table by 12 cells of expected events and censorings on a finer even grid."""
+    fine = [one.reshape(12 * PARTS, -1).sum(axis=1) for one in (events, lost)]
+    counts = np.concatenate([*fine, [whole - sum(map(np.sum, fine))]])
+    return shared_entries(counts[None], 12, 1, 1, ends=False)[0] / (2 * PARTS)
+
+
+@pytest.mark.parametrize("place", [1, 200, 399])
+def test_where_in_cells_people_are_censored_does_not_move_a_constant_hazard(place):
+    # A fifth of those at risk are lost in each cell, all of them after the same part of it.
+    stay = 0.8 ** ((np.arange(12 * 400 + 1) + 400 - place) // 400)
+    left = np.exp(-np.linspace(0, 2, len(stay)))
+    events, lost = -np.diff(left) * stay[:-1], -np.diff(stay) * left[1:]
+    known = Blocks(
+        _spread(events, lost, 1.0)[None] * 1e6, TableNoise(np.zeros((25, 25)), ()), "middle", np.ones(1)
+    )
+    exact = left[400::400]
+    allowed = known.grouping[0, 1:]
+    assert (np.abs(known.curves[0, 1:] - exact) <= allowed).all()
+    # Exposure is known to half of a sixteenth of a cell; all or nothing of it would move curves by eight times this.
+    assert np.abs(known.curves[0, -1] / exact[-1] - 1) < 0.02
+    assert not replace(known, convention="end").grouping.any()
 
 
 def test_arms_that_lose_people_at_different_rates_do_not_look_different():
@@ -226,8 +240,7 @@ def test_arms_that_lose_people_at_different_rates_do_not_look_different():
         stay = np.exp(-rate * fine)
         events = 200_000 * -np.diff(left) * (stay[1:] + stay[:-1]) / 2
         lost = 200_000 * -np.diff(stay) * (left[1:] + left[:-1]) / 2
-        cells = np.concatenate([events.reshape(12, -1).sum(axis=1), lost.reshape(12, -1).sum(axis=1)])
-        numbers.append((*cells.tolist(), float(200_000 - cells.sum())))
+        numbers.append(tuple(_spread(events, lost, 200_000).tolist()))
     test = log_rank_of(
         NoisyTables(
             numbers=tuple(numbers),
@@ -329,3 +342,15 @@ def test_a_stratum_that_is_lost_in_the_noise_leaves_the_hazard_ratio_to_the_othe
     assert both.estimate == pytest.approx(whole.estimate, rel=0.02)
     low, high = both.interval(0.95)
     assert 0 < low < both.estimate < high < 2
+
+
+@pytest.mark.parametrize("level", [0.1, 0.3, 0.5])
+def test_a_quantile_where_the_density_jumps_within_a_cell_is_held(level):
+    # A share of people lies evenly up to 20 and the others from there to 35; cells are 100 / 48 long.
+    edges = np.linspace(0, 100, 49)
+    share = level * np.clip(edges / 20, 0, 1) + (1 - level) * np.clip((edges - 20) / 15, 0, 1)
+    counts = tuple((1e5 * np.diff(share)).tolist())
+    known = NoisyHistograms((counts, counts), 1.0, False, (2e5,), tuple(edges.tolist()), (1.0, 1.0))
+    low, high = Crossing(distributions_of(known), 0, 1 - level).interval(0.95)
+    assert low <= 20 <= high
+    assert high - low < 100 / 48

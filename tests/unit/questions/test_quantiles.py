@@ -51,15 +51,19 @@ def test_bands_hold_more_than_intervals():
     assert row["band_low"] < low < high < row["band_high"]
 
 
-def test_weights_undo_confounding():
+@pytest.mark.parametrize(
+    ("protects", "words"),
+    [("outcome", "balancing weights"), ("treatment and outcome", "inverse propensity weights")],
+)
+def test_weights_undo_confounding(protects, words):
     rng, n = np.random.default_rng(5), 4000
     x = rng.uniform(0, 1, n)
     arm = (rng.random(n) < 0.25 + 0.5 * x).astype(int)
     data = {"arm": arm, "y": 100 * np.clip(0.3 + 0.3 * x + 0.1 * rng.normal(size=n), 0, 1), "x": x}
     told = cv.Study("arm", "y", (0, 100), {"x": cv.Range(0, 1)}, control=0)
-    asked = {"protects": "outcome", "epsilon": 4, "noise": cv.SeededNoise(1)}
+    asked = {"protects": protects, "epsilon": 4, "noise": cv.SeededNoise(1)}
     found, plain = (cv.quantiles(data, told, method=method, **asked) for method in ("auto", "trial"))
-    assert "balancing weights" in found.method
+    assert words in found.method
     assert found.quantile_difference().interval()[0] < 0 < found.quantile_difference().interval()[1]
     assert plain.quantile_difference().interval()[0] > 1
 

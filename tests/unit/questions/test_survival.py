@@ -221,7 +221,8 @@ def test_strata_that_noise_would_hide_are_merged_and_said():
         "stage": cv.Categories([1, 2, 3, 4]),
         "age": cv.Range(0, 1).cut("1/3", "2/3"),
     }
-    study = cv.Study("arm", outcome="days", event="died", horizon=1, control=0, covariates=known)
+    times = {"outcome": "days", "event": "died", "horizon": 1, "grid": 12}
+    study = cv.Study("arm", control=0, covariates=known, **times)
     given = {"protects": "record", "method": "stratified"}
     found = cv.survival(people, study, epsilon=1, noise=cv.SeededNoise(1), **given)
     assert found.merged_strata == {"site": (("a", "b"), ("c", "d")), "stage": (("1", "2"), ("3", "4"))}

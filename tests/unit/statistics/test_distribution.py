@@ -11,7 +11,14 @@ from counterveil.data import Table
 from counterveil.numerics.products import linear_form
 from counterveil.privacy import Budget
 from counterveil.session import Kind, Plan
-from counterveil.statistics.distribution import NAME, CountCells, HistogramRelease, even_edges
+from counterveil.statistics.distribution import (
+    NAME,
+    CountCells,
+    HistogramRelease,
+    even_edges,
+    weighed_counts,
+)
+from counterveil.statistics.pairs.effect import ladder, released_propensities
 from counterveil.statistics.time_tables import WeightedRows
 
 STUDY = cv.Study("arm", "y", (0, 4), control=0, randomised=True)
@@ -56,6 +63,34 @@ def test_public_weights_move_no_more():
 
     change, claimed = largest_changes(run, range(4), 3)[NAME]
     assert claimed * Fraction(9, 10) < change <= claimed
+
+
+def test_weights_of_released_propensities_move_no_more():
+    # Rows hold a public covariate; treatments and outcomes of two of them change. Propensities are fixed, as released.
+    study = cv.Study("arm", "y", (0, 4), {"x": cv.Range(0, 1)}, control=0)
+    plan = Plan.split(
+        Budget(1),
+        {"propensities": Fraction(1, 3), NAME: Fraction(2, 3)},
+        "laplace",
+        {"propensities": Kind.VECTOR, NAME: Kind.CELLS},
+    )
+    made, x = HistogramRelease(plan, EDGES), [0.0, 1.0, *np.linspace(0.1, 0.9, 18)]
+    rest = [(0, 1), (1, 3), (0, 2)] * 6
+
+    def run(rows):
+        arm, y = map(list, zip(*rows, *rest, strict=True))
+        table = Table.attach({"arm": arm, "y": y, "x": x}, study)
+        (public, *_), gate = ladder(table), FixedGate(plan, {"propensities": [2, 1]})
+        treated, _ = released_propensities(gate, "propensities", public, table.arm == 1)
+        own = (1 - treated, treated)
+        largest = max(float((1 / one).max()) for one in own)
+        counts = weighed_counts(table, EDGES, own, largest)
+        made.histograms(gate, lambda: counts, totals=(), design=(1.0, 1.0))
+        return gate
+
+    found = largest_changes(run, RECORDS, 2)
+    for change, claimed in found.values():
+        assert claimed * Fraction(7, 10) < change <= claimed * (1 + Fraction(1, 10**12))
 
 
 def test_cells_hold_their_upper_end():

@@ -24,7 +24,9 @@ from counterveil.statistics.time_tables import (
 STUDY = cv.Study("arm", outcome="days", event="died", grid=[1, 2, 3], control=0)
 # Every arm, cell and event; 9 lies beyond the horizon.
 RECORDS = [
-    (arm, day, died) for arm in (0, 1) for day, died in ((1, 1), (2, 1), (3, 1), (1, 0), (2, 0), (9, 0))
+    (arm, day, died)
+    for arm in (0, 1)
+    for day, died in ((1, 1), (2, 1), (3, 1), (1, 0), (1.6, 0), (2, 0), (9, 0))
 ]
 REST = [(0, 1, 1), (0, 9, 0), (1, 2, 0), (1, 3, 1)]
 BUDGETS = {"laplace": Budget(1), "gaussian": Budget(1, "1e-6")}
@@ -47,7 +49,7 @@ def test_all_small_data_sets(form, mechanism, causes):
 
     def run(rows):
         gate = FixedGate(release.plan, {})
-        release.release(gate, counted([*rows, *REST], study).tolist())
+        release.release(gate, counted([*rows, *REST], study))
         return gate
 
     records = RECORDS if causes is None else [*RECORDS, *((1, day, 2) for day in (1, 2, 3))]
@@ -114,7 +116,13 @@ def test_parts_of_cells_add_up_to_cells():
         )
         for parts in (1, 4)
     }
-    fine = counted_by[4]
-    joined = [fine[:, start : start + 4].sum(axis=1) for start in range(0, 24, 4)] + [fine[:, -1]]
-    assert (np.stack(joined, axis=1) == counted_by[1]).all()
+    fine, whole = (np.array(counted_by[parts], dtype=float) for parts in (4, 1))
+    events = [fine[:, start : start + 4].sum(axis=1) for start in range(0, 12, 4)]
+    assert (np.stack(events, axis=1) == whole[:, :3]).all()
     assert fine[0, 0] == fine[0, 3] == 1
+    # Censored at 1.1, in the second of sixteen parts: of a cell 3/32 at its end; of the first quarter, 3/8.
+    assert (whole[1, 4:6] == [29 / 32, 3 / 32]).all()
+    assert (fine[1, 16:18] == [5 / 8, 3 / 8]).all()
+    # Exposure is the same in whole cells and in their parts.
+    exposed = [np.arange(one.shape[1] // 2) @ one[1, one.shape[1] // 2 : -1] for one in (whole, fine)]
+    assert 4 * exposed[0] == exposed[1]

@@ -241,6 +241,7 @@ def _pair_level() -> Iterator[Audited]:
     for method in ("auto", "doubly_robust"):
         yield replace(three, method=method)
     yield from (replace(pair(method, declared=TRIAL), question="quantiles") for method in ("auto", "trial"))
+    yield replace(pair("weighting", rows=200, **FEW), question="quantiles")
     rule = {"policy": Policy.where(a=(0.5, 1.0))}
     yield replace(grouped, question="policy_value", declared=TRIAL, arguments=rule)
     ranked = {"model": _Slope(), "bins": 4}

@@ -450,6 +450,21 @@ def _logistic(rows: PublicRows, sums: Sums, order: Integers) -> tuple[Floats, Fi
     return e, _fit(found, bare, penalty, np.diag(noise) + bare, squares)
 
 
+def released_propensities(
+    gate: Gate, name: str, rows: PublicRows, treated: NDArray[np.bool_]
+) -> tuple[Floats, Floats]:
+    """Return every row's propensity from released sums, and the covariance of its log odds' coefficients from noise."""
+
+    def sums() -> list[Fraction]:
+        return _summed(rows, lambda part: treated[part, None].astype(np.int64), (Fraction(1),))
+
+    released = gate.release_vector(name, sums, rows.length)
+    own = Sums(released.floats()[None] / rows.scale, released.variance / rows.scale[None] ** 2)
+    e, _ = _logistic(rows, own, rows.order)
+    inverse = np.linalg.inv(rows.gram(rows.weight * e * (1 - e)) + _TINY * np.eye(len(rows.scale)))
+    return e, np.asarray(inverse @ np.diag(own.noise[0]) @ inverse)
+
+
 def _linear(
     rows: PublicRows, share: Floats, target: Floats, noise: Floats, spread: float, order: Integers
 ) -> Fit:
