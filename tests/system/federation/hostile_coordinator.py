@@ -11,7 +11,6 @@ if __name__ == "__main__":
     os.environ["FLWR_HOME"] = str(Path(sys.argv[-2]) / "flower")
     from flwr.cli.build import build_fab_from_files
 
-    from counterveil.federation.engines.flower import link
     from counterveil.federation.engines.flower import wire as bundle
 
     def hostile_bundle():
@@ -21,5 +20,5 @@ if __name__ == "__main__":
         print("sent a bundle with code", flush=True)
         return made
 
-    link.empty_bundle = hostile_bundle
+    bundle.empty_bundle = hostile_bundle
     main()

@@ -228,7 +228,7 @@ def _outcome_level() -> Iterator[Audited]:
 def _pair_level() -> Iterator[Audited]:
     pair = partial(Audited, "ate", protects="treatment and outcome")
     events: dict[str, Any] = {"outcome_range": (0, 1)}
-    yield pair("auto", rows=200, declared=TRIAL, **FEW)
+    yield pair("auto", rows=120, declared=TRIAL, **FEW)
     yield pair("trial", variant="events", rows=40, declared=TRIAL | events)
     ratio = {"measure": "ratio"}
     yield pair("trial", variant="ratio of means", rows=40, declared=TRIAL | events, arguments=ratio)
@@ -236,7 +236,7 @@ def _pair_level() -> Iterator[Audited]:
     for method in ("auto", "adjusted"):
         yield replace(grouped, method=method, arguments={"by": "b"})
     for method in ("auto", "series"):
-        yield replace(grouped, question="cate", method=method, declared=TRIAL)
+        yield replace(grouped, question="cate", method=method, declared=TRIAL, rows=120)
     three = replace(pair("auto", rows=60, **FEW), question="arms", declared=THREE | events, base=several_arms)
     for method in ("auto", "doubly_robust"):
         yield replace(three, method=method)
