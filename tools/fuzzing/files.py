@@ -76,7 +76,7 @@ def _break_lines(rng: random.Random, lines: list[str], mark: str) -> None:
         return
     how = rng.randrange(9)
     if how == 0:
-        lines[at] += mark + TEXT_CANARY
+        lines[min(max(at, 1), len(lines) - 1)] += mark + TEXT_CANARY  # column names are public
     elif how == 1:
         lines[at] = lines[at].rpartition(mark)[0]
     elif how == 2:

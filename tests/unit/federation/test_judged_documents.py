@@ -189,6 +189,7 @@ FALSE = [
     {"variance_cap": 1e90, "variance": 1e90},
     {"variance_cap": 1e100},
     {"noise__sensitivity": "1000"},
+    {"noise__sensitivity": "1/300"},
     {"noise__epsilon": "1/1000000000"},
     {"bias": 1e9},
 ]

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.statistics.moments.fixed_outputs import FixedGate, largest_changes
 
 import counterveil as cv
-from counterveil.data import Table
+from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.numerics.products import linear_form
 from counterveil.privacy import Budget
 from counterveil.session import Kind, Plan
@@ -94,4 +94,5 @@ def test_weights_of_released_propensities_move_no_more():
 
 
 def test_cells_hold_their_upper_end():
-    assert counted([(0, 0), (0, 1), (0, 1.01), (1, 2), (1, 4), (1, 9)]).tolist() == [2, 1, 0, 0, 0, 1, 0, 2]
+    beyond = 1 + 4 / OUTCOME_STEPS
+    assert counted([(0, 0), (0, 1), (0, beyond), (1, 2), (1, 4), (1, 9)]).tolist() == [2, 1, 0, 0, 0, 1, 0, 2]
