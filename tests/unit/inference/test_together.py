@@ -6,8 +6,8 @@ from counterveil.inference import uncertainty
 from counterveil.inference.uncertainty import Uncertainty, solve_together
 from counterveil.mechanisms import Box, Gaussian, Laplace, Staircase
 
-# What the order of sums may change.
-ROUNDING = 1e-9
+# What the order of sums may change, and that numbers whose binary logarithms agree to 2**-26 are calibrated as one.
+ROUNDING = 2e-8
 LEVELS = (0.95, 0.9998)
 
 

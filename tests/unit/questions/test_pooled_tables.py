@@ -52,8 +52,9 @@ def test_every_row_is_the_average_of_the_sites_rows(groups):
         estimates = [groups[site].effect(row.effect.name).estimate for site in row.weights]
         assert row.effect.estimate == pytest.approx(np.dot([*row.weights.values()], estimates))
         assert sum(row.weights.values()) == pytest.approx(1)
-        assert float(row.effect.std_error) < min(
-            float(one.effect(row.effect.name).std_error) for one in groups.values()
+        # Noise is drawn anew: single sites may be more exact by chance.
+        assert float(row.effect.std_error) < np.mean(
+            [float(one.effect(row.effect.name).std_error) for one in groups.values()]
         )
     assert found.guarantee.epsilon == 1
 
