@@ -512,13 +512,13 @@ def _reaches(halves: Floats, biases: Floats, level: float) -> Floats:
     return np.where(plain, halves + np.maximum(biases, 0.0), halves * high / normal)
 
 
-def joint_bias(one: float, other: float) -> float:
+def joint_bias(one: float, other: float, apart: float = _APART) -> float:
     """Return how far the difference of two arms may be off, each of which may be off by so much alone.
 
     Hazards change within cells in much the same way in both arms: what differs by arm is not taken for more than a
-    quarter of what is possible.
+    quarter of what is possible, or than another part `apart`.
     """
-    return min(abs(one - other) + _APART * (one + other), one + other)
+    return min(abs(one - other) + apart * (one + other), one + other)
 
 
 @dataclass(frozen=True, slots=True)
@@ -596,11 +596,12 @@ class Complement:
 
 @dataclass(frozen=True, slots=True)
 class Gap(Apart):
-    """The difference of two probabilities; `shared` is the covariance of their noise."""
+    """The difference of two probabilities; `shared` is the covariance of their noise, `apart` how biases may differ."""
 
     one: Probability
     other: Probability
     shared: float
+    apart: float = _APART
 
     @property
     def noise_sd(self) -> float:
@@ -621,7 +622,7 @@ class Gap(Apart):
             return low - most, high - least
         (low, high), (least, most) = self.one.uncut(level), self.other.uncut(level)
         own, others = self.one.middle, self.other.middle
-        bias = joint_bias(self.one.bias, self.other.bias)
+        bias = joint_bias(self.one.bias, self.other.bias, self.apart)
         down = reach(_joined(own - low, most - others, self._correlation), bias, level)
         up = reach(_joined(high - own, others - least, self._correlation), bias, level)
         ends = (own - others - down, own - others + up)
@@ -792,7 +793,8 @@ class SurvivalAnswers:
     def gap(self, place: int) -> Gap:
         """Return the difference of treated and control at a time of the grid."""
         own = place * self.cut
-        return Gap(self.at(1, place), self.at(0, place), float(self.curves.noise[0, own, 1, own]))
+        apart = 1.0 if self.whole else _APART
+        return Gap(self.at(1, place), self.at(0, place), float(self.curves.noise[0, own, 1, own]), apart)
 
     @property
     def _weights(self) -> Floats:
@@ -1298,8 +1300,9 @@ class CrossingGap(Apart):
         straight, theirs = self.one.ends(level), self.other.ends(level)
         down, up = hypot(own - straight[0], theirs[1] - others), hypot(straight[1] - own, others - theirs[0])
         bent = straight[0] - low + most - theirs[1], high - straight[1] + theirs[0] - least
-        # Where outcomes lie in a crowded cell is no matter of chance.
-        pinned = np.isin((low, most), edges).any(), np.isin((high, least), edges).any()
+        # Where outcomes lie in a crowded cell, and whom weights leave out, is no matter of chance.
+        left_out = self.one.answers.whole and bool(self.one.answers.curves.grouping.any())
+        pinned = [left_out or np.isin(both, edges).any() for both in ((low, most), (high, least))]
         return (
             widest[0] if pinned[0] or isinf(widest[0]) else own - others - down - bent[0],
             widest[1] if pinned[1] or isinf(widest[1]) else own - others + up + bent[1],
@@ -1323,6 +1326,7 @@ class NoisyHistograms:
         edges: of the cells.
         design: ratio of squared weights to weights of each arm; 1 without weights.
         inflation: of the sampling variance, for bias that intervals allow for.
+        left_out: share of people for whom nobody in an arm stands, as weights are capped.
     """
 
     numbers: tuple[tuple[float, ...], ...]
@@ -1332,11 +1336,13 @@ class NoisyHistograms:
     edges: tuple[float, ...]
     design: tuple[float, ...]
     inflation: float = 1.0
+    left_out: tuple[float, ...] = (0.0, 0.0)
 
     def check(self) -> None:
         """Raise ValueError where the parts do not belong together."""
         sound = (
-            len(self.numbers) == len(self.design) == 2
+            len(self.numbers) == len(self.design) == len(self.left_out) == 2
+            and all(0 <= one <= 1 for one in self.left_out)
             and all(len(one) == len(self.edges) - 1 >= 2 for one in self.numbers)
             and len(self.totals) <= 2
             and self.noise_sd >= 0
@@ -1366,8 +1372,9 @@ def distributions_of(tables: NoisyHistograms) -> SurvivalAnswers:
     worth = size / (np.array(tables.design) * tables.inflation)[:, None]
     falling = np.minimum.accumulate(np.clip(curves, 0.0, 1.0), axis=1)
     shared = np.minimum(falling[:, :, None], falling[:, None, :]) - falling[:, :, None] * falling[:, None, :]
-    slack = np.zeros_like(curves)
+    slack, off = np.zeros_like(curves), np.zeros_like(curves)
     slack[~known, 1:-1] = 1.0
+    off[:, 1:-1] = np.array(tables.left_out)[:, None]
     return SurvivalAnswers(
         Curves(
             survival=curves,
@@ -1375,7 +1382,7 @@ def distributions_of(tables: NoisyHistograms) -> SurvivalAnswers:
             sampling=shared / worth[:, :, None],
             noise=noise.of(moved).reshape(2, cells + 1, 2, cells + 1),
             slack=slack,
-            grouping=np.zeros_like(curves),
+            grouping=off,
             people=np.repeat(people[:, None], cells, axis=1),
             worth=np.repeat(worth, cells, axis=1),
             heaviness=noise.heaviness(moved).reshape(2, cells + 1),

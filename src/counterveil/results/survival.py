@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite, log
 from typing import Any, ClassVar, Literal
 
@@ -14,7 +14,6 @@ from counterveil.inference.survival import (
     Complement,
     Crossing,
     CrossingGap,
-    Gap,
     HazardRatio,
     LogRank,
     NoisyHistograms,
@@ -163,7 +162,7 @@ class SurvivalResult(ReleasedAnswer):
         place, found = self._place(time), answers_of(self.tables, self._cause(cause)).gap
         gap = found(place)
         name = f"difference in {cause} at {self.times[place]:g}"
-        return self._effect(name, Gap(gap.other, gap.one, gap.shared))
+        return self._effect(name, replace(gap, one=gap.other, other=gap.one))
 
     def _cause(self, cause: str) -> int:
         if cause in self.tables.causes:
@@ -400,14 +399,14 @@ class QuantilesResult(ReleasedAnswer):
         return Crossing(self._answers, check_arm(arm), 1 - check_share(share))
 
     def distribution(self, arm: ArmName, value: float) -> Effect:
-        """Return the share of an arm's outcomes below an edge of a cell."""
+        """Return the share of an arm's outcomes up to an edge of a cell, which is counted in."""
         known = Complement(self._answers.at(check_arm(arm), self._place(value)))
-        return Effect(f"below {value:g}, {arm}", known, self.level)
+        return Effect(f"up to {value:g}, {arm}", known, self.level)
 
     def distribution_difference(self, value: float) -> Effect:
-        """Return the difference of both arms' shares of outcomes below an edge of a cell, treated minus control."""
+        """Return the difference of both arms' shares of outcomes up to an edge of a cell, treated minus control."""
         gap = self._answers.gap(self._place(value))
-        return Effect(f"below {value:g}", Gap(gap.other, gap.one, gap.shared), self.level)
+        return Effect(f"up to {value:g}", replace(gap, one=gap.other, other=gap.one), self.level)
 
     def bands(self, level: float | None = None) -> list[dict[str, Any]]:
         """Return a row for every inner edge: difference of distribution functions, interval, and band for all edges."""

@@ -208,6 +208,7 @@ def quantiles_by_scores(
         treated, error = known, np.zeros((1, 1))
         if treated is None:
             treated, error = released_propensities(gate, _MODEL, rungs[0], table.arm == 1)
+        likely = (1 - treated, treated)
         treated = np.clip(treated, _LEAST_PROPENSITY, 1 - _LEAST_PROPENSITY)
         own = (1 - treated, treated)
         largest = max(float((1 / one).max()) for one in own)
@@ -218,6 +219,10 @@ def quantiles_by_scores(
             "totals": (),
             "design": tuple(float(np.mean(1 / one)) / largest for one in own),
             "inflation": 1 + bias**2 + worst * moved,
+            # Whoever is likelier in the other arm than weights reach is stood for in part, by how much they weigh.
+            "left_out": tuple(
+                float(np.mean(np.abs(1 - e / one))) for e, one in zip(likely, own, strict=True)
+            ),
         }
         tables = release.histograms(gate, lambda: weighed_counts(table, release.edges, own, largest), **facts)
         found = quantiles_result(session, question, tables, PAGE, shares)

@@ -158,3 +158,19 @@ def test_counts_stand_out_as_crowds():
     assert low <= 1 <= high
     assert found.quantile("treated").interval()[1] >= 3
     assert found.quantile("control").interval()[1] >= 2
+
+
+def test_people_whom_capped_weights_leave_out_are_allowed_for():
+    rng = np.random.default_rng(6)
+    x, chance = rng.random(6000), rng.random(6000)
+    # A third of the people are treated with probabilities below a twentieth.
+    arm = (chance < 1 / (1 + np.exp(1.7 - 6 * (x - 0.5)))).astype(int)
+    data = {"t": arm, "x": x, "y": np.clip(4 * x + arm + rng.normal(3, 0.5, 6000), 0, 10)}
+    study = cv.Study("t", "y", (0, 10), {"x": cv.Range(0, 1)}, control=0)
+    asked = {"protects": "treatment and outcome", "epsilon": 20, "noise": cv.SeededNoise(1)}
+    found = cv.quantiles(data, study, shares=(0.25,), **asked)
+    low, high = found.quantile("treated", 0.25).interval()
+    # The quantile of 4 x + 1 + normal(3, 0.5) over everyone.
+    assert low <= np.quantile(4 * x + rng.normal(4, 0.5, 6000), 0.25) <= high
+    low, high = found.table[0].interval()
+    assert low <= 1 <= high
