@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from math import exp, hypot, inf, isfinite, isinf, isnan, log, nan, sqrt
+from math import ceil, exp, floor, hypot, inf, isfinite, isinf, isnan, log, nan, sqrt
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -639,7 +639,8 @@ class Area:
 
     `slack` is how far it may lie to either side of the `middle`, as curves were lost in the noise. `bias` is how far it
     may be off as hazards change within cells, and `bend` how far it moves when curves are known
-    at every other time only: about as far as curves that bend between times can move it.
+    at every other time only: about as far as curves that bend between times can move it. `steps` is how much more it is
+    where curves fall at whole times only.
     """
 
     estimate: float
@@ -651,6 +652,7 @@ class Area:
     slack: float = 0.0
     bias: float = 0.0
     bend: float = 0.0
+    steps: float = 0.0
 
     @property
     def sampling_sd(self) -> float:
@@ -668,7 +670,7 @@ class Area:
         half = hypot(normal * self.sampling_sd, heavy * sqrt(self.noise))
         half = reach(half, self.bias + abs(self.bend), level) + self.slack
         least, most = self.limits
-        low, high = self.middle - half, self.middle + half
+        low, high = self.middle - half + min(self.steps, 0.0), self.middle + half + max(self.steps, 0.0)
         return min(max(low, least), most), max(min(high, most), least)
 
 
@@ -725,6 +727,7 @@ class AreaRatio:
         one, other = self.one, self.other
         bias = joint_bias(one.bias / one.estimate, other.bias / other.estimate)
         bias += abs(one.bend / one.estimate - other.bend / other.estimate)
+        bias += abs(one.steps / one.estimate - other.steps / other.estimate)
         half = reach(hypot(normal * sampling, heavy * noise), bias, level)
         middle = log(self.estimate)
         return max(exp(middle - half), widest[0]), min(exp(middle + half), widest[1])
@@ -735,7 +738,7 @@ class SurvivalAnswers:
     """Everything that is read off two curves; `edges` are time 0 and the ends of all cells, control comes first.
 
     `cut` is how many cells make one of the declared grid, by which places are counted. With `whole`, curves fall to 0
-    by the last edge.
+    by the last edge. With `ties`, they may fall at whole times only.
     """
 
     curves: Curves
@@ -744,6 +747,7 @@ class SurvivalAnswers:
     heavy: bool
     cut: int = 1
     whole: bool = False
+    ties: bool = False
 
     def at(self, arm: int, place: int) -> Probability:
         """Return the probability of one arm at a time of the grid, by its place; time 0 has place 0."""
@@ -778,6 +782,12 @@ class SurvivalAnswers:
         high = np.clip(middle + _reaches(up, off, level), 0.0, 1.0)
         high[-1] *= not self.whole
         return np.append(1.0, low), np.append(1.0, high)
+
+    def whole_times(self, time: float, up: bool) -> float:
+        """Return the next whole time where curves may fall at these only."""
+        if not self.ties or isinf(time):
+            return time
+        return float(ceil(time - _ROUNDING) if up else floor(time + _ROUNDING))
 
     def _size(self, arm: int, place: int) -> float:
         """Return the number of people without censoring whose share would err as much.
@@ -819,8 +829,9 @@ class SurvivalAnswers:
         rest = float(weights @ self.curves.slack[arm]) / 2
         estimate, middle = float(weights @ self.curves.shown[arm]), float(weights @ self.curves.survival[arm])
         bias, bend = float(weights @ self.curves.grouping[arm]), float(self._bends @ self.curves.shown[arm])
+        steps = self.ties * max(1 - float(self.curves.shown[arm, -1]), 0.0) / 2
         limits = (0.0, float(self.edges[-1]))
-        return Area(estimate, middle - rest, variance, noise, limits, self.heavy, rest, bias, bend)
+        return Area(estimate, middle - rest, variance, noise, limits, self.heavy, rest, bias, bend, steps)
 
     def area_gap(self) -> Area:
         """Return the difference of the restricted means, treated minus control."""
@@ -829,7 +840,7 @@ class SurvivalAnswers:
         noise = max(one.noise + other.noise - 2 * self._shared, 0.0)
         variance = one.variance + other.variance
         apart = (one.estimate - other.estimate, one.middle - other.middle)
-        off = (joint_bias(one.bias, other.bias), one.bend - other.bend)
+        off = (joint_bias(one.bias, other.bias), one.bend - other.bend, one.steps - other.steps)
         return Area(*apart, variance, noise, (-end, end), self.heavy, rest, *off)
 
     def area_ratio(self) -> AreaRatio:
@@ -945,7 +956,22 @@ def answers_of(tables: NoisyTables, cause: int | None = None) -> SurvivalAnswers
         curves = standardised(
             blocks, shares / max(shares.sum(), 1e-9), 1 / tables.totals[0] if several else 0.0, of
         )
-    return SurvivalAnswers(curves, np.array(tables.edges), tables.convention, tables.heavy, tables.cut)
+    edges, ties = np.array(tables.edges), _ties(tables)
+    return SurvivalAnswers(curves, edges, tables.convention, tables.heavy, tables.cut, ties=ties)
+
+
+def _ties(tables: NoisyTables) -> bool:
+    """Return whether times may be whole numbers: where the declared ends are, unless finer cells tell otherwise."""
+    edges = np.array(tables.edges)
+    if tables.convention == "end" or (edges[:: tables.cut] % 1).any():
+        return False
+    at_whole = edges[1:] % 1 == 0
+    events, share = blocks_of(tables).events.sum(axis=0), float(np.diff(edges)[at_whole].sum() / edges[-1])
+    return share > _FINE or float(events[at_whole].sum()) > (1 + share) / 2 * float(events.sum())
+
+
+# Cells that end at whole numbers tell them from other times where they are not more than this part of time.
+_FINE = 0.5
 
 
 @lru_cache(maxsize=32)
@@ -1190,6 +1216,8 @@ def score(
 
 _USUAL = 0.95
 _NORMAL = 1.959963984540054
+# Times that are so little above a whole number are that number.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -1231,7 +1259,8 @@ class Crossing:
 
     def interval(self, level: float) -> Ends:
         """Return the two ends; the upper one is infinite where the curve may not fall so far before its last time."""
-        return self.ends(level, bent=True)
+        low, high = self.ends(level, bent=True)
+        return low, self.answers.whole_times(high, up=True)
 
     def ends(self, level: float, bent: bool = False) -> Ends:
         """Return the ends where curves are straight in cells, or as far from it as is allowed for."""
@@ -1245,9 +1274,8 @@ class Crossing:
             moved = [_reaches(side, bends, level) - side for side in sides]
             bends = np.where(bends < held, moved, bends) * [[-1.0], [1.0]]
         first = self._first(low, None if bends is None else bends[0])
-        return min(first, float(self.answers.edges[-1])), self._last(
-            high, None if bends is None else bends[1]
-        )
+        last = self._last(high, None if bends is None else bends[1])
+        return min(first, float(self.answers.edges[-1])), last
 
     def _first(self, curve: Floats, bends: Floats | None = None) -> float:
         """Return where a curve first reaches the share."""
@@ -1292,7 +1320,12 @@ class CrossingGap(Apart):
 
     def interval(self, level: float) -> Ends:
         """Return the two ends; infinite where a quantile may lie beyond the last time."""
-        (low, high), (least, most) = self.one.interval(level), self.other.interval(level)
+        low, high = self._between(level)
+        answers = self.one.answers
+        return answers.whole_times(low, up=False), answers.whole_times(high, up=True)
+
+    def _between(self, level: float) -> Ends:
+        (low, high), (least, most) = (one.ends(level, bent=True) for one in (self.one, self.other))
         own, others, edges = self.one.estimate, self.other.estimate, self.one.answers.edges
         widest = low - most if isfinite(most) else -inf, high - least if isfinite(high) else inf
         if not (isfinite(own) and isfinite(others)):
