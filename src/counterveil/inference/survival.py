@@ -403,6 +403,7 @@ class Curves:
         worth: how many people without strata and bias would err as much, (2, J): fewer than `people` where an arm is
             thin in strata with large shares.
         heaviness: of the noise of each point, (2, J + 1).
+        lengths: of the cells, (J,).
     """
 
     survival: Floats
@@ -414,6 +415,7 @@ class Curves:
     people: Floats
     worth: Floats
     heaviness: Floats
+    lengths: Floats
 
     @cached_property
     def bends(self) -> Floats:
@@ -421,20 +423,29 @@ class Curves:
         held = -np.diff(self.shown, axis=1)
         total = self.sampling + np.stack([self.noise[arm, :, arm] for arm in (0, 1)])
         apart = np.diff(np.diff(total, axis=1), axis=2)
-        cells = _uneven(held, np.clip(np.diagonal(apart, axis1=1, axis2=2), 0.0, None))
-        return np.where(held > _COARSE, held, cells * np.maximum(held, 0.0))
+        # Cells of one length are compared as they are, others by what they hold of a length.
+        each, around = self.lengths / self.lengths.mean(), np.pad(self.lengths, 1, mode="reflect")
+        spread = np.clip(np.diagonal(apart, axis1=1, axis2=2), 0.0, None)
+        cells = _uneven(held / each, spread / each**2)
+        open_ended = self.lengths > _LONGER * np.minimum(around[:-2], around[2:])
+        return np.where((held > _COARSE) | open_ended, held, cells * np.maximum(held, 0.0))
 
 
-# Nothing is supposed of where outcomes lie within a cell that holds more than this part of an arm.
-_COARSE = 1 / 3
+# Nothing is supposed of where outcomes lie within a cell that holds more than this part of an arm, or that is so many
+# times as long as one beside it.
+_COARSE, _LONGER = 1 / 3, 3.0
 
 
 def standardised(
-    blocks: Blocks, shares: Floats, per_person: float = 0.0, of: Blocks | Incidence | None = None
+    blocks: Blocks,
+    shares: Floats,
+    per_person: float = 0.0,
+    of: Blocks | Incidence | None = None,
+    lengths: Floats | None = None,
 ) -> Curves:
     """Return the curves of both arms over strata with these shares; blocks are (stratum, arm), control first.
 
-    Curves are those of the blocks, or those `of` one cause of the event.
+    Curves are those of the blocks, or those `of` one cause of the event; cells have these `lengths`, or one length.
 
     `per_person` is 1 over the number of people where the shares are those of the noisy tables themselves, else 0.
     """
@@ -462,7 +473,8 @@ def standardised(
     people = blocks.starting.reshape(strata, 2, blocks.cells)
     each = np.einsum("s,saj->aj", shares**2, blocks.inflation / np.maximum(people, 1.0))
     worth = 1 / np.maximum(each, 1e-300)
-    return Curves(survival, shown, sampling, noise, slack, grouping, people.sum(axis=0), worth, heaviness)
+    each = (survival, shown, sampling, noise, slack, grouping, people.sum(axis=0), worth, heaviness)
+    return Curves(*each, np.ones(blocks.cells) if lengths is None else lengths)
 
 
 # Halvings of the range of how far an interval reaches.
@@ -946,15 +958,15 @@ def blocks_of(tables: NoisyTables) -> Blocks:
 def answers_of(tables: NoisyTables, cause: int | None = None) -> SurvivalAnswers:
     """Return everything that the tables say of survival, or of not having had the event of one cause."""
     blocks = blocks_of(tables)
-    of = blocks if cause is None else Incidence(blocks, cause)
+    of, lengths = blocks if cause is None else Incidence(blocks, cause), np.diff(tables.edges)
     if tables.shares:
-        curves = standardised(blocks, np.array(tables.shares), of=of)
+        curves = standardised(blocks, np.array(tables.shares), of=of, lengths=lengths)
     else:
         people = blocks.counts.reshape(len(tables.numbers) // 2, -1).sum(axis=1)
         shares = np.clip(people, 0.0, None)
         several = len(shares) > 1
         curves = standardised(
-            blocks, shares / max(shares.sum(), 1e-9), 1 / tables.totals[0] if several else 0.0, of
+            blocks, shares / max(shares.sum(), 1e-9), 1 / tables.totals[0] if several else 0.0, of, lengths
         )
     edges, ties = np.array(tables.edges), _ties(tables)
     return SurvivalAnswers(curves, edges, tables.convention, tables.heavy, tables.cut, ties=ties)
@@ -1419,6 +1431,7 @@ def distributions_of(tables: NoisyHistograms) -> SurvivalAnswers:
             people=np.repeat(people[:, None], cells, axis=1),
             worth=np.repeat(worth, cells, axis=1),
             heaviness=noise.heaviness(moved).reshape(2, cells + 1),
+            lengths=np.diff(tables.edges),
         ),
         np.array(tables.edges),
         "middle",

@@ -1,6 +1,7 @@
 """Quantiles: answers at both levels, weights, bands, refusals, stored results, the command line."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -75,6 +76,18 @@ def test_nothing_is_supposed_within_a_cell_that_holds_most():
     low, high = found.quantile("treated", 0.5).interval()
     assert low == pytest.approx(0, abs=0.1)
     assert high > 9
+
+
+@pytest.mark.parametrize("protects", ["outcome", "treatment and outcome", "record"])
+def test_a_range_that_is_far_too_wide_is_found_to_be(protects):
+    wide = replace(STUDY, outcome_range=(-1000, 3000))
+    asked = {"protects": protects, "epsilon": 2, "noise": cv.SeededNoise(3)}
+    found, declared = (cv.quantiles(people(), wide, grid=grid, **asked) for grid in ("found", None))
+    (low, high), (least, most) = (one.quantile_difference().interval() for one in (found, declared))
+    assert low < 5 < high
+    assert high - low < (most - least) / 10
+    assert len(found.releases) == 3
+    assert (found.edges[0], found.edges[-1]) == (-1000, 3000)
 
 
 def test_a_result_is_written_and_read_back():
