@@ -328,7 +328,7 @@ _EXACT = (
     "deviations) of numbers, percentages of labels."
 )
 _BOUGHT = (
-    "Who was treated is private here. What follows was bought as a release of its own, with noise; its price is added "
+    "Who was treated is private here. What follows is a release of its own, with noise; its price is added "
     "to that of the effect."
 )
 _FOR_SALE = (

@@ -74,7 +74,7 @@ _WORDS: dict[Fact, str] = {
     Caveat.CENSORING_IN_WEIGHTED_ARMS: "CENSORING that depends on what would have happened in the weighted arms: it is "
     "taken to be independent",
     Caveat.BETWEEN_ENDS_OF_CELLS: "times between the ends of cells: they are taken to lie at the ends",
-    Caveat.UNEVEN_CENSORING: "hazards that jump within time cells: beyond what neighbouring cells let suppose",
+    Caveat.UNEVEN_CENSORING: "hazards that jump within time cells: more than neighbouring cells suggest",
     Caveat.AFTER_THE_HORIZON: "events after the horizon",
     Caveat.UNEVEN_WITHIN_CELLS: "outcomes that crowd within a cell too little to stand out: taken to lie evenly in it",
     Caveat.CLAMPING: "clamping of outcomes to the declared range",
