@@ -1312,6 +1312,9 @@ class Crossing:
         return float(edges[place - 1] + part * (edges[place] - edges[place - 1]))
 
 
+_ANGLES = 8
+
+
 @dataclass(frozen=True, slots=True)
 class CrossingGap(Apart):
     """The difference of two arms' quantiles."""
@@ -1343,7 +1346,7 @@ class CrossingGap(Apart):
         if not (isfinite(own) and isfinite(others)):
             return widest
         straight, theirs = self.one.ends(level), self.other.ends(level)
-        down, up = hypot(own - straight[0], theirs[1] - others), hypot(straight[1] - own, others - theirs[0])
+        down, up = self._reach(level)
         bent = straight[0] - low + most - theirs[1], high - straight[1] + theirs[0] - least
         # Where outcomes lie in a crowded cell, and whom weights leave out, is no matter of chance.
         left_out = self.one.answers.whole and bool(self.one.answers.curves.grouping.any())
@@ -1352,6 +1355,24 @@ class CrossingGap(Apart):
             widest[0] if pinned[0] or isinf(widest[0]) else own - others - down - bent[0],
             widest[1] if pinned[1] or isinf(widest[1]) else own - others + up + bent[1],
         )
+
+    def _reach(self, level: float) -> Ends:
+        """Return how far the difference may be off: the most over errors of both arms that are as unlikely together.
+
+        Two errors of cos(a) and sin(a) times the normal quantile are; where curves are straight the most is the root
+        of the sum of squares. Where nobody lies between two values, both quantiles may be off by all of the way.
+        """
+        own, others, found = self.one.estimate, self.other.estimate, [(0.0, 0.0)]
+        straight, theirs = self.one.ends(level), self.other.ends(level)
+        found += [
+            (hypot(own - straight[0], theirs[1] - others), hypot(straight[1] - own, others - theirs[0]))
+        ]
+        angles = np.arange(1, _ANGLES) * np.pi / (2 * _ANGLES)
+        levels = 2 * ndtr(ndtri((1 + level) / 2) * np.sin(angles)) - 1
+        by_arm = [[one.ends(float(each)) for each in levels] for one in (self.one, self.other)]
+        for (low, high), (least, most) in zip(by_arm[0], reversed(by_arm[1]), strict=True):
+            found.append((own - low + most - others, high - own + others - least))
+        return max(down for down, _ in found), max(up for _, up in found)
 
 
 # Distribution functions of both arms from noisy counts of outcomes by cell, as curves that fall from 1 to 0.
