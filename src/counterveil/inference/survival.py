@@ -340,7 +340,7 @@ class Incidence:
         return np.asarray(-(alone @ own + through @ any_event))
 
 
-def _uneven(held: Floats, variances: Floats) -> Floats:
+def _uneven(held: Floats, variances: Floats, rounded: bool = False) -> Floats:
     """Return how far what cells hold may be from evenly spread in them, as a part of it, (B, J).
 
     Where what a cell holds is by a part r less or more than the larger of it and its neighbour, a smooth sum is up to
@@ -348,14 +348,18 @@ def _uneven(held: Floats, variances: Floats) -> Floats:
     (1 + 3 r) from it. Between neighbours of which one holds less and one more, levels may also change at once in the
     cell, the likelier the less they change beyond. Of a cell that surely holds more than twice what those beside it
     hold nothing is supposed: all may lie at one place. What chance and noise, with these variances, add to squared
-    changes is taken off.
+    changes is taken off. Where outcomes may be `rounded`, a cell that holds more than those beside it, of which one
+    holds less than both of its own, may hold a crowd; and changes at the ends count that chance may hide.
     """
     if held.shape[1] < 2:
         return np.ones_like(held)
     wide, around = (np.pad(one, ((0, 0), (1, 1)), mode="reflect") for one in (held, variances))
     change = np.diff(wide, axis=1)
-    sure = np.sqrt(np.clip(change**2 - around[:, 1:] - around[:, :-1], 0.0, None))
-    parts = sure / np.maximum(np.maximum(wide[:, 1:], wide[:, :-1]), 1e-9)
+    chance = around[:, 1:] + around[:, :-1]
+    sure = np.sqrt(np.clip(change**2 - chance, 0.0, None))
+    hidden = np.zeros_like(sure)
+    hidden[:, [0, -1]] = rounded * _HIDDEN * np.sqrt(chance[:, [0, -1]])
+    parts = np.maximum(sure, hidden) / np.maximum(np.maximum(wide[:, 1:], wide[:, :-1]), 1e-9)
     r, steeper = np.minimum(np.maximum(parts[:, 1:], parts[:, :-1]), 1.0), np.ones(held.shape[1])
     steeper[[0, -1]] = 3.0
     smooth = r / 6 * (1 + steeper * r)
@@ -365,11 +369,17 @@ def _uneven(held: Floats, variances: Floats) -> Floats:
     step = before * after / both / np.maximum(held, 1e-9) * (change[:, 1:] * change[:, :-1] > 0)
     step = step * np.clip(1 - (outer[:, :-3] + outer[:, 3:]) / both, 0.0, 1.0)
     crowded = held > wide[:, 2:] + wide[:, :-2] + _SURELY * np.sqrt(variances)
-    return np.where(crowded, 1.0, np.clip(np.maximum(smooth, step), 0.0, 1.0))
+    signed = np.pad(sure * np.sign(change), ((0, 0), (1, 1)))
+    excess = np.clip(held - (wide[:, 2:] + wide[:, :-2]) / 2, 0.0, None) / np.maximum(held, 1e-9)
+    troughs = ((signed[:, :-3] < 0) & (before > 0)) | ((signed[:, 3:] > 0) & (after > 0))
+    excess *= rounded & troughs
+    return np.where(crowded, 1.0, np.clip(np.maximum(np.maximum(smooth, step), excess), 0.0, 1.0))
 
 
 # A cell is crowded that holds twice what those beside it hold, and so many standard deviations more.
 _SURELY = 4.0
+# How many standard deviations of chance a change may be that is not seen.
+_HIDDEN = 2.0
 
 
 def _not_yet(free: Floats, hazards: Floats) -> Floats:
@@ -404,6 +414,7 @@ class Curves:
             thin in strata with large shares.
         heaviness: of the noise of each point, (2, J + 1).
         lengths: of the cells, (J,).
+        rounded: whether cells hold outcomes, which may be rounded and begin steeply.
     """
 
     survival: Floats
@@ -416,6 +427,7 @@ class Curves:
     worth: Floats
     heaviness: Floats
     lengths: Floats
+    rounded: bool = False
 
     @cached_property
     def bends(self) -> Floats:
@@ -426,7 +438,7 @@ class Curves:
         # Cells of one length are compared as they are, others by what they hold of a length.
         each, around = self.lengths / self.lengths.mean(), np.pad(self.lengths, 1, mode="reflect")
         spread = np.clip(np.diagonal(apart, axis1=1, axis2=2), 0.0, None)
-        cells = _uneven(held / each, spread / each**2)
+        cells = _uneven(held / each, spread / each**2, self.rounded)
         open_ended = self.lengths > _LONGER * np.minimum(around[:-2], around[2:])
         return np.where((held > _COARSE) | open_ended, held, cells * np.maximum(held, 0.0))
 
@@ -1453,6 +1465,7 @@ def distributions_of(tables: NoisyHistograms) -> SurvivalAnswers:
             worth=np.repeat(worth, cells, axis=1),
             heaviness=noise.heaviness(moved).reshape(2, cells + 1),
             lengths=np.diff(tables.edges),
+            rounded=True,
         ),
         np.array(tables.edges),
         "middle",
