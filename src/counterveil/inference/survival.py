@@ -349,7 +349,8 @@ def _uneven(held: Floats, variances: Floats, rounded: bool = False) -> Floats:
     cell, the likelier the less they change beyond. Of a cell that surely holds more than twice what those beside it
     hold nothing is supposed: all may lie at one place. What chance and noise, with these variances, add to squared
     changes is taken off. Where outcomes may be `rounded`, a cell that holds more than those beside it, of which one
-    holds less than both of its own, may hold a crowd; and changes at the ends count that chance may hide.
+    holds less than both of its own, may hold a crowd; so may the first and the last, with outcomes beyond the range,
+    unless they surely hold less than twice their neighbour; and changes at the ends count that chance may hide.
     """
     if held.shape[1] < 2:
         return np.ones_like(held)
@@ -369,6 +370,9 @@ def _uneven(held: Floats, variances: Floats, rounded: bool = False) -> Floats:
     step = before * after / both / np.maximum(held, 1e-9) * (change[:, 1:] * change[:, :-1] > 0)
     step = step * np.clip(1 - (outer[:, :-3] + outer[:, 3:]) / both, 0.0, 1.0)
     crowded = held > wide[:, 2:] + wide[:, :-2] + _SURELY * np.sqrt(variances)
+    if rounded:
+        unclear = np.sqrt(variances + 2 * (around[:, 2:] + around[:, :-2]))
+        crowded[:, [0, -1]] |= (held > wide[:, 2:] + wide[:, :-2] - _HIDDEN * unclear)[:, [0, -1]]
     signed = np.pad(sure * np.sign(change), ((0, 0), (1, 1)))
     excess = np.clip(held - (wide[:, 2:] + wide[:, :-2]) / 2, 0.0, None) / np.maximum(held, 1e-9)
     troughs = ((signed[:, :-3] < 0) & (before > 0)) | ((signed[:, 3:] > 0) & (after > 0))
@@ -1296,7 +1300,7 @@ class Crossing:
             sides = np.abs(np.array([low, high]) - curves.survival[arm])
             sides = (sides[:, 1:] + sides[:, :-1]) / 2
             moved = [_reaches(side, bends, level) - side for side in sides]
-            bends = np.where(bends < held, moved, bends) * [[-1.0], [1.0]]
+            bends = np.where((bends < held) | (held <= 0), moved, inf) * [[-1.0], [1.0]]
         first = self._first(low, None if bends is None else bends[0])
         last = self._last(high, None if bends is None else bends[1])
         return min(first, float(self.answers.edges[-1])), last

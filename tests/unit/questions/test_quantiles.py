@@ -187,3 +187,26 @@ def test_people_whom_capped_weights_leave_out_are_allowed_for():
     assert low <= np.quantile(4 * x + rng.normal(4, 0.5, 6000), 0.25) <= high
     low, high = found.table[0].interval()
     assert low <= 1 <= high
+
+
+def test_where_nobody_lies_between_two_peaks_both_medians_may_be_off_by_all_of_the_way():
+    """Of 500 people in each arm, five more or less on a peak move its median to the other one."""
+    near = np.repeat([0.0, 8.0, 0.0, 8.0], [255, 245, 245, 255]) + np.tile(np.linspace(-0.5, 0.5, 10), 100)
+    rows = {"arm": np.repeat([1, 0], 500), "y": near}
+    study = cv.Study("arm", "y", (-2, 11), control=0, randomised=True)
+    low, high = cv.quantiles(rows, study, protects="outcome", epsilon=100).quantile_difference(0.5).interval()
+    assert low < -6
+    assert high > 6
+
+
+def test_events_lie_at_the_end_of_the_range():
+    ends = []
+    for seed in range(8):
+        draw = np.random.default_rng([3, seed])
+        x = draw.random((500, 2))
+        arm = (draw.random(500) < 1 / (1 + np.exp(-2 * (x.sum(axis=1) - 1)))).astype(int)
+        rows = {"arm": arm, "y": (draw.random(500) < 0.3).astype(float), "a": x[:, 0], "b": x[:, 1]}
+        study = cv.Study("arm", "y", (0, 1), {"a": (0, 1), "b": (0, 1)}, control=0)
+        asked = {"protects": "treatment and outcome", "epsilon": 2, "noise": cv.SeededNoise(seed)}
+        ends.append(cv.quantiles(rows, study, **asked).quantile("treated", 0.75).interval()[1])
+    assert ends.count(1.0) >= 7
