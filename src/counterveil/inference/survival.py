@@ -350,7 +350,8 @@ def _uneven(held: Floats, variances: Floats, rounded: bool = False) -> Floats:
     hold nothing is supposed: all may lie at one place. What chance and noise, with these variances, add to squared
     changes is taken off. Where outcomes may be `rounded`, a cell that holds more than those beside it, of which one
     holds less than both of its own, may hold a crowd; so may the first and the last, with outcomes beyond the range,
-    unless they surely hold less than twice their neighbour; and changes at the ends count that chance may hide.
+    unless they surely hold less than twice their neighbour; so may a cell between two crowded ones, or between one and
+    a cell that holds less than half of it, as a part of them; and changes at the ends count that chance may hide.
     """
     if held.shape[1] < 2:
         return np.ones_like(held)
@@ -373,6 +374,10 @@ def _uneven(held: Floats, variances: Floats, rounded: bool = False) -> Floats:
     if rounded:
         unclear = np.sqrt(variances + 2 * (around[:, 2:] + around[:, :-2]))
         crowded[:, [0, -1]] |= (held > wide[:, 2:] + wide[:, :-2] - _HIDDEN * unclear)[:, [0, -1]]
+        before_it, after_it = (
+            np.pad(crowded, ((0, 0), (1, 1)))[:, one] for one in (slice(-2), slice(2, None))
+        )
+        crowded |= before_it & (after_it | (held > 2 * wide[:, 2:])) | after_it & (held > 2 * wide[:, :-2])
     signed = np.pad(sure * np.sign(change), ((0, 0), (1, 1)))
     excess = np.clip(held - (wide[:, 2:] + wide[:, :-2]) / 2, 0.0, None) / np.maximum(held, 1e-9)
     troughs = ((signed[:, :-3] < 0) & (before > 0)) | ((signed[:, 3:] > 0) & (after > 0))
