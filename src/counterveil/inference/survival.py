@@ -771,7 +771,7 @@ class SurvivalAnswers:
     """Everything that is read off two curves; `edges` are time 0 and the ends of all cells, control comes first.
 
     `cut` is how many cells make one of the declared grid, by which places are counted. With `whole`, curves fall to 0
-    by the last edge. With `ties`, they may fall at whole times only.
+    by the last edge. With `ties`, they may fall at multiples of this unit only.
     """
 
     curves: Curves
@@ -780,7 +780,7 @@ class SurvivalAnswers:
     heavy: bool
     cut: int = 1
     whole: bool = False
-    ties: bool = False
+    ties: float = 0.0
 
     def at(self, arm: int, place: int) -> Probability:
         """Return the probability of one arm at a time of the grid, by its place; time 0 has place 0."""
@@ -817,10 +817,11 @@ class SurvivalAnswers:
         return np.append(1.0, low), np.append(1.0, high)
 
     def whole_times(self, time: float, up: bool) -> float:
-        """Return the next whole time where curves may fall at these only."""
+        """Return the next multiple of the unit at whose multiples alone curves may fall."""
         if not self.ties or isinf(time):
             return time
-        return float(ceil(time - _ROUNDING) if up else floor(time + _ROUNDING))
+        units = time / self.ties
+        return float(ceil(units - _ROUNDING) if up else floor(units + _ROUNDING)) * self.ties
 
     def _size(self, arm: int, place: int) -> float:
         """Return the number of people without censoring whose share would err as much.
@@ -979,7 +980,15 @@ def blocks_of(tables: NoisyTables) -> Blocks:
 def answers_of(tables: NoisyTables, cause: int | None = None) -> SurvivalAnswers:
     """Return everything that the tables say of survival, or of not having had the event of one cause."""
     blocks = blocks_of(tables)
-    of, lengths = blocks if cause is None else Incidence(blocks, cause), np.diff(tables.edges)
+    of, edges, ties = (
+        blocks if cause is None else Incidence(blocks, cause),
+        np.array(tables.edges),
+        _ties(tables),
+    )
+    if ties:
+        # Curves are those of the last multiple of the unit.
+        edges = np.floor(edges / ties + _ROUNDING) * ties
+    lengths = np.maximum(np.diff(edges), ties)
     if tables.shares:
         curves = standardised(blocks, np.array(tables.shares), of=of, lengths=lengths)
     else:
@@ -989,22 +998,45 @@ def answers_of(tables: NoisyTables, cause: int | None = None) -> SurvivalAnswers
         curves = standardised(
             blocks, shares / max(shares.sum(), 1e-9), 1 / tables.totals[0] if several else 0.0, of, lengths
         )
-    edges, ties = np.array(tables.edges), _ties(tables)
     return SurvivalAnswers(curves, edges, tables.convention, tables.heavy, tables.cut, ties=ties)
 
 
-def _ties(tables: NoisyTables) -> bool:
-    """Return whether times may be whole numbers: where the declared ends are, unless finer cells tell otherwise."""
-    edges = np.array(tables.edges)
-    if tables.convention == "end" or (edges[:: tables.cut] % 1).any():
-        return False
-    at_whole = edges[1:] % 1 == 0
-    events, share = blocks_of(tables).events.sum(axis=0), float(np.diff(edges)[at_whole].sum() / edges[-1])
-    return share > _FINE or float(events[at_whole].sum()) > (1 + share) / 2 * float(events.sum())
+def _ties(tables: NoisyTables) -> float:
+    """Return the unit whose multiples times may be, 0 where they are between.
+
+    Where cells hold unequal numbers of multiples for their lengths, the events tell. Where the declared ends are whole,
+    cells do not tell whole times from others: then they may be whole.
+    """
+    edges, blocks = np.array(tables.edges), blocks_of(tables)
+    events, noise = blocks.events.sum(axis=0), len(blocks.counts) * blocks.event_variances[-1]
+    lengths, variances = np.diff(edges), np.maximum(events, 1.0) + noise
+    if tables.convention == "end" or len(lengths) < _FEWEST:
+        return 0.0
+    least, found = _roughness(events, variances, lengths) - _BETTER, 0.0
+    for unit in _UNITS:
+        held = np.diff(np.floor(edges / unit + _ROUNDING))
+        if edges[-1] / unit % 1 > _ROUNDING:
+            continue
+        if unit == 1 and np.abs(held - lengths).max() < _ROUNDING:
+            return 1.0
+        rough = _roughness(events, variances, held)
+        if rough < least:
+            least, found = rough, unit
+    return found
 
 
-# Cells that end at whole numbers tell them from other times where they are not more than this part of time.
-_FINE = 0.5
+def _roughness(events: Floats, variances: Floats, sizes: Floats) -> float:
+    """Return how far events are from a smooth number for each size, as a sum of squares in standard deviations."""
+    full = sizes > 0
+    each, spread = events[full] / sizes[full], variances[full] / sizes[full] ** 2
+    apart = each[1:-1] - (each[2:] + each[:-2]) / 2
+    smooth = np.sum(apart**2 / (spread[1:-1] + (spread[2:] + spread[:-2]) / 4))
+    return float(smooth + np.sum(events[~full] ** 2 / variances[~full]))
+
+
+# Units that times are recorded in: whole ones, quarters, months and weeks of a year. Cells that are needed to tell, and
+# how much less rough events must be.
+_UNITS, _FEWEST, _BETTER = (1.0, 1 / 4, 1 / 12, 1 / 52), 4, 8.0
 
 
 @lru_cache(maxsize=32)
