@@ -14,7 +14,8 @@ import pytest
 import counterveil as cv
 from counterveil.data import Table
 from counterveil.datasets import dataset_1
-from counterveil.published.cate import InfluenceSettings, SupremumSearch
+from counterveil.published import InfluenceSettings
+from counterveil.published.cate import SupremumSearch
 from counterveil.session import SeededNoise
 from counterveil_lab.reproduce.papers.cate.neighbours import (
     DELTA,

@@ -17,7 +17,7 @@ from counterveil.numerics.gaussian_profile import epsilon_of
 from counterveil.privacy import Budget
 from counterveil.questions import asking
 from counterveil.questions.asking import table_one
-from counterveil.results.result import Result
+from counterveil.results import Result
 from counterveil_lab.attacks.asking import Watch, WatchedCurator
 from counterveil_lab.attacks.catalogue import CATALOGUE
 from counterveil_lab.attacks.command import chosen, examine_form

@@ -8,12 +8,11 @@ from fractions import Fraction
 import pytest
 from scipy.special import ndtr
 
-from counterveil.accounting import compose
+from counterveil.accounting import compose, gaussian_equivalent
 from counterveil.accounting.composition import (
     DELTA_TOO_SMALL,
     LOSS_TOO_LARGE,
     NOT_INSTALLED,
-    gaussian_equivalent,
     loss_distribution_epsilon,
 )
 from counterveil.errors import BudgetError

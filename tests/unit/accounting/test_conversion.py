@@ -8,7 +8,8 @@ import pytest
 from flint import arb, ctx, fmpq
 from scipy.special import ndtr, ndtri
 
-from counterveil.accounting.composition import gaussian_equivalent, pure_equivalent
+from counterveil.accounting import gaussian_equivalent
+from counterveil.accounting.composition import pure_equivalent
 from counterveil.privacy import GaussianEvent, LaplaceEvent, PureEvent, ResponseEvent
 
 EPSILONS = [Fraction(1, 100), Fraction(1, 2), Fraction(1), Fraction(3), Fraction(8)]

@@ -3,8 +3,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from counterveil.mechanisms import Laplace, SeededNoise
-from counterveil.mechanisms.noise import Grid
+from counterveil.mechanisms import Grid, Laplace, SeededNoise
 
 EPSILONS = [Fraction(1, 10), Fraction(1), Fraction(4)]
 

@@ -10,7 +10,7 @@ from counterveil.numerics.public_choices import two_parts
 from counterveil.privacy import Estimand
 from counterveil.published.doubly_robust import CrossFit, cross_fit_plan, release
 from counterveil.results.question import Question
-from counterveil.session.session import Released, ReleasedVector
+from counterveil.session import Released, ReleasedVector
 from counterveil.statistics.moments.orthogonal import Design
 
 # Outcomes vary about alike in both halves: where one seems to have lost its variance, residuals are not clipped.

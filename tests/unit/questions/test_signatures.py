@@ -13,7 +13,7 @@ from counterveil.questions import arms, choices, groups, outcomes, quantiles, su
 from counterveil.questions.ate import method_names
 from counterveil.questions.cate import cate_methods
 from counterveil.results.measures import MEASURES, Measure
-from counterveil.session.session import MECHANISMS
+from counterveil.session import MECHANISMS
 
 QUESTIONS = [
     "ate",

@@ -2,8 +2,8 @@
 
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.mechanisms import Laplace
-from counterveil.results import effect
-from counterveil.results.effect import Effect, FactsOf, Linear
+from counterveil.results import Effect, effect
+from counterveil.results.effect import FactsOf, Linear
 
 EFFECTS = [
     Effect(place, Linear(0.1 * place, Uncertainty(Laplace(1, place + 1), 0.1, 0.1)), 0.95, 3)

@@ -3,8 +3,7 @@
 import pytest
 from tests.unit.statistics.moments.small_records import NotingGate
 
-from counterveil.audit import largest_change
-from counterveil.audit.brute_force import Universe, l1, l2
+from counterveil.audit import Universe, l1, l2, largest_change
 from counterveil.statistics.histogram import COUNTS_L1, COUNTS_L2, release_counts
 
 
