@@ -94,7 +94,7 @@ RECORDS: tuple[Mutant, ...] = (
         "CellMean.estimate",
         "(1 + self._place) / 2",
         "(1 + self._place)",
-        "unit/statistics/moments/test_arms.py",
+        "unit/statistics/moments/test_contrast.py",
     ),
     # A prediction taken off everybody's outcome.
     _of(

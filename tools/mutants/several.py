@@ -11,7 +11,7 @@ _SHARES = "unit/mechanisms/test_summed_normal.py"
 _GROUPS = "contract/test_groups.py"
 _FUNCTIONS = "contract/test_functions.py"
 _SERIES = "contract/test_series.py"
-_LINEAR_MAP = "unit/statistics/linear/test_linear_map.py"
+_LINEAR_MAP = "unit/statistics/linear/test_linear_estimate.py"
 _POOLED = "contract/test_pooled.py"
 _UNCERTAINTY = "unit/inference/test_uncertainty.py"
 
@@ -50,7 +50,7 @@ SEVERAL: tuple[Mutant, ...] = (
         "RatioDesign.squares",
         "2 * unit * step * cross",
         "unit * step * cross",
-        "unit/statistics/moments/test_ratio.py",
+        "unit/statistics/moments/test_release_chains.py",
     ),
     # Cells of groups.
     _of("cells._scaled", "(low - middle + high) * clip.size**2", "(low + high) * clip.size**2", _GROUPS),
