@@ -266,7 +266,7 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "Standard.rows",
         "found[1:] *= np.sqrt",
         "np.sqrt",
-        "unit/numerics/test_record_features.py",
+        "unit/numerics/test_features.py",
     ),
     _of(
         "residual_totals",

@@ -7,7 +7,7 @@ from functools import partial
 from tools.mutants.mutant import ESTIMATES, Mutant, fault
 
 _of = partial(fault, ESTIMATES)
-_SHARES = "unit/mechanisms/test_summed_normal.py"
+_SHARES = "unit/mechanisms/test_gaussian.py"
 _GROUPS = "contract/test_groups.py"
 _FUNCTIONS = "contract/test_functions.py"
 _SERIES = "contract/test_series.py"
@@ -134,13 +134,13 @@ SEVERAL: tuple[Mutant, ...] = (
     ),
     _of("measures._scale", "rows * variance", "variance", "unit/results/test_unmeasured_confounding.py"),
     # Intervals.
-    _of("Uncertainty.half_width", " + self.bias", "", "unit/inference/test_bias.py"),
+    _of("Uncertainty.half_width", " + self.bias", "", "unit/inference/test_uncertainty.py"),
     _of("Uncertainty.known_variance", "() + kappa", "() - kappa", _UNCERTAINTY),
     _of(
         "uncertainty.positive_part",
         "np.maximum(released, 0.0)",
         "released",
-        "unit/inference/test_inflation.py",
+        "unit/inference/test_uncertainty.py",
     ),
     _of(
         "Uncertainty.known_sd",
@@ -148,12 +148,12 @@ SEVERAL: tuple[Mutant, ...] = (
         "sqrt(self.known_variance(alpha))",
         _FUNCTIONS,
     ),
-    _of("Uncertainty.beyond", "abs(distance) - self.bias", "abs(distance)", "unit/inference/test_bias.py"),
+    _of("Uncertainty.beyond", "abs(distance) - self.bias", "abs(distance)", "unit/inference/test_uncertainty.py"),
     _of(
         "convolution._one_half_width",
         "excess = log(max(2 * beyond, 1e-300) / alpha)",
         "excess = log(max(beyond, 1e-300) / alpha)",
-        "unit/inference/test_convolution.py",
+        "unit/inference/test_uncertainty.py",
     ),
     _of("unsure_scale.variance_allowance", "return high**2", "return high", "contract/test_strata.py"),
     # Shares of noise that sites add up: their law, and what intervals take it for.

@@ -1,4 +1,4 @@
-"""The printed sensitivities fail where they are said to, and the proved ones pass the same tests."""
+"""Exact matching with smooth sensitivity: printed sensitivities fail where they are said to, the proved ones pass."""
 
 from fractions import Fraction
 from math import exp, log
@@ -7,8 +7,12 @@ import numpy as np
 import pytest
 from tests.unit.published.stratified_worst_cases import counts_of, neighbours
 
+import counterveil as cv
+from counterveil.datasets import synth_strata
+from counterveil.errors import ClaimError, ParameterError
 from counterveil.mechanisms import Lomax
 from counterveil.numerics.gaussian_profile import delta_of
+from counterveil.privacy import Proof
 from counterveil.published.strata import (
     _inserted,
     _removed,
@@ -140,3 +144,29 @@ def test_the_printed_variance_within_reach_is_that_of_every_reachable_pair():
         }
         a, b = np.array(sorted(reached), dtype=float).T
         assert printed_variance_within(counts, k) == (_inserted(a, b).max() + _removed(a, b).max()) / 2
+
+
+def ask(**words):
+    data = synth_strata(4, n=3000, levels=10)
+    given = {"epsilon": 30, "delta": "1e-5", "accept": "unproved", "noise": cv.SeededNoise(1)} | words
+    return cv.published.smooth_matching(data.frame, data.study, **given)
+
+
+def test_it_is_marked():
+    result = ask()
+    assert "claim is false" in " ".join(result.guarantee.remarks)
+    assert "NO VALID INTERVAL" in str(result)
+    assert result.estimate == pytest.approx(0.5, abs=0.05)
+    real = ask(noise=None)
+    assert real.guarantee.proof is Proof.REFUTED
+
+
+@pytest.mark.parametrize("words", [{"delta": 0}, {"estimand": "ATT"}])
+def test_it_has_its_limits(words):
+    with pytest.raises(ParameterError, match="CV-P366"):
+        ask(**words)
+
+
+def test_it_has_to_be_accepted():
+    with pytest.raises(ClaimError, match="CV-C001"):
+        ask(accept=None)
