@@ -7,23 +7,23 @@ from functools import partial
 from tools.mutants.mutant import PRIVACY, Mutant, fault
 
 _of = partial(fault, PRIVACY)
-_GATE = "unit/session/test_gate_kinds.py"
+_GATE = "unit/session/test_session.py"
 _PLAN = "unit/session/test_plan.py"
 _CUSTODY = "unit/session/test_session.py"
 _RESUMING = "unit/session/test_resuming.py"
 _FILTERS = "unit/accounting/test_filters.py"
 _COMPOSITION = "unit/accounting/test_composition.py"
-_ROUNDING = "unit/accounting/test_rounding_and_splitting.py"
+_ROUNDING = "unit/accounting/test_composition.py"
 _LEDGER = "unit/accounting/test_ledger.py"
 _VERIFICATION = "unit/accounting/test_verification.py"
 _TABLE = "unit/data/test_table.py"
 _SITE = "unit/federation/test_site.py"
 _COORDINATOR = "unit/federation/test_coordinator.py"
 _JUDGING = "unit/federation/test_judging.py"
-_LIES = "unit/federation/test_judged_documents.py"
+_LIES = "unit/federation/test_judging.py"
 _RATIO = "attack/federation/test_one_hostile_site_does_not_decide_a_ratio.py"
 _HOSTILE = (
-    "unit/federation/test_bounded_reading.py",
+    "unit/federation/test_messages.py",
     "attack/federation/test_one_hostile_site_does_not_decide.py",
 )
 _LEVELS = "attack/test_levels_share_one_account.py"
@@ -199,8 +199,8 @@ GUARANTEES: tuple[Mutant, ...] = (
         "Gaussian(sensitivity / 2, amount)",
         "contract/test_noise.py",
     ),
-    _of("branches.in_branches", "if uncounted:", "if False:", "unit/session/test_branches.py"),
-    _of("ParallelPlan._group", 'f"{name}, of no group"', "name", "unit/session/test_parallel.py"),
+    _of("branches.in_branches", "if uncounted:", "if False:", "unit/session/test_plan.py"),
+    _of("ParallelPlan._group", 'f"{name}, of no group"', "name", "unit/session/test_plan.py"),
     # Splits, rounding, composition.
     _of("splitting.split_epsilon", "total * weight for", "total for", _ROUNDING),
     _of("splitting.split_mu", "sqrt_down(squared * weight)", "sqrt_down(squared)", _ROUNDING),
@@ -230,7 +230,7 @@ GUARANTEES: tuple[Mutant, ...] = (
         "conversion.gaussian_equivalent",
         "return 2 * upper_tail_point(lambda: 1 / (1",
         "return upper_tail_point(lambda: 1 / (1",
-        "unit/accounting/test_conversion.py",
+        "unit/accounting/test_composition.py",
     ),
     _of("composition.compose", "left = allowed - plan.loose_delta", "left = allowed", _COMPOSITION),
     _of("composition._gaussian_candidates", "plan.sum_epsilon + extra", "extra", _COMPOSITION),
@@ -280,20 +280,20 @@ GUARANTEES: tuple[Mutant, ...] = (
         "self.numbers",
         _TABLE,
         "unit/data/test_sources.py",
-        "unit/data/test_arms.py",
+        "unit/data/test_study.py",
     ),
-    _of("SeenArms.check", "if study.arms is not None:", "if False:", "unit/data/test_arms.py"),
+    _of("SeenArms.check", "if study.arms is not None:", "if False:", "unit/data/test_study.py"),
     _of("SeenArms.add", "(found == 0)", "(found != 0)", _TABLE),
     # Federation.
     _of(
         "policy.check",
         "spent + budget.epsilon > self.study_epsilon",
         "budget.epsilon > self.study_epsilon",
-        "unit/federation/test_policy.py",
+        "unit/federation/test_messages.py",
         _SITE,
     ),
-    _of("policy.check", " or budget.delta > self.max_delta", "", "unit/federation/test_policy.py"),
-    _of("policy.check", " and ask.protects in self.protects", "", "unit/federation/test_policy.py"),
+    _of("policy.check", " or budget.delta > self.max_delta", "", "unit/federation/test_messages.py"),
+    _of("policy.check", " and ask.protects in self.protects", "", "unit/federation/test_messages.py"),
     _of(
         "judging._check_question",
         "(guarantee.epsilon, guarantee.delta) == (budget.epsilon, budget.delta) and",
@@ -332,7 +332,7 @@ GUARANTEES: tuple[Mutant, ...] = (
         "pass",
         _RATIO,
     ),
-    _of("policy.check", " or ask.measure not in self.measures", "", "unit/federation/test_policy.py"),
+    _of("policy.check", " or ask.measure not in self.measures", "", "unit/federation/test_messages.py"),
     _of("judging._check_head", "head.seq < known.seq or ", "", _JUDGING),
     _of(
         "Reply.answers",

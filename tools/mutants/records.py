@@ -10,7 +10,7 @@ _of = partial(fault, ESTIMATES)
 _IPW = "contract/test_ipw.py"
 _MODELS = "contract/test_models.py"
 _ARM_MODELS = "unit/statistics/moments/test_arm_models.py"
-_RECORDS = "contract/test_records.py"
+_RECORDS = "contract/test_pairs.py"
 
 RECORDS: tuple[Mutant, ...] = (
     # Inverse weights.
