@@ -59,13 +59,13 @@ GUARANTEES: tuple[Mutant, ...] = (
         "SummedGaussian.draw",
         "/ self.honest + _LEAST_VARIANCE",
         "/ self.sites + _LEAST_VARIANCE",
-        _noise("gaussian"),
+        _noise("noise"),
     ),
     _of(
         "SummedBall.release_all",
         "2 * self.honest)",
         "2 * self.sites)",
-        _noise("gaussian"),
+        _noise("noise"),
     ),
     _of("summing._rounded", "(sqrt_up(Fraction(count)) + 1)", "0", "unit/session/test_summing.py"),
     _of("SummingSession.public", "found[known.place] == numbers", "True", "unit/session/test_summing.py"),
@@ -103,24 +103,24 @@ GUARANTEES: tuple[Mutant, ...] = (
         "Laplace.scale",
         "self.sensitivity / self.epsilon",
         "self.sensitivity / (2 * self.epsilon)",
-        _noise("laplace"),
+        _noise("noise"),
     ),
     _of(
-        "Gaussian.scale", "self.sensitivity / self.mu", "self.sensitivity / (2 * self.mu)", _noise("gaussian")
+        "Gaussian.scale", "self.sensitivity / self.mu", "self.sensitivity / (2 * self.mu)", _noise("noise")
     ),
     _of(
         "StaircaseDistribution._first_tail",
         "b / (gamma + (1 - gamma) * b)",
         "b / (gamma + b)",
-        _noise("staircase"),
+        _noise("noise"),
     ),
-    _of("StaircaseDistribution.variance", "g**3 / 3 + steps", "g**3 + steps", _noise("staircase")),
-    _of("largest_alpha", "1 + eps / g,", "1 + 2 * eps / g,", _noise("staircase")),
+    _of("StaircaseDistribution.variance", "g**3 / 3 + steps", "g**3 + steps", _noise("noise")),
+    _of("largest_alpha", "1 + eps / g,", "1 + 2 * eps / g,", _noise("noise")),
     _of(
         "LaplacePair.variance",
         "float(self.scale) ** 2 + float(self.narrow) ** 2",
         "float(self.scale) ** 2",
-        _noise("laplace"),
+        _noise("noise"),
     ),
     _of("Ball.variance", "(self.dimension + 1)", "self.dimension", _noise("ball_and_box")),
     _of(
@@ -131,18 +131,18 @@ GUARANTEES: tuple[Mutant, ...] = (
     ),
     _of("Box.variance", "(self.dimension + 2) / 3", "(self.dimension + 2) / 6", _noise("ball_and_box")),
     _of("Box.release", "range(len(values) + 1)", "range(len(values))", _noise("ball_and_box")),
-    _of("RandomizedResponse.truth", "(self.categories - 1) * math.exp", "math.exp", _noise("staircase")),
+    _of("RandomizedResponse.truth", "(self.categories - 1) * math.exp", "math.exp", _noise("noise")),
     _of(
         "response._limits",
         "exact_ball(epsilon).exp() + (categories - 1)",
         "(2 * exact_ball(epsilon)).exp() + (categories - 1)",
-        _noise("staircase"),
+        _noise("noise"),
     ),
     _of(
         "Lomax.release",
         "smooth_sensitivity / self.smoothness",
         "smooth_sensitivity",
-        _noise("staircase"),
+        _noise("noise"),
     ),
     # The gate and plans.
     _of("Gate._pay", "if name in self._passed:", "if False:", _GATE, _CUSTODY),

@@ -7,7 +7,7 @@ from functools import partial
 from tools.mutants.mutant import ESTIMATES, Mutant, fault
 
 _of = partial(fault, ESTIMATES)
-_SHARES = "unit/mechanisms/test_gaussian.py"
+_SHARES = "unit/mechanisms/test_noise.py"
 _GROUPS = "contract/test_groups.py"
 _FUNCTIONS = "contract/test_functions.py"
 _SERIES = "contract/test_series.py"
