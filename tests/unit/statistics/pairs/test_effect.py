@@ -165,14 +165,6 @@ def test_lines_alone_are_said():
     assert found.assumptions == LinearScores(False, False, False)
 
 
-def test_answers_are_stored_and_read_back():
-    found = ask(people(), study())
-    again = type(found).from_dict(found.to_dict())
-    assert again.estimate == found.estimate
-    assert again.uncertainty == found.uncertainty
-    assert replace(again, details={}) == replace(found, details={})
-
-
 @pytest.mark.parametrize("delta", ["0", "1e-6"])
 def test_a_declared_score_is_not_released_and_leaves_no_model_assumed(delta):
     data = people()
@@ -248,17 +240,6 @@ def test_contrasts_hold_the_errors_of_models_of_both_means():
     both = found.table[0].known.uncertainty
     assert both.extra == one.extra + reference.extra > 0
     assert both.bias == one.bias + reference.bias
-
-
-def test_one_request_is_charged_once_for_all_arms():
-    data, declared = arm_people(), arm_study()
-    access_policy = drafted_access_policy(declared, Unit.TREATMENT_AND_OUTCOME)
-    with cv.open_ledger(":memory:") as ledger:
-        ledger.register("people", Budget(5, "1e-5"), access_policy=access_policy)
-        words = {"ledger": ledger, "request_id": "one", "noise": None}
-        first, again = ask_arms(data, declared, **words), ask_arms(data, declared, **words)
-        assert first.means == again.means
-        assert ledger.account("people").spent.epsilon == 4
 
 
 def test_a_trial_needs_no_covariates_and_what_has_no_form_is_refused():

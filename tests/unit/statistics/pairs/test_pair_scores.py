@@ -13,7 +13,6 @@ from tests.unit.statistics.pairs.test_effect import LEVEL, study
 import counterveil as cv
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.privacy import Budget, Estimand, Unit
-from counterveil.session import drafted_access_policy
 from counterveil.settings import Series
 from counterveil.statistics.linear.functions import largest_basis
 from counterveil.statistics.outcome_place import OUTCOME_BITS, WHOLE, Place, Spread
@@ -456,17 +455,6 @@ def test_auto_answers_one_number_where_a_function_does_not_pay_or_show():
     assert not small.heterogeneous
     assert "score" in " ".join(words for words, _ in small.releases)
     assert ask(people(0.3), study()).heterogeneous
-
-
-def test_a_function_is_charged_once_and_answered_again():
-    data, declared = people(0.3), study()
-    with cv.open_ledger(":memory:") as ledger:
-        access_policy = drafted_access_policy(declared, Unit.TREATMENT_AND_OUTCOME)
-        ledger.register("people", Budget(5, "1e-5"), access_policy=access_policy)
-        words = {"ledger": ledger, "request_id": "one", "noise": None, "method": "series"}
-        first, again = ask(data, declared, **words), ask(data, declared, **words)
-        assert np.array_equal(first.weights, again.weights)
-        assert ledger.account("people").spent.epsilon == 4
 
 
 @pytest.mark.parametrize(
