@@ -17,7 +17,7 @@ from counterveil.datasets import dataset_1
 from counterveil.published import InfluenceSettings
 from counterveil.published.cate import SupremumSearch
 from counterveil.session import SeededNoise
-from counterveil_lab.reproduce.papers.cate.neighbours import (
+from counterveil_lab.reproduce.papers.cate.guarantees import (
     DELTA,
     Neighbours,
     Projected,

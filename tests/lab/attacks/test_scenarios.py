@@ -4,7 +4,7 @@ import pytest
 
 from counterveil.accounting import accounts, ledger
 from counterveil_lab.attacks.command import examine
-from counterveil_lab.attacks.scenarios import SCENARIOS
+from counterveil_lab.attacks.gallery import SCENARIOS
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

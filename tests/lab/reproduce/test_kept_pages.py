@@ -6,9 +6,8 @@ import pandas as pd
 import pytest
 
 from counterveil_lab.reproduce.command import judge
-from counterveil_lab.reproduce.page import CLAIMS
+from counterveil_lab.reproduce.page import CLAIMS, Verdict
 from counterveil_lab.reproduce.papers.catalogue import MODULES, load
-from counterveil_lab.reproduce.protocol import Verdict
 
 FOLDER = Path(__file__).parents[3] / "experiments" / "papers"
 

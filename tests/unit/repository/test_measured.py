@@ -35,7 +35,7 @@ from counterveil.questions.outcomes import METHODS as LISTED
 from counterveil.questions.quantiles import METHODS as SHARES
 from counterveil.questions.survival import METHODS as TIMES
 from counterveil_lab.reproduce.rivals.catalogue import RIVALS
-from counterveil_lab.reproduce.rivals.protocol import Records
+from counterveil_lab.reproduce.rivals.encoding import Records
 
 
 def test_a_refusal_is_kept_by_its_code():

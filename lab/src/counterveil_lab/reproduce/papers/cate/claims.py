@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
-from counterveil_lab.reproduce.papers.cate.medical import MIMIC_FILES, TCGA_FILES
+from counterveil_lab.reproduce.page import Claim, Judged, Tables, Verdict
 from counterveil_lab.reproduce.papers.cate.methods import (
     ALPHA,
     ANONYMOUS,
@@ -20,8 +20,8 @@ from counterveil_lab.reproduce.papers.cate.methods import (
     OURS,
     ZERO,
 )
-from counterveil_lab.reproduce.protocol import Claim, Judged, Tables, Verdict
-from counterveil_lab.reproduce.rivals.plain import K
+from counterveil_lab.reproduce.papers.cate.studies import MIMIC_FILES, TCGA_FILES
+from counterveil_lab.reproduce.rivals.simple import K
 
 # What counts as close: the noise beside the spread of the true effects, and one error beside another.
 SMALL_NOISE, _CLOSE = 0.25, 1.1

@@ -1,10 +1,9 @@
 """The paper as the runner sees it."""
 
+from counterveil_lab.reproduce.page import Paper
 from counterveil_lab.reproduce.papers.cate.claims import CLAIMS
 from counterveil_lab.reproduce.papers.cate.figures import FIGURES
-from counterveil_lab.reproduce.papers.cate.methods import DELTA, HARDLY_NOISY
-from counterveil_lab.reproduce.papers.cate.runs import STUDIES
-from counterveil_lab.reproduce.protocol import Paper
+from counterveil_lab.reproduce.papers.cate.methods import DELTA, HARDLY_NOISY, STUDIES
 
 _ASSUMPTIONS = f"""## Assumptions
 

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 
 from counterveil_lab.attacks.gallery import Claimed
-from counterveil_lab.attacks.refuted_papers import papers
+from counterveil_lab.attacks.refuted import papers
+from counterveil_lab.reproduce.page import Claim, Judge, Judged, Tables
 from counterveil_lab.reproduce.papers.ipw.figures import DERIVED, EFFECTS, EPSILONS, PRINTED, SIMULATED
 from counterveil_lab.reproduce.papers.ipw.forms import LONG, PARTLY, PLAIN, RELEASED
 from counterveil_lab.reproduce.papers.ipw.tables import MEAN, PAPER, WRONG
-from counterveil_lab.reproduce.protocol import Claim, Judge, Judged, Tables
 
 # Shares of wrong signs closer than this are the same within what a few hundred runs tell; a fall of this is at issue.
 _SAME, CLEAR = 0.06, 0.1

@@ -11,10 +11,10 @@ from matplotlib.figure import Figure as Drawing
 
 from counterveil.privacy import Estimand
 from counterveil.published.weighting import weighted_sum
+from counterveil_lab.reproduce.page import Cell, Figure, Row
 from counterveil_lab.reproduce.papers.ipw.forms import PLAIN
 from counterveil_lab.reproduce.papers.ipw.synthetic import bias_of, drawn, estimates, simulated_bias
 from counterveil_lab.reproduce.plots import Axes, panels
-from counterveil_lab.reproduce.protocol import Cell, Figure, Row
 
 EPSILONS = (0.2, 0.4, 0.6, 0.8, 0.99)
 SIZES = (500, 1000, 1500, 2000, 2500)

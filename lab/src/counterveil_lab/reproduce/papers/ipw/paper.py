@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from counterveil_lab.reproduce.page import Paper
 from counterveil_lab.reproduce.papers.ipw.claims import CLAIMS, CLEAR
 from counterveil_lab.reproduce.papers.ipw.figures import FIGURES, TRIALS
 from counterveil_lab.reproduce.papers.ipw.tables import PAPER_RUNS, RUNS, TABLES
-from counterveil_lab.reproduce.protocol import Paper
 
 REMARKS = f"""## Assumptions
 

@@ -12,9 +12,9 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
+from counterveil_lab.reproduce.page import Cell, Figure, Row
 from counterveil_lab.reproduce.papers.ipw.figures import EPSILONS
 from counterveil_lab.reproduce.papers.ipw.forms import PARTLY, PLAIN, RELEASED, one_run
-from counterveil_lab.reproduce.protocol import Cell, Figure, Row
 
 BLOCK, RUNS, QUICK_RUNS, PAPER_RUNS = 20, 300, 60, 1000
 MEAN, MEDIAN, WRONG = "mean", "median", "wrong signs"

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from counterveil_lab.reproduce.papers.multi_site import (
-    claims_errors,
-    claims_privacy,
-    errors,
-    remarks,
-    sensitivities,
-)
-from counterveil_lab.reproduce.protocol import Figure, Paper
+from counterveil_lab.reproduce.page import Figure, Paper
+from counterveil_lab.reproduce.papers.multi_site import claims, errors, remarks, sensitivities
 
 
 def _errors(number: int, title: str) -> Figure:
@@ -52,6 +46,6 @@ PAPER = Paper(
             remarks.table,
         ),
     ),
-    claims=(*claims_errors.CLAIMS, *claims_privacy.CLAIMS),
+    claims=(*claims.CLAIMS, *claims.PRIVACY_CLAIMS),
     remarks=remarks.remarks,
 )

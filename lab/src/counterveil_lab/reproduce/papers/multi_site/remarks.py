@@ -10,10 +10,9 @@ import pandas as pd
 import counterveil as cv
 from counterveil.errors import CounterveilError
 from counterveil.numerics.arrays import Floats
-from counterveil_lab.reproduce.page import markdown
-from counterveil_lab.reproduce.papers.multi_site.judging import LOW, MATCHED, Lines
+from counterveil_lab.reproduce.page import Cell, Row, Tables, markdown
+from counterveil_lab.reproduce.papers.multi_site.claims import LOW, MATCHED, Lines
 from counterveil_lab.reproduce.papers.multi_site.panels import PANELS, Panel, cut, load
-from counterveil_lab.reproduce.protocol import Cell, Row, Tables
 
 _STUDIES = (
     ("IST", 1, "outcome"),

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 
 from counterveil_lab.attacks.gallery import Claimed
-from counterveil_lab.attacks.refuted_papers import papers
-from counterveil_lab.reproduce.papers.private_matching.costs import OURS
+from counterveil_lab.attacks.refuted import papers
+from counterveil_lab.reproduce.page import Claim, Judge, Judged, Tables, Verdict
+from counterveil_lab.reproduce.papers.private_matching.figures import OURS
 from counterveil_lab.reproduce.papers.private_matching.methods import (
     CLEAR,
     COMPARISON,
@@ -23,7 +24,6 @@ from counterveil_lab.reproduce.papers.private_matching.methods import (
     wide,
 )
 from counterveil_lab.reproduce.papers.private_matching.studies import STUDIES
-from counterveil_lab.reproduce.protocol import Claim, Judge, Judged, Tables, Verdict
 from counterveil_lab.reproduce.rivals.apart import MODEL_MB, STEPS
 
 

@@ -20,7 +20,7 @@ from counterveil.datasets import Dataset, acic2016, ihdp, lalonde, synth
 from counterveil.statistics.linear.matching_design import Scored, match, scored
 from counterveil_lab.reproduce.rivals import encoding
 from counterveil_lab.reproduce.rivals.catalogue import RIVALS
-from counterveil_lab.reproduce.rivals.protocol import Budget, Records
+from counterveil_lab.reproduce.rivals.encoding import Budget, Records
 
 STUDIES = {"IHDP": ("ihdp", 6), "LaLonde": ("lalonde", 0), "ACIC": ("acic", 1), "Synth": ("synth", 55)}
 _MARGIN = 0.02
