@@ -52,7 +52,7 @@ GUARANTEES: tuple[Mutant, ...] = (
         "accounts.check_shown",
         "uses.named_cluster not in listed and",
         "uses.named_cluster in listed and",
-        "attack/test_clusters_and_periods_are_no_free_query.py",
+        "attack/test_a_subset_is_no_free_query.py",
     ),
     # Shares of noise that sites add up.
     _of(
@@ -254,7 +254,7 @@ GUARANTEES: tuple[Mutant, ...] = (
     _of("Plan.one_by_one", "not self._disjoint and ", "", _RESUMING),
     _of("BaseSession.run", "if gate.forgetful:", "if False:", _RESUMING),
     _of("ledger._follow", "elif past.released(row, book):", "elif False:", _VERIFICATION),
-    _of("accounts.digest", 'f"{previous}\\n{body}"', "body", "contract/test_chain.py"),
+    _of("accounts.digest", 'f"{previous}\\n{body}"', "body", "contract/test_noise.py"),
     _of(
         "accounts._read",
         "if digest(row.previous, row.body) != row.hash:",
@@ -268,7 +268,7 @@ GUARANTEES: tuple[Mutant, ...] = (
         "ledger.verify_rows",
         "head_seen = head_seen or row.hash == head",
         "head_seen = True",
-        "contract/test_chain.py",
+        "contract/test_noise.py",
     ),
     # Data entry.
     _of("fixed_point.to_steps", "np.floor(", "np.ceil(", _TABLE, "property/data"),

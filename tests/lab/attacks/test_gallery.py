@@ -6,9 +6,8 @@ import pytest
 from counterveil.audit import Given, ThresholdTester
 from counterveil.mechanisms import Laplace
 from counterveil.privacy import Budget
-from counterveil_lab.attacks.gallery import CONFIDENCE, Noisy
+from counterveil_lab.attacks.gallery import CONFIDENCE, GALLERY, FloatingPointLaplace, Noisy
 from counterveil_lab.attacks.mechanisms import Additive
-from counterveil_lab.attacks.refuted import GALLERY, FloatingPointLaplace
 
 
 @pytest.mark.parametrize("name", GALLERY)

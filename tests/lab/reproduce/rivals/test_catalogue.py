@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from counterveil.errors import MissingExtraError
-from counterveil_lab.attacks.refuted import GALLERY
+from counterveil_lab.attacks.gallery import GALLERY
 from counterveil_lab.reproduce.rivals import environment, simple
 from counterveil_lab.reproduce.rivals.catalogue import RIVALS
 from counterveil_lab.reproduce.rivals.encoding import Budget, Records

@@ -12,11 +12,20 @@ from numpy.typing import NDArray
 from counterveil.numerics.arrays import Floats
 from counterveil.published.strata import printed_log_sd, printed_smooth_change, printed_smoothness
 from counterveil.published.strata_sensitivity import StratumCounts, local_change
-from counterveil_lab.attacks.gallery import Claimed
-from counterveil_lab.attacks.refuted import papers
+from counterveil_lab.attacks.gallery import Claimed, papers
 from counterveil_lab.reproduce.page import Claim, Judged, Tables
-from counterveil_lab.reproduce.papers.multi_site.errors import AGGREGATIONS, MEAN, OUTSIDE, SD, Matching, line
-from counterveil_lab.reproduce.papers.multi_site.panels import ALPHAS, PANELS, Panel, Rows
+from counterveil_lab.reproduce.papers.multi_site.errors import (
+    AGGREGATIONS,
+    ALPHAS,
+    MEAN,
+    OUTSIDE,
+    PANELS,
+    SD,
+    Matching,
+    Panel,
+    Rows,
+    line,
+)
 from counterveil_lab.reproduce.papers.multi_site.sensitivities import BALANCED, DELTA
 
 # The mean of 100 absolute errors has a standard error of about a twelfth of itself, a ratio of two such means of an

@@ -12,7 +12,7 @@ from counterveil.errors import CounterveilError
 from counterveil.numerics.arrays import Floats
 from counterveil_lab.reproduce.page import Cell, Row, Tables, markdown
 from counterveil_lab.reproduce.papers.multi_site.claims import LOW, MATCHED, Lines
-from counterveil_lab.reproduce.papers.multi_site.panels import PANELS, Panel, cut, load
+from counterveil_lab.reproduce.papers.multi_site.errors import PANELS, Panel, cut, load
 
 _STUDIES = (
     ("IST", 1, "outcome"),

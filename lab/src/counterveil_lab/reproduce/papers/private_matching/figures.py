@@ -23,20 +23,20 @@ from counterveil.published.matching import PaperNumbers
 from counterveil.settings import Matching
 from counterveil.settings.methods import ADAPTIVE
 from counterveil_lab.reproduce.page import Cell, Figure, Row, Scalar
-from counterveil_lab.reproduce.papers.private_matching.draws import Floats, label_draws, sample_draws
-from counterveil_lab.reproduce.papers.private_matching.methods import (
+from counterveil_lab.reproduce.papers.private_matching.studies import (
     AIM_STUDY,
     COMPARED,
-    LABEL,
-    SAMPLE,
-    estimates,
-    repetitions,
-)
-from counterveil_lab.reproduce.papers.private_matching.studies import (
     COMPETITORS,
     DELTA,
+    LABEL,
+    SAMPLE,
     STUDIES,
+    Floats,
+    estimates,
+    label_draws,
     records_of,
+    repetitions,
+    sample_draws,
     study_named,
 )
 from counterveil_lab.reproduce.plots import Axes, heatmaps, panels
