@@ -249,10 +249,6 @@ def test_the_point_is_the_first_of_its_grid_on_the_safe_side(epsilon):
         assert at <= 1 / (1 + ball(epsilon).exp()) < before
 
 
-def test_gaussian_is_itself():
-    assert gaussian_equivalent(GaussianEvent(Fraction(1, 3))) == Fraction(1, 3)
-
-
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10**6), Fraction(1000), Fraction(10**9)])
 def test_far_out_it_still_rounds_up(epsilon):
     mu = gaussian_equivalent(PureEvent(epsilon))

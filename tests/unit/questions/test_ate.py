@@ -80,12 +80,6 @@ def test_wrong_arguments_are_refused_before_the_data_are_looked_at(wrong, code):
         cv.ate("no such file.csv", study(), **arguments)
 
 
-def test_the_name_that_a_method_has_elsewhere_is_told():
-    with pytest.raises(ParameterError) as refusal:
-        cv.ate("no such file.csv", study(), protects="record", epsilon=1, method="AIPW")
-    assert "here it is called 'doubly_robust'" in refusal.value.fix
-
-
 RNG = np.random.default_rng(0)
 ROWS = {
     "age": RNG.uniform(20, 80, 300),
@@ -279,18 +273,6 @@ def answer(**more):
 @pytest.fixture(scope="module")
 def found():
     return answer()
-
-
-def test_an_answer_says_what_is_protected_and_what_is_public(found):
-    said = found.guarantee.sentence()
-    assert "differ in the treatment and the outcome of one row" in said
-    assert "for the treatment and outcome of one row" in " ".join(str(found).split())
-    told = " ".join(found.guarantee.public)
-    assert "who took part, with all covariates" in told
-    assert "the treatment 'arm' is protected" in told
-    report = found.write_up()
-    assert "treatment" in report
-    assert found.to_dict()["guarantee"]["adjacency"] == "change-treatment-and-outcome-of-one-row"
 
 
 def test_two_answers_are_pooled_and_keep_their_level(found):

@@ -70,8 +70,6 @@ STUDY = cv.Study(
     control=0,
 )
 BASIS = make_basis((Axis("x", "legendre", 2, -1.0, 2.0), Axis("c", "labels", 3)), 3, True)
-# Two functions, for runs of many samples.
-TINY = make_basis((Axis("x", "legendre", 1, -1.0, 2.0),), 1, False)
 CATE_REST = [(0.1, "u", 0, 0.0), (0.2, "v", 1, 0.5), (-0.3, "w", 0, 0.1), (0.4, "u", 1, -0.2)]
 
 

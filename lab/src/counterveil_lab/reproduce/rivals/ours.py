@@ -103,7 +103,7 @@ def unadjusted(_: Records) -> cv.settings.Trial:
     return cv.settings.Trial("none", "auto")
 
 
-def as_published(form: EffectForm, settings: Any = None) -> Estimate:
+def as_published(form: EffectForm) -> Estimate:
     """Return a form of `counterveil.published` as a rival."""
 
     def estimate(records: Records, budget: Budget, seed: int) -> Answer:
@@ -111,7 +111,6 @@ def as_published(form: EffectForm, settings: Any = None) -> Estimate:
             *declared(records),
             epsilon=budget.epsilon,
             delta=budget.delta,
-            settings=settings,
             accept="unproved",
             noise=cv.SeededNoise(seed),
         )

@@ -11,7 +11,6 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -213,9 +212,9 @@ def is_there(files: tuple[str, ...]) -> bool:
     return bool(root) and all(Path(root, name).is_file() for name in files)
 
 
-def mimic(seed: int = 0, folder: str | PathLike[str] | None = None) -> Dataset:
+def mimic(seed: int = 0) -> Dataset:
     """Return stays in intensive care at a random hour: ventilated or not, and red blood cells in the hours after."""
-    hourly, treatments, patients = (pd.read_csv(find_file(name, folder)) for name in MIMIC_FILES)
+    hourly, treatments, patients = (pd.read_csv(find_file(name)) for name in MIMIC_FILES)
     rng = np.random.default_rng(seed)
     rows = hourly.merge(treatments[[_STAY, _HOUR, "vent"]], on=[_STAY, _HOUR])
     stays = pd.DataFrame([_sampled(stay, rng) for _, stay in rows.groupby(_STAY, sort=True)])
@@ -252,9 +251,9 @@ def _sampled(stay: pd.DataFrame, rng: np.random.Generator) -> dict[str, Any]:
     return {_STAY: number, "vent": vent, "y": outcome} | found
 
 
-def tcga(seed: int = 0, folder: str | PathLike[str] | None = None) -> Dataset:
+def tcga(seed: int = 0) -> Dataset:
     """Return patients with the genes that vary most, a simulated treatment, and an effect of 1 for everybody."""
-    values = pd.read_csv(find_file(TCGA_FILES[0], folder)).to_numpy(dtype=np.float64)
+    values = pd.read_csv(find_file(TCGA_FILES[0])).to_numpy(dtype=np.float64)
     rng = np.random.default_rng(seed)
     values = values[rng.permutation(len(values))]
     # The genes that vary most first.

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from typing import Any
 
@@ -118,24 +118,14 @@ def table_of(measure: str, rows: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([ours, paper], ignore_index=True)
 
 
-def seconds_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return Table IV."""
-    return table_of("seconds", rows)
-
-
-def megabytes_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return Table V."""
-    return table_of("megabytes", rows)
-
-
 TABLES = (
-    Figure("table-4", "Table IV: CPU seconds of one estimate", cells, run, seconds_table),
+    Figure("table-4", "Table IV: CPU seconds of one estimate", cells, run, partial(table_of, "seconds")),
     Figure(
         "table-5",
         "Table V: peak megabytes, of both processes for AIM",
         cells,
         run,
-        megabytes_table,
+        partial(table_of, "megabytes"),
     ),
 )
 
