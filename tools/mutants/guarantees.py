@@ -105,9 +105,7 @@ GUARANTEES: tuple[Mutant, ...] = (
         "self.sensitivity / (2 * self.epsilon)",
         _noise("noise"),
     ),
-    _of(
-        "Gaussian.scale", "self.sensitivity / self.mu", "self.sensitivity / (2 * self.mu)", _noise("noise")
-    ),
+    _of("Gaussian.scale", "self.sensitivity / self.mu", "self.sensitivity / (2 * self.mu)", _noise("noise")),
     _of(
         "StaircaseDistribution._first_tail",
         "b / (gamma + (1 - gamma) * b)",

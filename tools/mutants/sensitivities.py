@@ -58,7 +58,9 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "Fraction(2)",
         _unit("moments/regression_moments"),
     ),
-    _of("release_sandwich", "Fraction(longest)", "Fraction(longest) / 2", _unit("moments/regression_moments")),
+    _of(
+        "release_sandwich", "Fraction(longest)", "Fraction(longest) / 2", _unit("moments/regression_moments")
+    ),
     _of("balance_sums", "max(within, across)", "within", _unit("moments/arm_moments")),
     _of("arm_balance.exact_sums", "FLAGS * total", "2 * FLAGS * total", _unit("moments/arm_moments")),
     _of("weighting_design.trimmed", "score >= limit", "score >= 0", _unit("linear/weighting")),
@@ -70,7 +72,9 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         _unit("moments/contrast"),
     ),
     _of("RatioSums.total", "max(within, across)", "within", _unit("moments/release_chains")),
-    _of("RatioSums.length", "max(within, 2 * across)", "max(within, across)", _unit("moments/release_chains")),
+    _of(
+        "RatioSums.length", "max(within, 2 * across)", "max(within, across)", _unit("moments/release_chains")
+    ),
     _of("ResidualSquares.largest", "max(", "min(", _unit("moments/release_chains")),
     _of(
         "linear.several_outcomes.release_periods",
@@ -254,7 +258,9 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "orthogonal_score(n, Fraction(0))",
         _unit("moments/record_moments"),
     ),
-    _of("CellTerms.euclidean", "sqrt_up(2 + 4 * sum(", "sqrt_up(2 + 2 * sum(", _unit("moments/record_moments")),
+    _of(
+        "CellTerms.euclidean", "sqrt_up(2 + 4 * sum(", "sqrt_up(2 + 2 * sum(", _unit("moments/record_moments")
+    ),
     _of(
         "orthogonal_score._whole",
         "np.clip(np.nan_to_num(part), -1.0, 1.0)",

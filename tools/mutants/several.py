@@ -148,7 +148,12 @@ SEVERAL: tuple[Mutant, ...] = (
         "sqrt(self.known_variance(alpha))",
         _FUNCTIONS,
     ),
-    _of("Uncertainty.beyond", "abs(distance) - self.bias", "abs(distance)", "unit/inference/test_uncertainty.py"),
+    _of(
+        "Uncertainty.beyond",
+        "abs(distance) - self.bias",
+        "abs(distance)",
+        "unit/inference/test_uncertainty.py",
+    ),
     _of(
         "convolution._one_half_width",
         "excess = log(max(2 * beyond, 1e-300) / alpha)",
