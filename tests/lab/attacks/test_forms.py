@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.unit.repository.test_measured import forms
+from tests.unit.repository.test_growth import forms
 
 from counterveil.audit import Verdict
 from counterveil.data import cells

@@ -1,0 +1,106 @@
+"""The growth benchmark covers every method and question, its kept file has them all, and it notices what got worse."""
+
+import inspect
+from dataclasses import replace
+
+import pytest
+from benchmarks.growth.kept import Kept, Ratios, findings, shown_wrong
+from benchmarks.growth.questions import ASKED
+
+import counterveil as cv
+from counterveil.questions.arms import METHODS as ARMS
+from counterveil.questions.ate import METHODS
+from counterveil.questions.cate import FORMS as FUNCTIONS
+from counterveil.questions.event_study import METHODS as PERIODS
+from counterveil.questions.groups import METHODS as GROUPS
+from counterveil.questions.groups import ONE_SCORE
+from counterveil.questions.outcomes import METHODS as LISTED
+from counterveil.questions.quantiles import METHODS as SHARES
+from counterveil.questions.survival import METHODS as TIMES
+
+COVERED = {asked.covered for asked in ASKED.values()}
+
+
+def questions():
+    """The questions that a session answers: what spends takes an epsilon."""
+    members = inspect.getmembers(cv.Session, inspect.isfunction)
+    return {name for name, member in members if "epsilon" in inspect.signature(member).parameters}
+
+
+def forms():
+    """Every form of every question, from the library's own tables."""
+    yield from (("ate", name, unit.value) for name, method in METHODS.items() for unit in method.forms)
+    yield from (("arms", name, "outcome") for name in ("auto", *ARMS))
+    yield from (("groups", name, unit.value) for unit, known in GROUPS.items() for name in ("auto", *known))
+    yield from (("cate", name, unit.value) for name, known in FUNCTIONS.items() for unit in known.by_unit)
+    yield from (
+        ("event_study", name, unit.value) for unit, known in PERIODS.items() for name in ("auto", *known)
+    )
+    yield "overlap", "auto", "record"
+    yield from (("survival", name, unit.value) for unit, known in TIMES.items() for name in ("auto", *known))
+    yield from (
+        ("quantiles", name, unit.value) for unit, known in SHARES.items() for name in ("auto", *known)
+    )
+    yield from (("moments", "auto", unit) for unit in ("outcome", "record"))
+    yield from (("outcomes", name, unit.value) for unit, known in LISTED.items() for name in ("auto", *known))
+    for what in ("policy_value", "targeting_curve"):
+        yield from ((what, name, "record") for name in ("auto", *ONE_SCORE))
+
+
+def published():
+    """The published forms, which are questions of their own."""
+    return {f"published.{name}" for name in cv.published.__all__ if not name.endswith("Settings")}
+
+
+def test_every_form_of_every_question_is_measured():
+    assert set(forms()) - COVERED == set()
+    assert {question for question, *_ in forms()} == questions()
+    assert {question for question, *_ in COVERED} == questions() | published()
+
+
+def test_the_kept_file_has_a_row_for_each_entry_and_no_other():
+    kept = Kept.read()
+    assert list(kept.ratios) == list(ASKED)
+    assert set(kept.notes) <= set(ASKED) | set(kept.shown)
+    assert kept.rows == (10**5, 10**6)
+
+
+def test_what_is_kept_meets_the_aims_or_says_why_not():
+    kept = Kept.read()
+    missed = {name: findings(one, None, kept.notes.get(name)) for name, one in kept.ratios.items()}
+    missed |= {name: shown_wrong(one, None, kept.notes.get(name)) for name, one in kept.shown.items()}
+    assert {name: said for name, said in missed.items() if said} == {}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_the_arguments_are_those_of_the_question(name):
+    asked = ASKED[name]
+    words = dict(asked.arguments) | dict.fromkeys(asked.made)
+    inspect.signature(asked.function).bind(None, None, **words)
+
+
+KEPT = Ratios(columns=100.0, peer=0.5, bytes_a_row=200.0, growth=10.0)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({}, []),
+        ({"columns": 124.0, "peer": 0.62}, []),
+        ({"columns": 126.0, "peer": 0.63}, ["CPU worse"]),
+        ({"columns": 126.0}, []),  # the pass over the columns was disturbed, the peer was not
+        ({"columns": 126.0, "peer": None}, ["CPU worse"]),
+        ({"bytes_a_row": 251.0}, ["memory worse"]),
+        ({"growth": 12.4}, ["growth above 12"]),
+        ({"growth": 12.6}, ["growth above 12", "growth worse"]),
+        ({"columns": 210.0, "peer": 1.05}, ["slower than the peer", "CPU worse"]),
+    ],
+)
+def test_what_got_worse_is_named(changed, said):
+    assert findings(replace(KEPT, **changed), KEPT, None) == said
+
+
+def test_a_note_excuses_an_aim_and_nothing_else():
+    slow = replace(KEPT, columns=400.0, peer=2.0, growth=14.0)
+    assert findings(slow, slow, "why") == []
+    assert findings(replace(slow, columns=600.0, peer=3.0), slow, "why") == ["CPU worse"]
