@@ -10,23 +10,18 @@ import pandas as pd
 import pytest
 
 import counterveil as cv
-from counterveil.errors import CounterveilError, ParameterError
+from counterveil.errors import CounterveilError
 from counterveil.session import SeededNoise
 
 TRIAL = {"randomised": True, "treated_share": "1/2"}
 
 
-def session(rows=20, outcome_range=(0, 1)):
+def session(rows=20, outcome_range=(0, 1), covariates=("a",), **design):
     draw = np.random.default_rng(0)
-    data = {"a": draw.random(rows), "t": np.arange(rows) % 2, "y": draw.random(rows)}
-    study = cv.Study(
-        treatment="t",
-        outcome="y",
-        outcome_range=outcome_range,
-        covariates={"a": cv.Range(0, 1)},
-        control=0,
-        **TRIAL,
-    )
+    data = {name: draw.random(rows) for name in covariates}
+    data |= {"t": np.arange(rows) % 2, "y": draw.random(rows)}
+    domains = dict.fromkeys(covariates, cv.Range(0, 1))
+    study = cv.Study("t", "y", outcome_range, domains, control=0, **(design or TRIAL))
     return cv.Session(data, study, budget=cv.Budget("1e9", "1e-2"), noise=SeededNoise(1))
 
 
@@ -97,33 +92,15 @@ def test_noise_with_few_rows_and_many_steps_beside_the_sampling_error():
     assert str(found)
 
 
-CUTS_ROWS = 100
-
-
-def cuts_session(covariates):
-    draw = np.random.default_rng(0)
-    data = {f"a{k}": draw.random(CUTS_ROWS) for k in range(covariates)}
-    data |= {"t": np.arange(CUTS_ROWS) % 2, "y": draw.random(CUTS_ROWS)}
-    domains = {f"a{k}": cv.Range(0, 1) for k in range(covariates)}
-    study = cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), covariates=domains, control=0)
-    return cv.Session(data, study, budget=cv.Budget(10), noise=SeededNoise(1))
-
-
-def ask(held, covariates):
-    settings = cv.settings.Stratified(cuts={f"a{k}": 2 for k in range(covariates)})
-    return held.ate(protects="record", method="stratified", epsilon=1, settings=settings)
-
-
-def test_twenty_are_refused_and_nothing_is_spent():
-    with cuts_session(20) as held:
-        with pytest.raises(ParameterError, match="CV-P640"):
-            ask(held, 20)
-        assert held.account().requests == 0
-
-
-def test_nineteen_leave_something():
-    with cuts_session(19) as held:
-        assert np.isfinite(ask(held, 19).estimate)
+def test_twenty_bought_cuts_are_refused_and_nineteen_leave_something():
+    for count in (20, 19):
+        names = tuple(f"a{k}" for k in range(count))
+        asked = {"method": "stratified", "settings": cv.settings.Stratified(cuts=dict.fromkeys(names, 2))}
+        with session(100, covariates=names, randomised=None) as held:
+            if count == 20:
+                refused(held, "CV-P640", **asked)
+            else:
+                assert np.isfinite(held.ate(protects="record", epsilon=1, **asked).estimate)
 
 
 DELTA_ROWS = 500
