@@ -1050,7 +1050,7 @@ _MOST_CUT = 0.03
 # The standard deviation of what is left of the expected shared error once that is taken off, beside it.
 _RUN_SHARED = 1.2
 # Scores are clipped so far out that noise adds this part of the sampling error, or this where tails are heavy.
-_NOISE, _HEAVY_NOISE = 0.25, 1.0
+_NOISE, _HEAVY_NOISE = 0.25, 0.5
 # How far weights reach, in their standard deviations, where outcomes are uneven.
 _RUN_WEIGHT_REACH = 1.75
 # How far scores of an average reach beyond half a score's clip, in standard deviations of its line; and the least
@@ -1145,16 +1145,15 @@ def _scored(
     least = scale.least_clip(fit.levels) * float((1 / moments.shares + _RUN_WEIGHT_REACH * spread).max())
     squares = 1 / moments.shares**2 + spread**2
     typical = fit.residual * float(moments.shares @ squares)
-    # How peaked scores are because an arm is small.
+    # How peaked scores are because an arm is small, and how far they reach with residuals of one standard deviation.
     peaked = float(moments.shares @ squares**2) * (fit.residual / typical) ** 2
+    far = sqrt(fit.residual) * float((1 / moments.shares + spread).max())
     edges = sqrt(typical) * _SIZES
     counts, sd = release_sizes(gate, records, scale, found.score, edges, design.pure)
     missed = _not_corrected(moments, fit, weights, edges)
     unit = design.score_unit
-    spare = _HEAVY_NOISE if scale.place.heavy else _NOISE
-    skewed = not scale.place.whole and abs(scale.place.skew) > _SKEWED
     clip, lost = chosen_clip(
-        counts, sd, edges, unit, records.count, sqrt(typical), peaked, missed, least, spare, skewed
+        counts, sd, edges, unit, records.count, sqrt(typical), peaked, far, missed, least, scale.place
     )
     more = float(np.interp(clip, edges, missed)) / len(found.sides)
     sides = tuple(replace(side, product=side.product + more) for side in found.sides)
@@ -1201,18 +1200,20 @@ def chosen_clip(
     rows: int,
     typical: float,
     peaked: float,
+    far: float,
     missed: Floats,
     least: float,
-    spare: float,
-    skewed: bool,
+    around: Centre,
 ) -> tuple[float, float]:
     """Return where scores are clipped, and a bound of how far that moves their mean.
 
     `least` is a clip that uneven outcomes need, and zero where they are even; `missed` is the variance of what scores
-    do not correct. A clip may be so far out that noise adds the part `spare` of the sampling error.
+    do not correct. A clip may be so far out that noise adds a part of the sampling error. Outcomes that are skewed and
+    no more are clipped nearer than `least` where a bound of what that cuts off is shorter than the noise.
     """
-    cells, place, heavy = len(counts), np.arange(1, len(counts)), least > 0
-    uneven = heavy or skewed
+    cells, place = len(counts), np.arange(1, len(counts))
+    skewed = not around.whole and abs(around.skew) > _SKEWED
+    uneven = least > 0 or skewed
     above = (
         place * np.cumsum(counts[::-1])[::-1][1:] + (cells - place) * (rows - np.cumsum(counts)[:-1])
     ) / cells
@@ -1220,9 +1221,11 @@ def chosen_clip(
     sure = np.where(edges > 6 * typical, 4, 2) / (2 if uneven else 1) * noise
     part = np.minimum.accumulate(np.where(above > sure, above, 0.0) / rows)
     # What noise hides, if tails fall with the fourth power; all of it, and of what is seen, may lie on one side where
-    # outcomes are skewed.
-    hidden = np.minimum(noise / rows, peaked * (typical / edges) ** 4) * edges / 3
-    hidden *= 1.0 if skewed else 0.0 if heavy else _HIDDEN
+    # outcomes are skewed, which are more peaked and fall like residuals with large weights.
+    if skewed:
+        peaked *= 1 + around.skew**2 / 2
+    hidden = np.minimum(noise / rows, peaked * (typical / edges) ** 4)
+    hidden *= np.maximum(edges / 3, far) if skewed else 0.0 if uneven else _HIDDEN * edges / 3
     gaps = np.diff(np.append(edges, 1.4 * edges[-1]))
     cut = np.cumsum((part * gaps)[::-1])[::-1] * (1.0 if uneven else _ONE_SIDED) + hidden
     # Half the length of an interval from sampling, noise and what is cut off.
@@ -1231,8 +1234,10 @@ def chosen_clip(
     best = int(np.argmin(cost)) if np.isfinite(cost).any() else len(edges) - 1
     clip = float(edges[best])
     clip = max(clip, min(2.5 * typical, 1.42 * clip))
-    free = spare * typical / sqrt(rows) / unit
-    clip = max(clip, min(free, float(edges[-1])), least)
+    if around.heavy or around.whole or 2 * sqrt(typical**2 / rows + (least * unit) ** 2) < cost[best]:
+        clip = max(clip, least)
+    free = (_HEAVY_NOISE if around.heavy else _NOISE) * typical / sqrt(rows) / unit
+    clip = max(clip, min(free, float(edges[-1])))
     return clip, float(np.interp(clip, edges, cut))
 
 
