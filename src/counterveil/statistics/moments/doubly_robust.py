@@ -1225,7 +1225,7 @@ def chosen_clip(
     if skewed:
         peaked *= 1 + around.skew**2 / 2
     hidden = np.minimum(noise / rows, peaked * (typical / edges) ** 4)
-    hidden *= np.maximum(edges / 3, far) if skewed else 0.0 if uneven else _HIDDEN * edges / 3
+    hidden *= np.maximum(edges / 3, far * min(around.skew**2 / 2, 1.0)) if skewed else 0.0 if uneven else _HIDDEN * edges / 3
     gaps = np.diff(np.append(edges, 1.4 * edges[-1]))
     cut = np.cumsum((part * gaps)[::-1])[::-1] * (1.0 if uneven else _ONE_SIDED) + hidden
     # Half the length of an interval from sampling, noise and what is cut off.
