@@ -496,7 +496,7 @@ def _alone(gram: Floats, target: Floats, errors: Floats, order: Integers) -> tup
 def _penalties(
     first: Floats, own: Floats, curvature: Floats, order: Integers, most: tuple[float, float]
 ) -> tuple[Floats, Floats]:
-    """Return ridge penalties and squared sizes that coefficients may have, one for each order.
+    """Return ridge penalties and the squared sizes of coefficients that they stand for, one for each order.
 
     `first` are coefficients without a penalty, with variances `own`; sums are about `curvature` times a coefficient.
     """
@@ -508,9 +508,7 @@ def _penalties(
         margin = noise * sqrt(2 / count) if one in (CURVES, PRODUCTS) else 0.0
         square = max(float((first[at] ** 2).mean()) - noise - margin, _LEAST_SIGNAL * noise)
         square = min(square, most[int(one == LINES)] / (1 if one == SELECTED else count))
-        penalty[at] = float((own[at] * curvature[at]).mean()) / square
-        # Noise hides covariates' coefficients whose mean square is within one of its standard deviations.
-        squares[at] = max(square, noise * sqrt(2 / count)) if one == LINES else square
+        penalty[at], squares[at] = float((own[at] * curvature[at]).mean()) / square, square
     return penalty, squares
 
 
