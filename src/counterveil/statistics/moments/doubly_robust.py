@@ -590,8 +590,9 @@ def release_arm_score(
 _MODELS_SHARES = (0.03, 0.97)
 # Eigenvalues of the covariance are raised to at most the first of these and at least the second.
 _FLOOR, _LEAST_FLOOR = 0.1, 0.02
-# An arm's variance in any direction, beside that of everyone.
-_BESIDE = (0.3, 3.0)
+# An arm's variance in any direction, beside that of everyone; where little noise shows that it is less, it may be,
+# down to the first of these and to so many times its noise.
+_BESIDE, _LEAST_BESIDE, _DOUBT = (0.3, 3.0), 0.02, 5.0
 # The estimated squared error of an entry of a covariance, beside an upper bound of it.
 _ERROR = 0.8
 # Least standard deviation of the outcome, in its units.
@@ -655,7 +656,8 @@ def arm_moments(grams: Floats, sd: float, scale: RowScale, share: float, share_s
     for arm in (0, 1):
         gap, gap_error = low_rank(own[arm, 1:m, 1:m] - common, sd / shares[arm])
         within = common + gap - np.outer(means[arm], means[arm]) + mean_noise[arm] * np.eye(d)
-        covariances[arm], errors[arm] = _beside(within, whole), common_error + gap_error
+        covariances[arm] = _beside(within, whole, sqrt(2) * sd / shares[arm])
+        errors[arm] = common_error + gap_error
     products = own[:, 1:m, m] - means * levels[:, None]
     noise = outcome_noise + mean_noise * levels**2 + (means**2).sum(axis=1) * outcome_noise / a**2 / d
     second = float(pooled[m, m])
@@ -688,15 +690,18 @@ def _shares(corners: Floats, sd: float, share: float, share_sd: float) -> tuple[
     return np.array([1 - treated, treated]), 1 / precision
 
 
-def _beside(matrix: Floats, whole: Floats) -> Floats:
+def _beside(matrix: Floats, whole: Floats, noise: float) -> Floats:
     """Return an arm's covariance, in no direction much smaller or larger than that of everyone.
 
-    With propensities that keep away from 0 and 1 an arm's spread cannot be; what is beyond is noise.
+    With propensities that keep away from 0 and 1 an arm's spread cannot be; what is beyond is taken for noise, unless
+    the `noise` of an entry is too small for that.
     """
     root = np.linalg.cholesky(whole)
     turned = solve_triangular(root, solve_triangular(root, matrix, lower=True).T, lower=True)
     values, vectors = np.linalg.eigh((turned + turned.T) / 2)
-    found = root @ ((vectors * np.clip(values, *_BESIDE)) @ vectors.T) @ root.T
+    along = (solve_triangular(root.T, vectors) ** 2).sum(axis=0)
+    least = np.clip(_DOUBT * noise * along, _LEAST_BESIDE, _BESIDE[0])
+    found = root @ ((vectors * np.clip(values, least, _BESIDE[1])) @ vectors.T) @ root.T
     return np.asarray((found + found.T) / 2)
 
 
@@ -1225,7 +1230,13 @@ def chosen_clip(
     if skewed:
         peaked *= 1 + around.skew**2 / 2
     hidden = np.minimum(noise / rows, peaked * (typical / edges) ** 4)
-    hidden *= np.maximum(edges / 3, far * min(around.skew**2 / 2, 1.0)) if skewed else 0.0 if uneven else _HIDDEN * edges / 3
+    hidden *= (
+        np.maximum(edges / 3, far * min(around.skew**2 / 2, 1.0))
+        if skewed
+        else 0.0
+        if uneven
+        else _HIDDEN * edges / 3
+    )
     gaps = np.diff(np.append(edges, 1.4 * edges[-1]))
     cut = np.cumsum((part * gaps)[::-1])[::-1] * (1.0 if uneven else _ONE_SIDED) + hidden
     # Half the length of an interval from sampling, noise and what is cut off.
