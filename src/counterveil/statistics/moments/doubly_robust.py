@@ -1227,16 +1227,11 @@ def chosen_clip(
     part = np.minimum.accumulate(np.where(above > sure, above, 0.0) / rows)
     # What noise hides, if tails fall with the fourth power; all of it, and of what is seen, may lie on one side where
     # outcomes are skewed, which are more peaked and fall like residuals with large weights.
+    square, reached = around.skew**2 / 2, edges / 3
     if skewed:
-        peaked *= 1 + around.skew**2 / 2
-    hidden = np.minimum(noise / rows, peaked * (typical / edges) ** 4)
-    hidden *= (
-        np.maximum(edges / 3, far * min(around.skew**2 / 2, 1.0))
-        if skewed
-        else 0.0
-        if uneven
-        else _HIDDEN * edges / 3
-    )
+        peaked, reached = peaked * (1 + square), np.maximum(reached, far * min(square, 1.0))
+    hidden = np.minimum(noise / rows, peaked * (typical / edges) ** 4) * reached
+    hidden *= 1.0 if skewed else 0.0 if uneven else _HIDDEN
     gaps = np.diff(np.append(edges, 1.4 * edges[-1]))
     cut = np.cumsum((part * gaps)[::-1])[::-1] * (1.0 if uneven else _ONE_SIDED) + hidden
     # Half the length of an interval from sampling, noise and what is cut off.
