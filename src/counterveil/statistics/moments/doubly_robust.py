@@ -276,7 +276,8 @@ def shortest(
 ) -> Spending:
     """Return the richest features whose interval is expected to be within a quarter of the shortest.
 
-    Every set of features that the `rule` affords is compared with every mechanism. What no set affords is judged with
+    Every set of features that the `rule` affords is compared with every mechanism, and is expected to be no longer
+    than what the mechanisms after the first would choose: a delta buys no length. What no set affords is judged with
     the first of them.
     """
     found = []
@@ -286,7 +287,11 @@ def shortest(
             possible = features.size <= _MOST_FEATURES and rule(design)
             found.append(Spending(features, design, width(design) if possible else inf))
     least = min(one.length for one in found)
-    near = [one for one in found if one.length <= _WITHIN * least]
+    most_length = _WITHIN * least
+    if mechanisms[1:] and least < inf:
+        others = shortest(ladder, rows, budget, mechanisms[1:], rule, width)
+        most_length = min(most_length, others.length)
+    near = [one for one in found if one.length <= most_length]
     most = max(one.features.size for one in near) if least < inf else found[0].features.size
     return min((one for one in near if one.features.size == most), key=lambda one: one.length)
 
