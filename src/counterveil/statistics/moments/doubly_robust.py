@@ -287,11 +287,8 @@ def shortest(
             possible = features.size <= _MOST_FEATURES and rule(design)
             found.append(Spending(features, design, width(design) if possible else inf))
     least = min(one.length for one in found)
-    most_length = _WITHIN * least
-    if mechanisms[1:] and least < inf:
-        others = shortest(ladder, rows, budget, mechanisms[1:], rule, width)
-        most_length = min(most_length, others.length)
-    near = [one for one in found if one.length <= most_length]
+    others = shortest(ladder, rows, budget, mechanisms[1:], rule, width).length if mechanisms[1:] else inf
+    near = [one for one in found if one.length <= min(_WITHIN * least, others)]
     most = max(one.features.size for one in near) if least < inf else found[0].features.size
     return min((one for one in near if one.features.size == most), key=lambda one: one.length)
 
@@ -595,8 +592,8 @@ def release_arm_score(
 _MODELS_SHARES = (0.03, 0.97)
 # Eigenvalues of the covariance are raised to at most the first of these and at least the second.
 _FLOOR, _LEAST_FLOOR = 0.1, 0.02
-# An arm's variance in any direction, beside that of everyone; where little noise shows that it is less, it may be,
-# down to the first of these and to so many times its noise.
+# An arm's variance in any direction, beside that of everyone; it may be less where noise is small, down to the second
+# number and to the third times the noise.
 _BESIDE, _LEAST_BESIDE, _DOUBT = (0.3, 3.0), 0.02, 5.0
 # The estimated squared error of an entry of a covariance, beside an upper bound of it.
 _ERROR = 0.8
@@ -1161,10 +1158,8 @@ def _scored(
     edges = sqrt(typical) * _SIZES
     counts, sd = release_sizes(gate, records, scale, found.score, edges, design.pure)
     missed = _not_corrected(moments, fit, weights, edges)
-    unit = design.score_unit
-    clip, lost = chosen_clip(
-        counts, sd, edges, unit, records.count, sqrt(typical), peaked, far, missed, least, scale.place
-    )
+    numbers = design.score_unit, records.count, sqrt(typical), peaked, far, missed, least, scale.place
+    clip, lost = chosen_clip(counts, sd, edges, *numbers)
     more = float(np.interp(clip, edges, missed)) / len(found.sides)
     sides = tuple(replace(side, product=side.product + more) for side in found.sides)
     found = replace(found, sides=sides)
@@ -1467,16 +1462,10 @@ def _releases(chain: ArmDesign) -> tuple[tuple[str, str], ...]:
     )
 
 
-# The confounder-adjusted effect where everything about a person is private, with an interval.
-#
-# Treatment and outcome are modelled from one noisy matrix of second moments; the outcome's model is refined on
-# moments of its residuals; the effect is read off an orthogonal score, into which errors of the two models enter as a
-# product. The treatment's model is left unshrunk, so that this product has mean zero whatever the alignment of the
-# two models, and the interval carries its variance.
-#
-# Lineage: Robinson's (1988) partialling out as an orthogonal score (Chernozhukov et al. 2018) with overlap weights
-# (Li, Morgan and Zaslavsky 2018); private regression from noisy second moments (Dwork, Talwar, Thakurta and Zhang
-# 2014).
+# The overlap-weighted effect: one noisy matrix of second moments models treatment and outcome (Dwork, Talwar, Thakurta
+# and Zhang 2014), an orthogonal score (Robinson 1988; Chernozhukov et al. 2018; Li, Morgan and Zaslavsky 2018) reads it
+# off. The treatment's model is left unshrunk, so that the product of both models' errors, whose variance the interval
+# carries, has mean zero whatever their alignment.
 
 
 def bounded_contrast(session: BaseSession, question: Question, kappa: float) -> Result:
