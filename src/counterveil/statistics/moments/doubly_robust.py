@@ -140,8 +140,9 @@ _LENGTH = 1.5
 SCORE_REACH, _MODELS = 4.0, 8.0
 # Adjustment is affordable where the noise of the Grams is below these.
 _MOST_NOISE = {"gaussian": 1.25, "pure": 0.35}
-# The richest features are taken whose expected length is within this factor of the shortest; there are at most so many.
-_WITHIN, _MOST_FEATURES = 1.25, 120
+# The richest features are taken whose expected length is within the first factor of the shortest, and within the second
+# of what would be taken without a delta; there are at most so many.
+_WITHIN, _DEARER, _MOST_FEATURES = 1.25, 1.05, 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,9 +277,9 @@ def shortest(
 ) -> Spending:
     """Return the richest features whose interval is expected to be within a quarter of the shortest.
 
-    Every set of features that the `rule` affords is compared with every mechanism, and is expected to be no longer
-    than what the mechanisms after the first would choose: a delta buys no length. What no set affords is judged with
-    the first of them.
+    Every set of features that the `rule` affords is compared with every mechanism, and is expected to be hardly
+    longer than what the mechanisms after the first would choose: a delta buys no length. What no
+    set affords is judged with the first of them.
     """
     found = []
     for features in ladder:
@@ -288,7 +289,7 @@ def shortest(
             found.append(Spending(features, design, width(design) if possible else inf))
     least = min(one.length for one in found)
     others = shortest(ladder, rows, budget, mechanisms[1:], rule, width).length if mechanisms[1:] else inf
-    near = [one for one in found if one.length <= min(_WITHIN * least, others)]
+    near = [one for one in found if one.length <= min(_WITHIN * least, _DEARER * others)]
     most = max(one.features.size for one in near) if least < inf else found[0].features.size
     return min((one for one in near if one.features.size == most), key=lambda one: one.length)
 
@@ -594,7 +595,7 @@ _MODELS_SHARES = (0.03, 0.97)
 _FLOOR, _LEAST_FLOOR = 0.1, 0.02
 # An arm's variance in any direction, beside that of everyone; it may be less where noise is small, down to the second
 # number and to the third times the noise.
-_BESIDE, _LEAST_BESIDE, _DOUBT = (0.3, 3.0), 0.02, 5.0
+_BESIDE, _LEAST_BESIDE, _DOUBT = (0.3, 3.0), 0.02, 7.0
 # The estimated squared error of an entry of a covariance, beside an upper bound of it.
 _ERROR = 0.8
 # Least standard deviation of the outcome, in its units.
@@ -658,8 +659,7 @@ def arm_moments(grams: Floats, sd: float, scale: RowScale, share: float, share_s
     for arm in (0, 1):
         gap, gap_error = low_rank(own[arm, 1:m, 1:m] - common, sd / shares[arm])
         within = common + gap - np.outer(means[arm], means[arm]) + mean_noise[arm] * np.eye(d)
-        covariances[arm] = _beside(within, whole, sqrt(2) * sd / shares[arm])
-        errors[arm] = common_error + gap_error
+        covariances[arm], errors[arm] = _beside(within, whole, sd / shares[arm]), common_error + gap_error
     products = own[:, 1:m, m] - means * levels[:, None]
     noise = outcome_noise + mean_noise * levels**2 + (means**2).sum(axis=1) * outcome_noise / a**2 / d
     second = float(pooled[m, m])
