@@ -1,5 +1,7 @@
 """`python -m experiments.third_level [--draws N] [--designs ...]`: runs what is not saved yet, prints the table.
 
+With `--protects record` and `--methods`, the same table of private records.
+
 Needs COUNTERVEIL_DATA. Each draw has new treatments, outcomes and noise on the same covariates.
 """
 
@@ -9,6 +11,7 @@ import argparse
 import csv
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass, fields
+from itertools import product
 from math import nan
 from pathlib import Path
 
@@ -17,8 +20,10 @@ from scipy.special import expit
 
 import counterveil as cv
 from counterveil.data import Table
+from counterveil.data.features import feature_ladder
 from counterveil.errors import CounterveilError
 from counterveil.privacy import Budget
+from counterveil.statistics.moments.doubly_robust import shortest
 from counterveil.statistics.pairs.effect import chosen
 from experiments.third_level.designs import DESIGNS, Design
 
@@ -32,7 +37,9 @@ NORMAL = 1.959963984540054
 class Row:
     """One answer: errors and half-lengths of it, of AIPW on the same features, of a private difference in means."""
 
+    protects: str
     design: str
+    method: str
     estimand: str
     epsilon: str
     delta: str
@@ -44,9 +51,6 @@ class Row:
     means_error: float
     means_half: float
     truth: float
-    models: float
-    left: float
-    left_se: float
     features: int
     refusal: str
 
@@ -98,32 +102,39 @@ _AIPW: dict[tuple[object, ...], tuple[float, float]] = {}
 _FEATURES: dict[tuple[str, ...], np.ndarray] = {}
 
 
-def features_of(design: Design, epsilon: str, delta: str) -> np.ndarray:
-    """Return the features that the budget chooses; they depend on covariates alone."""
-    key = (design.name, epsilon, delta)
+def features_of(design: Design, protects: str, epsilon: str, delta: str) -> np.ndarray:
+    """Return the features that the budget chooses, white; they depend on covariates alone."""
+    key = (design.name, protects, epsilon, delta)
     if key not in _FEATURES:
-        table = Table.attach(design.drawn(0), design.study)
-        _FEATURES[key] = chosen(table, Budget(epsilon, delta)).rows.z
+        table, budget = Table.attach(design.drawn(0), design.study), Budget(epsilon, delta)
+        if protects == LEVEL:
+            _FEATURES[key] = chosen(table, budget).rows.z
+        else:
+            noise = ("gaussian", "staircase") if budget.delta else ("staircase",)
+            found = shortest(feature_ladder(design.study), table.rows, budget, noise).features
+            x = found.block(table.covariates, slice(0, table.rows))
+            white = np.linalg.qr(np.column_stack([np.ones(len(x)), x - x.mean(axis=0)]))[0]
+            _FEATURES[key] = white * np.sqrt(len(x))
     return _FEATURES[key]
 
 
-def answer(design: Design, key: tuple[str, str, str], draw: int) -> Row:
+def answer(design: Design, key: tuple[str, str, str, str, str], draw: int) -> Row:
     """Return one answer with what it is compared with."""
-    estimand, epsilon, delta = key
+    protects, method, estimand, epsilon, delta = key
     columns, study, truth = design.drawn(draw), design.study, design.truth(estimand)
-    head = (design.name, estimand, epsilon, delta, draw)
+    head = (protects, design.name, method, estimand, epsilon, delta, draw)
     table = Table.attach(columns, study)
     words = {
-        "protects": LEVEL,
+        "protects": protects,
         "epsilon": epsilon,
         "delta": delta,
         "noise": cv.SeededNoise(FIRST_NOISE + draw),
     }
     try:
-        features = features_of(design, epsilon, delta)
-        found = cv.ate(table, study, estimand=estimand, **words)
+        features = features_of(design, protects, epsilon, delta)
+        found = cv.ate(table, study, estimand=estimand, method=method, **words)
     except CounterveilError as error:
-        return Row(*head, *[nan] * 6, truth, *[nan] * 3, 0, error.code)
+        return Row(*head, *[nan] * 6, truth, 0, error.code)
     y = np.asarray(columns[study.outcome], float)
     place = (design.name, features.shape[1], estimand, draw)
     if place not in _AIPW:
@@ -132,7 +143,6 @@ def answer(design: Design, key: tuple[str, str, str], draw: int) -> Row:
     trial = study.changed(covariates={}, randomised=True)
     own = {name: columns[name] for name in (study.treatment, study.outcome)}
     means = cv.ate(own, trial, **words)
-    shown = found.details
     return Row(
         *head,
         found.estimate - truth,
@@ -142,24 +152,32 @@ def answer(design: Design, key: tuple[str, str, str], draw: int) -> Row:
         means.estimate - truth,
         means.uncertainty.half_width(0.95),
         truth,
-        float(shown["se_models"]),
-        float(shown["models_differ"]),
-        float(shown["models_differ_se"]),
-        int(shown["features"]),
+        int(found.details.get("features", features.shape[1] - 1)),
         "",
     )
 
 
 def table_of(rows: list[Row]) -> Iterator[str]:
     """Yield the lines of a table: coverage, width over AIPW, and root mean squared errors over that of AIPW."""
-    heads = ("design", "estimand", "epsilon, delta", "draws", "refused", "covers", "width", "AIPW covers")
-    heads += ("RMSE over AIPW: pairs, means, zero", "features")
+    heads = (
+        "private",
+        "design",
+        "method",
+        "estimand",
+        "epsilon, delta",
+        "draws",
+        "refused",
+        "covers",
+        "width",
+        "AIPW covers",
+    )
+    heads += ("RMSE over AIPW: ours, means, zero", "features")
     yield f"| {' | '.join(heads)} |"
     yield "|---" * len(heads) + "|"
-    for key in dict.fromkeys((row.design, row.estimand, row.epsilon, row.delta) for row in rows):
-        own = [row for row in rows if (row.design, row.estimand, row.epsilon, row.delta) == key]
+    for key in dict.fromkeys(astuple(row)[:6] for row in rows):
+        own = [row for row in rows if astuple(row)[:6] == key]
         told = [row for row in own if not row.refusal]
-        head = f"| {key[0]} | {key[1]} | {key[2]}, {key[3]} | {len(own)} | {len(own) - len(told)} |"
+        head = f"| {' | '.join(key[:4])} | {key[4]}, {key[5]} | {len(own)} | {len(own) - len(told)} |"
         if not told:
             yield f"{head} | | | | |"
             continue
@@ -180,20 +198,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.third_level")
     parser.add_argument("--draws", type=int, default=40)
     parser.add_argument("--designs", nargs="*", default=list(DESIGNS))
+    parser.add_argument("--protects", default=LEVEL)
+    parser.add_argument("--methods", nargs="*", default=["auto"])
     parser.add_argument("--estimands", nargs="*", default=["ATE"])
     parser.add_argument("--budgets", nargs="*", default=[f"{epsilon},{delta}" for epsilon, delta in BUDGETS])
     parser.add_argument("--saved", type=Path, default=Path("third_level.csv"))
     given = parser.parse_args()
-    done = {(row.design, row.estimand, row.epsilon, row.delta, row.draw) for row in saved(given.saved)}
+    done = {astuple(row)[:7] for row in saved(given.saved)}
     for name in given.designs:
         design = DESIGNS[name]()
-        for budget in given.budgets:
-            for estimand in given.estimands:
-                for draw in range(given.draws):
-                    key = (estimand, *budget.split(","))
-                    if (design.name, *key, draw) not in done:
-                        with given.saved.open("a", newline="") as lines:
-                            csv.writer(lines).writerow(astuple(answer(design, key, draw)))
+        for method, estimand, budget in product(given.methods, given.estimands, given.budgets):
+            epsilon, delta = budget.split(",")
+            for draw in range(given.draws):
+                if (given.protects, design.name, method, estimand, epsilon, delta, draw) not in done:
+                    row = answer(design, (given.protects, method, estimand, epsilon, delta), draw)
+                    with given.saved.open("a", newline="") as lines:
+                        csv.writer(lines).writerow(astuple(row))
     print("\n".join(table_of(saved(given.saved))))
 
 

@@ -143,6 +143,16 @@ def rare(rate: float, n: int) -> Design:
     )
 
 
+def twins(n: int = 12_000) -> Design:
+    """Own: rows, covariates and events (16%) as many as a register of twins has."""
+    rng = np.random.default_rng([SEED, 7])
+    x = rng.uniform(-1, 1, (n, 8))
+    e = expit(x @ [0.5, 0.4, -0.3, 0.3, 0.2, 0.0, -0.2, 0.0])
+    index = x @ [0.5, 0.3, 0.0, 0.4, 0.2, 0.3, 0.0, -0.3]
+    base = 0.16 * np.exp(index) / np.exp(index).mean()
+    return _simulated("own: twins", x, e, (base, base - 0.02), _events, (0, 1), (-1, 1))
+
+
 def spend(n: int = 10_000) -> Design:
     """Own: one in a hundred buys, for sums of a skewed distribution up to 500."""
     rng = np.random.default_rng([SEED, 2])
@@ -214,6 +224,7 @@ DESIGNS: dict[str, Callable[[], Design]] = {
     "rare.5": lambda: rare(0.005, 20_000),
     "spend": spend,
     "steep": steep,
+    "twins": twins,
     "nwa": nie_wager_a,
     "nwc": nie_wager_c,
     "ks": kang_schafer,

@@ -140,8 +140,9 @@ _LENGTH = 1.5
 SCORE_REACH, _MODELS = 4.0, 8.0
 # Adjustment is affordable where the noise of the Grams is below these.
 _MOST_NOISE = {"gaussian": 1.25, "pure": 0.35}
-# The richest features are taken whose expected length is within this factor of the shortest; there are at most so many.
-_WITHIN, _MOST_FEATURES = 1.25, 120
+# The richest features are taken whose expected length is within the first factor of the shortest, and within the second
+# of what would be taken without a delta; there are at most so many.
+_WITHIN, _DEARER, _MOST_FEATURES = 1.25, 1.05, 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,8 +277,9 @@ def shortest(
 ) -> Spending:
     """Return the richest features whose interval is expected to be within a quarter of the shortest.
 
-    Every set of features that the `rule` affords is compared with every mechanism. What no set affords is judged with
-    the first of them.
+    Every set of features that the `rule` affords is compared with every mechanism, and is expected to be hardly
+    longer than what the mechanisms after the first would choose: a delta buys no length. What no
+    set affords is judged with the first of them.
     """
     found = []
     for features in ladder:
@@ -286,7 +288,8 @@ def shortest(
             possible = features.size <= _MOST_FEATURES and rule(design)
             found.append(Spending(features, design, width(design) if possible else inf))
     least = min(one.length for one in found)
-    near = [one for one in found if one.length <= _WITHIN * least]
+    others = shortest(ladder, rows, budget, mechanisms[1:], rule, width).length if mechanisms[1:] else inf
+    near = [one for one in found if one.length <= min(_WITHIN * least, _DEARER * others)]
     most = max(one.features.size for one in near) if least < inf else found[0].features.size
     return min((one for one in near if one.features.size == most), key=lambda one: one.length)
 
@@ -590,8 +593,9 @@ def release_arm_score(
 _MODELS_SHARES = (0.03, 0.97)
 # Eigenvalues of the covariance are raised to at most the first of these and at least the second.
 _FLOOR, _LEAST_FLOOR = 0.1, 0.02
-# An arm's variance in any direction, beside that of everyone.
-_BESIDE = (0.3, 3.0)
+# An arm's variance in any direction, beside that of everyone; it may be less where noise is small, down to the second
+# number and to the third times the noise.
+_BESIDE, _LEAST_BESIDE, _DOUBT = (0.3, 3.0), 0.02, 7.0
 # The estimated squared error of an entry of a covariance, beside an upper bound of it.
 _ERROR = 0.8
 # Least standard deviation of the outcome, in its units.
@@ -655,7 +659,7 @@ def arm_moments(grams: Floats, sd: float, scale: RowScale, share: float, share_s
     for arm in (0, 1):
         gap, gap_error = low_rank(own[arm, 1:m, 1:m] - common, sd / shares[arm])
         within = common + gap - np.outer(means[arm], means[arm]) + mean_noise[arm] * np.eye(d)
-        covariances[arm], errors[arm] = _beside(within, whole), common_error + gap_error
+        covariances[arm], errors[arm] = _beside(within, whole, sd / shares[arm]), common_error + gap_error
     products = own[:, 1:m, m] - means * levels[:, None]
     noise = outcome_noise + mean_noise * levels**2 + (means**2).sum(axis=1) * outcome_noise / a**2 / d
     second = float(pooled[m, m])
@@ -688,15 +692,18 @@ def _shares(corners: Floats, sd: float, share: float, share_sd: float) -> tuple[
     return np.array([1 - treated, treated]), 1 / precision
 
 
-def _beside(matrix: Floats, whole: Floats) -> Floats:
+def _beside(matrix: Floats, whole: Floats, noise: float) -> Floats:
     """Return an arm's covariance, in no direction much smaller or larger than that of everyone.
 
-    With propensities that keep away from 0 and 1 an arm's spread cannot be; what is beyond is noise.
+    With propensities that keep away from 0 and 1 an arm's spread cannot be; what is beyond is taken for noise, unless
+    the `noise` of an entry is too small for that.
     """
     root = np.linalg.cholesky(whole)
     turned = solve_triangular(root, solve_triangular(root, matrix, lower=True).T, lower=True)
     values, vectors = np.linalg.eigh((turned + turned.T) / 2)
-    found = root @ ((vectors * np.clip(values, *_BESIDE)) @ vectors.T) @ root.T
+    along = (solve_triangular(root.T, vectors) ** 2).sum(axis=0)
+    least = np.clip(_DOUBT * noise * along, _LEAST_BESIDE, _BESIDE[0])
+    found = root @ ((vectors * np.clip(values, least, _BESIDE[1])) @ vectors.T) @ root.T
     return np.asarray((found + found.T) / 2)
 
 
@@ -1050,7 +1057,7 @@ _MOST_CUT = 0.03
 # The standard deviation of what is left of the expected shared error once that is taken off, beside it.
 _RUN_SHARED = 1.2
 # Scores are clipped so far out that noise adds this part of the sampling error, or this where tails are heavy.
-_NOISE, _HEAVY_NOISE = 0.25, 1.0
+_NOISE, _HEAVY_NOISE = 0.25, 0.5
 # How far weights reach, in their standard deviations, where outcomes are uneven.
 _RUN_WEIGHT_REACH = 1.75
 # How far scores of an average reach beyond half a score's clip, in standard deviations of its line; and the least
@@ -1145,17 +1152,14 @@ def _scored(
     least = scale.least_clip(fit.levels) * float((1 / moments.shares + _RUN_WEIGHT_REACH * spread).max())
     squares = 1 / moments.shares**2 + spread**2
     typical = fit.residual * float(moments.shares @ squares)
-    # How peaked scores are because an arm is small.
+    # How peaked scores are because an arm is small, and how far they reach with residuals of one standard deviation.
     peaked = float(moments.shares @ squares**2) * (fit.residual / typical) ** 2
+    far = sqrt(fit.residual) * float((1 / moments.shares + spread).max())
     edges = sqrt(typical) * _SIZES
     counts, sd = release_sizes(gate, records, scale, found.score, edges, design.pure)
     missed = _not_corrected(moments, fit, weights, edges)
-    unit = design.score_unit
-    spare = _HEAVY_NOISE if scale.place.heavy else _NOISE
-    skewed = not scale.place.whole and abs(scale.place.skew) > _SKEWED
-    clip, lost = chosen_clip(
-        counts, sd, edges, unit, records.count, sqrt(typical), peaked, missed, least, spare, skewed
-    )
+    numbers = design.score_unit, records.count, sqrt(typical), peaked, far, missed, least, scale.place
+    clip, lost = chosen_clip(counts, sd, edges, *numbers)
     more = float(np.interp(clip, edges, missed)) / len(found.sides)
     sides = tuple(replace(side, product=side.product + more) for side in found.sides)
     found = replace(found, sides=sides)
@@ -1201,18 +1205,20 @@ def chosen_clip(
     rows: int,
     typical: float,
     peaked: float,
+    far: float,
     missed: Floats,
     least: float,
-    spare: float,
-    skewed: bool,
+    around: Centre,
 ) -> tuple[float, float]:
     """Return where scores are clipped, and a bound of how far that moves their mean.
 
     `least` is a clip that uneven outcomes need, and zero where they are even; `missed` is the variance of what scores
-    do not correct. A clip may be so far out that noise adds the part `spare` of the sampling error.
+    do not correct. A clip may be so far out that noise adds a part of the sampling error. Outcomes that are skewed and
+    no more are clipped nearer than `least` where a bound of what that cuts off is shorter than the noise.
     """
-    cells, place, heavy = len(counts), np.arange(1, len(counts)), least > 0
-    uneven = heavy or skewed
+    cells, place = len(counts), np.arange(1, len(counts))
+    skewed = not around.whole and abs(around.skew) > _SKEWED
+    uneven = least > 0 or skewed
     above = (
         place * np.cumsum(counts[::-1])[::-1][1:] + (cells - place) * (rows - np.cumsum(counts)[:-1])
     ) / cells
@@ -1220,9 +1226,12 @@ def chosen_clip(
     sure = np.where(edges > 6 * typical, 4, 2) / (2 if uneven else 1) * noise
     part = np.minimum.accumulate(np.where(above > sure, above, 0.0) / rows)
     # What noise hides, if tails fall with the fourth power; all of it, and of what is seen, may lie on one side where
-    # outcomes are skewed.
-    hidden = np.minimum(noise / rows, peaked * (typical / edges) ** 4) * edges / 3
-    hidden *= 1.0 if skewed else 0.0 if heavy else _HIDDEN
+    # outcomes are skewed, which are more peaked and fall like residuals with large weights.
+    square, reached = around.skew**2 / 2, edges / 3
+    if skewed:
+        peaked, reached = peaked * (1 + square), np.maximum(reached, far * min(square, 1.0))
+    hidden = np.minimum(noise / rows, peaked * (typical / edges) ** 4) * reached
+    hidden *= 1.0 if skewed else 0.0 if uneven else _HIDDEN
     gaps = np.diff(np.append(edges, 1.4 * edges[-1]))
     cut = np.cumsum((part * gaps)[::-1])[::-1] * (1.0 if uneven else _ONE_SIDED) + hidden
     # Half the length of an interval from sampling, noise and what is cut off.
@@ -1231,8 +1240,10 @@ def chosen_clip(
     best = int(np.argmin(cost)) if np.isfinite(cost).any() else len(edges) - 1
     clip = float(edges[best])
     clip = max(clip, min(2.5 * typical, 1.42 * clip))
-    free = spare * typical / sqrt(rows) / unit
-    clip = max(clip, min(free, float(edges[-1])), least)
+    if around.heavy or around.whole or 2 * sqrt(typical**2 / rows + (least * unit) ** 2) < cost[best]:
+        clip = max(clip, least)
+    free = (_HEAVY_NOISE if around.heavy else _NOISE) * typical / sqrt(rows) / unit
+    clip = max(clip, min(free, float(edges[-1])))
     return clip, float(np.interp(clip, edges, cut))
 
 
@@ -1451,16 +1462,10 @@ def _releases(chain: ArmDesign) -> tuple[tuple[str, str], ...]:
     )
 
 
-# The confounder-adjusted effect where everything about a person is private, with an interval.
-#
-# Treatment and outcome are modelled from one noisy matrix of second moments; the outcome's model is refined on
-# moments of its residuals; the effect is read off an orthogonal score, into which errors of the two models enter as a
-# product. The treatment's model is left unshrunk, so that this product has mean zero whatever the alignment of the
-# two models, and the interval carries its variance.
-#
-# Lineage: Robinson's (1988) partialling out as an orthogonal score (Chernozhukov et al. 2018) with overlap weights
-# (Li, Morgan and Zaslavsky 2018); private regression from noisy second moments (Dwork, Talwar, Thakurta and Zhang
-# 2014).
+# The overlap-weighted effect: one noisy matrix of second moments models treatment and outcome (Dwork, Talwar, Thakurta
+# and Zhang 2014), an orthogonal score (Robinson 1988; Chernozhukov et al. 2018; Li, Morgan and Zaslavsky 2018) reads it
+# off. The treatment's model is left unshrunk, so that the product of both models' errors, whose variance the interval
+# carries, has mean zero whatever their alignment.
 
 
 def bounded_contrast(session: BaseSession, question: Question, kappa: float) -> Result:

@@ -108,7 +108,7 @@ class PublicRows:
     """Features z (n, p) with sum z z' = n I, their orders and scales, and every row's weight.
 
     `steps` are the whole numbers nearest to 2**16 times weight, scale and z; no row of them is longer than `length`
-    times 2**16.
+    times 2**16. Of `parts` of the rows, such as groups, errors of models count for more.
     """
 
     z: Floats
@@ -117,6 +117,7 @@ class PublicRows:
     weight: Floats
     steps: Integers
     length: Fraction
+    parts: bool = False
 
     @property
     def weighted(self) -> Floats:
@@ -433,7 +434,7 @@ def _logistic(rows: PublicRows, sums: Sums, order: Integers) -> tuple[Floats, Fi
     flat = share * (1 - share)
     centred = target - share * weighted.sum(axis=0)
     first, own = _alone(flat * whole, centred, np.diag(noise) + flat * whole, order)
-    penalty, squares = _penalties(first, own, flat * np.diag(whole), order, _MOST["log odds"])
+    penalty, squares = _penalties(first, own, flat * np.diag(whole), order, _MOST["log odds"], rows.parts)
     penalty = np.where(order == LINES, _TREATED_PENALTY, 1.0) * penalty
     found = np.zeros(z.shape[1])
     found[0] = log(share / (1 - share))
@@ -473,7 +474,7 @@ def _linear(
     errors = np.diag(noise) + spread * gram
     first, own = _alone(gram, target, errors, order)
     most = (spread * _MOST["outcomes"][0], spread * _MOST["outcomes"][1])
-    penalty, squares = _penalties(first, own, np.diag(gram), order, most)
+    penalty, squares = _penalties(first, own, np.diag(gram), order, most, rows.parts)
     found = np.asarray(np.linalg.solve(gram + np.diag(penalty), target), np.float64)
     return _fit(found, gram, penalty, errors, squares)
 
@@ -494,11 +495,13 @@ def _alone(gram: Floats, target: Floats, errors: Floats, order: Integers) -> tup
 
 
 def _penalties(
-    first: Floats, own: Floats, curvature: Floats, order: Integers, most: tuple[float, float]
+    first: Floats, own: Floats, curvature: Floats, order: Integers, most: tuple[float, float], parts: bool
 ) -> tuple[Floats, Floats]:
     """Return ridge penalties and squared sizes that coefficients may have, one for each order.
 
     `first` are coefficients without a penalty, with variances `own`; sums are about `curvature` times a coefficient.
+    For `parts` of the rows sizes hold what noise hides: covariates' coefficients whose mean square is within one of its
+    standard deviations. Whether models suffice for a part, as for all rows, is not judged beforehand.
     """
     penalty, squares = np.zeros(len(first)), np.zeros(len(first))
     for one in np.unique(order[order > CONSTANT]):
@@ -509,8 +512,7 @@ def _penalties(
         square = max(float((first[at] ** 2).mean()) - noise - margin, _LEAST_SIGNAL * noise)
         square = min(square, most[int(one == LINES)] / (1 if one == SELECTED else count))
         penalty[at] = float((own[at] * curvature[at]).mean()) / square
-        # Noise hides covariates' coefficients whose mean square is within one of its standard deviations.
-        squares[at] = max(square, noise * sqrt(2 / count)) if one == LINES else square
+        squares[at] = max(square, noise * sqrt(2 / count)) if parts and one == LINES else square
     return penalty, squares
 
 
@@ -775,7 +777,8 @@ def choices(table: Table, budget: Budget, numbers: int = 1) -> list[Choice]:
     found, on, arms = [], searched(table.study), len(table.study.arms or (0, 1))
     released = 2 if known_propensities(table) is not None else 3 if arms == 2 else 2 * arms
     rungs = ladder(table)
-    for rows in rungs:
+    for rung in rungs:
+        rows = replace(rung, parts=numbers > 1)
         omitted = rows.order.max() == LINES < rungs[-1].order.max()
         known, sizes = (table.study.unconfounded, omitted), (released, numbers, arms / 2)
         splits = [
