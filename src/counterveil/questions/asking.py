@@ -303,11 +303,13 @@ def ask_once(arguments: Arguments[Answer], data: object, study: Study) -> Answer
     asked = arguments.checked(study)
     ledger, account, noise = arguments.ledger, arguments.dataset, arguments.noise
     own = None if ledger is not None else asked.budget
+    # Public columns are not copied for one question, which ends before anybody writes to them.
+    opening: dict[str, Any] = {"attach": asked.attach, "borrow": arguments.unit is Unit.OUTCOME}
     with (
         silence(),
         one_thread(),
         BaseSession(
-            data, study, budget=own, ledger=ledger, dataset=account, noise=noise, attach=asked.attach
+            data, study, budget=own, ledger=ledger, dataset=account, noise=noise, **opening
         ) as session,
     ):
         named = arguments if ledger is not None else replace(arguments, request_id=None)

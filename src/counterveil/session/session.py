@@ -623,10 +623,12 @@ class BaseSession:
         dataset: str | None = None,
         noise: BitSource | None = None,
         attach: bool = True,
+        borrow: bool = False,
         analyst: str | None = None,
         access_policy: AccessPolicy | None = None,
     ) -> None:
         check_study(study)
+        self._borrow = borrow
         self.study = study
         self._source = named_table(source)
         self._table: Table | None = None
@@ -664,7 +666,7 @@ class BaseSession:
         if without_positions(self._source):
             raise refusal("CV-D050", method=method)
         if self._table is None:
-            self._table = _attached(self._source, self.study)
+            self._table = _attached(self._source, self.study, self._borrow)
 
     @property
     def table(self) -> Table:
@@ -829,10 +831,10 @@ class BaseSession:
         self.close()
 
 
-def _attached(source: object, study: Study) -> Table:
+def _attached(source: object, study: Study, borrow: bool) -> Table:
     """Return the table; one that was attached before must have been attached under the same study."""
     if not isinstance(source, Table):
-        return table_of_source(source, study)
+        return table_of_source(source, study, borrow)
     if source.study != study:
         raise refusal("CV-P017")
     return source
