@@ -1084,9 +1084,9 @@ def least_inflation(
         ends = (low, float(at_low[few].max())), (high, float(at_high[few].max()))
         low = yield from _least_root(partial(excess, rows=everyone[few]), *ends, unit, most)
         at_low = yield from excess(low, everyone)
-        if low >= most or at_low.max() <= 0:
-            return low
         few, high = np.flatnonzero(at_low > 0), low + unit / 4
+        if low >= most or not len(few):
+            return low
         at_high = yield from excess(high, everyone)
 
 
