@@ -1,6 +1,7 @@
 """Checks that documents are short: words of each folder, and the length of their sentences.
 
-python -m tools.check_prose          # words, mean words of a sentence, share of long ones; exit code 1 over a limit
+python -m tools.check_prose            # words, mean words of a sentence, share of long ones; exit code 1 over a limit
+python -m tools.check_prose . OTHER    # beside another tree, such as a clone of an older commit
 
 Words are counted with code and tables, sentences without. A page counts toward the first folder that fits.
 """
@@ -73,6 +74,10 @@ def measured(root: Path) -> dict[str, Folder]:
     return found
 
 
+def _name(pattern: str) -> str:
+    return pattern.replace("\\", "") or "other"
+
+
 def words(text: str) -> int:
     """Return how many parts between blanks hold a letter or a digit."""
     return sum(any(map(str.isalnum, part)) for part in text.split())
@@ -94,15 +99,19 @@ def sentences(text: str) -> Iterator[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Print every folder beside its limit and return 1 if one is over."""
-    found = measured(Path(arguments[0] if arguments else "."))
-    for pattern, one in found.items():
-        name = pattern.replace("\\", "") or "other"
-        mark = "   OVER" if one.over else ""
-        print(
-            f"{name:40} {one.words:7,} of {one.limit:7,}   mean {one.mean:4.1f}   long {one.long:5.1%}{mark}"
-        )
-    return int(any(one.over for one in found.values()))
+    """Print every folder of every tree beside its limit and return 1 if one of the first tree is over."""
+    trees = [measured(Path(root)) for root in arguments or ["."]]
+    for pattern, limit in LIMITS.items():
+        cells = [
+            f"{tree[pattern].words:8,} {tree[pattern].mean:5.1f} {tree[pattern].long:6.1%}" for tree in trees
+        ]
+        mark = "   OVER" if trees[0][pattern].over else ""
+        print(f"{_name(pattern):38} of {limit:7,} {'  |  '.join(cells)}{mark}")
+    totals = [sum(one.words for one in tree.values()) for tree in trees]
+    print(
+        f"{'all':38} of {sum(LIMITS.values()):7,} " + "  |  ".join(f"{total:8,}{'':13}" for total in totals)
+    )
+    return int(any(one.over for one in trees[0].values()))
 
 
 if __name__ == "__main__":

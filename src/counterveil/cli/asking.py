@@ -36,7 +36,7 @@ class Dialogue:
 
     def held(self) -> Draft:
         """Return the draft with what was answered until the end, `quit` or Ctrl-C."""
-        from counterveil.drafting.codebooks import folded
+        from counterveil.data.codebooks import folded
         from counterveil.report.text import wrapped
 
         print("\n".join(wrapped(folded(self.made.places), f"{len(self.made.places)} columns: ")))
@@ -102,7 +102,7 @@ class Dialogue:
 
     def _ask(self, text: str, still: Callable[[], Any], read: Callable[[str], Mapping[str, Any]]) -> None:
         """Ask until the question is no longer open, or stays so; what does not fit is said, and asked again."""
-        from counterveil.drafting.codebooks import folded
+        from counterveil.data.codebooks import folded
 
         while found := still():
             self._number += 1
@@ -182,7 +182,7 @@ def joined(answers: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any
 
 def described(text: str, group: list[str], columns: list[str]) -> dict[str, Any]:
     """Return what a line such as "age=18:90, lab_*=0:10, sex=f|m" says of columns; without names, of the group."""
-    from counterveil.drafting.codebooks import matching
+    from counterveil.data.codebooks import matching
 
     starts = [found for found in _SAID.finditer(text) if matching(found[1], columns)]
     first = _SAID.search(text)
@@ -201,7 +201,7 @@ def described(text: str, group: list[str], columns: list[str]) -> dict[str, Any]
 
 def _meant(text: str) -> Any:
     """Return what is said of a column: "binary", "ignore", two bounds, or labels."""
-    from counterveil.drafting.codebooks import choices
+    from counterveil.data.codebooks import choices
 
     word = text.strip().lower()
     if word == "binary" or word in _IGNORE:
@@ -218,7 +218,7 @@ def _meant(text: str) -> Any:
 
 
 def _arms(typed: str, known: list[Any]) -> Mapping[str, Any]:
-    from counterveil.drafting.codebooks import choices
+    from counterveil.data.codebooks import choices
 
     labels = [told for told, _ in choices(typed)]
     if known:

@@ -112,7 +112,7 @@ def export(
     ] = "sacro",
     dataset: Annotated[str | None, option("NAME", "The account; its only one if omitted.")] = None,
 ) -> None:
-    """Write all answers of an account with their guarantee, for people who decide what may leave.
+    """Write all answers of an account with their guarantee, for people who clear releases.
 
     The ledger is read, nothing is spent and no rows are needed. Every answer about the same people is in it.
     """

@@ -222,7 +222,7 @@ def _facts(made: Any) -> dict[str, Any]:
 
 def _described(ranges: list[str] | None, labels: list[str] | None) -> dict[str, Any]:
     """Return the ranges and labels that were said of columns, by their names or patterns."""
-    from counterveil.drafting.codebooks import choices
+    from counterveil.data.codebooks import choices
 
     told: dict[str, Any] = {}
     for word in ranges or []:

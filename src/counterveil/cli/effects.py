@@ -38,7 +38,7 @@ def look(
 ) -> None:
     """Estimate the effect at a planned interim analysis.
 
-    The access policy plans the looks (`counterveil ledger access-policy --looks`). The intervals of all looks cover
+    The access policy plans the looks (`counterveil ledger access-policy --looks`). Their intervals cover
     together. A look that was answered before costs nothing.
     """
     import counterveil as cv

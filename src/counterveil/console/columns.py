@@ -10,10 +10,10 @@ from typing import Any
 
 from counterveil.bounded_reading import UnreadableError, parse_toml
 from counterveil.console.visit import wrong
+from counterveil.data.codebooks import BINARY, CATEGORIES, RANGE
 from counterveil.data.domains import Label, number_of, plain_number
 from counterveil.data.study import OPEN, to_toml, toml_key, toml_value
 from counterveil.drafting import Draft
-from counterveil.drafting.codebooks import BINARY, CATEGORIES, RANGE
 from counterveil.errors import CounterveilError, printable
 
 # Roles that one column has, or none, and how the choice of roles names them all.

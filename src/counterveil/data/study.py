@@ -19,6 +19,7 @@ from counterveil.bounded_reading import UnreadableError
 from counterveil.bounded_reading import read_toml as read_tables
 from counterveil.data import outcomes as units
 from counterveil.data.cells import nearest
+from counterveil.data.codebooks import ENDINGS, read_codebook
 from counterveil.data.domains import (
     Bounds,
     CellIndex,
@@ -797,12 +798,11 @@ class Study:
 
         Args:
             formula: which columns play which role.
-            declared: a wider study or the path of its file; or a mapping from names to ranges and labels, such as
-                {"score": (0, 10), "age": (18, 90), "sex": ["f", "m"]} or what `cv.drafting.read_codebook` returns.
-            more: further arguments of `Study`, beside a mapping.
+            declared: a wider study, or a mapping from names to ranges and labels, such as
+                {"score": (0, 10), "age": (18, 90), "sex": ["f", "m"]}; or the path of a study file or a codebook.
+            more: further arguments of `Study`, beside a mapping or a codebook.
         """
-        if isinstance(declared, str | PathLike):
-            declared = cls.from_toml(declared)
+        declared = read_declared(declared)
         if isinstance(declared, Study) and not more:
             return declared._chosen(formula)
         if not isinstance(declared, Mapping):
@@ -868,6 +868,13 @@ class Study:
     def __reduce__(self) -> tuple[object, ...]:
         # Read-only mappings do not pickle; the declarations do.
         return (Study.from_dict, (self.to_dict(),))
+
+
+def read_declared(declared: object) -> object:
+    """Return what stands in a study file or in a codebook, where a path is given."""
+    if not isinstance(declared, str | PathLike):
+        return declared
+    return read_codebook(declared) if Path(declared).suffix.lower() in ENDINGS else Study.from_toml(declared)
 
 
 def _to_dict(study: Study) -> dict[str, Any]:

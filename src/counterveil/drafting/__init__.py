@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from counterveil.accounting import AccessPolicy
 from counterveil.data import Drop, Fill
 from counterveil.data.checking import Finding
-from counterveil.drafting.codebooks import Entry, read_codebook
+from counterveil.data.codebooks import Entry, read_codebook
 from counterveil.drafting.draft import Draft, answers_in, check, draft
 
 if TYPE_CHECKING:

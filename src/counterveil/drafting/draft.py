@@ -12,9 +12,11 @@ from typing import Any
 
 from counterveil.accounting import Ledger, open_ledger
 from counterveil.bounded_reading import parse_toml
-from counterveil.data import Study
+from counterveil.data import Study, codebooks
+from counterveil.data import codebooks as names
 from counterveil.data.cells import nearest
 from counterveil.data.checking import Checked, Finding, check_data, declarations, open_questions
+from counterveil.data.codebooks import Codebook, Entry, read_codebook
 from counterveil.data.domains import (
     Binary,
     Categories,
@@ -28,9 +30,6 @@ from counterveil.data.domains import (
 from counterveil.data.outcomes import Where
 from counterveil.data.sources.dispatch import BOOLEAN, MOMENT, NUMBER, OTHER, TEXT, columns_of
 from counterveil.data.study import OPEN, toml_key, toml_value
-from counterveil.drafting import codebooks
-from counterveil.drafting import codebooks as names
-from counterveil.drafting.codebooks import Codebook, Entry, read_codebook
 from counterveil.errors import CounterveilError, printable, refusal, shown
 from counterveil.privacy import SIMULATED, Unit, exact
 

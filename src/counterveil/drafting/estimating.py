@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from counterveil.accounting import Ledger, open_ledger
-from counterveil.data import Drop, Fill, Range, Study
+from counterveil.data import Drop, Fill, Range, Study, codebooks
+from counterveil.data.codebooks import Codebook, Entry
 from counterveil.data.domains import MissingRule, plain_number
 from counterveil.data.study import OPEN
-from counterveil.drafting import codebooks
-from counterveil.drafting.codebooks import Codebook, Entry
 from counterveil.drafting.draft import Draft, draft
 from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy import Budget, Number, Unit, show

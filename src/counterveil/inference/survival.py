@@ -1184,7 +1184,7 @@ def score(
 #
 # A time is in the interval where the curve's own interval at that time holds the share (Brookmeyer and Crowley 1982):
 # no density is estimated. Within a cell the curve lies between those of its ends, and is as far from a straight line as
-# unlike neighbouring cells let suppose; where everything happens at the ends of cells, it is a step. A difference takes
+# unlike neighbouring cells suggest; where everything happens at the ends of cells, it is a step. A difference takes
 # both intervals (Zou and Donner 2008).
 
 

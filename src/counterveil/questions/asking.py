@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from counterveil.accounting import Ledger
 from counterveil.data import Binary, Categories, Range, Study, Table, check_study, silence
-from counterveil.data.study import known_arguments, refuse_arguments
+from counterveil.data.study import known_arguments, read_declared, refuse_arguments
 from counterveil.errors import refusal
 from counterveil.numerics.arrays import Floats, one_thread
 from counterveil.privacy import Budget, Estimand, Number, Unit
@@ -335,7 +335,7 @@ def asks(ask: Callable[Concatenate[object, Study, P], Found]) -> Asks[P, Found]:
             found: Found = checked(*args, **named)
             return found
         formula, data, *last = args
-        declared = last[0] if last else named.pop("study")
+        declared = read_declared(last[0] if last else named.pop("study"))
         said = {"randomised", "randomized"} & set(named) if isinstance(declared, Mapping) else ()
         design = {key: named.pop(key) for key in said}
         return call(data, Study.from_formula(formula, declared, **design), **named)

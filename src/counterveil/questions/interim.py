@@ -1,6 +1,6 @@
 """Looks at an effect while data come in: `interim.planned(...)` before the first row, `interim.look(...)` at each.
 
-A plan divides the budget and the error among its looks, which a policy keeps. Then the intervals of all looks cover
+A plan divides the budget and the error among its looks, which a policy keeps. Then their intervals cover
 together at the planned level, wherever the study stops. `interim.sequence(...)` plans looks without a last one.
 """
 
@@ -32,7 +32,7 @@ from counterveil.settings.methods import Settings
 
 
 def _late(share: float, alpha: float) -> float:
-    """Return what is spent by a share of the information in the manner of O'Brien and Fleming: little at first."""
+    """Return what is spent by a share of the information in the manner of O'Brien and Fleming: little early on."""
     return float(2 * ndtr(ndtri(alpha / 2) / sqrt(share)))
 
 
@@ -89,7 +89,7 @@ def planned(
         epsilon: of all analyses together, divided equally; or one for each.
         delta: of all analyses together.
         level: the chance that all intervals cover.
-        spending: how the rest is divided: "obrien_fleming" (little at first), "pocock" (about equally) or
+        spending: how the rest is divided: "obrien_fleming" (little early on), "pocock" (about equally) or
             "always_valid": the k-th look has 1/(k (k + 1)) of it and of the budget, however many follow.
     """
     found = list(rows)
@@ -129,7 +129,7 @@ def sequence(
     level: float = 0.95,
     growth: float = 2.0,
 ) -> Looks:
-    """Return a plan of looks that need not end: a confidence sequence, whose intervals cover together at every look.
+    """Return a plan of looks that need not end: a confidence sequence, whose intervals all cover together.
 
     Args:
         outcome: the column that is looked at.

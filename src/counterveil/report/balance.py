@@ -80,8 +80,8 @@ def love_plot(rows: list[dict[str, Any]]) -> str:
         for row in rows
     )
     caption = (
-        f"Absolute standardised difference. Hollow: before. Filled: after. Dashed: {THRESHOLD}, beyond which a look "
-        "is worth while."
+        f"Absolute standardised difference. Hollow: before. Filled: after. Dashed: {THRESHOLD}, a common "
+        "limit."
     )
     return figure(f"{scale_row(marks)}{lines}{scale_row(marks)}", caption, "love plot")
 
@@ -177,7 +177,7 @@ def _verdict(rows: list[dict[str, Any]]) -> str:
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    differences = [_number(row[key], "+.3f") for key in _DIFFERENCES]
+    differences = [_number(row[key], "+z.3f") for key in _DIFFERENCES]
     ratios = [_number(row[key], ".2f") for key in ("variance_ratio_before", "variance_ratio_after")]
     return (row["covariate"], *differences, *ratios)
 
@@ -227,8 +227,8 @@ def _differences(rows: list[tuple[Facts, list[float]]], level: float) -> Cells:
             [
                 str(one["covariate"]),
                 *(f"{one[name]:.4g}" for name in ("treated_mean", "control_mean")),
-                f"{one['difference']:+.2f}",
-                f"[{low:+.2f}, {high:+.2f}]",
+                f"{one['difference']:+z.2f}",
+                f"[{low:+z.2f}, {high:+z.2f}]",
             ]
             for one, (low, high) in rows
         ],
@@ -328,7 +328,7 @@ _EXACT = (
     "deviations) of numbers, percentages of labels."
 )
 _BOUGHT = (
-    "Who was treated is private here. What follows was bought as a release of its own, with noise; its price is added "
+    "Who was treated is private here. What follows is a release of its own, with noise; its price is added "
     "to that of the effect."
 )
 _FOR_SALE = (
@@ -358,7 +358,7 @@ def _row(row: Facts) -> list[str]:
     else:
         cells = [f"{mean:,.4g} ({sd:,.3g})" for mean, sd in zip(row["means"], row["sds"], strict=True)]
     known = row["difference"]
-    return [row["covariate"], *cells, "none" if known is None else f"{known:+.2f}"]
+    return [row["covariate"], *cells, "none" if known is None else f"{known:+z.2f}"]
 
 
 def table_one_words(facts: Facts) -> str:

@@ -74,7 +74,7 @@ _WORDS: dict[Fact, str] = {
     Caveat.CENSORING_IN_WEIGHTED_ARMS: "CENSORING that depends on what would have happened in the weighted arms: it is "
     "taken to be independent",
     Caveat.BETWEEN_ENDS_OF_CELLS: "times between the ends of cells: they are taken to lie at the ends",
-    Caveat.UNEVEN_CENSORING: "hazards that jump within time cells: beyond what neighbouring cells let suppose",
+    Caveat.UNEVEN_CENSORING: "hazards that jump within time cells: more than neighbouring cells suggest",
     Caveat.AFTER_THE_HORIZON: "events after the horizon",
     Caveat.UNEVEN_WITHIN_CELLS: "outcomes that crowd within a cell too little to stand out: taken to lie evenly in it",
     Caveat.CLAMPING: "clamping of outcomes to the declared range",
@@ -296,27 +296,20 @@ def trends_of(facts: Mapping[str, Any]) -> str | None:
 
 def supposed_words(facts: Mapping[str, Any]) -> list[str]:
     """Return what has to hold beyond the interval for a number to be an effect."""
-    return _supposed(caveats_of(facts))
+    return _assumed(caveats_of(facts), "This assumes ")
 
 
 def assumed_words(assumptions: Fact | None, not_covered: Iterable[Fact]) -> str:
     """Return what an interval assumes in one line: its models, and what else has to hold for it to be an effect's."""
     models = [] if assumptions is None else [f"{depends_words(assumptions)}."]
-    found = (
-        " ".join([*models, *_supposed(tuple(not_covered))]) or "Nothing but that treatment was randomised."
-    )
-    return f"{found[:1].upper()}{found[1:]}"
+    found = [*models, *_assumed(tuple(not_covered))] or ["Nothing but that treatment was randomised."]
+    return " ".join(f"{one[0].upper()}{one[1:]}" for one in found)
 
 
-def _supposed(said: tuple[Fact, ...]) -> list[str]:
+def _assumed(said: tuple[Fact, ...], lead: str = "") -> list[str]:
     trends = next((trend_words(one) for one in said if isinstance(one, ParallelTrends)), None)
     if trends is not None:
-        return [f"This supposes parallel trends: {trends}."]
+        return [f"{lead}parallel trends: {trends}."]
     if Caveat.NOTHING_ADJUSTED in said:
         return ["Nothing was adjusted for: people with and without treatment may differ in other ways."]
-    open_to = confounding(said)
-    if any(one is not Caveat.UNDECLARED_COVARIATES for one in open_to):
-        return [
-            "It is an effect only if nothing but the declared covariates drives both treatment and outcome."
-        ]
-    return ["Covariates that were not declared play no part in it."] if open_to else []
+    return [f"{lead}no confounding beyond the declared covariates."] if confounding(said) else []

@@ -20,9 +20,9 @@ def rounded(value: float | None, error: float | None) -> str:
     if not isfinite(value):
         return "inf" if value > 0 else "-inf"
     if error is None or not isfinite(error) or error <= 0:
-        return f"{value:.4g}"
+        return f"{value:z.4g}"
     decimals = max(0, 1 - floor(log10(error)))
-    return f"{value:,.{decimals}f}"
+    return f"{value:z,.{decimals}f}"
 
 
 def probability(value: float) -> str:

@@ -144,5 +144,5 @@ class OverlapSummary(Shown):
 
     def __repr__(self) -> str:
         largest = max(self.differences, key=lambda one: abs(one.difference))
-        first = f"{largest.covariate} {largest.difference:+.2f}"
+        first = f"{largest.covariate} {largest.difference:+z.2f}"
         return f"<OverlapSummary: arms of {self.treatment}; largest difference {first}; {self.spent}>"

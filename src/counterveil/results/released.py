@@ -150,7 +150,7 @@ class ReleasedAnswer(Shown):
         return (full_view if full else short_view)(self.report_facts())
 
     def page_facts(self, overlap: OverlapSummary | None = None) -> dict[str, Any]:
-        """Return what a page shows: the facts of `report_facts` and what only reports have; `overlap` was bought."""
+        """Return what a page shows: the facts of `report_facts` and what only reports have; `overlap` was released."""
         facts = self.report_facts() | {"table_one": self.by_arm}
         if self.repeat is not None:
             facts["repeat"] = self.repeat.to_dict()

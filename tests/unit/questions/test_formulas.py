@@ -27,7 +27,7 @@ def codebook(tmp_path):
     lines = ["name,role,kind,low,high,labels", "died,,binary,,,", "age,,range,20,80,"]
     lines += ["sex,,categories,,,f|m", "my arm,treatment,,,,"]
     path.write_text("\n".join(lines), encoding="utf-8")
-    return cv.drafting.read_codebook(path)
+    return path
 
 
 @pytest.fixture
@@ -37,9 +37,12 @@ def file(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("declared", ["study", "file", "ranges", "codebook"])
+@pytest.mark.parametrize("declared", ["study", "file", "ranges", "codebook", "entries"])
 def test_a_formula_chooses_columns_of_whatever_declares_them(declared, codebook, file):
-    known = {"study": WIDE, "file": file, "ranges": RANGES, "codebook": codebook}[declared]
+    entries = cv.drafting.read_codebook(codebook)
+    known = {"study": WIDE, "file": file, "ranges": RANGES, "codebook": codebook, "entries": entries}[
+        declared
+    ]
     more = {"missing": cv.drafting.Drop(), "randomised": True} if known in (WIDE, file) else {}
     covariates = {"age": cv.Range(20, 80), "sex": cv.Categories(["f", "m"])}
     plain = cv.Study("my arm", "died", (0, 1), covariates, **more)

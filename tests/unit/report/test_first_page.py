@@ -94,7 +94,7 @@ def test_private_arms_have_no_table_but_its_price_or_what_was_bought(tmp_path):
     summary = cv.overlap(data, declared, epsilon=2)
     page = result.to_html(tmp_path / "page.html", overlap=summary).read_text()
     assert "cv.overlap(data" not in page
-    assert "bought as a release of its own" in page
+    assert "is a release of its own, with noise" in page
     assert "share treated along the score" in read(page).text or "Share treated" in page
 
 

@@ -28,7 +28,7 @@ if (slider) {
       row.querySelector(".at").textContent = text;
       if (found !== null && row.dataset.name) best.push(`${row.dataset.name} ${found.toPrecision(2)}`);
     }
-    const text = `epsilon ${epsilon}: ` + (best.length ? `half-width by the automatic method about ${best.join(", ")}` : "nothing answers");
+    const text = `epsilon ${epsilon}: ` + (best.length ? `half-width by the automatic method: ${best.join("; ")}` : "nothing answers");
     output.textContent = text;
     input.setAttribute("aria-valuetext", text);
   };

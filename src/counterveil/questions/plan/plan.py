@@ -769,11 +769,12 @@ class Plan(Shown):
     def _public(self, full: bool) -> list[tuple[str, str]]:
         """Return what every level leaves public beyond the last of them; in full, that too."""
         last = list(self.public.values())[-1]
-        items = [
-            ("Public", f"{level}: {'; '.join(one for one in said if one not in last) or last[0]}")
-            for level, said in self.public.items()
+        said = [
+            f"with private {level}: {'; '.join(one for one in known if one not in last) or last[0]}"
+            for level, known in self.public.items()
         ]
-        return items + [("Public", f"at every level: {'; '.join(last)}")] * full
+        said += [f"at every level: {'; '.join(last)}"] * full
+        return [("Public", ". ".join(one[0].upper() + one[1:] for one in said))]
 
     def write_up(self) -> str:
         """Return a paragraph for a protocol: what was assumed and which intervals are to be expected."""

@@ -43,6 +43,11 @@ _MEANT = {
 _APART = ("|", ";", "\n", "\t", ",", " / ")
 _WRITTEN: dict[str | None, str] = {RANGE: "numeric", CATEGORIES: "categorical"}
 _MEANT_ROLES = {"ignore": "ignored", "id": "person", "time": "outcome"}
+_STATISTICS = {
+    ".sav": "read_sav", ".zsav": "read_sav", ".por": "read_por", ".dta": "read_dta", ".xpt": "read_xport",
+    ".sas7bdat": "read_sas7bdat",
+}  # fmt: skip
+ENDINGS = (*_STATISTICS, ".json", ".csv", ".tsv")
 _LONGEST, _MOST_ENTRIES, _LONGEST_TITLE = 5_000_000, 20_000, 200
 
 
@@ -96,7 +101,7 @@ def read_codebook(path: str | PathLike[str]) -> dict[str, Entry]:
             entries = _from_statistics(place, ending)
         elif ending == ".json":
             entries = _from_schema(parse_json(read_text(place, _LONGEST), _LONGEST))
-        elif ending in (".csv", ".tsv"):
+        elif ending in ENDINGS:
             entries = _from_csv(read_text(place, _LONGEST).removeprefix("\ufeff"))
         else:
             raise UnreadableError(f"a file ending in {ending!r}")
@@ -291,12 +296,6 @@ def _schema_labels(listed: object) -> Iterable[tuple[Label, str]]:
             yield _label(each["value"]), str(each.get("label") or "")
         elif isinstance(each, str | int | float):
             yield _label(each), ""
-
-
-_STATISTICS = {
-    ".sav": "read_sav", ".zsav": "read_sav", ".por": "read_por", ".dta": "read_dta", ".xpt": "read_xport",
-    ".sas7bdat": "read_sas7bdat",
-}  # fmt: skip
 
 
 def _from_statistics(place: Path, ending: str) -> dict[str, Entry]:
