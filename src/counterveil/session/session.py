@@ -613,6 +613,9 @@ class Request:
 class BaseSession:
     """Holds private rows, the remaining budget and the noise source; `run` is the only way to an answer."""
 
+    # Whether covariates that need no clamping are read where they are, for as long as the session lasts.
+    borrows: ClassVar[bool] = False
+
     def __init__(
         self,
         source: object,
@@ -623,12 +626,10 @@ class BaseSession:
         dataset: str | None = None,
         noise: BitSource | None = None,
         attach: bool = True,
-        borrow: bool = False,
         analyst: str | None = None,
         access_policy: AccessPolicy | None = None,
     ) -> None:
         check_study(study)
-        self._borrow = borrow
         self.study = study
         self._source = named_table(source)
         self._table: Table | None = None
@@ -666,7 +667,7 @@ class BaseSession:
         if without_positions(self._source):
             raise refusal("CV-D050", method=method)
         if self._table is None:
-            self._table = _attached(self._source, self.study, self._borrow)
+            self._table = _attached(self._source, self.study, self.borrows)
 
     @property
     def table(self) -> Table:
