@@ -22,12 +22,13 @@ from benchmarks.printing import ratios
 TITLE = "CPU seconds in fresh processes, unless said; the least of some runs"
 REPEATS, ROWS = 3, 1_000_000
 ROOT = Path(__file__).parents[1]
-IMPORTS = "import numpy, pandas"
-FIRST = """
+FRAME = """
 import numpy as np, pandas as pd
 drawn = np.random.default_rng(1)
 people = pd.DataFrame({"age": drawn.integers(18, 80, 1000), "treated": drawn.integers(0, 2, 1000)})
 people["y"] = drawn.random(1000)
+"""
+ESTIMATE = """
 import counterveil as cv
 study = cv.Study("treated", "y", outcome_range=(0, 1), covariates={"age": cv.Range(18, 80)}, control=0)
 print(cv.ate(people, study, protects="outcome", epsilon=1))
@@ -87,12 +88,12 @@ def installed_megabytes(folder: Path) -> float:
 
 def rows() -> Iterator[Row]:
     """Yield what is measured: its name, before, now, and the aim."""
-    first = child_cpu("-c", FIRST)
+    first = child_cpu("-c", FRAME + ESTIMATE)
     yield "first estimate in a fresh process, weighting", "27 to 34", first, "3"
     yield (
-        "the same beyond `import numpy, pandas`",
+        "the same beyond numpy, pandas and the frame",
         "1.4 to 2.4, compiled",
-        first - child_cpu("-c", IMPORTS),
+        first - child_cpu("-c", FRAME),
         "1",
     )
     with tempfile.TemporaryDirectory() as folder:
