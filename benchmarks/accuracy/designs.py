@@ -16,8 +16,7 @@ from experiments.causal.real import acic, fitted, ihdp_file
 
 from counterveil.data import Table
 from counterveil.datasets import lalonde, nhefs, pension401k, star
-from counterveil_lab.reproduce.rivals.encoding import records_of
-from counterveil_lab.reproduce.rivals.protocol import Records
+from counterveil_lab.reproduce.rivals.encoding import Records, records_of
 
 # Columns up to which synthesisers are tried: beyond, one draw takes minutes.
 FEW_COLUMNS = 12

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from benchmarks.accuracy.designs import FEW_COLUMNS
 from counterveil_lab.reproduce.rivals.catalogue import RIVALS
-from counterveil_lab.reproduce.rivals.protocol import Budget, Rival
+from counterveil_lab.reproduce.rivals.encoding import Budget, Rival
 
 EPSILONS = (0.5, 1.0, 4.0)
 DELTA = 1e-6

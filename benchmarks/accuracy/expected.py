@@ -18,8 +18,8 @@ from benchmarks.accuracy.entries import EPSILONS
 from counterveil.data import Table
 from counterveil.settings import Weighting
 from counterveil_lab.reproduce.rivals import simple
+from counterveil_lab.reproduce.rivals.encoding import Records
 from counterveil_lab.reproduce.rivals.ours import declared
-from counterveil_lab.reproduce.rivals.protocol import Records
 
 # Coefficients and the variance of their noise, for a range of 1.
 Linear = Callable[[Table, Records, float], tuple[np.ndarray, float]]

@@ -18,7 +18,7 @@ from benchmarks.accuracy.entries import (
 )
 from benchmarks.accuracy.standing import FEWEST, Cell, Cells, Key, compared, gap, ranked
 from counterveil_lab.reproduce.rivals.catalogue import RIVALS
-from counterveil_lab.reproduce.rivals.protocol import Rival
+from counterveil_lab.reproduce.rivals.encoding import Rival
 
 # Auto is near the first if its error is at most this many times as large.
 NEAR = 1.1

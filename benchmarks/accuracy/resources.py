@@ -8,9 +8,9 @@ from typing import Any
 from benchmarks.accuracy.designs import DATA
 from benchmarks.accuracy.entries import DELTA
 from counterveil_lab.reproduce.rivals.catalogue import RIVALS
+from counterveil_lab.reproduce.rivals.encoding import Budget
 from counterveil_lab.reproduce.rivals.environment import unavailable
 from counterveil_lab.reproduce.rivals.measuring import measured
-from counterveil_lab.reproduce.rivals.protocol import Budget
 
 # Few enough rows and columns for synthesisers.
 MEASURED_ON = "LaLonde"

@@ -15,8 +15,8 @@ from benchmarks.accuracy.designs import DATA
 from benchmarks.accuracy.entries import TARGET, Entry, entries, takes_part
 from counterveil.errors import CounterveilError
 from counterveil_lab.reproduce.rivals.catalogue import RIVALS
+from counterveil_lab.reproduce.rivals.encoding import Answer, Budget, Records
 from counterveil_lab.reproduce.rivals.environment import unavailable, worker
-from counterveil_lab.reproduce.rivals.protocol import Answer, Budget, Records
 
 NAN = float("nan")
 

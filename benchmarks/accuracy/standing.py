@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from benchmarks.accuracy.entries import APPROXIMATE, EPSILONS, GUARANTEES, PURE, counts_at, is_ranked
 from benchmarks.accuracy.running import Row
 from counterveil_lab.reproduce.rivals.catalogue import RIVALS
-from counterveil_lab.reproduce.rivals.protocol import Rival
+from counterveil_lab.reproduce.rivals.encoding import Rival
 
 # Answers whose squared error is beyond this many ranges count as this far off: one wild answer says no more.
 FARTHEST = 10.0

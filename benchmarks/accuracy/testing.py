@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.accuracy.entries import EPSILONS
 from counterveil_lab.reproduce.rivals.catalogue import TESTS
-from counterveil_lab.reproduce.rivals.protocol import Budget, Records
+from counterveil_lab.reproduce.rivals.encoding import Budget, Records
 
 PEOPLE, SHARE, LEVEL = 600, 0.3, 0.05
 EFFECTS = (0.0, 0.1)

@@ -10,11 +10,10 @@ from counterveil.audit import Given, LikelihoodRatio, ThresholdTester
 from counterveil.audit.report import FloatArray, Mechanism
 from counterveil.privacy import Budget as Exact
 from counterveil_lab.attacks.command import EVERYTHING, examine
-from counterveil_lab.attacks.gallery import Noisy, exact
-from counterveil_lab.attacks.refuted import GALLERY
+from counterveil_lab.attacks.gallery import GALLERY, Noisy, exact
 from counterveil_lab.reproduce.rivals import ours, simple
 from counterveil_lab.reproduce.rivals.catalogue import RIVALS
-from counterveil_lab.reproduce.rivals.protocol import Budget, Records, Rival
+from counterveil_lab.reproduce.rivals.encoding import Budget, Records, Rival
 
 # Answers, or matrices, that each of two neighbours gives; enough to find a third of the noise.
 SAMPLES, _MATRICES = 1000, 20_000

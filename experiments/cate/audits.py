@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.tree import DecisionTreeRegressor
 
-from counterveil_lab.reproduce.papers.cate.neighbours import (
+from counterveil_lab.reproduce.papers.cate.guarantees import (
     Neighbours,
     Projected,
     finding,

@@ -16,7 +16,7 @@ from counterveil.privacy import Budget
 from counterveil.published import matching as proved_matching
 from counterveil.session import Gate, Kind, Plan, SeededNoise
 from counterveil.statistics.moments import trial as contrast
-from counterveil_lab.reproduce.papers.private_matching.draws import Sampled
+from counterveil_lab.reproduce.papers.private_matching.studies import Sampled
 from experiments.outcome_level.instances import load
 
 SETTINGS = proved_matching.USUAL

@@ -1,11 +1,15 @@
-"""Intervals ran inside the reservation: where they failed, the budget was gone and no answer was kept."""
+"""Whatever noise makes of moments or intervals, a charged question is answered and resent, without false bounds."""
+
+import json
+import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import counterveil as cv
 from counterveil.inference import uncertainty
-from counterveil.session import SeededNoise
+from counterveil.session import Gate, SeededNoise
 
 ROWS = 60
 STUDY = cv.Study(
@@ -48,3 +52,86 @@ def test_an_answer_is_kept_before_any_interval_is_computed(asked, failure, monke
         assert session.account().spent.epsilon == 1
         assert session.account().requests == 1
         assert again.to_dict() == asked(session, epsilon=1, request_id="once").to_dict()
+
+
+MOMENTS_STUDY = cv.Study(
+    "t", "y", (0, 20), {"age": cv.Range(20, 80), "dose": cv.Binary(), "offer": cv.Binary()}, randomised=True
+)
+MOMENTS_ASKED = ("y ~ t", "y ~ t + age + dose", "y ~ 0 + age", "y ~ [dose ~ offer + t]")
+HOSTILE = {
+    "zeros": lambda values, _: [Fraction(0)] * len(values),
+    "negative": lambda values, _: [-abs(value) - 1 for value in values],
+    "huge": lambda values, _: [value + (-1) ** place * 10**100 for place, value in enumerate(values)],
+    "tiny": lambda values, _: [value / 10**200 for value in values],
+    "no moments": lambda values, rng: [Fraction(int(each), 7) for each in rng.integers(-9, 9, len(values))],
+    "one weight": lambda values, _: [Fraction(place == 0, 10**30) for place in range(len(values))],
+    "equal": lambda values, _: [Fraction(1)] * len(values),
+}
+
+
+def moments_people(n=2000):
+    rng = np.random.default_rng(1)
+    t, offer, age = rng.integers(0, 2, n), rng.integers(0, 2, n), rng.uniform(20, 80, n)
+    dose = np.where(rng.random(n) < 0.7, offer, 1 - offer)
+    return {"t": t, "offer": offer, "age": age, "dose": dose, "y": 5 + t + dose + rng.normal(0, 2, n)}
+
+
+def tampered(monkeypatch, kind, last_only):
+    """Replace what the gate lets through: every release, or the last one alone."""
+    rng = np.random.default_rng(3)
+    for name in ("release_vector", "release_cells"):
+        real = getattr(Gate, name)
+
+        def release(self, name, values, sensitivity, real=real):
+            found = real(self, name, values, sensitivity)
+            if last_only and name != "moments":
+                return found
+            return type(found)(tuple(HOSTILE[kind](found.values, rng)), found.variance)
+
+        monkeypatch.setattr(Gate, name, release)
+
+
+@pytest.mark.parametrize("last_only", [True, False])
+@pytest.mark.parametrize("protects", ["record", "outcome"])
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_every_reader_of_moments_is_total(kind, protects, last_only, monkeypatch, tmp_path):
+    tampered(monkeypatch, kind, last_only)
+    asked = {"protects": protects, "epsilon": 1, "delta": "1e-6", "request_id": "one"}
+    if protects == "record":
+        asked["outcomes"] = ["dose"]
+    with cv.Session(moments_people(), MOMENTS_STUDY, budget=cv.Budget(1, "1e-6")) as session:
+        found = session.moments(**asked)
+        assert session.moments(**asked) == found
+    assert type(found).load(found.save(tmp_path / "moments.json")) == found
+    for text in (str(found), found.full(), found._repr_html_(), json.dumps(found.to_dict(), allow_nan=False)):
+        assert text
+    for low, high in found.interval().values():
+        assert low <= high
+    regressions = [
+        found.regress(formula) for formula in MOMENTS_ASKED if protects == "record" or "[" not in formula
+    ]
+    if protects == "record":
+        answer = found.compliance("dose", assigned="offer", controls=["age"])
+        assert answer.full()
+        assert json.dumps(answer.to_dict(), allow_nan=False)
+        regressions += [answer.on_outcome, answer.on_receipt, answer.two_stage]
+    for regression in regressions:
+        assert regression.summary()
+        assert regression.full()
+        assert json.dumps(regression.to_dict(), allow_nan=False)
+        for one in regression.coefficients:
+            assert math.isfinite(one.estimate)
+            assert one.interval()[0] <= one.interval()[1]
+            assert 0 <= one.p_value <= 1
+            assert not math.isnan(one.std_error.total)
+
+
+def test_without_weight_nothing_is_known(monkeypatch):
+    tampered(monkeypatch, "negative", last_only=True)
+    found = cv.moments(moments_people(), MOMENTS_STUDY, protects="record", epsilon=1, delta="1e-6")
+    assert found.matrix[0][0] < 0
+    regression = found.regress("y ~ t + age")
+    assert not regression.identified
+    assert set(regression.interval().values()) == {(-math.inf, math.inf)}
+    assert "UNBOUNDED" in str(regression)
+    assert all(row["se_noise"] == math.inf for row in found.tidy())

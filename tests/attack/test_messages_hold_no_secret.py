@@ -1,14 +1,22 @@
-"""Messages are read on terminals and kept in logs: no password, no control character, no row of the data in them."""
+"""Messages, prints and tables hold no password, no control character, no row of the data and no formula."""
 
+import csv
+import io
 import json
+import os
+import subprocess
 import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
-from tests.thinned import thinned
+from tests.thinned import ALL, thinned
 
+import counterveil
 import counterveil as cv
 from counterveil.cli import app, main
 from counterveil.errors import ParameterError
+from counterveil.report.airlock import csv_of
 
 STUDY = cv.Study(treatment="arm", outcome="score", outcome_range=(0, 10), randomised=True)
 SECRET = "hunter2-hunter2"
@@ -134,3 +142,82 @@ def test_a_password_at_the_end_of_a_text_that_is_cut_is_not_shown():
     for length in range(7_960, 8_000):
         error = ParameterError("CV-P004", "a", expected="b", got=many[:length] + ADDRESS, fix="c")
         assert "hunter2" not in str(error)
+
+
+FORMULA = "=cmd|' /C calc'!A0"
+BEGINS = ["=1+1", "+1+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1+1"]
+
+
+def people(treatment, label, rows=200):
+    rng = np.random.default_rng(1)
+    return {
+        treatment: rng.integers(0, 2, rows),
+        "score": rng.uniform(0, 10, rows),
+        FORMULA: rng.choice([label, "plain"], rows),
+    }
+
+
+def study(treatment, label):
+    covariates = {FORMULA: cv.Categories([label, "plain"])}
+    return cv.Study(treatment, "score", (0, 10), covariates, randomised=True)
+
+
+def is_formula(cell):
+    try:
+        return cell[:1] in "=+-@\t\r\n＝＋－＠" and not np.isfinite(float(cell))
+    except ValueError:
+        return bool(cell)
+
+
+@pytest.mark.parametrize("label", BEGINS)
+def test_no_cell_of_an_exported_table_begins_like_a_formula(label):
+    data, declared = people(label, label), study(label, label)
+    noise = {"noise": cv.SeededNoise(1)}
+    found = [
+        cv.ate(data, declared, protects="outcome", epsilon=1, **noise),
+        cv.groups(data, declared, by=[FORMULA], protects="record", epsilon=5, **noise),
+        cv.overlap(data, declared, epsilon=5, **noise),
+        cv.moments(data, declared, protects="record", epsilon=20, delta="1e-6", **noise),
+        cv.plan(declared, rows=40, protects="outcome", epsilon=1, draws=2),
+    ]
+    for result in found:
+        rows = list(csv.reader(io.StringIO(csv_of(result.tidy()), newline="")))
+        frame = result.effects
+        cells = [
+            *(cell for row in rows for cell in row),
+            *map(str, frame.columns),
+            *map(str, frame.to_numpy().ravel()),
+        ]
+        assert [cell for cell in cells if is_formula(cell)] == []
+
+
+def test_names_stay_what_they_are_everywhere_else():
+    data, declared = people("-1", FORMULA), study("-1", FORMULA)
+    found = cv.groups(data, declared, by=[FORMULA], protects="record", epsilon=5, noise=cv.SeededNoise(1))
+    # A number as text is no formula.
+    assert {row["term"] for row in found.tidy()} == {"-1"}
+    assert FORMULA in json.dumps(found.to_dict())
+    assert f"'{FORMULA}" not in json.dumps(found.to_dict())
+
+
+SCRIPT = Path(__file__).with_name("complaining_rows.py")
+
+
+def printed(rows, *flags):
+    # The same sources as this process, whichever they are.
+    sources = str(Path(counterveil.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, *flags, str(SCRIPT), rows],
+        capture_output=True,
+        timeout=300,
+        check=False,
+        env=os.environ | {"PYTHONPATH": sources},
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_output_does_not_depend_on_rows():
+    wanted = (0, b"before\nafter\n", b"")
+    assert not ALL or printed("benign", "-W", "default") == wanted
+    for warnings in ("default", "error::RuntimeWarning"):
+        assert printed("nasty", "-W", warnings) == wanted, warnings

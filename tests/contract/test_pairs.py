@@ -1,10 +1,11 @@
-"""The contract of private pairs: what passes the gate and what the answer makes of it, by plain arithmetic."""
+"""Contracts of private pairs and of matching on released scores, by plain arithmetic."""
 
 import numpy as np
 import pytest
-from tests.contract.trials import HIGH, LOW, SHARP, people, study
+from tests.contract.trials import HIGH, LOW, SHARP, WIDTH, people, study
 
 import counterveil as cv
+from counterveil.published import matching
 
 PEOPLE = people(2000, 8)
 N = 2000
@@ -55,3 +56,43 @@ def test_noise_of_the_variance_follows_the_clip(passed):
     assert known.variance_cap == pytest.approx(fitted * clip**2 / N, rel=0.01)
     total = 2 * passed["score"].values[1] * fitted * clip**2 / N**2
     assert known.variance == pytest.approx(total, rel=0.01)
+
+
+RECORDS_PEOPLE = people(2000, 50)
+RECORDS_N, T, Y = 2000, RECORDS_PEOPLE["t"] == 1, RECORDS_PEOPLE["y"] - LOW
+
+
+def keep(monkeypatch, module, name, kept):
+    own = getattr(module, name)
+
+    def called(*arguments):
+        found = own(*arguments)
+        kept[name] = found
+        return found
+
+    monkeypatch.setattr(module, name, called)
+
+
+def test_matching_on_released_scores(passed, monkeypatch):
+    kept = {}
+    keep(monkeypatch, matching, "match_released", kept)
+    keep(monkeypatch, matching, "release_proved_scores", kept)
+    # Laplace noise, whose variance is known in a line.
+    monkeypatch.setattr("counterveil.results.question.choose_mechanism", lambda *_: "laplace")
+    result = cv.published.record_matching_proved(RECORDS_PEOPLE, study(), epsilon=6, noise=cv.SeededNoise(1))
+    c, responses = kept["match_released"].coefficients, kept["release_proved_scores"][1]
+    effect, known = passed["effect"], result.uncertainty
+    assert effect.statistic == pytest.approx(c @ Y, abs=1e-5)
+    assert float(effect.sensitivity) == pytest.approx(WIDTH * abs(c).max(), rel=1e-6)
+    # Of every treatment the truth is told with chance p = e^4.2/(1 + e^4.2).
+    p = 1 / (1 + np.exp(-0.7 * 6))
+    assert responses.truth == pytest.approx(p)
+    q = min(max((responses.values.mean() - (1 - p)) / (2 * p - 1), 0.02), 0.98)
+    s = p * q + (1 - p) * (1 - q)
+    factor = (2 * p - 1) * q * (1 - q) / (s * (1 - s))
+    assert result.estimate == pytest.approx(effect.value)
+    assert result.details["debiased_estimate"] == pytest.approx(effect.value / factor)
+    assert known.noise.variance == pytest.approx(effect.laplace)
+    cap = WIDTH**2 * (c @ c) / 4
+    assert known.variance == known.variance_cap == pytest.approx(cap, rel=1e-6)
+    assert result.interval_target is not None

@@ -1,13 +1,19 @@
-"""What is public, as a snapshot: a change here is a change of the interface."""
+"""What is public, as a snapshot; the core without extras; settings that refuse, and refusals that name their facts."""
 
 import subprocess
 import sys
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
+from math import inf, nan
 
 import pytest
+from typer.testing import CliRunner
 
 import counterveil
+import counterveil as cv
+from counterveil.cli.app import app
 from counterveil.data import Fill
+from counterveil.errors import MissingExtraError, ParameterError
+from counterveil.settings.methods import range_of
 
 PUBLIC = [
     "Binary",
@@ -128,3 +134,122 @@ print([name for name in ("numpy", "duckdb", "scipy", "pandas", "counterveil.ques
 def test_unknown_names_are_refused():
     with pytest.raises(AttributeError, match="nothing"):
         _ = counterveil.nothing
+
+
+EXTRAS = (
+    "psycopg",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "ibis",
+    "pyspark",
+    "flwr",
+    "cryptography",
+    "sklearn",
+    "matplotlib",
+    "starlette",
+    "jinja2",
+    "uvicorn",
+    "counterveil_lab",
+)
+PROGRAM = """
+import sys
+for name in sys.argv[1:]:
+    sys.modules[name] = None  # importing it fails as if it were not installed
+import numpy as np
+import counterveil as cv
+from counterveil.cli import main
+study = cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), randomised=True)
+rows = {"t": np.arange(40) % 2, "y": np.arange(40) % 3 / 2}
+print(cv.ate(rows, study, protects="outcome", epsilon=1))
+print(cv.ate(rows, study, protects="record", epsilon=1))
+cv.cate, cv.plan, cv.pool, cv.plots, cv.published, cv.results, cv.settings
+"""
+
+
+def test_effects_and_the_command_line_load_without_any_extra():
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *EXTRAS],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("Guarantee:") == 2
+
+
+@pytest.mark.parametrize(
+    "words", [("audit", "--all"), ("audit", "matching"), ("audit", "--gallery"), ("reproduce", "--list")]
+)
+def test_commands_of_the_laboratory_name_the_package_they_need(words, monkeypatch):
+    monkeypatch.setitem(sys.modules, "counterveil_lab", None)
+    found = CliRunner().invoke(app, list(words)).exception
+    assert isinstance(found, MissingExtraError)
+    assert found.code == "CV-E100"
+    assert "counterveil-lab" in found.expected
+    assert found.fix.endswith("pip install ./lab")
+
+
+ODD = (
+    -1,
+    -0.1,
+    0,
+    0.5,
+    1,
+    1.5,
+    2,
+    2.5,
+    5,
+    7.0,
+    10**400,
+    inf,
+    nan,
+    True,
+    None,
+    "much",
+    b"1",
+    (),
+    (0,),
+    {"a": -1},
+    object(),
+)
+CASES = [
+    (getattr(cv.settings, name), each)
+    for name in cv.settings.__all__
+    for each in fields(getattr(cv.settings, name))
+    if range_of(each)
+]
+
+
+@pytest.mark.parametrize(("settings", "field"), CASES, ids=lambda one: getattr(one, "name", None))
+def test_a_value_outside_its_range_is_refused(settings, field):
+    allowed = field.metadata["allowed"]
+    outside = [value for value in ODD if not allowed.fits(value)]
+    assert outside
+    for value in outside:
+        with pytest.raises(ParameterError, match=f"setting {field.name} ") as refused:
+            settings(**{field.name: value})
+        assert refused.value.code == "CV-P025"
+
+
+# A value next to each range that other computations rely on, and values that do not go together.
+WRONG = {
+    "Arms": [{"neighbours": 0}, {"bias": -1}],
+    "Auto": [{"kappa": 0}, {"kappa": 1.5}],
+    "Cate": [{"basis": "wavelet"}, {"degree": 0}, {"knots": 0}, {"products": 1}],
+    "DifferenceInMeans": [{"variance_share": 1}, {"variance_share": -0.1}],
+    "DoublyRobust": [{"degree": 3}, {"kappa": 0}, {"kappa": 1.5}],
+    "Folds": [{"folds": 2}, {"folds": 2.5}, {"bound": 0}, {"learner": "forest"}, {"learner": 3}, {"learner": None}],
+    "Groups": [{"clip": 0}],
+    "Matching": [{"neighbours": 0}, {"limit": 0}, {"limit": "many"}, {"c": nan}, {"variance_by": "pair"}],
+    "Stratified": [{"limit": 1}, {"cuts": {"x": 1}}],
+    "Trial": [{"adjustment": "moments"}, {"centre": "median"}, {"centre": "arms"}],
+    "WeightLimits": [{"max_weight": 0}, {"max_weight": 1.5}, {"own": {"a": -1}}, {"min_variance": {"a": nan}}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_values_next_to_a_range_or_that_do_not_go_together_are_refused(name):
+    for wrong in WRONG[name]:
+        with pytest.raises(ParameterError, match="CV-P025"):
+            getattr(cv.settings, name)(**wrong)

@@ -122,7 +122,7 @@ COMPARISONS: tuple[Mutant, ...] = (
         "residual_variance.GroupSquares.values",
         " - Fraction(int(y.sum()) ** 2, len(y))",
         "",
-        "unit/statistics/linear/test_matching_variance.py",
+        "unit/statistics/linear/test_matching.py",
         "unit/statistics/linear/test_residual_variance.py",
     ),
     _of(

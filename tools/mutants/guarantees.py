@@ -7,23 +7,23 @@ from functools import partial
 from tools.mutants.mutant import PRIVACY, Mutant, fault
 
 _of = partial(fault, PRIVACY)
-_GATE = "unit/session/test_gate_kinds.py"
+_GATE = "unit/session/test_session.py"
 _PLAN = "unit/session/test_plan.py"
 _CUSTODY = "unit/session/test_session.py"
 _RESUMING = "unit/session/test_resuming.py"
 _FILTERS = "unit/accounting/test_filters.py"
 _COMPOSITION = "unit/accounting/test_composition.py"
-_ROUNDING = "unit/accounting/test_rounding_and_splitting.py"
+_ROUNDING = "unit/accounting/test_composition.py"
 _LEDGER = "unit/accounting/test_ledger.py"
 _VERIFICATION = "unit/accounting/test_verification.py"
 _TABLE = "unit/data/test_table.py"
 _SITE = "unit/federation/test_site.py"
 _COORDINATOR = "unit/federation/test_coordinator.py"
 _JUDGING = "unit/federation/test_judging.py"
-_LIES = "unit/federation/test_judged_documents.py"
+_LIES = "unit/federation/test_judging.py"
 _RATIO = "attack/federation/test_one_hostile_site_does_not_decide_a_ratio.py"
 _HOSTILE = (
-    "unit/federation/test_bounded_reading.py",
+    "unit/federation/test_messages.py",
     "attack/federation/test_one_hostile_site_does_not_decide.py",
 )
 _LEVELS = "attack/test_levels_share_one_account.py"
@@ -52,20 +52,20 @@ GUARANTEES: tuple[Mutant, ...] = (
         "accounts.check_shown",
         "uses.named_cluster not in listed and",
         "uses.named_cluster in listed and",
-        "attack/test_clusters_and_periods_are_no_free_query.py",
+        "attack/test_a_subset_is_no_free_query.py",
     ),
     # Shares of noise that sites add up.
     _of(
         "SummedGaussian.draw",
         "/ self.honest + _LEAST_VARIANCE",
         "/ self.sites + _LEAST_VARIANCE",
-        _noise("summed_normal"),
+        _noise("noise"),
     ),
     _of(
         "SummedBall.release_all",
         "2 * self.honest)",
         "2 * self.sites)",
-        _noise("summed_normal"),
+        _noise("noise"),
     ),
     _of("summing._rounded", "(sqrt_up(Fraction(count)) + 1)", "0", "unit/session/test_summing.py"),
     _of("SummingSession.public", "found[known.place] == numbers", "True", "unit/session/test_summing.py"),
@@ -103,46 +103,44 @@ GUARANTEES: tuple[Mutant, ...] = (
         "Laplace.scale",
         "self.sensitivity / self.epsilon",
         "self.sensitivity / (2 * self.epsilon)",
-        _noise("laplace"),
+        _noise("noise"),
     ),
-    _of(
-        "Gaussian.scale", "self.sensitivity / self.mu", "self.sensitivity / (2 * self.mu)", _noise("gaussian")
-    ),
+    _of("Gaussian.scale", "self.sensitivity / self.mu", "self.sensitivity / (2 * self.mu)", _noise("noise")),
     _of(
         "StaircaseDistribution._first_tail",
         "b / (gamma + (1 - gamma) * b)",
         "b / (gamma + b)",
-        _noise("staircase"),
+        _noise("noise"),
     ),
-    _of("StaircaseDistribution.variance", "g**3 / 3 + steps", "g**3 + steps", _noise("staircase")),
-    _of("largest_alpha", "1 + eps / g,", "1 + 2 * eps / g,", _noise("lomax")),
+    _of("StaircaseDistribution.variance", "g**3 / 3 + steps", "g**3 + steps", _noise("noise")),
+    _of("largest_alpha", "1 + eps / g,", "1 + 2 * eps / g,", _noise("noise")),
     _of(
         "LaplacePair.variance",
         "float(self.scale) ** 2 + float(self.narrow) ** 2",
         "float(self.scale) ** 2",
-        _noise("laplace_pair"),
+        _noise("noise"),
     ),
-    _of("Ball.variance", "(self.dimension + 1)", "self.dimension", _noise("ball")),
+    _of("Ball.variance", "(self.dimension + 1)", "self.dimension", _noise("ball_and_box")),
     _of(
         "Ball.release",
         "exact_ball(ratio) * gamma(steps) / length",
         "exact_ball(ratio) / length",
-        _noise("ball"),
+        _noise("ball_and_box"),
     ),
-    _of("Box.variance", "(self.dimension + 2) / 3", "(self.dimension + 2) / 6", _noise("box")),
-    _of("Box.release", "range(len(values) + 1)", "range(len(values))", _noise("box")),
-    _of("RandomizedResponse.truth", "(self.categories - 1) * math.exp", "math.exp", _noise("response")),
+    _of("Box.variance", "(self.dimension + 2) / 3", "(self.dimension + 2) / 6", _noise("ball_and_box")),
+    _of("Box.release", "range(len(values) + 1)", "range(len(values))", _noise("ball_and_box")),
+    _of("RandomizedResponse.truth", "(self.categories - 1) * math.exp", "math.exp", _noise("noise")),
     _of(
         "response._limits",
         "exact_ball(epsilon).exp() + (categories - 1)",
         "(2 * exact_ball(epsilon)).exp() + (categories - 1)",
-        _noise("response"),
+        _noise("noise"),
     ),
     _of(
         "Lomax.release",
         "smooth_sensitivity / self.smoothness",
         "smooth_sensitivity",
-        _noise("lomax"),
+        _noise("noise"),
     ),
     # The gate and plans.
     _of("Gate._pay", "if name in self._passed:", "if False:", _GATE, _CUSTODY),
@@ -159,14 +157,14 @@ GUARANTEES: tuple[Mutant, ...] = (
         "Plan.several_noise",
         "s * length / w",
         "s / w",
-        "unit/statistics/linear/test_several_outcomes.py",
+        "unit/statistics/linear/test_linear_estimate.py",
     ),
     _of(
         "Gate.release_vector",
         "ball = Ball(sensitivity, amount, len(exact))",
         "ball = Ball(sensitivity / 2, amount, len(exact))",
         _GATE,
-        "unit/statistics/moments/test_doubly_robust_noise.py",
+        "unit/statistics/moments/test_doubly_robust.py",
     ),
     _of(
         "Gate.release_vector",
@@ -179,7 +177,7 @@ GUARANTEES: tuple[Mutant, ...] = (
         "gate.release_classical",
         "plan.budget.delta / len(plan.amounts)",
         "plan.budget.delta",
-        "unit/published/test_gate.py",
+        "unit/published/test_asking.py",
     ),
     _of(
         "Plan._with_normal_noise",
@@ -199,8 +197,8 @@ GUARANTEES: tuple[Mutant, ...] = (
         "Gaussian(sensitivity / 2, amount)",
         "contract/test_noise.py",
     ),
-    _of("branches.in_branches", "if uncounted:", "if False:", "unit/session/test_branches.py"),
-    _of("ParallelPlan._group", 'f"{name}, of no group"', "name", "unit/session/test_parallel.py"),
+    _of("branches.in_branches", "if uncounted:", "if False:", "unit/session/test_plan.py"),
+    _of("ParallelPlan._group", 'f"{name}, of no group"', "name", "unit/session/test_plan.py"),
     # Splits, rounding, composition.
     _of("splitting.split_epsilon", "total * weight for", "total for", _ROUNDING),
     _of("splitting.split_mu", "sqrt_down(squared * weight)", "sqrt_down(squared)", _ROUNDING),
@@ -230,7 +228,7 @@ GUARANTEES: tuple[Mutant, ...] = (
         "conversion.gaussian_equivalent",
         "return 2 * upper_tail_point(lambda: 1 / (1",
         "return upper_tail_point(lambda: 1 / (1",
-        "unit/accounting/test_conversion.py",
+        "unit/accounting/test_composition.py",
     ),
     _of("composition.compose", "left = allowed - plan.loose_delta", "left = allowed", _COMPOSITION),
     _of("composition._gaussian_candidates", "plan.sum_epsilon + extra", "extra", _COMPOSITION),
@@ -254,7 +252,7 @@ GUARANTEES: tuple[Mutant, ...] = (
     _of("Plan.one_by_one", "not self._disjoint and ", "", _RESUMING),
     _of("BaseSession.run", "if gate.forgetful:", "if False:", _RESUMING),
     _of("ledger._follow", "elif past.released(row, book):", "elif False:", _VERIFICATION),
-    _of("accounts.digest", 'f"{previous}\\n{body}"', "body", "contract/test_chain.py"),
+    _of("accounts.digest", 'f"{previous}\\n{body}"', "body", "contract/test_noise.py"),
     _of(
         "accounts._read",
         "if digest(row.previous, row.body) != row.hash:",
@@ -268,7 +266,7 @@ GUARANTEES: tuple[Mutant, ...] = (
         "ledger.verify_rows",
         "head_seen = head_seen or row.hash == head",
         "head_seen = True",
-        "contract/test_chain.py",
+        "contract/test_noise.py",
     ),
     # Data entry.
     _of("fixed_point.to_steps", "np.floor(", "np.ceil(", _TABLE, "property/data"),
@@ -280,20 +278,20 @@ GUARANTEES: tuple[Mutant, ...] = (
         "self.numbers",
         _TABLE,
         "unit/data/test_sources.py",
-        "unit/data/test_arms.py",
+        "unit/data/test_study.py",
     ),
-    _of("SeenArms.check", "if study.arms is not None:", "if False:", "unit/data/test_arms.py"),
+    _of("SeenArms.check", "if study.arms is not None:", "if False:", "unit/data/test_study.py"),
     _of("SeenArms.add", "(found == 0)", "(found != 0)", _TABLE),
     # Federation.
     _of(
         "policy.check",
         "spent + budget.epsilon > self.study_epsilon",
         "budget.epsilon > self.study_epsilon",
-        "unit/federation/test_policy.py",
+        "unit/federation/test_messages.py",
         _SITE,
     ),
-    _of("policy.check", " or budget.delta > self.max_delta", "", "unit/federation/test_policy.py"),
-    _of("policy.check", " and ask.protects in self.protects", "", "unit/federation/test_policy.py"),
+    _of("policy.check", " or budget.delta > self.max_delta", "", "unit/federation/test_messages.py"),
+    _of("policy.check", " and ask.protects in self.protects", "", "unit/federation/test_messages.py"),
     _of(
         "judging._check_question",
         "(guarantee.epsilon, guarantee.delta) == (budget.epsilon, budget.delta) and",
@@ -332,7 +330,7 @@ GUARANTEES: tuple[Mutant, ...] = (
         "pass",
         _RATIO,
     ),
-    _of("policy.check", " or ask.measure not in self.measures", "", "unit/federation/test_policy.py"),
+    _of("policy.check", " or ask.measure not in self.measures", "", "unit/federation/test_messages.py"),
     _of("judging._check_head", "head.seq < known.seq or ", "", _JUDGING),
     _of(
         "Reply.answers",

@@ -10,7 +10,7 @@ _of = partial(fault, ESTIMATES)
 _IPW = "contract/test_ipw.py"
 _MODELS = "contract/test_models.py"
 _ARM_MODELS = "unit/statistics/moments/test_arm_models.py"
-_RECORDS = "contract/test_records.py"
+_RECORDS = "contract/test_pairs.py"
 
 RECORDS: tuple[Mutant, ...] = (
     # Inverse weights.
@@ -94,7 +94,7 @@ RECORDS: tuple[Mutant, ...] = (
         "CellMean.estimate",
         "(1 + self._place) / 2",
         "(1 + self._place)",
-        "unit/statistics/moments/test_arms.py",
+        "unit/statistics/moments/test_contrast.py",
     ),
     # A prediction taken off everybody's outcome.
     _of(

@@ -7,11 +7,11 @@ from functools import partial
 from tools.mutants.mutant import ESTIMATES, Mutant, fault
 
 _of = partial(fault, ESTIMATES)
-_SHARES = "unit/mechanisms/test_summed_normal.py"
+_SHARES = "unit/mechanisms/test_noise.py"
 _GROUPS = "contract/test_groups.py"
 _FUNCTIONS = "contract/test_functions.py"
 _SERIES = "contract/test_series.py"
-_LINEAR_MAP = "unit/statistics/linear/test_linear_map.py"
+_LINEAR_MAP = "unit/statistics/linear/test_linear_estimate.py"
 _POOLED = "contract/test_pooled.py"
 _UNCERTAINTY = "unit/inference/test_uncertainty.py"
 
@@ -21,7 +21,7 @@ _TIMES = "unit/statistics/test_time_tables.py"
 SEVERAL: tuple[Mutant, ...] = (
     _of("running_sums.Form.l2", "sqrt_up(2 * sum", "sqrt_up(sum", _TIMES),
     _of("running_sums.Form.l1", "return 2 * sum", "return sum", _TIMES),
-    _of("outcomes.entries", 'side="left"', 'side="right"', "unit/data/test_time_to_event.py"),
+    _of("outcomes.entries", 'side="left"', 'side="right"', "unit/data/test_study.py"),
     _of("TableNoise.of", "found -= np.outer", "found += np.outer", _SURVIVAL),
     _of("Blocks.moved", "rows[None] - hazards", "rows[None] + hazards", _SURVIVAL),
     _of("table_gradient", "found += by_events", "found -= by_events", _SURVIVAL),
@@ -50,7 +50,7 @@ SEVERAL: tuple[Mutant, ...] = (
         "RatioDesign.squares",
         "2 * unit * step * cross",
         "unit * step * cross",
-        "unit/statistics/moments/test_ratio.py",
+        "unit/statistics/moments/test_release_chains.py",
     ),
     # Cells of groups.
     _of("cells._scaled", "(low - middle + high) * clip.size**2", "(low + high) * clip.size**2", _GROUPS),
@@ -134,13 +134,13 @@ SEVERAL: tuple[Mutant, ...] = (
     ),
     _of("measures._scale", "rows * variance", "variance", "unit/results/test_unmeasured_confounding.py"),
     # Intervals.
-    _of("Uncertainty.half_width", " + self.bias", "", "unit/inference/test_bias.py"),
+    _of("Uncertainty.half_width", " + self.bias", "", "unit/inference/test_uncertainty.py"),
     _of("Uncertainty.known_variance", "() + kappa", "() - kappa", _UNCERTAINTY),
     _of(
         "uncertainty.positive_part",
         "np.maximum(released, 0.0)",
         "released",
-        "unit/inference/test_inflation.py",
+        "unit/inference/test_uncertainty.py",
     ),
     _of(
         "Uncertainty.known_sd",
@@ -148,12 +148,17 @@ SEVERAL: tuple[Mutant, ...] = (
         "sqrt(self.known_variance(alpha))",
         _FUNCTIONS,
     ),
-    _of("Uncertainty.beyond", "abs(distance) - self.bias", "abs(distance)", "unit/inference/test_bias.py"),
+    _of(
+        "Uncertainty.beyond",
+        "abs(distance) - self.bias",
+        "abs(distance)",
+        "unit/inference/test_uncertainty.py",
+    ),
     _of(
         "convolution._one_half_width",
         "excess = log(max(2 * beyond, 1e-300) / alpha)",
         "excess = log(max(beyond, 1e-300) / alpha)",
-        "unit/inference/test_convolution.py",
+        "unit/inference/test_uncertainty.py",
     ),
     _of("unsure_scale.variance_allowance", "return high**2", "return high", "contract/test_strata.py"),
     # Shares of noise that sites add up: their law, and what intervals take it for.

@@ -230,7 +230,7 @@ def rare_events(outcome_range: Range, sizes: Iterable[float]) -> float:
     """Return the variance of one more event in each arm, for outcomes from 0 to 1; zero for other outcomes.
 
     With three events in an arm of 300 intervals without it cover about 91 %, with it 95 %
-    (`tests/unit/inference/test_rare_events.py` adds up all outcomes).
+    (`tests/unit/inference/test_measures.py` adds up all outcomes).
     """
     low, high = outcome_range
     return sum(1.0 / size**2 for size in sizes) if low == 0 and high == 1 else 0.0

@@ -1,11 +1,13 @@
-"""E15: what one site of three may send, and what becomes of the study: the other two are pooled, and it says so."""
+"""E15: what one site of three may send, and what becomes of the study; mutated documents meet a code."""
 
 import json
+import logging
 from math import inf
 
 import pytest
 from tests.attack.federation.conftest import QUESTIONS
-from tests.thinned import thinned
+from tests.thinned import examples, thinned
+from tools.fuzzing.messages import run
 
 from counterveil.errors import CounterveilError
 from counterveil.federation.coordinator import pooled, states
@@ -292,3 +294,13 @@ def test_more_rows_than_there_are_take_no_more_than_half_of_the_moments(paper, f
     found = pooled(told.study)
     assert max(one.weight for one in found.answers) <= 0.5 + 1e-9
     assert found.rows <= 4 * 800
+
+
+@pytest.mark.parametrize("seed", thinned([1, 2, 3], 1))
+def test_every_mutated_document_meets_an_answer_or_a_code(seed):
+    assert run(examples(40, 100), seed) == []
+
+
+def test_a_run_leaves_the_loggers_of_the_process_as_they_were():
+    run(1, 0)
+    assert logging.getLogger("counterveil").level == logging.NOTSET

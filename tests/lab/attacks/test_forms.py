@@ -17,13 +17,11 @@ from counterveil.numerics.gaussian_profile import epsilon_of
 from counterveil.privacy import Budget
 from counterveil.questions import asking
 from counterveil.questions.asking import table_one
-from counterveil.results.result import Result
-from counterveil_lab.attacks.asking import Watch, WatchedCurator
+from counterveil.results import Result
+from counterveil_lab.attacks.asking import Watch, WatchedCurator, WatchedGate
 from counterveil_lab.attacks.catalogue import CATALOGUE
 from counterveil_lab.attacks.command import chosen, examine_form
-from counterveil_lab.attacks.losses import Loss, gaussian_epsilon
-from counterveil_lab.attacks.release import LossTester, ReplayTester, worst_pair
-from counterveil_lab.attacks.watching import WatchedGate
+from counterveil_lab.attacks.release import Loss, LossTester, ReplayTester, gaussian_epsilon, worst_pair
 
 
 def test_every_form_of_every_question_is_audited():

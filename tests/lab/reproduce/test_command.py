@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 from counterveil.cli.app import app
 from counterveil.errors import CounterveilError
 from counterveil_lab.reproduce.command import Run, chosen, run_cells, write_results
+from counterveil_lab.reproduce.page import Verdict
 from counterveil_lab.reproduce.papers import catalogue
-from counterveil_lab.reproduce.protocol import Verdict
 
 
 @pytest.fixture(autouse=True)

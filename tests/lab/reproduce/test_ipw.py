@@ -7,7 +7,7 @@ import pytest
 
 from counterveil_lab.reproduce.papers.catalogue import load
 from counterveil_lab.reproduce.papers.ipw import figures, synthetic
-from counterveil_lab.reproduce.papers.ipw.tables import PRINTED
+from counterveil_lab.reproduce.papers.ipw.figures import PRINTED_TABLES
 
 FIGURES = {figure.name: figure for figure in load("ipw").figures}
 in_folder = pytest.mark.skipif(not os.environ.get("COUNTERVEIL_DATA"), reason="COUNTERVEIL_DATA is not set")
@@ -35,7 +35,7 @@ def test_a_cell_of_each_table_runs():
         cell = {**FIGURES[name].cells(True)[0], "runs": 2}
         rows = FIGURES[name].run(cell)
         table = FIGURES[name].table(pd.DataFrame([{**cell, **row} for row in rows]))
-        assert set(PRINTED["ihdp"]) <= {
+        assert set(PRINTED_TABLES["ihdp"]) <= {
             (n.removeprefix("paper: "), m) for n, m in zip(table["estimate"], table["measure"], strict=True)
         }
 

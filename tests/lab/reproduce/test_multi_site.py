@@ -8,9 +8,7 @@ import pytest
 
 import counterveil as cv
 from counterveil_lab.reproduce.papers.multi_site import PAPER
-from counterveil_lab.reproduce.papers.multi_site.errors import repeat
-from counterveil_lab.reproduce.papers.multi_site.panels import Panel, cut, load
-from counterveil_lab.reproduce.papers.multi_site.published_sites import Matching
+from counterveil_lab.reproduce.papers.multi_site.errors import Matching, Panel, cut, load, repeat
 
 
 def test_published_matching_is_that_of_the_library():

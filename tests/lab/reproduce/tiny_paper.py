@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
+from counterveil_lab.reproduce.page import Claim, Figure, Judged, Paper, Verdict
 from counterveil_lab.reproduce.plots import Axes, heatmaps, panels
-from counterveil_lab.reproduce.protocol import Claim, Figure, Judged, Paper, Verdict
 
 
 def cells(quick):

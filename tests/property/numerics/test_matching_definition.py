@@ -1,14 +1,10 @@
 import itertools
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-sys.path.insert(0, str(Path(__file__).parent))
-from definitions import coefficients_by_definition, match_sets_by_definition
+from tests.property.numerics.definitions import coefficients_by_definition, match_sets_by_definition
 from tests.thinned import examples, thinned, thinned_rows
 
 from counterveil.numerics import matching as match_walk

@@ -11,8 +11,7 @@ from tests.system.engines.test_backends import people, study, treated_and_old
 
 import counterveil as cv
 from counterveil.accounting import Ledger
-from counterveil.data import Table, spark
-from counterveil.data.batches import rows_of_source
+from counterveil.data import Table, rows_of_source, spark
 from counterveil.errors import DataError
 
 

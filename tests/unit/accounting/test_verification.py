@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from counterveil.accounting.access_policy import AccessPolicy, Uses
+from counterveil.accounting import AccessPolicy, Uses
 from counterveil.accounting.accounts import GENESIS, digest, seal
 from counterveil.accounting.composition import Levels
 from counterveil.accounting.ledger import verify_rows

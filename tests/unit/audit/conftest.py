@@ -10,12 +10,14 @@ from scipy.stats import norm
 
 
 @dataclass(frozen=True)
-class Laplace:
+class Scaled:
     scale: float
 
     def with_noise_factor(self, factor):
         return replace(self, scale=self.scale * factor)
 
+
+class Laplace(Scaled):
     def sample(self, dataset, count, rng):
         return float(dataset) + rng.laplace(0, self.scale, count)
 
@@ -23,13 +25,7 @@ class Laplace:
         return -np.abs(outputs - float(dataset)) / self.scale - np.log(2 * self.scale)
 
 
-@dataclass(frozen=True)
-class Gaussian:
-    scale: float
-
-    def with_noise_factor(self, factor):
-        return replace(self, scale=self.scale * factor)
-
+class Gaussian(Scaled):
     def sample(self, dataset, count, rng):
         return float(dataset) + rng.normal(0, self.scale, count)
 
@@ -79,13 +75,7 @@ class Spread:
         return -np.abs(outputs) / float(dataset) - np.log(2 * float(dataset))
 
 
-@dataclass(frozen=True)
-class GaussianVector:
-    scale: float
-
-    def with_noise_factor(self, factor):
-        return replace(self, scale=self.scale * factor)
-
+class GaussianVector(Scaled):
     def sample(self, dataset, count, rng):
         return np.asarray(dataset) + rng.normal(0, self.scale, (count, len(dataset)))
 
@@ -93,14 +83,8 @@ class GaussianVector:
         return norm.logpdf(outputs, np.asarray(dataset), self.scale).sum(axis=1)
 
 
-@dataclass(frozen=True)
-class L2Ball:
+class L2Ball(Scaled):
     """Vector noise with density proportional to exp(-|z| / scale)."""
-
-    scale: float
-
-    def with_noise_factor(self, factor):
-        return replace(self, scale=self.scale * factor)
 
     def sample(self, dataset, count, rng):
         d = len(dataset)

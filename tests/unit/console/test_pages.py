@@ -1,4 +1,4 @@
-"""Every page of the console, from a file of rows to a verified ledger."""
+"""Every page of the console, from rows to a verified ledger: drafts, people, and what waits at a site."""
 
 import json
 import re
@@ -6,12 +6,15 @@ import tomllib
 from fractions import Fraction
 
 import pytest
-from tests.unit.console.visitor import COLUMNS, STUDY, code_of, words
+from tests.attack.federation.conftest import Paper
+from tests.unit.console.visitor import COLUMNS, HOST, PLACE, SECRET, STUDY, code_of, words
+from tests.unit.federation.conftest import authority, new_site, new_study, records, trial  # noqa: F401
 from typer.testing import CliRunner
 
 import counterveil as cv
 from counterveil.accounting import Uses
 from counterveil.cli.app import app
+from counterveil.federation.messages import Ask, SiteRequest
 from counterveil.privacy import Budget, Charge, LaplaceEvent, Unit
 from counterveil.report.text import rounded
 
@@ -200,3 +203,158 @@ def test_what_is_wrong_in_these_fields_is_refused_before_the_price(steward):
     key = steward.register()
     for typed, code in WRONG:
         assert code_of(steward.confirm(key, **typed)) == code, typed
+
+
+CODEBOOK = """\
+name,kind,low,high,labels
+score,range,0,100,
+age,range,18,90,
+site,categories,,,north|south
+"""
+
+
+def test_a_draft_places_every_column_and_lists_what_is_open(steward, folder):
+    (folder / "codebooks").mkdir()
+    (folder / "codebooks" / "book.csv").write_text(CODEBOOK)
+    typed = {"name": "second", "source": "trial", "codebook": "codebooks/book.csv"}
+    made = steward.post("/studies/new", "/studies/new", **typed)
+    assert made.status_code == 200, words(made)
+    text = (folder / "studies" / "second.toml").read_text()
+    assert "[ignored]" in text
+    assert "age = { range = [18, 90] }" in text
+    assert "4 open questions" in words(made)
+    assert SECRET not in made.text
+    roles = {"treated": {"role": "treatment"}, "score": {"role": "outcome"}}
+    saved = steward.fill("/studies/second", "/studies/second", roles, randomised="yes", described="1")
+    assert "Effect of treated on score, 2 covariates. Nothing is open." in words(saved)
+
+
+def test_a_draft_takes_only_what_is_in_the_folder(steward, analyst, folder):
+    steward.register()
+    (folder / "other.csv").write_text(CODEBOOK)
+    outside = {"name": "new", "codebook": "../../etc/passwd"}
+    assert code_of(steward.post("/studies/new", "/studies/new", **outside)) == "CV-W004"
+    assert code_of(steward.post("/studies/new", "/studies/new", name="new", source="absent")) == "CV-W004"
+    # A file that lies beside the rows may be rows that are not registered yet.
+    assert "other.csv" in steward.get("/studies/new").text
+    assert "other.csv" not in analyst.get("/studies/new").text
+    assert (
+        code_of(analyst.post("/studies/new", "/studies/new", name="new", codebook="other.csv")) == "CV-W004"
+    )
+
+
+def test_a_check_finds_everything_at_once_and_shows_labels_to_the_steward_alone(steward, analyst, folder):
+    access_policy = 'public = ["age", "site", "treated", "ward", "absent"]\n'
+    key = steward.register(access_policy=access_policy)
+    wrong = STUDY.replace('"north", "south"', '"north", "east"') + 'ward = { categories = ["a", "b"] }\n'
+    (folder / "studies" / "primary.toml").write_text(wrong + "absent = { range = [0, 1] }\n")
+    found = words(steward.get(f"/studies/primary/check?data={key}"))
+    assert all(f"'{name}'" in found for name in ("site", "ward", "absent"))
+    assert SECRET not in found
+    shown = words(steward.get(f"/studies/primary/check?data={key}&labels=1"))
+    assert f"{SECRET}: 60" in shown
+    kept = words(analyst.get(f"/studies/primary/check?data={key}&labels=1"))
+    assert "The study fits the access policy." in kept
+    assert SECRET not in kept
+    assert "'absent'" not in kept
+
+
+def test_proposals_are_limited(steward, analyst, folder):
+    steward.register()
+    place = folder / "studies" / "proposed"
+    place.mkdir()
+    for number in range(100):
+        (place / f"p{number}.toml").write_text("")
+    assert code_of(analyst.post("/studies/new", "/studies/new", name="more")) == "CV-W004"
+
+
+def link_in(page):
+    return re.search(rf"{HOST}{PLACE}/enter\?token=[\w-]+", page.text).group()
+
+
+def test_a_link_is_renewed_and_a_session_revoked(steward, console):
+    bob = console("bob", steward=False)
+    made = steward.post("/people", "/people", name="eve")
+    first = link_in(made)
+    assert "eve, analyst A link is not used yet; 0 sessions open." in words(made)
+    second = link_in(steward.post("/people", "/people", name="eve", do="renew"))
+    bob.client.cookies.clear()
+    assert code_of(bob.client.get(first)) == "CV-W001"
+    assert "eve, analyst" in words(bob.client.get(second))
+    revoked = steward.post("/people", "/people", name="eve", do="revoke")
+    assert "eve is signed out everywhere" in words(revoked)
+    assert code_of(bob.get("/")) == "CV-W001"
+    # The steward signs out instead, and nobody else has that name.
+    assert code_of(steward.post("/people", "/people", name="ada", do="revoke")) == "CV-W004"
+    assert "New link for ada" in words(steward.post("/people", "/people", name="ada", do="renew"))
+
+
+@pytest.fixture
+def waiting(folder, new_site, trial):  # noqa: F811
+    """A site in the folder whose steward decides by hand, with one request that waits."""
+    site = new_site(approval="by hand")
+    ask = Ask(method="difference_in_means", protects="outcome", epsilon="1")
+    request = SiteRequest("s1", "r1", "North", trial.study.to_dict(), ask, 2000.0, None)
+
+    def answer():
+        return site.answer(request.to_text())
+
+    assert "CV-F006" in answer()
+    return answer
+
+
+def test_the_steward_approves_what_waits(waiting, steward):
+    page = steward.get("/federation")
+    assert "s1@r1 waiting" in words(page)
+    action = page.text.split('action="/place')[2].split('"')[0]
+    decided = steward.post(page.text, action, decision="approve")
+    assert "s1@r1 approved" in words(decided)
+    assert "CV-F006" not in waiting()
+
+
+def test_the_steward_declines_and_nothing_else_is_a_decision(waiting, steward):
+    page = steward.get("/federation").text
+    action = page.split('action="/place')[2].split('"')[0]
+    assert code_of(steward.post(page, action, decision="perhaps")) == "CV-W004"
+    assert code_of(steward.post(page, action, decision="approve", request="s1@other")) == "CV-P605"
+    steward.post(page, action, decision="decline")
+    assert "CV-F007" in waiting()
+
+
+def test_an_analyst_sees_no_requests(waiting, analyst):
+    assert "s1@r1" not in words(analyst.get("/federation"))
+
+
+def test_a_coordinator_sees_where_its_sites_stand(new_study, steward):  # noqa: F811
+    new_study("North", "South")
+    assert "North 1 no answer yet South 1 no answer yet" in words(steward.get("/federation"))
+
+
+def test_a_steward_chooses_masked_sums_until_sites_are_asked(new_study, steward, analyst):  # noqa: F811
+    asked = {"method": "trial", "protects": "record", "epsilon": "1", "settings": {"adjustment": "none"}}
+    study = new_study("North", "South", "West", question=asked)
+    page = steward.get("/federation")
+    assert "rests on a person's own site alone" in words(page)
+    assert "<select" not in analyst.get("/federation").text
+    action = page.text.split('action="/place')[-1].split('"')[0]
+    assert code_of(steward.post(page.text, action, aggregation="secure", colluding="3")) == "CV-P600"
+    page = steward.post(page.text, action, aggregation="secure", colluding="2")
+    assert "holds against the coordinator and any 2 of them together" in words(page)
+    assert type(study)(study.path).study.colluding == 2
+    study.request("North")
+    assert code_of(steward.post(page.text, action, aggregation="none")) == "CV-F024"
+    assert "<select" not in steward.get("/federation").text
+
+
+def test_a_coordinator_sees_the_pooled_answer_or_why_there_is_none(folder, steward):
+    told = Paper(folder / "study", "groups")
+    declined = {"result": None, "refusal": "CV-F004", "head": None}
+    told.run(North=lambda facts: json.dumps(facts | declined))
+    page = words(steward.get("/federation"))
+    assert "refused, CV-F004" in page
+    assert "Pooled answer" in page
+    assert "sex=1" in page
+    (told.study.path / "replies" / "West.json").unlink()
+    page = words(steward.get("/federation"))
+    assert "No pooled answer yet" in page
+    assert "CV-F020" in page

@@ -60,29 +60,6 @@ def test_declarations_that_do_not_fit_together_are_refused(wrong):
     assert code_of(lambda: study(**wrong)) == "CV-S025"
 
 
-@pytest.mark.parametrize(
-    "more",
-    [
-        {},
-        {"assigned_by_cluster": True},
-        {"person": "id"},
-        {"protects_cluster": True},
-        {
-            "protects_cluster": True,
-            "per_cluster": {"y": "sum", "age": "max"},
-            "order": "day",
-            "max_rows_per_person": 3,
-        },
-    ],
-)
-def test_study_files_say_the_same(more, tmp_path):
-    declared = study(**more)
-    path = tmp_path / "study.toml"
-    path.write_text(declared.to_toml())
-    assert cv.Study.from_toml(path) == declared
-    assert cv.Study.from_toml(path).fingerprint() == declared.fingerprint() != study(False).fingerprint()
-
-
 def test_a_bare_name_in_a_study_file_is_the_column_and_other_keys_are_refused():
     document = {"treatment": "arm", "outcome": "y", "outcome_range": [0, 9], "cluster": "school"}
     assert cv.Study.from_dict(document).cluster.column == "school"

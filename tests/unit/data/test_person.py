@@ -1,6 +1,7 @@
-"""Several rows a person: every rule, every source, and what one person can change."""
+"""Several rows a person: every rule and source, order, and what one person can change."""
 
-from itertools import product
+from decimal import Decimal
+from itertools import permutations, product
 
 import numpy as np
 import pandas as pd
@@ -8,8 +9,10 @@ import pytest
 from tests.thinned import examples
 
 import counterveil as cv
-from counterveil.data import Table
-from counterveil.errors import CounterveilError
+from counterveil.data import Table, batches, rows_of_source
+from counterveil.data.cells import from_array, from_cells
+from counterveil.data.people import whole_people
+from counterveil.errors import CounterveilError, DataError
 
 AGES = cv.Range(0, 9)
 
@@ -166,3 +169,203 @@ def test_an_account_counts_one_unit(tmp_path):
     ):
         session.ate(protects="record", epsilon=1)
     assert refused.value.code == "CV-L049"
+
+
+def frame(people=60, seed=1):
+    rng = np.random.default_rng(seed)
+    who = np.repeat(np.arange(people), rng.integers(1, 30, people))
+    rows = len(who)
+    return pd.DataFrame(
+        {
+            "id": who,
+            "arm": rng.integers(0, 2, rows),
+            "y": rng.normal(4, 3, rows) * 10.0 ** rng.integers(-9, 9, rows),
+            "age": rng.normal(4, 3, rows),
+            "site": rng.choice(["a", "b", None], rows),
+            "day": rng.choice([1, 2, "soon", None], rows),
+        }
+    )
+
+
+def reduced_study(**more):
+    known = {"age": AGES, "site": cv.Categories(["a", "b"])}
+    usual = {"order": "day", "missing": {"site": cv.drafting.Fill("a")}, "covariates": known}
+    return cv.Study("arm", "y", (-9, 9), control=0, person="id", **(usual | more))
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        reduced_study(per_person={"y": "sum", "arm": "first", "age": "mean"}),
+        reduced_study(
+            per_person={"y": "last", "arm": "last", "site": "last", "age": "last"}, max_rows_per_person=4
+        ),
+        # Without a declared label of the control arm, one of several others may be anyone's.
+        cv.Study("arm", "y", (-9, 9), person="id", per_person={"arm": "ever"}),
+    ],
+)
+def test_rows_may_come_in_any_order(declared):
+    rows = frame()
+    wanted = Table.attach(rows, declared)
+    for seed in range(3):
+        found = Table.attach(rows.sample(frac=1, random_state=seed), declared)
+        assert found.arm.tobytes() == wanted.arm.tobytes()
+        assert found.outcome.tobytes() == wanted.outcome.tobytes()
+        for name, values in wanted.covariates.items():
+            assert found.covariates[name].tobytes() == values.tobytes()
+
+
+def verdict(rows, declared):
+    """Return the arms of people, or the code of the refusal."""
+    try:
+        return Table.attach(rows, declared).arm.tolist()
+    except CounterveilError as error:
+        return error.code
+
+
+@pytest.mark.parametrize("rule", ["constant", "ever"])
+def test_several_other_labels_are_refused_in_any_order(rule):
+    cells = {"id": [1, 1, 2, 3, 4], "arm": ["old", "older", "new", "old", "new"], "y": [1, 2, 3, 4, 5]}
+    declared = cv.Study("arm", "y", (0, 9), treated="new", person="id", per_person={"arm": rule})
+    for order in permutations(range(5)):
+        moved = {name: [values[place] for place in order] for name, values in cells.items()}
+        assert verdict(moved, declared) == "CV-D020"
+
+
+# The labels of one person's two rows, and what becomes of them where "new" is treated and where "old" is control.
+EVER = {
+    ("new", "new"): (1, 1),
+    ("new", "old"): (1, 1),
+    ("old", "old"): (0, 0),
+    ("old", "x"): ("CV-D020", "CV-D005"),
+    ("new", "x"): (1, "CV-D005"),
+    ("x", "x"): ("CV-D005", "CV-D005"),
+    ("x", "z"): ("CV-D020", "CV-D020"),
+    ("new", None): (1, 1),
+    ("old", None): (0, 0),
+    ("x", None): ("CV-D005", "CV-D005"),
+}
+
+
+@pytest.mark.parametrize("labels", EVER)
+@pytest.mark.parametrize("control", [None, "old"])
+def test_ever_treated_depends_on_the_rows_of_one_person(labels, control, tmp_path, monkeypatch):
+    """In both orders, whatever others hold, in memory and from files in blocks of one row."""
+    declared = cv.Study(
+        "arm", "y", (0, 9), treated="new", control=control, person="id", per_person={"arm": "ever"}
+    )
+    wanted = EVER[labels][control is not None]
+    others = ["new", "new", "old", "old"]
+    for own in {labels, labels[::-1]}:
+        for place, who in enumerate(([9, 9], [0, 0])):
+            rows = pd.DataFrame({"id": [*who, 1, 2, 3, 4], "arm": [*own, *others], "y": 1.0})
+            found = verdict(rows, declared)
+            assert (found if isinstance(found, str) else found[-1 if place == 0 else 0]) == wanted
+    monkeypatch.setattr(batches, "STREAM_FROM", 0)
+    monkeypatch.setattr(batches, "BATCH", 1)
+    rows.to_parquet(tmp_path / "rows.parquet")
+    assert verdict_of_file(tmp_path / "rows.parquet", declared) == found
+
+
+def verdict_of_file(path, declared):
+    try:
+        rows = rows_of_source(path, declared)
+    except CounterveilError as error:
+        return error.code
+    return [arm for table in rows.batches() for arm in table.arm.tolist()]
+
+
+LATE = np.datetime64("2024-10-27T00:16:40", "ns")
+# Columns of two places in time, the first one before the second.
+ORDERS = {
+    "whole numbers": [2**53 - 2, 2**53 - 1],
+    "unsigned": np.array([2**63, 2**64 - 1], dtype=np.uint64),
+    "texts of whole numbers": ["9", "10"],
+    "exact numbers": [Decimal(2**53 - 2), Decimal(2**53 - 1)],
+    "with a gap": ["2024-01-01", ""],
+    "without an end": ["2024-01-01", "infinity"],
+    "without a start": ["-infinity", "2024-01-01"],
+    "nanoseconds": np.array([LATE, LATE + np.timedelta64(1, "ns")]),
+}
+ZONED = [pd.Timestamp(LATE).tz_localize("UTC").tz_convert("Europe/Berlin")]
+ZONED += [ZONED[0] + pd.Timedelta(seconds=3599)]
+
+
+def last_outcomes(source):
+    declared = cv.Study("arm", "y", (0, 9), control=0, person="id", order="when", per_person={"y": "last"})
+    return Table.attach(source, declared).outcome.tolist()
+
+
+@pytest.mark.parametrize("kind", ORDERS)
+def test_places_in_time_keep_their_order(kind):
+    for y, last in ((0, 9), (9, 0)):
+        rows = {"id": [1, 1, 2, 2, 3, 3, 4, 4], "arm": [0, 0, 1, 1] * 2, "y": [y, last] * 4}
+        when = ORDERS[kind]
+        rows["when"] = np.tile(when, 4) if isinstance(when, np.ndarray) else when * 4
+        assert last_outcomes(rows) == [2**24 * (last > 0)] * 4
+
+
+@pytest.mark.parametrize("max_rows_per_person", [1, 2])
+def test_outcomes_of_tied_rows_change_the_outcome_alone(max_rows_per_person):
+    """All outcomes of three rows, two of them alike in all but the outcome, at one place in the order."""
+    rules = {"arm": "first", "age": "mean", "y": "last"}
+    declared = reduced_study(
+        per_person=rules, max_rows_per_person=max_rows_per_person, missing={"y": cv.drafting.Fill(0)}
+    )
+    others = {"id": [8, 9, 10, 11], "arm": [0, 1, 0, 1], "y": [1] * 4, "age": [1] * 4, "site": ["a"] * 4}
+    others["day"] = [1] * 4
+    public, private = set(), set()
+    for y in product([0, 3, None], repeat=3):
+        own = {"id": [7] * 3, "arm": [1, 0, 1], "age": [2, 5, 2], "site": ["b", "a", "b"], "day": [1, 1, 1]}
+        rows = {name: (list(y) if name == "y" else own[name]) + cells for name, cells in others.items()}
+        table = Table.attach(rows, declared)
+        public.add((int(table.arm[0]), *(float(values[0]) for values in table.covariates.values())))
+        private.add(int(table.outcome[0]))
+    assert len(public) == 1
+    assert len(private) > 1
+
+
+def parts(*ids):
+    make = from_array if isinstance(ids[0][0], int) else from_cells
+    found, place = [], 0
+    for some in ids:
+        who = make(np.array(some), "id") if make is from_array else make(list(some), "id")
+        found.append({"id": who, "row": from_array(np.arange(place, place + len(some)), "row")})
+        place += len(some)
+    return iter(found)
+
+
+@pytest.mark.parametrize(
+    "ids", [[(1, 1, 2), (2, 2), (2, 3), (4,), (4, 5)], [("a", " a", "b"), ("b ",), ("b", "aa")]]
+)
+def test_parts_are_cut_where_people_end(ids):
+    found = list(whole_people(parts(*ids), "id"))
+    seen = [set(part["row"].values.tolist()) for part in found]
+    assert sorted(row for rows in seen for row in rows) == list(range(sum(map(len, ids))))
+    everyone = [str(each).strip() for some in ids for each in some]
+    owners = [{everyone[row] for row in rows} for rows in seen]
+    assert all(not one & other for place, one in enumerate(owners) for other in owners[:place])
+
+
+@pytest.mark.parametrize("ids", [[(1, 2, 1)], [(1, 2), (1, 3)], [("b", "a")], [("aa",), ("b",)]])
+def test_a_stream_that_is_not_sorted_is_refused(ids):
+    with pytest.raises(DataError, match="CV-D016"):
+        list(whole_people(parts(*ids), "id"))
+
+
+def test_large_files_are_refused_as_frames_are(tmp_path, monkeypatch):
+    monkeypatch.setattr(batches, "STREAM_FROM", 0)
+    monkeypatch.setattr(batches, "BATCH", 16)
+    rows = frame().assign(day=0)
+    varied = reduced_study(order=None, per_person={"age": "mean", "site": "constant"}, missing={})
+    for wrong in (
+        rows,
+        rows.assign(arm=rows["id"] % 2, site="a", y=rows["y"].astype(str).where(rows["id"] != 50, "x")),
+        rows.assign(id=rows["id"].astype(float).where(rows["id"] != 40)),
+    ):
+        wrong.to_parquet(tmp_path / "rows.parquet")
+        with pytest.raises(CounterveilError) as there:
+            rows_of_source(tmp_path / "rows.parquet", varied)
+        with pytest.raises(CounterveilError) as here:
+            Table.attach(wrong, varied)
+        assert str(there.value) == str(here.value)

@@ -1,16 +1,37 @@
-"""Sources: frames of every kind, files, relations, and their own ways of failing."""
+"""Sources: frames of every kind, files, relations, tables of databases, and their own ways of failing; silence."""
 
 import gzip
+import logging
+import os
+import pickle
+import signal
+import sys
+import threading
+import warnings
 from decimal import Decimal
+from types import SimpleNamespace
 
 import duckdb
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from counterveil.data import OUTCOME_STEPS, Binary, Categories, Drop, Fill, Range, Study, Table
+from counterveil.data import (
+    OUTCOME_STEPS,
+    Binary,
+    Categories,
+    Drop,
+    Fill,
+    Range,
+    Study,
+    Table,
+    open_table,
+    passes,
+    silence,
+)
 from counterveil.errors import DataError
 
 PLAIN = Study("t", "y", (0, 1))
@@ -233,3 +254,150 @@ def test_a_failing_source_does_not_quote_rows():
     assert "secret" not in str(refused("CV-D016", relation))
     lazy = pl.LazyFrame({"t": [0, 1], "y": ["secret", "1"]}).with_columns(pl.col("y").cast(pl.Int64))
     assert "secret" not in str(refused("CV-D016", lazy))
+
+
+@pytest.fixture
+def database(tmp_path):
+    path = str(tmp_path / "hospital.duckdb")
+    with duckdb.connect(path) as connection:
+        connection.execute("CREATE TABLE patients AS SELECT 1 AS t, 0.5 AS y")
+    return path
+
+
+def test_a_file_is_left_as_it_is():
+    assert open_table("people.csv", None) == "people.csv"
+
+
+def test_a_table_of_a_duckdb_file(database):
+    assert open_table(database, "patients").columns == ["t", "y"]
+
+
+def test_what_cannot_be_opened(database, tmp_path):
+    for place, table, code in [
+        (database, None, "CV-D070"),
+        (database, "nobody", "CV-D071"),
+        (str(tmp_path / "none.duckdb"), "patients", "CV-D071"),
+        ("people.csv", "patients", "CV-D070"),
+        ("postgresql://host/db", None, "CV-D070"),
+    ]:
+        with pytest.raises(DataError, match=code):
+            open_table(place, table)
+
+
+def speak(what):
+    print(what)
+    print(what, file=sys.stderr)
+    os.write(1, what.encode() + b"\n")
+    os.write(2, what.encode() + b"\n")
+
+
+def test_only_what_is_inside_is_dropped(capfd):
+    speak("before")
+    with silence():
+        speak("inside")
+        with silence():
+            speak("deep inside")
+        speak("inside again")
+    speak("after")
+    found = capfd.readouterr()
+    for text in found:
+        assert sorted(text.split()) == ["after", "after", "before", "before"]
+
+
+def test_errors_pass_and_end_the_silence(capfd):
+    with pytest.raises(KeyError, match="ours"), silence():
+        raise KeyError("ours")
+    speak("after")
+    assert capfd.readouterr().out.split() == ["after", "after"]
+
+
+def test_it_lasts_until_the_last_thread_has_left(capfd):
+    inside, leave = threading.Event(), threading.Event()
+
+    def work():
+        with silence():
+            inside.set()
+            leave.wait()
+            speak("in the thread")
+
+    other = threading.Thread(target=work)
+    filters = list(warnings.filters)
+    with silence():
+        other.start()
+        inside.wait()
+    speak("while the thread is inside")
+    leave.set()
+    other.join()
+    speak("after")
+    assert capfd.readouterr().out.split() == ["after", "after"]
+    assert list(warnings.filters) == filters
+    assert logging.root.manager.disable == logging.NOTSET
+
+
+def test_warnings_are_neither_shown_nor_raised():
+    with warnings.catch_warnings(), np.errstate(all="raise"):
+        warnings.simplefilter("error")
+        with silence():
+            assert np.isinf(np.array([1e308]) * 10).all()
+            warnings.warn("of rows", stacklevel=1)
+        with pytest.raises(UserWarning):
+            warnings.warn("of ours", stacklevel=1)
+        with pytest.raises(FloatingPointError):
+            np.array([1e308]) * 10
+
+
+def test_a_stream_that_a_library_keeps_can_be_written_to_afterwards(capfd):
+    with silence():
+        handler = logging.StreamHandler()
+    logger = logging.getLogger("kept")
+    logger.addHandler(handler)
+    try:
+        logger.error("dropped, and no error of the logging itself")
+    finally:
+        logger.removeHandler(handler)
+    assert capfd.readouterr() == ("", "")
+
+
+PARENT = os.getpid()
+
+
+def block(number):
+    return SimpleNamespace(rows=1, number=number)
+
+
+def number_and_one(one):
+    return (np.array([one.number, 1]),)
+
+
+def killed_in_a_copy(one):
+    if os.getpid() != PARENT:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number_and_one(one)
+
+
+def over(passed, count, monkeypatch):
+    monkeypatch.setenv("COUNTERVEIL_CORES", "3")
+    (sums,) = passes.side_by_side(passed, block, count, count)
+    return sums.tolist()
+
+
+@pytest.mark.parametrize("count", [1, 4, 37, 5000])
+def test_every_block_counts_once(count, monkeypatch):
+    assert over(number_and_one, count, monkeypatch) == [count * (count - 1) // 2, count]
+
+
+def test_a_copy_that_is_killed_leaves_its_blocks_to_this_process(monkeypatch):
+    assert over(killed_in_a_copy, 40, monkeypatch) == [780, 40]
+
+
+def test_so_does_one_that_is_killed_while_it_answers(monkeypatch):
+    def half(sums, pipe):
+        whole = pickle.dumps(sums)
+        pipe.write(whole[: len(whole) // 2])
+
+    monkeypatch.setattr(
+        passes,
+        "pickle",
+        SimpleNamespace(dump=half, **{name: getattr(pickle, name) for name in ("loads", "UnpicklingError")}),
+    )
+    assert over(number_and_one, 40, monkeypatch) == [780, 40]

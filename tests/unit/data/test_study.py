@@ -1,6 +1,9 @@
-"""Studies: validation, documents, fingerprints, public facts."""
+"""Studies: validation, documents, fingerprints, public facts, layouts, times to an event, columns that rules see."""
+
+from __future__ import annotations
 
 import copy
+import math
 import pickle
 from dataclasses import FrozenInstanceError
 from decimal import Decimal
@@ -9,7 +12,21 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from counterveil.data import Binary, Categories, Drop, Fill, Range, Study, Table
+import counterveil as cv
+from counterveil.data import (
+    Binary,
+    Categories,
+    Drop,
+    Fill,
+    Layout,
+    Range,
+    Study,
+    Table,
+    columns_as_written,
+    covariate_columns,
+    public_points,
+)
+from counterveil.data.outcomes import joined_entries
 from counterveil.errors import DataError, StudyError
 from counterveil.privacy import Unit
 
@@ -118,18 +135,43 @@ def test_fill_stays_inside_what_is_declared(column, value):
     refused("CV-S010", covariates=covariates, missing={column: Fill(value)})
 
 
-def test_documents_give_the_study_back(tmp_path):
-    study = full_study()
-    assert Study.from_dict(study.to_dict()) == study
+def documented(**more):
+    return Study("arm", **({"outcome": "y", "outcome_range": (0, 1)} | more))
+
+
+TIMES = {"outcome": "days", "outcome_range": None, "event": "died", "randomised": True}
+SCHOOLS = {"cluster": "school", "covariates": {"age": Range(0, 9)}, "control": 0}
+DOCUMENTED = {
+    "full": full_study(),
+    "arms": documented(
+        arms=("low", "placebo", "high"), reference="placebo", missing={"arm": Fill("low")}, randomised=True
+    ),
+    "cuts": documented(covariates={"age": Range(18, 90).cut(30, "45.5"), "x": Range(0, 1).cut("1/3")}),
+    "horizon": documented(**TIMES, horizon=360),
+    "cells": documented(**TIMES, horizon="7/3", grid=3),
+    "grid": documented(**TIMES, grid=[30, "91.25", 365]),
+    "cluster": documented(**SCHOOLS),
+    "assigned": documented(**SCHOOLS, assigned_by_cluster=True),
+    "people": documented(**SCHOOLS, person="id"),
+    "whole clusters": documented(
+        **SCHOOLS, protects_cluster=True, per_cluster={"y": "sum"}, order="day", max_rows_per_person=3
+    ),
+    "where": documented(where="age >= 18", control=0, treated=1, others="drop"),
+}
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_documents_give_the_study_back(name, tmp_path):
+    study = DOCUMENTED[name]
     path = tmp_path / "study.toml"
     path.write_text(study.to_toml(), encoding="utf-8")
-    again = Study.from_toml(path)
-    assert again == study
-    assert hash(again) == hash(study)
-    assert again.fingerprint() == study.fingerprint()
-    assert list(again.covariates) == list(study.covariates)
-    assert pickle.loads(pickle.dumps(study)) == study
+    for again in (Study.from_dict(study.to_dict()), Study.from_toml(path), pickle.loads(pickle.dumps(study))):
+        assert again == study
+        assert hash(again) == hash(study)
+        assert again.fingerprint() == study.fingerprint()
+        assert list(again.covariates) == list(study.covariates)
     assert copy.deepcopy(study) == study
+    assert len({one.fingerprint() for one in DOCUMENTED.values()}) == len(DOCUMENTED)
 
 
 def test_a_file_written_by_hand(tmp_path):
@@ -166,6 +208,10 @@ def test_a_file_written_by_hand(tmp_path):
         ({"covariates": {"x": {"range": [0, 1], "binary": True}}}, "binary"),
         ({"missing": {"y": "ignore"}}, "drop"),
         ({"missing": 5}, "drop"),
+        ({"covariates": {"age": {"range": [18, 90], "cuts": "30"}}}, ""),
+        ({"covariates": {"age": {"range": [18], "cuts": [30]}}}, ""),
+        ({"covariates": {"age": {"cuts": [30]}}}, ""),
+        ({"covariates": {"age": {"range": [18, 90], "cuts": [30], "more": 1}}}, ""),
     ],
 )
 def test_documents_that_are_not_understood(change, hint):
@@ -247,3 +293,307 @@ def test_a_score_outside_its_range_is_refused_not_clamped():
     with pytest.raises(DataError) as caught:
         Table.attach(rows | {"chance": [0.1, 0.91, 0.5, 0.5]}, study)
     assert caught.value.code == "CV-D022"
+
+
+DOSES = {"arms": ("low", "placebo", "high"), "reference": "placebo"}
+
+
+def study(**changes):
+    return Study("arm", "y", (0, 1), **(DOSES | changes))
+
+
+def rows(labels):
+    return {"arm": labels, "y": np.linspace(0, 1, len(labels))}
+
+
+EACH_TWICE = ["high", "placebo", "low"] * 2
+
+
+def test_the_reference_comes_first_and_the_others_keep_their_order():
+    declared = study()
+    assert declared.arms == ("placebo", "low", "high")
+    assert declared.reference == "placebo"
+    assert declared.treatment_labels == declared.arms
+    assert declared.treated is None
+    assert declared.control is None
+    assert declared == study(arms=["placebo", "low", "high"])
+    assert declared.fingerprint() == study(arms=["placebo", "low", "high"]).fingerprint()
+    assert declared != study(reference="low")
+    assert declared.fingerprint() != study(reference="low").fingerprint()
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"arms": ("placebo", "low")}, "CV-S060"),
+        ({"arms": "abc"}, "CV-S060"),
+        ({"arms": ("placebo", "low", "low")}, "CV-S060"),
+        ({"arms": (1, "1.0", 2), "reference": 1}, "CV-S060"),
+        ({"arms": ("placebo", "low", None)}, "CV-S007"),
+        ({"treated": "low"}, "CV-S061"),
+        ({"control": "placebo"}, "CV-S061"),
+        ({"treated_share": 0.5, "randomised": True}, "CV-S061"),
+        ({"reference": None}, "CV-S062"),
+        ({"reference": "middle"}, "CV-S062"),
+        ({"arms": None}, "CV-S062"),
+        ({"missing": {"arm": Fill("middle")}}, "CV-S010"),
+    ],
+)
+def test_declarations_that_do_not_fit(changes, code):
+    with pytest.raises(StudyError, match=code):
+        study(**changes)
+
+
+def test_a_table_holds_the_place_of_each_arm():
+    table = Table.attach(rows(EACH_TWICE), study())
+    assert table.arm.tolist() == [2, 0, 1, 2, 0, 1]
+    assert table.arm.dtype == np.intp
+    assert table.treated.tolist() == [True, False, True, True, False, True]
+    assert not table.arm.flags.writeable
+    assert "high" not in repr(table)
+
+
+def test_numbers_serve_as_labels(tmp_path):
+    doses = Study("dose", "y", (0, 1), arms=(0, 5, 10), reference=0)
+    path = tmp_path / "doses.csv"
+    path.write_text("dose,y\n0,0\n5.0,1\n10,0\n0,1\n5,0\n10,1\n", encoding="utf-8")
+    in_memory = {"dose": np.array([0.0, 5.0, 10.0] * 2), "y": [0, 1] * 3}
+    for source in (in_memory, path):
+        assert Table.attach(source, doses).arm.tolist() == [0, 1, 2, 0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("labels", "code"),
+    [
+        ([*EACH_TWICE, "middle"], "CV-D017"),
+        (["placebo", "low"] * 2, "CV-D018"),
+        ([*EACH_TWICE[:4], "placebo"], "CV-D009"),
+        ([*EACH_TWICE, None], "CV-D003"),
+    ],
+)
+def test_data_that_do_not_fit_name_the_column_only(labels, code):
+    with pytest.raises(DataError) as refusal:
+        Table.attach(rows(labels), study())
+    assert refusal.value.code == code
+    assert "'arm'" in str(refusal.value)
+    assert "middle" not in str(refusal.value)
+
+
+def test_missing_arms_follow_their_rule():
+    gapped = rows([*EACH_TWICE, None])
+    assert Table.attach(gapped, study(missing={"arm": Fill("low")})).arm.tolist()[-1] == 1
+    assert Table.attach(gapped, study(missing=Drop())).rows == 6
+
+
+STUDY = Study(
+    "t",
+    "y",
+    (0, 1),
+    {
+        "age": Range(18, 90).cut(30, 60),
+        "sex": Binary(),
+        "site": Categories(list("abcde")),
+        "bmi": Range(10, 60),
+    },
+)
+
+
+def layout_refused(code, *arguments):
+    with pytest.raises(StudyError) as caught:
+        Layout.of(*arguments)
+    assert caught.value.code == code
+    return caught.value
+
+
+def test_strata_are_the_cells_of_the_chosen_covariates():
+    layout = Layout.of(STUDY, ("age", "sex", "site"))
+    assert layout.names == ("age", "sex", "site")
+    assert layout.sizes == (3, 2, 5)
+    assert layout.public == 30
+    text = layout.describe()
+    assert text == "30 strata by 'age' (3 bins, cut at 30, 60), 'sex' (2 labels), 'site' (5 labels)"
+
+
+def test_other_cut_points_take_the_place_of_the_declared_ones():
+    layout = Layout.of(STUDY, ("age", "bmi"), {"age": (Fraction(40),), "bmi": (Fraction(20), Fraction(30))})
+    assert layout.sizes == (2, 3)
+    assert Layout.of(STUDY, ("age",), {"age": ()}).describe() == "1 stratum by 'age' (not cut)"
+    layout_refused("CV-S070", STUDY, ("age",), {"age": (Fraction(5),)})
+
+
+def test_a_range_without_cut_points_makes_no_strata():
+    error = layout_refused("CV-S071", STUDY)
+    assert "'bmi'" in str(error)
+    assert "Range(10, 60).cut(...)" in error.fix
+
+
+def test_names_that_cannot_make_strata():
+    assert "'sex'" in layout_refused("CV-S072", STUDY, ("sexx",)).fix
+    layout_refused("CV-S072", STUDY, ("sex", "sex"))
+    layout_refused("CV-S072", STUDY, ("t",))
+    layout_refused("CV-S072", STUDY, "sex,site")
+    assert Layout.of(STUDY, "sex").names == ("sex",)
+
+
+def test_cut_points_for_what_is_not_a_range_in_the_layout():
+    layout_refused("CV-S073", STUDY, ("sex",), {"sex": (Fraction(1, 2),)})
+    layout_refused("CV-S073", STUDY, ("sex",), {"age": (Fraction(40),)})
+
+
+def test_too_many_strata():
+    many = {f"c{place}": Categories(range(16)) for place in range(16)}
+    study = Study("t", "y", (0, 1), many)
+    assert Layout.of(study, tuple(many)[:15]).public == 16**15
+    assert "2^64" in layout_refused("CV-S074", study).got
+
+
+AGE = Range(18, 90).cut(30, Decimal("45.5"), "60")
+
+
+def test_a_cut_range_is_a_range_with_cut_points():
+    assert AGE.cuts == (30, Fraction(91, 2), 60)
+    assert (AGE.lo, AGE.hi, AGE.width) == (18, 90, 72)
+    assert AGE.floats() == Range(18, 90).floats()
+    assert repr(AGE) == "Range(18, 90).cut(30, 45.5, 60)"
+    assert Range(18, 90) != AGE
+    assert Range(18, 90).cuts == ()
+    assert AGE.cut(50).cuts == (50,)
+    assert pickle.loads(pickle.dumps(AGE)) == AGE
+
+
+def test_thresholds_are_the_least_doubles_that_are_not_below_the_cut():
+    for text in ("1/10", "1/3", "3/10", "2/3", "7/10", "1/2"):
+        (threshold,) = Range(0, 1).cut(text).thresholds()
+        assert Fraction(threshold) >= Fraction(text) > Fraction(math.nextafter(threshold, 0))
+
+
+@pytest.mark.parametrize(
+    "points",
+    [(), (18,), (90,), (17,), (45, 30), (30, 30), (30, 91), ("x",), (float("nan"),), (None,), (True, "1/0")],
+)
+def test_cut_points_that_are_not_usable(points):
+    with pytest.raises(StudyError) as caught:
+        Range(18, 90).cut(*points)
+    assert caught.value.code in ("CV-S070", "CV-S003")
+
+
+def test_every_bin_must_hold_a_double():
+    tiny = Fraction(1, 2**80)
+    third = Range("1/3", "2/3")
+    low, high = third.floats()
+    empty = [
+        (Range(0, 1), (Fraction(1, 2) + tiny, Fraction(1, 2) + 2 * tiny)),
+        (third, (third.lo + (Fraction(low) - third.lo) / 2,)),
+        (third, (third.hi - (third.hi - Fraction(high)) / 2,)),
+    ]
+    for bounds, points in empty:
+        with pytest.raises(StudyError, match="CV-S070"):
+            bounds.cut(*points)
+    assert Range(0, 1).cut(tiny, 1 - tiny).thresholds() == (float(tiny), 1.0)
+
+
+TIME_STUDY = cv.Study("arm", outcome="days", event="died", grid=[1, 2.5, 4], control=0)
+
+
+def test_every_row_has_the_entry_of_the_definition():
+    times = [0, 0.5, 1, 1.1, 2.5, 2.6, 4, 4.1, 99]
+    expected = {1: [0, 0, 0, 1, 1, 2, 2, 6, 6], 0: [3, 3, 3, 4, 4, 5, 6, 6, 6]}
+    for died, entries in expected.items():
+        arms = [place % 2 for place in range(len(times))]
+        table = Table.attach({"arm": arms, "days": times, "died": [died] * len(times)}, TIME_STUDY)
+        assert joined_entries(3, 1)[table.outcome].tolist() == entries
+        # By the finest parts: a sixteenth of the cell in which the time lies, of which the right end belongs to it.
+        place = [0, 7, 15, 17, 31, 33, 47, 96, 96]
+        assert table.outcome.tolist() == (place if died else [*(48 + one for one in place[:6]), 96, 96, 96])
+
+
+def test_a_number_of_cells_makes_cells_of_one_length():
+    study = cv.Study("arm", outcome="days", event="died", horizon=1, grid=4)
+    assert study.event.grid == tuple(Fraction(place, 4) for place in (1, 2, 3, 4))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"horizon": 1, "grid": 0},
+        {"horizon": 1, "grid": 201},
+        {"grid": [2, 1]},
+        {"grid": [0, 1]},
+        {"grid": "12"},
+        {},
+        {"horizon": 3, "grid": [1, 2]},
+        {"horizon": "x"},
+        {"horizon": 1, "outcome_range": (0, 1)},
+        {"horizon": 1, "denominator": "n"},
+        {"horizon": 1, "arms": (0, 1, 2)},
+        {"horizon": 1, "cluster": "site", "protects_cluster": True},
+        {"horizon": 1, "event": None, "outcome_range": (0, 1)},
+    ],
+)
+def test_what_cannot_be_is_refused(given):
+    with pytest.raises(cv.CounterveilError, match="CV-S090"):
+        cv.Study("arm", **({"outcome": "days", "event": "died"} | given))
+
+
+def test_other_codes_of_events_are_refused():
+    with pytest.raises(cv.CounterveilError, match="CV-D090"):
+        Table.attach({"arm": [0, 1, 0, 1], "days": [1, 1, 2, 2], "died": [1, 2, 1, 1]}, TIME_STUDY)
+
+
+def test_rows_of_a_person_end_with_the_last():
+    study = cv.Study("arm", outcome="days", event="died", grid=[1, 2.5, 4], control=0, person="id")
+    rows = {"id": [1, 1, 2, 3, 4], "arm": [0, 0, 1, 0, 1], "days": [1, 3, 1, 2, 2], "died": [0, 1, 1, 0, 0]}
+    assert joined_entries(3, 1)[Table.attach(rows, study).outcome].tolist() == [2, 0, 4, 4]
+
+
+COLUMNS_STUDY = Study(
+    treatment="t",
+    outcome="y",
+    outcome_range=(0, 1),
+    covariates={
+        "age": Range(20, 60),
+        "smoker": Binary("yes", "no"),
+        "site": Categories(["north", "south", "east"]),
+        "old": Binary(),
+    },
+)
+ROWS = {
+    "t": [0, 1, 0, 1],
+    "y": [0.0, 1.0, 0.5, 0.25],
+    "age": [10.0, 35.5, 60.0, 99.0],
+    "smoker": ["yes", "no", "no", "yes"],
+    "site": ["east", "north", "south", "north"],
+    "old": [1, 0, 0, 1],
+}
+
+
+def test_numbers_are_clamped_and_labels_are_as_declared() -> None:
+    found = covariate_columns(Table.attach(ROWS, COLUMNS_STUDY))
+    assert list(found) == ["age", "smoker", "site", "old"]
+    assert found["age"].tolist() == [20.0, 35.5, 60.0, 60.0]
+    assert found["smoker"].tolist() == ["yes", "no", "no", "yes"]
+    assert found["site"].tolist() == ["east", "north", "south", "north"]
+    assert found["old"].tolist() == [1, 0, 0, 1]
+
+
+def test_labels_of_several_types_keep_them() -> None:
+    study = Study(
+        treatment="t", outcome="y", outcome_range=(0, 1), covariates={"dose": Categories([1, 2.5, "many"])}
+    )
+    table = Table.attach({"t": [0, 1, 0, 1], "y": [0, 1, 0, 1], "dose": ["1", "2.5", "many", "1"]}, study)
+    assert covariate_columns(table)["dose"].tolist() == [1, 2.5, "many", 1]
+
+
+def test_public_points_fill_the_domains_evenly_and_are_always_the_same() -> None:
+    found = public_points(COLUMNS_STUDY, 600)
+    again = public_points(COLUMNS_STUDY, 600)
+    assert all((found[name] == again[name]).all() for name in COLUMNS_STUDY.covariates)
+    assert found["age"].min() >= 20
+    assert found["age"].max() <= 60
+    counts = np.histogram(found["age"], bins=10, range=(20, 60))[0]
+    assert counts.min() > 50
+    assert np.bincount(found["site"].astype(int), minlength=3).min() > 180
+    written = columns_as_written(found, COLUMNS_STUDY)
+    assert set(written["site"]) == {"north", "south", "east"}
+    # Covariates are not tied to each other.
+    assert abs(np.corrcoef(found["age"], found["site"])[0, 1]) < 0.15

@@ -1,4 +1,4 @@
-"""Loaders: published counts and differences, checked files, and refusals."""
+"""Data sets: published counts and differences, checked files, simulated studies with known effects, refusals."""
 
 import os
 import sys
@@ -7,7 +7,23 @@ import numpy as np
 import pytest
 
 from counterveil.data import Range, Table
-from counterveil.datasets import acic2016, ihdp, ist, lalonde, nhefs, nsw, pension401k, star
+from counterveil.datasets import (
+    acic2016,
+    dataset_1,
+    dataset_2,
+    ihdp,
+    ist,
+    kink,
+    lalonde,
+    nhefs,
+    nsw,
+    pension401k,
+    simulated_trial,
+    skewed,
+    star,
+    synth,
+    synth_strata,
+)
 from counterveil.errors import DataError, MissingExtraError
 
 FOLDER = os.environ.get("COUNTERVEIL_DATA", "")
@@ -113,3 +129,108 @@ def test_settings_that_do_not_exist():
     refused("CV-D043", ihdp, 26)
     refused("CV-D043", acic2016, 0)
     refused("CV-D043", star, "4")
+
+
+@pytest.mark.parametrize("outcome", ["binary", "continuous"])
+@pytest.mark.parametrize("effect", [-0.4, 0.0, 0.25])
+@pytest.mark.parametrize("share", [0.5, 0.2])
+def test_the_effect_is_the_one_asked_for(outcome, effect, share):
+    dataset = simulated_trial(40_000, effect, outcome, share, seed=3)
+    y, treated = dataset.frame["y"], dataset.frame["treated"] == 1
+    error = np.sqrt(y[treated].var() / treated.sum() + y[~treated].var() / (~treated).sum())
+    assert abs(y[treated].mean() - y[~treated].mean() - effect) < 4 * error
+    assert abs(treated.mean() - share) < 4 * np.sqrt(share * (1 - share) / 40_000)
+    assert y.min() >= 0
+    assert y.max() <= 1
+    assert set(np.unique(y)) <= {0, 1} or outcome == "continuous"
+    assert np.corrcoef(dataset.frame["x"], y)[0, 1] > 0.2
+    assert abs(np.corrcoef(dataset.frame["x"], treated)[0, 1]) < 0.02
+    assert dataset.true_effect == effect
+    assert Table.attach(dataset.frame, dataset.study).rows == 40_000
+
+
+def test_small_trials_have_both_arms():
+    for seed in range(50):
+        treated = simulated_trial(8, 0.0, share=0.1, seed=seed).frame["treated"]
+        assert 2 <= treated.sum() <= 6
+
+
+def test_an_observational_study_has_its_shape_and_truth():
+    dataset = synth()
+    assert dataset.true_effect == 0.5
+    assert len(dataset.study.covariates) == 20
+    assert dataset.study.randomised is False
+    table = Table.attach(dict(dataset.frame), dataset.study)
+    assert table.rows == 1000
+    y = dataset.frame["y"]
+    assert 0 < y.min() < y.max() < 5
+
+
+def test_strata_have_their_levels_and_truth():
+    dataset = synth_strata(seed=3, n=200_000, levels=10, slope=2.0)
+    x, t, y = (dataset.frame[name] for name in ("x", "treated", "y"))
+    assert set(np.unique(x)) == set(range(10))
+    assert 0 <= y.min() < y.max() <= 1
+    assert dataset.true_effect == 0.5
+    gaps = [y[(x == k) & (t == 1)].mean() - y[(x == k) & (t == 0)].mean() for k in range(10)]
+    assert gaps == pytest.approx([0.5] * 10, abs=0.002)
+    # Treatment follows the level, so the arms as wholes differ by more than the effect.
+    assert t[x == 9].mean() == pytest.approx(1 / (1 + np.exp(-2)), abs=0.01)
+    assert Table.attach(dataset.frame, dataset.study).rows == 200_000
+
+
+REFUSED = {
+    simulated_trial: [
+        {"n": 7},
+        {"n": 10.5},
+        {"effect": 1.5},
+        {"outcome": "counts"},
+        {"share": 0},
+        {"share": 1.0},
+    ],
+    synth: [{"n": 3}, {"covariates": 0}],
+    synth_strata: [{"n": 5}, {"levels": 1}, {"levels": 2.5}],
+}
+
+
+@pytest.mark.parametrize("make", REFUSED)
+def test_settings_out_of_range_are_refused(make):
+    for wrong in REFUSED[make]:
+        with pytest.raises(DataError, match="CV-D043"):
+            make(**({"n": 100, "effect": 0.1} if make is simulated_trial else {}) | wrong)
+
+
+DESIGNS = [dataset_1, dataset_2, kink, skewed, lambda n, seed: skewed(n, seed, covariates=30)]
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_outcomes_stay_in_the_public_range_and_effects_are_those_of_the_function(design):
+    for seed in range(20):
+        data = design(500, seed)
+        low, high = (float(end) for end in data.study.outcome_range)
+        assert low <= data.frame["y"].min()
+        assert data.frame["y"].max() <= high
+        assert (data.effects == data.effect_at(data.frame)).all()
+        assert data.true_effect == pytest.approx(data.effects.mean())
+        assert 0.4 < data.frame["treated"].mean() < 0.9
+    assert Table.attach(dict(data.frame), data.study).rows == 500
+
+
+def test_treatment_depends_on_the_covariates_and_the_outcome_has_the_effect():
+    data = dataset_1(40_000, 3)
+    x = np.column_stack([np.ones(40_000), data.frame["x1"], data.frame["x2"]])
+    slopes = np.linalg.lstsq(x, data.frame["treated"], rcond=None)[0]
+    assert slopes[0] == pytest.approx(0.5, abs=0.02)
+    assert (slopes[1:] > -0.02).all()
+    assert (slopes[1:] < 0.17).all()
+    left = data.frame["y"] - data.effects * data.frame["treated"]
+    fitted = x @ np.linalg.lstsq(x, left, rcond=None)[0]
+    assert np.std(left - fitted) == pytest.approx(3**-0.5, rel=0.02)
+
+
+def test_seeds_and_refusals():
+    assert (dataset_2(50, 1).frame["y"] == dataset_2(50, 1).frame["y"]).all()
+    assert not (dataset_2(50, 1).frame["y"] == dataset_2(50, 2).frame["y"]).all()
+    for wrong in (lambda: dataset_1(3), lambda: skewed(50, 0, covariates=7)):
+        with pytest.raises(DataError):
+            wrong()

@@ -3,7 +3,7 @@ import json
 import pytest
 from tests.unit.federation.conftest import QUESTION
 
-from counterveil.accounting.ledger import Ledger
+from counterveil.accounting import Ledger
 from counterveil.data import Table
 from counterveil.errors import CounterveilError, FederationError
 from counterveil.federation.coordinator import Clock, Round, pooled, states

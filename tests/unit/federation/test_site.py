@@ -1,3 +1,5 @@
+"""A site: what it checks, answers, charges and refuses, its access policy and its setup."""
+
 import json
 import logging
 from dataclasses import replace
@@ -6,12 +8,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
 
 import counterveil as cv
 from counterveil.data import batches
+from counterveil.errors import CounterveilError, ParameterError
+from counterveil.federation import files
+from counterveil.federation import messages as refusals
+from counterveil.federation.files import check_address, check_name
 from counterveil.federation.judging_tables import judged
 from counterveil.federation.messages import Ask, Reply, SiteRequest
-from counterveil.federation.site import Site
+from counterveil.federation.site import Site, check_site
 from counterveil.federation.site_files import APPROVED, REJECTED
 
 ASK = Ask(method="difference_in_means", protects="outcome", epsilon="1")
@@ -254,3 +262,131 @@ def test_pairs_of_treatment_and_outcome_are_answered_and_judged(new_site, reques
     assert result.guarantee.unit.value == level
     assert budget_spent(site).spent.epsilon == 1
     assert reply_of(site, request_to("r2", method="trial", protects="outcome")).refusal == "CV-F002"
+
+
+def account(site):
+    with cv.open_ledger(site.file.ledger) as ledger:
+        return ledger.account(site.file.dataset)
+
+
+def test_what_is_public_follows_from_the_levels_that_the_policy_allows(new_site, trial):
+    shown = {trial.study.treatment, *trial.study.covariates}
+    assert set(account(new_site("North")).access_policy.public) == shown
+    private = account(new_site("South", protects=["record"]))
+    assert private.access_policy.public == ()
+    assert private.access_policy.outcomes == (trial.study.outcome,)
+
+
+def test_a_policy_that_is_widened_later_does_not_make_private_columns_public(new_site, trial):
+    site = new_site("South", protects=["record"])
+    wider = replace(site.file, policy=replace(site.file.policy, protects=("outcome", "record")))
+    ask = Ask(method="difference_in_means", protects="outcome", epsilon="1")
+    request = SiteRequest("s1", "r1", "South", trial.study.to_dict(), ask, 2000.0)
+    reply = Reply.from_text(Site(wider, clock=lambda: 1000.0).answer(request.to_text()))
+    assert reply.refusal == refusals.NOT_ALLOWED
+    assert account(site).spent.epsilon == 0
+
+
+def test_entries_name_the_coordinator(new_site, trial):
+    site = new_site()
+    ask = Ask(method="difference_in_means", protects="outcome", epsilon="1")
+    site.answer(SiteRequest("s1", "r1", "North", trial.study.to_dict(), ask, 2000.0).to_text())
+    with cv.open_ledger(site.file.ledger) as ledger:
+        askers = [entry.facts["asked_by"] for entry in ledger.entries()]
+    assert askers[1:] == ["coordinator at 127.0.0.1:9092"] * 4
+
+
+STUDY = cv.Study("t", "y", (0, 1), {"sex": cv.Binary()}, control=0)
+
+
+@pytest.fixture
+def two_strata(tmp_path):
+    path = tmp_path / "rows.csv"
+    rows = [f"{k % 2},{(k * 7 % 10) / 10},{k % 4 // 2},{k}" for k in range(200)]
+    path.write_text("t,y,sex,id\n" + "\n".join(rows) + "\n")
+    return path
+
+
+def reply(site, study_id, ask):
+    request = SiteRequest(study_id, "r1", "North", STUDY.to_dict(), ask, 2000.0)
+    return Reply.from_text(site.answer(request.to_text()))
+
+
+def test_an_order_is_refused_where_the_rest_of_the_question_is_not(new_site, two_strata):
+    site = new_site(data=two_strata, study=STUDY, estimators=["stratified"])
+    ordered = Ask("stratified", "outcome", "1/2", settings={"order": "id"})
+    assert reply(site, "a", ordered).refusal == "CV-F013"
+    assert reply(site, "a", Ask("stratified", "outcome", "1/2")).ok
+
+
+def test_what_a_study_spent_is_not_counted_for_one_whose_name_it_begins_with(new_site, two_strata):
+    site = new_site(data=two_strata, study=STUDY, epsilon=10)
+    whole = Ask("difference_in_means", "outcome", "2")
+    assert reply(site, "heart-2", whole).ok
+    assert reply(site, "heart", whole).ok
+    assert reply(site, "heart-2", Ask("difference_in_means", "outcome", "1/100")).refusal == "CV-F008"
+    later = SiteRequest("heart", "r2", "North", STUDY.to_dict(), whole, 2000.0)
+    assert Reply.from_text(site.answer(later.to_text())).refusal == "CV-F003"
+
+
+def test_a_new_site_passes_its_check(new_site):
+    site = new_site()
+    facts = check_site(site.file.folder)
+    assert facts["rows"] == 400
+    assert facts["ledger"] == "sound"
+    assert facts["left"].startswith("epsilon 3")
+
+
+def test_nothing_is_made_twice(new_site, new_study):
+    new_site()
+    with pytest.raises(ParameterError, match="CV-P604"):
+        new_site()
+    new_study("North", "South")
+    with pytest.raises(ParameterError, match="CV-P604"):
+        new_study("North", "South")
+
+
+def test_a_missing_key_is_found_by_the_check(new_site):
+    site = new_site()
+    (site.file.keys / "secret").unlink()
+    with pytest.raises(ParameterError, match="CV-P607"):
+        check_site(site.file.folder)
+
+
+def test_a_certificate_names_its_hosts_and_is_signed_by_its_authority(tmp_path):
+    files.make_server_keys(tmp_path, ("study.example.org", "10.0.0.7"), "coordinator")
+    authority, server = (
+        x509.load_pem_x509_certificate((tmp_path / name).read_bytes())
+        for name in (files.AUTHORITY, files.CERTIFICATE)
+    )
+    server.verify_directly_issued_by(authority)
+    names = server.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == ["localhost", "study.example.org"]
+    assert [str(each) for each in names.get_values_for_type(x509.IPAddress)] == ["127.0.0.1", "10.0.0.7"]
+    assert authority.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    assert not server.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+
+
+def test_a_public_key_is_read_and_other_files_are_not(tmp_path, authority):
+    assert isinstance(files.read_public_key(files.make_node_key(tmp_path)), ec.EllipticCurvePublicKey)
+    for path in (authority, tmp_path / "none"):
+        with pytest.raises(ParameterError, match="CV-P603"):
+            files.read_public_key(path)
+
+
+@pytest.mark.parametrize("name", ["", " a", "a/b", "..", "a" * 41, "a\n", "é"])
+def test_names_that_could_be_paths_are_refused(name):
+    with pytest.raises(ParameterError, match="CV-P601"):
+        check_name(name)
+
+
+@pytest.mark.parametrize("address", ["", "host", "host:0", "host:70000", ":80", "a b:80", "host:8x"])
+def test_addresses_need_host_and_port(address):
+    with pytest.raises(ParameterError, match="CV-P602"):
+        check_address(address)
+
+
+def test_the_certificate_of_the_coordinator_is_looked_at(new_site, authority):
+    authority.write_text("hello")
+    with pytest.raises(CounterveilError, match="CV-P606"):
+        new_site()

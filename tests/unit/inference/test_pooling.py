@@ -1,23 +1,27 @@
-"""Pooled noise, weights, and the coverage of the pooled interval given the noise distributions."""
+"""Pooled noise and weights, the subset of least variance, sites that differ, and the coverage of pooled intervals."""
 
-import sys
 from dataclasses import replace
-from pathlib import Path
+from itertools import chain, combinations
 
 import numpy as np
 import pytest
-from scipy.stats import norm
-
-sys.path.insert(0, str(Path(__file__).parent))
-from distributions import PlainLaplace, PlainNormal
-from tests.thinned import thinned
+from scipy.stats import norm, t
+from tests.thinned import thinned, thinned_rows
+from tests.unit.inference.distributions import PlainLaplace, PlainNormal
 
 from counterveil.inference.pooling import (
+    ErrorBetweenSites,
     PooledUncertainty,
+    best_subset,
+    heterogeneity,
+    i_squared_of,
     other_variance,
+    paule_mandel,
     pooling_weights,
+    quiet_sites,
     released_variance,
     steadied_variances,
+    tau_squared_interval,
     unsure_variances,
 )
 from counterveil.inference.uncertainty import Uncertainty, WeightedSum, tail
@@ -146,3 +150,150 @@ def test_the_interval_without_the_noise_of_variances_would_be_too_short():
     sd = float(np.sqrt((truth / 4).sum()))
     assert 2 * tail(pooled.naive_half_width(LEVEL), sd, pooled.noise) > 0.07
     assert 2 * tail(pooled.half_width(LEVEL), sd, pooled.noise) < 0.05
+
+
+def variance(chosen, sizes, variances):
+    part = sizes[chosen]
+    return float((part**2 * variances[chosen]).sum() / part.sum() ** 2)
+
+
+def masks(count):
+    return ((np.arange(1, 2**count)[:, None] >> np.arange(count)) & 1).astype(bool)
+
+
+def best_by_force(sizes, variances):
+    every = masks(len(sizes)).astype(float)
+    return float((every @ (sizes**2 * variances) / (every @ sizes) ** 2).min())
+
+
+def cases(rng, count):
+    """Sizes and variances of many kinds: alike, far apart, whole numbers with ties, zeros."""
+    kind = rng.integers(4)
+    if kind == 0:
+        return rng.uniform(1, 2, count), rng.uniform(1, 2, count)
+    if kind == 1:
+        return np.exp(rng.normal(0, 2, count)), np.exp(rng.normal(0, 3, count))
+    if kind == 2:
+        return rng.integers(1, 5, count).astype(float), rng.integers(1, 5, count).astype(float)
+    return rng.integers(1, 50, count).astype(float), rng.integers(0, 3, count) * rng.uniform(0, 1, count)
+
+
+def test_equals_brute_force_over_all_subsets():
+    rng = np.random.default_rng(11)
+    tried = 0
+    for count in chain([1, 2, 3, 4, 5, 6, 7, 8] * 400, [9, 10, 11] * 150, [12] * 200):
+        sizes, variances = cases(rng, count)
+        found = best_subset(sizes, variances)
+        assert found.any()
+        least = best_by_force(sizes, variances)
+        assert variance(found, sizes, variances) == pytest.approx(least, rel=1e-12, abs=1e-300)
+        tried += 1
+    assert tried == 3850
+
+
+def test_every_optimum_is_a_prefix_without_ties_across_its_end():
+    rng = np.random.default_rng(12)
+    for _ in range(300):
+        count = int(rng.integers(2, 7))
+        sizes = rng.integers(1, 6, count).astype(float)
+        variances = rng.integers(1, 6, count).astype(float)
+        least = best_by_force(sizes, variances)
+        ratio = sizes * variances
+        for size in range(1, count + 1):
+            for chosen in combinations(range(count), size):
+                mask = np.isin(np.arange(count), chosen)
+                if variance(mask, sizes, variances) <= least * (1 + 1e-12) and not mask.all():
+                    assert ratio[mask].max() < ratio[~mask].min()
+
+
+def test_a_very_noisy_site_is_left_out_and_a_good_one_kept():
+    sizes = np.array([100.0, 100.0, 50.0])
+    assert best_subset(sizes, np.array([1.0, 100.0, 1.0])).tolist() == [True, False, True]
+    assert best_subset(sizes, np.array([1.0, 1.0, 1.0])).all()
+    # A large site with much noise loses against a small one with little.
+    assert best_subset(np.array([1000.0, 10.0]), np.array([1.0, 1e-4])).tolist() == [False, True]
+
+
+def test_values_worked_out_by_hand():
+    estimates, variances = np.array([0.0, 2.0]), np.array([0.5, 0.5])
+    found = heterogeneity(estimates, variances)
+    # Q = 2 (1)^2 / 0.5 = 4; tau^2 solves 2 / (0.5 + tau^2) = 1.
+    assert (found.q, found.df) == (pytest.approx(4.0), 1)
+    assert found.i_squared == pytest.approx(0.75)
+    assert found.tau_squared == pytest.approx(1.5)
+    assert found.p_value == pytest.approx(0.0455, abs=1e-4)
+    assert heterogeneity(np.array([1.0, 1.1]), variances).tau_squared == 0.0
+    # The mean of 0 and 2, with the t distribution of one degree of freedom.
+    between = ErrorBetweenSites.of(estimates)
+    assert between.half_width(LEVEL) == pytest.approx(12.706, rel=1e-4)
+    assert between.reach(LEVEL) == pytest.approx(12.706 * 3**0.5, rel=1e-4)
+    assert between.p_value(1.0) == pytest.approx(0.5)
+
+
+def test_sites_alike_are_all_kept_and_drowned_ones_left_out():
+    assert quiet_sites(np.ones(5), 0.0).all()
+    assert quiet_sites(np.array([1.0, 1e6, 1.0, 1.0]), 0.0).tolist() == [True, False, True, True]
+    # Where effects differ by far more than the noise, a noisy site is as good as any.
+    assert quiet_sites(np.array([1.0, 30.0, 1.0, 1.0]), 1e4).all()
+    # Two sites are the least there can be.
+    assert quiet_sites(np.array([1.0, 1e9]), 0.0).all()
+
+
+def draws(sites, ratio, tau, count, rng):
+    """Return estimates (count, sites) around 0 and their variances, the largest `ratio` times the smallest."""
+    variances = np.geomspace(1, ratio, sites) / ratio**0.5
+    scale = np.sqrt(variances / 2)
+    errors = rng.laplace(size=(count, sites)) * scale + rng.normal(size=(count, sites)) * scale * 0.1
+    return errors + tau * rng.normal(size=(count, sites)), variances
+
+
+def covered(estimates, variances):
+    """Return how often the interval covers 0: equal weights on chosen sites, and weights 1/(v + tau^2)."""
+    hits = np.zeros(2)
+    for row in estimates:
+        tau_squared = paule_mandel(row, variances)
+        chosen = row[quiet_sites(variances, tau_squared)]
+        between = ErrorBetweenSites.of(chosen)
+        weights = 1 / (variances + tau_squared)
+        weights /= weights.sum()
+        centre = float(weights @ row)
+        half = float(weights @ (row - centre) ** 2 / (len(row) - 1)) ** 0.5 * t.ppf(0.975, len(row) - 1)
+        hits += [abs(chosen.mean()) <= between.half_width(LEVEL), abs(centre) <= half]
+    return hits / len(estimates)
+
+
+UNEQUAL = [(2, 1000, 1), (3, 1000, 0.3), (4, 100, 1), (8, 1000, 0.3)]
+
+
+@pytest.mark.parametrize(("sites", "ratio", "tau"), thinned_rows(UNEQUAL, UNEQUAL[0], UNEQUAL[3]))
+def test_coverage_where_variances_are_very_unequal(sites, ratio, tau):
+    count = 800
+    ours, weighted = covered(*draws(sites, ratio, tau, count, np.random.default_rng([41, sites])))
+    assert ours >= 0.95 - 3 * (0.95 * 0.05 / count) ** 0.5
+    # Power of this check: the interval with inverse variances as weights fails it.
+    assert weighted < 0.95 - 3 * (0.95 * 0.05 / count) ** 0.5
+
+
+def test_equal_variances_have_exactly_the_t_law():
+    estimates, _ = draws(5, 1, 2.0, 20_000, np.random.default_rng(42))
+    between = estimates.std(axis=1, ddof=1) / 5**0.5
+    assert np.mean(np.abs(estimates.mean(axis=1)) <= t.ppf(0.975, 4) * between) == pytest.approx(
+        0.95, abs=0.005
+    )
+
+
+def test_intervals_for_the_variance_between_sites():
+    estimates, variances = np.array([-1.0, 0.0, 1.0]), np.full(3, 0.25)
+    low, high = tau_squared_interval(estimates, variances, 0.95)
+    # Q is 2 / (0.25 + tau^2) on two degrees of freedom, whose quantiles are -2 log p.
+    assert low == pytest.approx(2 / (-2 * np.log(0.025)) - 0.25)
+    assert high == pytest.approx(2 / (-2 * np.log(0.975)) - 0.25)
+    assert i_squared_of(0.75, variances) == pytest.approx(0.75)
+    # Variances far apart leave no warning and no zero to divide by.
+    assert 0 < i_squared_of(1.0, np.array([1e-30, 1.0, 2.0])) < 1
+    rng, sds, hits = np.random.default_rng(0), np.array([0.1, 0.2, 0.5, 1.0, 0.1]), 0
+    for _ in range(300):
+        low, high = tau_squared_interval(rng.normal(0, np.sqrt(0.09 + sds**2)), sds**2, 0.9)
+        hits += low <= 0.09 <= high
+    # Five standard errors around 270 of 300.
+    assert abs(hits - 270) < 26

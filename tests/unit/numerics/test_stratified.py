@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from counterveil.data.domains import OUTCOME_STEPS
+from counterveil.data import OUTCOME_STEPS
 from counterveil.errors import ParameterError
 from counterveil.numerics.strata import (
     RANGE_STEPS,

@@ -1,15 +1,22 @@
-"""Units, estimands, events and guarantees."""
+"""Units, estimands, events, budgets, guarantees and caveats: exact, written, and read back."""
 
+import json
 import pickle
+from decimal import Decimal
+from enum import StrEnum
 from fractions import Fraction
 from itertools import product
 
+import numpy as np
 import pytest
+from tools.reference.caveats_page import examples
 
+from counterveil.bounded_reading import UnreadableError
 from counterveil.errors import InternalError, ParameterError
 from counterveil.privacy import (
     Adjacency,
     ApproximateEvent,
+    Budget,
     Estimand,
     GaussianEvent,
     Guarantee,
@@ -21,6 +28,20 @@ from counterveil.privacy import (
     Unit,
     event_from_dict,
     event_to_dict,
+    exact,
+)
+from counterveil.privacy.caveats import (
+    FIELDS,
+    AtSites,
+    Caveat,
+    ConfoundingBeyond,
+    FoldModels,
+    KeptPeople,
+    LinearScores,
+    confounding,
+    read_fact,
+    read_facts,
+    written,
 )
 
 PAIR = Unit.TREATMENT_AND_OUTCOME
@@ -95,3 +116,86 @@ def test_errors_survive_pickling():
     copy = pickle.loads(pickle.dumps(refusal.value))
     assert copy.code == refusal.value.code
     assert copy.text() == refusal.value.text()
+
+
+@pytest.mark.parametrize(
+    "value", [0.1, "0.1", "1/10", Decimal("0.1"), Fraction(1, 10), np.float64(0.1), "1e-1"]
+)
+def test_a_tenth_is_a_tenth_however_it_is_written(value):
+    assert exact(value, "epsilon") == Fraction(1, 10)
+
+
+@pytest.mark.parametrize(
+    "value", ["one", float("nan"), float("inf"), "1/0", None, True, "1e999999999", "9" * 1000, Decimal("NaN")]
+)
+def test_what_is_no_number_is_refused(value):
+    with pytest.raises(ParameterError, match="CV-P003"):
+        exact(value, "epsilon")
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "code"), [(0, 0, "CV-P004"), (-1, 0, "CV-P004"), (1, 1, "CV-P005")]
+)
+def test_out_of_range(epsilon, delta, code):
+    with pytest.raises(ParameterError, match=code):
+        Budget(epsilon, delta)
+
+
+def test_round_trip_and_text():
+    budget = Budget("1/3", 1e-6)
+    assert Budget.from_dict(budget.to_dict()) == budget
+    assert str(budget) == "epsilon 0.333333, delta 1e-06"
+    assert str(Budget(1)) == "epsilon 1"
+
+
+@pytest.mark.parametrize("role", FIELDS)
+def test_every_value_survives_a_file(role):
+    facts = examples(role)
+    assert read_facts(role, json.loads(json.dumps([written(one) for one in facts]))) == tuple(facts)
+    # Members of two enumerations are equal where their names are: no name may serve twice.
+    names = [str(one) for one in facts if isinstance(one, StrEnum)]
+    assert len({*names}) == len(names)
+
+
+def test_what_sites_say_is_read_one_level_deep():
+    said = AtSites(("North", "South"), (FoldModels.OUTCOME, None))
+    assert read_fact("assumptions", json.loads(json.dumps(written(said)))) == said
+    nested = written(said) | {"facts": [written(said), None]}
+    for lie in (nested, written(said) | {"facts": [None]}, written(said) | {"facts": ["clamping", None]}):
+        with pytest.raises(UnreadableError):
+            read_fact("assumptions", lie)
+
+
+LINEAR = written(LinearScores(inverse=True, squares=False, products=False))
+
+
+@pytest.mark.parametrize(
+    ("role", "value"),
+    [
+        ("not_covered", "BUY SHARES"),
+        ("not_covered", "one_fold"),
+        ("not_covered", 1),
+        ("not_covered", ["clamping"]),
+        ("not_covered", {"name": "Detail"}),
+        ("not_covered", {"name": "Caveat"}),
+        ("not_covered", {"name": "SmallArms"}),
+        ("not_covered", {"name": "SmallArms", "share": True}),
+        ("not_covered", {"name": "SmallArms", "share": float("nan")}),
+        ("not_covered", {"name": "SmallArms", "share": 0.1, "text": "BUY SHARES"}),
+        ("not_covered", {"name": "OtherEstimand", "estimand": "BUY SHARES"}),
+        ("not_covered", {"name": "SitesLeftOut", "sites": "North"}),
+        ("not_covered", {"name": "ClippedOutliers", "columns": ["y"], "reaches": ["1"], "in_sds": True}),
+        ("population", written(KeptPeople(5, 9, 0.1)) | {"kept": 5.5}),
+        ("assumptions", LINEAR | {"squares": "none"}),
+        ("condition", LINEAR),
+    ],
+)
+def test_what_no_answer_says_is_refused_and_not_repeated(role, value):
+    with pytest.raises(UnreadableError) as refused:
+        read_fact(role, value)
+    assert "BUY" not in str(refused.value)
+
+
+def test_what_leaves_room_for_confounders():
+    bound = ConfoundingBeyond(0.1)
+    assert confounding([Caveat.CLAMPING, bound, Caveat.NOTHING_ADJUSTED]) == [bound, Caveat.NOTHING_ADJUSTED]

@@ -11,10 +11,9 @@ import counterveil as cv
 from counterveil.datasets import dataset_1
 from counterveil.errors import ClaimError, ParameterError
 from counterveil.privacy import Budget, Proof
+from counterveil.published import InfluenceSettings, KernelSettings
 from counterveil.published.cate import (
-    InfluenceSettings,
     Kernel,
-    KernelSettings,
     PublishedFunction,
     StageModels,
     StageRows,

@@ -6,12 +6,6 @@ import counterveil as cv
 
 LABELS = ("placebo", "low", "high")
 GAINS = np.array([0.0, 5.0, 9.0])
-BUDGETS = (
-    {"epsilon": 1},
-    {"epsilon": "1/2"},
-    {"epsilon": 1, "delta": 1e-6},
-    {"epsilon": 1, "mechanism": "laplace"},
-)
 METHODS = ("difference_in_means", "weighting", "matching")
 
 
@@ -41,9 +35,3 @@ def ask(data=None, declared=None, *, seed=3, **arguments):
     data, declared = trial() if data is None else data, study() if declared is None else declared
     arguments = {"protects": "outcome", "epsilon": 1} | arguments
     return cv.arms(data, declared, noise=cv.SeededNoise(seed), **arguments)
-
-
-def plain_means(data):
-    y = np.clip(data["y"], 0, 100)
-    parts = [y[data["arm"] == label] for label in LABELS]
-    return [part.mean() for part in parts], [part.std(ddof=1) / len(part) ** 0.5 for part in parts]

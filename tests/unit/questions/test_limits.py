@@ -1,11 +1,17 @@
-"""Intervals end where the outcome's declared range does; what was released stays as it was."""
+"""What an interval may say: ends at the declared range, no sampling error of zero, everything left to the value."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
+from tests.thinned import examples, thinned
+from tools.answer_sweep.__main__ import DELTAS, EPSILONS, main
+from tools.answer_sweep.running import run, trouble
+from tools.answer_sweep.ways import KINDS, ways
 
 import counterveil as cv
+from counterveil.errors import CounterveilError
 from counterveil.inference.measures import NoisyRatio
 from counterveil.privacy.caveats import Target
 from counterveil.results.effect import within
@@ -98,3 +104,174 @@ def test_noisy_ratios_beyond_what_is_possible_are_the_nearer_end():
     for sign in (-1, 1):
         found = NoisyRatio(sign * 300.0, 100.0, 0.01, 0.1, 0.1, limit=2.0)
         assert found.interval(0.95) == (2.0 * sign, 2.0 * sign)
+
+
+N, DRAWS = 240, 12
+RNG = np.random.default_rng(4)
+PEOPLE = {
+    "t": np.arange(N) % 2,
+    "arm": np.array(["a", "b", "c"])[np.arange(N) % 3],
+    "x": RNG.random(N),
+    "site": np.arange(N) // 12,
+    # The same for everyone: half of all noisy variances are negative.
+    "y": np.full(N, 0.3),
+    "z": np.full(N, 0.6),
+}
+COVARIATES = {"x": cv.Range(0, 1)}
+TWO = cv.Study("t", "y", (0, 1), COVARIATES, randomised=True)
+
+
+def ate(method, protects="outcome", study=TWO, **more):
+    return lambda seed: cv.ate(
+        PEOPLE,
+        study,
+        protects=protects,
+        epsilon=1,
+        method=method,
+        noise=cv.SeededNoise(seed),
+        **more,
+    )
+
+
+def arms(seed):
+    study = cv.Study("arm", "y", (0, 1), arms=("a", "b", "c"), reference="a", randomised=True)
+    return cv.arms(PEOPLE, study, epsilon=1, protects="outcome", noise=cv.SeededNoise(seed))
+
+
+def outcomes(seed):
+    study = cv.Study("t", outcomes={"y": (0, 1), "z": (0, 1)}, randomised=True)
+    return cv.outcomes(PEOPLE, study, epsilon=1, protects="outcome", noise=cv.SeededNoise(seed))
+
+
+def groups(seed):
+    return cv.groups(PEOPLE, TWO, by={"x": (0.5,)}, protects="outcome", epsilon=1, noise=cv.SeededNoise(seed))
+
+
+ASKED = {
+    "difference in means": ate("difference_in_means"),
+    "weighting": ate("weighting"),
+    "matching": ate("matching"),
+    "ratio": ate("difference_in_means", measure="ratio"),
+    "trial of records": ate("trial", "record"),
+    "clusters": ate("difference_in_means", study=cv.Study("t", "y", (0, 1), cluster="site", randomised=True)),
+    "arms": arms,
+    "outcomes": outcomes,
+    "groups": groups,
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_no_answer_shows_a_sampling_error_of_zero(name):
+    shown = [effect.std_error.sampling for seed in range(DRAWS) for effect in ASKED[name](seed).table]
+    assert min(shown) > 0
+
+
+def test_some_of_the_variances_came_out_below_zero():
+    """So that the test above asks something."""
+    released = [ASKED["difference in means"](seed).uncertainty.variance for seed in range(DRAWS)]
+    assert min(released) < 0
+
+
+ALONE = cv.settings.DifferenceInMeans(variance_share=0)
+ALONE_RNG = np.random.default_rng(5)
+T = np.tile([0, 0, 1, 0, 1], 24)
+DATA = {
+    "t": T,
+    "y": np.round(ALONE_RNG.uniform(-3, 5, 120), 3),
+    "z": np.round(ALONE_RNG.uniform(0, 2, 120), 3),
+    "before": ALONE_RNG.uniform(-3, 5, 120),
+    "earlier": ALONE_RNG.uniform(-3, 5, 120),
+    "site": np.where(np.arange(120) % 2, "a", "b"),
+    "school": np.arange(120) // 5,
+    "x": ALONE_RNG.normal(size=120),
+}
+ALONE_TRIAL = {"control": 0, "randomised": True}
+ARMS = {"arms": (0, 1, 2), "reference": 0, "randomised": True}
+ALONE_ASKED = {"protects": "outcome", "epsilon": 8, "method": "difference_in_means"}
+
+
+def alone_ask(question, study, settings=ALONE, **more):
+    return question(DATA, study, **ALONE_ASKED, settings=settings, noise=cv.SeededNoise(2), **more)
+
+
+@pytest.mark.parametrize(
+    ("question", "study", "more"),
+    [
+        (
+            cv.groups,
+            cv.Study("t", "y", (-3, 5), {"site": cv.Categories(("a", "b"))}, **ALONE_TRIAL),
+            {"by": "site"},
+        ),
+        (cv.outcomes, cv.Study("t", outcomes={"y": (-3, 5), "z": (0, 2)}, **ALONE_TRIAL), {}),
+        (cv.event_study, cv.Study("t", "y", (-3, 5), before=("earlier", "before"), **ALONE_TRIAL), {}),
+    ],
+)
+def test_questions_by_means_spend_everything_on_the_values(question, study, more):
+    usual, alone = (alone_ask(question, study, settings, **more) for settings in (None, ALONE))
+    for one, other in zip(usual.table, alone.table, strict=True):
+        assert other.std_error.noise < one.std_error.noise
+        known = other.known.uncertainty
+        assert known.variance_noise is None
+        assert known.variance == known.variance_cap
+
+
+def test_a_clustered_error_is_then_the_largest():
+    study = cv.Study("t", "y", (-3, 5), cluster="school", **ALONE_TRIAL)
+    known = alone_ask(cv.ate, study).uncertainty
+    assert known.sd_noise is None
+    # Every school may lie at one end of the range or at the other.
+    weights = np.where(T == 1, 1 / T.sum(), 1 / (120 - T.sum()))
+    own = np.bincount(DATA["school"], weights) / 2
+    assert known.variance == known.variance_cap == pytest.approx(64 * float(own @ own))
+    assert known.noise.epsilon == 8
+
+
+@pytest.mark.parametrize(
+    ("question", "study", "code"),
+    [
+        (cv.arms, cv.Study("t", "y", (-3, 5), **ARMS), "CV-P019"),
+        (cv.outcomes, cv.Study("t", outcomes={"y": (-3, 5), "z": (0, 2)}, **ARMS), "CV-P019"),
+        (
+            cv.ate,
+            cv.Study("t", "y", (0, 5), denominator="z", denominator_range=(1, 2), **ALONE_TRIAL),
+            "CV-P673",
+        ),
+    ],
+)
+def test_questions_without_such_an_interval_refuse_it(question, study, code):
+    with pytest.raises(CounterveilError, match=code):
+        alone_ask(question, study)
+
+
+WAYS = ways()
+# Kernel smoothing over all pairs of rows takes seconds whatever the budget: the whole sweep asks it.
+QUICK = [name for name in WAYS if "influence" not in name]
+EDGES = list(product((4, 8, 20), EPSILONS, DELTAS[:2], KINDS))
+
+
+@pytest.mark.parametrize("name", thinned(QUICK, *QUICK[::2]))
+def test_a_charged_question_is_answered(name):
+    place = QUICK.index(name)
+    # A stride prime to the number of edges gives every way other edges.
+    for turn in range(examples(1, 2)):
+        rows, epsilon, delta, kind = EDGES[(37 * (2 * place + turn)) % len(EDGES)]
+        found = run(WAYS[name], rows, kind, {"epsilon": epsilon, "delta": delta})
+        # Seconds are not looked at: no test depends on the clock.
+        assert found.fault is None, (rows, kind, epsilon, delta, found.fault)
+        assert found.answer is not None or not found.charged, (rows, kind, epsilon, delta, found.refused)
+
+
+def test_a_fault_after_the_charge_is_noticed():
+    def ask(session, **budget):
+        session.ate(protects="outcome", method="difference_in_means", **budget)
+        raise ZeroDivisionError
+
+    asked = WAYS["difference_in_means outcome ATE"]
+    found = run(type(asked)(asked.declared, ask), 20, "usual", {"epsilon": "1", "delta": "0"})
+    assert found.charged
+    assert trouble(found).startswith("CHARGED")
+
+
+@pytest.mark.slow
+def test_the_sweep_finds_nothing():
+    assert main(["--part", "11"]) == 0

@@ -1,4 +1,4 @@
-"""Pooling the results of sites: reading, agreement, promise, renderings."""
+"""Pooling the results of sites: reading, agreement, limits of weights, promise, renderings; ratios and tables too."""
 
 import json
 from dataclasses import replace
@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import counterveil as cv
-from counterveil.errors import ParameterError
+from counterveil.errors import CounterveilError, ParameterError
 from counterveil.privacy import SIMULATED, Proof
-from counterveil.privacy.caveats import AtSites, FoldModels, NotAdjusted, Target
+from counterveil.privacy.caveats import AtSites, FoldModels, KeptPeople, NotAdjusted, Target
+from counterveil.questions.pooled import PooledMoments, PooledNeeded, PooledTable
 from counterveil.report.caveats import fact_words
 
 METHODS = ("mvagg", "ivw", "all", "largest", "random_effects")
@@ -231,3 +232,347 @@ def test_a_caution_of_a_site_is_said_first(sites):
     found = cv.pool([modelled[0], *sites[1:]])
     assert found.warning == modelled[0].warning
     assert found.tidy()[-1]["assumptions"] == fact_words(FoldModels.OUTCOME)
+
+
+LIMIT_STUDY = cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), randomised=True)
+
+
+def limit_site(rows, seed, epsilon=1):
+    source = np.random.default_rng(seed)
+    treated = source.permutation(rows) % 2
+    data = {"t": treated, "y": np.clip(source.normal(0.4 + 0.1 * treated, 0.2), 0, 1)}
+    return cv.ate(data, LIMIT_STUDY, protects="outcome", epsilon=epsilon, noise=cv.SeededNoise(seed))
+
+
+@pytest.fixture(scope="module")
+def limit_sites():
+    return {"north": limit_site(4000, 1), "south": limit_site(400, 2), "west": limit_site(600, 3)}
+
+
+def weights(limit_sites, method="ivw", **limits):
+    bounds = cv.settings.WeightLimits(**limits) if limits else None
+    return {
+        each.name: each.weight for each in cv.pool(limit_sites, method=method, weight_limits=bounds).sites
+    }
+
+
+@pytest.mark.parametrize("method", ["ivw", "mvagg", "all", "largest", "random_effects"])
+def test_no_site_is_above_the_limit_and_all_add_up(limit_sites, method):
+    found = weights(limit_sites, method, max_weight=0.4)
+    assert max(found.values()) <= 0.4 + 1e-12
+    assert sum(found.values()) == pytest.approx(1)
+
+
+def test_a_site_may_have_a_limit_of_its_own(limit_sites):
+    assert weights(limit_sites)["north"] > 0.75
+    assert weights(limit_sites, max_weight=0.5)["north"] == pytest.approx(0.5)
+    assert weights(limit_sites, max_weight=0.5, own={"north": 0.7})["north"] == pytest.approx(0.7)
+
+
+def test_a_variance_that_a_site_reports_does_not_make_its_weight(limit_sites):
+    known = limit_sites["south"].uncertainty
+    bold = replace(limit_sites["south"], uncertainty=replace(known, variance=0.0))
+    modest = replace(limit_sites["south"], uncertainty=replace(known, variance=known.variance_cap))
+    few = {"west": limit_sites["west"], "east": limit_site(500, 9)}
+    # One number for all sites moves with it, so weights move a little and together.
+    moved = [weights(few | {"south": each}, max_weight=1)["south"] for each in (bold, modest)]
+    believed = [weights(few | {"south": each})["south"] for each in (bold, modest)]
+    assert abs(moved[0] - moved[1]) < 0.1 * abs(believed[0] - believed[1])
+
+
+def test_a_site_is_not_weighed_with_less_than_its_least_variance(limit_sites):
+    usual = weights(limit_sites, max_weight=1)
+    floored = weights(limit_sites, max_weight=1, min_variance={"north": 1.0})
+    assert floored["north"] < 0.01 < usual["north"]
+
+
+def test_the_estimate_is_cut_to_what_effects_can_be():
+    noisy = {name: limit_site(8, seed, epsilon="1/50") for seed, name in enumerate("abcd")}
+    high = {name: replace(each, estimate=abs(each.estimate) + 2) for name, each in noisy.items()}
+    assert cv.pool(high, method="all").estimate == 1.0
+
+
+TRIAL = cv.Study("t", "y", (0, 1), randomised=True)
+SIZES = {"north": 900, "south": 400, "west": 300}
+
+
+def ratio_site(rows, seed, protects="outcome", epsilon=1, measure="ratio", risk=0.2):
+    generator = np.random.default_rng(seed)
+    treated = np.arange(rows) % 2
+    data = {"t": treated, "y": (generator.random(rows) < risk * (1 + treated / 2)).astype(int)}
+    noise = cv.SeededNoise(seed)
+    return cv.ate(data, TRIAL, protects=protects, epsilon=epsilon, measure=measure, noise=noise)
+
+
+@pytest.fixture(scope="module", params=["outcome", "record"])
+def ratio_sites(request):
+    return {name: ratio_site(rows, place, request.param) for place, (name, rows) in enumerate(SIZES.items())}
+
+
+def test_means_are_averaged_by_size_and_divided_once(ratio_sites):
+    found = cv.pool(ratio_sites, method="all")
+    weights = np.array(list(SIZES.values())) / sum(SIZES.values())
+    means = weights @ np.array([one.means.values for one in ratio_sites.values()])
+    assert found.means.values == pytest.approx(means)
+    assert found.estimate == pytest.approx(means[0] / means[1])
+    low, high = found.interval()
+    assert low < found.estimate < high
+    assert high - low < min(np.diff(one.interval())[0] for one in ratio_sites.values())
+    # By the delta method, on the scale of logarithms, the interval is about as long.
+    assert np.log(high / low) == pytest.approx(2 * 1.96 * found.std_error.total / found.estimate, rel=0.15)
+    assert found.as_measure("difference").estimate == pytest.approx(means[0] - means[1])
+    assert found.details["weight_north"] == pytest.approx(weights[0])
+
+
+def test_a_site_in_noise_is_left_out_by_public_numbers():
+    results = {"north": ratio_site(900, 1), "lost": ratio_site(50, 2, epsilon="1/100")}
+    found = cv.pool(results)
+    assert found.details["weight_lost"] == 0
+    assert found.guarantee.epsilon == 1
+
+
+def test_weights_follow_public_numbers_alone():
+    sent = {name: ratio_site(rows, rows, "record").to_dict() for name, rows in SIZES.items()}
+    weights = cv.pool(sent).details
+    # The noise of a difference follows the share treated that was released, which is private.
+    noise = sent["south"]["numbers"]["known"]["noise"]
+    noise["sensitivity"] = str(1000 * Fraction(noise["sensitivity"]))
+    again = cv.pool(sent).details
+    assert all(again[f"weight_{name}"] == weights[f"weight_{name}"] > 0 for name in SIZES)
+
+
+def test_rare_outcomes_are_no_release_sent_twice():
+    rare = [ratio_site(300, seed, epsilon=0.2, risk=0.01) for seed in range(6)]
+    lost = [one for one in rare if one.means.values[0] < 0]
+    assert len(lost) > 1
+    assert len({one.estimate for one in lost}) == 1
+    assert cv.pool(lost).interval()[0] == 0
+    with pytest.raises(ParameterError, match="CV-P504"):
+        cv.pool([lost[0], lost[1], lost[0]])
+
+
+def test_what_is_not_pooled_is_refused(ratio_sites):
+    results = list(ratio_sites.values())
+    for method in ("ivw", "random_effects"):
+        with pytest.raises(ParameterError, match="CV-P508"):
+            cv.pool(results, method=method)
+    with pytest.raises(ParameterError, match="CV-P502"):
+        cv.pool([results[0], ratio_site(200, 7, measure="difference")])
+    for measure in ("odds_ratio", "difference"):
+        other = results[1].as_measure(measure)
+        for one in (other, json.loads(json.dumps(other.to_dict()))):
+            with pytest.raises(ParameterError, match="another measure"):
+                cv.pool([results[0], one])
+
+
+def test_no_site_has_more_than_its_limit(ratio_sites):
+    found = cv.pool(ratio_sites, method="all", weight_limits=cv.settings.WeightLimits(0.4))
+    # North has more than half of the rows; what it may not have goes to the others by size.
+    assert found.details["site_weight_limit"] == 0.4
+    assert found.means.weights == pytest.approx((0.4, 0.6 * 4 / 7, 0.6 * 3 / 7))
+    # A site that can only have said so little of its noise is not weighed with less.
+    least = cv.settings.WeightLimits(1.0, min_variance={"north": 10.0})
+    assert cv.pool(ratio_sites, weight_limits=least).details["weight_north"] == 0
+
+
+def test_numbers_needed_to_treat_are_those_of_the_average_difference():
+    results = {
+        name: ratio_site(rows, place, measure="nnt") for place, (name, rows) in enumerate(SIZES.items())
+    }
+    found = cv.pool(results, method="all")
+    weights = np.array(list(SIZES.values())) / sum(SIZES.values())
+    differences = [one.difference.estimate for one in results.values()]
+    assert 1 / found.estimate == pytest.approx(weights @ differences)
+    assert found.details["weight_south"] == pytest.approx(weights[1])
+    low, high = found.difference.interval()
+    assert low < weights @ differences < high
+    for method in ("all", "random_effects"):
+        found = cv.pool({name: one.to_dict() for name, one in results.items()}, method=method)
+        again = PooledNeeded.from_dict(json.loads(json.dumps(found.to_dict(), allow_nan=False)))
+        assert again == found
+    # What is known of the sites, as for differences.
+    assert [row["site"] for row in found.tidy()] == [*SIZES, "pooled"]
+    assert 1 / found.tidy()[0]["estimate"] == pytest.approx(differences[0])
+    said = " ".join(str(found).split())
+    for part in ("north", "I^2 =", "One more site: its difference lies in"):
+        assert part in said
+    average = found.as_measure("difference")
+    assert average.as_measure("nnt") == found
+    with pytest.raises(ParameterError, match="CV-P687"):
+        average.as_measure("ratio")
+    # What was pooled is not pooled again.
+    with pytest.raises(ParameterError, match="CV-P502"):
+        cv.pool({"all": found, "north": results["north"]})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"numbers": {"values": [1]}},
+        {"numbers": {"values": [0.2, 0.1], "known": [{}, {}], "range": [0, 1]}},
+        {"numbers": {"values": [1e9, 0.1]}},
+        {"measure": "hazard"},
+        {"surprise": 1},
+        {"level": 2},
+    ],
+)
+def test_documents_of_another_form_are_refused(ratio_sites, change):
+    good = json.loads(json.dumps(ratio_sites["north"].to_dict()))
+    bad = good | change
+    if isinstance(change.get("numbers"), dict) and "known" not in change["numbers"]:
+        bad = good | {"numbers": good["numbers"] | change["numbers"]}
+    with pytest.raises(ParameterError, match="CV-P502"):
+        cv.pool({"north": bad, "south": ratio_sites["south"].to_dict()})
+
+
+def test_facts_of_any_site_in_the_average_come_first():
+    said = {
+        "population": (KeptPeople(800, 900, 0.1), KeptPeople(300, 400, 0.2)),
+        "assumptions": tuple(FoldModels),
+    }
+    for measure in ("ratio", "nnt"):
+        one, other = (
+            replace(
+                ratio_site(rows, rows, measure=measure),
+                **{name: facts[place] for name, facts in said.items()},
+            )
+            for place, rows in enumerate((900, 400))
+        )
+        found = cv.pool({"north": one, "south": other}, method="all")
+        for facts in said.values():
+            assert all(fact_words(one) in found.warning for one in facts)
+        assert found.population == AtSites(("north", "south"), said["population"])
+        assert cv.pool({"north": one, "south": other}, method="largest").warning == one.warning
+        left = cv.pool([replace(each, population=None, condition=NotAdjusted(1.0)) for each in (one, other)])
+        assert left.condition == NotAdjusted(1.0)
+    # As the average of differences says it.
+    assert found.warning == found.as_measure("difference").warning
+
+
+COVARIATES = {"age": cv.Range(20, 80), "sex": cv.Binary()}
+TWO = cv.Study("t", "y", (0, 2), COVARIATES, control=0, treated=1, randomised=True)
+TIMES = cv.Study(
+    "t", "days", covariates=COVARIATES, event="e", horizon=24, grid=6, control=0, treated=1, randomised=True
+)
+TABLE_SIZES = (300, 500, 900)
+# So much budget that noise does not matter beside this part of a coefficient.
+PLENTY, NEAR = 10**5, 1e-3
+
+
+def rows(size, seed):
+    source = np.random.default_rng(seed)
+    frame = {"t": source.permutation(size) % 2, "sex": source.integers(0, 2, size)}
+    frame["age"] = source.uniform(20, 80, size)
+    frame["y"] = 0.5 + 0.2 * frame["t"] + 0.01 * frame["age"] - 0.2 * seed + source.uniform(-0.2, 0.2, size)
+    frame["days"] = np.minimum(source.exponential(20 + 10 * frame["t"]), 24.0)
+    frame["e"] = (frame["days"] < 24).astype(int)
+    return frame
+
+
+@pytest.fixture(scope="module")
+def groups():
+    asked = {"by": "sex", "protects": "outcome", "epsilon": 1}
+    return {
+        f"site {k}": cv.groups(rows(size, k), TWO, **asked, method="difference_in_means")
+        for k, size in enumerate(TABLE_SIZES)
+    }
+
+
+@pytest.fixture(scope="module")
+def survival():
+    asked = {"protects": "outcome", "epsilon": 2, "method": "kaplan_meier"}
+    return [cv.survival(rows(size, k), TIMES, **asked) for k, size in enumerate(TABLE_SIZES)]
+
+
+def test_every_row_is_the_average_of_the_sites_rows(groups):
+    found = cv.pool(groups)
+    assert isinstance(found, PooledTable)
+    assert [row.effect.name for row in found.rows] == ["sex=0", "sex=1"]
+    for row in found.rows:
+        estimates = [groups[site].effect(row.effect.name).estimate for site in row.weights]
+        assert row.effect.estimate == pytest.approx(np.dot([*row.weights.values()], estimates))
+        assert sum(row.weights.values()) == pytest.approx(1)
+        # Noise is drawn anew: single sites may be more exact by chance.
+        assert float(row.effect.std_error) < np.mean(
+            [float(one.effect(row.effect.name).std_error) for one in groups.values()]
+        )
+    assert found.guarantee.epsilon == 1
+
+
+def test_intervals_for_all_rows_are_bonferronis(groups):
+    found = cv.pool(groups)
+    for one in found.table:
+        assert one.interval(simultaneous=True) == one.interval(1 - 0.05 / 2)
+        assert one.adjusted_p_value <= 1
+    assert PooledTable.from_dict(json.loads(json.dumps(found.to_dict()))).table == found.table
+
+
+def test_a_group_that_one_site_alone_has_is_left_out(groups):
+    from dataclasses import replace
+
+    lone = {
+        name: one if name == "site 0" else replace(one, groups=(replace(one.groups[0], several=1),))
+        for name, one in groups.items()
+    }
+    found = cv.pool(lone)
+    assert found.left_out == ("sex=1",)
+    assert [one.name for one in found.table] == ["sex=0"]
+
+
+def test_other_questions_are_not_pooled(groups, survival):
+    with pytest.raises(CounterveilError, match="CV-P503"):
+        cv.pool([groups["site 0"], survival[0]])
+    with pytest.raises(CounterveilError, match="CV-P502"):
+        cv.pool([groups["site 0"].to_dict(), groups["site 1"].to_dict() | {"groups": []}])
+
+
+def test_survival_and_any_number_of_it_is_averaged(survival):
+    found = cv.pool(survival)
+    assert [one.name for one in found.table] == [one.name for one in survival[0].table]
+    for of in (
+        lambda one: one.difference(12.0),
+        lambda one: one.restricted_mean("treated"),
+        lambda one: one.hazard_ratio(),
+    ):
+        low, high = found.average(of).interval()
+        ends = [of(one).interval() for one in survival]
+        assert min(end[0] for end in ends) <= low < high <= max(end[1] for end in ends)
+        assert high - low < min(end[1] - end[0] for end in ends)
+
+
+def test_a_quantile_that_a_site_does_not_reach_is_not_known(survival):
+    found = cv.pool(survival, method="all")
+    assert found.average(lambda one: one.quantile("treated", 0.99)).interval() == (-np.inf, np.inf)
+    low, high = found.average(lambda one: one.quantile_difference(0.25)).interval()
+    assert low <= high
+
+
+def test_moments_of_sites_add_up_to_those_of_all_rows():
+    sites = [rows(size, k) for k, size in enumerate(TABLE_SIZES)]
+    asked = {"protects": "outcome", "epsilon": PLENTY}
+    found = cv.pool({f"s{k}": cv.moments(one, TWO, **asked) for k, one in enumerate(sites)})
+    assert isinstance(found, PooledMoments)
+    whole = {name: np.concatenate([one[name] for one in sites]) for name in sites[0]}
+    site = np.repeat([0, 1, 2], TABLE_SIZES)
+    columns = [np.ones(len(site)), whole["t"], whole["age"]]
+    for formula, more in (("y ~ t + age", []), ("y ~ t + age | site", [site == 1, site == 2])):
+        x = np.column_stack([*columns, *more]).astype(float)
+        wanted, left, *_ = np.linalg.lstsq(x, whole["y"], rcond=None)
+        fit = found.regress(formula)
+        assert fit.coefficient("t").estimate == pytest.approx(wanted[1], rel=NEAR)
+        error = np.sqrt(left[0] / (len(x) - x.shape[1]) * np.linalg.inv(x.T @ x)[1, 1])
+        assert fit.coefficient("t").std_error.total == pytest.approx(error, rel=0.01)
+    again = PooledMoments.from_dict(json.loads(json.dumps(found.to_dict())))
+    assert (
+        again.regress("y ~ t").coefficient("t").estimate == found.regress("y ~ t").coefficient("t").estimate
+    )
+
+
+def test_a_held_weight_of_moments_counts_as_fewer_rows():
+    sites = [
+        cv.moments(rows(size, k), TWO, protects="outcome", epsilon=1)
+        for k, size in enumerate((100, 100, 2000))
+    ]
+    found = cv.pool(sites, weight_limits=cv.settings.WeightLimits(0.5))
+    assert max(one.weight for one in found.answers) == pytest.approx(0.5)
+    assert found.rows == int(1 / (0.25 / 2000 + 2 * 0.0625 / 100))

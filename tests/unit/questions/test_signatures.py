@@ -1,19 +1,32 @@
-"""A question is asked of a session with the arguments of its function, and every argument is typed and described."""
+"""Questions and their settings: typed arguments, and what tells learners and settings apart."""
 
 import inspect
+import json
+import os
 import re
+import subprocess
+import sys
+from fractions import Fraction
+from functools import partial
 from typing import get_args, get_type_hints
 
+import numpy as np
 import pytest
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import counterveil as cv
+from counterveil.errors import ClaimError, ParameterError
 from counterveil.inference.pooling import POOLING_METHODS
 from counterveil.privacy import Estimand, Unit
 from counterveil.questions import arms, choices, groups, outcomes, quantiles, survival
-from counterveil.questions.ate import method_names
+from counterveil.questions.ate import method_names, settings_from_values
 from counterveil.questions.cate import cate_methods
 from counterveil.results.measures import MEASURES, Measure
-from counterveil.session.session import MECHANISMS
+from counterveil.results.question import described, settings_described
+from counterveil.session import MECHANISMS
 
 QUESTIONS = [
     "ate",
@@ -77,3 +90,124 @@ def test_methods_that_editors_complete_are_those_there_are():
     }
     for literal, known in tables.items():
         assert set(get_args(get_args(literal)[0])) == {str(name) for name in known}
+
+
+@pytest.mark.parametrize(
+    ("method", "values", "wanted"),
+    [
+        ("matching", {"neighbours": 3, "limit": "best"}, cv.settings.Matching(neighbours=3, limit="best")),
+        ("matching", {"limit": None, "c": 1}, cv.settings.Matching(limit=None, c=1)),
+        ("stratified", {"strata": ["a"], "limit": "9/2"}, cv.settings.Stratified(("a",), limit="9/2")),
+        ("stratified", {"cuts": {"age": 3}}, cv.settings.Stratified(cuts={"age": 3})),
+        ("weighting", {"features": ["score"]}, cv.settings.Weighting(features=("score",))),
+        ("sample_and_aggregate", {"learner": "aipw"}, cv.settings.Folds(learner="aipw")),
+        ("difference_in_means", {}, None),
+    ],
+)
+def test_values_become_the_settings_of_the_method(method, values, wanted):
+    assert settings_from_values(method, values) == wanted
+
+
+@pytest.mark.parametrize(
+    ("method", "values"),
+    [
+        ("matching", {"order='id'#": "x"}),
+        ("matching", {"neighbours=3, limit": "best"}),
+        ("matching", {"neighbours": "3"}),
+        ("matching", {"neighbours": True}),
+        ("matching", {"neighbours": 3.0}),
+        ("matching", {"__class__": "x"}),
+        ("weighting", {"features": "score"}),
+        ("weighting", {"features": ["score"] * 2000}),
+        ("weighting", {"signal": float("inf")}),
+        ("weighting", {"residual_range": [0, 1, 2]}),
+        ("sample_and_aggregate", {"learner": {"module": "os"}}),
+        ("difference_in_means", {"neighbours": 3}),
+        ("no_such_method", {"neighbours": 3}),
+    ],
+)
+def test_other_names_and_types_are_refused(method, values):
+    with pytest.raises(ParameterError, match="CV-P020"):
+        settings_from_values(method, values)
+
+
+def test_a_name_with_a_value_of_any_depth_is_refused():
+    deep = []
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(ParameterError, match="CV-P020"):
+        cv.settings.Matching(nothing=deep)
+
+
+X, Y = np.arange(20.0).reshape(10, 2), np.arange(10.0)
+PROGRAM = """
+import json
+from counterveil.results.question import described
+class Learner:
+    def __init__(self, kept): self.kept = kept
+    def __call__(self, x, t, y): return float("a" in {"a", "b", "c"})
+print(json.dumps([described(Learner({"x", "y", "z"}), "id"), described(lambda x: x + 1, "id")]))
+"""
+
+
+def add(number, other=1):
+    return number + other
+
+
+def pipeline(alpha):
+    return make_pipeline(StandardScaler(), Ridge(alpha=alpha))
+
+
+def fitted(seed):
+    return RandomForestRegressor(n_estimators=2, random_state=seed).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("make", "first", "second"),
+    [
+        (lambda alpha: Ridge(alpha=alpha), 1.0, 2.0),
+        (pipeline, 1.0, 2.0),
+        (fitted, 1, 2),
+        (lambda kept: partial(add, other=kept), 1, 2),
+        (lambda kept: partial(kept), add, pipeline),
+        (lambda kept: np.array(kept, dtype=object), [1, "a"], [1, "b"]),
+        (lambda kept: np.array(kept), [1, 2], [2, 1]),
+        (lambda kept: kept, np.mean, np.median),
+        (lambda kept: kept, np.add, np.subtract),
+        (lambda kept: {1: kept}, "a", "b"),
+        (lambda kept: cv.settings.ModelPair(Ridge(), LogisticRegression(C=kept)), 1.0, 2.0),
+    ],
+)
+def test_like_is_like_and_unlike_is_not(make, first, second):
+    assert described(make(first), "id") == described(make(first), "id")
+    assert described(make(first), "id") != described(make(second), "id")
+
+
+def test_plain_settings_stay_readable_and_are_json():
+    facts = settings_described(cv.settings.Folds(learner="ols", folds=5, bound=Fraction(1, 3)), "id")
+    assert facts == {"learner": "ols", "folds": 5, "bound": "1/3"}
+    assert described((1, np.float64(0.5), float("inf"), {"a": None})) == [1, 0.5, "inf", {"a": None}]
+    assert settings_described(None, "id") is None
+    json.dumps(settings_described(cv.settings.Bins(by={"age": (40, 65)}), "id"), allow_nan=False)
+
+
+def test_a_name_is_the_same_in_every_process(capsys):
+    seed = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
+    environment = os.environ | {"PYTHONHASHSEED": seed}
+    there = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env=environment, stdout=subprocess.PIPE, text=True
+    )
+    exec(PROGRAM, {"__name__": "__main__"})
+    assert there.stdout == capsys.readouterr().out != ""
+
+
+def test_what_cannot_be_taken_apart_is_named_only_without_a_request_id():
+    held = {"generator": (number for number in range(3))}["generator"]
+    assert described(held)["sha256"] == "not identified"
+    with pytest.raises(ClaimError, match="CV-C010"):
+        described(held, "id")
+    deep = []
+    for _ in range(200):
+        deep = {0: deep}
+    with pytest.raises(ClaimError, match="CV-C010"):
+        described(deep, "id")

@@ -1,15 +1,64 @@
-"""The first page of a report: words that claim no more than the interval, whose names cannot break out of it."""
+"""Reports: a first page that claims no more than the interval, renderings, and paragraphs for papers."""
+
+from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from tests.unit.report.pages import read
 
 import counterveil as cv
 from counterveil.privacy.caveats import Target, written
-from counterveil.report import markdown, page, report_view
+from counterveil.report import full_view, markdown, page, report_view, short_view, text_of, write_up
 from counterveil.report.page import escaped
 from counterveil.report.pictures import forest_plot
+from counterveil.report.text import escape
+from counterveil.report.view import interval_sentence
 from counterveil.report.words import answer_words, protection_words
+
+EMPTY = {"meta", "line", "circle", "rect", "polygon", "polyline"}
+LOADING = {"src", "href", "xlink:href", "action", "srcset", "data", "background"}
+
+
+class Page(HTMLParser):
+    """Reads a page: what is open, the headings in order, the text; fails on what loads or runs anything."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.headings, self.words = [], [], []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        assert tag not in ("script", "link", "img", "iframe", "object", "embed", "base", "form")
+        names = {name for name, _ in attributes}
+        assert not names & LOADING
+        assert not any(name.startswith("on") or name == "style" for name in names)
+        if dict(attributes).get("role") in ("img", "group", "region"):
+            assert dict(attributes)["aria-label"]
+        if tag in ("h1", "h2", "h3"):
+            self.headings.append(int(tag[1]))
+        if tag not in EMPTY:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in EMPTY:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+    @property
+    def text(self):
+        return " ".join("".join(self.words).split())
+
+
+def read(text):
+    """Return the page, whose headings begin with one h1 and never leave out a level."""
+    page = Page(text)
+    assert page.headings.count(1) == 1
+    assert page.headings[0] == 1
+    assert all(after <= before + 1 for before, after in zip(page.headings, page.headings[1:], strict=False))
+    return page
+
 
 HOSTILE = (
     """</title></style><script>alert(1)</script>" onload="x' `|*[a](javascript:b) {{7*7}} <!-- ${x} &lt;"""
@@ -103,3 +152,66 @@ def test_intervals_without_ends_have_no_picture(facts):
     effect["interval"] = effect["interval"] | {"high": float("inf")}
     assert forest_plot([effect]) == ""
     assert "There is no picture" in page(report_view(facts))
+
+
+@pytest.fixture(scope="module")
+def result():
+    rng = np.random.default_rng(0)
+    t = np.tile([0, 1], 200)
+    data = {"t_1 & <b>": t, "y%": rng.random(400) + 0.2 * t}
+    study = cv.Study(treatment="t_1 & <b>", outcome="y%", outcome_range=(0, 2), randomised=True)
+    return cv.ate(data, study, protects="outcome", epsilon=1)
+
+
+def test_latex_is_escaped_and_balanced(result):
+    table = result.to_latex()
+    assert r"t\_1 \& $<$b$>$" in table
+    assert r"y\%" in table
+    assert table.count("{") - table.count(r"\{") == table.count("}") - table.count(r"\}")
+    assert escape("a_b{c}") == r"a\_b\{c\}"
+
+
+SITES = ["a hospital with quite a long name", "b"]
+STUDY = cv.Study("t", "y", (0, 1), {"site": cv.Categories(SITES), "sex": cv.Binary()}, randomised=True)
+
+
+def write_up_people(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    t = rng.permutation(n) % 2
+    data = {"t": t, "y": np.clip(rng.normal(0.4 + 0.1 * t, 0.2), 0, 1)}
+    return data | {"site": rng.choice(SITES, n), "sex": rng.integers(0, 2, n)}
+
+
+@pytest.fixture(scope="module")
+def results():
+    asked = {"protects": "outcome", "epsilon": 1}
+    one = cv.ate(write_up_people(), STUDY, method="difference_in_means", **asked)
+    groups = cv.groups(write_up_people(), STUDY, by=["site", "sex"], **asked)
+    return {
+        "one": one,
+        "groups": groups,
+        "pooled": cv.pool([one, cv.ate(write_up_people(seed=1), STUDY, **asked)]),
+    }
+
+
+def test_an_interval_that_is_not_for_the_effect_says_so(results):
+    facts = results["one"].report_facts() | {
+        "interval_target": "shrunk_contrast",
+        "warning": "NO VALID INTERVAL",
+    }
+    said = write_up(facts)
+    assert said.startswith("NO VALID INTERVAL.")
+    assert "The interval is not one for the effect" in said
+    assert "NOT AN INTERVAL FOR THE EFFECT" in text_of(full_view(facts))
+
+
+def test_a_sampling_error_of_zero_is_explained(results):
+    facts = results["one"].report_facts()
+    # The released variance may come out below zero here too, by chance.
+    (effect,) = facts["effects"]
+    effect["std_error"] = effect["std_error"] | {"sampling": 0.02}
+    assert "below zero" not in interval_sentence(facts)
+    effect["std_error"] = effect["std_error"] | {"sampling": 0.0}
+    assert "came out at or below zero" in interval_sentence(facts)
+    assert "came out at or below zero" in " ".join(text_of(short_view(facts)).split())
+    assert "lost in the noise" in write_up(facts)

@@ -1,4 +1,4 @@
-"""Tests against margins agree with intervals, and p-values with a published example."""
+"""Tests against margins agree with intervals; between a function and one number the test keeps its level."""
 
 from math import inf
 
@@ -9,6 +9,7 @@ from scipy.stats import norm, ttest_ind
 import counterveil as cv
 from counterveil.errors import CounterveilError
 from counterveil.results.decisions import margin_bounds
+from counterveil.results.functions import P_VALUE, Unshrunk, decided
 
 STUDY = cv.Study("t", "y", (0, 2), control=0, randomised=True)
 
@@ -65,3 +66,79 @@ def test_margins():
     for kind, margin in (("similar", 1), ("equivalence", 0), ("noninferiority", -1), ("equivalence", (1, 2))):
         with pytest.raises(CounterveilError, match="CV-P796"):
             margin_bounds(kind, margin, True, 0.0)
+
+
+SIZE = 7
+ORDERS = np.array([0.0, 1, 1, 1, 2, 2, 2])
+DRAWS = 800
+
+
+def covariance():
+    root = np.random.default_rng(4).normal(size=(SIZE, SIZE))
+    return root @ root.T + 0.2 * np.eye(SIZE)
+
+
+def p_values(truth):
+    rng, root = np.random.default_rng(5), np.linalg.cholesky(covariance())
+    draws = truth + rng.normal(size=(DRAWS, SIZE)) @ root.T
+    return np.array([Unshrunk(one, covariance(), ORDERS, np.zeros(SIZE)).differing() for one in draws])
+
+
+def test_the_level_is_kept_whatever_the_average_effect():
+    found = p_values(np.array([9.0, 0, 0, 0, 0, 0, 0]))
+    # Two tests by Bonferroni's bound: at most 5 %, and not much less. Three standard errors are 2 %.
+    assert 0.02 < np.mean(found <= 0.05) < 0.07
+
+
+def test_effects_of_first_order_are_found_more_often_than_among_all_functions():
+    truth = np.array([0.0, 0, 0, 4, 0, 0, 0])
+    all_alike = np.array([0.0, 1, 1, 1, 1, 1, 1])
+    rng, root = np.random.default_rng(5), np.linalg.cholesky(covariance())
+    draws = truth + rng.normal(size=(DRAWS, SIZE)) @ root.T
+    alone = [Unshrunk(one, covariance(), all_alike, np.zeros(SIZE)).differing() for one in draws]
+    assert np.mean(p_values(truth) <= 0.05) > np.mean(np.array(alone) <= 0.05) > 0.1
+
+
+def one_trial(effect, rows, seed=3):
+    rng = np.random.default_rng(seed)
+    x, t = rng.uniform(size=rows), rng.integers(0, 2, rows)
+    y = np.clip(0.4 + 0.1 * x + t * effect(x) + rng.normal(0, 0.1, rows), 0, 1)
+    study = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1)}, control=0, randomised=True, treated_share=0.5)
+    return {"t": t, "y": y, "x": x}, study
+
+
+@pytest.mark.parametrize("protects", ["record", "outcome"])
+def test_auto_answers_with_a_function_where_effects_are_seen_to_differ(protects):
+    asked = {"protects": protects, "epsilon": 2, "delta": "1e-6"}
+    model = cv.cate(*one_trial(lambda x: 0.4 * (x - 0.5), 8000), noise=cv.SeededNoise(1), **asked)
+    assert model.heterogeneous
+    assert model.details[P_VALUE] < 0.05
+    one = cv.cate(*one_trial(lambda x: 0.1 + 0 * x, 8000), noise=cv.SeededNoise(1), **asked)
+    assert not one.heterogeneous
+    assert one.details[P_VALUE] > 0.05
+    (low, high) = one.table[0].interval()
+    assert low <= 0.1 <= high
+    assert one.effect({"x": [0.1, 0.9]}).tolist() == [one.weights[0]] * 2
+
+
+def test_a_function_asked_by_name_stays_one_and_says_its_p_value():
+    frame, study = one_trial(lambda x: 0.1 + 0 * x, 8000)
+    asked = {"epsilon": 2, "delta": "1e-6", "noise": cv.SeededNoise(1)}
+    model = cv.cate(frame, study, method="t_learner", **asked)
+    assert model.heterogeneous
+    assert model.details[P_VALUE] > 0.05
+
+
+def test_one_number_is_the_average_over_the_study_s_people():
+    frame, study = one_trial(lambda x: 0.1 + 0 * x, 8000)
+    asked = {"epsilon": 2, "delta": "1e-6", "method": "t_learner", "noise": cv.SeededNoise(1)}
+    model = cv.cate(frame, study, **asked)
+    mean = model.basis.features({"x": frame["x"]}).mean(axis=0)
+    size = len(mean)
+    measured = Unshrunk(np.zeros(size), np.eye(size), model.basis.orders, mean)
+    found = decided(model, measured, automatic=True)
+    average, low, high = model.average({"x": frame["x"]})
+    assert found.weights[0] == pytest.approx(average)
+    sd = np.sqrt(found.covariance[0, 0])
+    # Functions beyond the basis are part of intervals for people, not of the average's.
+    assert 1.9 * sd <= (high - low) / 2 + 1e-12

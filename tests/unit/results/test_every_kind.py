@@ -1,23 +1,36 @@
-"""Every kind of result is printed, tabulated, written, drawn and put beside others by the same methods."""
+"""Every kind of result is printed, tabulated, written, drawn, stored and put beside others by the same methods."""
 
 import json
 import re
+import sys
+from dataclasses import replace
 from functools import cache
+from html.parser import HTMLParser
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
+from IPython.core.formatters import DisplayFormatter
 from tests.unit.questions.test_event_study import asked as event_study
 from tests.unit.questions.test_survival import asked as survival
 
 import counterveil as cv
+from counterveil.errors import MissingExtraError, ParameterError
+from counterveil.inference.uncertainty import Uncertainty
+from counterveil.mechanisms import Laplace
+from counterveil.privacy.caveats import KeptPeople, LinearScores, NotAdjusted, Target
 from counterveil.questions.plan import Plan
 from counterveil.questions.pooled import PooledResult, PooledTable
+from counterveil.report.caveats import first_words
 from counterveil.report.text import rounded
+from counterveil.results import Effect, Result, effect
+from counterveil.results.effect import FactsOf, Linear
 from counterveil.results.shown import Shown
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
-
 OUTCOME = {"protects": "outcome", "epsilon": 2}
 RECORD = {"protects": "record", "epsilon": 8, "delta": "1e-6"}
 PAIR = {"protects": "treatment and outcome", "epsilon": 4}
@@ -174,3 +187,243 @@ def test_a_table_has_a_column_each_with_effects_price_and_warnings():
     for other in ([made("Plan")], [made("Moments")], []):
         with pytest.raises(cv.CounterveilError, match="CV-P029"):
             cv.etable(other)
+
+
+MANY = 51
+COLUMNS = {
+    "term",
+    "estimand",
+    "estimate",
+    "std_error",
+    "se_sampling",
+    "se_noise",
+    "conf_low",
+    "conf_high",
+    "level",
+}
+EFFECTS = (
+    "Result",
+    "ArmsResult",
+    "GroupsResult",
+    "PolicyValue",
+    "TargetingCurve",
+    "CateModel",
+    "CateAnswers",
+)
+
+
+@cache
+def wide():
+    """Return an answer about more covariates than a terminal has lines, whose outcome has a name like a tag."""
+    rng = np.random.default_rng(0)
+    known = {f"covariate_{place}": rng.uniform(0, 10, 600) for place in range(MANY)}
+    arm = rng.permutation(600) % 2
+    rows = known | {"arm": arm, "recovery <b>": np.clip(rng.normal(0.4 + 0.1 * arm, 0.2), 0, 1)}
+    study = cv.Study("arm", "recovery <b>", (0, 1), dict.fromkeys(known, cv.Range(0, 10)))
+    return cv.ate(rows, study, method="weighting", noise=cv.SeededNoise(1), **OUTCOME)
+
+
+def shown(kind):
+    return wide() if kind == "wide" else made(kind)
+
+
+@pytest.mark.parametrize("kind", EFFECTS)
+def test_effects_are_a_frame_with_the_rows_of_tidy(kind):
+    result = made(kind)
+    rows, found = result.tidy(), result.effects
+    assert isinstance(found, pd.DataFrame)
+    assert list(found.columns) == list(rows[0])
+    assert set(found.columns) >= COLUMNS
+    assert (found["conf_low"] <= found["estimate"]).all()
+    assert (found["std_error"] >= found["se_noise"]).all()
+    assert list(found["estimate"]) == [one.estimate for one in result.table]
+
+
+def test_frames_come_from_the_first_library_that_is_installed(monkeypatch):
+    pa.array([1.0])  # it looks for pandas once, before that is hidden
+    found = made("Result")
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    assert isinstance(found.effects, pl.DataFrame)
+    monkeypatch.setitem(sys.modules, "polars", None)
+    assert isinstance(found.effects, pa.Table)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtraError, match="CV-E070"):
+        _ = found.effects
+
+
+@pytest.mark.parametrize("kind", ["wide", *MADE])
+def test_texts_are_short_and_fit_a_terminal(kind):
+    result = shown(kind)
+    assert max(map(len, result.summary().splitlines())) < 80
+    assert len(result.summary().splitlines()) <= 40
+    assert "\n" not in repr(result)
+    assert len(repr(result)) < 400
+
+
+def test_what_would_mislead_if_left_out_comes_first():
+    simulated = wide()
+    for text in (simulated.summary(), simulated.full()):
+        assert text.startswith("*** SIMULATED, NOT A PRIVATE RELEASE ***")
+    assert "SIMULATED" in repr(simulated)
+    assert simulated.write_up().startswith("SIMULATED, NOT A PRIVATE RELEASE.")
+    confounded = made("Result without an interval")
+    assert confounded.summary().startswith("*** NO VALID INTERVAL FOR THE EFFECT: ")
+    assert "NO VALID INTERVAL FOR THE EFFECT" in repr(confounded)
+
+
+class Tags(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.open, self.text = [], []
+
+    def handle_starttag(self, tag, attributes):
+        assert tag not in ("script", "link", "img", "iframe")
+        assert not any(name in ("src", "href") for name, _ in attributes)
+        if tag != "br":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+@pytest.mark.parametrize("kind", ["wide", *MADE])
+def test_a_notebook_shows_the_lines_of_the_summary_as_a_table(kind):
+    found, _ = DisplayFormatter().format(shown(kind))
+    tags = Tags()
+    tags.feed(found["text/html"])
+    assert tags.open == []
+    assert "<b>" not in found["text/html"]
+    assert found["text/plain"] == repr(shown(kind))
+    words = " ".join("".join(f" {text} " for text in tags.text).split())
+    # Tables are laid out otherwise, those of a regression as other packages have them; figures are there.
+    assert kind == "Regression" or all(
+        cell in words for cell in shown(kind).summary().split() if cell.startswith("[0.")
+    )
+
+
+@pytest.fixture(scope="module")
+def found():
+    rng = np.random.default_rng(0)
+    data = {"t": rng.permutation(200) % 2, "y": rng.random(200)}
+    return cv.ate(data, cv.Study("t", "y", (0, 1), randomised=True), protects="outcome", epsilon=1)
+
+
+def test_what_is_written_is_read_back_with_what_is_shown_and_without(found):
+    for facts in (found.stored(), found.to_dict()):
+        assert Result.from_dict(json.loads(json.dumps(facts, allow_nan=False))) == found
+
+
+@pytest.mark.parametrize(
+    ("change", "got"),
+    [
+        ({"version": 2}, "another version"),
+        ({"kind": "ArmsResult"}, "another kind of answer"),
+        ({"surprise": "SECRET"}, "an unknown field"),
+        ({"estimate": "SECRET"}, "estimate of another type"),
+        ({"estimate": True}, "estimate of another type"),
+        ({"limits": [0.0]}, "limits of another type"),
+        ({"estimand": "SECRET"}, "ValueError"),
+        ({"uncertainty": {"is": "SECRET"}}, "uncertainty of another type"),
+        ({"uncertainty": {"is": "Uncertainty", "noise": None}}, "missing"),
+        ({"not_covered": ["SECRET"]}, "a fact that no answer has"),
+    ],
+)
+def test_other_facts_are_refused(found, change, got):
+    with pytest.raises(ParameterError, match="CV-P661") as error:
+        Result.from_dict(found.stored() | change)
+    assert got in error.value.got
+    assert "SECRET" not in str(error.value)
+
+
+def test_numbers_that_are_not_finite_are_texts_and_no_variance(found):
+    facts = found.stored()
+    assert Result.from_dict(facts | {"estimate": "inf"}).estimate == float("inf")
+    for name in ("variance", "variance_cap"):
+        with pytest.raises(ParameterError, match="CV-P661"):
+            Result.from_dict(facts | {"uncertainty": facts["uncertainty"] | {name: "nan"}})
+
+
+FACTS_OF_EFFECTS = [
+    Effect(place, Linear(0.1 * place, Uncertainty(Laplace(1, place + 1), 0.1, 0.1)), 0.95, 3)
+    for place in range(3)
+]
+
+
+def test_rows_that_are_not_read_are_not_solved(monkeypatch):
+    asked = []
+    monkeypatch.setattr(effect, "solve_together", lambda errors, _: asked.append(len(errors)))
+    facts, each = (
+        FactsOf(FACTS_OF_EFFECTS, [{"arm": place} for place in range(3)]),
+        [one.facts() for one in FACTS_OF_EFFECTS],
+    )
+    assert facts[:2] == [{"arm": place} | one for place, one in enumerate(each[:2])]
+    assert (facts[-1], len(facts), asked) == ({"arm": 2} | each[2], 3, [2, 1])
+    assert list(FactsOf(FACTS_OF_EFFECTS)) == each
+
+
+LINEAR, BOUND = LinearScores(inverse=True, squares=False, products=False), NotAdjusted(0.1)
+
+
+@pytest.mark.parametrize(
+    ("given", "first"),
+    [
+        ({}, []),
+        ({"assumptions": LINEAR}, ["MODELS ASSUMED"]),
+        ({"assumptions": LINEAR, "condition": BOUND}, ["NOT ADJUSTED"]),
+        ({"assumptions": LINEAR, "interval_target": Target.ONE_FOLD}, ["NO VALID INTERVAL FOR THE EFFECT"]),
+        ({"assumptions": LINEAR, "population": KeptPeople(5, 9, 0.1)}, ["TRIMMED", "MODELS ASSUMED"]),
+    ],
+)
+def test_the_gravest_is_said_first(given, first):
+    said = first_words(**{"interval_target": None} | given)
+    names = ("TRIMMED", "NO VALID INTERVAL FOR THE EFFECT", "NOT ADJUSTED", "MODELS ASSUMED")
+    assert [name for name in names if name in (said or "")] == first
+    assert (said is None) == (not first)
+
+
+@pytest.fixture(scope="module")
+def answers():
+    """Return adjusted answers: of an observational study and of a trial."""
+    rng = np.random.default_rng(4)
+    x, t = rng.uniform(size=(1500, 2)), rng.integers(0, 2, 1500)
+    frame = {
+        "a": x[:, 0],
+        "b": x[:, 1],
+        "t": t,
+        "y": np.clip(x[:, 0] + 0.2 * t + 0.1 * rng.normal(size=1500), 0, 2),
+    }
+    study = cv.Study(
+        "t", "y", (0, 2), {"a": cv.Range(0, 1), "b": cv.Range(0, 1)}, control=0, randomised=False
+    )
+    asked = {"study": (study, None), "trial": (replace(study, randomised=True), None)}
+    given = {"protects": "record", "epsilon": 8, "delta": 1e-6, "method": "doubly_robust"}
+    return {
+        name: cv.ate(frame, declared, settings=settings, noise=cv.SeededNoise(1), **given)
+        for name, (declared, settings) in asked.items()
+    }
+
+
+def test_models_are_said_in_every_rendering(answers):
+    found = answers["study"]
+    assert isinstance(found.assumptions, LinearScores)
+    assert found.assumptions.inverse
+    assert found.assumptions.squares
+    said = found.warning
+    assert "MODELS ASSUMED" in " ".join(str(found).split()[:12])
+    assert "; MODELS ASSUMED; " in repr(found)
+    assert said in found.write_up()
+    assert said in found.to_latex().splitlines()[1]
+    assert found.tidy()[0]["assumptions"] in said
+    assert found.to_dict()["warning"] == said
+    again = type(found).from_dict(found.to_dict())
+    assert again == found
+    assert again.warning == said
+
+
+def test_a_trial_rests_on_no_model(answers):
+    assert answers["trial"].assumptions is None
+    assert answers["trial"].warning is None
+    assert "assumptions" not in answers["trial"].tidy()[0]

@@ -15,7 +15,7 @@ from counterveil.privacy import Budget, Unit
 from counterveil.questions.policy import Policy
 from counterveil.settings import Auto, Bins, DifferenceInMeans, Folds, Stratified, Survival, Trial, Weighting
 from counterveil_lab.attacks.asking import Question, WatchedCurator
-from counterveil_lab.attacks.neighbours import (
+from counterveil_lab.attacks.release import (
     HIGH,
     LOW,
     Base,

@@ -30,7 +30,7 @@ from counterveil.mechanisms import (
     SummedLaplace,
 )
 from counterveil.privacy import Budget
-from counterveil_lab.attacks.watching import WEAKER, fewer_lies
+from counterveil_lab.attacks.asking import WEAKER, fewer_lies
 
 GRID = Grid(Fraction(1, 2**20))
 _PURE, _APPROXIMATE = Budget(1), Budget(1, "1e-3")

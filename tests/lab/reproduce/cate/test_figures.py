@@ -1,14 +1,17 @@
-"""One cell of each figure of the paper on effect functions: rows, table and picture."""
+"""One cell of each figure of the paper on effect functions, and figures of data that need credentials."""
 
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 
+from counterveil.errors import DataError
+from counterveil_lab.reproduce.page import Verdict
 from counterveil_lab.reproduce.papers.cate import methods
 from counterveil_lab.reproduce.papers.cate.figures import FIGURES
 from counterveil_lab.reproduce.papers.cate.methods import ALPHA, LITERAL
-from counterveil_lab.reproduce.papers.cate.studies import DATASET_1, study_of
+from counterveil_lab.reproduce.papers.cate.paper import CLAIMS
+from counterveil_lab.reproduce.papers.cate.studies import DATASET_1, MIMIC_FILES, is_there, mimic, study_of
 from counterveil_lab.reproduce.papers.cate_designs.paper import BEST
 from counterveil_lab.reproduce.papers.cate_designs.paper import PAPER as DESIGNS_PAPER
 
@@ -104,3 +107,15 @@ def test_ours_meets_the_aim_in_a_design_and_the_published_error_is_a_row():
     drawing = figure.draw(table.reset_index())
     assert drawing.axes[0].get_yscale() == "log"
     plt.close(drawing)
+
+
+def test_figures_of_data_that_are_not_there_have_no_cells_and_their_claims_cannot_be_checked(monkeypatch):
+    monkeypatch.delenv("COUNTERVEIL_DATA", raising=False)
+    assert not is_there(MIMIC_FILES)
+    own = {figure.name: figure for figure in FIGURES}
+    assert own["figure6"].cells(False) == own["figure7"].cells(False) == []
+    judged = [claim.judge({}) for claim in CLAIMS if claim.figures == ()]
+    assert [one.verdict for one in judged] == [Verdict.CANNOT_BE_CHECKED] * 2
+    assert all("credentials" in one.why for one in judged)
+    with pytest.raises(DataError, match="CV-D040"):
+        mimic(1)

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from counterveil.errors import MissingExtraError
-from counterveil_lab.attacks.refuted import GALLERY
-from counterveil_lab.reproduce.rivals import environment, plain
+from counterveil_lab.attacks.gallery import GALLERY
+from counterveil_lab.reproduce.rivals import environment, simple
 from counterveil_lab.reproduce.rivals.catalogue import RIVALS
+from counterveil_lab.reproduce.rivals.encoding import Budget, Records
 from counterveil_lab.reproduce.rivals.ours import matched_effect
-from counterveil_lab.reproduce.rivals.protocol import Budget, Records
 
 # Noise is a hundred-thousandth of what it is at epsilon 1.
 HUGE = Budget(1e5, 1e-6)
@@ -27,14 +27,14 @@ def people(rows=600, seed=0, yes_or_no=False):
 
 
 TARGETS = {
-    "difference in means, Laplace": plain.difference,
-    "OLS, Laplace": plain.ols,
-    "OLS, noisy Gram": plain.ols,
-    "ours, difference in means (outcome)": plain.difference,
-    "ours, difference in means, value alone (outcome)": plain.difference,
-    "IPW, Laplace": plain.aipw,
-    "PrivSyn": plain.aipw,
-    "k-anonymity, Mondrian": plain.aipw,
+    "difference in means, Laplace": simple.difference,
+    "OLS, Laplace": simple.ols,
+    "OLS, noisy Gram": simple.ols,
+    "ours, difference in means (outcome)": simple.difference,
+    "ours, difference in means, value alone (outcome)": simple.difference,
+    "IPW, Laplace": simple.aipw,
+    "PrivSyn": simple.aipw,
+    "k-anonymity, Mondrian": simple.aipw,
 }
 # Weighting, records in bins and groups of ten are other estimators of the same effect.
 NEAR = {"IPW, Laplace": 0.05, "PrivSyn": 0.15, "k-anonymity, Mondrian": 0.15}
@@ -62,7 +62,7 @@ def test_matching_in_strata_is_at_its_target_where_the_budget_is_huge(name):
 def test_dpci_is_the_doubly_robust_effect_where_the_budget_is_huge():
     records = people()
     found = RIVALS["DPCI"].estimate(records, HUGE, 1).value
-    assert found == pytest.approx(plain.aipw(records, HUGE, 1).value, abs=0.02)
+    assert found == pytest.approx(simple.aipw(records, HUGE, 1).value, abs=0.02)
 
 
 def test_refuted_claims_name_an_entry_of_the_gallery_or_a_counterexample():

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from counterveil_lab.reproduce.rivals import simple
+from counterveil_lab.reproduce.rivals.encoding import Budget, Records
 from counterveil_lab.reproduce.rivals.ours import dpci_sd, global_matching, matched_effect
-from counterveil_lab.reproduce.rivals.plain import groups
 from counterveil_lab.reproduce.rivals.privsyn import dependence, measure, records_for, rho_of
-from counterveil_lab.reproduce.rivals.protocol import Budget, Records
-from counterveil_lab.reproduce.rivals.simple import noisy_counts
+from counterveil_lab.reproduce.rivals.simple import groups, noisy_counts
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,30 @@
-"""Effects of groups: both units of protection, every form, intervals, renderings, refusals, the ledger."""
+"""Effects of groups: every unit of protection and form, clusters, sums over cells, brute force, refusals."""
+
+from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
+from tests.thinned import thinned_rows
 from tests.unit.questions.groups.group_data import EFFECTS, rows, study
+from tests.unit.statistics.moments.small_records import REST, STUDY, NotingGate, largest_change, records
 
 import counterveil as cv
+from counterveil.data.features import feature_map
 from counterveil.errors import ParameterError, StudyError
+from counterveil.numerics.products import Standard
+from counterveil.questions.groups import LayoutPlaces, layout_of
+from counterveil.questions.policy import EffectSums, effect_sums
+from counterveil.statistics.moments.kernels.scores import LinearModels
+from counterveil.statistics.moments.scoring import (
+    AdjustedScore,
+    MeanScore,
+    PlainScore,
+    ScoreClip,
+    Tallies,
+    release_cells,
+    release_histogram,
+)
 
 NAMES = [f"site={name}" for name in EFFECTS]
 
@@ -109,3 +128,184 @@ def test_where_no_group_can_be_compared_it_is_said_before_anything_is_spent():
     with cv.Session(data, study(), budget=cv.Budget(1)) as session, pytest.raises(StudyError) as refused:
         session.groups(by={"age": (26, 38, 50, 62, 74)}, protects="outcome", epsilon=1)
     assert refused.value.code == "CV-S110"
+
+
+PLENTY = {"epsilon": 1e5, "noise": cv.SeededNoise(1)}
+
+
+def pupils(schools=24, size=30, seed=0):
+    rng = np.random.default_rng(seed)
+    school = np.repeat(np.arange(schools), rng.integers(size // 2, 2 * size, schools))
+    sex = rng.integers(0, 2, len(school))
+    shared = rng.normal(0, 0.1, schools)[school]
+    y = np.clip(0.4 + 0.1 * (school % 2) + shared + rng.normal(0, 0.1, len(school)), 0, 1)
+    return {"arm": school % 2, "y": y, "sex": sex, "school": school, "x": rng.random(len(school))}
+
+
+def clustered_study(**more):
+    declared = {"covariates": {"sex": cv.Categories([0, 1])}, "cluster": "school", "randomised": True}
+    return cv.Study("arm", "y", (0, 1), control=0, **declared | {"assigned_by_cluster": True} | more)
+
+
+def refused(declared, question="groups", **asked):
+    given = {"by": "sex"} if question == "groups" else {}
+    with pytest.raises(cv.CounterveilError) as found:
+        getattr(cv, question)(pupils(), declared, epsilon=1, **given, **asked)
+    return found.value.code
+
+
+@pytest.mark.parametrize(
+    ("protects", "method"), [("outcome", "difference_in_means"), ("outcome", "weighting"), ("record", "auto")]
+)
+def test_a_group_that_cuts_through_clusters_is_a_study_of_its_rows(protects, method):
+    data = pupils()
+    x = {"x": cv.Range(0, 1)} if method == "weighting" else {}
+    asked = {"protects": protects, "method": method} | PLENTY
+    declared = clustered_study(covariates={"sex": cv.Categories([0, 1]), **x})
+    result = cv.groups(data, declared, by="sex", **asked)
+    for sex, found in enumerate(result.groups):
+        own = {name: values[data["sex"] == sex] for name, values in data.items()}
+        alone = cv.ate(own, clustered_study(covariates=x), **asked)
+        assert found.estimate == pytest.approx(alone.estimate, abs=1e-4)
+        assert found.interval() == pytest.approx(alone.interval(), abs=1e-3)
+        assert found.size == pytest.approx(len(own["y"]), abs=1)
+    assert "standard errors clustered by school" in result.method
+    assert cv.results.GroupsResult.from_dict(result.to_dict()).interval() == result.interval()
+
+
+def test_an_outcome_moves_the_numbers_of_its_own_group_alone():
+    data, asked = pupils(), {"protects": "outcome", "epsilon": 1}
+    moved = dict(data, y=np.where(np.arange(len(data["y"])) == 0, 1 - data["y"], data["y"]))
+    one, two = (
+        cv.groups(each, clustered_study(), by="sex", noise=cv.SeededNoise(3), **asked).groups
+        for each in (data, moved)
+    )
+    own = int(data["sex"][0])
+    assert one[own].estimate != two[own].estimate
+    assert one[1 - own].estimate == two[1 - own].estimate
+    assert one[1 - own].interval() == two[1 - own].interval()
+
+
+def test_what_has_no_interval_by_cluster_is_refused_first():
+    few = clustered_study(covariates={"place": cv.Range(0, 24)})
+    assert refused(clustered_study(), protects="record", method="adjusted") == "CV-S026"
+    assert refused(clustered_study(), protects="treatment and outcome") == "CV-P018"
+    assert refused(clustered_study(), protects="record", settings=cv.settings.Groups(clip=1)) == "CV-P019"
+    assert (
+        refused(clustered_study(), "policy_value", policy=cv.Policy.where(sex=[1]), protects="outcome")
+        == "CV-S026"
+    )
+    data = pupils() | {"place": pupils()["school"]}
+    with pytest.raises(cv.CounterveilError, match="CV-S130"):
+        cv.groups(data, few, by={"place": tuple(range(2, 24, 2))}, protects="outcome", epsilon=1)
+
+
+ROWS, CENTRE, OFFSET, UNIT, COST = 300, 0.3, 0.2, 1.5, 0.4
+RNG = np.random.default_rng(3)
+CODES, SCORES = RNG.integers(0, 3, ROWS), RNG.normal(0.5, 1.0, ROWS)
+SCORE = MeanScore(0.0, 0.3, offset=OFFSET, extra=0.01, bias=0.02)
+
+
+def per_cell(values):
+    return np.bincount(CODES, weights=values, minlength=3)
+
+
+SIZES = per_cell(np.ones(ROWS))
+CELLS = Tallies(SIZES, per_cell(SCORES - CENTRE), per_cell((SCORES - CENTRE) ** 2), CENTRE, 2, 5, 7, True)
+
+
+def test_means_and_squares_are_those_of_the_rows():
+    gains = (SCORES + OFFSET) * UNIT - COST
+    found = effect_sums(CELLS, SCORE, ROWS, UNIT, COST)
+    assert found.means == pytest.approx(per_cell(gains) / ROWS)
+    assert found.squares == pytest.approx(per_cell(gains**2) / ROWS)
+    assert (found.noise_sd, found.bias, found.heavy) == (5.0 * UNIT / ROWS, 0.02 * UNIT, True)
+    assert found.extra == pytest.approx(0.01 * UNIT**2 * (SIZES / ROWS) ** 2)
+
+
+def test_sizes_add_up_to_the_public_number_of_rows():
+    found = effect_sums(replace(CELLS, sizes=SIZES - 4), SCORE, ROWS, UNIT, COST)
+    assert found.sizes == pytest.approx(SIZES)
+
+
+def test_errors_that_both_models_show_are_taken_off():
+    # A propensity that is wrong by a and an outcome's model that is wrong by b move a mean score by weight a b.
+    none, a, b = np.zeros(2), 0.1, 0.2
+    models = LinearModels(0.5, 0.0, none, none, none, OFFSET)
+    score = AdjustedScore(None, models, 0.1, 0.5, 0.1, doubt=1e6, extra=0.0, bias=0.0)
+    wrong = replace(
+        CELLS,
+        totals=SIZES * score.weight * a * b,
+        centre=0.0,
+        size_sd=0.0,
+        treatment_residual=SIZES * a,
+        residual=SIZES * b,
+        treatment_residual_sd=1e-9,
+        residual_sd=1e-9,
+    )
+    found = effect_sums(wrong, score, ROWS, UNIT, 0.0)
+    assert found.means == pytest.approx(OFFSET * UNIT * SIZES / ROWS, rel=1e-4)
+
+
+def test_a_weighted_sum_knows_its_noise_its_spread_and_its_errors():
+    means, squares = np.array([0.2, -0.1, 0.3]), np.array([0.5, 0.4, 0.6])
+    extra, weights = np.array([0.01, 0.04, 0.09]), np.array([1.0, -2.0, 0.5])
+    sums = EffectSums(
+        100, np.array([50.0, 30.0, 20.0]), means, squares, 0.03, 0.04, 0.5, extra, 0.1, 0.01, False
+    )
+    known = sums.sum(weights)
+    value = float(weights @ means)
+    assert known.total / known.size == pytest.approx(value)
+    doubt = 0.7 * 0.5 * np.linalg.norm(weights**2)
+    assert known.row_variance == pytest.approx(float(weights**2 @ squares) + doubt - value**2)
+    assert known.total_sd / known.size == pytest.approx(np.sqrt(5.25) * 0.05)
+    # Errors of the models may go together in all cells, whatever the signs of the weights.
+    assert known.extra == pytest.approx((1 * 0.1 + 2 * 0.2 + 0.5 * 0.3) ** 2)
+    # What was clipped may all lie in the cell of the largest weight.
+    assert known.bias == pytest.approx(0.1 * (0.5 + 2 * 0.3 + 0.5 * 0.2) + 2 * 0.01)
+
+
+GRID = list(product((-1.0, 0.1, 1.0), (0, 1), ("u", "v", "z"), (0, 1), (-1.0, 0.0, 0.4, 1.0)))
+SIZE = feature_map(STUDY, 1).size
+STANDARD = Standard(np.full(SIZE, 0.1), np.full(SIZE, 0.5), 2.0, 6.0)
+MODELS = LinearModels(
+    0.45, 0.1, np.linspace(-0.1, 0.2, SIZE + 1), np.linspace(0, 0.1, SIZE + 1), np.full(SIZE + 1, 0.1), 0.3
+)
+BRUTE_SCORES = {
+    "plain": PlainScore(0.4, 0.1, 0.0, 0.3),
+    "arms": MeanScore(0.1, 0.3),
+    "adjusted": AdjustedScore(STANDARD, MODELS, 0.1, 0.6, 0.1, 1e-4, 0.0, 0.0),
+}
+
+
+@pytest.mark.parametrize("form", ["plain", "arms", "adjusted"])
+@pytest.mark.parametrize(
+    ("clip", "by"), thinned_rows(list(product([0.3, 1.0], [("c",), ("b", "c")])), (1.0, ("b", "c")))
+)
+def test_no_exchange_moves_the_cells_further_than_claimed(form, clip, by):
+    layout = layout_of(STUDY, by)
+    values = {False: [], True: []}
+    for record, pure in product(GRID, (False, True)):
+        gate = NotingGate()
+        rows, places = records(record), LayoutPlaces(layout)
+        release_cells(gate, rows, BRUTE_SCORES[form], places, layout.public, ScoreClip(0.05, clip), pure)
+        values[pure].append(gate.values["cells"])
+        if not pure:
+            claim = float(gate.sensitivity["cells"])
+        else:
+            total = float(gate.sensitivity["cells"])
+    assert 0.8 * claim < largest_change(values[False]) <= claim * (1 + 1e-12)
+    found = np.array([[float(entry) for entry in value] for value in values[True]])
+    largest = max(float(np.abs(found - one).sum(axis=1).max()) for one in found)
+    assert 0.8 * total < largest <= total * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("form", ["plain", "arms", "adjusted"])
+def test_no_exchange_moves_the_histogram_further_than_claimed(form):
+    values = []
+    for record in GRID:
+        gate = NotingGate()
+        release_histogram(gate, records(record), BRUTE_SCORES[form], False)
+        values.append(gate.values["histogram"])
+        assert sum(gate.values["histogram"]) == 1 + len(REST)
+    assert largest_change(values) <= float(gate.sensitivity["histogram"])

@@ -1,4 +1,4 @@
-"""Balancing weights: against a general solver, by their optimality conditions, and by invariances."""
+"""Balancing weights: against a general solver, by their optimality conditions, and by invariances; of one arm too."""
 
 import itertools
 import math
@@ -10,7 +10,12 @@ from tests.thinned import thinned, thinned_rows
 
 from counterveil.errors import ParameterError
 from counterveil.numerics.matching import matching_coefficients
-from counterveil.statistics.linear.kernels.balancing import WeightSettings, balance_weights, exactly_summing
+from counterveil.statistics.linear.kernels.balancing import (
+    WeightSettings,
+    arm_weights,
+    balance_weights,
+    exactly_summing,
+)
 
 # Sums of up to a few thousand weights of total one differ from one by at most a few units in the last place.
 ROUNDING = 1e-15
@@ -219,3 +224,64 @@ def test_repair_reaches_the_sum_inside_the_bounds(excess):
 def test_wrong_settings_are_refused(change):
     with pytest.raises(ParameterError, match="CV-P260"):
         WeightSettings(**change)
+
+
+SETTINGS, MEANS = WeightSettings(), np.zeros(3)
+
+
+def sample(n=60, p=3, seed=0):
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(n, p))
+    rows = np.flatnonzero(rng.random(n) < 1 / (1 + np.exp(-features[:, 0])))
+    features = features - features.mean(axis=0)
+    return features / np.sqrt((features**2).mean(axis=0).sum()), rows
+
+
+def objective(features, rows, noise_variance):
+    total_variance = float((features**2).mean(axis=0).sum())
+
+    def value(w):
+        gap = w @ features[rows] - features.mean(axis=0)
+        imbalance = SETTINGS.signal**2 / total_variance * float(gap @ gap)
+        return imbalance + SETTINGS.residual**2 * float(w @ w) + noise_variance * float(np.max(w)) ** 2
+
+    return value
+
+
+@pytest.mark.parametrize("noise_variance", [0.0, 0.1, 8.0])
+def test_weights_beat_a_general_solver(noise_variance):
+    features, rows = sample(30)
+    w = arm_weights(features[rows], MEANS, noise_variance=noise_variance, settings=SETTINGS)
+    assert w.sum() == pytest.approx(1.0, abs=1e-12)
+    assert (w >= 0).all()
+    value, m = objective(features, rows, noise_variance), len(rows)
+    total_variance = float((features**2).mean(axis=0).sum())
+
+    def lifted(v):
+        # The cap as a variable of its own makes the problem smooth.
+        gap = v[:-1] @ features[rows] - features.mean(axis=0)
+        imbalance = SETTINGS.signal**2 / total_variance * gap @ gap
+        return imbalance + SETTINGS.residual**2 * v[:-1] @ v[:-1] + noise_variance * v[-1] ** 2
+
+    start = np.append(np.full(m, 1 / m), 1 / m)
+    found = minimize(
+        lambda v: 1e3 * lifted(v),
+        start,
+        bounds=[(0, None)] * (m + 1),
+        constraints=[
+            {"type": "eq", "fun": lambda v: v[:-1].sum() - 1},
+            {"type": "ineq", "fun": lambda v: v[-1] - v[:-1]},
+        ],
+        options={"maxiter": 500, "ftol": 1e-12},
+    )
+    assert value(w) <= found.fun / 1e3 * (1 + 1e-5)
+    assert value(w) <= value(start[:-1]) * (1 + 1e-12)
+
+
+def test_noise_flattens_the_weights_and_its_absence_balances_them():
+    features, rows = sample(400)
+    quiet = arm_weights(features[rows], MEANS, noise_variance=0.0, settings=SETTINGS)
+    loud = arm_weights(features[rows], MEANS, noise_variance=1e6, settings=SETTINGS)
+    assert np.abs(quiet @ features[rows]).max() < 0.2 * np.abs(features[rows].mean(axis=0)).max()
+    assert loud.max() == pytest.approx(1 / len(rows), rel=1e-2)
+    assert loud.max() < quiet.max()

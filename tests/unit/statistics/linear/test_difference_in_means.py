@@ -1,13 +1,24 @@
-"""Brute force over all small trials with public arms."""
+"""Brute force: one outcome moves means, variances and differences of public arms within their bounds."""
 
 from fractions import Fraction
 from itertools import combinations, product
 
 import numpy as np
 import pytest
-from tests.thinned import thinned
+from tests.thinned import examples, thinned
 
+from counterveil.data import OUTCOME_STEPS, Study, Table
 from counterveil.numerics.columns import arm_totals
+from counterveil.numerics.products import paired_variance
+from counterveil.statistics.linear.arm_means import (
+    ArmsDesign,
+    WeightedArm,
+    exact_values,
+    plain_arms,
+    split_by_arm,
+)
+from counterveil.statistics.linear.effect import LinearEffect
+from counterveil.statistics.linear.kernels.residual_variance import Spectrum, residual_variance
 from counterveil.statistics.linear.sensitivity import MeanContrast, SitesContrast
 
 VALUES = (0, 1, 2)  # 0, 1/2 and 1 of the range
@@ -60,3 +71,144 @@ def test_of_sites_that_weigh_as_much_as_they_have_rows_the_largest_change_is_cla
     assert claim.variance_cap == first**2 * caps[0] + second**2 * caps[1]
     assert claim.squares == first**2 * Fraction(2, 2) + second**2 * Fraction(5, 6)
     assert claim.sizes == (min(2 / first, 2 / second), min(2 / first, 3 / second))
+
+
+LEVELS = (0, OUTCOME_STEPS // 2, OUTCOME_STEPS)
+WIDTH = 4
+STUDY = Study("t", "y", (1, 1 + WIDTH), arms=("a", "b", "c"), reference="a")
+ASSIGNMENTS = [arm for arm in product(range(3), repeat=6) if all(arm.count(k) == 2 for k in range(3))]
+
+
+def table(arm, steps):
+    values = 1 + WIDTH * np.asarray(steps) / OUTCOME_STEPS
+    return Table.attach({"t": [STUDY.arms[k] for k in arm], "y": values}, STUDY)
+
+
+def plain(arm):
+    return plain_arms(table(arm, [0] * len(arm)))
+
+
+def weighted(arm, rng):
+    first = table(arm, [0] * len(arm))
+    made = []
+    for code in range(3):
+        rows = np.flatnonzero(first.arm == code)
+        coefficients = rng.dirichlet(np.ones(len(rows)))
+        order = rng.permutation(len(rows))
+        made.append(WeightedArm.of(first, rows, coefficients, (order[:-1], order[1:])))
+    return made
+
+
+def values_of(arm, statistics, steps):
+    return exact_values(table(arm, steps), ArmsDesign("", tuple(statistics), ()))
+
+
+def check(arm, statistics, levels=LEVELS):
+    """Return the largest observed over claimed change of each arm's mean and variance."""
+    values = {steps: values_of(arm, statistics, steps) for steps in product(levels, repeat=len(arm))}
+    worst = np.zeros((len(statistics), 2))
+    for steps, before in values.items():
+        for row, level in product(range(len(arm)), levels):
+            if level <= steps[row]:
+                continue  # seen from the other side
+            after = values[(*steps[:row], level, *steps[row + 1 :])]
+            for code, one in enumerate(statistics):
+                moved = [abs(x - y) for x, y in zip(before[code], after[code], strict=True)]
+                if code != arm[row]:
+                    assert moved == [0, 0]
+                    continue
+                bounds = (one.sensitivity.estimate, one.sensitivity.variance)
+                assert all(change <= bound for change, bound in zip(moved, bounds, strict=True))
+                for place, (change, bound) in enumerate(zip(moved, bounds, strict=True)):
+                    worst[code, place] = max(worst[code, place], float(change / bound))
+        for code, one in enumerate(statistics):
+            assert before[code][1] <= one.sensitivity.variance_cap or isinstance(one, WeightedArm)
+    return worst
+
+
+@pytest.mark.parametrize("arm", thinned([ASSIGNMENTS[0], ASSIGNMENTS[37], ASSIGNMENTS[-1]], ASSIGNMENTS[37]))
+def test_plain_means(arm):
+    assert np.allclose(check(arm, plain(arm)), 1.0)
+
+
+def test_plain_means_of_unequal_arms():
+    arm = (0, 1, 1, 2, 0, 2, 2)
+    assert np.allclose(check(arm, plain(arm), LEVELS[::2]), 1.0)
+
+
+def test_every_assignment_of_six_rows_moves_one_arm_only():
+    extremes = [0, OUTCOME_STEPS]
+    for arm in ASSIGNMENTS[:: examples(4, 1)]:
+        statistics = plain(arm)
+        for row in range(6):
+            low, high = ([level if i == row else 0 for i in range(6)] for level in extremes)
+            before, after = (values_of(arm, statistics, steps) for steps in (low, high))
+            moved = [code for code in range(3) if before[code] != after[code]]
+            assert moved == [arm[row]]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_weighted_means(seed):
+    rng = np.random.default_rng(seed)
+    arm = (0, 1, 1, 2, 0, 2, 2)
+    assert np.allclose(check(arm, weighted(arm, rng), LEVELS[::2]), 1.0)
+
+
+def test_the_cap_is_attained():
+    arm = (0, 0, 0, 1, 1, 2, 2)
+    statistics = plain(arm)
+    at_ends = values_of(arm, statistics, [0, OUTCOME_STEPS, 0, 0, 0, 0, 0])
+    assert at_ends[0][1] == statistics[0].sensitivity.variance_cap == Fraction(16, 9)
+
+
+PAIR_STUDY = Study("t", "y", (0, 2))
+ARM = np.array([1, 1, 1, 0, 0, 0, 0])
+COEFFICIENTS = np.array([0.75, 0.5, -0.25, -0.375, -0.25, -0.5, 0.125])
+PAIRS = (np.array([0, 1, 3, 4, 5]), np.array([1, 2, 4, 5, 6]))
+
+
+def pair_table(outcomes):
+    return Table.attach({"t": ARM, "y": np.array(outcomes, dtype=float)}, PAIR_STUDY)
+
+
+def effect(form):
+    if form == "pairs":
+        return LinearEffect("", COEFFICIENTS, PAIRS, (), bias=0.5)
+    features = np.array([[-0.5], [0.25], [0.5], [-0.75], [0.0], [0.5], [0.25]])
+    shape = np.ones(1)
+    spectra = tuple(Spectrum.of(features, COEFFICIENTS, inside, shape) for inside in (ARM == 1, ARM == 0))
+    strength = 3.0 if form == "lines" else 0.0
+    variance = residual_variance(features, spectra, strength)
+    return LinearEffect("", COEFFICIENTS, None, (), variance=variance)
+
+
+@pytest.mark.parametrize("form", ["pairs", "means", "lines"])
+def test_one_outcome_moves_one_arm_within_its_bound(form):
+    made = effect(form)
+    found = {y: split_by_arm(pair_table(y), made).values() for y in product((0, 2), repeat=7)}
+    bounds = split_by_arm(pair_table((0,) * 7), made).bounds
+    largest = [[Fraction(0)] * 2, [Fraction(0)] * 2]
+    for y, before in found.items():
+        for row in range(7):
+            after = found[(*y[:row], 2 - y[row], *y[row + 1 :])]
+            own = 0 if ARM[row] else 1
+            assert after[1 - own] == before[1 - own]
+            for what in range(2):
+                largest[own][what] = max(largest[own][what], abs(after[own][what] - before[own][what]))
+    for arm in range(2):
+        assert largest[arm][0] == bounds[arm].estimate
+        assert largest[arm][1] <= bounds[arm].variance
+        assert largest[arm][1] > bounds[arm].variance / 5
+
+
+@pytest.mark.parametrize("form", ["pairs", "means", "lines"])
+def test_both_parts_add_up_to_the_effect_and_its_variance(form):
+    made, rows = effect(form), pair_table([0.5, 2, 0, 1, 1.5, 0, 2])
+    (one, first), (other, second) = split_by_arm(rows, made).values()
+    whole = COEFFICIENTS @ np.array([0.5, 2, 0, 1, 1.5, 0, 2])
+    assert float(one - other) == pytest.approx(whole, abs=1e-6)
+    variance = made.variance_form().value(rows.outcome, 24) * 4
+    assert float(first + second) == pytest.approx(float(variance), rel=1e-5)
+    if form == "pairs":
+        plain = paired_variance(COEFFICIENTS, *PAIRS).value(rows.outcome, 24) * 4
+        assert float(first + second) == pytest.approx(1.25 * float(plain), rel=1e-6)

@@ -1,21 +1,29 @@
-"""Brute force for weighted sums with public weights: random weights, and every small matching."""
+"""Brute force for weighted sums and linear maps with public weights, of one outcome, of several and by period."""
 
-import sys
+from dataclasses import replace
 from fractions import Fraction
 from itertools import permutations, product
-from pathlib import Path
+from math import isqrt, sqrt
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[3] / "property" / "numerics"))
-from definitions import coefficients_by_definition, match_sets_by_definition
+from tests.contract.recording import record
+from tests.property.numerics.definitions import coefficients_by_definition, match_sets_by_definition
 from tests.thinned import examples, thinned
 
+import counterveil as cv
+from counterveil.data import OUTCOME_STEPS, Study, Table
+from counterveil.data.panels import changes_from
+from counterveil.numerics.arrays import sqrt_up
 from counterveil.numerics.matching import matching_coefficients
 from counterveil.numerics.products import linear_form, paired_variance
+from counterveil.results.question import Question
+from counterveil.settings import Series
 from counterveil.statistics.linear.effect import WithBias
+from counterveil.statistics.linear.functions import MAP_STEP, Residuals, functions_of, map_sums
 from counterveil.statistics.linear.sensitivity import LinearEstimate
+from counterveil.statistics.linear.several_outcomes import comparison, design, effects_plan, periods_plan
+from counterveil.statistics.outcome_place import Outcomes
 
 BITS = 24
 ONE = 2**BITS
@@ -161,3 +169,304 @@ def test_the_seven_row_example_moves_by_three():
     check_matching(treated, score, 2, (2, 2), list(range(7)))
     form = linear_form(matching_coefficients(np.array(treated), np.array(score), 2, 2, 2).coefficients)
     assert float(form.largest * 7) == pytest.approx(3, rel=1e-8)
+
+
+STUDY = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1)}, control=0)
+ROWS = 64
+MAP_VALUES = (0.0, 0.5, 1.0)
+# Rows whose outcomes take every value; the others stay at one.
+MOVED = 4
+
+
+def table(outcomes, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.full(ROWS, 0.25)
+    y[: len(outcomes)] = outcomes
+    frame = {"t": np.arange(ROWS) % 2, "x": rng.uniform(size=ROWS), "y": y}
+    return Table.attach(frame, STUDY)
+
+
+def worst(clip, prediction, columns, white):
+    """Return the largest moves of map, squares and counts over all data sets and the claim's bounds."""
+    found = {}
+    for outcomes in product(MAP_VALUES, repeat=MOVED):
+        own = table(outcomes)
+        functions = functions_of(own, Series(degree=1))
+        residuals = Residuals.of(own, prediction, clip)
+        sums = map_sums(functions, columns, white, residuals)
+        squares = [int((residuals.steps[own.treated == arm] ** 2).sum()) for arm in (False, True)]
+        plain = Residuals.of(own, prediction)
+        count = int(np.count_nonzero(np.abs(plain.steps) <= OUTCOME_STEPS // 4))
+        found[outcomes] = (sums, squares, count, residuals)
+    largest = [0.0, 0.0, 0]
+    for outcomes, (sums, squares, count, _) in found.items():
+        for place, value in product(range(MOVED), MAP_VALUES):
+            other = found[(*outcomes[:place], value, *outcomes[place + 1 :])]
+            gap = [a - b for a, b in zip(sums[0], other[0][0], strict=True)]
+            largest[0] = max(largest[0], sum(step * step for step in gap))
+            apart = [a - b for a, b in zip(squares, other[1], strict=True)]
+            largest[1] = max(largest[1], sum(step * step for step in apart))
+            largest[2] = max(largest[2], abs(count - other[2]))
+    sums, _, _, residuals = found[(0.0,) * MOVED]
+    bound = residuals.bound(sqrt_up(Fraction(sums[1])) * Fraction(MAP_STEP))
+    return largest, bound, sums
+
+
+@pytest.mark.parametrize(("clip", "middle"), [(0.2, 0.5), (0.4, 0.25), (2.0, 0.0)])
+def test_no_change_exceeds_the_claim(clip, middle):
+    functions = functions_of(table((0.0,) * MOVED), Series(degree=1))
+    columns = np.arange(2 * functions.size)
+    white = np.random.default_rng(3).normal(size=(3, len(columns)))
+    largest, bound, _ = worst(clip, np.full(ROWS, middle), columns, white)
+    unit = table((0.0,)).outcome_unit
+    # In steps of the outcome and of the map; squares of lengths, so that all is in integers.
+    claim = bound.values / Fraction(MAP_STEP) / unit
+    assert largest[0] <= claim**2
+    assert largest[1] <= (bound.squares / unit**2) ** 2
+    assert largest[2] <= bound.counts
+
+
+def test_every_claim_is_attained():
+    """The longest column among the rows that move, a clip that both ends reach, and a count that is crossed."""
+    own = table((0.0,) * MOVED)
+    functions = functions_of(own, Series(degree=1))
+    # One number that only looks at the effect's constant: a treated row and a control row are equally long.
+    columns = np.array([0])
+    white = np.ones((1, 1))
+    largest, bound, sums = worst(0.25, np.full(ROWS, 0.5), columns, white)
+    unit = own.outcome_unit
+    assert isqrt(sums[1]) ** 2 == sums[1]
+    assert largest[0] == (bound.values / Fraction(MAP_STEP) / unit) ** 2
+    assert largest[2] == bound.counts
+    largest, bound, _ = worst(0.5, np.zeros(ROWS), columns, white)
+    assert largest[1] == (bound.squares / unit**2) ** 2
+    assert functions.size == 2
+
+
+def test_sums_are_those_of_exact_arithmetic():
+    own = table((0.1, 0.9, 0.3, 1.0), seed=5)
+    functions = functions_of(own, Series(degree=1))
+    columns = np.arange(2 * functions.size)
+    white = np.random.default_rng(1).normal(size=(2, len(columns)))
+    white /= np.linalg.norm(functions.sample @ white.T, axis=1).max()
+    residuals = Residuals.of(own, np.full(ROWS, 0.4), 0.3)
+    found = map_sums(functions, columns, white, residuals)
+    moved = np.concatenate([z[:, columns] @ white.T for _, z in functions.weighted_blocks()])
+    steps = np.trunc(moved * ((1 - 2.0**-40) / MAP_STEP)).astype(int)
+    expected = [
+        sum(int(w) * int(r) for w, r in zip(column, residuals.steps, strict=True)) for column in steps.T
+    ]
+    assert found[0] == expected
+    assert found[1] == max(sum(int(w) ** 2 for w in row) for row in steps)
+    # Columns that are too long for their bits are shortened, and all sums stay within what doubles hold.
+    long = map_sums(functions, columns, 1000 * white, residuals)
+    assert 0.999 * 4**17 < long[1] <= 4**17
+
+
+def test_residuals_are_clipped_in_whole_steps():
+    own = table((0.0, 1.0, 0.5))
+    residuals = Residuals.of(own, np.full(ROWS, 0.5), 0.1)
+    assert residuals.steps[:3].tolist() == [-residuals.clip_steps, residuals.clip_steps, 0]
+    assert residuals.clip == pytest.approx(0.1, abs=1e-6)
+    assert residuals.clip >= 0.1
+    # Without a clip nothing is cut, wherever the prediction lies.
+    beyond = Residuals.of(own, np.full(ROWS, 7.0))
+    assert beyond.steps[:3].tolist() == [-OUTCOME_STEPS, 0, -OUTCOME_STEPS // 2]
+
+
+RANGES = {"a": (0, 1), "b": (-1, 4)}
+ARM = [1, 1, 0, 0, 0]
+SEVERAL = Study("t", outcomes=RANGES, randomised=True)
+
+
+def listed(weights=(1, 1)):
+    ends = tuple((Fraction(low), Fraction(high)) for low, high in RANGES.values())
+    return Outcomes(("a", "b"), ends, tuple(map(Fraction, weights)))
+
+
+def several_question(measure="difference", **budget):
+    given = {"epsilon": 2, "delta": 0, "mechanism": None} | budget
+    return Question.ask(
+        protects="outcome",
+        estimand="ATE",
+        method="difference_in_means",
+        level=0.95,
+        request_id=None,
+        measure=measure,
+        **given,
+    )
+
+
+def several_table(a, b):
+    return Table.attach({"t": ARM, "a": np.array(a, float), "b": np.array(b, float)}, SEVERAL)
+
+
+def exact(made, rows):
+    """Return the values and variances of every group and outcome, in the outcomes' units."""
+    return [
+        [
+            (value * width, variance * width**2)
+            for (value, variance), width in zip(pairs, listed().widths, strict=True)
+        ]
+        for pairs in replace(made, source=rows).exact(listed())
+    ]
+
+
+@pytest.mark.parametrize("measure", ["difference", "ratio"])
+def test_one_row_moves_all_outcomes_within_their_bounds_in_one_group(measure):
+    ends = [(0, -1), (0, 4), (1, -1), (1, 4)]
+    made = design(several_table([0] * 5, [0] * 5), several_question(measure), listed())
+    found = {
+        rows: exact(made, several_table(*zip(*rows, strict=True)))
+        for rows in product(ends, repeat=5)
+        if rows[4] == ends[0]
+    }
+    largest = np.zeros((len(made.groups), 2))
+    for rows, before in found.items():
+        for row, new in product(range(4), ends):
+            after = found[(*rows[:row], new, *rows[row + 1 :])]
+            moved = [before[g] != after[g] for g in range(len(made.groups))]
+            assert sum(moved) <= 1
+            for g, group in enumerate(made.groups):
+                for j, width in enumerate(listed().widths):
+                    change = [abs(x - y) for x, y in zip(before[g][j], after[g][j], strict=True)]
+                    assert change[0] <= group.largest * width
+                    assert change[1] <= group.variance * width**2
+                    assert after[g][j][1] <= group.cap * width**2
+                    largest[g, j] = max(largest[g, j], change[0])
+    for g, group in enumerate(made.groups):
+        assert largest[g] == pytest.approx([float(group.largest * width) for width in listed().widths])
+
+
+@pytest.mark.parametrize("count", [5, 20])
+def test_gaussian_noise_grows_with_the_root_of_the_number_and_pure_noise_less_than_with_it(count):
+    names = [f"y{j}" for j in range(count)]
+    many = Outcomes(tuple(names), ((Fraction(0), Fraction(1)),) * count, (Fraction(1),) * count)
+    study = Study("t", outcomes=dict.fromkeys(names, (0, 1)), randomised=True)
+    rows = Table.attach({"t": ARM} | {name: [0, 1, 0, 1, 0] for name in names}, study)
+    for budget, most in (
+        ({"epsilon": 1, "delta": "1e-6"}, 1.1 * sqrt(count)),
+        ({"epsilon": 1}, 0.53 * count),
+    ):
+        asked = several_question(**budget)
+        plan = effects_plan(asked, design(rows, asked, many))
+        amount = dict(plan.amounts)["values"]
+        bound = [Fraction(1)] * count
+        several = plan.several_noise("values of the arms", bound, many.weights)
+        alone = effects_plan(asked, design(several_table([0] * 5, [0] * 5), asked, listed()))
+        one = (
+            type(several[0])(1, amount, 1)
+            if count and not asked.budget.delta
+            else type(several[0])(1, amount)
+        )
+        assert sqrt(several[3].variance / one.variance) <= most
+        assert alone.budget == asked.budget
+
+
+def test_noise_is_in_proportion_to_one_over_the_weights():
+    for budget in ({"epsilon": 1, "delta": "1e-6"}, {"epsilon": 1}):
+        asked = several_question(**budget)
+        plan = effects_plan(asked, design(several_table([0] * 5, [0] * 5), asked, listed((3, 1))))
+        first, second = plan.several_noise("values of the arms", [Fraction(1)] * 2, listed((3, 1)).weights)
+        assert sqrt(second.variance / first.variance) == pytest.approx(3, rel=0.1)
+        if plan.mechanism == "gaussian":
+            # Both numbers move by their bounds at once: the length of that in standard deviations is mu.
+            length = sqrt(1 / first.variance + 1 / second.variance)
+            assert length == pytest.approx(float(dict(plan.amounts)["values"]))
+
+
+PERIODS = ("a", "b", "y")
+TREATED = (1, 1, 0, 0)
+
+
+def study(**more):
+    return cv.Study("t", "y", (-1, 1), control=0, before=("a", "b"), **more)
+
+
+def periods_table(rows, told=None):
+    columns = dict(zip(PERIODS, zip(*rows, strict=True), strict=True))
+    return Table.attach({"t": list(TREATED)} | {k: list(v) for k, v in columns.items()}, told or study())
+
+
+def periods_question(method="difference_in_means", epsilon=1):
+    return Question.ask(
+        protects="outcome",
+        epsilon=epsilon,
+        delta=0,
+        estimand="ATT",
+        method=method,
+        level=0.95,
+        mechanism=None,
+        request_id=None,
+    )
+
+
+@pytest.mark.parametrize("change", [None, (-1, 1)])
+def test_no_person_moves_more_than_the_claim(monkeypatch, change):
+    told = study(change_range=change)
+    rest = ((0, 1, -1), (-1, 1, 1), (1, 0, 0))
+    given, bounds = {}, None
+    for first in product((-1, 0, 1), repeat=3):
+        passed = record(monkeypatch)
+        rows = periods_table((first, *rest), told)
+        data = {"t": list(TREATED)} | {
+            name: [row[k] for row in (first, *rest)] for k, name in enumerate(PERIODS)
+        }
+        cv.event_study(data, told, protects="outcome", epsilon=100, noise=cv.SeededNoise(0))
+        monkeypatch.undo()
+        given[first] = {name: float(one.exact[0]) for name, one in passed.items()}
+        bounds = {name: float(one.sensitivity) for name, one in passed.items()}
+        assert rows.rows == 4
+    names = {"period 0", "period 1", "period 2"} if change is None else {"period 0", "period 2"}
+    assert {name for name in bounds if name.startswith("period")} == names
+    for name, bound in bounds.items():
+        all_values = [one[name] for one in given.values()]
+        moved = max(all_values) - min(all_values)
+        assert moved <= bound * (1 + 1e-9)
+        if name.startswith("period"):
+            # Two in either arm, and a range of 2 for measurements and for declared changes.
+            assert bound == pytest.approx(1.0)
+            assert moved == pytest.approx(bound, rel=1e-6)
+
+
+def test_effects_are_differences_of_mean_changes():
+    rng = np.random.default_rng(0)
+    n = 200
+    data = {"t": np.arange(n) % 2} | {name: rng.integers(-512, 513, n) / 512 for name in PERIODS}
+    found = cv.event_study(data, study(), protects="outcome", epsilon=1e12, noise=cv.SeededNoise(0))
+    one = data["t"] == 1
+    for place, name in ((0, "a"), (1, "y")):
+        change = data[name] - data["b"]
+        assert found.table[place].estimate == pytest.approx(
+            change[one].mean() - change[~one].mean(), abs=1e-10
+        )
+        expected = change[one].var(ddof=1) / one.sum() + change[~one].var(ddof=1) / (~one).sum()
+        assert found.table[place].std_error.sampling == pytest.approx(np.sqrt(expected), rel=1e-4)
+
+
+def test_weights_are_those_of_the_last_change():
+    rng = np.random.default_rng(1)
+    n = 300
+    told = cv.Study("t", "y", (-4, 4), {"x": cv.Range(0, 1)}, control=0, before=("a", "b"))
+    x = rng.uniform(0, 1, n)
+    data = {"t": (rng.uniform(size=n) < 0.3 + 0.4 * x).astype(int), "x": x}
+    data |= {name: x + rng.normal(0, 0.5, n) for name in PERIODS}
+    rows = changes_from(Table.attach(data, told), 1)
+    made = comparison(rows, periods_question("weighting", epsilon=10**12))
+    units = made.form.units / 2.0**made.form.bits
+    assert units[made.table.treated].sum() == pytest.approx(1, abs=1e-6)
+    assert units[~made.table.treated].sum() == pytest.approx(-1, abs=1e-6)
+    found = cv.event_study(data, told, protects="outcome", epsilon=1e12, noise=cv.SeededNoise(0))
+    change = (made.table.measures[2] - made.table.measures[1]) * 8 / OUTCOME_STEPS
+    assert found.effect("y").estimate == pytest.approx(float(units @ change), abs=1e-3)
+
+
+def test_the_budget_is_split_over_all_periods():
+    plan = periods_plan(periods_question(epsilon=4), 5, 2, Fraction(1, 5), by_change=False)
+    parts = dict(plan.amounts)
+    assert sum(parts.values()) <= 4
+    assert parts["period 2"] == parts["period 4"] == pytest.approx(4 * 0.8 / 5)
+    assert "variance 2" not in parts
+    assert "period 2" not in dict(
+        periods_plan(periods_question(), 5, 2, Fraction(1, 5), by_change=True).amounts
+    )

@@ -1,12 +1,29 @@
-"""Matching where only outcomes are private."""
+"""Matching where only outcomes are private: its estimate, its pairs and its variance."""
+
+from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from tests.unit.statistics.linear.matching_data import DATA, LARGE, ask
 
 import counterveil as cv
-from counterveil.data import Table
+from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.errors import StudyError
+from counterveil.privacy import Budget, Estimand
+from counterveil.privacy.caveats import Caveat
+from counterveil.results.question import Question
+from counterveil.statistics.linear import effect as outcome_variance
+from counterveil.statistics.linear.effect import chosen_residual_variance, left_by_matches, variance_by_arm
+from counterveil.statistics.linear.kernels.balancing import arm_rows
+from counterveil.statistics.linear.kernels.pairing import (
+    _STEP_BITS,
+    CELL,
+    _in_steps,
+    covariate_pairs,
+    score_pairs,
+)
+from counterveil.statistics.linear.kernels.residual_variance import MOST_REACH
 from counterveil.statistics.linear.matching_design import (
     _ladder,
     chosen_match,
@@ -14,6 +31,7 @@ from counterveil.statistics.linear.matching_design import (
     match,
     scored,
 )
+from counterveil.statistics.linear.weighting_design import Weighted
 
 
 def naive_matching(score, treated, y, neighbours, estimand):
@@ -130,3 +148,202 @@ def test_outcomes_of_yes_and_no_get_higher_limits():
         )
         limits.append(found.details["max_uses_treated"])
     assert limits[0] < limits[1]
+
+
+VARIANCE_PAGE = "statistics/linear/kernels/residual_variance.proof.md"
+QUESTION = Question.ask(
+    protects="outcome", epsilon=1, delta=0, estimand="ATE", method="matching", level=0.95, mechanism=None,
+    request_id=None,
+)  # fmt: skip
+
+
+def test_lines_take_out_of_the_variance_what_matches_balance_and_pairs_do_not():
+    by_arm, by_row = (
+        ask(DATA, epsilon=LARGE, settings=cv.settings.Matching(limit=None, variance_by=variance_by))
+        for variance_by in ("arm", "row")
+    )
+    assert by_arm.std_error.sampling < 0.8 * by_row.std_error.sampling
+    assert by_arm.estimate == pytest.approx(by_row.estimate, abs=1e-5)
+    assert VARIANCE_PAGE in by_arm.guarantee.pages
+    assert VARIANCE_PAGE not in by_row.guarantee.pages
+    uneven = [Caveat.UNEVEN_VARIANCE in one.not_covered for one in (by_arm, by_row)]
+    assert uneven == [True, False]
+
+
+@pytest.mark.parametrize("variance_by", ["arm", "row"])
+def test_the_variance_of_either_kind_is_that_of_outcomes_that_are_noise_alone(variance_by):
+    rng = np.random.default_rng(4)
+    frame = dict(DATA.frame) | {"y": rng.integers(0, 2, len(DATA.frame["y"])) * 5.0}
+    result = cv.ate(
+        frame, DATA.study, protects="outcome", epsilon=LARGE, method="matching",
+        settings=cv.settings.Matching(limit=8, variance_by=variance_by), noise=cv.SeededNoise(1),
+    )  # fmt: skip
+    table = Table.attach(frame, DATA.study)
+    design = scored(table)
+    coefficients = chosen_match(
+        design, cv.settings.Matching(limit=8), "ATE", LARGE, 0.0
+    ).matching.coefficients
+    expected = 2.5 * float(np.sqrt(coefficients @ coefficients))
+    assert result.std_error.sampling == pytest.approx(expected, rel=0.05)
+
+
+@pytest.mark.parametrize("estimand", [Estimand.ATE, Estimand.ATT, Estimand.ATC])
+@pytest.mark.parametrize("epsilon", [1, 4])
+def test_the_variance_keeps_room_for_the_imbalance_that_matches_leave(estimand, epsilon):
+    question = replace(QUESTION, budget=Budget(epsilon), estimand=estimand)
+    table = Table.attach(dict(DATA.frame), DATA.study)
+    design = scored(table)
+    coefficients = chosen_match(
+        design, cv.settings.Matching(), estimand.value, epsilon, 1.0
+    ).matching.coefficients
+    left = left_by_matches(table, design, coefficients, estimand)
+    form = variance_by_arm(table, design, cv.settings.Matching(), coefficients, question)
+    without = sum(
+        float(coefficients[arm] @ coefficients[arm]) * float(np.var(left.features[arm], axis=0).sum())
+        for arm in (design.treated, ~design.treated)
+    )
+    assert form.loading >= min(left.imbalance**2, without)
+
+
+def test_parts_of_an_arm_follow_variances_correlated_with_the_coefficients():
+    table = Table.attach(dict(DATA.frame), DATA.study)
+    design = scored(table)
+    found = chosen_match(design, cv.settings.Matching(), "ATE", 1, 1.0, 1 / 16).matching.coefficients
+    left = left_by_matches(table, design, found, Estimand.ATE)
+    part = np.abs(found) / np.abs(found).max()
+    sign = np.random.default_rng(2).choice([-1, 1], table.rows)
+    outcome = np.round((0.5 + 0.5 * part * sign) * OUTCOME_STEPS).astype(np.int64)
+    true = float(found**2 @ (part / 2) ** 2)
+    whole, cut = (
+        float(chosen_residual_variance(left, design.treated, QUESTION, parts).value(outcome, 24))
+        for parts in (1, 4)
+    )
+    assert whole < 0.75 * true
+    assert 0.9 * true < cut < 1.1 * true
+
+
+def test_every_row_is_in_one_part_and_larger_coefficients_are_in_later_ones():
+    table = Table.attach(dict(DATA.frame), DATA.study)
+    design = scored(table)
+    found = chosen_match(design, cv.settings.Matching(), "ATE", 1, 1.0).matching.coefficients
+    form = variance_by_arm(table, design, cv.settings.Matching(), found, QUESTION)
+    rows = [part.fit.rows if hasattr(part, "fit") else part.rows for part in form.groups]
+    assert len(rows) == 8
+    assert sorted(np.concatenate(rows)) == list(range(table.rows))
+    for inside in (rows[:4], rows[4:]):
+        sizes = [np.abs(found[part]) for part in inside]
+        assert all(a.max() <= b.min() for a, b in pairwise(sizes))
+        assert len(inside[0]) == pytest.approx(sum(map(len, inside)) / 2, abs=1)
+
+
+def test_lines_follow_features_no_closer_than_rounding_allows():
+    """A small arm beside a large one, which weights balance to the last digit: any strength leaves room enough."""
+    rows = np.arange(40_000)
+    treated, features = rows < 20, np.where(rows % 2, 1.0, -1.0)[:, None]
+    features[:20] *= 30
+    arms = arm_rows(features, treated)
+    # Few and heavy: degrees of freedom matter more than the slope does.
+    weights = np.where(treated, 1 / 20, -1 / len(rows))
+    left = Weighted.of(features, arms, weights, np.zeros((2, 1)), Estimand.ATE)
+    chosen = chosen_residual_variance(left, treated, replace(QUESTION, budget=Budget(LARGE)))
+    fits = [part.fit for part in chosen.groups]
+    reach = [float(fit.strengths @ (np.diagonal(fit.covariance) + fit.centre**2)) for fit in fits]
+    assert 1e5 < max(reach) <= MOST_REACH
+
+
+def test_wide_tables_and_tables_without_differences_use_pairs(monkeypatch):
+    arm_correlation = {
+        name: np.zeros_like(column) for name, column in DATA.frame.items() if name.startswith("x")
+    }
+    nothing = cv.ate(
+        dict(DATA.frame) | arm_correlation, DATA.study, protects="outcome", epsilon=1, method="matching",
+        settings=cv.settings.Matching(variance_by="arm"), noise=cv.SeededNoise(1),
+    )  # fmt: skip
+    assert VARIANCE_PAGE not in nothing.guarantee.pages
+    assert VARIANCE_PAGE in ask(DATA).guarantee.pages
+    monkeypatch.setattr(outcome_variance, "_MOST_WORK", len(DATA.frame["y"]) * 20**2 - 1)
+    assert VARIANCE_PAGE not in ask(DATA).guarantee.pages
+    assert VARIANCE_PAGE in ask(DATA, settings=cv.settings.Matching(variance_by="arm")).guarantee.pages
+
+
+def arms_of(n, seed=0):
+    arm = np.random.default_rng(seed).random(n) < 0.3
+    arm[:2], arm[-2:] = True, False
+    return arm
+
+
+def pairs_of(kind, arm, features):
+    return score_pairs(arm, features[:, 0]) if kind == "score" else covariate_pairs(arm, features)
+
+
+@pytest.mark.parametrize("kind", ["score", "covariates"])
+@pytest.mark.parametrize("n", [4, 5, 7, 63, 64, 65, 1001])
+def test_every_row_is_in_a_pair_of_its_arm_and_few_in_two(kind, n):
+    arm = arms_of(n)
+    first, second = pairs_of(kind, arm, np.random.default_rng(n).normal(size=(n, 3)))
+    assert (arm[first] == arm[second]).all()
+    assert (first != second).all()
+    count = np.bincount(np.concatenate([first, second]), minlength=n)
+    assert count.min() == 1
+    assert count.max() <= 2
+    # At most one row of an arm, or of a cell of it, is left over.
+    spare = 2 if kind == "score" else 2 + 2 * n // CELL
+    assert (count == 2).sum() <= spare
+
+
+@pytest.mark.parametrize("kind", ["score", "covariates"])
+def test_ties_and_constants_are_no_trouble(kind):
+    n = 500
+    arm = arms_of(n)
+    features = np.round(np.random.default_rng(3).random((n, 2)) * 2)
+    features[:, 1] = 1.0
+    first, second = pairs_of(kind, arm, features)
+    assert len(np.unique(np.concatenate([first, second]))) == n
+    # Ties: all but the pairs that straddle two values are equal.
+    assert (features[first, 0] != features[second, 0]).sum() <= (4 if kind == "score" else n // CELL * 2)
+
+
+def test_neighbours_on_the_score_are_paired():
+    first, second = score_pairs(np.zeros(6, int), np.array([0.1, 0.9, 0.5, 0.2, 0.6, 0.8]))
+    assert {frozenset(pair) for pair in zip(first.tolist(), second.tolist(), strict=True)} == {
+        frozenset((0, 3)),
+        frozenset((2, 4)),
+        frozenset((5, 1)),
+    }
+
+
+def test_several_arms_are_kept_apart():
+    arm = np.repeat([0, 1, 2], [5, 4, 7])
+    first, second = score_pairs(arm, np.arange(16.0))
+    assert (arm[first] == arm[second]).all()
+    assert len(first) == 3 + 2 + 4
+
+
+def test_pairs_on_covariates_are_closer_than_chance_and_than_the_score():
+    rng = np.random.default_rng(5)
+    features = rng.random((4000, 4))
+    arm = rng.random(4000) < 0.5
+
+    def gap(pairs):
+        return ((features[pairs[0]] - features[pairs[1]]) ** 2).sum(axis=1).mean()
+
+    close, by_score = gap(covariate_pairs(arm, features)), gap(score_pairs(arm, features @ np.ones(4)))
+    assert close < 0.2 * by_score
+    assert by_score < 4 * 2 / 12  # two independent rows
+
+
+@pytest.mark.parametrize("width", [1, 4, 300])
+def test_steps_are_whole_and_sums_of_their_products_exact(width):
+    features = np.random.default_rng(width).normal(size=(40, width)) * 1e-3
+    whole = _in_steps(features).astype(float)
+    assert (whole == np.rint(whole)).all()
+    assert np.abs(whole).max() <= 2**_STEP_BITS
+    assert 4 * width * np.abs(whole).max() ** 2 < 2**53
+    scale = np.abs(whole).max() / np.abs(features).max()
+    np.testing.assert_allclose(whole, features * scale, atol=1.0)
+
+
+def test_the_closest_two_of_a_cell_come_first():
+    x = np.array([0.0, 10.0, 1.0, 40.0, 12.0])
+    first, second = covariate_pairs(np.zeros(5, int), x[:, None])
+    assert (first.tolist(), second.tolist()) == ([0, 1, 3], [2, 4, 4])

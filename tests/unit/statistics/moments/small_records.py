@@ -7,7 +7,7 @@ import numpy as np
 import counterveil as cv
 from counterveil.data import Table
 from counterveil.data.features import feature_map
-from counterveil.session.session import ReleasedVector
+from counterveil.session import ReleasedVector
 from counterveil.statistics.moments.records import Records
 
 

@@ -1,19 +1,36 @@
-"""The comparison of a trial of records as it is: centres, and what `method="trial"` leaves open."""
+"""The comparison of the arms of a trial of records: as it is, centred, by arm, of several outcomes, and adjusted."""
 
 import json
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
+from tests.thinned import thinned
 
 import counterveil as cv
-from counterveil.data import Table
-from counterveil.errors import ParameterError
-from counterveil.numerics.columns import arm_totals
+from counterveil.data import OUTCOME_STEPS, Table
+from counterveil.data.features import feature_map
+from counterveil.errors import CounterveilError, ParameterError, StudyError
+from counterveil.numerics.columns import Arm, arm_totals, cell_totals
+from counterveil.numerics.products import Standard
 from counterveil.privacy import Budget, Proof
 from counterveil.privacy.caveats import Caveat, Target
 from counterveil.session import Gate, SeededNoise
-from counterveil.statistics.moments.trial import plan_of, release, release_share
+from counterveil.statistics.moments.records import Records
+from counterveil.statistics.moments.sensitivity import CentredContrast, both_sums, mean_of_everyone
+from counterveil.statistics.moments.trial import (
+    Direction,
+    Prediction,
+    Setting,
+    bounds,
+    moments,
+    plan_of,
+    release,
+    release_share,
+    residual_totals,
+    three_sums,
+)
 
 
 def trial(n=3000, seed=0, share=0.2):
@@ -121,3 +138,304 @@ def test_what_is_left_open_is_chosen_from_public_numbers(rows, centre, delta):
     for settings in (None, cv.settings.Trial("none")):
         found = ask(settings)
         assert (found.estimate, found.method) == (named.estimate, named.method)
+
+
+RECORDS = tuple(product((False, True), (0, 1, 2)))
+WIDTH = Fraction(2)
+
+
+def statistics(records, setting):
+    treated = np.array([t for t, _ in records])
+    outcome = np.array([y for _, y in records], dtype=np.int64)
+    arms = arm_totals(treated, outcome)
+    contrast, moment = moments(arms, Fraction(1), setting)
+    share = Fraction(arms.treated.count, arms.count)
+    mean = Fraction(arms.treated.total + arms.control.total, arms.count)
+    return share, mean, contrast, moment
+
+
+@pytest.mark.parametrize("share", [Fraction(1, 2), Fraction(1, 5), Fraction(3, 4)])
+@pytest.mark.parametrize("centre", [Fraction(0), Fraction(1), Fraction(2), Fraction(3, 2)])
+def test_no_replacement_exceeds_the_claim(share, centre):
+    n = 3
+    setting = Setting(share, 0.0, centre, 0.0, 0.0)
+    claim = CentredContrast(WIDTH, n, share, centre)
+    bounds = (mean_of_everyone(Fraction(1), n), mean_of_everyone(WIDTH, n), claim.mean, claim.second_moment)
+    known = {records: statistics(records, setting) for records in product(RECORDS, repeat=n)}
+    worst = [Fraction(0)] * 4
+    for records, values in known.items():
+        for place, record in product(range(n), RECORDS):
+            other = known[(*records[:place], record, *records[place + 1 :])]
+            worst = [max(w, abs(a - b)) for w, a, b in zip(worst, values, other, strict=True)]
+    assert all(w <= bound for w, bound in zip(worst, bounds, strict=True))
+    assert worst[:3] == list(bounds[:3])
+    # The square's claim counts on psi = 0, which a grid of three outcomes reaches for centres on it.
+    if centre.denominator == 1:
+        assert worst[3] == claim.second_moment
+
+
+def test_variance_cap_is_never_exceeded():
+    n, share, centre = 3, Fraction(1, 5), Fraction(3, 2)
+    setting, claim = Setting(share, 0.0, centre, 0.0, 0.0), CentredContrast(WIDTH, n, share, centre)
+    for records in product(RECORDS, repeat=n):
+        _, _, contrast, moment = statistics(records, setting)
+        assert moment - contrast**2 <= claim.variance_cap
+
+
+def test_contrast_differs_from_means_by_the_product_of_errors():
+    records = [(True, 2), (True, 0), (True, 1), (False, 0), (False, 1)]
+    q, centre = Fraction(1, 2), Fraction(1, 3)
+    _, _, contrast, _ = statistics(records, Setting(q, 0.0, centre, 0.0, 0.0))
+    m1, m0, true_share = Fraction(1), Fraction(1, 2), Fraction(3, 5)
+    best = (1 - q) * m1 + q * m0
+    assert contrast - (m1 - m0) == (q - true_share) * (centre - best) / (q * (1 - q))
+
+
+ARM_RECORDS = tuple(product((0, 1), (0, 1, 2)))
+
+
+def sums(records):
+    return tuple(sum((y - WIDTH / 2 for t, y in records if t == arm), Fraction(0)) for arm in (1, 0))
+
+
+def test_no_replacement_exceeds_the_claim_and_it_is_reached_within_and_across_arms():
+    n = 3
+    within = across = Fraction(0)
+    for records in product(ARM_RECORDS, repeat=n):
+        for place, record in product(range(n), ARM_RECORDS):
+            other = (*records[:place], record, *records[place + 1 :])
+            change = sum(abs(a - b) for a, b in zip(sums(records), sums(other), strict=True))
+            if record[0] == records[place][0]:
+                within = max(within, change)
+            else:
+                across = max(across, change)
+    assert within == across == both_sums(WIDTH)
+
+
+WEIGHTS = (Fraction(1), Fraction(1, 3))
+LABELS = (0, 1, 2)
+
+
+def vector(records):
+    arms = np.array([arm for arm, *_ in records])
+    found = []
+    for place, weight in enumerate(WEIGHTS):
+        steps = np.array([OUTCOME_STEPS * record[place + 1] // 2 for record in records])
+        for totals in cell_totals(arms, 3, steps):
+            found += [weight * one for one in three_sums(Arm(*map(int, totals)))]
+    return found
+
+
+def test_one_record_moves_the_sums_of_all_arms_within_both_bounds():
+    rest = ((0, 0, 1), (1, 2, 0), (2, 1, 1))
+    found = [vector((kind, *rest)) for kind in product(LABELS, (0, 1, 2), (0, 1, 2))]
+    total, length = bounds(WEIGHTS)
+    changes = [[abs(a - b) for a, b in zip(one, two, strict=True)] for one, two in product(found, repeat=2)]
+    assert max(sum(change) for change in changes) == total
+    longest = max(sum(one**2 for one in change) for change in changes)
+    assert longest == 2 * (1 + Fraction(1, 9))
+    assert longest <= length**2 <= longest * (1 + Fraction(1, 10**6))
+
+
+def people(n=6000):
+    rng = np.random.default_rng(4)
+    arm = rng.integers(0, 3, n)
+    y = np.clip(40 + np.array([0, 5, -5])[arm] + 12 * rng.normal(size=n), 0, 100)
+    return {"arm": arm, "y": y, "z": (rng.random(n) < 0.2 + 0.1 * arm).astype(float)}
+
+
+def declared(**more):
+    return cv.Study("arm", **({"outcome": "y", "outcome_range": (0, 100)} | more), arms=LABELS, reference=0)
+
+
+@pytest.mark.parametrize("delta", [0, "1e-6"])
+def test_effects_of_private_arms_are_answered_around_the_truth(delta):
+    study = declared(randomised=True)
+    ask = {"protects": "record", "epsilon": 1, "delta": delta, "noise": cv.SeededNoise(1)}
+    found = cv.arms(people(), study, **ask)
+    for effect, truth in zip(found.pairwise(), (5, -5, -10), strict=True):
+        low, high = effect.interval(simultaneous=True)
+        assert low < truth < high < low + 3.5
+    assert sum(mean.size for mean in found.means) == pytest.approx(6000, abs=100)
+    assert type(found).from_dict(found.to_dict()).interval() == found.interval()
+
+
+def test_a_dose_response_is_one_band_over_the_doses():
+    study = declared(randomised=True)
+    found = cv.arms(people(), study, protects="record", epsilon=1, noise=cv.SeededNoise(1))
+    rows = found.dose_response({0: 10, 1: 0, 2: 5})
+    assert [row["dose"] for row in rows] == [0, 5, 10]
+    for row, truth in zip(rows, (45, 35, 40), strict=True):
+        assert row["band_low"] < row["conf_low"] < row["estimate"] < row["conf_high"] < row["band_high"]
+        assert row["band_low"] - 0.5 < truth < row["band_high"] + 0.5
+    assert found.slope({0: 10, 1: 0, 2: 5}).interval()[0] < -0.5
+
+
+def test_means_are_the_arms_own_where_noise_is_small():
+    data, study = people(300), declared(randomised=True)
+    found = cv.arms(data, study, protects="record", epsilon=10**6, noise=cv.SeededNoise(1))
+    for arm, mean in enumerate(found.means):
+        own = data["y"][data["arm"] == arm]
+        assert mean.estimate == pytest.approx(own.mean(), rel=1e-4)
+        assert float(mean.std_error) == pytest.approx(own.std() / len(own) ** 0.5, rel=1e-2)
+
+
+def test_an_arm_lost_in_noise_has_the_whole_range():
+    data = people(90)
+    found = cv.arms(
+        data, declared(randomised=True), protects="record", epsilon="1/5", noise=cv.SeededNoise(1)
+    )
+    assert all(mean.interval() == (0.0, 100.0) for mean in found.means)
+
+
+def test_several_outcomes_of_private_arms_are_ratios_too():
+    study = declared(outcome=None, outcome_range=None, outcomes={"y": (0, 100), "z": (0, 1)}, randomised=True)
+    words = {"protects": "record", "epsilon": 2, "noise": cv.SeededNoise(1)}
+    found = cv.outcomes(people(), study, importance={"z": 2}, **words)
+    for (outcome, arm), truth in {("y", 1): 5, ("y", 2): -5, ("z", 1): 0.1, ("z", 2): 0.2}.items():
+        low, high = found.effect(outcome, arm).interval()
+        assert low < truth < high
+    low, high = found.as_measure("ratio").effect("z", 2).interval()
+    assert low < 2 < high < low + 0.6
+
+
+def test_what_is_no_trial_is_refused_or_named():
+    words = {"protects": "record", "epsilon": 1, "noise": cv.SeededNoise(1)}
+    for more, code in (({}, "CV-S050"), ({"method": "weighting"}, "CV-P016")):
+        with pytest.raises(CounterveilError, match=code):
+            cv.arms(people(100), declared(), **words, **more)
+    assert cv.arms(people(), declared(), method="difference_in_means", **words).interval_target is not None
+
+
+WIDTHS = (Fraction(1), Fraction(5))
+SHARE = Fraction(1, 3)
+CENTRES = (Fraction(1, 4), Fraction(3))
+
+
+def exact(records):
+    treated = np.array([t for t, *_ in records], bool)
+    found = []
+    for place, (width, centre) in enumerate(zip(WIDTHS, CENTRES, strict=True)):
+        steps = np.array([OUTCOME_STEPS * record[place + 1] for record in records])
+        setting = Setting(SHARE, 0.0, centre, 0.0, 0.0)
+        found.append(moments(arm_totals(treated, steps), width / OUTCOME_STEPS, setting))
+    return found
+
+
+def test_one_record_moves_all_contrasts_within_their_bounds():
+    bounds = [CentredContrast(width, 4, SHARE, centre) for width, centre in zip(WIDTHS, CENTRES, strict=True)]
+    kinds = list(product((0, 1), repeat=3))
+    rest = ((1, 0, 1), (0, 1, 0), (0, 0, 0))
+    found = [exact((kind, *rest)) for kind in kinds]
+    largest = [Fraction(0)] * 2
+    for before, after in product(found, repeat=2):
+        for j, bound in enumerate(bounds):
+            first, second = (abs(a - b) for a, b in zip(before[j], after[j], strict=True))
+            assert first <= bound.mean
+            assert second <= bound.second_moment
+            largest[j] = max(largest[j], first)
+    assert largest == [bound.mean for bound in bounds]
+
+
+EFFECT = 0.05
+ADJUSTED, PLAIN = cv.settings.Trial("covariates"), cv.settings.Trial("none", "arms")
+
+
+def covariate_study(covariates=4, **extra):
+    domains = {f"x{place}": cv.Range(-1, 1) for place in range(covariates)}
+    return cv.Study("t", "y", (0, 1), domains, control=0, **({"randomised": True} | extra))
+
+
+def explained_trial(rows=4000, explained=0.8, seed=0, covariates=4):
+    generator = np.random.default_rng(seed)
+    x = generator.uniform(-1, 1, (rows, covariates))
+    t = (generator.random(rows) < 0.4).astype(int)
+    signal = x @ np.linspace(1, 0.2, covariates)
+    left = generator.uniform(-1, 1, rows)
+    y = np.sqrt(explained) * signal / signal.std() + np.sqrt(1 - explained) * left / left.std()
+    data = {"t": t, "y": np.clip(0.45 + 0.1 * y + EFFECT * t, 0, 1)}
+    return data | {f"x{place}": x[:, place] for place in range(covariates)}
+
+
+def ask(data, declared=None, settings=ADJUSTED, **extra):
+    words = {"epsilon": 4, "delta": "1e-6", "noise": SeededNoise(1)} | extra
+    return cv.ate(
+        data, declared or covariate_study(), protects="record", method="trial", settings=settings, **words
+    )
+
+
+@pytest.mark.parametrize("delta", [0, "1e-6"])
+def test_intervals_are_shorter_where_covariates_explain_outcomes(delta):
+    data = explained_trial()
+    plain = ask(data, settings=PLAIN, mechanism="staircase", delta=delta)
+    found = ask(data, delta=delta)
+    assert found.details["adjusted"] is True
+    assert found.details["explained_variance"] > 0.5
+    assert np.ptp(found.interval()) < 0.75 * np.ptp(plain.interval())
+    assert found.interval_target is None
+
+
+@pytest.mark.parametrize("explained", thinned([0.0, 0.8], 0.8))
+def test_intervals_cover(explained):
+    hits = 0
+    for seed in range(60):
+        data = explained_trial(1500, explained, seed)
+        low, high = ask(data, noise=SeededNoise(seed)).interval()
+        hits += low <= EFFECT <= high
+    assert hits >= 54
+
+
+def test_no_replacement_moves_what_is_left_by_more_than_the_claim():
+    values = tuple(product((0, 1), (0.0, 0.5, 1.0), (-1.0, 0.3, 1.0)))
+    standard = Standard(np.zeros(1), np.ones(1), 4.0, 1.0)
+    prediction = Prediction(
+        standard, Direction(np.ones(1), 1.0, 1.0, 1.0), 0.5, 0.1, 0.3, 0.3, 0.5, bound=0.4
+    )
+    share, declared = Fraction(2, 5), covariate_study(1)
+    claim = None
+
+    def statistics(records):
+        nonlocal claim
+        t, y, x = (list(column) for column in zip(*records, strict=True))
+        table = Table.attach({"t": t, "y": y, "x0": x}, declared)
+        arms, unit, width = residual_totals(Records(table, feature_map(declared, 1)), prediction)
+        centre = width / 3
+        claim = CentredContrast(width, len(records), share, centre)
+        return moments(arms, unit, Setting(share, 0.0, centre, 0.0, 0.0))
+
+    rest = (values[0], values[1], values[-1], values[-2])
+    found = [statistics((record, *rest)) for record in values]
+    for place, bound in enumerate((claim.mean, claim.second_moment)):
+        worst = max(abs(a[place] - b[place]) for a, b in product(found, repeat=2))
+        assert 0.9 * bound < worst <= bound
+
+
+@pytest.mark.parametrize(
+    ("delta", "mechanism", "drawn"),
+    [
+        (0, None, {"ball", "laplace", "staircase"}),
+        (0, "laplace", {"ball", "laplace"}),
+        ("1e-6", None, {"gaussian", "laplace", "staircase"}),
+    ],
+)
+def test_the_guarantee_names_every_law_and_what_joins_them(delta, mechanism, drawn):
+    found = ask(explained_trial(), delta=delta, mechanism=mechanism)
+    pages, said = found.guarantee.pages, dict(found.releases)
+    assert {f"mechanisms/{name}.proof.md" for name in drawn} == {
+        page for page in pages if page.startswith("mechanisms/")
+    }
+    assert len(pages) == len(set(pages))
+    assert ("accounting/filters.proof.md" in pages) == (delta != 0)
+    # Cells, which have Laplace noise wherever noise is pure.
+    assert said["histogram of the rows' lengths"] == ("Gaussian noise" if delta else "Laplace noise")
+    assert said["moments of covariates with outcomes"] == ("Gaussian noise" if delta else "l2-ball noise")
+
+
+def test_refusals_of_adjustments():
+    data = explained_trial(500)
+    with pytest.raises(StudyError, match="CV-S050"):
+        ask(data, covariate_study(randomised=None))
+    with pytest.raises(StudyError, match="CV-S051"):
+        ask(data, covariate_study(0))
+    with pytest.raises(ParameterError, match="CV-P240"):
+        ask(data, mechanism="gaussian")

@@ -1,26 +1,108 @@
-"""The orthogonal private effect through the front door."""
+"""The doubly robust effect of private records: through the front door, its plan, its releases and their noise."""
 
 import json
+from dataclasses import replace
+from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
-from tests.unit.statistics.moments.robust_data import (
-    DELTA,
-    EFFECT,
-    ask,
-    columns,
-    confounded,
-    covered,
-    difference,
-    least_squares,
-    mixed,
-)
+from tests.thinned import thinned, thinned_rows
+from tests.unit.statistics.moments.small_records import records
 
 import counterveil as cv
+from counterveil.data.features import counted_features
 from counterveil.datasets import synth
 from counterveil.errors import ParameterError, StudyError
+from counterveil.numerics.products import Standard
+from counterveil.numerics.shrinkage import floored
+from counterveil.privacy import Budget
 from counterveil.privacy.caveats import ConfoundingBeyond, NotAdjusted
-from counterveil.session import SeededNoise
+from counterveil.session import Gate, Kind, Plan, SeededNoise
+from counterveil.statistics.moments.kernels.scores import LinearModels
+from counterveil.statistics.moments.orthogonal import (
+    Design,
+    ResidualProducts,
+    Scaling,
+    SecondMoments,
+    affordable,
+    fewest_rows,
+    first_models,
+    gram_index,
+    refined,
+    release_gram,
+    release_moments,
+    release_residuals,
+    release_score,
+    split,
+)
+from counterveil.statistics.moments.sensitivity import SQUARE_WEIGHT
+
+EFFECT = 0.5
+DELTA = "1e-6"
+
+
+def ask(data, seed=0, **extra):
+    arguments = {"epsilon": 2, "delta": DELTA, "protects": "record", "method": "doubly_robust"}
+    arguments |= {"estimand": "ATO"} | extra
+    return cv.ate(
+        data.frame,
+        data.study,
+        noise=SeededNoise(seed),
+        **arguments,
+    )
+
+
+def least_squares(x, t, y):
+    """Return the coefficient of treatment and its standard error."""
+    z = np.column_stack([t, np.ones(len(t)), x]).astype(float)
+    slopes = np.linalg.lstsq(z, y, rcond=None)[0]
+    left = y - z @ slopes
+    return slopes[0], np.sqrt((left**2).sum() / (len(y) - z.shape[1]) * np.linalg.inv(z.T @ z)[0, 0])
+
+
+def covered(results, value):
+    """Return how many intervals hold the value; that of the same rows, so that only noise separates them."""
+    return sum(low <= value <= high for low, high in (one.interval() for one in results))
+
+
+def columns(data):
+    return (
+        np.column_stack([data.frame[name] for name in data.study.covariates]),
+        np.asarray(data.frame["treated"], dtype=float),
+        np.asarray(data.frame["y"]),
+    )
+
+
+def difference(data):
+    t, y = np.asarray(data.frame["treated"]) == 1, np.asarray(data.frame["y"])
+    return y[t].mean() - y[~t].mean()
+
+
+@cache
+def confounded():
+    """A study in which a plain comparison is far off."""
+    return max((synth(seed, 4000) for seed in range(6)), key=lambda data: abs(difference(data) - EFFECT))
+
+
+@cache
+def mixed():
+    """Numbers, two labels and several, all of them confounding."""
+    rng = np.random.default_rng(4)
+    n = 6000
+    x, b, c = rng.uniform(18, 65, n), rng.random(n) < 0.4, rng.integers(0, 3, n)
+    drive = (x - 40) / 25 + 1.2 * b - 0.8 * (c == 0)
+    t = rng.random(n) < 1 / (1 + np.exp(-drive))
+    y = 2 + 0.05 * x + 1.5 * b - (c == 0) + EFFECT * t + rng.normal(0, 0.5, n)
+    frame = {"x": x, "b": b.astype(int), "c": np.array(["u", "v", "w"])[c], "t": t.astype(int), "y": y}
+    study = cv.Study(
+        "t",
+        "y",
+        (0, 10),
+        {"x": cv.Range(18, 65), "b": cv.Binary(), "c": cv.Categories(["u", "v", "w"])},
+        control=0,
+    )
+    return frame, study
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(2, DELTA), (8, 0)])
@@ -187,3 +269,187 @@ def test_too_many_features_are_refused_before_anything_is_read():
             epsilon=1,
             settings=cv.settings.DoublyRobust(degree=2),
         )
+
+
+def test_the_public_rule_is_the_documented_one():
+    # Rows from which a budget affords d features at delta 1e-6.
+    known = ((5, 1, 229), (20, "0.5", 2974), (20, 1, 1560), (20, 4, 441), (20, 8, 241), (58, 2, 3918))
+    for d, epsilon, rows in known:
+        assert fewest_rows(Design(10, d, Budget(epsilon, DELTA), "gaussian")) == pytest.approx(rows, rel=0.01)
+    pure = Design(14_000, 20, Budget(1), "staircase")
+    assert fewest_rows(pure) == pytest.approx(13_983, rel=0.03)
+    assert gram_index(pure) > gram_index(Design(14_000, 20, Budget(1, DELTA), "gaussian"))
+    assert affordable(Design(1560, 20, Budget(1, DELTA), "gaussian"))
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian", "staircase"])
+def test_shares_add_up_and_small_budgets_spend_them_on_the_matrix(mechanism):
+    budgets = {"gaussian": (Budget(1, DELTA), Budget(8, DELTA)), "staircase": (Budget(2), Budget(50))}[
+        mechanism
+    ]
+    found = [split(Design(10_000, 20, budget, mechanism)) for budget in budgets]
+    for one, budget in zip(found, budgets, strict=True):
+        assert sum(share for _, share in one.shares) == Fraction(1)
+        assert one.plan(budget, mechanism).budget == budget
+    small, large = (dict(one.shares) for one in found)
+    assert small["gram"] > large["gram"]
+    assert small["score"] < large["score"]
+
+
+@pytest.mark.parametrize(("least", "seen"), [(0.5, True), (0.01, False)])
+def test_directions_that_no_model_sees_whole_stay_in_the_interval(least, seen):
+    matrix = np.diag([1.0, 1.0, least])
+    moments = SecondMoments(
+        matrix, np.array([0.0, 0.05, 0.05 * least]), np.array([0.0, 0.1, 0.1 * least]), 0.25, 0.05, 0.1,
+        0.01, 1e-6, 1e-6, 1e-6, 1e-6,
+    )  # fmt: skip
+    nuisances = first_models(moments, Scaling(0.5, 0.0, 0.5, 1.0, 1.0, 1.0), floored(matrix, 1e-6, 0.2))
+    assert (nuisances.raised_bias == 0) == seen
+    again = refined(nuisances, ResidualProducts(np.array([0.0, 0.0, 1e-4]), 0.05, 1e-6, 1e-6))
+    # A correction with the same matrix sees them no better; of the noise's part little is left.
+    assert again.raised_bias >= 0.7 * nuisances.raised_bias
+    assert again.noise_bias < nuisances.noise_bias
+    assert again.bias == again.noise_bias + again.raised_bias
+
+
+ROWS = records((0.5, 1, "u", 1, 0.3))
+SIZE = ROWS.features.size
+STANDARD = Standard(np.zeros(SIZE), np.ones(SIZE), 2.0, 4.0)
+# Bounds and lengths that differ from one another and from one, so that none can stand for another.
+SCALING = Scaling(0.4, 0.1, 0.6, 0.8, 1.5, 2.5)
+NONE = np.zeros(SIZE + 1)
+MODELS = LinearModels(0.5, 0.0, NONE, NONE, NONE, 0.0)
+DRAWS = 400
+
+
+def drawn(name, release):
+    """Return many draws of one release that has the whole budget."""
+    plan = Plan.split(Budget(2, "1e-3"), {name: Fraction(1)}, "gaussian", {name: Kind.VECTOR})
+    source = SeededNoise(5)
+    return [release(Gate(plan, source)) for _ in range(DRAWS)]
+
+
+def assert_sd(found, expected, *names):
+    """Assert that the named numbers vary by `expected`; entries of a vector are taken together."""
+    for name in names:
+        values = np.array([getattr(one, name) for one in found], dtype=float).reshape(DRAWS, -1)
+        sd = np.sqrt(values.var(axis=0, ddof=1).mean())
+        assert sd == pytest.approx(expected, rel=0.12), name
+
+
+def test_moments():
+    found = drawn("centre", lambda gate: release_moments(gate, ROWS, counted_features(ROWS.features)))
+    sd, weight, square = found[0].sd, found[0].weight, float(SQUARE_WEIGHT)
+    assert weight != 1
+    assert_sd(found, sd, "means")
+    assert_sd(found, sd / weight, "treatment", "outcome")
+    assert_sd(found, sd / weight / square, "outcome_square")
+
+
+def test_second_moments():
+    found = drawn("gram", lambda gate: release_gram(gate, ROWS, STANDARD, SCALING))
+    above = np.array([one.matrix[np.triu_indices(SIZE + 1, 1)] for one in found])
+    assert np.sqrt(above.var(axis=0).mean()) == pytest.approx(found[0].entry_sd, rel=0.12)
+    assert_sd(found, found[0].treatment_sd, "with_treatment")
+    assert_sd(found, found[0].outcome_sd, "with_outcome")
+    assert_sd(found, found[0].both_sd, "both")
+    assert_sd(found, found[0].square_sd, "outcome")
+
+
+def test_residuals():
+    found = drawn("r", lambda gate: release_residuals(gate, "r", ROWS, STANDARD, MODELS, 0.3))
+    assert_sd(found, found[0].sd, "products")
+    assert_sd(found, found[0].square_sd, "square")
+
+
+def test_the_score():
+    found = drawn("s", lambda gate: release_score(gate, "s", ROWS, STANDARD, MODELS, 0.3, 1.2))
+    assert_sd(found, found[0].score_sd, "score")
+    assert_sd(found, found[0].square_sd, "square")
+    assert_sd(found, found[0].information_sd, "information")
+
+
+RARE_ROWS = 20_000
+
+
+def frame(seed, control, treated):
+    rng = np.random.default_rng(seed)
+    x, t = rng.uniform(size=(RARE_ROWS, 3)), rng.uniform(size=RARE_ROWS) < 0.5
+    y = (rng.uniform(size=RARE_ROWS) < np.where(t, treated, control)).astype(float)
+    return {"t": t.astype(int), "y": y} | {f"x{j}": x[:, j] for j in range(3)}
+
+
+def study():
+    covariates = {f"x{j}": cv.Range(0, 1) for j in range(3)}
+    return cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), covariates=covariates, control=0)
+
+
+SHARES = [(0.02, 0.04), (0.1, 0.2), (0.15, 0.2), (0.98, 0.95)]
+RARE = [(*shares, epsilon) for shares in SHARES for epsilon in (1, 4)]
+
+
+@pytest.mark.parametrize(
+    ("control", "treated", "epsilon"), thinned_rows(RARE, (0.02, 0.04, 1), (0.98, 0.95, 4))
+)
+def test_rare_events_are_not_clipped_away(control, treated, epsilon):
+    results = [
+        cv.ate(
+            frame(seed, control, treated),
+            study(),
+            protects="record",
+            epsilon=epsilon,
+            delta="1e-6",
+            method="doubly_robust",
+            noise=cv.SeededNoise(seed),
+        )
+        for seed in range(4)
+    ]
+    truth = treated - control
+    # Four samples are off by this much themselves.
+    room = 0.25 * abs(truth)
+    assert np.mean([result.estimate for result in results]) == pytest.approx(truth, abs=room)
+    covered = sum(result.interval()[0] <= truth <= result.interval()[1] for result in results)
+    assert covered >= 3
+
+
+@pytest.mark.parametrize("delta", ["0", "1e-6"])
+@pytest.mark.parametrize(("amount", "most_length"), [(1, 0.04), (80, 30.0)])
+def test_what_noise_hides_is_in_the_interval(delta, amount, most_length):
+    # 120 and 20 events: fewer than the noise of a cell, or little more.
+    declared = replace(study(), outcome_range=(0, 1 if amount == 1 else 500))
+    for seed in range(2):
+        data = frame(seed, 0.012, 0.002)
+        low, high = cv.ate(
+            data | {"y": amount * data["y"]},
+            declared,
+            protects="record",
+            epsilon=2,
+            delta=delta,
+            method="doubly_robust",
+            noise=cv.SeededNoise(seed),
+        ).interval()
+        assert low <= -0.01 * amount <= high
+        assert high - low < most_length
+
+
+def heavy(seed):
+    """Outcomes around the middle of their range whose effect lies in a long tail, and the effect in these rows."""
+    rng = np.random.default_rng(seed)
+    x, t = rng.uniform(size=(RARE_ROWS, 3)), rng.uniform(size=RARE_ROWS) < 0.5
+    y = np.minimum(10 * np.exp(1.2 * rng.normal(size=RARE_ROWS)) * np.where(t, 1.3, 1.0) + x[:, 0], 500)
+    data = {"t": t.astype(int), "y": y} | {f"x{j}": x[:, j] for j in range(3)}
+    return data, y[t].mean() - y[~t].mean()
+
+
+@pytest.mark.parametrize("epsilon", thinned([4, 16], 4))
+def test_heavy_tails_keep_their_effect(epsilon):
+    covariates = {f"x{j}": cv.Range(0, 1) for j in range(3)}
+    declared = cv.Study("t", "y", (-500, 500), covariates, control=0)
+    words = {"protects": "record", "epsilon": epsilon, "delta": "1e-6", "method": "doubly_robust"}
+    errors = []
+    for seed in range(4):
+        data, effect = heavy(seed)
+        result = cv.ate(data, declared, noise=cv.SeededNoise(seed), **words)
+        errors.append((result.estimate - effect) / effect)
+    # A clip at four standard deviations would take a sixth of the effect away.
+    assert np.mean(errors) == pytest.approx(0, abs=0.08)

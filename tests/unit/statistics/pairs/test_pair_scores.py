@@ -1,28 +1,100 @@
-"""Brute force: no exchange of a pair moves the sums of scores and squares further than claimed."""
+"""Brute force: no exchange of a pair moves the sums of features, scores or squares further than claimed."""
 
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
+from scipy.special import expit
 from tests.unit.statistics.moments.small_records import NotingGate
-from tests.unit.statistics.pairs.small_pairs import exchanged, exchanged_arms, largest, table, total
+from tests.unit.statistics.pairs.test_effect import LEVEL, study
 
-from counterveil.privacy import Budget, Estimand
-from counterveil.statistics.outcome_place import WHOLE, Spread
+import counterveil as cv
+from counterveil.data import OUTCOME_STEPS, Table
+from counterveil.privacy import Budget, Estimand, Unit
+from counterveil.settings import Series
+from counterveil.statistics.linear.functions import largest_basis
+from counterveil.statistics.outcome_place import OUTCOME_BITS, WHOLE, Place, Spread
+from counterveil.statistics.pairs import effect as module
 from counterveil.statistics.pairs.effect import (
     ARM_SCORES,
+    FEATURE_BITS,
     SCORE_BITS,
     WHOLE_SCORES,
     Fit,
+    Functions,
     Models,
     Sought,
     Target,
+    arm_sums,
+    best_basis,
     best_scores,
     chosen,
+    function_sensitivity,
+    function_sums,
     ladder,
+    pair_sensitivity,
+    pair_sums,
     release_scores,
 )
+
+PAIR_ROWS = 80
+STUDY = cv.Study(
+    "t", "y", (-2, 3), {"x": cv.Range(-1, 1), "b": cv.Binary()}, treated=1, control=0, randomised=False
+)
+# Outcomes in whole steps: both ends, the middle and places beside them.
+OUTCOMES = [
+    0,
+    1,
+    OUTCOME_STEPS // 3,
+    OUTCOME_STEPS // 2,
+    OUTCOME_STEPS // 2 + 77_777,
+    OUTCOME_STEPS - 1,
+    OUTCOME_STEPS,
+]
+PAIRS = list(product((False, True), OUTCOMES))
+
+
+def table(study=STUDY, rows=PAIR_ROWS, seed=0):
+    rng = np.random.default_rng(seed)
+    columns = {"x": np.round(rng.uniform(-1, 1, rows), 3), "b": rng.integers(0, 2, rows)}
+    lean = columns["x"] + rng.normal(size=rows)
+    return Table.attach(columns | {"t": (lean > 0).astype(int), "y": lean + rng.normal(size=rows)}, study)
+
+
+def exchanged(made, row):
+    """Yield treatments and outcomes with every pair in one row."""
+    for treated, outcome in PAIRS:
+        t, y = made.treated.copy(), made.outcome.copy()
+        t[row], y[row] = treated, outcome
+        yield t, y
+
+
+def exchanged_arms(made, row):
+    """Yield arms of three and outcomes with every pair in one row."""
+    for arm, outcome in product(range(3), OUTCOMES):
+        arms, y = np.arange(made.rows) % 3, made.outcome.copy()
+        arms[row], y[row] = arm, outcome
+        yield arms, y
+
+
+def largest(vectors, distance):
+    """Return the largest distance between two of the vectors, in exact numbers."""
+    return max(
+        distance([a - b for a, b in zip(one, other, strict=True)])
+        for place, one in enumerate(vectors)
+        for other in vectors[:place]
+    )
+
+
+def squared(difference):
+    return sum(entry * entry for entry in difference)
+
+
+def total(difference):
+    return sum(abs(entry) for entry in difference)
+
 
 TABLE = table()
 ROWS = ladder(TABLE)[0]
@@ -192,3 +264,204 @@ def test_no_exchange_moves_scores_of_three_arms_further_than_those_of_two():
         sums.append(gate.values["score"])
     assert gate.sensitivity["score"] == ARM_SCORES[1]
     assert 2 < largest(sums, total) <= ARM_SCORES[1]
+
+
+RUNGS = ladder(TABLE)
+PLACES = {
+    "whole": WHOLE,
+    "narrow": Place(OUTCOME_STEPS // 3 + 5, 1_234_567),
+    "one step": Place(OUTCOME_STEPS // 2, 1),
+    "beyond": Place(0, OUTCOME_STEPS),
+}
+
+
+def farthest(rows, place, rows_tried, known=False):
+    """Return the largest squared change over all exchanges, by row."""
+    return [
+        largest([pair_sums(rows, t, y, place, known) for t, y in exchanged(TABLE, row)], squared)
+        for row in rows_tried
+    ]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_no_exchange_moves_the_sums_further_than_claimed(place):
+    rows = RUNGS[-1]
+    claim = pair_sensitivity(rows) ** 2
+    longest = int((rows.steps**2).sum(axis=1).argmax())
+    found = farthest(rows, PLACES[place], range(0, TABLE.rows, 8))
+    assert max(found) <= claim
+    assert farthest(rows, PLACES[place], [longest])[0] > claim * Fraction(99, 100)
+    # Without treatments, outcomes that lie on one side of the place move half as far.
+    attained = claim * Fraction(24 if place == "beyond" else 99, 100)
+    assert attained < farthest(rows, PLACES[place], [longest], True)[0] <= claim
+
+
+def test_every_set_of_features_has_its_bound_and_attains_it():
+    assert [set(rows.order.tolist()) for rows in RUNGS] == [{0, 1}, {0, 1, 2}, {0, 1, 2, 3}]
+    for rows in RUNGS:
+        longest = int((rows.steps**2).sum(axis=1).argmax())
+        claim = pair_sensitivity(rows) ** 2
+        found = farthest(rows, WHOLE, [longest])[0]
+        # The root is rounded up to a multiple of 2^-64.
+        assert claim * (1 - Fraction(1, 2**40)) <= found <= claim
+
+
+def test_a_heavier_treatment_would_break_the_bound(monkeypatch):
+    monkeypatch.setattr(module, "TREATED", Fraction(182, 128))
+    rows = RUNGS[-1]
+    longest = int((rows.steps**2).sum(axis=1).argmax())
+    assert farthest(rows, WHOLE, [longest])[0] > pair_sensitivity(rows) ** 2
+
+
+def test_outcomes_are_clipped_and_rounded_to_the_nearest():
+    place = Place(1000, 300)
+    outcome = np.array([0, 700, 1000, 1001, 1150, 1300, 9000])
+    exact = np.clip((outcome - 1000) / 300, -1, 1) * 2**OUTCOME_BITS
+    found = place.fixed(outcome)
+    assert np.abs(found - exact).max() <= 0.5
+    assert found.min() == -(2**OUTCOME_BITS)
+    assert found.max() == 2**OUTCOME_BITS
+
+
+def test_sums_are_those_of_weighted_features():
+    rows = RUNGS[1]
+    n, p = rows.z.shape
+    sums = np.array([float(value) for value in pair_sums(rows, TABLE.treated, TABLE.outcome, WHOLE)])
+    y, t = TABLE.outcome / 2**23 - 1, TABLE.treated.astype(float)
+    exact = np.concatenate(
+        [(rows.weighted * rows.scale).T @ pair for pair in (181 / 128 * t, t * y, (1 - t) * y)]
+    )
+    assert sums == pytest.approx(exact, abs=n * 2.0**-FEATURE_BITS)
+    assert len(sums) == 3 * p
+
+
+def test_features_are_white_and_no_row_is_longer_than_its_bound():
+    for rows in RUNGS:
+        n = len(rows.z)
+        assert rows.gram(np.ones(n)) / n == pytest.approx(np.eye(rows.z.shape[1]), abs=1e-9)
+        squares = [sum(int(step) ** 2 for step in row) for row in rows.steps]
+        assert max(squares) <= (rows.length * 2**FEATURE_BITS) ** 2
+        assert rows.weight.max() <= 1
+
+
+def test_private_columns_do_not_move_features():
+    other = table(seed=0)
+    flipped = type(other).attach(
+        {
+            "x": other.covariates["x"],
+            "b": other.covariates["b"].astype(int),
+            "t": 1 - other.treated.astype(int),
+            "y": np.zeros(other.rows),
+        },
+        other.study,
+    )
+    for one, changed in zip(RUNGS, ladder(flipped), strict=True):
+        assert np.array_equal(one.steps, changed.steps)
+
+
+def test_no_exchange_moves_the_sums_of_three_arms_further_than_claimed():
+    rows = RUNGS[0]
+    claim, longest = pair_sensitivity(rows) ** 2, int((rows.steps**2).sum(axis=1).argmax())
+    found = [
+        largest([arm_sums(rows, arm, 3, y, WHOLE) for arm, y in exchanged_arms(TABLE, row)], squared)
+        for row in (0, 17, longest)
+    ]
+    assert claim * (1 - Fraction(1, 2**40)) <= max(found) == found[-1] <= claim
+
+
+FUNCTION_N = 4000
+FUNCTIONS = Functions.of(TABLE, largest_basis(TABLE, Series(degree=2)))
+
+
+def farthest_function(found, row):
+    return largest([function_sums(FUNCTIONS.rows, found, t, y) for t, y in exchanged(TABLE, row)], squared)
+
+
+@pytest.mark.parametrize("spread", [SEARCHED, EVENTS], ids=["searched", "events"])
+def test_no_exchange_moves_sums_of_functions_further_than_claimed(spread):
+    found, claim = scores("ATE", spread, 1e6), function_sensitivity(FUNCTIONS.rows) ** 2
+    moved = [farthest_function(found, row) for row in range(0, TABLE.rows, 8)]
+    assert max(moved) <= claim
+    longest = int((FUNCTIONS.rows.steps**2).sum(axis=1).argmax())
+    if spread is SEARCHED:
+        # The root is rounded up to a multiple of 2^-64.
+        assert claim * (1 - Fraction(1, 2**40)) <= farthest_function(found, longest) <= claim
+
+
+def test_longer_squares_would_break_the_bound():
+    rows, found = FUNCTIONS.rows, scores("ATE", SEARCHED)
+    longest = int((rows.steps**2).sum(axis=1).argmax())
+    moved = [
+        function_sums(replace(rows, length=4 * rows.length), found, t, y)
+        for t, y in exchanged(TABLE, longest)
+    ]
+    assert largest(moved, squared) > function_sensitivity(rows) ** 2
+
+
+def test_sums_are_those_of_weighted_functions():
+    rows, found = FUNCTIONS.rows, scores("ATE", EVENTS)
+    v = found.values(TABLE.treated, TABLE.outcome) / 2**18
+    sums = np.array([float(one) for one in function_sums(rows, found, TABLE.treated, TABLE.outcome)])
+    assert sums[:-1] == pytest.approx(rows.weighted.T @ v, abs=TABLE.rows * 2.0**-16)
+    assert sums[-1] == pytest.approx(float(rows.length) * float(v @ v))
+    assert rows.z @ np.linalg.pinv(FUNCTIONS.back) == pytest.approx(
+        FUNCTIONS.basis.features(TABLE.covariates)
+    )
+
+
+def test_private_columns_do_not_move_functions():
+    other = replace(table(seed=0), treated=~TABLE.treated, outcome=np.zeros(TABLE.rows, np.int64))
+    assert np.array_equal(Functions.of(other, FUNCTIONS.basis).rows.steps, FUNCTIONS.rows.steps)
+    for budget in (Budget(1), Budget(4, "1e-6")):
+        assert best_basis(other, budget, Series()) == best_basis(TABLE, budget, Series())
+
+
+def people(slope, events=False, n=FUNCTION_N):
+    rng = np.random.default_rng(12)
+    x = rng.uniform(-1, 1, (n, 3))
+    t = rng.uniform(size=n) < expit(0.9 * x[:, 0] - 0.5 * x[:, 1])
+    mean = 0.4 + 0.1 * x[:, 1] + (0.1 + slope * x[:, 0]) * t
+    y = rng.uniform(size=n) < mean if events else mean + 0.2 * rng.normal(size=n)
+    return {"t": t.astype(int), "y": y.astype(float)} | {f"x{j}": x[:, j] for j in range(3)}
+
+
+def ask(data, declared, **more):
+    words = {"protects": LEVEL, "epsilon": 4, "delta": "1e-6", "noise": cv.SeededNoise(7)} | more
+    return cv.cate(data, declared, **words)
+
+
+@pytest.mark.parametrize("delta", ["0", "1e-6"])
+@pytest.mark.parametrize("events", [False, True], ids=["numbers", "events"])
+def test_a_function_is_found_around_the_truth(events, delta):
+    slope = 0.3
+    model = ask(people(slope, events), study(events), delta=delta, method="series")
+    line = {"x0": np.linspace(-0.9, 0.9, 7), "x1": np.zeros(7), "x2": np.zeros(7)}
+    truth = 0.1 + slope * line["x0"]
+    low, high = model.band(line)
+    assert (low < truth).all()
+    assert (truth < high).all()
+    assert np.sqrt(np.mean((model.effect(line) - truth) ** 2)) < 0.15
+    assert model.guarantee.unit is Unit.TREATMENT_AND_OUTCOME
+    assert model.assumptions is not None
+    assert len(model.releases) == (2 if events else 4)
+    again = type(model).from_dict(model.to_dict())
+    assert np.array_equal(again.effect(line), model.effect(line))
+
+
+def test_auto_answers_one_number_where_a_function_does_not_pay_or_show():
+    flat = ask(people(0.0), study())
+    assert not flat.heterogeneous
+    small = ask(people(0.3, n=1500), study(), epsilon=1)
+    assert not small.heterogeneous
+    assert "score" in " ".join(words for words, _ in small.releases)
+    assert ask(people(0.3), study()).heterogeneous
+
+
+@pytest.mark.parametrize(
+    ("more", "code"), [({"method": "t_learner"}, "CV-P018"), ({"settings": cv.settings.Cate()}, "CV-P019")]
+)
+def test_what_the_level_does_not_have_is_refused(more, code):
+    with pytest.raises(cv.CounterveilError, match=code):
+        ask(None, study(), **more)
+    with pytest.raises(cv.CounterveilError, match="CV-P018"):
+        ask(None, study(cluster="school"))

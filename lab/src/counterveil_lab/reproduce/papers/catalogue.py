@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from counterveil.errors import refusal
-from counterveil_lab.reproduce.protocol import Paper
+from counterveil_lab.reproduce.page import Paper
 
 # A folder or file of this package each, with its paper as PAPER.
 MODULES = {

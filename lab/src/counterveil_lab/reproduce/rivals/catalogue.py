@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from counterveil.published import ipw, outcome_matching, record_matching
-from counterveil_lab.reproduce.rivals import ours, plain, simple
+from counterveil_lab.reproduce.rivals import ours, simple
+from counterveil_lab.reproduce.rivals.encoding import Budget, Records, Rival
 from counterveil_lab.reproduce.rivals.environment import by_synthesis, by_task
 from counterveil_lab.reproduce.rivals.ours import as_published, dpci, global_matching, smooth_matching
-from counterveil_lab.reproduce.rivals.plain import K, k_anonymous
 from counterveil_lab.reproduce.rivals.privsyn import privsyn
-from counterveil_lab.reproduce.rivals.protocol import Budget, Records, Rival
+from counterveil_lab.reproduce.rivals.simple import K, k_anonymous
 
 _PROVED = "proof page and audit of the method: counterveil audit"
 _LINEAR = (
@@ -173,12 +173,12 @@ def _not_private() -> list[Rival]:
     mondrian = f"groups of at least {K} share covariates; what else is known tells their outcomes apart"
     return [
         Rival("k-anonymity, Mondrian", "nothing", "none", mondrian, k_anonymous),
-        Rival("AIPW, not private", "nothing", "none", without, plain.aipw),
-        Rival("OLS, not private", "nothing", "none", without, plain.ols),
-        Rival("difference in means, not private", "nothing", "none", without, plain.difference),
+        Rival("AIPW, not private", "nothing", "none", without, simple.aipw),
+        Rival("OLS, not private", "nothing", "none", without, simple.ols),
+        Rival("difference in means, not private", "nothing", "none", without, simple.difference),
         Rival("DoubleML, not private", "nothing", "none", without, by_task("doubleml"), apart=True),
         # It reads nothing, so that every guarantee holds; it is a yardstick, and takes no part in rankings.
-        Rival("zero", "nothing", "holds", "it reads no data", plain.zero),
+        Rival("zero", "nothing", "holds", "it reads no data", simple.zero),
     ]
 
 

@@ -20,9 +20,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.errors import refusal
-from counterveil_lab.reproduce.rivals.encoding import binned, features, synthetic
-from counterveil_lab.reproduce.rivals.plain import by_arms
-from counterveil_lab.reproduce.rivals.protocol import Answer, Budget, Estimate, Records, Rival
+from counterveil_lab.reproduce.rivals.encoding import (
+    Answer,
+    Budget,
+    Estimate,
+    Records,
+    Rival,
+    binned,
+    features,
+    synthetic,
+)
+from counterveil_lab.reproduce.rivals.simple import by_arms
 
 VARIABLE = "COUNTERVEIL_RIVALS"
 # Versions that install and work together: dpmm pins numpy, pandas and scikit-learn, and with them DoubleML's.

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from counterveil.errors import CounterveilError
-from counterveil_lab.reproduce.rivals.protocol import Answer, Budget, Records, Rival
+from counterveil_lab.reproduce.rivals.encoding import Answer, Budget, Records, Rival
 
 # An estimate is repeated for so many seconds, at least and at most so often, and the least time counts: the first call
 # loads and compiles, and those of milliseconds vary with what else the machine does. One of many seconds is repeated

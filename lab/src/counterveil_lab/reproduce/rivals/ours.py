@@ -20,9 +20,18 @@ from counterveil.published.strata import (
 from counterveil.published.strata_sensitivity import StratumCounts
 from counterveil.questions.ate import ate
 from counterveil.results.result import Result
-from counterveil_lab.reproduce.rivals.encoding import frame_of, names, strata, strata_columns, study_of
-from counterveil_lab.reproduce.rivals.plain import design, regressed, scores
-from counterveil_lab.reproduce.rivals.protocol import Answer, Budget, Estimate, Records
+from counterveil_lab.reproduce.rivals.encoding import (
+    Answer,
+    Budget,
+    Estimate,
+    Records,
+    frame_of,
+    names,
+    strata,
+    strata_columns,
+    study_of,
+)
+from counterveil_lab.reproduce.rivals.simple import design, regressed, scores
 
 # The bound on confounding that every comparison declares where one is needed.
 KAPPA = 0.25
@@ -94,7 +103,7 @@ def unadjusted(_: Records) -> cv.settings.Trial:
     return cv.settings.Trial("none", "auto")
 
 
-def as_published(form: EffectForm, settings: Any = None) -> Estimate:
+def as_published(form: EffectForm) -> Estimate:
     """Return a form of `counterveil.published` as a rival."""
 
     def estimate(records: Records, budget: Budget, seed: int) -> Answer:
@@ -102,7 +111,6 @@ def as_published(form: EffectForm, settings: Any = None) -> Estimate:
             *declared(records),
             epsilon=budget.epsilon,
             delta=budget.delta,
-            settings=settings,
             accept="unproved",
             noise=cv.SeededNoise(seed),
         )

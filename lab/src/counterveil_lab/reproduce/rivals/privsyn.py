@@ -13,9 +13,16 @@ from math import log, sqrt
 
 import numpy as np
 
-from counterveil_lab.reproduce.rivals.encoding import Codes, Floats, binned, synthetic
-from counterveil_lab.reproduce.rivals.plain import by_arms
-from counterveil_lab.reproduce.rivals.protocol import Answer, Budget, Records
+from counterveil_lab.reproduce.rivals.encoding import (
+    Answer,
+    Budget,
+    Codes,
+    Floats,
+    Records,
+    binned,
+    synthetic,
+)
+from counterveil_lab.reproduce.rivals.simple import by_arms
 
 _PART = {"pairs": 0.1, "single": 0.1, "chosen": 0.8}
 # Rounds of the record update, and by how much the first of them moves; later ones move less.

@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
 from counterveil.report.pictures import GREY, canvas, pyplot
+from counterveil_lab.reproduce.page import Figure
 from counterveil_lab.reproduce.papers.cate.guarantees import (
     algorithm,
     algorithm_cells,
@@ -26,18 +27,16 @@ from counterveil_lab.reproduce.papers.cate.methods import (
     BOOSTED,
     CONSTANT,
     DIFFERENCE,
+    EPSILONS,
     FOREST,
     LINEAR,
     LITERAL,
     NETWORK,
     OURS,
     OURS_OUTCOME,
+    SMALL,
     WITHOUT,
     ZERO,
-)
-from counterveil_lab.reproduce.papers.cate.runs import (
-    EPSILONS,
-    SMALL,
     cells_of,
     errors,
     errors_table,
@@ -47,7 +46,6 @@ from counterveil_lab.reproduce.papers.cate.runs import (
 )
 from counterveil_lab.reproduce.papers.cate.studies import DATASET_1, DATASET_2, MIMIC, TCGA
 from counterveil_lab.reproduce.plots import style_of
-from counterveil_lab.reproduce.protocol import Figure
 
 _PANEL = (2.9, 1.9)
 _NAMES = {

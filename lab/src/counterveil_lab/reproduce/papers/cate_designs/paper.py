@@ -16,6 +16,7 @@ from counterveil.datasets import Dataset
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Number
 from counterveil.report.pictures import GREY, canvas, pyplot
+from counterveil_lab.reproduce.page import Cell, Figure, Paper, Row
 from counterveil_lab.reproduce.papers.cate.methods import (
     CONSTANT,
     HARDLY_NOISY,
@@ -28,7 +29,6 @@ from counterveil_lab.reproduce.papers.cate.methods import (
 )
 from counterveil_lab.reproduce.papers.cate.studies import Instance, distance, split
 from counterveil_lab.reproduce.plots import style_of
-from counterveil_lab.reproduce.protocol import Cell, Figure, Paper, Row
 
 COVARIATES = 6
 _NAMES = tuple(f"x{place}" for place in range(1, COVARIATES + 1))

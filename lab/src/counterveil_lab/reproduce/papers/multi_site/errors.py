@@ -1,31 +1,272 @@
-"""Figures 3 to 5 and 8 to 11: errors of pooled effects, by cells of ten repetitions of a panel."""
+"""Figures 3 to 5 and 8 to 11: errors of pooled effects by cells of ten repetitions, with the published site methods.
+
+Koga, Chaudhuri and Page: difference in means with Laplace noise on four sums; exact one-to-one matching with
+noise from the global or the printed smooth sensitivity. Budgets are split evenly over the releases.
+Everything is in units of the outcome's range.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from math import log
+from typing import Any
 from zlib import crc32
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 import counterveil as cv
+from counterveil.data import Layout, Study
+from counterveil.datasets import ihdp, ist, nsw, star, synth_strata
+from counterveil.datasets.dataset import Dataset
 from counterveil.errors import DataError
 from counterveil.inference.pooling import pooling_weights
-from counterveil.numerics.arrays import Floats
-from counterveil.results.result import OneEffect
-from counterveil_lab.reproduce.papers.multi_site.panels import ALPHAS, PANELS, Panel, Rows, Source, cut, load
-from counterveil_lab.reproduce.papers.multi_site.published_sites import (
-    Answer,
-    Matching,
-    mean_difference,
-    private_mean_difference,
+from counterveil.numerics.arrays import Floats, Integers
+from counterveil.published.strata import (
+    match_in_order,
+    printed_log_sd,
+    printed_noise_scale,
+    printed_smooth_change,
+    printed_smoothness,
+    printed_variance_within,
+    published_variance,
 )
-from counterveil_lab.reproduce.protocol import Cell, Row
+from counterveil.published.strata_sensitivity import StratumCounts, largest_discounted
+from counterveil.results.result import OneEffect
+from counterveil_lab.reproduce.page import Cell, Row
+
+ALPHAS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+THREE_SITES = ((1, 1, 1), (3, 2, 1), (9, 9, 2), (18, 1, 1))
+# Largest first, as the published proportions 5 : 3 : 3 : 1 have them.
+SCHOOLS = ("RURAL", "SUBURBAN", "INNER CITY", "URBAN")
+IHDP_STRATA = ("x7", "x9", "x14")  # sex, mother married at birth, first born
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One panel of a figure: sizes of the sites in proportion (None: schools), epsilon of the first site."""
+
+    figure: int
+    study: str
+    sizes: tuple[int, ...] | None
+    epsilon: float
+
+    @property
+    def cut(self) -> str:
+        """How people are divided, as tables show it: `3:2:1`, or `schools`."""
+        return "schools" if self.sizes is None else ":".join(map(str, self.sizes))
+
+    @property
+    def name(self) -> str:
+        """A name that no other panel has; it enters the seeds."""
+        return f"figure{self.figure:02d}-{self.study.lower()}-{self.cut.replace(':', '-')}"
+
+    @property
+    def sites(self) -> int:
+        """How many sites there are."""
+        return len(SCHOOLS) if self.sizes is None else len(self.sizes)
+
+    def epsilons(self, alpha: float) -> tuple[float, ...]:
+        """Return every site's epsilon: that of site j is alpha^((j-1)/(J-1)) times the first's."""
+        steps = np.arange(self.sites) / (self.sites - 1)
+        return tuple(round(float(self.epsilon * alpha**step), 6) for step in steps)
+
+
+# Figures as the published version numbers them; in the preprint 4 and 5 are the other way round.
+PANELS = (
+    Panel(3, "IST", (1, 1), 1),
+    *(Panel(4, "IST", sizes, 1) for sizes in THREE_SITES),
+    Panel(5, "STAR", None, 1),
+    Panel(8, "Synth", (1, 1), 1),
+    Panel(8, "IHDP", (1, 1), 5),
+    Panel(8, "LaLonde", (1, 1), 5),
+    *(Panel(9, "Synth", sizes, 1) for sizes in THREE_SITES),
+    *(Panel(10, "IHDP", sizes, 5) for sizes in THREE_SITES),
+    *(Panel(11, "LaLonde", sizes, 5) for sizes in THREE_SITES),
+)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """People: their columns, and what the published methods read: outcomes in [0, 1], arm and stratum."""
+
+    frame: dict[str, NDArray[Any]]
+    outcome: Floats
+    treated: NDArray[np.bool_]
+    stratum: Integers
+
+    def take(self, rows: Integers) -> Rows:
+        """Return these people alone."""
+        frame = {name: column[rows] for name, column in self.frame.items()}
+        return Rows(frame, self.outcome[rows], self.treated[rows], self.stratum[rows])
+
+
+@dataclass(frozen=True)
+class Source:
+    """A study as the panels use it; `strata` is how many strata are public, 0 for randomised trials."""
+
+    study: Study
+    rows: Rows
+    strata: int
+    truth: float | None = None
+    school: NDArray[Any] = field(default_factory=lambda: np.zeros(0))
+
+
+def load(study: str, repetition: int) -> Source:
+    """Return the study; Synth is drawn anew for every repetition, with its true effect."""
+    if study == "Synth":
+        data = synth_strata(seed=20_000 + repetition)
+        return _source(data, ("x",), truth=data.true_effect)
+    return _fixed(study)
+
+
+@cache
+def _fixed(study: str) -> Source:
+    if study == "IST":
+        return _source(ist())
+    if study == "STAR":
+        return _source(star(), school="entry_urbanicity")
+    if study == "IHDP":
+        return _source(ihdp(1), IHDP_STRATA)
+    return _source(nsw(), ("age",))
+
+
+def _source(
+    data: Dataset, strata: tuple[str, ...] = (), truth: float | None = None, school: str | None = None
+) -> Source:
+    declared = data.study
+    whole = ~np.isnan(data.frame[declared.outcome].astype(np.float64))
+    names = (declared.treatment, declared.outcome, *strata)
+    frame = {name: data.frame[name][whole] for name in names}
+    study = Study(
+        treatment=declared.treatment,
+        outcome=declared.outcome,
+        outcome_range=declared.outcome_range,
+        covariates={name: declared.covariates[name] for name in strata},
+        treated=declared.treatment_labels[0],
+        control=declared.control,
+        randomised=declared.randomised,
+    )
+    low, high = map(float, declared.outcome_range)
+    outcome = (np.clip(frame[declared.outcome].astype(np.float64), low, high) - low) / (high - low)
+    stratum = np.zeros(len(outcome), dtype=np.int64)
+    for name in strata:
+        stratum = stratum * 1000 + np.unique(frame[name], return_inverse=True)[1]
+    treated = frame[declared.treatment] != declared.control
+    schools = np.zeros(0) if school is None else data.frame[school][whole]
+    public = Layout.of(study).public if strata else 0
+    return Source(study, Rows(frame, outcome, treated, stratum), public, truth, schools)
+
+
+def cut(panel: Panel, source: Source, rng: np.random.Generator) -> list[Rows]:
+    """Return the rows of every site: schools as they are, or people at random in the panel's proportions."""
+    if panel.sizes is None:
+        return [source.rows.take(np.flatnonzero(source.school == kind)) for kind in SCHOOLS]
+    order = rng.permutation(len(source.rows.outcome))
+    # Upwards, so that the first of equal sites is the largest.
+    ends = -(-np.cumsum(panel.sizes) * len(order) // sum(panel.sizes))
+    return [source.rows.take(np.sort(part)) for part in np.split(order, ends[:-1])]
+
+
+DELTA = 1e-5
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a site sends: an estimate, and a variance that is not below that of the noise."""
+
+    estimate: float
+    variance: float
+
+
+def mean_difference(rows: Rows) -> float:
+    """Return the difference in means."""
+    return float(rows.outcome[rows.treated].mean() - rows.outcome[~rows.treated].mean())
+
+
+def private_mean_difference(rows: Rows, epsilon: float, rng: np.random.Generator) -> Answer:
+    """Return the published difference in means; half of epsilon for the sums, half for the sums of squares."""
+    scale = 2 / epsilon
+    means, noise, sampling = [], 0.0, 0.0
+    for arm in (rows.outcome[rows.treated], rows.outcome[~rows.treated]):
+        mean = (arm.sum() + rng.laplace(0, scale)) / len(arm)
+        square = ((arm**2).sum() + rng.laplace(0, scale)) / len(arm)
+        means.append(mean)
+        noise += 2 * scale**2 / len(arm) ** 2
+        sampling += (square - mean**2) / len(arm)
+    return Answer(float(means[0] - means[1]), noise + max(float(sampling), 0.0))
+
+
+def stratum_counts(rows: Rows, strata: int) -> StratumCounts:
+    """Return how many people each of the public strata has in each arm."""
+    _, place = np.unique(rows.stratum, return_inverse=True)
+    treated = np.bincount(place, rows.treated).astype(np.int64)
+    return StratumCounts.of(treated, np.bincount(place) - treated, strata)
+
+
+class Matching:
+    """Exact one-to-one matching at one site; what does not depend on epsilon is found once."""
+
+    def __init__(self, rows: Rows, strata: int) -> None:
+        self._rows, self._strata, self.size = rows, strata, len(rows.outcome)
+        self._within: dict[int, float] = {}
+
+    @cached_property
+    def _matched(self) -> tuple[float, float]:
+        """The effect and its variance, people without a match counting as zero."""
+        rows = self._rows
+        partner, uses = match_in_order(rows.stratum, rows.treated)
+        gap = np.where(partner >= 0, rows.outcome - rows.outcome[partner], 0.0)
+        effect = float(np.where(rows.treated, gap, -gap).mean())
+        return effect, float(published_variance(rows.outcome, partner, uses)) / (2 * self.size**2)
+
+    @property
+    def effect(self) -> float:
+        """The effect without privacy."""
+        return self._matched[0]
+
+    @cached_property
+    def _counts(self) -> StratumCounts:
+        return stratum_counts(self._rows, self._strata)
+
+    def _variance_bound(self, smoothness: float) -> float:
+        def value(k: int, floor: float) -> float:
+            del floor
+            if k not in self._within:
+                self._within[k] = printed_variance_within(self._counts, k)
+            return self._within[k]
+
+        most = 64.0 * (self.size + 2) ** 2
+        return largest_discounted(value, most, self.size, smoothness) / self.size**2
+
+    def _noisy_variance(self, epsilon: float, delta: float, rng: np.random.Generator) -> float:
+        bound = self._variance_bound(printed_smoothness(epsilon, delta))
+        return max(self._matched[1] + rng.laplace(0, printed_noise_scale(bound, epsilon)), 0.0)
+
+    def smooth(self, epsilon: float, rng: np.random.Generator) -> Answer:
+        """Return SmoothDPMatching with its variance: three releases."""
+        part, delta = epsilon / 3, DELTA / 3
+        smoothness = printed_smoothness(part, delta)
+        bound = printed_smooth_change(self._counts, smoothness) / self.size
+        estimate = self.effect + rng.laplace(0, printed_noise_scale(bound, part))
+        sd = printed_log_sd(smoothness, part, delta)
+        released = np.exp(log(bound) + rng.normal(0, sd) - sd**2 / 2)
+        noise = 8 * float(released) ** 2 / part**2
+        return Answer(estimate, noise + self._noisy_variance(part, delta, rng))
+
+    def constant(self, epsilon: float, rng: np.random.Generator) -> Answer:
+        """Return GlobalDPMatching with its variance: two releases, noise from a sensitivity of one range."""
+        part, delta = epsilon / 2, DELTA / 2
+        estimate = self.effect + rng.laplace(0, 1 / part)
+        return Answer(estimate, 2 / part**2 + self._noisy_variance(part, delta, rng))
+
 
 AGGREGATIONS = {"MVAgg": "mvagg", "AggAll": "all", "AggLargest": "largest", "IVW": "ivw"}
 # Room for every question of a repetition: what one site's people lose is one epsilon, not their sum.
 _ROOM = cv.Budget(10**6)
-
 # Estimates by method, way of pooling and alpha, in ranges of the outcome.
 Estimates = dict[tuple[str, str, float], float]
 # What was sent, by site and epsilon.

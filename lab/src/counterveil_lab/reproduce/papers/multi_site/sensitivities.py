@@ -15,9 +15,9 @@ from counterveil.datasets import synth_strata
 from counterveil.published.strata import printed_smooth_change, printed_smoothness
 from counterveil.published.strata_sensitivity import StratumCounts, smooth_change
 from counterveil.report.pictures import GREY, canvas, pyplot
+from counterveil_lab.reproduce.page import Cell, Row
 from counterveil_lab.reproduce.papers.multi_site.errors import AGGREGATIONS, ALPHA_NAMES, MEAN, SD, line
 from counterveil_lab.reproduce.plots import style_of
-from counterveil_lab.reproduce.protocol import Cell, Row
 
 EPSILON, DELTA, STRATA = 1.0, 1e-5, 100
 SIZES = (1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000)
