@@ -63,6 +63,7 @@ class Design:
 RECORD, OUTCOME, PAIR = (
     {"protects": level, "epsilon": 1} for level in ("record", "outcome", "treatment and outcome")
 )
+FOUND = RECORD | {"grid": "found"}
 DESIGNS = {
     "n = 500": Design(500, RECORD),
     "n = 2,000": Design(2000, RECORD),
@@ -73,6 +74,11 @@ DESIGNS = {
     "n = 8,000, weighted pairs": Design(8000, PAIR, confounded=True),
     "n = 2,000, 5 % treated": Design(2000, RECORD, share=0.05),
     "n = 2,000, range 10 times too wide": Design(2000, RECORD, high=1000.0),
+    **{
+        f"n = {rows:,}, range {wide} times too wide, found": Design(rows, FOUND, high=100.0 * wide)
+        for rows in (500, 2000)
+        for wide in (1, 5, 20)
+    },
 }
 
 
@@ -102,7 +108,7 @@ def coverage(draws: int) -> Iterator[str]:
 def _asked(design: Design, effect: float, seed: int) -> cv.results.QuantilesResult:
     """Return an answer; without weights its counts are drawn anew, with noise in double precision, which is fast."""
     data = design.draw(seed, effect)
-    if design.confounded:
+    if design.confounded or "grid" in design.given:
         return cv.quantiles(data, design.study, noise=cv.SeededNoise(seed), **design.given)
     made = _made(design.rows, design.high, design.share, design.given["protects"])
     own = [np.histogram(data["y"][data["arm"] == arm], made.edges)[0] for arm in (0, 1)]

@@ -101,9 +101,14 @@ def quantiles(
         list[float] | None,
         option("SHARE", "A quantile to compare, 0.5 for the median; quartiles if omitted."),
     ] = None,
+    found: Annotated[
+        bool,
+        option("", "Spend a fifth on where outcomes lie: for a range that may be too wide.", "--find-grid"),
+    ] = False,
 ) -> None:
     """Estimate differences of both arms' quantiles, from one release of their distributions."""
-    request.ask("quantiles", shares=tuple(share) if share else (0.25, 0.5, 0.75))
+    shares = tuple(share) if share else (0.25, 0.5, 0.75)
+    request.ask("quantiles", shares=shares, grid="found" if found else None)
 
 
 @question("mechanism")

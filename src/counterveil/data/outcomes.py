@@ -1153,8 +1153,9 @@ def _causes(causes: object) -> tuple[str, ...]:
 
 
 def _even(horizon: Fraction, cells: int) -> tuple[Fraction, ...]:
-    """Return the ends of so many cells of one length."""
-    return tuple(horizon * Fraction(place, cells) for place in range(1, cells + 1))
+    """Return the ends of so many cells of one length, whole numbers where the horizon is one and has so many."""
+    ends = (horizon * Fraction(place, cells) for place in range(1, cells + 1))
+    return tuple(map(Fraction, map(round, ends) if horizon.denominator == 1 and horizon >= cells else ends))
 
 
 def _time(value: object, name: str) -> Fraction:

@@ -108,6 +108,7 @@ class LinearFit:
     identified: bool
     unit: Floats  # covariance that errors of variance one would have, from sampling
     doubt: float = 0.0  # standard deviation of the noise of a variance from sampling, in parts of `unit`
+    noisy: tuple[NoisyMoments, Floats, Floats] | None = None  # least squares: moments, A^-1 and A^-1 P
 
     @property
     def finite(self) -> bool:
@@ -132,6 +133,41 @@ class LinearFit:
         if not all(map(isfinite, parts)):
             return inf, inf, inf
         return sqrt(max(parts[0], 0.0)), sqrt(max(parts[1], 0.0)), sqrt(max(parts[2], 0.0))
+
+    def _apart(self, combination: Floats) -> Floats:
+        """Return v0, v1 and v2: a distance d between estimate and truth has the variance v0 + 2 d v1 + d^2 v2.
+
+        Noise in the moments of regressors moves an estimate the farther the larger that distance is (Fieller 1954).
+        """
+        total = self.error(combination)[0] ** 2
+        if self.noisy is None or not isfinite(total):
+            return np.array([total, 0.0, 0.0])
+        moments, inverse, influence = self.noisy
+        along = combination @ influence
+        # What other columns leave of the combination's own.
+        left = along / max(float(combination @ inverse @ combination), 1e-300)
+        outer = [np.outer(self.residual, self.residual), np.outer(self.residual, left), np.outer(left, left)]
+        found = [float(along @ moments.spread((one + one.T) / 2) @ along) for one in outer]
+        return np.array([found[0] + float(combination @ self.sampling @ combination), *found[1:]])
+
+    def reach(self, combination: Floats, factor: float) -> Ends:
+        """Return how far below and above the estimate values lie that are within so many standard errors of it.
+
+        At least as far as the standard error of the estimate itself says; infinite where noise may hide the regressor.
+        """
+        half, (v0, v1, v2) = factor * self.error(combination)[0], factor**2 * self._apart(combination)
+        if v2 >= 1 or not isfinite(half):
+            return inf, inf
+        root = sqrt(max(v1**2 + (1 - v2) * v0, 0.0))
+        return max(half, (root + v1) / (1 - v2)), max(half, (root - v1) / (1 - v2))
+
+    def standard_errors(self, combination: Floats, distance: float) -> float:
+        """Return how many standard errors the estimate is away from a value that it exceeds by this distance."""
+        v0, v1, v2 = self._apart(combination)
+        variance = max(v0 + 2 * distance * v1 + distance**2 * v2, self.error(combination)[0] ** 2)
+        if variance > 0:
+            return abs(distance) / sqrt(variance)
+        return inf if distance else 0.0
 
     def freedom_of(self, combination: Floats) -> float:
         """Return Student's degrees of freedom of a combination; a noisy variance has Satterthwaite's."""
@@ -186,7 +222,17 @@ def least_squares(moments: NoisyMoments, regressors: Floats, response: Floats) -
     known = own if noise is None else noise
     unit = inverse / moments.rows
     return LinearFit(
-        coefficients, sampling, known, residual, variance, total, centred, freedom, identified, unit
+        coefficients,
+        sampling,
+        known,
+        residual,
+        variance,
+        total,
+        centred,
+        freedom,
+        identified,
+        unit,
+        noisy=(moments, inverse, influence),
     )
 
 

@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from math import exp, hypot, inf, isfinite, isinf, isnan, log, nan, sqrt
+from math import ceil, exp, floor, hypot, inf, isfinite, isinf, isnan, log, nan, sqrt
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -340,7 +340,7 @@ class Incidence:
         return np.asarray(-(alone @ own + through @ any_event))
 
 
-def _uneven(held: Floats, variances: Floats) -> Floats:
+def _uneven(held: Floats, variances: Floats, rounded: bool = False) -> Floats:
     """Return how far what cells hold may be from evenly spread in them, as a part of it, (B, J).
 
     Where what a cell holds is by a part r less or more than the larger of it and its neighbour, a smooth sum is up to
@@ -348,14 +348,20 @@ def _uneven(held: Floats, variances: Floats) -> Floats:
     (1 + 3 r) from it. Between neighbours of which one holds less and one more, levels may also change at once in the
     cell, the likelier the less they change beyond. Of a cell that surely holds more than twice what those beside it
     hold nothing is supposed: all may lie at one place. What chance and noise, with these variances, add to squared
-    changes is taken off.
+    changes is taken off. Where outcomes may be `rounded`, a cell that holds more than those beside it, of which one
+    holds less than both of its own, may hold a crowd; so may the first and the last, with outcomes beyond the range,
+    unless they surely hold less than twice their neighbour; so may a cell between two crowded ones, or between one and
+    a cell that holds less than half of it, as a part of them; and changes at the ends count that chance may hide.
     """
     if held.shape[1] < 2:
         return np.ones_like(held)
     wide, around = (np.pad(one, ((0, 0), (1, 1)), mode="reflect") for one in (held, variances))
     change = np.diff(wide, axis=1)
-    sure = np.sqrt(np.clip(change**2 - around[:, 1:] - around[:, :-1], 0.0, None))
-    parts = sure / np.maximum(np.maximum(wide[:, 1:], wide[:, :-1]), 1e-9)
+    chance = around[:, 1:] + around[:, :-1]
+    sure = np.sqrt(np.clip(change**2 - chance, 0.0, None))
+    hidden = np.zeros_like(sure)
+    hidden[:, [0, -1]] = rounded * _HIDDEN * np.sqrt(chance[:, [0, -1]])
+    parts = np.maximum(sure, hidden) / np.maximum(np.maximum(wide[:, 1:], wide[:, :-1]), 1e-9)
     r, steeper = np.minimum(np.maximum(parts[:, 1:], parts[:, :-1]), 1.0), np.ones(held.shape[1])
     steeper[[0, -1]] = 3.0
     smooth = r / 6 * (1 + steeper * r)
@@ -365,11 +371,24 @@ def _uneven(held: Floats, variances: Floats) -> Floats:
     step = before * after / both / np.maximum(held, 1e-9) * (change[:, 1:] * change[:, :-1] > 0)
     step = step * np.clip(1 - (outer[:, :-3] + outer[:, 3:]) / both, 0.0, 1.0)
     crowded = held > wide[:, 2:] + wide[:, :-2] + _SURELY * np.sqrt(variances)
-    return np.where(crowded, 1.0, np.clip(np.maximum(smooth, step), 0.0, 1.0))
+    if rounded:
+        unclear = np.sqrt(variances + 2 * (around[:, 2:] + around[:, :-2]))
+        crowded[:, [0, -1]] |= (held > wide[:, 2:] + wide[:, :-2] - _HIDDEN * unclear)[:, [0, -1]]
+        before_it, after_it = (
+            np.pad(crowded, ((0, 0), (1, 1)))[:, one] for one in (slice(-2), slice(2, None))
+        )
+        crowded |= before_it & (after_it | (held > 2 * wide[:, 2:])) | after_it & (held > 2 * wide[:, :-2])
+    signed = np.pad(sure * np.sign(change), ((0, 0), (1, 1)))
+    excess = np.clip(held - (wide[:, 2:] + wide[:, :-2]) / 2, 0.0, None) / np.maximum(held, 1e-9)
+    troughs = ((signed[:, :-3] < 0) & (before > 0)) | ((signed[:, 3:] > 0) & (after > 0))
+    excess *= rounded & troughs
+    return np.where(crowded, 1.0, np.clip(np.maximum(np.maximum(smooth, step), excess), 0.0, 1.0))
 
 
 # A cell is crowded that holds twice what those beside it hold, and so many standard deviations more.
 _SURELY = 4.0
+# How many standard deviations of chance a change may be that is not seen.
+_HIDDEN = 2.0
 
 
 def _not_yet(free: Floats, hazards: Floats) -> Floats:
@@ -403,6 +422,8 @@ class Curves:
         worth: how many people without strata and bias would err as much, (2, J): fewer than `people` where an arm is
             thin in strata with large shares.
         heaviness: of the noise of each point, (2, J + 1).
+        lengths: of the cells, (J,).
+        rounded: whether cells hold outcomes, which may be rounded and begin steeply.
     """
 
     survival: Floats
@@ -414,6 +435,8 @@ class Curves:
     people: Floats
     worth: Floats
     heaviness: Floats
+    lengths: Floats
+    rounded: bool = False
 
     @cached_property
     def bends(self) -> Floats:
@@ -421,20 +444,29 @@ class Curves:
         held = -np.diff(self.shown, axis=1)
         total = self.sampling + np.stack([self.noise[arm, :, arm] for arm in (0, 1)])
         apart = np.diff(np.diff(total, axis=1), axis=2)
-        cells = _uneven(held, np.clip(np.diagonal(apart, axis1=1, axis2=2), 0.0, None))
-        return np.where(held > _COARSE, held, cells * np.maximum(held, 0.0))
+        # Cells of one length are compared as they are, others by what they hold of a length.
+        each, around = self.lengths / self.lengths.mean(), np.pad(self.lengths, 1, mode="reflect")
+        spread = np.clip(np.diagonal(apart, axis1=1, axis2=2), 0.0, None)
+        cells = _uneven(held / each, spread / each**2, self.rounded)
+        open_ended = self.lengths > _LONGER * np.minimum(around[:-2], around[2:])
+        return np.where((held > _COARSE) | open_ended, held, cells * np.maximum(held, 0.0))
 
 
-# Nothing is supposed of where outcomes lie within a cell that holds more than this part of an arm.
-_COARSE = 1 / 3
+# Nothing is supposed of where outcomes lie within a cell that holds more than this part of an arm, or that is so many
+# times as long as one beside it.
+_COARSE, _LONGER = 1 / 3, 3.0
 
 
 def standardised(
-    blocks: Blocks, shares: Floats, per_person: float = 0.0, of: Blocks | Incidence | None = None
+    blocks: Blocks,
+    shares: Floats,
+    per_person: float = 0.0,
+    of: Blocks | Incidence | None = None,
+    lengths: Floats | None = None,
 ) -> Curves:
     """Return the curves of both arms over strata with these shares; blocks are (stratum, arm), control first.
 
-    Curves are those of the blocks, or those `of` one cause of the event.
+    Curves are those of the blocks, or those `of` one cause of the event; cells have these `lengths`, or one length.
 
     `per_person` is 1 over the number of people where the shares are those of the noisy tables themselves, else 0.
     """
@@ -462,7 +494,8 @@ def standardised(
     people = blocks.starting.reshape(strata, 2, blocks.cells)
     each = np.einsum("s,saj->aj", shares**2, blocks.inflation / np.maximum(people, 1.0))
     worth = 1 / np.maximum(each, 1e-300)
-    return Curves(survival, shown, sampling, noise, slack, grouping, people.sum(axis=0), worth, heaviness)
+    each = (survival, shown, sampling, noise, slack, grouping, people.sum(axis=0), worth, heaviness)
+    return Curves(*each, np.ones(blocks.cells) if lengths is None else lengths)
 
 
 # Halvings of the range of how far an interval reaches.
@@ -639,7 +672,8 @@ class Area:
 
     `slack` is how far it may lie to either side of the `middle`, as curves were lost in the noise. `bias` is how far it
     may be off as hazards change within cells, and `bend` how far it moves when curves are known
-    at every other time only: about as far as curves that bend between times can move it.
+    at every other time only: about as far as curves that bend between times can move it. `steps` is how much more it is
+    where curves fall at whole times only.
     """
 
     estimate: float
@@ -651,6 +685,7 @@ class Area:
     slack: float = 0.0
     bias: float = 0.0
     bend: float = 0.0
+    steps: float = 0.0
 
     @property
     def sampling_sd(self) -> float:
@@ -668,7 +703,7 @@ class Area:
         half = hypot(normal * self.sampling_sd, heavy * sqrt(self.noise))
         half = reach(half, self.bias + abs(self.bend), level) + self.slack
         least, most = self.limits
-        low, high = self.middle - half, self.middle + half
+        low, high = self.middle - half + min(self.steps, 0.0), self.middle + half + max(self.steps, 0.0)
         return min(max(low, least), most), max(min(high, most), least)
 
 
@@ -725,6 +760,7 @@ class AreaRatio:
         one, other = self.one, self.other
         bias = joint_bias(one.bias / one.estimate, other.bias / other.estimate)
         bias += abs(one.bend / one.estimate - other.bend / other.estimate)
+        bias += abs(one.steps / one.estimate - other.steps / other.estimate)
         half = reach(hypot(normal * sampling, heavy * noise), bias, level)
         middle = log(self.estimate)
         return max(exp(middle - half), widest[0]), min(exp(middle + half), widest[1])
@@ -735,7 +771,7 @@ class SurvivalAnswers:
     """Everything that is read off two curves; `edges` are time 0 and the ends of all cells, control comes first.
 
     `cut` is how many cells make one of the declared grid, by which places are counted. With `whole`, curves fall to 0
-    by the last edge.
+    by the last edge. With `ties`, they may fall at multiples of this unit only.
     """
 
     curves: Curves
@@ -744,6 +780,7 @@ class SurvivalAnswers:
     heavy: bool
     cut: int = 1
     whole: bool = False
+    ties: float = 0.0
 
     def at(self, arm: int, place: int) -> Probability:
         """Return the probability of one arm at a time of the grid, by its place; time 0 has place 0."""
@@ -778,6 +815,13 @@ class SurvivalAnswers:
         high = np.clip(middle + _reaches(up, off, level), 0.0, 1.0)
         high[-1] *= not self.whole
         return np.append(1.0, low), np.append(1.0, high)
+
+    def whole_times(self, time: float, up: bool) -> float:
+        """Return the next multiple of the unit at whose multiples alone curves may fall."""
+        if not self.ties or isinf(time):
+            return time
+        units = time / self.ties
+        return float(ceil(units - _ROUNDING) if up else floor(units + _ROUNDING)) * self.ties
 
     def _size(self, arm: int, place: int) -> float:
         """Return the number of people without censoring whose share would err as much.
@@ -819,8 +863,9 @@ class SurvivalAnswers:
         rest = float(weights @ self.curves.slack[arm]) / 2
         estimate, middle = float(weights @ self.curves.shown[arm]), float(weights @ self.curves.survival[arm])
         bias, bend = float(weights @ self.curves.grouping[arm]), float(self._bends @ self.curves.shown[arm])
+        steps = self.ties * max(1 - float(self.curves.shown[arm, -1]), 0.0) / 2
         limits = (0.0, float(self.edges[-1]))
-        return Area(estimate, middle - rest, variance, noise, limits, self.heavy, rest, bias, bend)
+        return Area(estimate, middle - rest, variance, noise, limits, self.heavy, rest, bias, bend, steps)
 
     def area_gap(self) -> Area:
         """Return the difference of the restricted means, treated minus control."""
@@ -829,7 +874,7 @@ class SurvivalAnswers:
         noise = max(one.noise + other.noise - 2 * self._shared, 0.0)
         variance = one.variance + other.variance
         apart = (one.estimate - other.estimate, one.middle - other.middle)
-        off = (joint_bias(one.bias, other.bias), one.bend - other.bend)
+        off = (joint_bias(one.bias, other.bias), one.bend - other.bend, one.steps - other.steps)
         return Area(*apart, variance, noise, (-end, end), self.heavy, rest, *off)
 
     def area_ratio(self) -> AreaRatio:
@@ -935,17 +980,63 @@ def blocks_of(tables: NoisyTables) -> Blocks:
 def answers_of(tables: NoisyTables, cause: int | None = None) -> SurvivalAnswers:
     """Return everything that the tables say of survival, or of not having had the event of one cause."""
     blocks = blocks_of(tables)
-    of = blocks if cause is None else Incidence(blocks, cause)
+    of, edges, ties = (
+        blocks if cause is None else Incidence(blocks, cause),
+        np.array(tables.edges),
+        _ties(tables),
+    )
+    if ties:
+        # Curves are those of the last multiple of the unit.
+        edges = np.floor(edges / ties + _ROUNDING) * ties
+    lengths = np.maximum(np.diff(edges), ties)
     if tables.shares:
-        curves = standardised(blocks, np.array(tables.shares), of=of)
+        curves = standardised(blocks, np.array(tables.shares), of=of, lengths=lengths)
     else:
         people = blocks.counts.reshape(len(tables.numbers) // 2, -1).sum(axis=1)
         shares = np.clip(people, 0.0, None)
         several = len(shares) > 1
         curves = standardised(
-            blocks, shares / max(shares.sum(), 1e-9), 1 / tables.totals[0] if several else 0.0, of
+            blocks, shares / max(shares.sum(), 1e-9), 1 / tables.totals[0] if several else 0.0, of, lengths
         )
-    return SurvivalAnswers(curves, np.array(tables.edges), tables.convention, tables.heavy, tables.cut)
+    return SurvivalAnswers(curves, edges, tables.convention, tables.heavy, tables.cut, ties=ties)
+
+
+def _ties(tables: NoisyTables) -> float:
+    """Return the unit whose multiples times may be, 0 where they are between.
+
+    Where cells hold unequal numbers of multiples for their lengths, the events tell. Where the declared ends are whole,
+    cells do not tell whole times from others: then they may be whole.
+    """
+    edges, blocks = np.array(tables.edges), blocks_of(tables)
+    events, noise = blocks.events.sum(axis=0), len(blocks.counts) * blocks.event_variances[-1]
+    lengths, variances = np.diff(edges), np.maximum(events, 1.0) + noise
+    if tables.convention == "end" or len(lengths) < _FEWEST:
+        return 0.0
+    least, found = _roughness(events, variances, lengths) - _BETTER, 0.0
+    for unit in _UNITS:
+        held = np.diff(np.floor(edges / unit + _ROUNDING))
+        if edges[-1] / unit % 1 > _ROUNDING:
+            continue
+        if unit == 1 and np.abs(held - lengths).max() < _ROUNDING:
+            return 1.0
+        rough = _roughness(events, variances, held)
+        if rough < least:
+            least, found = rough, unit
+    return found
+
+
+def _roughness(events: Floats, variances: Floats, sizes: Floats) -> float:
+    """Return how far events are from a smooth number for each size, as a sum of squares in standard deviations."""
+    full = sizes > 0
+    each, spread = events[full] / sizes[full], variances[full] / sizes[full] ** 2
+    apart = each[1:-1] - (each[2:] + each[:-2]) / 2
+    smooth = np.sum(apart**2 / (spread[1:-1] + (spread[2:] + spread[:-2]) / 4))
+    return float(smooth + np.sum(events[~full] ** 2 / variances[~full]))
+
+
+# Units that times are recorded in: whole ones, quarters, months and weeks of a year. Cells that are needed to tell, and
+# how much less rough events must be.
+_UNITS, _FEWEST, _BETTER = (1.0, 1 / 4, 1 / 12, 1 / 52), 4, 8.0
 
 
 @lru_cache(maxsize=32)
@@ -1190,6 +1281,8 @@ def score(
 
 _USUAL = 0.95
 _NORMAL = 1.959963984540054
+# Times that are so little above a whole number are that number.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -1231,7 +1324,8 @@ class Crossing:
 
     def interval(self, level: float) -> Ends:
         """Return the two ends; the upper one is infinite where the curve may not fall so far before its last time."""
-        return self.ends(level, bent=True)
+        low, high = self.ends(level, bent=True)
+        return low, self.answers.whole_times(high, up=True)
 
     def ends(self, level: float, bent: bool = False) -> Ends:
         """Return the ends where curves are straight in cells, or as far from it as is allowed for."""
@@ -1243,11 +1337,10 @@ class Crossing:
             sides = np.abs(np.array([low, high]) - curves.survival[arm])
             sides = (sides[:, 1:] + sides[:, :-1]) / 2
             moved = [_reaches(side, bends, level) - side for side in sides]
-            bends = np.where(bends < held, moved, bends) * [[-1.0], [1.0]]
+            bends = np.where((bends < held) | (held <= 0), moved, inf) * [[-1.0], [1.0]]
         first = self._first(low, None if bends is None else bends[0])
-        return min(first, float(self.answers.edges[-1])), self._last(
-            high, None if bends is None else bends[1]
-        )
+        last = self._last(high, None if bends is None else bends[1])
+        return min(first, float(self.answers.edges[-1])), last
 
     def _first(self, curve: Floats, bends: Floats | None = None) -> float:
         """Return where a curve first reaches the share."""
@@ -1272,6 +1365,9 @@ class Crossing:
         return float(edges[place - 1] + part * (edges[place] - edges[place - 1]))
 
 
+_ANGLES = 8
+
+
 @dataclass(frozen=True, slots=True)
 class CrossingGap(Apart):
     """The difference of two arms' quantiles."""
@@ -1292,13 +1388,18 @@ class CrossingGap(Apart):
 
     def interval(self, level: float) -> Ends:
         """Return the two ends; infinite where a quantile may lie beyond the last time."""
-        (low, high), (least, most) = self.one.interval(level), self.other.interval(level)
+        low, high = self._between(level)
+        answers = self.one.answers
+        return answers.whole_times(low, up=False), answers.whole_times(high, up=True)
+
+    def _between(self, level: float) -> Ends:
+        (low, high), (least, most) = (one.ends(level, bent=True) for one in (self.one, self.other))
         own, others, edges = self.one.estimate, self.other.estimate, self.one.answers.edges
         widest = low - most if isfinite(most) else -inf, high - least if isfinite(high) else inf
         if not (isfinite(own) and isfinite(others)):
             return widest
         straight, theirs = self.one.ends(level), self.other.ends(level)
-        down, up = hypot(own - straight[0], theirs[1] - others), hypot(straight[1] - own, others - theirs[0])
+        down, up = self._reach(level)
         bent = straight[0] - low + most - theirs[1], high - straight[1] + theirs[0] - least
         # Where outcomes lie in a crowded cell, and whom weights leave out, is no matter of chance.
         left_out = self.one.answers.whole and bool(self.one.answers.curves.grouping.any())
@@ -1307,6 +1408,24 @@ class CrossingGap(Apart):
             widest[0] if pinned[0] or isinf(widest[0]) else own - others - down - bent[0],
             widest[1] if pinned[1] or isinf(widest[1]) else own - others + up + bent[1],
         )
+
+    def _reach(self, level: float) -> Ends:
+        """Return how far the difference may be off: the most over errors of both arms that are as unlikely together.
+
+        Two errors of cos(a) and sin(a) times the normal quantile are; where curves are straight the most is the root
+        of the sum of squares. Where nobody lies between two values, both quantiles may be off by all of the way.
+        """
+        own, others, found = self.one.estimate, self.other.estimate, [(0.0, 0.0)]
+        straight, theirs = self.one.ends(level), self.other.ends(level)
+        found += [
+            (hypot(own - straight[0], theirs[1] - others), hypot(straight[1] - own, others - theirs[0]))
+        ]
+        angles = np.arange(1, _ANGLES) * np.pi / (2 * _ANGLES)
+        levels = 2 * ndtr(ndtri((1 + level) / 2) * np.sin(angles)) - 1
+        by_arm = [[one.ends(float(each)) for each in levels] for one in (self.one, self.other)]
+        for (low, high), (least, most) in zip(by_arm[0], reversed(by_arm[1]), strict=True):
+            found.append((own - low + most - others, high - own + others - least))
+        return max(down for down, _ in found), max(up for _, up in found)
 
 
 # Distribution functions of both arms from noisy counts of outcomes by cell, as curves that fall from 1 to 0.
@@ -1386,6 +1505,8 @@ def distributions_of(tables: NoisyHistograms) -> SurvivalAnswers:
             people=np.repeat(people[:, None], cells, axis=1),
             worth=np.repeat(worth, cells, axis=1),
             heaviness=noise.heaviness(moved).reshape(2, cells + 1),
+            lengths=np.diff(tables.edges),
+            rounded=True,
         ),
         np.array(tables.edges),
         "middle",

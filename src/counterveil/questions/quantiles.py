@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import partial
 from itertools import pairwise
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
@@ -25,6 +24,8 @@ from counterveil.results.question import (
 from counterveil.results.survival import QuantilesResult, check_share
 from counterveil.session import BaseSession
 from counterveil.statistics.distribution import (
+    FOUND,
+    Grid,
     even_edges,
     quantiles_by_scores,
     quantiles_by_weights,
@@ -51,7 +52,8 @@ class QuantilesArguments(Arguments[QuantilesResult]):
         delta: a small positive number allows Gaussian noise, which is taken where it is the smaller one.
         shares: which quantiles are compared, 0.5 for the median; others can be read off the answer for free.
         grid: inner edges of the cells in which outcomes are counted, or the number of even cells; None takes the number
-            that suits so many rows and this budget.
+            that suits so many rows and this budget. "found" spends a fifth on where most outcomes lie, for a range that
+            may be much too wide.
         method: "auto", "trial" or, where covariates are public, "weighting" (by all covariates).
         level: confidence level of intervals and bands.
         mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
@@ -60,7 +62,7 @@ class QuantilesArguments(Arguments[QuantilesResult]):
     name: ClassVar[str] = "quantiles"
     units: ClassVar[tuple[Unit, ...]] = tuple(Unit)
     shares: Sequence[float] = (0.25, 0.5, 0.75)
-    grid: int | Sequence[Number] | None = None
+    grid: int | Sequence[Number] | Literal["found"] | None = None
     method: QuantilesMethod = "auto"
     mechanism: Mechanism | None = None
 
@@ -81,8 +83,8 @@ class QuantilesArguments(Arguments[QuantilesResult]):
         shares = tuple(check_share(one) for one in (self.shares if listed else (self.shares,)))
         question = self.question(method, self.mechanism)
         refuse_extremes(study, question.budget)
-        edges = _edges(study, self.grid)
-        return Asked(question.budget, partial(_answer, question=question, edges=edges, shares=shares))
+        grid = _grid(study, self.grid)
+        return Asked(question.budget, partial(_answer, question=question, grid=grid, shares=shares))
 
 
 quantiles = question_of(QuantilesArguments)
@@ -101,10 +103,10 @@ def _refuse_shape(study: Study) -> None:
             raise refusal("CV-P695", declared=name)
 
 
-def _edges(study: Study, grid: object) -> tuple[Fraction, ...] | None:
+def _grid(study: Study, grid: object) -> Grid:
     """Return the edges of the declared cells, or raise CV-P696; None where they are chosen by the number of rows."""
-    if grid is None:
-        return None
+    if grid is None or grid == FOUND:
+        return FOUND if grid else None
     if isinstance(grid, int) and not isinstance(grid, bool) and _FEWEST <= grid <= _MOST:
         return even_edges(study, grid)
     try:
@@ -122,10 +124,10 @@ def _edges(study: Study, grid: object) -> tuple[Fraction, ...] | None:
 
 @silence()
 def _answer(
-    session: BaseSession, question: Question, edges: tuple[Fraction, ...] | None, shares: tuple[float, ...]
+    session: BaseSession, question: Question, grid: Grid, shares: tuple[float, ...]
 ) -> QuantilesResult:
     session.admit(question.uses(session.study, "quantiles"))
     if question.method == "trial":
-        return quantiles_of_arms(session, question, edges, shares)
+        return quantiles_of_arms(session, question, grid, shares)
     answer = quantiles_by_weights if question.unit is Unit.OUTCOME else quantiles_by_scores
-    return answer(session, question, edges, shares)
+    return answer(session, question, grid, shares)

@@ -40,7 +40,7 @@ from counterveil.report import View, compliance_view, moments_view, regression_t
 from counterveil.report.regression import mean_facts
 from counterveil.report.text import probability, rounded
 from counterveil.results.decisions import Decided
-from counterveil.results.effect import StdError, around, check_level, load, read, save, within, write
+from counterveil.results.effect import StdError, check_level, load, read, save, within, write
 from counterveil.results.shown import Shown
 
 _NAME = r"\s*(`[^`]+`|[^\s~+*:|\[\]`()-]+)\s*"
@@ -239,7 +239,7 @@ class Coefficient(Decided):
     p_value: float
     level: float
     ends: Callable[[float], Ends] = field(compare=False)
-    freedom: float | None = None
+    p_at: Callable[[float], float] | None = field(default=None, compare=False)
 
     def interval(self, level: float | None = None) -> Ends:
         """Return the two ends of an interval that covers sampling error and privacy noise together."""
@@ -249,12 +249,9 @@ class Coefficient(Decided):
         return self.estimate, self.interval(level), self.level if level is None else level
 
     def _p_at(self, value: float, level: float | None) -> float:  # noqa: ARG002 - of every level the same
-        if self.freedom is None:
+        if self.p_at is None:
             raise refusal("CV-P795", name=self.name)
-        if not isfinite(self.std_error.total):
-            return 1.0
-        distance = self.statistic - value / self.std_error.total
-        return float(2 * stdtr(self.freedom, -abs(distance)))
+        return self.p_at(value)
 
     def __repr__(self) -> str:
         error = self.std_error.total
@@ -460,7 +457,7 @@ class Regression(Shown):
         if not self.anderson_rubin or self.anderson_rubin_p is None or (name,) != self.endogenous:
             return found
         # The t statistic would contradict this interval where instruments are weak.
-        return replace(found, p_value=self.anderson_rubin_p, ends=self._not_ruled_out, freedom=None)
+        return replace(found, p_value=self.anderson_rubin_p, ends=self._not_ruled_out, p_at=None)
 
     def _not_ruled_out(self, level: float) -> Ends:
         own = self if level == self.level else self.again(level)
@@ -477,11 +474,16 @@ class Regression(Shown):
             limits = (-most, most)
 
         def ends(level: float) -> Ends:
-            return within(around(released, float(stdtrit(freedom, (1 + level) / 2)) * errors.total), limits)
+            below, above = self.fit.reach(vector, float(stdtrit(freedom, (1 + level) / 2)))
+            return within((released - below, released + above), limits)
 
-        p_value = float(2 * stdtr(freedom, -abs(statistic)))
+        def p_at(value: float) -> float:
+            if not isfinite(errors.total):
+                return 1.0
+            return float(2 * stdtr(freedom, -self.fit.standard_errors(vector, released - value)))
+
         estimate = within((released, released), limits)[0]
-        return Coefficient(name, estimate, errors, statistic, p_value, level, ends, freedom)
+        return Coefficient(name, estimate, errors, statistic, p_at(0.0), level, ends, p_at)
 
     @property
     def _constant(self) -> list[int]:

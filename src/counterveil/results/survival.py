@@ -221,6 +221,14 @@ class SurvivalResult(ReleasedAnswer):
     def _columns(self) -> list[dict[str, Any]]:
         return [{"contrast": one.name, "horizon": self.times[-1]} for one in self.table]
 
+    def _rows(self) -> list[dict[str, Any]]:
+        """Return the rows of `table`, then those of the hazard ratio, or of each cause's."""
+        found = ReleasedAnswer._rows(self)
+        for cause in self.tables.causes or (None,):
+            name = "hazard ratio" if cause is None else f"hazard ratio of {cause}"
+            found.append(found[0] | {"contrast": name} | self.hazard_ratio(cause).row())
+        return found
+
     def _shown(self) -> dict[str, Any]:
         test, ratio = self.log_rank, self.restricted_mean_ratio
         return {

@@ -5,28 +5,30 @@ Every row is in one cell of its arm. Proof: `distribution.proof.md`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
-from counterveil.data import Study, Table
+from counterveil.data import OUTCOME_STEPS, Backend, Study, Table
 from counterveil.data.domains import outcome_unit
 from counterveil.data.passes import Sums
 from counterveil.errors import refusal
 from counterveil.inference.survival import NoisyHistograms, reach
 from counterveil.numerics.arrays import Floats, Integers
-from counterveil.privacy import Unit
+from counterveil.privacy import Budget, Unit
 from counterveil.results.answering import settled
 from counterveil.results.question import Question
 from counterveil.results.survival import QuantilesResult, quantiles_result
 from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.settings.methods import allowed_bias
-from counterveil.statistics.histogram import count_mechanisms, counts_noise, counts_plan, release_counts
+from counterveil.statistics.histogram import count_mechanisms, counts_noise, release_counts
+from counterveil.statistics.outcome_place import ENDS, PLACE_WORDS, PLACES, WHOLE, count_octaves, sizes_by_arm
 from counterveil.statistics.pairs.effect import (
     LARGEST_WEIGHT,
     known_propensities,
@@ -44,6 +46,11 @@ _WHOLE_NUMBERS = 64
 # What the comparison supposes: outcomes are normal with this part of their range as standard deviation. A cell of
 # length h is then up to h^2 / 8 times the steepest change of the density, .242 / sd^2, from straight lines.
 _SUPPOSED_SD, _STEEPEST = 0.125, 0.242
+# Where the place of cells is found: the part of the budget for it, and of outcomes that it holds, at least. Two cells
+# more hold all outcomes outside.
+FOUND = "found"
+NOTHING: Mapping[str, Fraction] = MappingProxyType({})
+_PLACE_PART, _HELD = Fraction(1, 5), 0.9
 # Where treatments are private: the part of the budget that propensities take, how far from 0 and 1 they are kept, and
 # the fractional digits of weights.
 _MODEL, _MODEL_PART, _LEAST_PROPENSITY, _BITS = "propensities", Fraction(1, 3), 0.05, 20
@@ -77,12 +84,17 @@ class CountCells:
         return (np.bincount(block.arm * cells + self.places(block), minlength=2 * cells),)
 
 
+# Edges of cells that are declared, that rows and budget decide (None), or whose place is found.
+Grid = tuple[Fraction, ...] | str | None
+
+
 @dataclass(frozen=True, slots=True)
 class HistogramRelease:
-    """How counts are released: the plan that pays for them, and the edges of cells."""
+    """How counts are released: the plan that pays for them, and the edges of cells; with `found`, before the search."""
 
     plan: Plan
     edges: tuple[Fraction, ...]
+    found: bool = False
 
     @property
     def pure(self) -> bool:
@@ -99,6 +111,20 @@ class HistogramRelease:
         """Largest variance of the noise of a number of people beyond an edge, the number of all of them known."""
         return self.noise_sd**2 * (len(self.edges) - 1) / 4
 
+    def placed(self, gate: Gate, source: Backend) -> HistogramRelease:
+        """Return the release on its cells: where most outcomes were found to lie, by two releases, if that is asked."""
+        if not self.found:
+            return self
+        centre, octaves = count_octaves(gate, source, self.pure)
+        held = np.cumsum(octaves.shares(anywhere=False))
+        reach = ENDS[min(int(np.searchsorted(held, _HELD)), len(ENDS) - 1)]
+        low, cells = self.edges[0], len(self.edges) - 3
+        unit = (self.edges[-1] - low) / OUTCOME_STEPS
+        ends = (centre - int(reach * WHOLE.reach), centre + int(reach * WHOLE.reach))
+        first, last = (min(max(end, 0), OUTCOME_STEPS) for end in ends)
+        inner = {low + unit * (first + Fraction((last - first) * k, cells)) for k in range(cells + 1)}
+        return replace(self, edges=tuple(sorted({low, *inner, self.edges[-1]})))
+
     def histograms(
         self, gate: Gate, counts: Callable[[], Sequence[int | Fraction]], **known: Any
     ) -> NoisyHistograms:
@@ -113,19 +139,39 @@ class HistogramRelease:
         )
 
 
-def histogram_release(
-    session: BaseSession, question: Question, edges: tuple[Fraction, ...] | None, rows: int
-) -> HistogramRelease:
-    """Return the release of least noise, on the declared edges or on the number of even cells for so many people."""
-    plans = [counts_plan(question.budget, NAME, kind) for kind in count_mechanisms(session, question)]
-    plan = min(plans, key=lambda one: counts_noise(one, NAME))
-    return HistogramRelease(plan, edges or _usual_edges(session.study, counts_noise(plan, NAME), rows))
+def histogram_release(session: BaseSession, question: Question, grid: Grid, rows: int) -> HistogramRelease:
+    """Return the release of least noise, on the declared edges or on the number of cells for so many people."""
+    kinds = count_mechanisms(session, question)
+    plans = [histogram_plan(question.budget, kind, grid) for kind in kinds]
+    return released_on(session.study, min(plans, key=lambda one: counts_noise(one, NAME)), grid, rows)
 
 
-def _usual_edges(study: Study, noise: float, rows: int) -> tuple[Fraction, ...]:
-    """Return the even cells of the shortest expected intervals."""
-    compared = _compared(*study.outcome_range)
-    return even_edges(study, min(compared, key=lambda cells: expected_length(cells, noise, rows)))
+def histogram_plan(
+    budget: Budget, mechanism: str, grid: Grid, first: Mapping[str, Fraction] = NOTHING
+) -> Plan:
+    """Return the plan of counts: after what comes `first`, in parts of the budget, and the search for their place."""
+    kind = Kind.VECTOR if mechanism == "gaussian" else Kind.CELLS
+    left = 1 - sum(first.values(), Fraction(0))
+    place = {name: left * _PLACE_PART * part for name, part in PLACES.items()} if grid == FOUND else {}
+    parts = {**first, **place, NAME: left - sum(place.values(), Fraction(0))}
+    return Plan.split(
+        budget, parts, mechanism, dict.fromkeys(parts, kind) | dict.fromkeys(first, Kind.VECTOR)
+    )
+
+
+def released_on(study: Study, plan: Plan, grid: Grid, rows: int, largest: float = 1.0) -> HistogramRelease:
+    """Return the release of a plan; `largest` is what weights multiply the noise by."""
+    if isinstance(grid, tuple):
+        return HistogramRelease(plan, grid)
+    edges = _usual_edges(study, counts_noise(plan, NAME) * largest, rows, grid == FOUND)
+    return HistogramRelease(plan, edges, grid == FOUND)
+
+
+def _usual_edges(study: Study, noise: float, rows: int, found: bool) -> tuple[Fraction, ...]:
+    """Return the even cells of the shortest expected intervals, of which the outer two lie outside a found place."""
+    compared = list(_CELLS) if found else _compared(*study.outcome_range)
+    best = min(compared, key=lambda cells: expected_length(cells, noise, rows))
+    return even_edges(study, best + 2 * found)
 
 
 def _compared(low: Fraction, high: Fraction) -> list[int]:
@@ -145,31 +191,31 @@ def expected_length(cells: int, noise_sd: float, rows: int) -> float:
 
 
 def quantiles_of_arms(
-    session: BaseSession, question: Question, edges: tuple[Fraction, ...] | None, shares: tuple[float, ...]
+    session: BaseSession, question: Question, grid: Grid, shares: tuple[float, ...]
 ) -> QuantilesResult:
     """Return both arms' distributions of a trial; sizes of arms are public where outcomes alone are private."""
     session.attach_batches()
     rows = session.batches.rows
-    release = histogram_release(session, question, edges, rows)
-    counts = session.batches.run(CountCells.of(session.study, release.edges))[0]
-    arms = np.asarray(counts).reshape(2, -1).sum(axis=1)
-    totals = tuple(float(max(one, 1)) for one in arms) if question.unit is Unit.OUTCOME else (float(rows),)
-    known = {"totals": totals, "design": (1.0, 1.0)}
+    release, source = histogram_release(session, question, grid, rows), session.batches
+    arms = sizes_by_arm(source) if question.unit is Unit.OUTCOME else [rows]
+    known = {"totals": tuple(float(max(one, 1)) for one in arms), "design": (1.0, 1.0)}
 
     def compute(gate: Gate) -> QuantilesResult:
-        tables = release.histograms(gate, lambda: [int(one) for one in counts], **known)
+        placed = release.placed(gate, source)
+        counted = CountCells.of(session.study, placed.edges)
+        tables = placed.histograms(gate, lambda: [int(one) for one in source.run(counted)[0]], **known)
         return quantiles_result(session, question, tables, PAGE, shares)
 
     return _answered(session, question, release, shares, compute)
 
 
 def quantiles_by_weights(
-    session: BaseSession, question: Question, edges: tuple[Fraction, ...] | None, shares: tuple[float, ...]
+    session: BaseSession, question: Question, grid: Grid, shares: tuple[float, ...]
 ) -> QuantilesResult:
     """Return both arms' distributions, weighted towards everybody; outcomes are private."""
     study = session.study
     session.attach("quantiles with method='weighting'")
-    release = histogram_release(session, question, edges, session.table.rows)
+    release = histogram_release(session, question, grid, session.table.rows)
     arms, diagnostics = weighted_rows(session.table, release.curve_variance)
     bias = allowed_bias(None, study.randomised is True, len(study.covariates))
     known = {
@@ -178,19 +224,20 @@ def quantiles_by_weights(
         "inflation": 1 + bias**2,
     }
 
-    def counts() -> list[Fraction]:
-        place = CountCells.of(study, release.edges).places(session.table)
-        return [number for one in arms for number in one.table(place, len(release.edges) - 1)]
-
     def compute(gate: Gate) -> QuantilesResult:
-        found = quantiles_result(session, question, release.histograms(gate, counts, **known), PAGE, shares)
+        placed = release.placed(gate, session.batches)
+        cell, cells = CountCells.of(study, placed.edges).places(session.table), len(placed.edges) - 1
+        tables = placed.histograms(
+            gate, lambda: [number for one in arms for number in one.table(cell, cells)], **known
+        )
+        found = quantiles_result(session, question, tables, PAGE, shares)
         return said_of_weights(found, "quantiles", bias, diagnostics)
 
     return _answered(session, question, release, shares, compute)
 
 
 def quantiles_by_scores(
-    session: BaseSession, question: Question, edges: tuple[Fraction, ...] | None, shares: tuple[float, ...]
+    session: BaseSession, question: Question, grid: Grid, shares: tuple[float, ...]
 ) -> QuantilesResult:
     """Return both arms' distributions, weighted by propensities that are released first, or that the design says."""
     study = session.study
@@ -199,10 +246,10 @@ def quantiles_by_scores(
     rungs = ladder(table)
     if not rungs:
         raise refusal("CV-P407", features=len(study.covariates), rows=table.rows)
-    parts = {NAME: Fraction(1)} if known is not None else {_MODEL: _MODEL_PART, NAME: 1 - _MODEL_PART}
-    plan = Plan.split(question.budget, parts, "laplace", {_MODEL: Kind.VECTOR, NAME: Kind.CELLS})
-    cells = edges or _usual_edges(study, counts_noise(plan, NAME) * LARGEST_WEIGHT, table.rows)
-    release, bias = HistogramRelease(plan, cells), allowed_bias(None, False, len(study.covariates))
+    first = NOTHING if known is not None else {_MODEL: _MODEL_PART}
+    plan = histogram_plan(question.budget, "laplace", grid, first)
+    release = released_on(study, plan, grid, table.rows, LARGEST_WEIGHT)
+    bias = allowed_bias(None, False, len(study.covariates))
 
     def compute(gate: Gate) -> QuantilesResult:
         treated, error = known, np.zeros((1, 1))
@@ -224,7 +271,8 @@ def quantiles_by_scores(
                 float(np.mean(np.abs(1 - e / one))) for e, one in zip(likely, own, strict=True)
             ),
         }
-        tables = release.histograms(gate, lambda: weighed_counts(table, release.edges, own, largest), **facts)
+        placed = release.placed(gate, session.batches)
+        tables = placed.histograms(gate, lambda: weighed_counts(table, placed.edges, own, largest), **facts)
         found = quantiles_result(session, question, tables, PAGE, shares)
         found = said_of_weights(found, "quantiles", bias, {"largest_weight": largest})
         return replace(found, method="quantiles with inverse propensity weights")
@@ -251,6 +299,13 @@ def _answered(
     shares: tuple[float, ...],
     compute: Callable[[Gate], QuantilesResult],
 ) -> QuantilesResult:
-    said: dict[str, object] = {"shares": list(shares), "edges": [str(edge) for edge in release.edges]}
+    edges = f"{FOUND}, {len(release.edges) - 1}" if release.found else [str(edge) for edge in release.edges]
+    said: dict[str, object] = {"shares": list(shares), "edges": edges}
     said |= {"question": "quantiles", "noise": release.plan.mechanism}
-    return settled(QuantilesResult, session, question, release.plan, compute, said=said)
+
+    def with_place(gate: Gate) -> QuantilesResult:
+        answer = compute(gate)
+        place = tuple((PLACE_WORDS[name], answer.releases[0][1]) for name in PLACES if release.found)
+        return replace(answer, releases=(*place, *answer.releases))
+
+    return settled(QuantilesResult, session, question, release.plan, with_place, said=said)

@@ -190,3 +190,23 @@ def test_the_test_of_no_effect_agrees_with_the_values_kept(strength):
     for level in (1 - 1.01 * p, 1 - 0.99 * p):
         found = anderson_rubin(known, picked(7, 5)[0], *columns, level, (0.0, 1.0))
         assert any(low <= 0 <= high for low, high in found) == (level > 1 - p)
+
+
+def test_intervals_of_nearly_collinear_terms_cover():
+    rng, truth, held, plain = np.random.default_rng(3), np.array([0.0, 0.5, -0.5]), [], []
+    for _ in range(300):
+        x, other, error = rng.normal(size=(3, 1000))
+        z = 0.98 * x + np.sqrt(1 - 0.98**2) * other
+        columns = np.column_stack((np.ones(1000), x, z, 0.5 * x - 0.5 * z + error))
+        fit = least_squares(moments_of(columns, 0.005, rng), picked(4, 0, 1, 2), picked(4, 3)[0])
+        if not fit.identified:
+            continue
+        own, distance = np.array([0.0, 1.0, 0.0]), float(fit.coefficients[1] - truth[1])
+        below, above = fit.reach(own, 1.96)
+        held.append(-above <= distance <= below)
+        plain.append(abs(distance) <= 1.96 * fit.error(own)[0])
+        # A value at an end is as many standard errors away.
+        for end in (below, -above):
+            assert np.isinf(end) or fit.standard_errors(own, end) <= 1.96 * (1 + TIGHT)
+    assert len(held) > 100
+    assert np.mean(held) > 0.935 > np.mean(plain)

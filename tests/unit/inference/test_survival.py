@@ -334,6 +334,40 @@ def test_quantiles_invert_the_curves_intervals():
     assert (late.estimate, late.interval(0.95)) == (np.inf, (CELLS, np.inf))
 
 
+def _ties(ends, whole, unit=1.0):
+    """Return answers of 20,000 exponential times, whole or not, without noise and on these ends of cells."""
+    time = np.random.default_rng(1).exponential(9.5, 20_000)
+    counts = np.histogram((np.ceil(time) - 0.01 if whole else time) * unit, (0.0, *ends))[0]
+    numbers = (*map(float, counts), *[0.0] * len(ends), float(len(time) - counts.sum()))
+    usual = {"form": "flat", "noise_sd": 0.0, "heavy": False, "totals": (20_000.0,) * 2, "shares": ()}
+    usual |= {"convention": "middle", "design": (1.0, 1.0), "edges": (0.0, *map(float, ends))}
+    return answers_of(NoisyTables(numbers=(numbers, numbers), cut=12 if len(ends) > 12 else 1, **usual))
+
+
+def test_intervals_hold_the_median_of_whole_times_where_cells_end_at_them():
+    coarse, fine = np.arange(3.0, 37.0, 3.0), np.arange(0.25, 36.25, 0.25)
+    # The median of whole times is 7, that of others 6.58.
+    for ends, whole, ties in ((coarse, True, True), (coarse + 0.5, False, False), (fine, False, False)):
+        answers = _ties(ends, whole)
+        low, high = Crossing(answers, 0, 0.5).interval(0.95)
+        assert bool(answers.ties) is ties
+        assert low < 6.58 < high
+        assert not ties or high == 7
+    assert _ties(fine, True).ties
+    assert Crossing(_ties(fine, True), 0, 0.5).interval(0.95)[1] == 7
+    answers = _ties(coarse, True)
+    gap = CrossingGap(Crossing(answers, 0, 0.5), Crossing(answers, 1, 0.5)).interval(0.95)
+    assert gap == (-1, 1)
+    # Months of a year, on cells of an eighth of it: the events of cells tell.
+    assert _ties(np.arange(1, 9) / 8, True, 1 / 12).ties == 1 / 12
+    assert Crossing(_ties(np.arange(1, 9) / 8, True, 1 / 12), 0, 0.5).interval(0.95)[1] == pytest.approx(
+        7 / 12
+    )
+    assert not _ties(np.arange(1, 9) / 8, False, 1 / 12).ties
+    exact = sum(np.exp(-np.arange(36) / 9.5))
+    assert answers.area(0).interval(0.95)[0] < exact < answers.area(0).interval(0.95)[1]
+
+
 def test_a_stratum_that_is_lost_in_the_noise_leaves_the_hazard_ratio_to_the_others():
     arm, time, event = people(2000)
     few = np.arange(2000) < 3

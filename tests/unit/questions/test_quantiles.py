@@ -1,6 +1,7 @@
 """Quantiles: answers at both levels, weights, bands, refusals, stored results, the command line."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -75,6 +76,18 @@ def test_nothing_is_supposed_within_a_cell_that_holds_most():
     low, high = found.quantile("treated", 0.5).interval()
     assert low == pytest.approx(0, abs=0.1)
     assert high > 9
+
+
+@pytest.mark.parametrize("protects", ["outcome", "treatment and outcome", "record"])
+def test_a_range_that_is_far_too_wide_is_found_to_be(protects):
+    wide = replace(STUDY, outcome_range=(-1000, 3000))
+    asked = {"protects": protects, "epsilon": 2, "noise": cv.SeededNoise(3)}
+    found, declared = (cv.quantiles(people(), wide, grid=grid, **asked) for grid in ("found", None))
+    (low, high), (least, most) = (one.quantile_difference().interval() for one in (found, declared))
+    assert low < 5 < high
+    assert high - low < (most - least) / 10
+    assert len(found.releases) == 3
+    assert (found.edges[0], found.edges[-1]) == (-1000, 3000)
 
 
 def test_a_result_is_written_and_read_back():
@@ -174,3 +187,26 @@ def test_people_whom_capped_weights_leave_out_are_allowed_for():
     assert low <= np.quantile(4 * x + rng.normal(4, 0.5, 6000), 0.25) <= high
     low, high = found.table[0].interval()
     assert low <= 1 <= high
+
+
+def test_where_nobody_lies_between_two_peaks_both_medians_may_be_off_by_all_of_the_way():
+    """Of 500 people in each arm, five more or less on a peak move its median to the other one."""
+    near = np.repeat([0.0, 8.0, 0.0, 8.0], [255, 245, 245, 255]) + np.tile(np.linspace(-0.5, 0.5, 10), 100)
+    rows = {"arm": np.repeat([1, 0], 500), "y": near}
+    study = cv.Study("arm", "y", (-2, 11), control=0, randomised=True)
+    low, high = cv.quantiles(rows, study, protects="outcome", epsilon=100).quantile_difference(0.5).interval()
+    assert low < -6
+    assert high > 6
+
+
+def test_events_lie_at_the_end_of_the_range():
+    ends = []
+    for seed in range(8):
+        draw = np.random.default_rng([3, seed])
+        x = draw.random((500, 2))
+        arm = (draw.random(500) < 1 / (1 + np.exp(-2 * (x.sum(axis=1) - 1)))).astype(int)
+        rows = {"arm": arm, "y": (draw.random(500) < 0.3).astype(float), "a": x[:, 0], "b": x[:, 1]}
+        study = cv.Study("arm", "y", (0, 1), {"a": (0, 1), "b": (0, 1)}, control=0)
+        asked = {"protects": "treatment and outcome", "epsilon": 2, "noise": cv.SeededNoise(seed)}
+        ends.append(cv.quantiles(rows, study, **asked).quantile("treated", 0.75).interval()[1])
+    assert ends.count(1.0) >= 7

@@ -106,6 +106,9 @@ def test_fewer_people_than_noise_are_lost_and_say_so():
     assert "lost in noise" in str(found).lower()
     assert found.difference().interval() == pytest.approx((-1.0, 1.0))
     assert found.tidy()[0]["std_error"] > 0.2
+    assert found.tidy()[-1]["contrast"] == "hazard ratio"
+    # A curve that is lost in the noise may be anywhere below: no level leaves 0 out.
+    assert found.difference().p_value == 1
 
 
 def test_a_median_beyond_the_horizon_is_not_reached():

@@ -20,6 +20,8 @@ from counterveil.statistics.distribution import (
     CountCells,
     HistogramRelease,
     even_edges,
+    histogram_plan,
+    released_on,
     weighed_counts,
 )
 from counterveil.statistics.histogram import COUNTS_L1, COUNTS_L2, release_counts
@@ -64,6 +66,30 @@ def test_all_small_data_sets(mechanism):
     change, claimed = largest_changes(run, RECORDS, 2)[NAME]
     assert change <= claimed * (1 + Fraction(1, 10**12))
     assert float(change) == pytest.approx(float(claimed), rel=1e-9)
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+def test_cells_of_a_found_place_move_no_more(mechanism):
+    budget = Budget(1) if mechanism == "laplace" else Budget(1, "1e-6")
+    made = released_on(STUDY, histogram_plan(budget, mechanism, "found"), "found", 500)
+    # Released counts put most people near 1: cells lie there.
+    answers = {"centre": [0, 9, 9] + [0] * 29, "spread": [12, 6, 0, 0, 0, 0, 0, 0]}
+
+    def run(rows):
+        arm, y = map(list, zip(*rows, (0, 1), (0, 1), (1, 3), (1, 3), strict=True))
+        table, gate = Table.attach({"arm": arm, "y": y}, STUDY), FixedGate(made.plan, answers)
+        placed = made.placed(gate, table)
+        assert (placed.edges[0], placed.edges[-1]) == (0, 4)
+        assert placed.edges[-2] < 1
+        counts = table.run(CountCells.of(STUDY, placed.edges))[0]
+        placed.histograms(gate, lambda: counts, totals=(6.0,), design=(1.0, 1.0))
+        return gate
+
+    found = largest_changes(run, [*RECORDS, (0, 0.2), (1, 0.25)], 2)
+    assert set(found) == {"centre", "spread", NAME}
+    for change, claimed in found.values():
+        assert float(change) == pytest.approx(float(claimed), rel=1e-9)
+        assert change <= claimed * (1 + Fraction(1, 10**12))
 
 
 def test_public_weights_move_no_more():
