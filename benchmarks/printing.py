@@ -46,6 +46,19 @@ def questions() -> dict[str, Callable[[], Any]]:
     return asked
 
 
+def _forget() -> None:
+    for one in vars(uncertainty).values():
+        if hasattr(one, "cache_clear"):
+            one.cache_clear()
+    for memory in (
+        uncertainty._TAILS,
+        uncertainty._HALF_WIDTHS,
+        uncertainty._LIKELY,
+        uncertainty._INFLATIONS,
+    ):
+        memory.clear()
+
+
 def ratios() -> dict[str, float]:
     """Return CPU of each way of showing beside estimating, the least of three calls each.
 
@@ -58,15 +71,7 @@ def ratios() -> dict[str, float]:
         for way in ("summary", "tidy"):
             shown = []
             for _ in range(3):
-                for memory in (
-                    uncertainty._TAILS,
-                    uncertainty._HALF_WIDTHS,
-                    uncertainty._LIKELY,
-                    uncertainty._INFLATIONS,
-                ):
-                    memory.clear()
-                uncertainty._sums_table.cache_clear()
-                uncertainty._widest.cache_clear()
+                _forget()
                 shown.append(cpu(getattr(result, way))[0])
             found[f"{name}, {way}"] = min(shown) / taken
     return found

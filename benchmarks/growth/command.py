@@ -1,6 +1,6 @@
 """`python -m benchmarks growth`: every method and question at two sizes, beside the ratios that are kept.
 
-The exit code is 1 where something got worse by more than a quarter, failed, or misses an aim without a note.
+The exit code is 1 where something got worse by more than a quarter, failed, or misses an aim that it met.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from statistics import median
 from rich.console import Console
 from rich.table import Table
 
-from .kept import PATH, WORSE, Kept, Ratios, findings, shown_wrong, this_machine
+from .kept import PATH, WORSE, Kept, Ratios, findings, missed, shown_worse, this_machine
 from .measuring import PEER
 from .questions import ASKED
 
@@ -64,7 +64,7 @@ class Run:
         small, large = found
         other = self.figures.get((PEER, self.rows[1]))
         beside = large["cpu"] / other["cpu"] if isinstance(other, Mapping) and name != PEER else None
-        memory = large["bytes"] / self.rows[1]
+        memory = large["bytes"] / large["data"]
         return Ratios(large["cpu"] / self.bare, beside, memory, large["cpu"] / small["cpu"])
 
 
@@ -81,7 +81,7 @@ def main(words: list[str]) -> int:
     comparable = kept if (small, large) == kept.rows else None
     run, wrong = _run(names, (small, large)), 0
     if names:
-        wrong = show(run, names, comparable, kept.notes)
+        wrong = show(run, names, comparable)
     shown = _said_of("benchmarks.printing") if printing else {}
     if isinstance(shown, str):
         print(f"{SHOWN}: failed: {shown}")
@@ -93,24 +93,22 @@ def main(words: list[str]) -> int:
 
 
 def show_printing(shown: Figures, kept: Kept) -> int:
-    """Print what showing many effects takes beside estimating them; return how many have something wrong."""
-    wrong = 0
+    """Print what showing many effects takes beside estimating them; return how many got worse."""
     for name, ratio in shown.items():
-        old, note = kept.shown.get(name), kept.notes.get(name)
-        said = shown_wrong(ratio, old, note)
-        wrong += bool(said)
+        old = kept.shown.get(name)
         before = "" if old is None else f" ({old:.1f})"
-        print(f"shown / estimated: {name}: {ratio:.1f}{before} {'; '.join(said) or (note or '')}")
-    return wrong
+        said = ["worse"] * shown_worse(ratio, old) + missed({}, {name: ratio}).get(name, [])
+        print(f"shown / estimated: {name}: {ratio:.1f}{before} {'; '.join(said)}")
+    return sum(shown_worse(ratio, kept.shown.get(name)) for name, ratio in shown.items())
 
 
-def show(run: Run, names: list[str], kept: Kept | None, notes: Mapping[str, str]) -> int:
-    """Print the table and the notes below it; return how many entries have something wrong."""
+def show(run: Run, names: list[str], kept: Kept | None) -> int:
+    """Print the table, and below it which aims are missed; return how many entries have something wrong."""
     small, large = run.rows
     table = Table(title=f"growth: {small:,} and {large:,} rows, 20 covariates", title_justify="left")
     for heading in ("question", "CPU s, fewer", "CPU s, more", "growth", "/ columns", "/ peer"):
         table.add_column(heading, justify="left" if heading == "question" else "right", no_wrap=True)
-    table.add_column("bytes a row", justify="right", no_wrap=True)
+    table.add_column("memory / data", justify="right", no_wrap=True)
     table.add_column("finding")
     wrong = 0
     for name in names + [PEER] * ((PEER, large) in run.figures):
@@ -120,30 +118,21 @@ def show(run: Run, names: list[str], kept: Kept | None, notes: Mapping[str, str]
             table.add_row(name, "-", "-", "-", "-", "-", "-", f"failed: {found}")
             continue
         old = kept.ratios.get(name) if kept is not None else None
-        said = findings(ratios, old, notes.get(name)) if name != PEER else []
+        said = findings(ratios, old) if name != PEER else []
         wrong += bool(said)
-        table.add_row(
-            name,
-            *(f"{one['cpu']:.3f}" for one in found),
-            *_cells(ratios, old),
-            "; ".join(said) or _known(name, notes),
-        )
-    console = Console(width=max(118, Console().width))
+        table.add_row(name, *(f"{one['cpu']:.3f}" for one in found), *_cells(ratios, old), "; ".join(said))
+    console = Console(width=max(160, Console().width))
     console.print(table)
     console.print(_legend(run, kept), highlight=False, soft_wrap=True)
-    for name in [name for name in names if name in notes]:
-        console.print(f"* {name}: {notes[name]}", highlight=False, soft_wrap=True)
+    for name, aims in missed({name: one for name in names if (one := run.ratios(name))}, {}).items():
+        console.print(f"missed: {name}: {'; '.join(aims)}", highlight=False, soft_wrap=True)
     return wrong
-
-
-def _known(name: str, notes: Mapping[str, str]) -> str:
-    return "*" if name in notes else ""
 
 
 def _cells(found: Ratios, old: Ratios | None) -> list[str]:
     """Return the ratios as text, each with the kept one in brackets."""
     texts = []
-    for name in ("growth", "columns", "peer", "bytes_a_row"):
+    for name in ("growth", "columns", "peer", "memory"):
         value, before = getattr(found, name), None if old is None else getattr(old, name)
         texts.append(_short(value) + ("" if before is None else f" ({_short(before)})"))
     return texts
@@ -156,10 +145,10 @@ def _short(value: float | None) -> str:
 def _legend(run: Run, kept: Kept | None) -> str:
     lines = [
         "CPU: from the frame to the answer, user and system time of all threads (linear algebra has one), the least "
-        "of up to three calls in a process of its own, after one on fewer rows.",
+        "of one or two calls in a process of its own, after one on fewer rows.",
         f"/ columns: beside adding up the frame's 22 columns, {1000 * run.bare:.1f} ms in this run. "
         f"/ peer: beside {PEER} with linear and logistic learners.",
-        "bytes a row: peak memory above the frame. "
+        "memory / data: peak memory above the frame, beside the frame. "
         + (
             "Nothing is kept for these sizes."
             if kept is None
@@ -209,12 +198,9 @@ def _update(run: Run, names: list[str], kept: Kept) -> int:
         return 1
     both = {**kept.ratios, **{name: one for name, one in found.items() if one is not None}}
     ratios = {name: both[name] for name in ASKED if name in both}
-    # A note goes when the aim that it excuses is met.
-    met = {name for name in names if name in ratios and not findings(ratios[name], None, None)}
-    met |= {name for name, ratio in kept.shown.items() if not shown_wrong(ratio, None, None)}
-    notes = {name: note for name, note in kept.notes.items() if name not in met}
     rows = run.rows if names else kept.rows
-    Kept(this_machine() if names else kept.machine, rows, ratios, kept.shown, notes).write()
+    machine = this_machine() if names else kept.machine
+    Kept(machine, rows, ratios, kept.shown, missed(ratios, kept.shown)).write()
     print(f"written: {PATH.name}")
     return 0
 

@@ -1,4 +1,5 @@
-"""The list of what is measured: every form of every question, with the kind of study it is asked of.
+"""The list of what is measured: every form of every question, with the kind of study it is asked of. `auto`, which is
+one of the others, is not asked.
 
 `covered` reads off an entry's arguments which form it stands for; `tests/unit/repository/test_growth.py` compares
 that with the library's own tables of methods, so that a new method cannot be forgotten here.
@@ -91,7 +92,6 @@ def half(row: Mapping[str, Any]) -> Any:
 
 
 OUTCOME_EFFECTS = {
-    "auto": asked("ate", "auto", OUTCOME, PURE),
     "difference in means": asked("ate", "difference_in_means", OUTCOME, PURE, kind="trial"),
     "weighting": asked("ate", "weighting", OUTCOME, PURE),
     "weighting, variance by row": asked(
@@ -106,13 +106,10 @@ OUTCOME_EFFECTS = {
 }
 PAIR: dict[str, Any] = {"protects": "treatment and outcome"}
 PAIR_EFFECTS = {
-    "auto": asked("ate", "auto", PAIR, PURE),
     "doubly robust": asked("ate", "doubly_robust", PAIR, PURE),
     "trial": asked("ate", "trial", PAIR, PURE, kind="trial"),
 }
 RECORD_EFFECTS = {
-    "auto": asked("ate", "auto", RECORD, GAUSSIAN),
-    "auto, trial": asked("ate", "auto", RECORD, PURE, kind="trial"),
     "difference in means": asked("ate", "trial", RECORD, PURE, trial("none", "pooled"), kind="trial"),
     "contrast": asked("ate", "trial", RECORD, PURE, trial("none", "arms"), kind="trial"),
     "adjusted contrast": asked("ate", "trial", RECORD, PURE, trial("covariates"), kind="trial"),
@@ -140,53 +137,42 @@ RECORD_EFFECTS = {
     "matching, paper": published("record_matching", PURE),
 }
 ARMS = {
-    "auto": asked("arms", "auto", OUTCOME, PURE, kind="several arms"),
     "difference in means": asked("arms", "difference_in_means", OUTCOME, PURE, kind="several arms"),
     "weighting": asked("arms", "weighting", OUTCOME, PURE, kind="several arms"),
     "matching": asked("arms", "matching", OUTCOME, PURE, kind="several arms"),
     "records": asked("arms", "auto", RECORD, PURE, kind="several arms"),
 }
 GROUP_EFFECTS = {
-    "auto, outcomes": asked("groups", "auto", OUTCOME, PURE, GROUPS),
     "difference in means": asked("groups", "difference_in_means", OUTCOME, PURE, GROUPS, kind="trial"),
     "weighting": asked("groups", "weighting", OUTCOME, PURE, GROUPS),
     "matching": asked("groups", "matching", OUTCOME, PURE, GROUPS),
-    "auto, pairs": asked("groups", "auto", PAIR, PURE, GROUPS),
     "adjusted, pairs": asked("groups", "adjusted", PAIR, PURE, GROUPS),
-    "auto, records": asked("groups", "auto", RECORD, GAUSSIAN, GROUPS),
     "arms": asked("groups", "arms", RECORD, PURE, GROUPS, kind="trial"),
     "adjusted": asked("groups", "adjusted", RECORD, GAUSSIAN, GROUPS),
 }
 PERIODS = {
     name: asked("event_study", method, level, budget, kind="periods")
     for name, method, level, budget in (
-        ("auto, outcomes", "auto", OUTCOME, GAUSSIAN),
         ("difference in means", "difference_in_means", OUTCOME, GAUSSIAN),
         ("weighting", "weighting", OUTCOME, PURE),
         ("matching", "matching", OUTCOME, PURE),
-        ("auto, records", "auto", RECORD, GAUSSIAN),
         ("difference in means, records", "difference_in_means", RECORD, PURE),
     )
 }
 TIMES = {
     name: asked("survival", method, level, PURE, kind="times")
     for name, method, level in (
-        ("auto, outcomes", "auto", OUTCOME),
         ("kaplan-meier", "kaplan_meier", OUTCOME),
         ("stratified", "stratified", OUTCOME),
         ("weighting", "weighting", OUTCOME),
-        ("auto, records", "auto", RECORD),
         ("kaplan-meier, records", "kaplan_meier", RECORD),
         ("stratified, records", "stratified", RECORD),
     )
 }
 SHARES = {
-    "auto, outcomes": asked("quantiles", "auto", OUTCOME, PURE),
     "trial": asked("quantiles", "trial", OUTCOME, PURE, kind="trial"),
     "weighting": asked("quantiles", "weighting", OUTCOME, PURE),
-    "auto, records": asked("quantiles", "auto", RECORD, PURE, kind="trial"),
     "trial, records": asked("quantiles", "trial", RECORD, PURE, kind="trial"),
-    "auto, pairs": asked("quantiles", "auto", PAIR, PURE, kind="trial"),
     "trial, pairs": asked("quantiles", "trial", PAIR, PURE, kind="trial"),
     "weighting, pairs": asked("quantiles", "weighting", PAIR, PURE),
 }
@@ -194,21 +180,16 @@ RULES = {
     "overlap": Asked("overlap", GAUSSIAN),
     "moments": Asked("moments", GAUSSIAN),
     "moments, outcomes": Asked("moments", OUTCOME | GAUSSIAN),
-    "policy value": asked("policy_value", "auto", GAUSSIAN, policy=cv.Policy.where(x1=(0.5, 1.0))),
     "policy value, scores": asked(
         "policy_value", "scores", PURE, policy=cv.Policy.where(x1=(0.5, 1.0)), kind="trial"
     ),
     "policy value, of a model": asked("policy_value", "adjusted", GAUSSIAN, made=("policy",)),
     "policy value, function": asked("policy_value", "adjusted", GAUSSIAN, policy=half),
-    "curve": asked("targeting_curve", "auto", GAUSSIAN, made=("model",)),
     "curve, scores": asked("targeting_curve", "scores", PURE, made=("model",), kind="trial"),
     "curve, adjusted": asked("targeting_curve", "adjusted", GAUSSIAN, made=("model",)),
 }
 FUNCTIONS = {
-    "auto": asked("cate", "auto", PURE),
-    "auto, outcomes": asked("cate", "auto", OUTCOME, GAUSSIAN),
     "series": asked("cate", "series", OUTCOME, GAUSSIAN),
-    "auto, pairs": asked("cate", "auto", PAIR, PURE),
     "series, pairs": asked("cate", "series", PAIR, PURE),
     "t_learner": asked("cate", "t_learner", PURE),
     "r_learner": asked("cate", "r_learner", PURE),
@@ -235,11 +216,9 @@ FUNCTIONS = {
 }
 
 OUTCOMES = {
-    "auto, outcomes": asked("outcomes", "auto", OUTCOME, PURE, kind="outcomes"),
     "difference in means": asked("outcomes", "difference_in_means", OUTCOME, PURE, kind="outcomes"),
     "weighting": asked("outcomes", "weighting", OUTCOME, PURE, kind="outcomes"),
     "matching": asked("outcomes", "matching", OUTCOME, PURE, kind="outcomes"),
-    "auto, records": asked("outcomes", "auto", RECORD, GAUSSIAN, kind="outcomes"),
     "trial": asked("outcomes", "trial", RECORD, PURE, kind="outcomes"),
 }
 

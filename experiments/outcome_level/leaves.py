@@ -94,7 +94,7 @@ def weights(design: Design, estimand: str, share: float, epsilon: float = 4.0) -
 def balanced(table: Table) -> np.ndarray:
     """Return a constant and the features that weights balance, but for leaves."""
     settings = Weighting(features=tuple(name for name in Weighting().balanced if name != "tree_leaves"))
-    features, _ = features_of(table, weighting_design(table, settings), settings)
+    features, *_ = features_of(table, weighting_design(table, settings), settings)
     return np.column_stack([np.ones(table.rows), features.astype(np.float64)])
 
 

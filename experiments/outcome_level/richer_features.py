@@ -104,7 +104,7 @@ def features(instance: Instance, candidate: Candidate) -> np.ndarray:
     rows = instance.for_weighting
     if candidate.score_of == "matching":
         rows = ScoredRows(instance.table.treated, instance.design.score)
-    usual, _ = features_of(instance.table, rows, settings)
+    usual, *_ = features_of(instance.table, rows, settings)
     usual = usual.astype(np.float64) * sqrt(sum(BLOCKS[name] for name in candidate.blocks))
     if candidate.more is None:
         return usual

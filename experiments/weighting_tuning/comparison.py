@@ -58,7 +58,7 @@ def one_draw(instance: Instance, weights: np.ndarray, epsilon: float) -> Errors:
 def balanced(
     instance: Instance, epsilon: float, near_matching: bool, settings: WeightSettings, shares: FeatureShares
 ) -> np.ndarray:
-    features, _ = parted_features(instance.covariates, instance.kinds, instance.scores, shares)
+    features, *_ = parted_features(instance.covariates, instance.kinds, instance.scores, shares)
     return balance_weights(
         features,
         instance.treated,

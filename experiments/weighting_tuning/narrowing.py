@@ -25,7 +25,7 @@ DRAWS = 400
 def windowed(instance: Instance, epsilon: float, width: float, near: bool) -> tuple[float, float]:
     """Return the relative errors to matching (mean absolute) and to the truth (root mean square)."""
     left = epsilon * (1 - SHARE_FOR_MEANS)
-    features, _ = parted_features(instance.covariates, instance.kinds, instance.scores)
+    features, *_ = parted_features(instance.covariates, instance.kinds, instance.scores)
     weights = balance_weights(
         features,
         instance.treated,

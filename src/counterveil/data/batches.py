@@ -120,12 +120,12 @@ def rows_of_source(source: object, study: Study) -> Table | SpooledRows | Stream
 
 
 @silence()
-def table_of_source(source: object, study: Study) -> Table:
+def table_of_source(source: object, study: Study, borrow: bool = False) -> Table:
     """Return all rows of a source in memory; of people with several rows no more than one for each, where it can."""
     check_study(study)
     source = opened_here(source)
     if study.person is None or not _sorted_there(source, study):
-        return Table.attach(source, study)
+        return Table.attach(source, study, borrow)
     extent, survey = _extent(source, study), Survey(study)
     if extent is not None and extent.rows < STREAM_FROM:
         return Table.attach(source, study)

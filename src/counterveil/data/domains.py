@@ -648,6 +648,18 @@ def clamp(values: Floats, bounds: Range) -> Floats:
     return found
 
 
+def borrowed(values: Floats, bounds: Range) -> Floats:
+    """Return what `clamp` does, or the values themselves, not to be written to, where they equal it to the bit."""
+    low, high = bounds.floats()
+    # A NaN is not inside.
+    inside = len(values) > 0 and float(values.min()) >= low and float(values.max()) <= high
+    if not inside or bool((np.signbit(values) & (values == 0.0)).any()):
+        return clamp(values, bounds)
+    found = values.view()
+    found.setflags(write=False)
+    return found
+
+
 def _between(values: Floats, low: float, high: float) -> Floats:
     """Return a copy of the values between the bounds; what is not above the lower one, as a NaN is not, becomes it."""
     # By comparison: on signalling NaNs, the maximum differs between processors.

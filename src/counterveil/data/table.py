@@ -122,10 +122,11 @@ class Survey:
     All of it is whole numbers, which `facts` gives: parts that were read elsewhere are joined by `join`.
     """
 
-    def __init__(self, study: Study) -> None:
+    def __init__(self, study: Study, borrow: bool = False) -> None:
         self.study = study
         self.rows = 0
         self.arms = SeenArms(study)
+        self._borrow = borrow
         self._faults: set[tuple[int, int]] = set()
 
     def note(self, stage: Stage, name: str) -> None:
@@ -177,7 +178,7 @@ class Survey:
         domain = self.study.covariates[name]
         if isinstance(domain, Range):
             values = self.numbers(column, hole, name)
-            clamped = encoding.clamp(values, domain)
+            clamped = (encoding.borrowed if self._borrow else encoding.clamp)(values, domain)
             if name == self.study.score and not (np.abs(values - clamped) <= _ROUNDED).all():
                 self.note(Stage.VALUES, name)
             return clamped
@@ -275,22 +276,28 @@ class Table:
 
     @classmethod
     @silence()
-    def attach(cls, source: object, study: Study) -> Table:
-        """Return the columns of `source` that the study names, or say why they do not fit it."""
+    def attach(cls, source: object, study: Study, borrow: bool = False) -> Table:
+        """Return the columns of `source` that the study names, or say why they do not fit it.
+
+        With `borrow`, covariates that need no clamping are read where they are: for one question about public ones.
+        """
         check_study(study)
         refuse_clusters(source, study)
         order = None if study.person is None else study.person.order
         read_columns = read(source, study.read_columns, numeric_columns(study), order)
         columns = only_subset(read_columns, study.where)
-        return cls.of_columns(columns if study.person is None else one_row_per_person(columns, study), study)
+        together = columns if study.person is None else one_row_per_person(columns, study)
+        return cls.of_columns(together, study, borrow=borrow)
 
     @classmethod
-    def of_columns(cls, columns: dict[str, Column], study: Study, survey: Survey | None = None) -> Table:
+    def of_columns(
+        cls, columns: dict[str, Column], study: Study, survey: Survey | None = None, borrow: bool = False
+    ) -> Table:
         """Return the rows of columns as they were read, or say why they do not fit the study.
 
         With a survey, what does not fit is noted there and raised by its `verdict`, after all parts were read.
         """
-        noted = Survey(study) if survey is None else survey
+        noted = Survey(study, borrow) if survey is None else survey
         kept, holes = _apply_rules(columns, study, noted)
         arm = noted.arms.add(kept[study.treatment], holes[study.treatment])
         steps, measures = _outcomes(kept, holes, study, noted)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
-from math import exp, expm1, hypot, inf, isfinite, isnan, log, log1p, log2, nextafter, pi, sqrt
+from math import ceil, exp, expm1, hypot, inf, isfinite, isnan, log, log1p, log2, nextafter, pi, sqrt
 from typing import Protocol, TypeVar, cast
 
 import numpy as np
@@ -36,7 +36,7 @@ from counterveil.numerics.public_choices import public_normals
 # is convex, that errs towards more noise.
 
 
-_NODES, _WEIGHTS = leggauss(12)
+_NODES, _WEIGHTS = leggauss(8)
 _SCALED_WEIGHTS = _WEIGHTS / np.sqrt(2 * np.pi)
 # Beyond this many standard deviations a normal holds less than 3e-18 of its mass.
 _REACH = 8.7
@@ -231,7 +231,7 @@ def tail(x: float, sd: float, distribution: NoiseDistribution | None) -> float:
 
 def tails_beyond(places: Sequence[Place]) -> list[float]:
     """Return P(N + X > x) for every x, standard deviation and noise."""
-    return remembered(_TAILS, places, partial(_solved, search=_one_tail))
+    return remembered(_TAILS, _near(places), partial(_solved, search=_one_tail))
 
 
 def half_width(sd: float, distribution: NoiseDistribution | None, alpha: float) -> float:
@@ -241,7 +241,22 @@ def half_width(sd: float, distribution: NoiseDistribution | None, alpha: float) 
 
 def exact_half_widths(places: Sequence[Place]) -> list[float]:
     """Return for every alpha, standard deviation and noise the smallest h with P(|N + X| > h) <= alpha."""
-    return remembered(_HALF_WIDTHS, places, partial(_solved, search=_one_half_width))
+    return remembered(_HALF_WIDTHS, _near(places), partial(_solved, search=_one_half_width))
+
+
+def _near(places: Sequence[Place]) -> list[Place]:
+    """Return the same with one of few sums of noises, no smaller, where the sampling error hides the difference.
+
+    |N + X + ratio Y| grows with the ratio where X is symmetric with one peak. Half-widths grow by less than 0.4 %.
+    """
+    return [(number, sd, _hidden(sd, noise)) for number, sd, noise in places]
+
+
+def _hidden(sd: float, noise: NoiseDistribution | None) -> NoiseDistribution | None:
+    if not isinstance(noise, NoiseSum) or noise.ratio != 1.0:
+        return noise
+    near, least = _no_smaller(cast("Hashable", noise))
+    return near if sd > least else noise
 
 
 Search = Generator[float, tuple[float, float], float]
@@ -477,8 +492,9 @@ def variance_allowance(log_scale: float, alpha: float) -> float:
     return high**2
 
 
-# Lattice points on either side of zero, for each noise; the sum has twice as many.
-_SIDE = 1 << 13
+# Lattice points on either side of zero for each noise, a power of 2 within these ends; the sum has twice as many. So
+# many are wanted for each interquartile range of the wider noise: half-widths then err outwards, by 0.001 at most.
+_LEAST_SIDE, _MOST_SIDE, _A_RANGE = 1 << 11, 1 << 13, 90
 # The lattice reaches as far as either noise does with this probability; what is beyond is put at its ends.
 _SUMS_BEYOND = 1e-13
 
@@ -514,9 +530,9 @@ class NoiseSum:
         step, below = self._table()
         place = np.abs(np.asarray(x, np.float64))
         place *= -1 / step
-        place += 2 * _SIDE
+        place += len(below) - 1
         np.maximum(place, 0.0, out=place)
-        left = np.minimum(place.astype(np.intp), 2 * _SIDE - 1)
+        left = np.minimum(place.astype(np.intp), len(below) - 2)
         place -= left
         low = below.take(left)
         left += 1
@@ -530,15 +546,15 @@ class NoiseSum:
         """Return the x with P(X + ratio * Y <= x) = p, at most the lattice's end in size."""
         step, below = self._table()
         chance = np.asarray(p, np.float64)
-        size = step * (2 * _SIDE - np.interp(np.minimum(chance, 1 - chance), below, np.arange(2 * _SIDE + 1)))
-        return np.where(chance < 0.5, -size, size)
+        places = np.arange(len(below))
+        size = step * (places[-1] - np.interp(np.minimum(chance, 1 - chance), below, places))
+        return np.asarray(np.where(chance < 0.5, -size, size))
 
     def kinks(self, low: float, high: float, most: int) -> Floats | None:
         """Return the kinks of the wider noise; those of the other are smoothed at a smaller scale."""
-        if self.first.variance >= self.ratio**2 * self.second.variance:
-            return self.first.kinks(low, high, most)
-        found = self.second.kinks(low / self.ratio, high / self.ratio, most)
-        return None if found is None else found * self.ratio
+        law, scale = cast("tuple[NoiseSum, float]", _standard(self))
+        found = law.first.kinks(low / scale, high / scale, most)
+        return None if found is None else found * scale
 
     def _table(self) -> tuple[float, Floats]:
         law, scale = cast("tuple[NoiseSum, float]", _standard(self))
@@ -546,13 +562,27 @@ class NoiseSum:
         return step * scale, below
 
 
+@lru_cache(maxsize=4096)
+def _no_smaller(noise: NoiseSum) -> tuple[NoiseSum, float]:
+    """Return the sum whose narrower part is a little wider, one of few but for its scale, and the least sd for it."""
+    wide, other = noise.first, noise.second
+    if _reach(wide) < noise.ratio * _reach(other):
+        wide, other = other, wide
+    law, _ = noise.standard
+    more = 2.0 ** (ceil(2 * _RATIOS * log2(law.ratio)) / (2 * _RATIOS)) / law.ratio
+    return NoiseSum(wide, other, more), _HIDES * sqrt(noise.variance)
+
+
 @lru_cache(maxsize=128)
 def _sums_table(first: NoiseDistribution, second: NoiseDistribution, ratio: float) -> tuple[float, Floats]:
-    """Return the lattice step and P(X + ratio * Y <= x) at x = -2 SIDE step, ..., -step, 0; X is the wider."""
-    step = _reach(first) / _SIDE
-    spectrum = _widest(cast("Hashable", first), step) * _spectrum(second, step / ratio)
+    """Return the lattice step and P(X + ratio * Y <= x) at x = -2 side step, ..., -step, 0; X is the wider."""
+    reach = _reach(first)
+    wanted = min(_A_RANGE * reach / interquartile_range(first), _MOST_SIDE)
+    side = max(2 ** ceil(log2(wanted)), _LEAST_SIDE)
+    step = reach / side
+    spectrum = _widest(cast("Hashable", first), step, side) * _spectrum(second, step / ratio, side)
     # Half the mass of a point lies on either side of it.
-    masses = np.maximum(np.fft.irfft(spectrum, 4 * _SIDE)[2 * _SIDE :: -1], 0.0)
+    masses = np.maximum(np.fft.irfft(spectrum, 4 * side)[2 * side :: -1], 0.0)
     below = np.cumsum(masses)
     below -= masses / 2
     below *= 0.5 / below[-1]
@@ -561,25 +591,25 @@ def _sums_table(first: NoiseDistribution, second: NoiseDistribution, ratio: floa
 
 
 @lru_cache(maxsize=8)
-def _widest(distribution: NoiseDistribution, step: float) -> Floats:
+def _widest(distribution: NoiseDistribution, step: float, side: int) -> Floats:
     """Return the transform of the wider noise, the same for all multiples of one distribution."""
-    return _spectrum(distribution, step)
+    return _spectrum(distribution, step, side)
 
 
 def _reach(distribution: NoiseDistribution) -> float:
     return -_lower_quantile(cast("Hashable", distribution), _SUMS_BEYOND / 2)
 
 
-def _spectrum(distribution: NoiseDistribution, step: float) -> Floats:
+def _spectrum(distribution: NoiseDistribution, step: float, side: int) -> Floats:
     """Return the transform of the masses of the lattice points that the noise is rounded to, even around zero."""
-    edges = (np.arange(_SIDE + 1, dtype=np.float64) + 0.5) * np.float64(step)
+    edges = (np.arange(side + 1, dtype=np.float64) + 0.5) * np.float64(step)
     # Lower tails keep their digits. What is beyond the last point is put on it.
     tails = distribution.cdf(-edges)
-    masses = np.zeros(4 * _SIDE)
+    masses = np.zeros(4 * side)
     masses[0] = 1.0 - 2.0 * float(tails[0])
-    masses[1 : _SIDE + 1] = tails[:-1] - tails[1:]
-    masses[_SIDE] += tails[-1]
-    masses[-_SIDE:] = masses[_SIDE:0:-1]
+    masses[1 : side + 1] = tails[:-1] - tails[1:]
+    masses[side] += tails[-1]
+    masses[-side:] = masses[side:0:-1]
     return np.asarray(np.fft.rfft(masses).real)
 
 
@@ -808,14 +838,16 @@ _TRIED, _LEAST_TRIED, _MOST_TRIED = 2.0 ** np.arange(-20, 60, 0.5), 1 / 50, 200.
 # what is as good as none, to where the noise is. Numbers whose binary logarithms agree to this part are one.
 _OCTAVE, _LOWEST, _HIGHEST, _AGREE = 16, -8, 30, 2.0**-26
 _GRID = 2.0 ** np.arange(_LOWEST, _HIGHEST, 1 / _OCTAVE)
-# Sums of two noises whose ratios of scales agree to a quarter of an octave are calibrated as one.
-_RATIOS = 8
+# Sums of two noises whose ratios of scales agree to a quarter of an octave are calibrated as one; intervals with a
+# sampling error of so many of the noise's standard deviations are found as one where they agree to an eighth.
+_RATIOS, _HIDES = 4, 4.0
 # Numbers below this are none.
 _LEAST = 2.0**-60
 # Inflations that are searched for together.
 _MOST_INFLATED = 1024
 # The constant is found to this part of the noise's interquartile range, and rounded upwards.
-_PRECISION = 1 / 128
+# Misses that fall short of their aim by less than this part are near enough.
+_PRECISION, _ENOUGH = 1 / 128, 1 / 8192
 # Half-widths are found until their tails are this near to alpha, as a part of it.
 _MOST_STEPS = 60
 # How many of the variances that are missed most often are searched first.
@@ -1032,19 +1064,30 @@ Asking = tuple[float, NDArray[np.intp]]
 def least_inflation(
     everyone: NDArray[np.intp], aim: float, unit: float, most: float
 ) -> Generator[Asking, Floats, float]:
-    """Return the least kappa at which none of the variances is missed more often than `aim`.
+    """Return the least kappa at which none of the variances is missed more often than `aim`; not beyond about `most`.
 
-    A few variances are the worst ones for every kappa. They are searched, and what is found is tried on all: where
-    another one is missed too often, all are searched.
+    A few variances are the worst ones for every kappa. They are searched, and what is found is tried on all: those
+    that are still missed too often are searched from there.
     """
-    none, some = (yield 0.0, everyone), (yield unit / 2, everyone)
-    few = everyone[np.union1d(*(np.argsort(missed)[-_FEW:] for missed in (none, some)))]
-    found = inf
-    for rows in (few, everyone):
-        found = yield from _least_root(rows, aim, unit, most)
-        if found >= most or float((yield found, everyone).max()) <= aim:
-            break
-    return found
+
+    def excess(kappa: float, rows: NDArray[np.intp]) -> Generator[Asking, Floats, Floats]:
+        # Logarithms fall more evenly than the misses themselves.
+        return np.log((yield kappa, rows) / aim)
+
+    low, high = 0.0, unit
+    at_low = yield from excess(low, everyone)
+    if at_low.max() <= 0:
+        return low
+    at_high = yield from excess(high, everyone)
+    few = np.union1d(*(np.argsort(one)[-_FEW:] for one in (at_low, at_high)))
+    while True:
+        ends = (low, float(at_low[few].max())), (high, float(at_high[few].max()))
+        low = yield from _least_root(partial(excess, rows=everyone[few]), *ends, unit, most)
+        at_low = yield from excess(low, everyone)
+        few, high = np.flatnonzero(at_low > 0), low + unit / 4
+        if low >= most or not len(few):
+            return low
+        at_high = yield from excess(high, everyone)
 
 
 class _Misses:
@@ -1122,32 +1165,31 @@ class _Misses:
 
 
 def _least_root(
-    rows: NDArray[np.intp], aim: float, unit: float, most: float
+    excess: Callable[[float], Generator[Asking, Floats, Floats]],
+    low: tuple[float, float],
+    high: tuple[float, float],
+    unit: float,
+    most: float,
 ) -> Generator[Asking, Floats, float]:
-    """Return where the largest miss falls to `aim` or a little below, to a part of `unit`; not beyond about `most`."""
-
-    def excess(kappa: float) -> Generator[Asking, Floats, float]:
-        # Logarithms fall more evenly than the misses themselves.
-        return log(float((yield kappa, rows).max()) / aim)
-
-    low, high, at_low = 0.0, unit, (yield from excess(0.0))
-    if at_low <= 0:
-        return low
-    at_high = yield from excess(high)
-    while high < most and at_high > 0:
-        low, at_low, high = high, at_high, 2 * high
-        at_high = yield from excess(high)
+    """Return where the largest excess falls to 0 or a little below; ends come with their values."""
+    (left, at_left), (right, at_right) = low, high
+    while right < most and at_right > 0:
+        # As far again as the line through both ends says, and a little farther.
+        ahead = 1.1 * at_right / max(at_left - at_right, at_right / 8)
+        step = min(max(ahead, 0.5), 8.0) * (right - left)
+        left, at_left, right = right, at_right, right + step
+        at_right = float((yield from excess(right)).max())
     side = 0
-    while at_high < 0 and high - low > _PRECISION * unit:
+    while at_right < -_ENOUGH and right - left > _PRECISION * unit:
         # False position with the Illinois rule, aimed a little high so that the upper end closes in.
-        middle = low + (high - low) * at_low / (at_low - at_high) + _PRECISION / 2 * unit
-        middle = min(middle, (low + 7 * high) / 8)
-        value = yield from excess(middle)
+        middle = left + (right - left) * at_left / (at_left - at_right) + _PRECISION / 2 * unit
+        middle = min(middle, (left + 7 * right) / 8)
+        value = float((yield from excess(middle)).max())
         if value > 0:
-            low, at_low, at_high, side = middle, value, at_high / 2 if side == 1 else at_high, 1
+            left, at_left, at_right, side = middle, value, at_right / 2 if side == 1 else at_right, 1
         else:
-            high, at_high, at_low, side = middle, value, at_low / 2 if side == -1 else at_low, -1
-    return high
+            right, at_right, at_left, side = middle, value, at_left / 2 if side == -1 else at_left, -1
+    return right
 
 
 @dataclass(frozen=True, slots=True)

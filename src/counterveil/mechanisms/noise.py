@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from fractions import Fraction
+from functools import lru_cache
 from math import log
 from typing import Any, ClassVar, Protocol
 
@@ -685,7 +686,7 @@ class Noise(Hashed, ABC):
     @property
     def standard(self) -> tuple[Noise, float]:
         """The noise of scale one, and the scale: noises that share the first are evaluated together."""
-        return ScaledNoise(self.unit, Fraction(1)), self._width
+        return _of_scale_one(self.unit), self._width
 
     @property
     def variance(self) -> float:
@@ -751,6 +752,9 @@ class ScaledNoise(Noise):
     distribution: UnitDistribution
     factor: Fraction
 
+    def __hash__(self) -> int:
+        return self._hash_of(self.factor)
+
     @property
     def unit(self) -> UnitDistribution:
         """The distribution of scale one."""
@@ -760,6 +764,12 @@ class ScaledNoise(Noise):
     def scale(self) -> Fraction:
         """The exact factor of the unit distribution."""
         return self.factor
+
+
+@lru_cache(maxsize=1024)
+def _of_scale_one(unit: UnitDistribution) -> ScaledNoise:
+    """Return the noise of scale one, the same object for the same distribution."""
+    return ScaledNoise(unit, Fraction(1))
 
 
 def _reals(x: ArrayLike) -> Reals:

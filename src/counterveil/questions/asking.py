@@ -296,6 +296,12 @@ def _for_reports(found: Answer, session: BaseSession, arguments: Arguments[Answe
     return replace(found, repeat=repeat, by_arm=by_arm)
 
 
+class _PublicColumns(BaseSession):
+    """A session of one question about outcomes, which ends before anybody writes to the other columns."""
+
+    borrows = True
+
+
 def ask_once(arguments: Arguments[Answer], data: object, study: Study) -> Answer:
     """Return the answer of a session for one question."""
     # Everything that can be refused without looking at the data is refused first.
@@ -303,10 +309,11 @@ def ask_once(arguments: Arguments[Answer], data: object, study: Study) -> Answer
     asked = arguments.checked(study)
     ledger, account, noise = arguments.ledger, arguments.dataset, arguments.noise
     own = None if ledger is not None else asked.budget
+    opened = _PublicColumns if arguments.unit is Unit.OUTCOME else BaseSession
     with (
         silence(),
         one_thread(),
-        BaseSession(
+        opened(
             data, study, budget=own, ledger=ledger, dataset=account, noise=noise, attach=asked.attach
         ) as session,
     ):

@@ -613,6 +613,9 @@ class Request:
 class BaseSession:
     """Holds private rows, the remaining budget and the noise source; `run` is the only way to an answer."""
 
+    # Whether covariates that need no clamping are read where they are, for as long as the session lasts.
+    borrows: ClassVar[bool] = False
+
     def __init__(
         self,
         source: object,
@@ -664,7 +667,7 @@ class BaseSession:
         if without_positions(self._source):
             raise refusal("CV-D050", method=method)
         if self._table is None:
-            self._table = _attached(self._source, self.study)
+            self._table = _attached(self._source, self.study, self.borrows)
 
     @property
     def table(self) -> Table:
@@ -829,10 +832,10 @@ class BaseSession:
         self.close()
 
 
-def _attached(source: object, study: Study) -> Table:
+def _attached(source: object, study: Study, borrow: bool) -> Table:
     """Return the table; one that was attached before must have been attached under the same study."""
     if not isinstance(source, Table):
-        return table_of_source(source, study)
+        return table_of_source(source, study, borrow)
     if source.study != study:
         raise refusal("CV-P017")
     return source

@@ -191,3 +191,15 @@ def test_masked_arrays():
     refused("CV-D003", data(y=masked))
     table = Table.attach(data(y=masked), Study("t", "y", (0, 1), missing={"y": Fill(0)}))
     assert same(table, Table.attach(data(), table.study))
+
+
+@pytest.mark.parametrize("odd", [0.5, -0.0, 1.5, -1.0])
+def test_what_is_borrowed_equals_what_is_clamped(odd):
+    study = Study("t", "y", outcome_range=(0, 1), covariates={"x": Range(0, 1)}, control=0)
+    frame = {"t": np.array([0, 1] * 2), "y": np.ones(4), "x": np.array([0.0, odd, 0.25, 1.0])}
+    own, copied = (Table.attach(frame, study, borrow).covariates["x"] for borrow in (True, False))
+    assert own.tobytes() == copied.tobytes()
+    assert np.shares_memory(own, frame["x"]) == (odd == 0.5)
+    assert not np.shares_memory(copied, frame["x"])
+    assert not own.flags.writeable
+    assert frame["x"].flags.writeable

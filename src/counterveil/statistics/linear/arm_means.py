@@ -263,11 +263,12 @@ def balanced_arms(
     for code in range(scores.shape[1]):
         inside, score = table.arm == code, scores[:, code]
         scored = ScoredRows(inside, score, arm_terms(table, inside, score))
-        balanced, _ = features_of(table, scored, Weighting())
         rows = np.flatnonzero(inside)
-        weights = arm_weights(balanced, rows, noise_variance=noise_variance, settings=supposed)
-        # Features take the most memory: those of everybody and of two arms are not held longer than they are read.
-        balanced = balanced[rows]
+        # Features take the most memory: those of everybody and of two arms are not held at once.
+        balanced, _, means = features_of(table, scored, Weighting(), rows)
+        del scored
+        assert means is not None
+        weights = arm_weights(balanced, means, noise_variance=noise_variance, settings=supposed)
         yield rows, weights, balanced
         del balanced
 

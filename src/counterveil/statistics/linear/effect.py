@@ -312,7 +312,7 @@ def left_by_matches(
 
     Features are as many as vary over the rows, which may be none.
     """
-    features, _ = shared_features(table, design.score, _OUTCOME_VARIANCE_SHARES)
+    features, *_ = shared_features(table, design.score, _OUTCOME_VARIANCE_SHARES)
     by_arm = np.stack([np.maximum(coefficients, 0.0), np.maximum(-coefficients, 0.0)])
     arms = arm_rows(features, design.treated)
     return Weighted.of(features, arms, coefficients, sums(features, by_arm), estimand)

@@ -117,13 +117,16 @@ def covariate_lines(table: Table) -> MadeLines:
     return MadeLines(len(names), lambda place: table.covariates[names[place]])
 
 
-def features_of(table: Table, design: ScoredRows, settings: Weighting) -> tuple[NDArray[np.floating], int]:
+def features_of(
+    table: Table, design: ScoredRows, settings: Weighting, rows: NDArray[np.intp] | None = None
+) -> tuple[NDArray[np.floating], int, Floats | None]:
     """Return the centred features (n, p) that are balanced, and how many of the first are made of covariates alone.
 
-    They are scaled to a total variance of one.
+    They are scaled to a total variance of one. Where rows are given, features are those of them; last come the means
+    of everybody's.
     """
     shares = _shares(design, settings, table.study.randomised is True)
-    return shared_features(table, design.score, shares, design.followed, design.leaves)
+    return shared_features(table, design.score, shares, design.followed, design.leaves, rows)
 
 
 def _shares(design: ScoredRows, settings: Weighting, randomised: bool) -> FeatureShares:
@@ -167,7 +170,8 @@ def shared_features(
     shares: FeatureShares,
     followed: TreatmentTerms | None = None,
     leaves: NDArray[np.bool_] | None = None,
-) -> tuple[NDArray[np.floating], int]:
+    rows: NDArray[np.intp] | None = None,
+) -> tuple[NDArray[np.floating], int, Floats | None]:
     """Return centred features (n, p) with these shares of a total variance of one, and how many are of covariates."""
     domains = table.study.covariates.values()
     kinds: list[ColumnKind] = [
@@ -175,7 +179,9 @@ def shared_features(
         for domain in domains
     ]
     lines = covariate_lines(table)
-    return parted_features(lines, kinds, score, shares, total=1.0, followed=followed, leaves=leaves)
+    return parted_features(
+        lines, kinds, score, shares, total=1.0, followed=followed, leaves=leaves, rows=rows
+    )
 
 
 def weighted(
@@ -190,7 +196,7 @@ def weighted(
     Where the study declares a score, weights are those near its inverse that balance the features better.
     """
     inverse = None if table.score is None else inverse_weights(table.score, design.treated, estimand)
-    features, own = features_of(table, design, settings)
+    features, own, _ = features_of(table, design, settings)
     target = _TARGETS[estimand]
     arm_correlation = _alike(settings, features.shape[1], own)
     supposed = WeightSettings(

@@ -226,14 +226,15 @@ def test_wrong_settings_are_refused(change):
         WeightSettings(**change)
 
 
-SETTINGS = WeightSettings()
+SETTINGS, MEANS = WeightSettings(), np.zeros(3)
 
 
 def sample(n=60, p=3, seed=0):
     rng = np.random.default_rng(seed)
     features = rng.normal(size=(n, p))
     rows = np.flatnonzero(rng.random(n) < 1 / (1 + np.exp(-features[:, 0])))
-    return features - features.mean(axis=0), rows
+    features = features - features.mean(axis=0)
+    return features / np.sqrt((features**2).mean(axis=0).sum()), rows
 
 
 def objective(features, rows, noise_variance):
@@ -250,7 +251,7 @@ def objective(features, rows, noise_variance):
 @pytest.mark.parametrize("noise_variance", [0.0, 0.1, 8.0])
 def test_weights_beat_a_general_solver(noise_variance):
     features, rows = sample(30)
-    w = arm_weights(features, rows, noise_variance=noise_variance, settings=SETTINGS)
+    w = arm_weights(features[rows], MEANS, noise_variance=noise_variance, settings=SETTINGS)
     assert w.sum() == pytest.approx(1.0, abs=1e-12)
     assert (w >= 0).all()
     value, m = objective(features, rows, noise_variance), len(rows)
@@ -279,8 +280,8 @@ def test_weights_beat_a_general_solver(noise_variance):
 
 def test_noise_flattens_the_weights_and_its_absence_balances_them():
     features, rows = sample(400)
-    quiet = arm_weights(features, rows, noise_variance=0.0, settings=SETTINGS)
-    loud = arm_weights(features, rows, noise_variance=1e6, settings=SETTINGS)
+    quiet = arm_weights(features[rows], MEANS, noise_variance=0.0, settings=SETTINGS)
+    loud = arm_weights(features[rows], MEANS, noise_variance=1e6, settings=SETTINGS)
     assert np.abs(quiet @ features[rows]).max() < 0.2 * np.abs(features[rows].mean(axis=0)).max()
     assert loud.max() == pytest.approx(1 / len(rows), rel=1e-2)
     assert loud.max() < quiet.max()

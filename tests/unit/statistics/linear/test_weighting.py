@@ -300,7 +300,7 @@ def covariates(n=900, seed=0):
 
 def test_variances_are_the_shares():
     X, scores = covariates()
-    features, _ = parted_features(X, KINDS, scores, FeatureShares(0.6, 0.3, 0.1), dtype=np.float64)
+    features, *_ = parted_features(X, KINDS, scores, FeatureShares(0.6, 0.3, 0.1), dtype=np.float64)
     # Four covariates, the label as four indicators; two squares; the logit score.
     assert features.shape == (900, 3 + 4 + 2 + 1)
     variances = features.var(axis=0)
@@ -319,7 +319,7 @@ def test_products_are_of_the_covariates_nearest_to_the_score():
     scores = 1 / (1 + np.exp(-(X[:, 0] - 0.8 * X[:, 1] + 0.6 * X[:, 3] + 0.05 * X[:, 2])))
     kinds = ["number", "number", "number", "number", "label", "number"]
     shares = FeatureShares(0.0, 0.0, 0.0, products=0.3, products_of=3)
-    features, _ = parted_features(X, kinds, scores, shares, dtype=np.float64)
+    features, *_ = parted_features(X, kinds, scores, shares, dtype=np.float64)
     Z = np.clip((X[:, :4] - X[:, :4].mean(axis=0)) / X[:, :4].std(axis=0), -3, 3)
     expected = np.column_stack([Z[:, i] * Z[:, j] for i, j in ((0, 1), (0, 3), (1, 3))])
     expected -= expected.mean(axis=0)
@@ -329,7 +329,7 @@ def test_products_are_of_the_covariates_nearest_to_the_score():
 def test_bends_are_cosines_of_the_rank_of_the_score_and_slow_ones_have_more():
     X, scores = covariates()
     shares = FeatureShares(0.0, 0.0, 0.0, bends=0.5, bends_count=3)
-    features, _ = parted_features(X, KINDS, scores, shares, dtype=np.float64)
+    features, *_ = parted_features(X, KINDS, scores, shares, dtype=np.float64)
     rank = (np.argsort(np.argsort(scores)) + 0.5) / len(scores)
     parts = np.array([1 / 4, 1 / 9, 1 / 16])
     np.testing.assert_allclose(features.var(axis=0), 0.5 * parts / parts.sum(), rtol=1e-10)
@@ -339,7 +339,7 @@ def test_bends_are_cosines_of_the_rank_of_the_score_and_slow_ones_have_more():
 
 def test_columns_are_what_they_say():
     X, scores = covariates()
-    features, _ = parted_features(X, KINDS, scores, dtype=np.float64)
+    features, *_ = parted_features(X, KINDS, scores, dtype=np.float64)
 
     def correlation(j, values):
         return np.corrcoef(features[:, j], values)[0, 1]

@@ -458,10 +458,12 @@ def parted_features(
     total: float | None = None,
     followed: TreatmentTerms | None = None,
     leaves: Inside | None = None,
-) -> tuple[NDArray[np.floating], int]:
+    rows: Rows | None = None,
+) -> tuple[NDArray[np.floating], int, Floats | None]:
     """Return the centred (n, p) feature matrix; its columns' variances are the shares divided evenly.
 
-    With it comes how many of the first columns are made of covariates alone: lines, squares and products.
+    With it comes how many of the first columns are made of covariates alone: lines, squares and products. Where rows
+    are given, the matrix has these alone, and the means (p,) of all, which rounding left, come last.
 
     With a `total` variances are multiplied by what makes them add up to it. `followed` are the terms that treatment
     follows and `leaves` (m, n) the groups of rows, where they have a share.
@@ -486,14 +488,19 @@ def parted_features(
         *_score_blocks(logit, shares, followed),
     ]
     ends = np.cumsum([0, *(len(block.variances) for block in blocks)])
-    lines = np.empty((int(ends[-1]), len(scores)), dtype)
+    lines = np.empty((int(ends[-1]), len(scores) if rows is None else len(rows)), dtype)
+    means = np.zeros(len(lines))
     held = sum(float(block.variances.sum()) for block in blocks)
     scale = 1.0 if total is None or held == 0.0 else math.sqrt(total / held)
     for first, end in pairwise(ends):
         # Dropped once it is written, with what it was made of.
         block = blocks.pop(0)
-        block.write(scale * np.sqrt(block.variances), lines[first:end])
-    return lines.T, own
+        everybody = lines[first:end] if rows is None else np.empty((end - first, len(scores)), dtype)
+        block.write(scale * np.sqrt(block.variances), everybody)
+        if rows is not None:
+            np.take(everybody, rows, axis=1, out=lines[first:end], mode="clip")
+            means[first:end] = everybody.mean(axis=1, dtype=np.float64)
+    return lines.T, own, None if rows is None else means
 
 
 @dataclass(frozen=True, slots=True)
@@ -1400,27 +1407,24 @@ def _check_cap(cap: float | None, floor: float) -> None:
 
 
 def arm_weights(
-    features: NDArray[np.floating], rows: Rows, *, noise_variance: float, settings: WeightSettings
+    features: NDArray[np.floating], target: Vector, *, noise_variance: float, settings: WeightSettings
 ) -> Vector:
-    """Return the weights (m,) of the rows (m,), increasing, of a (n, p) feature matrix, of least supposed error.
+    """Return the weights (m,) of an arm's rows, of least supposed error.
 
+    `features` (m, p) are those of the arm; over everybody their total variance is one and their means the `target`.
     `noise_variance` is the variance of the noise added when (range of outcomes) * max w is one.
     """
-    n, width = features.shape
-    mean = features.mean(axis=0, dtype=np.float64)
-    squares = sum(float((features[:, j].astype(np.float64) ** 2).sum()) for j in range(width)) / n
-    total_variance = squares - float(mean @ mean)
-    total_variance = total_variance if total_variance > 0.0 else 1.0
+    size, width = features.shape
     variance = settings.residual**2
     problem = DualProblem(
-        (ArmBalancing(ArmRows.of(features, rows), np.zeros(len(rows)), mean),),
-        kappa=settings.signal**2 / total_variance / variance,
+        (ArmBalancing(ArmRows.of(features, np.arange(size)), np.zeros(size), target),),
+        kappa=settings.signal**2 / variance,
         gamma=noise_variance / variance,
-        floor=1.0 / len(rows),
+        floor=1.0 / size,
     )
     solution = solve(
         problem,
-        unit=math.sqrt(total_variance / max(width, 1)),
+        unit=1.0 / math.sqrt(max(width, 1)),
         tolerance=settings.tolerance,
         max_iterations=settings.max_iterations,
     )

@@ -172,16 +172,20 @@ class RangedFit:
         gradients = [np.append(2.0 * penalty * place[:-1], 0.0) for place in places]
         totals = [[float((penalty * place[:-1]) @ place[:-1])] for place in places]
         excess: list[Floats | None] = [None] * len(places)
+        slopes, level = np.stack([place[:-1] for place in places], axis=1), [place[-1] for place in places]
         for span, block in self._blocks():
-            for k, (y, place) in enumerate(zip(outcomes, places, strict=True)):
-                value, slope, curvature = cost(y[span], place[-1] + block @ place[:-1])
-                totals[k].append(float(value.sum()))
-                gradients[k][:-1] += slope @ block
-                gradients[k][-1] += slope.sum()
-                curved = np.flatnonzero(curvature > 1.0)
+            made = np.ascontiguousarray((block @ slopes + level).T)
+            own = cost(np.concatenate([y[span] for y in outcomes]), made.ravel())
+            value, slope, curvature = (one.reshape(made.shape) for one in own)
+            moved = slope @ block
+            for k in range(len(places)):
+                totals[k].append(float(value[k].sum()))
+                gradients[k][:-1] += moved[k]
+                gradients[k][-1] += slope[k].sum()
+                curved = np.flatnonzero(curvature[k] > 1.0)
                 if len(curved):
                     wide = np.column_stack([block[curved], np.ones(len(curved))])
-                    part, before = gram(wide * np.sqrt(curvature[curved] - 1.0)[:, None]), excess[k]
+                    part, before = gram(wide * np.sqrt(curvature[k, curved] - 1.0)[:, None]), excess[k]
                     excess[k] = part if before is None else before + part
         found = zip(places, map(fsum, totals), gradients, excess, strict=True)
         return [Point(*point) for point in found]

@@ -214,7 +214,7 @@ def _weighted(session: BaseSession, question: PublishedQuestion, neighbours: int
     """Return the effect by weights close to matching, as the paper's errors are, all of epsilon spent on it."""
     table, design = session.table, scored(session.table)
     balanced = Weighting(features=("covariates", "squares", "products", "score"))
-    features, _ = features_of(table, ScoredRows(table.treated, design.score), balanced)
+    features, *_ = features_of(table, ScoredRows(table.treated, design.score), balanced)
     supposed = WeightSettings(tolerance=TOLERANCE)
     found = balance_weights(
         features,
