@@ -353,6 +353,8 @@ _FOR_CENTRE = {
 # Clip, in standard deviations of one person's part of the comparison: room for confounding; and in those of a fold's
 # effect and of the noise: room for chance.
 _CONFOUNDING, _CHANCE, _NOISE = 0.4, 2.5, 1.5
+# Arms that seem smaller are taken to be of this share.
+_SMALLEST_ARM = 0.02
 # The released variance is raised by this many standard deviations of its noise.
 _UPPER = 0.5
 # One person's part of the comparison has about this standard deviation, in widths of the outcome's range; and one that
@@ -399,14 +401,16 @@ def _beyond(limit: float, sd: float) -> float:
 class Around:
     """The comparison that effects are clipped around: noise and standard deviation, all in one unit.
 
-    `sd` is an upper estimate of the standard deviation of one person's part of it.
+    `sd` is an upper estimate of the standard deviation of one person's part of it, `thin` how many times as many rows
+    have as many people of the smaller arm as of one that is half of them.
     """
 
     centre: Fraction
     noise: float
     sd: float
+    thin: float = 1.0
 
-    def bound(self, size: float, columns: int) -> float:
+    def bound(self, size: float, columns: float) -> float:
         """Return how far off the effect of a fold of `size` rows is expected to be at most."""
         chance = self.sd / sqrt(max(size - columns, 1.0))
         return _CONFOUNDING * self.sd + _CHANCE * chance + _NOISE * self.noise
@@ -435,7 +439,8 @@ def released_around(gate: Gate, plan: Plan, table: Table, width: Fraction) -> Ar
     centre = min(max(effect.value, -width), width)
     largest = float(width) / sqrt(float(share * (1 - share))) / 2
     sd = min(sqrt(max(variance, 0.0)), largest)
-    return Around(centre, sqrt(effect.noise.variance), sd)
+    smaller = max(float(min(share, 1 - share)), _SMALLEST_ARM)
+    return Around(centre, sqrt(effect.noise.variance), sd, 1 / (2 * smaller))
 
 
 def typical_around(plan: Plan, rows: int) -> Around:
@@ -450,12 +455,12 @@ def chosen_clip(
     """Return folds and clip with the least expected error; the whole range, where that is nearer."""
 
     def clip(count: int) -> Clip:
-        bound = Fraction(around.bound(rows / count, columns))
+        bound = Fraction(around.bound(rows / count, around.thin * columns))
         if bound >= width:
             return Clip(count, width)
         return Clip(count, max(bound, width / 2**10), around.centre, chosen=True)
 
-    return _best(clip, plan, rows, columns, around.sd**2, folds)
+    return _best(clip, plan, rows, columns, around.sd**2, folds, around.thin)
 
 
 def declared_clip(
@@ -467,21 +472,29 @@ def declared_clip(
 
 
 def _best(
-    clip: Callable[[int], Clip], plan: Plan, rows: int, columns: int, variance: float, folds: int | None
+    clip: Callable[[int], Clip],
+    plan: Plan,
+    rows: int,
+    columns: int,
+    variance: float,
+    folds: int | None,
+    thin: float = 1.0,
 ) -> Clip:
     """Return the clip with the least noise, sampling error and doubt about the latter together.
 
     More folds mean less noise, a variance between folds that is known better, and fewer rows for each of p
-    coefficients, which multiplies the sampling variance by about m/(m - p).
+    coefficients, which multiplies the sampling variance by about m/(m - p). Where an arm is smaller than half, so many
+    people of it need `thin` times as many rows.
     """
     if folds is not None:
         return clip(folds)
-    most = max(FEWEST_FOLDS, rows // max(_AGGREGATION_FEWEST_ROWS, _AGGREGATION_ROWS_A_COLUMN * columns))
+    fewest = thin * max(_AGGREGATION_FEWEST_ROWS, _AGGREGATION_ROWS_A_COLUMN * columns)
+    most = max(FEWEST_FOLDS, int(rows / fewest))
     grid = {int(FEWEST_FOLDS * (most / FEWEST_FOLDS) ** (step / 24)) for step in range(25)} | {most}
-    return min(map(clip, sorted(grid)), key=lambda one: _expected(one, plan, rows, columns, variance))
+    return min(map(clip, sorted(grid)), key=lambda one: _expected(one, plan, rows, thin * columns, variance))
 
 
-def _expected(clip: Clip, plan: Plan, rows: int, columns: int, variance: float) -> float:
+def _expected(clip: Clip, plan: Plan, rows: int, columns: float, variance: float) -> float:
     """Return the expected squared error: noise, sampling and doubt about the latter."""
     size = rows / clip.folds
     sampling = variance / rows * size / max(size - columns, 1.0)

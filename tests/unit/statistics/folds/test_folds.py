@@ -264,3 +264,16 @@ def test_other_estimands_and_missing_covariates_are_refused():
     few["t"] = np.array([0, 1] * 4)
     with pytest.raises(ParameterError, match="CV-P424"):
         cv.ate(few, STUDY, protects="record", method="sample_and_aggregate", epsilon=1)
+
+
+def test_folds_hold_enough_people_of_an_arm_that_is_found_to_be_small():
+    """A line of three covariates needs more than four people of a tenth of all."""
+    draw = np.random.default_rng(3)
+    x = draw.random((10_000, 3))
+    rows = {"t": (draw.random(10_000) < 0.1).astype(int), "y": x.sum(axis=1)} | dict(
+        zip("abc", x.T, strict=True)
+    )
+    study = cv.Study("t", "y", (0, 10), dict.fromkeys("abc", (0, 1)), control=0)
+    asked = {"protects": "record", "epsilon": 3, "method": "sample_and_aggregate"}
+    found = cv.ate(rows, study, noise=cv.SeededNoise(1), **asked)
+    assert 0.1 * 10_000 / found.details["folds"] > 7
