@@ -114,7 +114,7 @@ RECORD_EFFECTS = {
     "contrast": asked("ate", "trial", RECORD, PURE, trial("none", "arms"), kind="trial"),
     "adjusted contrast": asked("ate", "trial", RECORD, PURE, trial("covariates"), kind="trial"),
     "doubly robust": asked("ate", "doubly_robust", RECORD, GAUSSIAN),
-    "doubly robust, pure": asked("ate", "doubly_robust", RECORD, PURE),
+    "doubly robust, pure": asked("ate", "doubly_robust", RECORD, {"epsilon": 4}),
     "stratified": asked("ate", "stratified", RECORD, PURE, strata()),
     "stratified, smooth": published("smooth_matching_proved", PURE, kind="strata"),
     "stratified, paper": published("smooth_matching", GAUSSIAN, kind="strata"),
