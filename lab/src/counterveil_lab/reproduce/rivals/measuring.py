@@ -16,9 +16,8 @@ from pathlib import Path
 from counterveil.errors import CounterveilError
 from counterveil_lab.reproduce.rivals.encoding import Answer, Budget, Records, Rival
 
-# An estimate is repeated for so many seconds, at least and at most so often, and the least time counts: the first call
-# loads and compiles, and those of milliseconds vary with what else the machine does. One of many seconds is repeated
-# once.
+# An estimate is repeated for so many seconds, at least and at most so often, and the least time counts: the first
+# loads, and those of milliseconds vary with the machine. One of many seconds is repeated once.
 _FEWEST, _MOST, _SECONDS, _QUICK = 3, 50, 1.0, 5.0
 
 
