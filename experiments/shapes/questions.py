@@ -22,6 +22,7 @@ from experiments.shapes.search import AGAIN, FIRST, REFUSED, SEEMS, SHAPES, SURE
 
 Cell = dict[str, Any]
 Ends = dict[str, tuple[float, float]]
+FOUND = "quantiles on a found grid"
 SHARES, QUERY = (0.25, 0.5, 0.75), (0.5, 1)
 MANY, HORIZON = 400_000, 1.0
 # Intervals may end at the truth itself, as those of whole numbers do.
@@ -40,7 +41,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "varies": (0, 0.5),
     "outcome_range": (1, 1, 10),
     "rate": (0.1, 1, 3),
-    "bend": (1, 1, 2),
+    "weibull": (1, 1, 2),
     "followed": (1.2, 2, 1e9),
     "whole": (False, False, True),
 }
@@ -73,7 +74,7 @@ class People:
     def _times(self, seed: Any, arm: int) -> Any:
         hazard = self.cell["rate"] * np.exp(-0.5 * self.cell["effect"] * arm)
         times = (np.random.default_rng(seed).exponential(size=len(self.index)) / hazard) ** (
-            1 / self.cell["bend"]
+            1 / self.cell["weibull"]
         )
         return np.ceil(12 * times) / 12 if self.cell["whole"] else times
 
@@ -149,7 +150,8 @@ def of_moments(people: People) -> dict[str, float]:
 
 
 def quantiles(people: People, asked: Cell) -> Ends:
-    found = cv.quantiles(people.data, people.study(), **asked)
+    grid = "found" if people.cell["question"] == FOUND else None
+    found = cv.quantiles(people.data, people.study(), grid=grid, **asked)
     ends = {f"difference {q}": found.quantile_difference(q).interval() for q in SHARES}
     return ends | {
         f"{arm} {q}": found.quantile(arm, q).interval() for arm in ("treated", "control") for q in SHARES
@@ -189,7 +191,8 @@ def of_survival(people: People) -> dict[str, float]:
 Question = tuple[Callable[[People, Cell], Ends], Callable[[People], dict[str, float]]]
 QUESTIONS: dict[str, Question] = {
     "groups": (groups, of_groups), "arms": (arms, of_arms), "policy": (policy, of_policy),
-    "moments": (moments, of_moments), "quantiles": (quantiles, of_quantiles), "survival": (survival, of_survival),
+    "moments": (moments, of_moments), "quantiles": (quantiles, of_quantiles), FOUND: (quantiles, of_quantiles),
+    "survival": (survival, of_survival),
 }  # fmt: skip
 
 
@@ -202,7 +205,7 @@ def drawn(seed: int, number: int, names: tuple[str, ...]) -> Cell:
         cell["outcome_range"] = 1
     if cell["question"] == "moments":
         cell["level"] = "record"
-    if cell["question"] in ("quantiles", "survival") and cell["level"] == "record":
+    if cell["question"] in ("quantiles", FOUND, "survival") and cell["level"] == "record":
         cell["trial"] = True
     return cell
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import sqrt
+from math import ceil, floor, sqrt
 from types import MappingProxyType
 from typing import Any
 
@@ -121,8 +121,11 @@ class HistogramRelease:
         low, cells = self.edges[0], len(self.edges) - 3
         unit = (self.edges[-1] - low) / OUTCOME_STEPS
         ends = (centre - int(reach * WHOLE.reach), centre + int(reach * WHOLE.reach))
-        first, last = (min(max(end, 0), OUTCOME_STEPS) for end in ends)
-        inner = {low + unit * (first + Fraction((last - first) * k, cells)) for k in range(cells + 1)}
+        first, last = (low + unit * min(max(end, 0), OUTCOME_STEPS) for end in ends)
+        if _whole(low, self.edges[-1]) and 2 <= last - first <= _WHOLE_NUMBERS:
+            first, last = Fraction(floor(first)), Fraction(ceil(last))
+            cells = int(last - first) * max(2, round(cells / (last - first)))
+        inner = {first + (last - first) * Fraction(k, cells) for k in range(cells + 1)}
         return replace(self, edges=tuple(sorted({low, *inner, self.edges[-1]})))
 
     def histograms(
@@ -174,10 +177,15 @@ def _usual_edges(study: Study, noise: float, rows: int, found: bool) -> tuple[Fr
     return even_edges(study, best + 2 * found)
 
 
+def _whole(low: Fraction, high: Fraction) -> bool:
+    """Whether outcomes may be whole numbers, as both ends of their range are."""
+    return low.denominator == high.denominator == 1
+
+
 def _compared(low: Fraction, high: Fraction) -> list[int]:
     """Return the numbers of cells that are compared: whole parts of a unit where the range has few units."""
     units = high - low
-    if low.denominator != 1 or units.denominator != 1 or units > _WHOLE_NUMBERS:
+    if not _whole(low, high) or units > _WHOLE_NUMBERS:
         return list(_CELLS)
     return [int(units) * parts for parts in range(2, _CELLS[-1]) if _CELLS[0] <= units * parts <= _CELLS[-1]]
 

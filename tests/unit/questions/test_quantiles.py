@@ -194,7 +194,8 @@ def test_where_nobody_lies_between_two_peaks_both_medians_may_be_off_by_all_of_t
     near = np.repeat([0.0, 8.0, 0.0, 8.0], [255, 245, 245, 255]) + np.tile(np.linspace(-0.5, 0.5, 10), 100)
     rows = {"arm": np.repeat([1, 0], 500), "y": near}
     study = cv.Study("arm", "y", (-2, 11), control=0, randomised=True)
-    low, high = cv.quantiles(rows, study, protects="outcome", epsilon=100).quantile_difference(0.5).interval()
+    asked = {"protects": "outcome", "epsilon": 100, "noise": cv.SeededNoise(1)}
+    low, high = cv.quantiles(rows, study, **asked).quantile_difference(0.5).interval()
     assert low < -6
     assert high > 6
 
@@ -210,3 +211,20 @@ def test_events_lie_at_the_end_of_the_range():
         asked = {"protects": "treatment and outcome", "epsilon": 2, "noise": cv.SeededNoise(seed)}
         ends.append(cv.quantiles(rows, study, **asked).quantile("treated", 0.75).interval()[1])
     assert ends.count(1.0) >= 7
+
+
+def test_cells_of_a_found_place_are_parts_of_whole_numbers_where_the_range_is_whole():
+    """Counts in a range far too wide: cells across them would tell of places where none lies."""
+    missed = 0
+    for seed in range(6):
+        draw = np.random.default_rng([5, seed])
+        rows = {"arm": draw.integers(0, 2, 500), "y": draw.poisson(2.0, 500)}
+        study = cv.Study("arm", "y", (-180, 220), control=0, randomised=True)
+        asked = {"protects": "record", "epsilon": 2, "noise": cv.SeededNoise(seed), "grid": "found"}
+        found = cv.quantiles(rows, study, **asked)
+        assert 1.0 in found.edges
+        assert 2.0 in found.edges
+        for share, true in ((0.25, 1), (0.5, 2), (0.75, 3)):
+            low, high = found.quantile("control", share).interval()
+            missed += not low <= true <= high
+    assert missed <= 2

@@ -277,9 +277,9 @@ def shortest(
 ) -> Spending:
     """Return the richest features whose interval is expected to be within a quarter of the shortest.
 
-    Every set of features that the `rule` affords is compared with every mechanism, and is expected to be hardly
-    longer than what the mechanisms after the first would choose: a delta buys no length. What no
-    set affords is judged with the first of them.
+    Every set of features that the `rule` affords is compared with every mechanism, and is expected to be hardly longer
+    than what the mechanisms after the first, which need no delta, would choose. What no set affords is judged with the
+    first of them.
     """
     found = []
     for features in ladder:
