@@ -24,7 +24,7 @@ Cell = dict[str, Any]
 Ends = dict[str, tuple[float, float]]
 FOUND = "quantiles on a found grid"
 SHARES, QUERY = (0.25, 0.5, 0.75), (0.5, 1)
-MANY, HORIZON = 400_000, 1.0
+MANY, HORIZON, CAUSE = 400_000, 1.0, 0.6
 # Intervals may end at the truth itself, as those of whole numbers do.
 ROUNDING = 1e-9
 CHOICES: dict[str, tuple[Any, ...]] = {
@@ -59,11 +59,12 @@ class People:
         odds = expit(logit(float(cell["share"])) + (0 if cell["trial"] else cell["steep"]) * self.index)
         chance = rng.random(rows)
         self.arms = (chance < odds).astype(int)
-        if cell["question"] == "arms":
+        if cell["question"] in ("arms", "doses"):
             self.arms += chance < 0.4 * odds
         varies = 1 + cell["varies"] * (self.groups + 2 * self.columns[:, 0] - 2)
         self.by_arm = [self._outcomes([*seed, 1], cell["effect"] * arm * varies) for arm in range(3)]
         self.times = [self._times([*seed, 2], arm) for arm in range(3)]
+        self.rng = rng
         self.lost = np.random.default_rng([*seed, 3]).uniform(0, cell["followed"], rows)
         if cell["whole"]:
             self.lost = np.ceil(12 * self.lost) / 12
@@ -87,13 +88,21 @@ class People:
         } | {f"x{j}": column for j, column in enumerate(self.columns.T)}  # fmt: skip
 
     def study(self, **more: Any) -> cv.Study:
-        shape, times = SHAPES[self.cell["shape"]], self.cell["outcome_range"]
-        middle, half = (shape.low + shape.high) / 2, times * (shape.high - shape.low) / 2
         covariates = {f"x{j}": cv.Range(0, 1) for j in range(self.cell["columns"])}
         declared: Cell = {"randomised": True} if self.cell["trial"] else {}
-        declared |= {"arms": (0, 1, 2), "reference": 0} if self.cell["question"] == "arms" else {"control": 0}
-        known = {"outcome": "y", "outcome_range": (middle - half, middle + half)} | more
+        declared |= (
+            {"arms": (0, 1, 2), "reference": 0}
+            if self.cell["question"] in ("arms", "doses")
+            else {"control": 0}
+        )
+        known = {"outcome": "y", "outcome_range": self.bounds} | more
         return cv.Study("t", covariates=covariates | {"g": cv.Categories([0, 1, 2])}, **known, **declared)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        shape, times = SHAPES[self.cell["shape"]], self.cell["outcome_range"]
+        middle, half = (shape.low + shape.high) / 2, times * (shape.high - shape.low) / 2
+        return middle - half, middle + half
 
     @property
     def effects(self) -> Any:
@@ -188,11 +197,76 @@ def of_survival(people: People) -> dict[str, float]:
     return found
 
 
+def outcomes(people: People, asked: Cell) -> Ends:
+    later = {"z": (np.choose(people.arms, people.times) > HORIZON).astype(float)}
+    study = people.study(outcome=None, outcome_range=None, outcomes={"y": people.bounds, "z": (0, 1)})
+    rows = cv.outcomes(people.data | later, study, **asked).tidy()
+    return {one["outcome"]: (one["conf_low"], one["conf_high"]) for one in rows}
+
+
+def of_outcomes(people: People) -> dict[str, float]:
+    one, other = ((people.times[arm] > HORIZON).mean() for arm in (1, 0))
+    return {"y": float(people.effects.mean()), "z": float(one - other)}
+
+
+def changes(people: People, asked: Cell) -> Ends:
+    before = {"b": np.clip(people.rng.permutation(people.by_arm[0]), *people.bounds)}
+    found = cv.ate(people.data | before, people.study(before="b"), estimand="ATE", **asked)
+    return {"effect": found.interval()}
+
+
+def clusters(people: People, asked: Cell) -> Ends:
+    number = max(20, len(people.arms) // 25)
+    where, whole = people.rng.integers(0, number, len(people.arms)), people.cell["whole"]
+    arms = (people.rng.permutation(number) % 2)[where] if whole else people.arms
+    rows = people.data | {"t": arms, "y": np.choose(arms, people.by_arm), "c": where}
+    found = cv.ate(rows, people.study(cluster="c", assigned_by_cluster=whole), **asked)
+    return {"effect": found.interval()}
+
+
+def visits(people: People, asked: Cell) -> Ends:
+    who = np.repeat(np.arange(len(people.arms)), people.rng.integers(1, 4, len(people.arms)))
+    rows = {name: np.asarray(column)[who] for name, column in people.data.items()} | {"id": who}
+    return {"effect": cv.ate(rows, people.study(person="id"), **asked).interval()}
+
+
+def of_everyone(people: People) -> dict[str, float]:
+    one, other = (np.clip(people.by_arm[arm], *people.bounds).mean() for arm in (1, 0))
+    return {"effect": float(one - other)}
+
+
+def competing(people: People, asked: Cell) -> Ends:
+    rows = people.data
+    rows["event"] = rows["event"] * (1 + (people.rng.random(len(people.arms)) < 1 - CAUSE))
+    declared = {"outcome": "time", "outcome_range": None, "event": "event", "causes": ["one", "two"]}
+    found = cv.survival(rows, people.study(horizon=HORIZON, **declared), **asked)
+    ends = {arm: found.incidence("one", arm, HORIZON / 2).interval() for arm in ("treated", "control")}
+    return ends | {"difference": found.incidence_difference("one").interval()}
+
+
+def of_competing(people: People) -> dict[str, float]:
+    one, other = people.times[1], people.times[0]
+    found = {"treated": one <= HORIZON / 2, "control": other <= HORIZON / 2}
+    ends = {arm: CAUSE * float(early.mean()) for arm, early in found.items()}
+    return ends | {"difference": CAUSE * float((one <= HORIZON).mean() - (other <= HORIZON).mean())}
+
+
+def doses(people: People, asked: Cell) -> Ends:
+    found = cv.arms(people.data, people.study(), **asked)
+    return {"slope": found.slope({0: 0, 1: 1, 2: 2}).interval()}
+
+
+def of_doses(people: People) -> dict[str, float]:
+    return {"slope": float(people.by_arm[2].mean() - people.by_arm[0].mean()) / 2}
+
+
 Question = tuple[Callable[[People, Cell], Ends], Callable[[People], dict[str, float]]]
 QUESTIONS: dict[str, Question] = {
     "groups": (groups, of_groups), "arms": (arms, of_arms), "policy": (policy, of_policy),
     "moments": (moments, of_moments), "quantiles": (quantiles, of_quantiles), FOUND: (quantiles, of_quantiles),
-    "survival": (survival, of_survival),
+    "survival": (survival, of_survival), "outcomes": (outcomes, of_outcomes), "changes": (changes, of_everyone),
+    "clusters": (clusters, of_everyone), "visits": (visits, of_everyone), "competing": (competing, of_competing),
+    "doses": (doses, of_doses),
 }  # fmt: skip
 
 
@@ -207,6 +281,8 @@ def drawn(seed: int, number: int, names: tuple[str, ...]) -> Cell:
         cell["level"] = "record"
     if cell["question"] in ("quantiles", FOUND, "survival") and cell["level"] == "record":
         cell["trial"] = True
+    if cell["question"] in ("clusters", "competing"):
+        cell["trial"] = True
     return cell
 
 
@@ -219,7 +295,9 @@ def missed(
         people = People(cell, [*seed, draw], cell["rows"])
         asked = {"protects": cell["level"], "epsilon": cell["epsilon"], "delta": cell["delta"]}
         try:
-            ends = QUESTIONS[cell["question"]][0](people, asked | {"noise": cv.SeededNoise(draw)})
+            ends = QUESTIONS[cell["question"]][0](
+                people, asked | {"noise": cv.SeededNoise(1_000 * seed[-1] + draw)}
+            )
         except CounterveilError as refusal:
             codes[refusal.code] += 1
             if draw - draws.start + 1 == REFUSED and not answered:
