@@ -193,14 +193,6 @@ FUNCTIONS = {
     "series, pairs": asked("cate", "series", PAIR, PURE),
     "t_learner": asked("cate", "t_learner", PURE),
     "r_learner": asked("cate", "r_learner", PURE),
-    "bins": asked(
-        "cate",
-        "bins",
-        PURE,
-        made=("queries",),
-        settings=cv.settings.Bins(by={"x1": (0.25, 0.5, 0.75), "x2": (0.5,)}),
-    ),
-    "fold aggregation": asked("cate", "sample_and_aggregate", PURE, made=("queries",)),
     "influence, paper": published(
         "cate_finite",
         PURE,

@@ -21,7 +21,6 @@ from counterveil_lab.reproduce.papers.cate.methods import K, boosted, constant_a
 from counterveil_lab.reproduce.papers.cate.studies import FINITE, KERNEL, Instance, anonymised, published_fit
 from experiments.cate.instances import FIRST_SEED, instance
 from experiments.cate.ours import (
-    AT_QUERIES,
     FUNCTIONS,
     OUTCOME_CONSTANT,
     OUTCOMES,
@@ -36,7 +35,6 @@ METHODS = (
     *OUTCOMES,
     OUTCOME_CONSTANT,
     *FUNCTIONS,
-    *AT_QUERIES,
     "constant private ATE",
     *PAPER,
     "DP-EBM R-learner",
@@ -45,8 +43,8 @@ METHODS = (
 # Rows, and studies for what is quick, for our single methods, and for what is slow (none where it says 0).
 SIZES = {3000: (6, 3, 2), 30_000: (4, 2, 1), 300_000: (1, 1, 0)}
 DESIGNS = ("dataset 1", "dataset 2", "skewed 1", "skewed 2", "IHDP", *(f"ACIC {s}" for s in range(1, 6)))
-_SLOW = (*PAPER, "DP-EBM R-learner", "sample_and_aggregate")
-_SINGLE = ("t_learner", "r_learner", "bins")
+_SLOW = (*PAPER, "DP-EBM R-learner")
+_SINGLE = ("t_learner", "r_learner")
 _REAL_ROWS = {"IHDP": 747} | {f"ACIC {setting}": 4802 for setting in range(1, 6)}
 _REAL_STUDIES = (2, 1, 1)
 

@@ -10,7 +10,6 @@ from counterveil_lab.reproduce.papers.cate.methods import our_answers
 from counterveil_lab.reproduce.papers.cate.studies import Instance
 
 FUNCTIONS = ("auto", "t_learner", "r_learner")
-AT_QUERIES = ("bins", "sample_and_aggregate")
 # Where only outcomes are private: the automatic choice, and functions whatever it would choose.
 OUTCOMES = {"outcomes: auto": "auto", "outcomes: series": "series"}
 OUTCOME_CONSTANT = "outcomes: constant private ATE"

@@ -18,7 +18,6 @@ from counterveil.datasets.dataset import Dataset, dataset_1, dataset_2, kink, sk
 from counterveil.numerics.bases import Axis, make_basis
 from counterveil.privacy import Proof, Unit
 from experiments.groups import truths
-from experiments.groups.queries import queries
 from experiments.groups.shapes import SHAPES, shape_line
 
 CUTS = (0.2, 0.4, 0.6, 0.8)
@@ -26,7 +25,7 @@ EDGES = (0.0, *CUTS, 1.0)
 RULE, CUT, COST = cv.Policy.where(x1=(0.3, 2)), 0.3, 4.5
 # Settings were chosen on seeds below this.
 FIRST_SEED = 5000
-TABLES = ["groups", "policies", "queries", "shapes"]
+TABLES = ["groups", "policies", "shapes"]
 
 
 @dataclass(frozen=True)
@@ -179,13 +178,6 @@ def main() -> None:
         for row in rows:
             if row.method == "auto":
                 print(policies(row, chosen.draws), flush=True)
-    if "queries" in chosen.only:
-        few = max(1, chosen.draws // 20)
-        print(f"\nEffects at 200 random queries, {few} draws a row\n")
-        print("| design | method | root mean squared error | coverage | width |")
-        print("|---|---|---|---|---|")
-        for epsilon in ("1", "4"):
-            print("\n".join(queries(30_000, epsilon, few, FIRST_SEED)), flush=True)
     if "shapes" in chosen.only:
         print(
             f"\nShapes of outcomes, five groups, eps 1, {chosen.draws} draws a row: beside no privacy, and coverage\n"

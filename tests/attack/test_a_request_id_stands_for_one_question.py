@@ -75,21 +75,6 @@ def test_two_penalties_are_two_requests(session):
     assert asked(1.0).estimate == first.estimate
 
 
-def test_two_learners_of_a_function_are_two_requests(session):
-    def asked(alpha):
-        settings = cv.settings.FoldQueries(
-            learner=cv.settings.ModelPair(Ridge(alpha=alpha), LogisticRegression()), folds=5
-        )
-        queries = {"age": [30.0, 50.0]}
-        return session.cate(
-            epsilon=1, method="sample_and_aggregate", queries=queries, settings=settings, request_id="one"
-        )
-
-    asked(1.0)
-    with other_request():
-        asked(50.0)
-
-
 def test_two_rules_are_two_requests(session):
     def asked(rule):
         return session.policy_value(policy=rule, epsilon=1, request_id="one")

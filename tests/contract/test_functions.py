@@ -100,45 +100,6 @@ def test_a_released_effect_as_a_model():
     assert made.assumptions is FoldModels.OUTCOME
 
 
-def test_bins_answer_for_the_query_s_bin():
-    data = people(9000, 33, confounded=False)
-    settings = cv.settings.Bins(by={"site": None, "x": (0.5,)})
-    answers = cv.cate(
-        data,
-        study(randomised=True),
-        method="bins",
-        queries=GRID,
-        settings=settings,
-        epsilon=2000,
-        delta=1e-6,
-        noise=cv.SeededNoise(2),
-    )
-    t = data["t"] == 1
-    for k in range(5):
-        inside = (data["site"] == GRID["site"][k]) & ((data["x"] >= 0.5) == (GRID["x"][k] >= 0.5))
-        one, other = data["y"][inside & t], data["y"][inside & ~t]
-        expected = one.mean() - other.mean()
-        assert answers.estimates[k] == pytest.approx(expected, abs=0.12)
-        # The spread of a score holds that of both arms around the middle of all.
-        whole = one.var() / len(one) + other.var() / len(other)
-        assert 0.6 * whole < answers.sampling[k] ** 2 < 3 * whole
-
-
-def test_folds_answer_at_queries():
-    data = people(6000, 34, confounded=False)
-    answers = cv.cate(
-        data,
-        study(randomised=True),
-        method="sample_and_aggregate",
-        queries=GRID,
-        epsilon=2000,
-        delta=1e-6,
-        noise=cv.SeededNoise(2),
-    )
-    assert_allclose(answers.estimates, OWN, atol=0.3)
-    assert min(answers.sampling) > 0
-
-
 def test_the_outcome_s_origin_does_not_matter():
     """The same people with outcomes moved along their range have the same effects."""
     data = people(2000, 37)

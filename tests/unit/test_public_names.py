@@ -53,11 +53,9 @@ PUBLIC = [
 SETTINGS = [
     "Arms",
     "Auto",
-    "Bins",
     "Cate",
     "DifferenceInMeans",
     "DoublyRobust",
-    "FoldQueries",
     "Folds",
     "Groups",
     "Matching",

@@ -229,8 +229,7 @@ def _questions() -> dict[str, Asked]:
         found[f"cate {method} outcomes in a trial"] = _other(
             "cate", SHARED, protects="outcome", method=method
         )
-    for method in ("bins", "sample_and_aggregate", "auto"):
-        found[f"cate {method} queries"] = _other("cate", method=method, queries=POINTS)
+    found["cate auto queries"] = _other("cate", queries=POINTS)
     kernel, influence = cv.published.KernelSettings(**QUICK), cv.published.InfluenceSettings(**QUICK)
     found["cate kernel paper"] = _published("cate_functional", "cate", queries=POINTS, settings=kernel)
     found["cate influence paper"] = _published("cate_finite", "cate", queries=POINTS, settings=influence)

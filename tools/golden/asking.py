@@ -69,7 +69,7 @@ LEARNERS = {"arms": "t_learner", "interacted": "r_learner"}
 PROVED = {"matching": "record_matching_proved", "ipw": "ipw_proved", "cross_fit": "cross_fit_proved"}
 
 
-_PLURAL = {"Bin": "Bins", "Fold": "Folds", "FoldQuery": "FoldQueries"}
+_PLURAL = {"Fold": "Folds"}
 
 
 def settings(name: str, **fields: Any) -> Any:

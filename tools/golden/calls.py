@@ -73,7 +73,7 @@ def _questions() -> dict[str, tuple[str, dict[str, Any], dict[str, Any]]]:
         "policy": ("policy_value", SHARED, RECORD | {"policy": RULE}),
         "curve": ("targeting_curve", SHARED, RECORD | {"model": Slope(), "bins": 4}),
         "effects as a function": ("cate", SHARED, {"method": "arms"}),
-        "effects at queries": ("cate", SHARED, {"method": "bins", "queries": POINTS}),
+        "effects at queries": ("cate", SHARED, {"method": "arms", "queries": POINTS}),
     }
 
 
@@ -139,7 +139,7 @@ def _arguments() -> Iterator[Call]:
 
 
 def _queries() -> Iterator[Call]:
-    for method in ("auto", "bins", "sample_and_aggregate", "arms", "interacted"):
+    for method in ("auto", "arms", "interacted"):
         for name, declared in (("unknown share", {}), ("known share", SHARED)):
             given = Given(2000, "20", "1e-6")
             said = f"effects at queries: {method}, {name}"

@@ -168,16 +168,6 @@ def _functions() -> Iterator[Call]:
     for method in ("arms", "interacted"):
         yield from _calls("Cate", shapes, "cate", {}, method=method)
         yield from _calls("Cate", shapes, "cate", SHARED, SMALL, method=method)
-    bins: Values = {
-        "by one covariate": {"by": {"b": None}},
-        "by cut points": {"by": {"a": ("0.3", "0.6"), "c": None}},
-    }
-    yield from _calls("Bin", bins, "cate", {}, method="bins", queries=POINTS)
-    folds: Values = {
-        "eight folds": {"folds": 8},
-        "two learners": {"learner": LEARNERS, "folds": 5},
-    }
-    yield from _calls("FoldQuery", folds, "cate", {}, method="sample_and_aggregate", queries=POINTS)
 
 
 def _published() -> Iterator[Call]:

@@ -6,7 +6,6 @@ Both give the same integers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from fractions import Fraction
 from functools import partial
 
@@ -113,15 +112,10 @@ def strata_of_table(table: Table, layout: Layout, prefix: bool = False) -> Strat
 
 def strata_codes(table: Table, layout: Layout) -> Integers:
     """Return the place in the layout of every row's stratum."""
-    return strata_codes_of(table.covariates, table.rows, layout)
-
-
-def strata_codes_of(columns: Mapping[str, Floats], rows: int, layout: Layout) -> Integers:
-    """Return the place in the layout of every row of columns of numbers and codes."""
-    code = np.zeros(rows, dtype=np.int64)
+    code = np.zeros(table.rows, dtype=np.int64)
     for name, domain, size in zip(layout.names, layout.domains, layout.sizes, strict=True):
         code *= size
-        values = columns[name]
+        values = table.covariates[name]
         code += (
             np.searchsorted(domain.thresholds(), values, "right")
             if isinstance(domain, Range)

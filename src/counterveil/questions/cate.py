@@ -4,30 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from math import prod
 from typing import Any, ClassVar
 
-import numpy as np
-
-from counterveil.data import Layout, Range, Study, silence, strata_codes_of
+from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
 from counterveil.privacy import Number, Unit
-from counterveil.privacy.caveats import Caveat
 from counterveil.questions.asking import Arguments, Asked, question_of
 from counterveil.questions.ate import answer as average_effect
 from counterveil.questions.choices import CateMethod, Protects
-from counterveil.questions.groups import (
-    LayoutPlaces,
-    caveats,
-    cell_ratios,
-    chosen_form,
-    layout_of,
-    record_details,
-    release_words,
-    settled_scores,
-)
-from counterveil.results.answering import Facts
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.functions import (
     LARGEST_DELTA,
@@ -37,7 +22,6 @@ from counterveil.results.functions import (
     default_delta,
     one_effect_model,
     read_queries,
-    refuse_long_answers,
 )
 from counterveil.results.question import (
     refuse_extremes,
@@ -46,82 +30,13 @@ from counterveil.results.question import (
     refuse_shape,
     refuse_unknown_method,
 )
-from counterveil.session import BaseSession, Gate
-from counterveil.settings import Bins, Cate, FoldQueries, Series
+from counterveil.session import BaseSession
+from counterveil.settings import Cate, Series
 from counterveil.settings.methods import Settings
-from counterveil.statistics.folds.aggregation import fold_queries
 from counterveil.statistics.linear.functions import function_pays, series
 from counterveil.statistics.moments.functions import choose_design, r_learner, strength, t_learner
-from counterveil.statistics.moments.scoring import scoring
 from counterveil.statistics.pairs.effect import function_pays as pair_function_pays
 from counterveil.statistics.pairs.effect import pair_series
-
-# A bin holds about so many people at least, and so many times its noise.
-_FEWEST, _NOISES = 150, 12.0
-_MOST_CUTS = 9
-
-
-def bins(session: BaseSession, question: CateQuestion) -> CateAnswers:
-    """Return the effects of the bins that the queries lie in; which bin a person is in is private."""
-    settings = question.settings or Bins()
-    study, source = session.study, session.batches
-    asked = question.queries
-    assert asked is not None  # the question refuses bins without queries
-    layout = bin_layout(study, settings, source.rows, question)
-    form = chosen_form(
-        study, replace(question, method="auto", settings=None), source.rows, None, layout.public
-    )
-    found = scoring(study, source, form)
-
-    def compute(gate: Gate) -> Facts:
-        cells, score = found.run(gate, LayoutPlaces(layout), layout.public)
-        low, high = session.study.outcome_range
-        ratios = cell_ratios(cells, score, float(high - low) / 2, float(high - low))
-        places = strata_codes_of(asked.columns, len(asked), layout)
-        own = [ratios[place] for place in places]
-        return Facts(
-            queries=asked.rows,
-            estimates=tuple(one.estimate for one in own),
-            sampling=tuple(min(one.sampling_sd, one.limit) for one in own),
-            noise=tuple(min(one.noise_sd, one.limit) for one in own),
-            method=f"mean score in bins: {layout.describe()}",
-            releases=release_words(found),
-            not_covered=(
-                Caveat.WITHIN_BINS,
-                *caveats(session.study, found.form),
-            ),
-            distinct=len(set(np.asarray(places).tolist())),
-            rank=layout.public,
-            noise_tail="laplace" if found.pure else "normal",
-            details=record_details(found) | {"bins": layout.public},
-        )
-
-    return settled_scores(CateAnswers, session, question, found, compute, {"bins": layout.describe()})
-
-
-def bin_layout(study: Study, settings: Bins, rows: int, question: CateQuestion) -> Layout:
-    """Return the bins that are asked for, or the finest even ones that public numbers afford."""
-    if settings.by is not None:
-        return layout_of(study, settings.by)
-    fewest = max(_FEWEST, _NOISES / float(question.budget.epsilon))
-    labels = prod(len(domain.labels) for domain in study.covariates.values() if not isinstance(domain, Range))
-    numbers = sum(isinstance(domain, Range) for domain in study.covariates.values())
-    for cuts in range(_MOST_CUTS, -1, -1):
-        if labels * (cuts + 1) ** numbers * fewest <= rows:
-            return layout_of(study, _even_cuts(study, cuts))
-    raise refusal("CV-P550", fewest=round(fewest), rows=rows, labels=labels)
-
-
-def _even_cuts(study: Study, cuts: int) -> dict[str, tuple[Any, ...] | None]:
-    found: dict[str, tuple[Any, ...] | None] = {}
-    for name, domain in study.covariates.items():
-        if not isinstance(domain, Range):
-            found[name] = None
-            continue
-        width = domain.hi - domain.lo
-        found[name] = tuple(domain.lo + width * place / (cuts + 1) for place in range(1, cuts + 1))
-    return found
-
 
 # Rows times mu a function from which the R-learner is as accurate as the T-learner.
 _STRONG = 150.0
@@ -154,18 +69,17 @@ def one_number(session: BaseSession, question: CateQuestion) -> CateModel:
     return one_effect_model(session.study, question.level, average_effect(session, question))
 
 
-Form = Callable[[BaseSession, CateQuestion], CateModel | CateAnswers]
+Form = Callable[[BaseSession, CateQuestion], CateModel]
 
 
 @dataclass(frozen=True, slots=True)
 class Forms:
-    """The forms of one method by unit of protection, each with the type of its settings; some need queries.
+    """The forms of one method by unit of protection, each with the type of its settings.
 
     Those of the units `in_batches` add rows up in passes, wherever the rows lie.
     """
 
     by_unit: Mapping[Unit, tuple[Form, type]]
-    needs_queries: bool = False
     in_batches: tuple[Unit, ...] = ()
 
 
@@ -181,8 +95,6 @@ FORMS: dict[str, Forms] = {
     "t_learner": Forms({Unit.RECORD: (t_learner, Cate)}, in_batches=(Unit.RECORD,)),
     "r_learner": Forms({Unit.RECORD: (r_learner, Cate)}, in_batches=(Unit.RECORD,)),
     "series": Forms({Unit.OUTCOME: (series, Series), Unit.TREATMENT_AND_OUTCOME: (pair_series, Series)}),
-    "bins": Forms({Unit.RECORD: (bins, Bins)}, needs_queries=True, in_batches=(Unit.RECORD,)),
-    "sample_and_aggregate": Forms({Unit.RECORD: (fold_queries, FoldQueries)}, needs_queries=True),
 }
 
 
@@ -192,17 +104,13 @@ def cate_methods(unit: Unit | None = None) -> tuple[str, ...]:
 
 
 def check_form(question: CateQuestion) -> None:
-    """Raise where there is no such method at that level, where settings are another's, or queries are missing."""
+    """Raise where there is no such method at that level, or where settings are another's."""
     refuse_unknown_method(question.method, cate_methods())
     forms = FORMS[question.method]
     if question.unit not in forms.by_unit:
         known = " or ".join(f"protects={unit.value!r}" for unit in forms.by_unit)
         raise refusal("CV-P018b", known=known, method=question.method, unit=question.unit.value)
     refuse_other_settings(question, forms.by_unit[question.unit][1])
-    if forms.needs_queries and question.queries is None:
-        raise refusal("CV-P523", method=question.method)
-    if forms.needs_queries and question.queries is not None:
-        refuse_long_answers(question.queries)
 
 
 @silence()
@@ -218,9 +126,7 @@ def answer_cate(session: BaseSession, question: CateQuestion) -> CateModel | Cat
     if session.study.cluster is not None:
         refuse_few_clusters(session.study, "cate", question.method, session.batches.rows)
     found = form(session, question)
-    if question.queries is None or isinstance(found, CateAnswers):
-        return found
-    return found.answers(question.queries)
+    return found if question.queries is None else found.answers(question.queries)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,8 +140,7 @@ class CateArguments(Arguments[CateModel | CateAnswers]):
             "treatment and outcome", where covariates are.
         epsilon: privacy loss to spend on the whole function; evaluating it costs nothing.
         delta: None takes the smaller of 1e-6 and 1/(10 n); 0 for pure differential privacy.
-        method: "auto", "t_learner", "r_learner", or with queries "bins" or "sample_and_aggregate"; for
-            public covariates "auto" or "series".
+        method: "auto", "t_learner" or "r_learner"; for public covariates "auto" or "series".
         level: confidence level of intervals and bands, which include the privacy noise.
         queries: people to ask about, as a table of covariates; None for a model, evaluated as often as you like.
         settings: the method's own settings.

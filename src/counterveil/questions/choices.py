@@ -32,7 +32,7 @@ AteMethod = (
     ]
     | str
 )
-CateMethod = Literal["auto", "t_learner", "r_learner", "series", "bins", "sample_and_aggregate"] | str
+CateMethod = Literal["auto", "t_learner", "r_learner", "series"] | str
 GroupsMethod = Literal["auto", "difference_in_means", "weighting", "matching", "adjusted", "arms"] | str
 OutcomesMethod = Literal["auto", "difference_in_means", "weighting", "matching", "trial"] | str
 PolicyMethod = Literal["auto", "scores", "adjusted", "difference_in_means", "weighting", "matching"] | str

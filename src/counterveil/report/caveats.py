@@ -44,10 +44,6 @@ _WORDS: dict[Fact, str] = {
     Caveat.ERRORS_OF_NOISY_WEIGHTS: "errors of the propensity model: noise in the weights enters exponentially and "
     "biases the sum",
     Caveat.SAMPLING_AND_MODELS: "sampling error and bias of the fitted models",
-    Caveat.ERRORS_OF_ALL_FOLDS: "errors of the learner that all folds share: few rows per fold, a wrong model, "
-    "shrinkage",
-    Caveat.NOT_IN_PUBLIC_FUNCTIONS: "what the public functions cannot express; the variance between folds is assumed "
-    "equal for all of them",
     Caveat.FAILED_FOLDS: "folds in which the learner fails: they count as an effect of 0, and their number is private",
     Caveat.EXTREME_PROPENSITIES: "propensities outside the declared limits",
     Caveat.FITTED_TO_SAME_ROWS: "a model fitted to the same rows: its recommendations look better on them than on new "
@@ -60,7 +56,6 @@ _WORDS: dict[Fact, str] = {
     Caveat.FIXED_STRATA: "sampling of people: strata and their sizes are treated as fixed",
     Caveat.OWN_RATIOS: "the average of everyone's own ratio: people count by their denominator",
     Caveat.NOT_FOR_PEOPLE: "how the effect differs between people",
-    Caveat.WITHIN_BINS: "differences of the effect within a bin: an answer is the mean effect of the query's bin",
     Caveat.UNEVEN_VARIANCE: "heteroskedasticity correlated with the weights",
     Caveat.UNEVEN_VARIANCE_WITHIN_ARM: "variances of outcomes that differ within an arm",
     Caveat.UNEQUAL_VARIANCES: "UNEQUAL VARIANCES of errors: standard errors are classical",
@@ -91,7 +86,6 @@ _WORDS: dict[Fact, str] = {
     Target.UNADJUSTED_CONTRAST: "the unadjusted contrast of the arms: no part of the propensity model was "
     "distinguishable from noise",
     Target.SHRUNK_CONTRAST: "the contrast of randomized treatments, which randomized response shrinks towards zero",
-    Target.ONE_FOLD: "the learner's expected answer from one fold, projected onto the public functions",
     Target.PUBLISHED_ESTIMATE: "the published estimate; that its variance and its scale are noisy themselves is "
     "ignored",
     Target.KERNEL_REGRESSION: "the fitted kernel regression: its sampling error and its bias are not in them",

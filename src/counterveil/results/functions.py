@@ -216,7 +216,7 @@ class CateAnswers(ReleasedAnswer):
     """Released effects at public queries; nothing in it is private any more and nothing it does spends budget.
 
     `sampling` and `noise` are standard deviations, one a query. `distinct` says how many different answers
-    there are (queries in one bin share one) and `rank` how many released numbers they are made of.
+    there are and `rank` how many released numbers they are made of.
     `noise_tail` is "normal" or "laplace". `one_effect` says that the answers are all the average effect,
     which alone has an interval. `shrunk` says by how much shrinkage moved each answer; intervals are longer
     by it at both ends.

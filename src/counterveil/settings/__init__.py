@@ -3,11 +3,9 @@
 from counterveil.settings.methods import (
     Arms,
     Auto,
-    Bins,
     Cate,
     DifferenceInMeans,
     DoublyRobust,
-    FoldQueries,
     Folds,
     Groups,
     Matching,
@@ -23,11 +21,9 @@ from counterveil.settings.methods import (
 __all__ = [
     "Arms",
     "Auto",
-    "Bins",
     "Cate",
     "DifferenceInMeans",
     "DoublyRobust",
-    "FoldQueries",
     "Folds",
     "Groups",
     "Matching",

@@ -521,9 +521,6 @@ _LEARNER = Allowed(
     "'ols', 'aipw', a ModelPair, or a function of (X, t, y) that returns an effect and can be copied",
     _is_learner,
 )
-LEARNED_BY_RIDGE = Allowed(
-    "'ridge' or a ModelPair", lambda value: is_one_of(value, "ridge") or isinstance(value, ModelPair)
-)
 BOUND = exactly("a number above 0", lambda bound: bound > 0) | NONE
 
 
@@ -577,32 +574,6 @@ class Series(Settings):
 
     degree: int | None = setting(None, whole(1, 8) | NONE)
     products: bool | None = setting(None, FLAG | NONE)
-
-
-@dataclass(frozen=True, slots=True)
-class Bins(Settings):
-    """Settings of `cate(method="bins")`.
-
-    Attributes:
-        by: covariates that make the bins, with cut points for numbers: {"age": (40, 65), "site": None}. None
-            takes all covariates, with evenly spaced cut points as fine as rows and budget support.
-    """
-
-    by: Mapping[str, Sequence[Any] | None] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class FoldQueries(Settings):
-    """Settings of `cate(method="sample_and_aggregate")`; all of them are public.
-
-    Attributes:
-        learner: "ridge" or a `ModelPair` of two estimators in scikit-learn's style: the outcome's is fitted
-            to each arm of a fold, and the effect is the difference of both predictions.
-        folds: how many; None chooses from public numbers.
-    """
-
-    learner: Any = setting("ridge", LEARNED_BY_RIDGE)
-    folds: int | None = setting(None, whole(3, 10**6) | NONE)
 
 
 _WEIGHT = Allowed("a number above 0, at most 1", lambda weight: is_number(weight) and 0 < weight <= 1)

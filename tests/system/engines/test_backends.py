@@ -317,8 +317,6 @@ def words_for(question, method, unit):
     """Return the words of a question by a method."""
     more = {"groups": {"by": "c"}, "policy_value": {"policy": RULE}, "targeting_curve": {"model": Slope()}}
     words = {"protects": unit.value} | more.get(question, {})
-    if method in ("sample_and_aggregate", "bins") and question == "cate":
-        words["queries"] = {"a": [0.5], "b": ["no"], "c": ["u"]}
     if method == "stratified" and question == "ate":
         words["settings"] = cv.settings.Stratified(strata=("b", "c"))
     return words | ({"method": method} if method else {})

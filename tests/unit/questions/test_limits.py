@@ -65,7 +65,7 @@ def test_intervals_are_cut_and_cover_no_less_while_what_was_released_stays():
 
 
 def test_intervals_for_something_else_are_left_as_they_are():
-    found = replace(ask(), interval_target=Target.ONE_FOLD)
+    found = replace(ask(), interval_target=Target.KERNEL_REGRESSION)
     assert found.interval() == found.untruncated_interval()
 
 

@@ -188,7 +188,7 @@ def test_plain_settings_stay_readable_and_are_json():
     assert facts == {"learner": "ols", "folds": 5, "bound": "1/3"}
     assert described((1, np.float64(0.5), float("inf"), {"a": None})) == [1, 0.5, "inf", {"a": None}]
     assert settings_described(None, "id") is None
-    json.dumps(settings_described(cv.settings.Bins(by={"age": (40, 65)}), "id"), allow_nan=False)
+    json.dumps(settings_described(cv.settings.Stratified(cuts={"age": 4}), "id"), allow_nan=False)
 
 
 def test_a_name_is_the_same_in_every_process(capsys):

@@ -104,5 +104,5 @@ def test_every_class_of_settings_has_two_other_values():
     for name in (one.name for one in listed.calls() if one.name.startswith("settings ")):
         settings, rest = name.removeprefix("settings ").split(" of ", 1)
         values.setdefault(settings, set()).add(rest.split(": ", 1)[1].split(", 200")[0])
-    assert len(values) == 14
+    assert len(values) == 12
     assert all(len(each) >= 2 for each in values.values()), values

@@ -97,7 +97,7 @@ MADE = {
     "TargetingCurve": lambda: cv.targeting_curve(people(), trial(), model=Older(), bins=4, **RECORD),
     "CateModel": lambda: cv.cate(people(), trial(), **RECORD),
     "CateAnswers": lambda: cv.cate(
-        people(), trial(), method="bins", queries={"age": [30.0, 60.0], "sex": ["f", "m"]}, **RECORD
+        people(), trial(), method="t_learner", queries={"age": [30.0, 60.0], "sex": ["f", "m"]}, **RECORD
     ),
     "Moments": moments,
     "Regression": lambda: moments().regress("y ~ arm + age"),
@@ -373,7 +373,10 @@ LINEAR, BOUND = LinearScores(inverse=True, squares=False, products=False), NotAd
         ({}, []),
         ({"assumptions": LINEAR}, ["MODELS ASSUMED"]),
         ({"assumptions": LINEAR, "condition": BOUND}, ["NOT ADJUSTED"]),
-        ({"assumptions": LINEAR, "interval_target": Target.ONE_FOLD}, ["NO VALID INTERVAL FOR THE EFFECT"]),
+        (
+            {"assumptions": LINEAR, "interval_target": Target.KERNEL_REGRESSION},
+            ["NO VALID INTERVAL FOR THE EFFECT"],
+        ),
         ({"assumptions": LINEAR, "population": KeptPeople(5, 9, 0.1)}, ["TRIMMED", "MODELS ASSUMED"]),
     ],
 )

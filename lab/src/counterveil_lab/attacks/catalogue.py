@@ -13,7 +13,7 @@ from counterveil import published
 from counterveil.data import Binary, Categories, Fill, Range, Study
 from counterveil.privacy import Budget, Unit
 from counterveil.questions.policy import Policy
-from counterveil.settings import Auto, Bins, DifferenceInMeans, Folds, Stratified, Survival, Trial, Weighting
+from counterveil.settings import Auto, DifferenceInMeans, Folds, Stratified, Survival, Trial, Weighting
 from counterveil_lab.attacks.asking import Question, WatchedCurator
 from counterveil_lab.attacks.release import (
     HIGH,
@@ -160,7 +160,6 @@ CLUSTERS = {"randomised": True, "cluster": "school"}
 ASSIGNED = {"randomised": True, "cluster": "school", "assigned_by_cluster": True}
 WHOLE = {"randomised": True, "cluster": "school", "protects_cluster": True, "per_cluster": {"t": "constant"}}
 PERSON = {"randomised": True, "person": "patient"}
-POINTS = {"a": np.array([0.1, 0.9])}
 
 
 def _jump(x: Any, t: Any, y: Any) -> float:  # noqa: ARG001 - a learner gets all three
@@ -332,14 +331,6 @@ def _functions() -> Iterator[Audited]:
     for method in ("auto", "t_learner", "r_learner"):
         yield _record("cate", method, declared=SHARED, rows=40, delta="1e-6", **FEW)
     yield _record("cate", "t_learner", "observational", rows=40, delta="1e-6", **FEW)
-    yield _record(
-        "cate",
-        "bins",
-        declared=SHARED,
-        arguments={"queries": POINTS, "settings": Bins(by={"a": (0.5,)})},
-        rows=40,
-    )
-    yield _record("cate", "sample_and_aggregate", arguments={"queries": POINTS}, rows=40)
     for method in ("auto", "series"):
         yield _outcome("cate", method, declared=SHARED, rows=40, delta="1e-6", places=(0, 1, 2))
 

@@ -441,7 +441,7 @@ def _many_queries() -> Refuted:
         "each of d answers has noise that does not grow with d",
         "13,247 people, 1,312 queries, a constant effect: one person moves all answers alike, and their mean has the "
         "noise of one over 36",
-        "noise for the whole vector: cv.cate(method='bins'), or a function that is released once",
+        "a function that is released once (cv.cate), or noise for the whole vector (cv.groups)",
     )
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from counterveil.statistics.moments.sensitivity import LENGTH_SLACK
-
 
 # Proof: fold_average.proof.md
 @dataclass(frozen=True, slots=True)
@@ -28,9 +26,3 @@ class FoldAverage:
     def square(self) -> Fraction:
         """Largest change of the mean square, bound^2 / folds."""
         return self.bound**2 / self.folds
-
-
-# Proof: fold_functions.proof.md
-def function_means(folds: int) -> Fraction:
-    """Return the l2 sensitivity of the means over `folds` of (v, 1.665 |v|^2), v a fold's coefficients, |v| <= 1."""
-    return 2 * (1 + LENGTH_SLACK) / folds

@@ -212,9 +212,8 @@ def test_labels_and_binaries_and_other_bases():
     [
         ({"protects": "outcome", "method": "r_learner"}, "CV-P018"),
         ({"method": "magic"}, "CV-P016"),
-        ({"method": "bins"}, "CV-P523"),
         ({"method": "influence"}, "CV-P016"),
-        ({"settings": cv.settings.Bins()}, "CV-P019"),
+        ({"settings": cv.settings.Series()}, "CV-P019"),
     ],
 )
 def test_refusals_come_before_anything_is_spent(words, code):

@@ -71,7 +71,7 @@ def test_few_rows_for_many_covariates_give_one_adjusted_effect():
     ("words", "code"),
     [
         ({"method": "t_learner"}, "CV-P018"),
-        ({"method": "bins", "queries": POINTS}, "CV-P018"),
+        ({"method": "r_learner", "queries": POINTS}, "CV-P018"),
         ({"method": "series", "protects": "record"}, "CV-P018"),
         ({"settings": Cate()}, "CV-P019"),
         ({"method": "magic"}, "CV-P016"),

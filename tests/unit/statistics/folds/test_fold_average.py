@@ -9,25 +9,18 @@ from tests.thinned import thinned
 
 import counterveil as cv
 from counterveil.audit import all_record_replacements, l2, largest_change
-from counterveil.data import Categories, Range, Study, public_points
-from counterveil.numerics.bases import make_basis
 from counterveil.numerics.propensity import fit_propensity
 from counterveil.numerics.public_choices import fold_rows
-from counterveil.settings import Cate
 from counterveil.statistics.folds.aggregation import effect_of_fold
 from counterveil.statistics.folds.kernels import (
-    PublicFunctions,
     aipw_effect,
     aipw_effects,
     at,
-    coefficient_sums,
     logit_lines,
     outcome_lines,
     ridge_models,
 )
-from counterveil.statistics.folds.sensitivity import FoldAverage, function_means
-from counterveil.statistics.moments.functions import axes_of
-from counterveil.statistics.moments.kernels.scores import TERM_BITS
+from counterveil.statistics.folds.sensitivity import FoldAverage
 from counterveil.statistics.moments.sensitivity import SQUARE_WEIGHT, WeightedMoments
 
 RECORDS = tuple(product((-0.5, 0.5), (0.0, 1.0), (0.0, 1.0)))
@@ -109,55 +102,6 @@ def test_claims_shrink_with_the_number_of_folds():
     assert FoldAverage(10, Fraction(3)).mean == Fraction(6, 10)
     assert FoldAverage(10, Fraction(3)).square == Fraction(9, 10)
     assert cv.settings.Folds().bound is None
-
-
-STUDY = Study("t", "y", (0, 1), {"x": Range(0, 1), "z": Range(-5, 5), "c": Categories(["a", "b", "c"])})
-POINTS = public_points(STUDY, 200)
-BASIS = make_basis(tuple(axes_of(STUDY, 2, Cate())), 2, True)
-PROJECTION = PublicFunctions.of(BASIS.features(POINTS))
-FUNCTION_BOUND, FUNCTION_FOLDS = 3.0, 3
-
-
-def answers():
-    """Return values of functions at the points: constant, jumping, along a function, random, not finite, huge."""
-    generator = np.random.default_rng(0)
-    columns = PROJECTION.columns
-    found = [np.full(200, c) for c in (-9.0, 0.0, 0.4, 9.0, np.nan, np.inf)]
-    found += [sign * 1e9 * np.sign(columns[:, j]) for j in range(PROJECTION.rank) for sign in (1, -1)]
-    found += [generator.normal(scale=s, size=200) for s in (0.1, 3.0, 1e6) for _ in range(20)]
-    return found
-
-
-def released(values):
-    rest = [PROJECTION.coefficients(np.full(200, c), FUNCTION_BOUND) for c in (0.5, -0.2)]
-    totals, squares = coefficient_sums([PROJECTION.coefficients(values, FUNCTION_BOUND), *rest])
-    one = 2.0**-TERM_BITS / FUNCTION_FOLDS
-    return np.array(
-        [one * total for total in totals] + [float(SQUARE_WEIGHT) * one * 2.0**-TERM_BITS * squares]
-    )
-
-
-def test_no_answer_of_a_fold_moves_the_means_further_than_claimed():
-    values = np.array([released(one) for one in answers()])
-    largest = max(float(np.linalg.norm(values - one, axis=1).max()) for one in values)
-    claim = float(function_means(FUNCTION_FOLDS))
-    assert 0.9999 * claim < largest <= claim * (1 + 1e-9)
-
-
-def test_coefficients_are_never_longer_than_one():
-    for values in answers():
-        found = PROJECTION.coefficients(values, FUNCTION_BOUND)
-        assert np.isfinite(found).all()
-        assert np.linalg.norm(found) <= 1 + 1e-12
-
-
-def test_functions_of_the_basis_come_back_as_they_are():
-    features = BASIS.features(POINTS)
-    weights = np.random.default_rng(1).normal(size=BASIS.size) / 4
-    values = features @ weights
-    bound = 2 * float(np.abs(values).max())
-    found = PROJECTION.coefficients(values, bound)
-    assert bound * (PROJECTION.answers(features) @ found) == pytest.approx(values, abs=1e-9)
 
 
 # Both solvers stop at a gradient of about 1e-9, with a penalty of one over some dozen rows.
