@@ -391,7 +391,7 @@ def _uneven(held: Floats, variances: Floats, rounded: bool = False) -> tuple[Flo
 # A cell is crowded that holds twice what those beside it hold, and so many standard deviations more.
 _SURELY = 4.0
 # How many standard deviations of chance a change may be that is not seen, and by how many one that is seen may be more.
-_HIDDEN, _UNSURE = 2.0, 1.0
+_HIDDEN, _UNSURE = 2.0, 1.5
 
 
 def _not_yet(free: Floats, hazards: Floats) -> Floats:
