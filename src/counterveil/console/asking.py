@@ -73,11 +73,13 @@ QUESTIONS = {
         "value of a treatment rule", PolicyValueArguments, ("method", "policy", "cost"), (*_NAMED, *ONE_SCORE)
     ),
     "overlap": Kind("covariate balance of private arms", OverlapArguments, ("mechanism",)),
-    "quantiles": Kind("quantiles of both arms", QuantilesArguments, _SOME, ("auto", "trial", "weighting")),
+    "quantiles": Kind(
+        "quantiles of both arms", QuantilesArguments, (*_SOME, "grid"), ("auto", "trial", "weighting")
+    ),
 }
 FIELDS = (
     *("question", "protects", "epsilon", "delta", "method", "estimand", "measure", "level", "mechanism", "trim"),
-    *("settings", "by", "terms", "policy", "cost", "request"),
+    *("settings", "by", "terms", "policy", "cost", "grid", "request"),
 )  # fmt: skip
 # A second tab with the same form waits and gets the stored answer; another request waits once in many times.
 _TURNS = tuple(threading.Lock() for _ in range(64))

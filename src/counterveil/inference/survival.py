@@ -27,6 +27,7 @@ from itertools import pairwise
 from math import ceil, exp, floor, hypot, inf, isfinite, isinf, isnan, log, nan, sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from counterveil.inference.measures import Apart, p_value
@@ -239,7 +240,7 @@ class Blocks:
         chance = (
             np.clip(self.events, 0.0, None) * self.design[:, None] + self.event_variances[-1]
         ) / people**2
-        off = np.clip(_uneven(self.hazards, chance), _ROUNDED, 0.5)
+        off = np.clip(_uneven(self.hazards, chance)[0], _ROUNDED, 0.5)
         lost = self.censored + np.pad(self.censored[:, 1:], ((0, 0), (0, 1)), mode="edge")
         lost[:, 0] += self.censored[:, 0]
         return np.asarray(self.sure * off * lost / 2 / people)
@@ -340,21 +341,21 @@ class Incidence:
         return np.asarray(-(alone @ own + through @ any_event))
 
 
-def _uneven(held: Floats, variances: Floats, rounded: bool = False) -> Floats:
-    """Return how far what cells hold may be from evenly spread in them, as a part of it, (B, J).
+def _uneven(held: Floats, variances: Floats, rounded: bool = False) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return how far what cells hold may be from evenly spread in them, as a part of it, (B, J), and where smoothly.
 
     Where what a cell holds is by a part r less or more than the larger of it and its neighbour, a smooth sum is up to
-    about r / 7 from its chord. In the first and the last cell, where nothing is seen beyond, powers are up to r / 6
-    (1 + 3 r) from it. Between neighbours of which one holds less and one more, levels may also change at once in the
-    cell, the likelier the less they change beyond. Of a cell that surely holds more than twice what those beside it
-    hold nothing is supposed: all may lie at one place. What chance and noise, with these variances, add to squared
-    changes is taken off. Where outcomes may be `rounded`, a cell that holds more than those beside it, of which one
-    holds less than both of its own, may hold a crowd; so may the first and the last, with outcomes beyond the range,
+    about r / 8 (1 + r) from its chord. In the first and the last cell, where nothing is seen beyond, powers are up to
+    r / 6 (1 + 3 r) from it. Between neighbours of which one holds less and one more, levels may also change at once in
+    the cell. Of a cell that surely holds more than twice what those beside it hold nothing is supposed: all may lie at
+    one place. What chance and noise, with these variances, add to squared changes is taken off. Where outcomes may be
+    `rounded`, a cell that holds more than those beside it, of which one holds less than both of its own, may hold a
+    crowd; so may the first and the last, with outcomes beyond the range,
     unless they surely hold less than twice their neighbour; so may a cell between two crowded ones, or between one and
     a cell that holds less than half of it, as a part of them; and changes at the ends count that chance may hide.
     """
     if held.shape[1] < 2:
-        return np.ones_like(held)
+        return np.ones_like(held), np.zeros(held.shape, dtype=bool)
     wide, around = (np.pad(one, ((0, 0), (1, 1)), mode="reflect") for one in (held, variances))
     change = np.diff(wide, axis=1)
     chance = around[:, 1:] + around[:, :-1]
@@ -362,14 +363,15 @@ def _uneven(held: Floats, variances: Floats, rounded: bool = False) -> Floats:
     hidden = np.zeros_like(sure)
     hidden[:, [0, -1]] = rounded * _HIDDEN * np.sqrt(chance[:, [0, -1]])
     parts = np.maximum(sure, hidden) / np.maximum(np.maximum(wide[:, 1:], wide[:, :-1]), 1e-9)
-    r, steeper = np.minimum(np.maximum(parts[:, 1:], parts[:, :-1]), 1.0), np.ones(held.shape[1])
-    steeper[[0, -1]] = 3.0
-    smooth = r / 6 * (1 + steeper * r)
+    r, inner = np.minimum(np.maximum(parts[:, 1:], parts[:, :-1]), 1.0), np.ones(held.shape[1], dtype=bool)
+    inner[[0, -1]] = False
+    smooth = np.where(inner, r / 8 * (1 + r), r / 6 * (1 + 3 * r))
     before, after = sure[:, :-1], sure[:, 1:]
-    both = np.maximum(before + after, 1e-300)
+    more = np.where(sure > 0, sure + _UNSURE * np.sqrt(chance), 1e-300)
+    step = 1 / (1 / more[:, :-1] + 1 / more[:, 1:]) / np.maximum(held, 1e-9)
     outer = np.pad(np.abs(change), ((0, 0), (1, 1)))
-    step = before * after / both / np.maximum(held, 1e-9) * (change[:, 1:] * change[:, :-1] > 0)
-    step = step * np.clip(1 - (outer[:, :-3] + outer[:, 3:]) / both, 0.0, 1.0)
+    gradual = 3 * np.minimum(outer[:, :-3], outer[:, 3:]) / np.maximum(before + after, 1e-300)
+    step *= np.clip(1 - gradual, 0.0, 1.0) * (change[:, 1:] * change[:, :-1] > 0)
     crowded = held > wide[:, 2:] + wide[:, :-2] + _SURELY * np.sqrt(variances)
     if rounded:
         unclear = np.sqrt(variances + 2 * (around[:, 2:] + around[:, :-2]))
@@ -378,17 +380,18 @@ def _uneven(held: Floats, variances: Floats, rounded: bool = False) -> Floats:
             np.pad(crowded, ((0, 0), (1, 1)))[:, one] for one in (slice(-2), slice(2, None))
         )
         crowded |= before_it & (after_it | (held > 2 * wide[:, 2:])) | after_it & (held > 2 * wide[:, :-2])
-    signed = np.pad(sure * np.sign(change), ((0, 0), (1, 1)))
-    excess = np.clip(held - (wide[:, 2:] + wide[:, :-2]) / 2, 0.0, None) / np.maximum(held, 1e-9)
-    troughs = ((signed[:, :-3] < 0) & (before > 0)) | ((signed[:, 3:] > 0) & (after > 0))
+    beyond = np.pad(change, ((0, 0), (1, 1)))
+    excess = np.clip(held - np.minimum(wide[:, 2:], wide[:, :-2]), 0.0, None) / np.maximum(held, 1e-9)
+    troughs = ((beyond[:, :-3] < 0) & (before > 0)) | ((beyond[:, 3:] > 0) & (after > 0))
     excess *= rounded & troughs
-    return np.where(crowded, 1.0, np.clip(np.maximum(np.maximum(smooth, step), excess), 0.0, 1.0))
+    abrupt = np.where(crowded, 1.0, np.maximum(step, excess))
+    return np.clip(np.maximum(smooth, abrupt), 0.0, 1.0), inner & (smooth > abrupt)
 
 
 # A cell is crowded that holds twice what those beside it hold, and so many standard deviations more.
 _SURELY = 4.0
-# How many standard deviations of chance a change may be that is not seen.
-_HIDDEN = 2.0
+# How many standard deviations of chance a change may be that is not seen, and by how many one that is seen may be more.
+_HIDDEN, _UNSURE = 2.0, 1.5
 
 
 def _not_yet(free: Floats, hazards: Floats) -> Floats:
@@ -439,17 +442,24 @@ class Curves:
     rounded: bool = False
 
     @cached_property
-    def bends(self) -> Floats:
-        """How far each curve may be from straight lines in every cell, (2, J): up to all that the cell holds."""
+    def bends(self) -> tuple[Floats, NDArray[np.bool_], Floats]:
+        """How far each curve may be from straight lines in every cell, (2, J): up to all that the cell holds.
+
+        Then whether it is less towards the ends of the cell, as smooth curves are, and whether cells beside it hold
+        more (1) or less (-1) the later they are.
+        """
         held = -np.diff(self.shown, axis=1)
         total = self.sampling + np.stack([self.noise[arm, :, arm] for arm in (0, 1)])
         apart = np.diff(np.diff(total, axis=1), axis=2)
         # Cells of one length are compared as they are, others by what they hold of a length.
         each, around = self.lengths / self.lengths.mean(), np.pad(self.lengths, 1, mode="reflect")
         spread = np.clip(np.diagonal(apart, axis1=1, axis2=2), 0.0, None)
-        cells = _uneven(held / each, spread / each**2, self.rounded)
+        cells, smooth = _uneven(held / each, spread / each**2, self.rounded)
         open_ended = self.lengths > _LONGER * np.minimum(around[:-2], around[2:])
-        return np.where((held > _COARSE) | open_ended, held, cells * np.maximum(held, 0.0))
+        leans = np.sign((held / each)[:, 2:] - (held / each)[:, :-2])
+        leans = np.pad(leans, ((0, 0), (1, 1)), constant_values=nan)
+        found = np.where((held > _COARSE) | open_ended, held, cells * np.maximum(held, 0.0))
+        return found, smooth & (found < held), leans
 
 
 # Nothing is supposed of where outcomes lie within a cell that holds more than this part of an arm, or that is so many
@@ -1329,17 +1339,18 @@ class Crossing:
 
     def ends(self, level: float, bent: bool = False) -> Ends:
         """Return the ends where curves are straight in cells, or as far from it as is allowed for."""
-        (low, high), bends = self.answers.ends(self.arm, level), None
+        low, high = self.answers.ends(self.arm, level)
+        moved = np.zeros((2, len(low) - 1))
         if bent:
             # How curves bend is no matter of chance but a bias up to a bound, or anything where a cell is crowded.
             curves, arm = self.answers.curves, self.arm
-            bends, held = curves.bends[arm], -np.diff(curves.shown[arm])
+            bends, held = curves.bends[0][arm], -np.diff(curves.shown[arm])
             sides = np.abs(np.array([low, high]) - curves.survival[arm])
             sides = (sides[:, 1:] + sides[:, :-1]) / 2
-            moved = [_reaches(side, bends, level) - side for side in sides]
-            bends = np.where((bends < held) | (held <= 0), moved, inf) * [[-1.0], [1.0]]
-        first = self._first(low, None if bends is None else bends[0])
-        last = self._last(high, None if bends is None else bends[1])
+            more = [_reaches(side, bends, level) - side for side in sides]
+            moved = np.where((bends < held) | (held <= 0), more, inf) * [[-1.0], [1.0]]
+        first = self._first(low, moved[0] if bent else None)
+        last = self._last(high, moved[1] if bent else None)
         return min(first, float(self.answers.edges[-1])), last
 
     def _first(self, curve: Floats, bends: Floats | None = None) -> float:
@@ -1360,9 +1371,26 @@ class Crossing:
         if first and bends is not None and self.answers.curves.slack[self.arm, place] > 0:
             # Lost in the noise: it may cross as soon as it is.
             return float(edges[place - 1])
-        above = curve[place - 1] - self.left + (0.0 if bends is None else bends[place - 1])
-        part = min(max(above / (curve[place - 1] - curve[place]), 0.0), 1.0)
-        return float(edges[place - 1] + part * (edges[place] - edges[place - 1]))
+        above, falls = curve[place - 1] - self.left, curve[place - 1] - curve[place]
+        bend = 0.0 if bends is None else float(bends[place - 1])
+        smooth = self.answers.curves.bends[1][self.arm, place - 1]
+        part = _part(above, falls, bend) if smooth else (above + bend) / falls
+        return float(edges[place - 1] + min(max(part, 0.0), 1.0) * (edges[place] - edges[place - 1]))
+
+    def pinned(self, end: float) -> bool:
+        """Whether an end is the edge of a cell of which nothing is supposed."""
+        curves, edges, arm = self.answers.curves, self.answers.edges, self.arm
+        bends, held = curves.bends[0][arm], -np.diff(curves.shown[arm])
+        free = (
+            ((bends >= held) & (held > 0)) | (curves.slack[arm, 1:] > 0) | (self.answers.convention == "end")
+        )
+        return bool((free & ((edges[1:] == end) | (edges[:-1] == end))).any())
+
+
+def _part(above: float, falls: float, bend: float) -> float:
+    """Return the part u of a cell where above - falls u + 4 bend u (1 - u) is 0: a line that bends between its ends."""
+    slope = falls - 4 * bend
+    return 2 * above / (slope + sqrt(max(slope**2 + 16 * bend * above, 0.0)))
 
 
 _ANGLES = 8
@@ -1394,20 +1422,29 @@ class CrossingGap(Apart):
 
     def _between(self, level: float) -> Ends:
         (low, high), (least, most) = (one.ends(level, bent=True) for one in (self.one, self.other))
-        own, others, edges = self.one.estimate, self.other.estimate, self.one.answers.edges
+        own, others = self.one.estimate, self.other.estimate
         widest = low - most if isfinite(most) else -inf, high - least if isfinite(high) else inf
         if not (isfinite(own) and isfinite(others)):
             return widest
         straight, theirs = self.one.ends(level), self.other.ends(level)
         down, up = self._reach(level)
-        bent = straight[0] - low + most - theirs[1], high - straight[1] + theirs[0] - least
+        bent = self._bent(straight[0] - low + high - straight[1], theirs[0] - least + most - theirs[1]) / 2
         # Where outcomes lie in a crowded cell, and whom weights leave out, is no matter of chance.
         left_out = self.one.answers.whole and bool(self.one.answers.curves.grouping.any())
-        pinned = [left_out or np.isin(both, edges).any() for both in ((low, most), (high, least))]
+        pinned = [
+            left_out or self.one.pinned(end) or self.other.pinned(another)
+            for end, another in ((low, most), (high, least))
+        ]
         return (
-            widest[0] if pinned[0] or isinf(widest[0]) else own - others - down - bent[0],
-            widest[1] if pinned[1] or isinf(widest[1]) else own - others + up + bent[1],
+            widest[0] if pinned[0] or isinf(widest[0]) else own - others - reach(down, bent, level),
+            widest[1] if pinned[1] or isinf(widest[1]) else own - others + reach(up, bent, level),
         )
+
+    def _bent(self, own: float, others: float) -> float:
+        """Return how far the difference may be off as curves bend: about as far in both arms where they bend alike."""
+        leans, edges = self.one.answers.curves.bends[2], self.one.answers.edges[1:-1]
+        signs = [leans[one.arm, np.searchsorted(edges, one.estimate)] for one in (self.one, self.other)]
+        return joint_bias(own, others, _APART if signs[0] == signs[1] else 1.0)
 
     def _reach(self, level: float) -> Ends:
         """Return how far the difference may be off: the most over errors of both arms that are as unlikely together.

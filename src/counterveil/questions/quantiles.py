@@ -25,7 +25,7 @@ from counterveil.results.survival import QuantilesResult, check_share
 from counterveil.session import BaseSession
 from counterveil.statistics.distribution import (
     FOUND,
-    Grid,
+    Edges,
     even_edges,
     quantiles_by_scores,
     quantiles_by_weights,
@@ -38,6 +38,7 @@ METHODS = {Unit.RECORD: ("trial",)} | dict.fromkeys(
 )
 # Cells that there may be: noise grows with their number.
 _FEWEST, _MOST = 2, 1000
+Grid = int | Sequence[Number] | Literal["found"] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +63,7 @@ class QuantilesArguments(Arguments[QuantilesResult]):
     name: ClassVar[str] = "quantiles"
     units: ClassVar[tuple[Unit, ...]] = tuple(Unit)
     shares: Sequence[float] = (0.25, 0.5, 0.75)
-    grid: int | Sequence[Number] | Literal["found"] | None = None
+    grid: Grid = None
     method: QuantilesMethod = "auto"
     mechanism: Mechanism | None = None
 
@@ -103,7 +104,7 @@ def _refuse_shape(study: Study) -> None:
             raise refusal("CV-P695", declared=name)
 
 
-def _grid(study: Study, grid: object) -> Grid:
+def _grid(study: Study, grid: object) -> Edges:
     """Return the edges of the declared cells, or raise CV-P696; None where they are chosen by the number of rows."""
     if grid is None or grid == FOUND:
         return FOUND if grid else None
@@ -124,7 +125,7 @@ def _grid(study: Study, grid: object) -> Grid:
 
 @silence()
 def _answer(
-    session: BaseSession, question: Question, grid: Grid, shares: tuple[float, ...]
+    session: BaseSession, question: Question, grid: Edges, shares: tuple[float, ...]
 ) -> QuantilesResult:
     session.admit(question.uses(session.study, "quantiles"))
     if question.method == "trial":

@@ -29,12 +29,7 @@ from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.settings.methods import allowed_bias
 from counterveil.statistics.histogram import count_mechanisms, counts_noise, release_counts
 from counterveil.statistics.outcome_place import ENDS, PLACE_WORDS, PLACES, WHOLE, count_octaves, sizes_by_arm
-from counterveil.statistics.pairs.effect import (
-    LARGEST_WEIGHT,
-    known_propensities,
-    ladder,
-    released_propensities,
-)
+from counterveil.statistics.pairs.effect import known_propensities, ladder, released_propensities
 from counterveil.statistics.time_tables import said_of_weights, weighted_rows
 
 PAGE = "statistics/distribution.proof.md"
@@ -85,7 +80,7 @@ class CountCells:
 
 
 # Edges of cells that are declared, that rows and budget decide (None), or whose place is found.
-Grid = tuple[Fraction, ...] | str | None
+Edges = tuple[Fraction, ...] | str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +137,7 @@ class HistogramRelease:
         )
 
 
-def histogram_release(session: BaseSession, question: Question, grid: Grid, rows: int) -> HistogramRelease:
+def histogram_release(session: BaseSession, question: Question, grid: Edges, rows: int) -> HistogramRelease:
     """Return the release of least noise, on the declared edges or on the number of cells for so many people."""
     kinds = count_mechanisms(session, question)
     plans = [histogram_plan(question.budget, kind, grid) for kind in kinds]
@@ -150,7 +145,7 @@ def histogram_release(session: BaseSession, question: Question, grid: Grid, rows
 
 
 def histogram_plan(
-    budget: Budget, mechanism: str, grid: Grid, first: Mapping[str, Fraction] = NOTHING
+    budget: Budget, mechanism: str, grid: Edges, first: Mapping[str, Fraction] = NOTHING
 ) -> Plan:
     """Return the plan of counts: after what comes `first`, in parts of the budget, and the search for their place."""
     kind = Kind.VECTOR if mechanism == "gaussian" else Kind.CELLS
@@ -162,11 +157,11 @@ def histogram_plan(
     )
 
 
-def released_on(study: Study, plan: Plan, grid: Grid, rows: int, largest: float = 1.0) -> HistogramRelease:
-    """Return the release of a plan; `largest` is what weights multiply the noise by."""
+def released_on(study: Study, plan: Plan, grid: Edges, rows: int) -> HistogramRelease:
+    """Return the release of a plan."""
     if isinstance(grid, tuple):
         return HistogramRelease(plan, grid)
-    edges = _usual_edges(study, counts_noise(plan, NAME) * largest, rows, grid == FOUND)
+    edges = _usual_edges(study, counts_noise(plan, NAME), rows, grid == FOUND)
     return HistogramRelease(plan, edges, grid == FOUND)
 
 
@@ -199,7 +194,7 @@ def expected_length(cells: int, noise_sd: float, rows: int) -> float:
 
 
 def quantiles_of_arms(
-    session: BaseSession, question: Question, grid: Grid, shares: tuple[float, ...]
+    session: BaseSession, question: Question, grid: Edges, shares: tuple[float, ...]
 ) -> QuantilesResult:
     """Return both arms' distributions of a trial; sizes of arms are public where outcomes alone are private."""
     session.attach_batches()
@@ -218,7 +213,7 @@ def quantiles_of_arms(
 
 
 def quantiles_by_weights(
-    session: BaseSession, question: Question, grid: Grid, shares: tuple[float, ...]
+    session: BaseSession, question: Question, grid: Edges, shares: tuple[float, ...]
 ) -> QuantilesResult:
     """Return both arms' distributions, weighted towards everybody; outcomes are private."""
     study = session.study
@@ -245,7 +240,7 @@ def quantiles_by_weights(
 
 
 def quantiles_by_scores(
-    session: BaseSession, question: Question, grid: Grid, shares: tuple[float, ...]
+    session: BaseSession, question: Question, grid: Edges, shares: tuple[float, ...]
 ) -> QuantilesResult:
     """Return both arms' distributions, weighted by propensities that are released first, or that the design says."""
     study = session.study
@@ -256,7 +251,7 @@ def quantiles_by_scores(
         raise refusal("CV-P407", features=len(study.covariates), rows=table.rows)
     first = NOTHING if known is not None else {_MODEL: _MODEL_PART}
     plan = histogram_plan(question.budget, "laplace", grid, first)
-    release = released_on(study, plan, grid, table.rows, LARGEST_WEIGHT)
+    release = released_on(study, plan, grid, table.rows)
     bias = allowed_bias(None, False, len(study.covariates))
 
     def compute(gate: Gate) -> QuantilesResult:

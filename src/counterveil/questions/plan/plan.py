@@ -53,7 +53,7 @@ from counterveil.questions.plan.people import (
     plain_half_width,
 )
 from counterveil.questions.policy import PolicyValueArguments
-from counterveil.questions.quantiles import QuantilesArguments
+from counterveil.questions.quantiles import Grid, QuantilesArguments
 from counterveil.questions.survival import SurvivalArguments
 from counterveil.report import Cells, Picture, Section, View, plan_plot
 from counterveil.report.caveats import assumed_words
@@ -91,7 +91,7 @@ _MORE = {"moments": "formula", "compliance": "received", "interim": "spending"}
 _NEEDED = ("by", "policy", "formula", "received")
 # Options that only some questions take, with what they are where nothing is said; others are None.
 _SAID = {"method": "auto", "measure": DIFFERENCE, "spending": "obrien_fleming"}
-_OWN = (*_SAID, *_NEEDED, "mechanism", "settings", "importance", "estimand")
+_OWN = (*_SAID, *_NEEDED, "mechanism", "settings", "importance", "estimand", "grid")
 
 
 @dataclass(frozen=True, slots=True)
@@ -1001,6 +1001,7 @@ class PlanArguments:
         policy: as for `counterveil.policy_value`.
         measure: as for `counterveil.ate`; half-widths are then those of the ratio.
         importance: as for `counterveil.outcomes`.
+        grid: as for `counterveil.quantiles`.
         formula: a regression, "y ~ treat + age", whose moments are released.
         received: the covariate that says who received the treatment.
         spending: as for `counterveil.interim.planned`.
@@ -1047,6 +1048,7 @@ class PlanArguments:
     settings: Any = None
     measure: Measure = "difference"
     importance: Mapping[str, Number] | None = None
+    grid: Grid = None
     formula: str | None = None
     received: str | None = None
     spending: Spending = "obrien_fleming"
