@@ -931,7 +931,7 @@ def weighted(moments: ArmSecond, fit: ArmFit, estimand: Estimand, rows: int, gua
         if arm == own:
             sides.append(_Side(np.zeros(len(moments.overall))))
             continue
-        found = _side(moments, fit, arm, target, estimand, rows)
+        found = _side(moments, fit, arm, target, estimand, rows, guard.inflation)
         weights[arm, 0] -= moments.means[arm] @ found.slope / p[arm]
         weights[arm, 1:] = found.slope / p[arm]
         shared = max(float(fit.first[arm]), guard.shared) * found.shared
@@ -994,7 +994,15 @@ def _target(moments: ArmSecond, estimand: Estimand) -> Floats:
     return moments.overall if own is None else np.asarray(moments.means[own])
 
 
-def _side(moments: ArmSecond, fit: ArmFit, arm: int, target: Floats, estimand: Estimand, rows: int) -> _Side:
+def _side(
+    moments: ArmSecond,
+    fit: ArmFit,
+    arm: int,
+    target: Floats,
+    estimand: Estimand,
+    rows: int,
+    inflation: float,
+) -> _Side:
     """Return the slope of one arm's weights, with what a ridge leaves of imbalance and noise."""
     p, d = moments.shares, len(target)
     noise = moments.mean_sd**2 * (
@@ -1020,12 +1028,13 @@ def _side(moments: ArmSecond, fit: ArmFit, arm: int, target: Floats, estimand: E
         product += float(moments.errors[arm]) * float(turned @ turned) * error
         product += scaled + (share + mean * float(turned @ turned)) * float(fit.level_error[arm])
         sampling = fit.residual * float(values @ turned**2) / (p[arm] * rows)
+        missed = fit.residual * float(truly @ (1 / values - values / (values + ridge) ** 2))
+        missed /= float(p[arm]) * rows
         bias = _BIAS * abs(float(left @ slopes)) * min(error / max(size, 1e-9), _MOST_BIAS)
-        expected = product + sampling + bias**2
+        # What the interval says of it.
+        expected = inflation * product + sampling + missed + bias**2
         if best is None or expected < best[0]:
             aligned = _shared(moments, arm, values, float(turned @ slopes))
-            missed = fit.residual * float(truly @ (1 / values - values / (values + ridge) ** 2))
-            missed /= float(p[arm]) * rows
             best = expected, _Side(vectors @ turned, product, bias, aligned, missed)
     assert best is not None
     return best[1]
