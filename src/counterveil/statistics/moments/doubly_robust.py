@@ -931,7 +931,7 @@ def weighted(moments: ArmSecond, fit: ArmFit, estimand: Estimand, rows: int, gua
         if arm == own:
             sides.append(_Side(np.zeros(len(moments.overall))))
             continue
-        found = _side(moments, fit, arm, target, estimand, rows)
+        found = _side(moments, fit, arm, estimand, rows, guard.inflation)
         weights[arm, 0] -= moments.means[arm] @ found.slope / p[arm]
         weights[arm, 1:] = found.slope / p[arm]
         shared = max(float(fit.first[arm]), guard.shared) * found.shared
@@ -994,9 +994,9 @@ def _target(moments: ArmSecond, estimand: Estimand) -> Floats:
     return moments.overall if own is None else np.asarray(moments.means[own])
 
 
-def _side(moments: ArmSecond, fit: ArmFit, arm: int, target: Floats, estimand: Estimand, rows: int) -> _Side:
+def _side(moments: ArmSecond, fit: ArmFit, arm: int, estimand: Estimand, rows: int, inflate: float) -> _Side:
     """Return the slope of one arm's weights, with what a ridge leaves of imbalance and noise."""
-    p, d = moments.shares, len(target)
+    target, p = _target(moments, estimand), moments.shares
     noise = moments.mean_sd**2 * (
         (1 - 1 / p[arm]) ** 2 + 1 if estimand is Estimand.ATE else float((1 / p**2).sum())
     )
@@ -1009,23 +1009,22 @@ def _side(moments: ArmSecond, fit: ArmFit, arm: int, target: Floats, estimand: E
     slopes = vectors.T @ fit.slopes.values[arm]
     error, size = float(np.trace(doubt)), float(slopes @ slopes)
     # Lines fitted to the same rows have the sampling error that weights without a ridge show.
-    truly = np.maximum(gap**2 - noise, 0.0)
+    truly, each = np.maximum(gap**2 - noise, 0.0), fit.residual / (float(p[arm]) * rows)
     best: tuple[float, _Side] | None = None
     for ridge in _WEIGHTS_RIDGES:
         kept = values / (values + ridge)
         left, turned = (1 - kept) * gap, gap / (values + ridge)
         chance = float(((1 - kept) ** 2 * truly).sum())
-        product = max(float(left @ doubt @ left), _ALIGNMENT / d * chance * error)
+        product = max(float(left @ doubt @ left), _ALIGNMENT / len(target) * chance * error)
         product += noise * float(kept**2 @ np.diag(doubt))
         product += float(moments.errors[arm]) * float(turned @ turned) * error
         product += scaled + (share + mean * float(turned @ turned)) * float(fit.level_error[arm])
-        sampling = fit.residual * float(values @ turned**2) / (p[arm] * rows)
+        sampling = each * float(values @ turned**2)
+        missed = each * float(truly @ (1 / values - values / (values + ridge) ** 2))
         bias = _BIAS * abs(float(left @ slopes)) * min(error / max(size, 1e-9), _MOST_BIAS)
-        expected = product + sampling + bias**2
+        expected = inflate * product + sampling + missed + bias**2  # as the interval has it
         if best is None or expected < best[0]:
             aligned = _shared(moments, arm, values, float(turned @ slopes))
-            missed = fit.residual * float(truly @ (1 / values - values / (values + ridge) ** 2))
-            missed /= float(p[arm]) * rows
             best = expected, _Side(vectors @ turned, product, bias, aligned, missed)
     assert best is not None
     return best[1]
