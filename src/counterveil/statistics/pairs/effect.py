@@ -697,12 +697,7 @@ def _lines(estimand: Estimand, models: Models, weights: tuple[Floats, ...], star
 
 
 def _clips(
-    lines: Lines,
-    weights: tuple[Floats, ...],
-    rows: PublicRows,
-    models: Models,
-    spread: Spread,
-    centred: bool,
+    lines: Lines, weights: tuple[Floats, ...], rows: PublicRows, models: Models, spread: Spread, centred: bool
 ) -> list[tuple[float, float, float]]:
     """Return middles, clips and what they are expected to lose; the whole range where outcomes are not searched.
 
@@ -1288,13 +1283,8 @@ def _released(
     )
     known = _known(choice.rows, models, spread, functions, scores, found.floats(), found.variance)
     unit = float(session.study.outcome_range[1] - session.study.outcome_range[0]) / 2
-    return _model(
-        session,
-        question,
-        choice,
-        functions,
-        tuple(one * unit**k for one, k in zip(known, (1, 2, 2), strict=True)),
-    )
+    scaled = tuple(one * unit**k for one, k in zip(known, (1, 2, 2), strict=True))
+    return _model(session, question, choice, functions, scaled)
 
 
 def _known(
