@@ -101,6 +101,7 @@ _LEAST_NEW, _MOST_CARRIED = 0.05, 0.05
 _SCALE, _ROOM, _CONSTANT_PART = 0.7, 0.35, 0.5
 # Most features, fewest rows for each of them, and most numbers in all: they are held in memory.
 MOST_FEATURES, ROWS_A_FEATURE, MOST_NUMBERS = 250, 5, 40_000_000
+Orders = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,7 +109,7 @@ class PublicRows:
     """Features z (n, p) with sum z z' = n I, their orders and scales, and every row's weight.
 
     `steps` are the whole numbers nearest to 2**16 times weight, scale and z; no row of them is longer than `length`
-    times 2**16. Of `parts` of the rows, such as groups, errors of models count for more.
+    times 2**16. Models are supposed to have what noise hides of the coefficients of `hidden` orders.
     """
 
     z: Floats
@@ -117,7 +118,7 @@ class PublicRows:
     weight: Floats
     steps: Integers
     length: Fraction
-    parts: bool = False
+    hidden: Orders = ()
 
     @property
     def weighted(self) -> Floats:
@@ -434,7 +435,7 @@ def _logistic(rows: PublicRows, sums: Sums, order: Integers) -> tuple[Floats, Fi
     flat = share * (1 - share)
     centred = target - share * weighted.sum(axis=0)
     first, own = _alone(flat * whole, centred, np.diag(noise) + flat * whole, order)
-    penalty, squares = _penalties(first, own, flat * np.diag(whole), order, _MOST["log odds"], rows.parts)
+    penalty, squares = _penalties(first, own, flat * np.diag(whole), order, _MOST["log odds"], rows.hidden)
     penalty = np.where(order == LINES, _TREATED_PENALTY, 1.0) * penalty
     found = np.zeros(z.shape[1])
     found[0] = log(share / (1 - share))
@@ -474,7 +475,7 @@ def _linear(
     errors = np.diag(noise) + spread * gram
     first, own = _alone(gram, target, errors, order)
     most = (spread * _MOST["outcomes"][0], spread * _MOST["outcomes"][1])
-    penalty, squares = _penalties(first, own, np.diag(gram), order, most, rows.parts)
+    penalty, squares = _penalties(first, own, np.diag(gram), order, most, rows.hidden)
     found = np.asarray(np.linalg.solve(gram + np.diag(penalty), target), np.float64)
     return _fit(found, gram, penalty, errors, squares)
 
@@ -495,24 +496,23 @@ def _alone(gram: Floats, target: Floats, errors: Floats, order: Integers) -> tup
 
 
 def _penalties(
-    first: Floats, own: Floats, curvature: Floats, order: Integers, most: tuple[float, float], parts: bool
+    first: Floats, own: Floats, curvature: Floats, order: Integers, most: tuple[float, float], hidden: Orders
 ) -> tuple[Floats, Floats]:
     """Return ridge penalties and squared sizes that coefficients may have, one for each order.
 
     `first` are coefficients without a penalty, with variances `own`; sums are about `curvature` times a coefficient.
-    For `parts` of the rows sizes hold what noise hides: covariates' coefficients whose mean square is within one of its
-    standard deviations. Whether models suffice for a part, as for all rows, is not judged beforehand.
+    Sizes of `hidden` orders are no less than what noise hides: a mean square of one of its standard deviations.
     """
     penalty, squares = np.zeros(len(first)), np.zeros(len(first))
     for one in np.unique(order[order > CONSTANT]):
         at = order == one
         noise, count = float(own[at].mean()), int(at.sum())
+        largest, hides = most[int(one == LINES)] / (1 if one == SELECTED else count), noise * sqrt(2 / count)
         # Curves and products count as far as they exceed what noise alone makes of their mean square.
-        margin = noise * sqrt(2 / count) if one in (CURVES, PRODUCTS) else 0.0
-        square = max(float((first[at] ** 2).mean()) - noise - margin, _LEAST_SIGNAL * noise)
-        square = min(square, most[int(one == LINES)] / (1 if one == SELECTED else count))
+        square = float((first[at] ** 2).mean()) - noise - (hides if one in (CURVES, PRODUCTS) else 0.0)
+        square = min(max(square, _LEAST_SIGNAL * noise), largest)
         penalty[at] = float((own[at] * curvature[at]).mean()) / square
-        squares[at] = max(square, noise * sqrt(2 / count)) if parts and one == LINES else square
+        squares[at] = max(square, min(hides, largest)) if one in hidden else square
     return penalty, squares
 
 
@@ -651,6 +651,8 @@ def best_scores(rows: PublicRows, models: Models, spread: Spread, target: Target
     e, size, start = models.propensity, float(target.tilt.sum()), target.start(models)
     best: tuple[float, Scores] | None = None
     known = int(models.score is None)
+    # Means of rare events err in proportion to their share.
+    error = _MODEL_ERROR[known] * (models.sd**2 if spread.distances is None else models.sd)
     # People of a weight beyond what propensities are kept within are corrected in part.
     likely = e if models.modelled is None else models.modelled
     largest = max(float(one.max()) for one in target.weights)
@@ -660,10 +662,12 @@ def best_scores(rows: PublicRows, models: Models, spread: Spread, target: Target
             e * target.weights[0] - likely * weights[0],
             (1 - e) * target.weights[1] - (1 - likely) * weights[1],
         )
-        capped = (_MODEL_ERROR[known] * models.sd * float(sum(np.abs(miss).sum() for miss in missed))) ** 2
+        capped = error**2 * float(sum(np.abs(miss).sum() ** 2 for miss in missed))
         for miss, fit in zip(missed, models.arms, strict=True):
             along = rows.z.T @ miss
-            capped += float(along @ fit.covariance @ along) + float(along @ fit.left) ** 2
+            # What shrinkage took is mostly noise, whose part the covariance of errors holds already.
+            left = float(along @ fit.left) ** 2 - float(along @ fit.left_covariance @ along)
+            capped += float(along @ fit.covariance @ along) + max(left, 0.0)
         own = models.sd**2 * float(e @ weights[0] ** 2 + (1 - e) @ weights[1] ** 2)
         lines = _lines(target.estimand, models, weights, start)
         for middle, clip, over in _clips(lines, weights, rows, models, spread, target.arm is None):
@@ -693,12 +697,7 @@ def _lines(estimand: Estimand, models: Models, weights: tuple[Floats, ...], star
 
 
 def _clips(
-    lines: Lines,
-    weights: tuple[Floats, ...],
-    rows: PublicRows,
-    models: Models,
-    spread: Spread,
-    centred: bool,
+    lines: Lines, weights: tuple[Floats, ...], rows: PublicRows, models: Models, spread: Spread, centred: bool
 ) -> list[tuple[float, float, float]]:
     """Return middles, clips and what they are expected to lose; the whole range where outcomes are not searched.
 
@@ -736,7 +735,7 @@ PAGES = (
     "statistics/pairs/pair_scores.proof.md",
 )
 # The richest features are taken whose expected length is at most this many times the shortest.
-_LONGER = 1.2
+_LONGER = 1.05
 # Public guesses that steer choices only, in units of the outcomes' reach: their variance, the mean square of weights,
 # the largest weight, and the curvature of a logistic model.
 _SPREAD, _WEIGHTS, LARGEST_WEIGHT, _CURVATURE = 0.2, 5.5, 5.0, 0.2
@@ -776,9 +775,11 @@ def choices(table: Table, budget: Budget, numbers: int = 1) -> list[Choice]:
     """
     found, on, arms = [], searched(table.study), len(table.study.arms or (0, 1))
     released = 2 if known_propensities(table) is not None else 3 if arms == 2 else 2 * arms
+    # Pure noise hides curves; whether models suffice for parts of the rows, as for all, is not judged beforehand.
+    hidden = ((CURVES, PRODUCTS) if budget.pure else ()) + ((LINES,) if numbers > 1 else ())
     rungs = ladder(table)
     for rung in rungs:
-        rows = replace(rung, parts=numbers > 1)
+        rows = replace(rung, hidden=hidden)
         omitted = rows.order.max() == LINES < rungs[-1].order.max()
         known, sizes = (table.study.unconfounded, omitted), (released, numbers, arms / 2)
         splits = [
@@ -1282,13 +1283,8 @@ def _released(
     )
     known = _known(choice.rows, models, spread, functions, scores, found.floats(), found.variance)
     unit = float(session.study.outcome_range[1] - session.study.outcome_range[0]) / 2
-    return _model(
-        session,
-        question,
-        choice,
-        functions,
-        tuple(one * unit**k for one, k in zip(known, (1, 2, 2), strict=True)),
-    )
+    scaled = tuple(one * unit**k for one, k in zip(known, (1, 2, 2), strict=True))
+    return _model(session, question, choice, functions, scaled)
 
 
 def _known(
