@@ -164,10 +164,8 @@ def kernel_target(features: int, bandwidth: float, epsilon: Fraction, rows: int 
     treated = generator.uniform(size=rows) < 0.5
     x[0], treated[0] = 0.5, True
     y = generator.uniform(-1.0, 1.0, rows)
-    height = Kernel.normalised(bandwidth, features).height
     form = PublishedFunction.of(box, Budget(epsilon, DELTA), KernelSettings(bandwidth=bandwidth), rows)
-    # The largest outcome, 1, is not the Lipschitz constant of the loss.
-    form = replace(form, scale=form.scale * (1 + height**0.5 / 2))
+    form = replace(form, scale=form.scale * (1 + form.kernel.height**0.5 / 2))
     nothing = StageModels(
         lambda p: np.full(len(p), 0.5), lambda p: np.zeros(len(p)), lambda p: np.zeros(len(p))
     )
