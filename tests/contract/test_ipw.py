@@ -128,7 +128,7 @@ def test_fitted_propensity(monkeypatch, passed, estimand, pure):
     penalty, rows = 0.05, 1200
     monkeypatch.setattr(proved_weighting, "chosen_penalty", lambda *_: penalty)
     monkeypatch.setattr(proved_weighting, "chosen_clip", lambda *_: 0.1)
-    monkeypatch.setattr(proved_weighting, "shrunk", lambda weights, *_: (weights, 1.0))
+    monkeypatch.setattr(proved_weighting, "shrunk", lambda weights, *_: weights)
     budget = PURE if pure else NORMAL
     result = ask(monkeypatch, PEOPLE, study(), not pure, estimand=estimand, **budget)
     z = features_of(PEOPLE)

@@ -255,7 +255,7 @@ def test_cross_fitted_effect_from_released_numbers(estimand):
     halves = (half(0.25, 0.1, 0.002, 0.0004), half(0.31, 0.2, 0.003, 0.0002))
     sizes, clip = (480, 520), 1.7
     effect_bias = (480 * 0.1 + 520 * 0.2) / rows
-    scored = proved_cross_fit.Halves(weighted, clip, halves, sizes, effect_bias, 1.0, 0.2)
+    scored = proved_cross_fit.Halves(weighted, clip, halves, sizes, effect_bias)
     estimate, known = proved_cross_fit.effect_of(scored, HALF, Estimand.parse(estimand))
     left, parts = 1 - effect_bias, (0.48, 0.52)
     own = (0.48 * 0.9 * 0.25 + 0.52 * 0.8 * 0.31) / left

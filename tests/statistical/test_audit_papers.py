@@ -18,7 +18,6 @@ from counterveil.numerics.public_choices import two_parts
 from counterveil.privacy import Budget
 from counterveil.published import InfluenceSettings
 from counterveil.published import doubly_robust as published
-from counterveil.published.cate import SupremumSearch
 from counterveil.published.matching import published_noise, release_estimate
 from counterveil.results.question import Question
 from counterveil.session import Gate, Plan, SeededNoise
@@ -35,7 +34,7 @@ from counterveil_lab.reproduce.papers.cate.guarantees import (
 )
 
 SAMPLES = 20_000
-QUICK = SupremumSearch(starts=2, points=400)
+QUICK = InfluenceSettings(starts=2, points=400)
 ONE = Fraction(1)
 
 

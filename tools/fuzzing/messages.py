@@ -28,7 +28,7 @@ from tools.fuzzing.mutations import CANARY, ESCAPE, mutated_json, mutated_toml
 
 import counterveil as cv
 from counterveil.errors import CounterveilError
-from counterveil.federation.coordinator import Clock, Round, pooled, states
+from counterveil.federation.coordinator import Clock, Round, keep_step, pooled, states
 from counterveil.federation.masking import Member, Step, read_numbers, sum_request, total_of
 from counterveil.federation.messages import Reply, SiteRequest
 from counterveil.federation.setup import make_site, make_study
@@ -36,7 +36,6 @@ from counterveil.federation.site import Site
 from counterveil.federation.site_files import SiteFile, SiteRecords, key_of
 from counterveil.federation.study_files import StudyFolder
 from counterveil.federation.sum_round import run_sum
-from counterveil.federation.summed import keep_step
 from counterveil.questions.pooled import PooledMoments, PooledTable
 from counterveil.results import MeasureResult
 

@@ -183,19 +183,14 @@ def _published() -> Iterator[Call]:
 def _published_functions() -> Iterator[Call]:
     stages: Values = {
         "both robust": {"learner": "DR"},
-        "clip": {"clip": 0.2, "nuisance_share": 0.3},
-        "all rows": {"counted": "all_rows"},
     }
     kernel: Values = stages | {
-        "bandwidth": {"bandwidth": 0.5, "penalty": 0.1, "penalty_meaning": "alpha"},
-        "unit kernel": {"kernel": "unit", "lipschitz": 4.0},
-        "kernel of the theorem": {"kernel": "theorem", "centres": 20},
+        "bandwidth": {"bandwidth": 0.5, "penalty_meaning": "alpha"},
         "one after another": {"algorithm": "iterative"},
-        "as printed": {"algorithm": "iterative_printed", "centres": None},
+        "as printed": {"algorithm": "iterative_printed"},
     }
     influence: Values = stages | {
         "straight line": {"effect": "linear"},
-        "main text": {"effect": "linear", "formula": "main_text"},
         "short search": {"effect": "linear", "starts": 3, "points": 500},
     }
     for name, method, values in (("Kernel", "kernel", kernel), ("Influence", "influence", influence)):

@@ -300,7 +300,7 @@ GUARANTEES: tuple[Mutant, ...] = (
     ),
     _of(
         "judging._check_question",
-        "hold(site_facts.fits(ask, request.declaration, result), OTHER_FACTS)",
+        "hold(fits(ask, request.declaration, result), OTHER_FACTS)",
         "pass",
         _LIES,
     ),

@@ -62,7 +62,7 @@ from counterveil.errors import CounterveilError, LedgerError, refusal
 from counterveil.privacy import Budget, Charge, Unit
 
 if TYPE_CHECKING:
-    from counterveil.accounting.anchor_server import ServerAnchor
+    from counterveil.accounting.postgres_store import ServerAnchor
 
     Anchor: TypeAlias = FileAnchor | ServerAnchor
 
@@ -157,7 +157,7 @@ def anchor_at(place: str, ledger: str) -> Anchor:
     if place.startswith(SERVER):
         if importlib.util.find_spec("psycopg") is None:
             raise refusal("CV-E010")
-        from counterveil.accounting.anchor_server import ServerAnchor
+        from counterveil.accounting.postgres_store import ServerAnchor
 
         return ServerAnchor(place, ledger)
     path = Path(place)

@@ -8,9 +8,13 @@ from typing import Any
 
 import psycopg
 
-from counterveil.accounting.accounts import check_version
+from counterveil.accounting.accounts import (
+    anchor_failed,
+    check_version,
+)
+from counterveil.accounting.anchor import Mark
 from counterveil.accounting.records import GUARDS_CHANGED, PATIENCE, SCHEMA_VERSION, Row, Store
-from counterveil.errors import refusal
+from counterveil.errors import LedgerError, refusal
 
 # The key of the advisory lock that makes writers take turns; it needs no rights beyond INSERT and SELECT.
 _TURN = 0x43564C31
@@ -63,6 +67,7 @@ class PostgresStore(Store):
     """Entries in the schema `counterveil` of a PostgreSQL database."""
 
     table = "counterveil.entries"
+    begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
     mark = "%s"
     study = _STUDY
 
@@ -77,27 +82,9 @@ class PostgresStore(Store):
             self._db.close()
             raise
 
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Hold the only write transaction: durable when left, undone when an exception leaves it."""
-        self._run("BEGIN")
-        try:
-            # Statements after the lock see everything that was committed before it was given.
-            self._run("SELECT pg_advisory_xact_lock(%s)", _TURN)
-            yield
-            self._run("COMMIT")
-        except BaseException:
-            self._undo()
-            raise
-
-    @contextmanager
-    def reading(self) -> Iterator[None]:
-        """Hold one consistent view of the entries."""
-        self._run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        try:
-            yield
-        finally:
-            self._undo()
+    def _take_turn(self) -> None:
+        # Statements after the lock see everything that was committed before it was given.
+        self._run("SELECT pg_advisory_xact_lock(%s)", _TURN)
 
     def guards(self) -> str | None:
         """Return what is wrong with the table and its triggers: their own text and that of their functions."""
@@ -149,7 +136,7 @@ class PostgresStore(Store):
             raise refusal("CV-L009", problem=problem, place=f"database {self._db.info.dbname!r}") from error
 
     def _undo(self) -> None:
-        # The failure that led here is the one to report; a lost connection undoes itself.
+        # A lost connection undoes itself.
         with suppress(psycopg.Error):
             self._db.rollback()
 
@@ -177,3 +164,122 @@ def reason(error: psycopg.Error) -> str:
         return "an address that is not a PostgreSQL URL"
     said = str(error).lower()
     return next((words for words in _REASONS if words in said), type(error).__name__)
+
+
+# An anchor on a PostgreSQL server: one row a ledger, which the server lets move forward only.
+
+
+# The key of the advisory lock under which the table is made.
+_ANCHOR_TURN = 0x43564C32
+_MARK = "ledger, seq, hash, checked_seq, checked_hash"
+_BACKWARDS = (
+    " BEGIN IF TG_OP = 'DELETE' OR NEW.ledger IS DISTINCT FROM OLD.ledger OR NEW.seq < OLD.seq OR "
+    "NEW.checked_seq < OLD.checked_seq THEN RAISE EXCEPTION 'an anchor moves forward only'; END IF; RETURN NEW; END "
+)
+_ANCHOR_SCHEMA = (
+    "CREATE SCHEMA counterveil_anchors",
+    "CREATE TABLE counterveil_anchors.heads (ledger text PRIMARY KEY, seq bigint NOT NULL, hash text NOT NULL, "
+    "checked_seq bigint NOT NULL, checked_hash text NOT NULL)",
+    f"CREATE FUNCTION counterveil_anchors.forward() RETURNS trigger LANGUAGE plpgsql AS $${_BACKWARDS}$$",
+    "CREATE TRIGGER forward BEFORE UPDATE OR DELETE ON counterveil_anchors.heads "
+    "FOR EACH ROW EXECUTE FUNCTION counterveil_anchors.forward()",
+)
+
+
+class ServerAnchor:
+    """The mark of one ledger in the schema `counterveil_anchors` of a PostgreSQL database."""
+
+    def __init__(self, url: str, ledger: str) -> None:
+        self._url = url
+        self._ledger = ledger
+        self._connection: psycopg.Connection[Any] | None = None
+        self.place = "a PostgreSQL server"
+
+    def read(self) -> Mark | None:
+        """Return the mark, None where there is none for this ledger; a lost connection is made anew."""
+        try:
+            return self._read()
+        except LedgerError:
+            if self._connection is None or not self._connection.closed:
+                raise
+        # A server that was restarted while an answer was computed must not cost that answer.
+        return self._read()
+
+    def _read(self) -> Mark | None:
+        if self._run("SELECT to_regclass('counterveil_anchors.heads')") == [(None,)]:
+            return None
+        found = self._run(f"SELECT {_MARK} FROM counterveil_anchors.heads WHERE ledger = %s", self._ledger)
+        return Mark(*found[0]) if found else None
+
+    def create(self, mark: Mark) -> None:
+        """Write the first mark, unless there is one; the table is made where it is missing."""
+        with self._transaction():
+            self._run("SELECT pg_advisory_xact_lock(%s)", _ANCHOR_TURN)
+            if self._run("SELECT to_regclass('counterveil_anchors.heads')") == [(None,)]:
+                for statement in _ANCHOR_SCHEMA:
+                    self._run(statement)
+            values = (mark.ledger, mark.seq, mark.hash, mark.checked_seq, mark.checked_hash)
+            self._run(
+                f"INSERT INTO counterveil_anchors.heads ({_MARK}) VALUES (%s, %s, %s, %s, %s) "
+                "ON CONFLICT DO NOTHING",
+                *values,
+            )
+
+    def advance(self, mark: Mark) -> None:
+        """Move forward to `mark`."""
+        with self._transaction():
+            found = self._run(
+                f"SELECT {_MARK} FROM counterveil_anchors.heads WHERE ledger = %s FOR UPDATE", self._ledger
+            )
+            if not found:
+                raise anchor_failed(self.place, "the entry of this ledger is missing")
+            old = Mark(*found[0])
+            new = old.moved_to(mark)
+            if new != old:
+                self._run(
+                    "UPDATE counterveil_anchors.heads SET seq = %s, hash = %s, checked_seq = %s, checked_hash = %s "
+                    "WHERE ledger = %s",
+                    *(new.seq, new.hash, new.checked_seq, new.checked_hash, new.ledger),
+                )
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    @property
+    def _db(self) -> psycopg.Connection[Any]:
+        """The connection, made when it is first needed and again after it was lost."""
+        if self._connection is None or self._connection.closed:
+            self._connection = None
+            try:
+                self._connection = self._connected()
+            except psycopg.Error as error:
+                raise anchor_failed(self.place, reason(error)) from None
+        return self._connection
+
+    def _connected(self) -> psycopg.Connection[Any]:
+        """Return a new connection whose commits last, and which does not wait forever for another session."""
+        connection = psycopg.connect(self._url, autocommit=True)
+        connection.execute(f"SET lock_timeout = '{PATIENCE}s'".encode())
+        connection.execute("SET synchronous_commit = on")
+        if connection.execute("SHOW fsync").fetchone() != ("on",):
+            connection.close()
+            raise anchor_failed(self.place, "fsync = off: confirmed writes may be lost")
+        return connection
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        try:
+            with self._db.transaction():
+                yield
+        except psycopg.Error as error:
+            raise anchor_failed(self.place, reason(error)) from None
+
+    def _run(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        try:
+            cursor = self._db.execute(statement.encode(), values or None)
+            return cursor.fetchall() if cursor.description else []
+        except psycopg.Error as error:
+            raise anchor_failed(self.place, error.diag.message_primary or type(error).__name__) from None

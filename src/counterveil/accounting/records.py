@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -174,6 +174,9 @@ class Store(ABC):
 
     lasting = True  # whether entries outlive the process
     table: ClassVar[str]
+    # How transactions are begun.
+    begin_writing: ClassVar[str] = "BEGIN"
+    begin_reading: ClassVar[str] = "BEGIN"
     mark: ClassVar[str]
     # What stands before the "@" of a request id, as the index on it says it.
     study: ClassVar[str]
@@ -182,13 +185,34 @@ class Store(ABC):
     def _run(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         """Return the rows that a statement gives; failures are raised as LedgerError."""
 
-    @abstractmethod
-    def writing(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def writing(self) -> Iterator[None]:
         """Hold the only write transaction: durable when left, undone when an exception leaves it."""
+        self._run(self.begin_writing)
+        try:
+            self._take_turn()
+            yield
+            self._run("COMMIT")
+        except BaseException:
+            self._undo()
+            raise
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Hold one consistent view of the entries."""
+        self._run(self.begin_reading)
+        try:
+            yield
+        finally:
+            self._undo()
 
     @abstractmethod
-    def reading(self) -> AbstractContextManager[None]:
-        """Hold one consistent view of the entries."""
+    def _take_turn(self) -> None:
+        """Wait for, or check, what only one writer may have."""
+
+    @abstractmethod
+    def _undo(self) -> None:
+        """Undo an open transaction; the failure that led here is the one to report."""
 
     @abstractmethod
     def guards(self) -> str | None:

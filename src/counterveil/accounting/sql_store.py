@@ -51,6 +51,7 @@ class SqliteStore(Store):
     """Entries in an SQLite database."""
 
     table = "entries"
+    begin_writing = "BEGIN IMMEDIATE"
     mark = "?"
     study = _STUDY
 
@@ -77,27 +78,6 @@ class SqliteStore(Store):
         except BaseException:
             self._db.close()
             raise
-
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Hold the only write transaction: durable when left, undone when an exception leaves it."""
-        self._run("BEGIN IMMEDIATE")
-        try:
-            self._check_same_file()
-            yield
-            self._run("COMMIT")
-        except BaseException:
-            self._undo()
-            raise
-
-    @contextmanager
-    def reading(self) -> Iterator[None]:
-        """Hold one consistent view of the entries."""
-        self._run("BEGIN")
-        try:
-            yield
-        finally:
-            self._undo()
 
     def damage(self) -> str | None:
         """Return what is wrong with the file or its guards, None if nothing is."""
@@ -141,7 +121,7 @@ class SqliteStore(Store):
             return self._db.execute(statement, values).fetchall()
 
     def _undo(self) -> None:
-        # The failure that led here is the one to report; SQLite undoes an open transaction by itself.
+        # SQLite undoes an open transaction by itself.
         with suppress(sqlite3.Error):
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
@@ -151,7 +131,7 @@ class SqliteStore(Store):
             raise refusal("CV-L002", place=str(self._path))
         check_version(self._run("PRAGMA user_version")[0][0])
 
-    def _check_same_file(self) -> None:
+    def _take_turn(self) -> None:
         """Refuse to write to a file that was moved or replaced: its entries would be lost."""
         try:
             inode = self._path.stat().st_ino
@@ -194,7 +174,7 @@ class MemoryStore(SqliteStore):
         """Return None: nobody else can change it."""
         return None
 
-    def _check_same_file(self) -> None:
+    def _take_turn(self) -> None:
         """Nobody can move or replace it."""
 
 

@@ -13,7 +13,6 @@ from counterveil.audit.brute_force import (
     l2,
     largest_change,
 )
-from counterveil.audit.one_run import Canaried, OneRunTester
 from counterveil.audit.profile import Cloud, Delta, Line, LogRatio, Points, delta_at, largest_log_ratio
 from counterveil.audit.report import (
     WEAKENED_FACTOR,
@@ -29,9 +28,11 @@ from counterveil.audit.report import (
     audit,
 )
 from counterveil.audit.threshold import (
+    Canaried,
     Given,
     LikelihoodRatio,
     LinearDiscriminant,
+    OneRunTester,
     Projection,
     ThresholdTester,
 )

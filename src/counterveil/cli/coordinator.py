@@ -201,7 +201,7 @@ def _show_result(folder: StudyFolder, method: str | None, report: Path | None, a
 
 def _protection(folder: StudyFolder) -> str:
     """Return against whom the answer of a study protects, in words."""
-    from counterveil.federation.summed import members_of
+    from counterveil.federation.coordinator import members_of
     from counterveil.report.text import held_against
 
     return _heading(held_against(len(members_of(folder)), folder.study.colluding))

@@ -158,9 +158,8 @@ def _site(path: Path) -> dict[str, Any]:
 
 def _study(path: Path) -> dict[str, Any]:
     """Return a coordinator's study, where each site stands, and the pooled answer or why there is none yet."""
-    from counterveil.federation.coordinator import pooled, states
+    from counterveil.federation.coordinator import members_of, pooled, states
     from counterveil.federation.study_files import StudyFolder
-    from counterveil.federation.summed import members_of
 
     answer: dict[str, Any] = {"answer": None, "missing": None}
     try:

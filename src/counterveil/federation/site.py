@@ -19,7 +19,7 @@ from counterveil.errors import BudgetError, CounterveilError, FederationError, L
 from counterveil.federation import files, summed_site
 from counterveil.federation import messages as refusals
 from counterveil.federation.files import check_private
-from counterveil.federation.judging_tables import ESTIMATORS, options_of
+from counterveil.federation.judging import ESTIMATORS, options_of
 from counterveil.federation.masking import Step, read_request
 from counterveil.federation.messages import MOST_ROBUST, Ask, Head, RefusedError, Reply, SiteRequest
 from counterveil.federation.site_files import (

@@ -25,7 +25,7 @@ from counterveil.federation.files import (
     read_settings,
     write_json,
 )
-from counterveil.federation.judging_tables import check_declared
+from counterveil.federation.judging import check_declared
 from counterveil.federation.messages import Ask, Head, Reply, SiteRequest, check_id
 from counterveil.inference.pooling import POOLING_METHODS
 from counterveil.questions.pooled import METHODS as POOLING_OF_MEANS

@@ -12,11 +12,18 @@ from typing import Any, TypeAlias
 
 from counterveil.bounded_reading import Fields, UnreadableError
 from counterveil.errors import refusal
-from counterveil.federation.coordinator import Clock, Round, SiteEngine, Teller, read_reply
+from counterveil.federation.coordinator import (
+    Clock,
+    Round,
+    SiteEngine,
+    Teller,
+    keep_step,
+    kept_step,
+    read_reply,
+)
 from counterveil.federation.masking import Member, Step, read_numbers, sum_request, total_of
 from counterveil.federation.messages import Reply, SiteRequest
 from counterveil.federation.study_files import StudyFolder
-from counterveil.federation.summed import keep_step, kept_step
 
 # The name of what is summed next, its sensitivity in steps, and how many numbers it has; None for an answer.
 _Next: TypeAlias = tuple[str, int, int] | None

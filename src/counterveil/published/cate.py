@@ -1,15 +1,11 @@
 """The published forms of private CATE: finite queries, and functions.
 
-Where the paper is ambiguous, both readings are a choice.
-
-Learners by name or in scikit-learn's style, run without a word, and the orthogonal loss made of them.
+Learners of scikit-learn, run without a word, and the orthogonal loss made of them.
 """
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import log, pi, sqrt
@@ -30,7 +26,7 @@ from counterveil.published.asking import PublishedQuestion, QueryForm, release_v
 from counterveil.results.answering import Facts, settled
 from counterveil.results.functions import CateAnswers, Queries
 from counterveil.session import BaseSession, Gate, Kind, Plan
-from counterveil.settings.methods import NONE, POSITIVE, Settings, between, one_of, setting, whole
+from counterveil.settings.methods import POSITIVE, Settings, one_of, setting, whole
 from counterveil.statistics.folds.aggregation import quietly
 
 Function = Callable[[Floats], Floats]
@@ -44,55 +40,29 @@ _NUISANCE_LAYERS, _EFFECT_LAYERS = (32,), (32, 32)
 _SEED = 0
 # Predictions are kept below this, so that what is computed from them stays finite, whatever the rows are.
 _LARGEST = 1e100
+# The propensity is clipped to [_CLIP, 1 - _CLIP]; nuisances are fitted to this part of the rows.
+_CLIP, _NUISANCE_SHARE = 0.05, 0.5
+# Public points whose kernels span the fit, and lambda, as published.
+_CENTRES, _PENALTY = 50, 1.0
 
 
-def checked_regressor(name: str, learner: object) -> None:
-    """Raise CV-P561 unless it names a regressor or has `fit` and `predict` and can be copied."""
-    _checked(name, learner, REGRESSORS, "predict")
-
-
-def checked_classifier(name: str, learner: object) -> None:
-    """Raise CV-P561 unless it names a classifier or has `fit` and `predict_proba` and can be copied."""
-    _checked(name, learner, CLASSIFIERS, "predict_proba")
-
-
-def require_learners(*learners: object) -> None:
-    """Raise CV-E050 where one is named and scikit-learn is not installed; to be asked before anything is spent."""
-    if any(isinstance(learner, str) for learner in learners):
-        _scikit_learn()
-
-
-def takes_weights(learner: object) -> bool:
-    """Return whether the learner's `fit` takes `sample_weight`; all named ones do."""
-    if isinstance(learner, str):
-        return True
-    try:
-        return "sample_weight" in inspect.signature(learner.fit).parameters  # type: ignore[attr-defined]
-    except (TypeError, ValueError):
-        return False
-
-
-def fitted_regressor(learner: object, x: Floats, y: Floats, weights: Floats | None = None) -> Function:
+def fitted_regressor(learner: str, x: Floats, y: Floats, weights: Floats | None = None) -> Function:
     """Return the fitted regression as a function; the mean of y, or 0, where the fit fails."""
-    layers = _NUISANCE_LAYERS if weights is None else _EFFECT_LAYERS
-    fresh: Any = _named_regressor(learner, layers) if isinstance(learner, str) else deepcopy(learner)
-    extra: dict[str, Floats] = (
-        {} if weights is None or not takes_weights(learner) else {"sample_weight": weights}
-    )
-    fitted = quietly(lambda: fresh.fit(x.copy(), y.copy(), **extra))
+    fresh = _named_regressor(learner, _NUISANCE_LAYERS if weights is None else _EFFECT_LAYERS)
+    fitted = quietly(lambda: fresh.fit(x.copy(), y.copy(), sample_weight=weights))
     middle = float(np.mean(y)) if len(y) else 0.0
     return _quiet_prediction(None if fitted is None else fitted.predict, middle)
 
 
-def fitted_classifier(learner: object, x: Floats, treated: NDArray[np.bool_], clip: float) -> Function:
-    """Return the fitted propensity as a function with values in [clip, 1 - clip]; the share where it fails."""
-    fresh: Any = _named_classifier(learner) if isinstance(learner, str) else deepcopy(learner)
+def fitted_classifier(learner: str, x: Floats, treated: NDArray[np.bool_]) -> Function:
+    """Return the fitted propensity as a function, clipped; the share treated where the fit fails."""
+    fresh = _named_classifier(learner)
     fitted: Any = quietly(lambda: fresh.fit(x.copy(), treated.astype(np.int64)))
     both = 0 < int(treated.sum()) < len(treated)
     share = float(np.mean(treated)) if len(treated) else 0.5
     usable = fitted is not None and both
     raw = _quiet_prediction(lambda points: fitted.predict_proba(points)[:, 1] if usable else None, share)
-    return lambda points: np.clip(raw(points), clip, 1 - clip)
+    return lambda points: np.clip(raw(points), _CLIP, 1 - _CLIP)
 
 
 def _quiet_prediction(predict: Callable[[Floats], Any] | None, otherwise: float) -> Function:
@@ -129,33 +99,12 @@ def _named_classifier(name: str) -> Any:
 
 
 def _scikit_learn() -> tuple[Any, Any, Any]:
-    """Return the modules that hold the named learners; they are imported when they are first needed."""
+    """Return the modules that hold the learners, or raise CV-E050; they are imported when they are first needed."""
     try:
         from sklearn import ensemble, linear_model, neural_network
     except ModuleNotFoundError:
         raise refusal("CV-E050") from None
     return ensemble, linear_model, neural_network
-
-
-def _checked(name: str, learner: object, known: tuple[str, ...], method: str) -> None:
-    if isinstance(learner, str) and learner in known:
-        return
-    if not isinstance(learner, str | type) and all(
-        callable(getattr(learner, part, None)) for part in ("fit", method)
-    ):
-        try:
-            deepcopy(learner)
-        except Exception:
-            pass
-        else:
-            return
-    raise refusal(
-        "CV-P561",
-        name=name,
-        known=", ".join(map(repr, known)),
-        method=method,
-        got=f"{name}={learner!r}" if isinstance(learner, str) else f"{name} of type {type(learner).__name__}",
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,11 +132,11 @@ class StageModels:
     treated: Function
 
 
-def fitted_nuisances(rows: StageRows, outcome: object, propensity: object, clip: float) -> StageModels:
+def fitted_nuisances(rows: StageRows, outcome: str, propensity: str) -> StageModels:
     """Return the nuisances, one outcome model an arm."""
     own = rows.treated
     return StageModels(
-        fitted_classifier(propensity, rows.x, own, clip),
+        fitted_classifier(propensity, rows.x, own),
         fitted_regressor(outcome, rows.x[~own], rows.y[~own]),
         fitted_regressor(outcome, rows.x[own], rows.y[own]),
     )
@@ -225,12 +174,10 @@ def loss_at(nuisances: StageModels, learner: str, x: Floats, treated: Flags) -> 
     return Loss(np.ones(len(x)), slope, offset, np.ones(len(x)))
 
 
-def fitted_effect(rows: StageRows, nuisances: StageModels, learner: str, second: object) -> Function:
+def fitted_effect(rows: StageRows, nuisances: StageModels, learner: str, second: str) -> Function:
     """Return the second stage: the regression of phi on the features with weights rho."""
     loss = loss_at(nuisances, learner, rows.x, rows.treated)
-    # A learner that takes no weights is refused before, unless they are all one.
-    weights = loss.rho if takes_weights(second) else np.ones(len(rows))
-    return fitted_regressor(second, rows.x, loss.phi(rows.y), weights)
+    return fitted_regressor(second, rows.x, loss.phi(rows.y), loss.rho)
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,10 +241,7 @@ class FeatureBox:
         return np.hstack(parts)
 
 
-PROOF, MAIN_TEXT = "proof", "main_text"
-UNIT, LEMMA, THEOREM = "unit", "lemma", "theorem"
 LITERAL, ALPHA = "literal", "alpha"
-SECOND_STAGE, ALL_ROWS = "second_stage", "all_rows"
 BATCH, ITERATIVE, PRINTED = "batch", "iterative", "iterative_printed"
 
 
@@ -307,40 +251,24 @@ class StageSettings(Settings):
 
     Attributes:
         learner: "R" or "DR", the orthogonal loss.
-        outcome: the outcome model, fitted to each arm: "network" (one layer of 32, as published), "forest",
-            "linear", or an object with `fit` and `predict`.
-        propensity: "network", "logistic", or an object with `fit` and `predict_proba`.
-        clip: the propensity is clipped to [clip, 1 - clip].
-        nuisance_share: the part of the rows that the nuisances are fitted to; the effect is fitted to the others.
-        counted: n in the formula is the number of rows of the second stage or of all of them.
+        outcome: the outcome model, fitted to each arm: "network" (one layer of 32, as published), "forest" or
+            "linear".
+        propensity: "network" or "logistic".
     """
 
     learner: str = setting(R, one_of(R, DR))
-    outcome: Any = NETWORK
-    propensity: Any = NETWORK
-    clip: float = setting(0.05, between(0, 0.5))
-    nuisance_share: float = setting(0.5, between(0, 1))
-    counted: str = setting(SECOND_STAGE, one_of(SECOND_STAGE, ALL_ROWS))
-
-    def _check_together(self) -> None:
-        checked_regressor("outcome", self.outcome)
-        checked_classifier("propensity", self.propensity)
-
-    def first_rows(self, rows: int) -> int:
-        """Return how many rows the nuisances are fitted to."""
-        return min(max(1, round(self.nuisance_share * rows)), rows - 1)
-
-    def counted_rows(self, rows: int) -> int:
-        """Return the n of the formula; at least 2, so that its logarithm is positive."""
-        return max(2, rows if self.counted == ALL_ROWS else rows - self.first_rows(rows))
+    outcome: str = setting(NETWORK, one_of(*REGRESSORS))
+    propensity: str = setting(NETWORK, one_of(*CLASSIFIERS))
 
 
-@dataclass(frozen=True, slots=True)
-class SupremumSearch:
-    """How hard the supremum is looked for: searches beside the one from the centre, and random points."""
+def first_rows(rows: int) -> int:
+    """Return how many rows the nuisances are fitted to."""
+    return min(max(1, round(_NUISANCE_SHARE * rows)), rows - 1)
 
-    starts: int = 8
-    points: int = 20_000
+
+def counted_rows(rows: int) -> int:
+    """Return the n of the formulas, the rows of the second stage; at least 2, so that its logarithm is positive."""
+    return max(2, rows - first_rows(rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,28 +276,14 @@ class InfluenceSettings(StageSettings):
     """Settings of `cate_finite`: Theorem 1 and its R- and DR-learners.
 
     Attributes:
-        effect: the second stage: "forest", "network" (two layers of 32), "linear", or an object with `fit` and
-            `predict`; with learner="R" its `fit` must take `sample_weight`.
-        formula: "proof" divides by E[lambda] as Lemma 2 and (49) do, "main_text" does not, as (11).
+        effect: the second stage: "forest", "network" (two layers of 32) or "linear".
         starts: searches for the largest influence beside the published one from the centre of the box.
         points: random points at which the influence is evaluated as well.
     """
 
-    effect: Any = FOREST
-    formula: str = setting(PROOF, one_of(PROOF, MAIN_TEXT))
+    effect: str = setting(FOREST, one_of(*REGRESSORS))
     starts: int = setting(8, whole(2))
     points: int = setting(20_000, whole(2))
-
-    def _check_together(self) -> None:
-        StageSettings._check_together(self)
-        checked_regressor("effect", self.effect)
-        if self.learner == R and not takes_weights(self.effect):
-            raise refusal("CV-P562", kind=type(self.effect).__name__)
-
-    @property
-    def search(self) -> SupremumSearch:
-        """How hard the supremum is looked for."""
-        return SupremumSearch(self.starts, self.points)
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,23 +292,15 @@ class KernelSettings(StageSettings):
 
     Attributes:
         bandwidth: h of the Gaussian kernel, in features scaled to [0, 1].
-        penalty: lambda.
-        penalty_meaning: "literal", beside the mean loss as printed; or "alpha", scikit-learn's, so that the
-            lambda of the formula is penalty / n.
-        kernel: "unit" (height 1), "lemma" (Lemma 3: (sqrt(2 pi) h)^-q) or "theorem" (Theorem 2: power 1).
-        lipschitz: L; None takes the largest outcome in size, as published ("upper bound of the domain").
-        centres: public points whose kernels span the fit, 50 as published; None for all rows of the second stage.
+        penalty_meaning: lambda = 1 is "literal", beside the mean loss as printed; or "alpha", scikit-learn's, so that
+            the lambda of the formula is 1 / n.
         algorithm: "batch" (Algorithm 1); "iterative", one query after another with the noise drawn given the
             noise before, distributed as in Algorithm 1; or "iterative_printed", Algorithm 2 as printed,
             which draws given the answers and never reads the data after the first query.
     """
 
     bandwidth: float = setting(0.2, POSITIVE)
-    penalty: float = setting(1.0, POSITIVE)
     penalty_meaning: str = setting(LITERAL, one_of(LITERAL, ALPHA))
-    kernel: str = setting(LEMMA, one_of(UNIT, LEMMA, THEOREM))
-    lipschitz: float | None = setting(None, POSITIVE | NONE)
-    centres: int | None = setting(50, whole(1) | NONE)
     algorithm: str = setting(BATCH, one_of(BATCH, ITERATIVE, PRINTED))
 
 
@@ -409,8 +315,8 @@ NOT_COVERED = (
 def stages(table: Table, box: FeatureBox, settings: StageSettings) -> tuple[int, StageRows, StageModels]:
     """Return the number of rows, those of the second stage, and the nuisances that the others were fitted to."""
     rows = box.rows(table)
-    first, second = map(rows.part, two_parts(len(rows), settings.first_rows(len(rows))))
-    return len(rows), second, fitted_nuisances(first, settings.outcome, settings.propensity, settings.clip)
+    first, second = map(rows.part, two_parts(len(rows), first_rows(len(rows))))
+    return len(rows), second, fitted_nuisances(first, settings.outcome, settings.propensity)
 
 
 def asked_queries(question: PublishedQuestion) -> Queries:
@@ -479,7 +385,7 @@ REMARK_PRINTED = (
 )
 
 
-# Gaussian kernel regression of the pseudo-outcomes, with what the paper leaves open as explicit choices.
+# Gaussian kernel regression of the pseudo-outcomes.
 #
 # All of it is computed with the kernel of height one. A kernel of height c has the squared norm |g|^2 / c for the same
 # function, so that its penalty is lambda / c here, and its Gaussian process is sqrt(c) times ours.
@@ -494,10 +400,9 @@ class Kernel:
     height: float
 
     @classmethod
-    def normalised(cls, bandwidth: float, features: int, normalisation: str) -> Kernel:
-        """Return the kernel: height 1, (sqrt(2 pi) h)^-q as in Lemma 3, or 1/(sqrt(2 pi) h) as in Theorem 2."""
-        power = {UNIT: 0, LEMMA: features, THEOREM: 1}[normalisation]
-        return cls(bandwidth, features, (sqrt(2 * pi) * bandwidth) ** -power)
+    def normalised(cls, bandwidth: float, features: int) -> Kernel:
+        """Return the kernel of height (sqrt(2 pi) h)^-q, as in Lemma 3."""
+        return cls(bandwidth, features, (sqrt(2 * pi) * bandwidth) ** -features)
 
     def unit(self, first: Floats, second: Floats) -> Floats:
         """Return the matrix of the kernel of height one."""
@@ -534,65 +439,24 @@ def fitted_kernel(
     return lambda points: kernel.unit(points, held) @ solved
 
 
-# Gaussian process noise for one query after another: rows of a Cholesky factor that grows with the queries.
-#
-# With L L' = K + J at the queries so far, a path of the process is L z for independent normals z. Asking in
-# whitened form, w = L^-1 g + s z, and answering L w is the same as adding s times the process to g: the noise of a
-# query is drawn given the noise of those before it, which is never told. J only adds variance. A query that was
-# asked before gets the same answer and no new row.
+# Gaussian process noise: with L L' = K + J at the distinct queries, a path of the process is L z for independent
+# normals z. Asking in whitened form, w = L^-1 g + s z, and answering L w is the same as adding s times the process to
+# g. With the queries in the order in which they were asked, row j of L depends on the first j alone: the noise of a
+# query is drawn given the noise of those before it, which is never told. J only adds variance. A query that was asked
+# before gets the same answer.
 
 
-class QueryPath:
-    """The queries asked so far and the Cholesky factor of their covariance, one row a new query."""
-
-    def __init__(self, kernel: Kernel) -> None:
-        self._kernel = kernel
-        self._points: list[Floats] = []
-        self._rows: list[Floats] = []
-        self._places: dict[bytes, int] = {}
-
-    def ask(self, point: Floats) -> int:
-        """Return the place of this query, which is a new one unless it was asked before."""
-        key = np.ascontiguousarray(point, dtype=np.float64).tobytes()
-        if key not in self._places:
-            self._places[key] = len(self._points)
-            self._rows.append(self._row(point))
-            self._points.append(point)
-        return self._places[key]
-
-    def _row(self, point: Floats) -> Floats:
-        if not self._points:
-            return np.array([np.sqrt(1 + EXTRA_VARIANCE)])
-        covariances = self._kernel.unit(np.array(self._points), point[None])[:, 0]
-        row = np.empty(len(covariances) + 1)
-        for place, before in enumerate(self._rows):
-            row[place] = (covariances[place] - before[:place] @ row[:place]) / before[place]
-        left = 1 - float(row[:-1] @ row[:-1])
-        row[-1] = np.sqrt(max(left, 0.0) + EXTRA_VARIANCE)
-        return row
-
-    def factor(self) -> Floats:
-        """Return the lower triangular factor of all queries so far."""
-        full = np.zeros((len(self._rows), len(self._rows)))
-        for place, row in enumerate(self._rows):
-            full[place, : place + 1] = row
-        return full
-
-
-def batch_factor(kernel: Kernel, points: Floats) -> tuple[Floats, NDArray[np.intp]]:
-    """Return the factor of the distinct points and the place of every point among them."""
-    distinct, places = np.unique(points, axis=0, return_inverse=True)
+def path_factor(kernel: Kernel, points: Floats, in_order: bool = False) -> tuple[Floats, NDArray[np.intp]]:
+    """Return the factor of the distinct points, perhaps in the order of the queries, and every point's place in it."""
+    distinct, asked, places = np.unique(points, axis=0, return_index=True, return_inverse=True)
+    places = places.reshape(-1).astype(np.intp)
+    if in_order:
+        order = np.argsort(asked)
+        distinct, places = distinct[order], np.argsort(order)[places]
     covariance = kernel.unit(distinct, distinct)
     covariance[np.diag_indices_from(covariance)] = 1 + EXTRA_VARIANCE
     factor: Floats = np.linalg.cholesky(covariance).astype(np.float64)
-    return factor, places.reshape(-1).astype(np.intp)
-
-
-def path_factor(kernel: Kernel, points: Floats) -> tuple[Floats, NDArray[np.intp]]:
-    """Return the factor that grew with the queries in their order, and the place of every query."""
-    path = QueryPath(kernel)
-    places = [path.ask(point) for point in points]
-    return path.factor(), np.array(places, dtype=np.intp)
+    return factor, places
 
 
 @dataclass(frozen=True, slots=True)
@@ -606,11 +470,10 @@ class PublishedFunction:
     @classmethod
     def of(cls, box: FeatureBox, budget: Budget, settings: KernelSettings, rows: int) -> PublishedFunction:
         """Return what the paper prints for these public numbers; `rows` is the n of the formula."""
-        kernel = Kernel.normalised(settings.bandwidth, box.columns, settings.kernel)
-        # Beside the mean loss: as printed, or scikit-learn's alpha over n.
-        penalty = settings.penalty if settings.penalty_meaning == LITERAL else settings.penalty / rows
-        largest = max(abs(float(end)) for end in box.study.outcome_range)
-        lipschitz = largest if settings.lipschitz is None else settings.lipschitz
+        kernel = Kernel.normalised(settings.bandwidth, box.columns)
+        # Beside the mean loss: as printed, or scikit-learn's alpha over n. L is the "upper bound of the domain".
+        penalty = _PENALTY if settings.penalty_meaning == LITERAL else _PENALTY / rows
+        lipschitz = max(abs(float(end)) for end in box.study.outcome_range)
         epsilon, delta = float(budget.epsilon), float(budget.delta)
         scale = published_scale(kernel, lipschitz, penalty, rows, epsilon, delta)
         return cls(kernel, scale * float(np.sqrt(kernel.height)), penalty)
@@ -631,15 +494,14 @@ def _functional(session: BaseSession, question: PublishedQuestion) -> CateAnswer
     plan = paper_plan(question)
     remark = REMARK + (REMARK_PRINTED if settings.algorithm == PRINTED else "")
     question.require_acceptance(Proof.REFUTED, remark)
-    require_learners(settings.outcome, settings.propensity)
+    _scikit_learn()
     box = FeatureBox.of(session.study)
     points = box.points(queries.columns)
 
     def compute(gate: Gate) -> Facts:
         rows, second, nuisances = stages(session.table, box, settings)
-        form = PublishedFunction.of(box, question.budget, settings, settings.counted_rows(rows))
-        centres = public_centres(box, settings.centres)
-        effects = form.effects(second, nuisances, settings.learner, centres, points)
+        form = PublishedFunction.of(box, question.budget, settings, counted_rows(rows))
+        effects = form.effects(second, nuisances, settings.learner, public_centres(box), points)
         return paper_answers(
             session,
             question,
@@ -663,19 +525,16 @@ def _functional(session: BaseSession, question: PublishedQuestion) -> CateAnswer
 cate_functional = QueryForm("cate_functional", KernelSettings, _functional)
 
 
-def public_centres(box: FeatureBox, count: int | None) -> Floats | None:
-    """Return points of the box from a fixed seed: centres from the rows would tell them. None for all rows."""
-    return None if count is None else box.draw(count, _SEED)
+def public_centres(box: FeatureBox) -> Floats:
+    """Return points of the box from a fixed seed: centres from the rows would tell them."""
+    return box.draw(_CENTRES, _SEED)
 
 
 def release(
     gate: Gate, plan: Plan, form: PublishedFunction, effects: Floats, points: Floats, algorithm: str
 ) -> Floats:
     """Return the answers: independent normals at the gate, in the coordinates where the process is white."""
-    if algorithm == BATCH:
-        factor, places = batch_factor(form.kernel, points)
-    else:
-        factor, places = path_factor(form.kernel, points)
+    factor, places = path_factor(form.kernel, points, in_order=algorithm != BATCH)
     values = np.empty(len(factor))
     values[places] = effects
     white = solve_triangular(factor, values, lower=True)
@@ -709,17 +568,16 @@ QUERIES_REMARK = (
 def _finite_queries(session: BaseSession, question: PublishedQuestion) -> CateAnswers:
     """Return effects at queries with noise by influence functions, as in DP-CATE (Theorem 1); refuted."""
     settings = question.settings or InfluenceSettings()
-    queries, effect = asked_queries(question), settings.effect
-    label = effect if isinstance(effect, str) else type(effect).__name__
+    queries = asked_queries(question)
     plan = paper_plan(question)
     question.require_acceptance(Proof.REFUTED, QUERIES_REMARK)
-    require_learners(settings.outcome, settings.propensity, settings.effect)
+    _scikit_learn()
     box = FeatureBox.of(session.study)
     points = box.points(queries.columns)
 
     def compute(gate: Gate) -> Facts:
         rows, second, nuisances = stages(session.table, box, settings)
-        factor = published_factor(question.budget, settings.counted_rows(rows))
+        factor = published_factor(question.budget, counted_rows(rows))
         found = published(second, nuisances, points, box, settings, factor)
         answers = release_queries(gate, *found, box, rows)
         return paper_answers(
@@ -729,7 +587,8 @@ def _finite_queries(session: BaseSession, question: PublishedQuestion) -> CateAn
             # The scale follows the rows, so no interval can be told.
             noise=float("inf"),
             remark=QUERIES_REMARK,
-            method=f"{settings.learner}-learner, second stage {label}, influence-function noise, as published",
+            method=f"{settings.learner}-learner, second stage {settings.effect}, influence-function noise, "
+            "as published",
             release="normal noise on each, of a scale that follows the rows and is not told",
             interval_target=Target.NO_QUANTITY,
         )
@@ -755,10 +614,8 @@ def published(
     `factor` is what the largest influence is multiplied by.
     """
     effect = fitted_effect(rows, nuisances, settings.learner, settings.effect)
-    low, high = (float(end) for end in box.study.outcome_range)
-    supremum = largest_influence(nuisances, effect, settings.learner, box, (low, high), settings.search)
-    if settings.formula == PROOF:
-        supremum /= float(np.mean(loss_at(nuisances, settings.learner, rows.x, rows.treated).weight))
+    supremum = largest_influence(nuisances, effect, box, settings)
+    supremum /= float(np.mean(loss_at(nuisances, settings.learner, rows.x, rows.treated).weight))
     return effect(points), supremum * factor
 
 
@@ -771,7 +628,7 @@ def release_queries(gate: Gate, effects: Floats, scale: float, box: FeatureBox, 
 
 # The published scale: the largest influence function of a record, found by many searches and by sampling.
 #
-# What is maximised is |rho (phi - g)|, over E[lambda] in the proofs (Lemma 2 and (49)) and not in the main text (11).
+# What is maximised is |rho (phi - g)|, over E[lambda] as in the proofs (Lemma 2 and (49)).
 # It is linear in the outcome, so that only the two ends of its range count. The search is the published one, L-BFGS-B
 # in the box of features, from its centre; that alone finds too little where learners are piecewise constant, so it is
 # also started from the best of many random points and corners, which count by themselves.
@@ -780,18 +637,16 @@ def release_queries(gate: Gate, effects: Floats, scale: float, box: FeatureBox, 
 def largest_influence(
     nuisances: StageModels,
     effect: Function,
-    learner: str,
     box: FeatureBox,
-    outcome_range: tuple[float, float],
-    search: SupremumSearch,
+    search: InfluenceSettings,
 ) -> float:
     """Return the supremum of |rho (phi - g)| over the box, both treatments and the range of the outcome."""
 
     def influence(points: Floats) -> Floats:
-        fitted, sizes = effect(points), []
+        fitted, ends, sizes = effect(points), [float(end) for end in box.study.outcome_range], []
         for treated in (False, True):
-            loss = loss_at(nuisances, learner, points, np.full(len(points), treated))
-            sizes += [np.abs(loss.rho * (loss.phi(end) - fitted)) for end in outcome_range]
+            loss = loss_at(nuisances, search.learner, points, np.full(len(points), treated))
+            sizes += [np.abs(loss.rho * (loss.phi(end) - fitted)) for end in ends]
         return np.asarray(np.max(sizes, axis=0), dtype=np.float64)
 
     drawn = [box.draw(search.points // 2, _SEED, corners) for corners in (False, True)]

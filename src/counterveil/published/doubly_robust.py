@@ -91,10 +91,6 @@ def _printed_cross_fit(session: BaseSession, question: PublishedQuestion) -> Res
             estimate=effect,
             uncertainty=Uncertainty(noise, variance, variance),
             method="doubly robust score, cross-fitted, noise by the influence function, as published",
-            releases=(
-                ("effect", f"noise of standard deviation {effect_sd:.4g}, made from the rows"),
-                ("variance of the scores", f"noise of standard deviation {square_sd:.4g}, likewise"),
-            ),
             not_covered=(
                 Caveat.PRIVACY_ASYMPTOTIC,
                 Caveat.ERRORS_BEYOND_PRODUCT,
@@ -210,18 +206,6 @@ PAGES = (
 _PURE_PAGES = ("mechanisms/ball.proof.md", "mechanisms/laplace.proof.md")
 
 
-def releases(plan: ParallelPlan, declared: float | None) -> tuple[tuple[str, str], ...]:
-    """Return what was released, in words."""
-    said = [
-        ("means and mean squares of all columns, lengths of rows", "all rows"),
-        ("second moments of covariates, treatment and outcome", "each half"),
-    ]
-    if declared is None:
-        said.append(("weights of the propensity model", "each half"))
-    said.append(("mean score and its squares", f"all rows; parts of the budget: {plan.shares}"))
-    return tuple(said)
-
-
 def not_covered(penalty: float, declared: float | None) -> tuple[Fact, ...]:
     """Return what the interval does not cover, the worst first."""
     if declared is not None:
@@ -234,18 +218,6 @@ def not_covered(penalty: float, declared: float | None) -> tuple[Fact, ...]:
         Caveat.CLAMPING,
         Caveat.COVERAGE_MEASURED,
     )
-
-
-def details(
-    half: Design, penalty: float, declared: float | None, clip: float, share: float, kept: float
-) -> dict[str, float | str]:
-    """Return single figures; all of them are public or released."""
-    found: dict[str, float | str] = {"adjusted": True, "features": half.features, "mechanism": half.drawn}
-    found["share_treated"] = share
-    found["score_clip"] = clip
-    if declared is not None:
-        return found | {"declared_propensity": declared}
-    return found | {"penalty": penalty, "slope_shrinkage": kept}
 
 
 # How wrong the bias from the models' effect may be, as a part of it.
@@ -272,8 +244,6 @@ class Halves:
     halves: tuple[HalfModels, HalfModels]
     sizes: tuple[int, int]  # of the halves that these models scored
     effect_bias: float
-    kept: float
-    share: float
 
 
 def _cross_fit(session: BaseSession, question: Question) -> Result:
@@ -289,13 +259,15 @@ def _cross_fit(session: BaseSession, question: Question) -> Result:
             estimate=estimate,
             uncertainty=uncertainty,
             method="doubly robust score, cross-fitted with private models",
-            releases=releases(design.plan, design.declared),
             not_covered=not_covered(design.penalty, design.declared),
             assumptions=None if design.declared is not None else FoldModels.OUTCOME_OR_LOGIT,
-            details=details(
-                design.half, design.penalty, design.declared, scored.clip, scored.share, scored.kept
-            )
-            | {"rows": scored.weighted.rows, "se_models": sqrt(uncertainty.extra)},
+            details={
+                "adjusted": True,
+                "mechanism": design.half.drawn,
+                "score_clip": scored.clip,
+                "rows": scored.weighted.rows,
+                "se_models": sqrt(uncertainty.extra),
+            },
         )
 
     return settled(
@@ -341,12 +313,11 @@ def release(gate: Gate, table: Table, design: CrossFit, estimand: Estimand) -> H
         (1.0 if noise >= 0.3 else 1.4 if noise >= 0.05 else 1.8) * scaling.outcome_bound,
     )
     scaling = replace(scaling, outcome_bound=wide)
-    halves, kept = [], []
+    halves = []
     for place, part in enumerate(parts, 1):
         propensity = release_propensity(gate, f"weights {place}", part, standard, design)
         second = release_gram(gate, Records(part, design.features), standard, scaling, f"gram {place}")
         halves.append(half_models(second, scaling, propensity, estimand.value, CLIP))
-        kept.append(propensity.kept)
     clip = _clip(design, halves, estimand)
     first_sums, second_sums = (
         Records(part, design.features).run(score_sums, standard, other.models, estimand.value, clip)[0]
@@ -359,7 +330,7 @@ def release(gate: Gate, table: Table, design: CrossFit, estimand: Estimand) -> H
     unit = Fraction(clip / (1 - effect_bias)) * (high - low) / 2
     found = RowSums(total, squares, treated, rows)
     weighted = release_moments(gate, design.plan, found, unit, denominator(design.declared, estimand))
-    return Halves(weighted, clip, (halves[0], halves[1]), sizes, effect_bias, sum(kept) / 2, scaling.share)
+    return Halves(weighted, clip, (halves[0], halves[1]), sizes, effect_bias)
 
 
 def _clip(design: CrossFit, halves: list[HalfModels], estimand: Estimand) -> float:
@@ -499,15 +470,11 @@ _MASS = _MASS / _MASS.sum()
 
 @dataclass(frozen=True, slots=True)
 class HalfLogit:
-    """A released logistic model on standardised rows, or a declared share.
-
-    `kept` is the part of the slopes that shrinkage left.
-    """
+    """A released logistic model on standardised rows, or a declared share."""
 
     slopes: Floats
     intercept: float
     known: float | None
-    kept: float = 1.0
 
     def averages(self, gram: Floats) -> tuple[float, float]:
         """Return the mean propensity and the mean of p(1-p), for logits that are about normal."""
@@ -736,8 +703,8 @@ def release_propensity(gate: Gate, name: str, own: Table, standard: Standard, de
     fitted = fit_propensity(z, own.treated, penalty).weights
     released = gate.release_vector(name, [Fraction(weight) for weight in fitted], sensitivity)
     # The slopes are pulled towards zero by what is known of their noise.
-    weights, kept = shrunk(released.floats(), sqrt(released.variance), inf)
-    return HalfLogit(weights[:-1] / sqrt(standard.squared_length), float(weights[-1]), None, kept)
+    weights = shrunk(released.floats(), sqrt(released.variance), inf)
+    return HalfLogit(weights[:-1] / sqrt(standard.squared_length), float(weights[-1]), None)
 
 
 def score_sums(

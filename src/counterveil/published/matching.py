@@ -118,25 +118,16 @@ def _proved_matching(session: BaseSession, question: Question) -> Result:
         effect, sensitivity = release_sum(gate, session.table, matched)
         shrinkage = shrinkage_of(responses)
         cap = float(sensitivity.variance_cap)
-        shrunk = Uncertainty(effect.noise, cap, cap)
         return Facts(
             estimate=float(effect),
-            uncertainty=shrunk,
+            uncertainty=Uncertainty(effect.noise, cap, cap),
             method="matching on released scores",
-            releases=(
-                ("weights of the propensity model", "noise on the whole vector"),
-                ("everyone's score", "noise on each"),
-                ("everyone's treatment", f"randomized response, true with probability {shrinkage.truth:.3g}"),
-                ("matched contrast", f"sensitivity {float(sensitivity.estimate):.6g}"),
-            ),
             not_covered=not_covered(shrinkage),
             details={
                 "rows": session.table.rows,
                 "mechanism": question.mechanism,
                 "shrinkage": shrinkage.factor,
-                "randomized_share": shrinkage.share,
                 "debiased_estimate": float(effect) / shrinkage.factor,
-                "se_debiased": shrunk.total_sd / shrinkage.factor,
             },
             interval_target=Target.SHRUNK_CONTRAST,
         )
@@ -314,7 +305,6 @@ def _outcome_matching(session: BaseSession, question: PublishedQuestion) -> Resu
             limits=None,
             outcome=table.study.outcome,
             method="matching on the propensity score, as published",
-            releases=(("effect", f"sensitivity {float(sensitivity.estimate):.6g}, two Laplace draws"),),
             not_covered=matching_caveats(table.study, matched),
             details=matching_details(design, matched, settings)
             | {"mechanism": "two Laplace draws", "true_epsilon": float(loss)},
@@ -405,17 +395,10 @@ def _record_matching(session: BaseSession, question: PublishedQuestion) -> Resul
             estimate=float(effect),
             uncertainty=Uncertainty(effect.noise, cap, cap),
             method="matching on released scores, as published",
-            releases=(
-                ("weights of the propensity model", "Laplace noise on each, as published"),
-                ("everyone's score", "noise on each"),
-                ("everyone's treatment", f"randomized response, true with probability {shrinkage.truth:.3g}"),
-                ("matched contrast", "two Laplace draws, as published"),
-            ),
             not_covered=not_covered(shrinkage),
             details={
                 "rows": session.table.rows,
                 "mechanism": "laplace",
-                "limits": f"{matched.limits[0]}, {matched.limits[1]}",
                 "shrinkage": shrinkage.factor,
                 "debiased_estimate": float(effect) / shrinkage.factor,
                 "min_epsilon_loss": lost,

@@ -105,18 +105,8 @@ def _smooth_matching(session: BaseSession, question: PublishedQuestion) -> Resul
             estimate=float(effect) * width,
             uncertainty=Uncertainty(noise, known, max(known, width**2)),
             method="exact matching with smooth sensitivity, as published",
-            releases=(
-                ("matched contrast", "Laplace noise on the printed bound"),
-                ("its variance", "Laplace noise on the printed bound"),
-                ("logarithm of the bound", "Gaussian noise, textbook scale"),
-            ),
             not_covered=caveats(study, Caveat.STRATA_COUNTED_AS_ZERO),
-            details={
-                "rows": session.table.rows,
-                "mechanism": "laplace",
-                "beta": found.smoothness,
-                "sensitivity_bound": bound,
-            },
+            details={"rows": session.table.rows, "mechanism": "laplace"},
             interval_target=Target.PUBLISHED_ESTIMATE,
             independent_variance=True,
         )
@@ -366,17 +356,9 @@ def _proved_strata_smooth_matching(session: BaseSession, question: Question) -> 
         uncertainty=_uncertainty(question, plan, design, drawn, rows, width),
         guarantee=question.guarantee(session, PAGES, mechanisms=(question.mechanism, "lomax", "laplace")),
         method="exact matching on strata, smooth sensitivity",
-        releases=_releases(rows, design),
+        releases=plan.listed,
         not_covered=caveats(session.study, Caveat.STRATA_COUNTED_AS_ZERO),
-        details={
-            "rows": rows,
-            "strata": strata.public,
-            "smoothness": float(design.effect),
-            "max_weight": drawn.weight,
-            "mechanism": "lomax",
-            "budget": plan.shares,
-            **({"target_share": drawn.share} if shared else {}),
-        },
+        details={"rows": rows, "strata": strata.public, "max_weight": drawn.weight, "mechanism": "lomax"},
         independent_variance=not shared,
     )
     return built(Result, session, question, found)
@@ -450,19 +432,6 @@ def _uncertainty(
     scale = float(VARIANCE_PER_WEIGHT) * (drawn.weight * unit / rows) ** 2
     variance = unsure_noise(plan.smooth_noise("variance", design.variance), scale, 2 * log_scale)
     return Uncertainty(noise, drawn.variance * unit**2, unit**2 / 2, variance, extra)
-
-
-def _releases(rows: int, design: SmoothDesign) -> tuple[tuple[str, str], ...]:
-    found = [
-        ("sum of stratum effects / n", "lomax noise; the scale follows the data"),
-        ("logarithm of a bound on weights", f"sensitivity {float(design.scale_sensitivity):.6g}"),
-        ("pooled squares within strata", "sensitivity 5/4 squared ranges")
-        if design.variance is None
-        else ("variance of the effect", "lomax noise; the scale follows the data"),
-    ]
-    if "share" in dict(design.shares):
-        found.append(("share of the estimand's people", f"sensitivity {1 / rows:.6g}"))
-    return tuple(found)
 
 
 # A bound of G that is this many times what equal strata have at least is too loose to be useful.

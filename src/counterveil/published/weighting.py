@@ -96,13 +96,6 @@ def _ipw(session: BaseSession, question: PublishedQuestion) -> Result:
             estimate=published.value,
             uncertainty=Uncertainty(noise, cap, cap),
             method="inverse probability weighting, as published",
-            releases=(
-                ("weights of the propensity model", "Gaussian noise with the classical constant"),
-                (
-                    "weighted sum",
-                    f"sensitivity claimed {float(published.claimed):.4g}, at most {published.true:.4g}",
-                ),
-            ),
             not_covered=(
                 Caveat.ERRORS_OF_NOISY_WEIGHTS,
                 Caveat.CONFOUNDING_LEFT_BY_PENALTY,
@@ -110,8 +103,6 @@ def _ipw(session: BaseSession, question: PublishedQuestion) -> Result:
             details={
                 "rows": rows,
                 "mechanism": "gaussian, classical constant",
-                "claimed_sensitivity": float(published.claimed),
-                "max_sensitivity": published.true,
                 "max_delta_loss": lost_delta(question, published),
             },
             interval_target=target,
@@ -296,47 +287,6 @@ def not_covered(design: IpwDesign, estimand: Estimand) -> tuple[Fact, ...]:
     )
 
 
-def releases(study: Study, design: IpwDesign, weighing: Weighing) -> tuple[tuple[str, str], ...]:
-    """Return what was released, in words."""
-    fitting = design.fitting
-    said: list[tuple[str, str]] = []
-    if fitting is not None:
-        said.append(("weights of the propensity model", f"sensitivity {float(fitting.sensitivity):.4g}"))
-    if design.centred:
-        where = "with the weights; they" if fitting is not None else "they"
-        said.append(("both arms' totals", f"{where} centre the outcomes"))
-    said.append(("weighted sum", f"each row's part lies within {weighing.scale * _unit(study):.4g} of zero"))
-    said.append(("its squares", "with the sum"))
-    if weighing.estimand != "ATE" and fitting is not None:
-        said.append(("number treated", "with the sum"))
-    return tuple(said)
-
-
-def details(
-    study: Study, rows: int, design: IpwDesign, nuisances: IpwModels, weighing: Weighing
-) -> dict[str, float | str]:
-    """Return single figures; all of them are public or released."""
-    lo, unit = float(study.outcome_range[0]), _unit(study)
-    form = "hajek" if design.centred else "ht"
-    found: dict[str, float | str] = {"rows": rows, "mechanism": design.plan.mechanism, "form": form}
-    if design.fitting is None:
-        found["declared_propensity"] = weighing.low
-    else:
-        found |= {
-            "adjusted": "yes" if nuisances.adjusted else "no",
-            "model_budget_share": float(FIT_SHARE),
-            "penalty": design.fitting.penalty,
-            "coefficient_noise_sd": nuisances.noise_sd,
-            "slope_shrinkage": nuisances.kept,
-            "min_propensity": weighing.low,
-            "max_propensity": weighing.high,
-        }
-    if design.centred:
-        found["centre_treated"] = lo + unit * weighing.centres[0]
-        found["centre_control"] = lo + unit * weighing.centres[1]
-    return found
-
-
 PAGES = (
     "statistics/moments/inverse_weighting.proof.md",
     "statistics/moments/penalised_fit.proof.md",
@@ -370,9 +320,15 @@ def _proved_weighting_ipw(session: BaseSession, question: Question) -> Result:
             estimate=effect_of(study, weighing, weighted)[0],
             uncertainty=uncertainty_of(study, weighing, weighted),
             method="inverse probability weighting" + (", normalised" if design.centred else ""),
-            releases=releases(study, design, weighing),
             not_covered=not_covered(design, question.estimand),
-            details=details(study, session.table.rows, design, nuisances, weighing),
+            details={
+                "rows": table.rows,
+                "mechanism": design.plan.mechanism,
+                "form": "hajek" if design.centred else "ht",
+                "adjusted": "yes" if nuisances.adjusted else "no",
+                "min_propensity": weighing.low,
+                "max_propensity": weighing.high,
+            },
             interval_target=interval_target(study, nuisances, weighing),
         )
 
@@ -510,15 +466,10 @@ _SLACK = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class IpwModels:
-    """Released numbers only: weights of the propensity model (None where declared) and centres, in steps.
-
-    `noise_sd` is that of each weight's noise before it was shrunk by `kept`.
-    """
+    """Released numbers only: weights of the propensity model (None where declared) and centres, in steps."""
 
     weights: Floats | None
     centres: tuple[float, float]
-    noise_sd: float = 0.0
-    kept: float = 1.0
 
     @property
     def adjusted(self) -> bool:
@@ -570,8 +521,8 @@ def release_nuisances(gate: Gate, table: Table, design: IpwDesign) -> IpwModels:
         return IpwModels(None, centres)
     scale = float(fitting.sensitivity / for_weights)
     # Pulled towards zero by what is known of their noise.
-    weights, kept = shrunk(found[: fitting.features.columns + 1] * scale, sd * scale, fitting.longest)
-    return IpwModels(weights, centres, sd * scale, kept)
+    weights = shrunk(found[: fitting.features.columns + 1] * scale, sd * scale, fitting.longest)
+    return IpwModels(weights, centres)
 
 
 def nuisance_vector(table: Table, design: IpwDesign) -> list[Fraction]:
@@ -614,8 +565,8 @@ def arm_centres(totals: Floats, sd: float, rows: int) -> tuple[float, float]:
     return float(centres[0]), float(centres[1])
 
 
-def shrunk(weights: Floats, sd: float, longest: float) -> tuple[Floats, float]:
-    """Return the weights times what is likely to be signal (James and Stein's rule), and the slopes' factor.
+def shrunk(weights: Floats, sd: float, longest: float) -> Floats:
+    """Return the weights times what is likely to be signal (James and Stein's rule).
 
     Where the noise is longer than any fitted weights can be, nothing of the slopes is kept.
     """
@@ -624,7 +575,7 @@ def shrunk(weights: Floats, sd: float, longest: float) -> tuple[Floats, float]:
     if size >= longest**2:
         slopes = 0.0
     intercept = max(0.0, 1 - sd**2 / max(float(weights[-1]) ** 2, 1e-300))
-    return np.append(weights[:-1] * slopes, weights[-1] * intercept), slopes
+    return np.append(weights[:-1] * slopes, weights[-1] * intercept)
 
 
 def _logistic(logit: float) -> float:

@@ -232,12 +232,8 @@ def pool_measures(
     sites: Named, sizes: Floats, method: str, level: float, bounds: WeightLimits | None
 ) -> MeasureResult:
     """Return the measure of the arms' means, averaged over sites by size; `sites` are all results of a measure."""
-    if method not in METHODS:
-        raise refusal("CV-P508", methods=" or ".join(map(repr, METHODS)), method=method)
-    means = [_means(result) for _, result in sites]
-    weights = held(sites, public_variances(means, sizes), sizes, method, bounds)
+    pooled, weights = _pooled_means([(name, _means(result)) for name, result in sites], sizes, method, bounds)
     kept = [place for place, weight in enumerate(weights) if weight > 0]
-    pooled = PooledMeans(tuple(means), tuple(map(float, weights)), tuple(name for name, _ in sites))
     first = sites[0][1]
     assert isinstance(first, MeasureResult)
     said: dict[str, float | str] = {"rows": int(sizes.sum()), "sites": len(sites)}
@@ -248,15 +244,10 @@ def pool_measures(
     return MeasureResult.of(
         first.measure,
         pooled,
-        guarantee=pooled_guarantee(sites),
+        **_provenance(sites, f"means of both arms, {METHODS[method]}"),
         site_sources=tuple(result._source() for _, result in sites),
-        method=f"means of both arms, {METHODS[method]}",
-        treatment=first.treatment,
-        outcome=first.outcome,
         level=level,
-        spent=pooled_spending(sites),
         estimand=first.estimand,
-        releases=tuple((name, f"{result.method}, {result.spent}") for name, result in sites),
         not_covered=pooled_caveats(
             sites, [name for place, (name, _) in enumerate(sites) if place not in kept]
         ),
@@ -264,6 +255,20 @@ def pool_measures(
         diagnostics={},
         **pooled_opening([sites[place] for place in kept]),
     )
+
+
+def _pooled_means(
+    sites: Sequence[tuple[str, ApartMeans | JointMeans]],
+    sizes: Floats,
+    method: str,
+    bounds: WeightLimits | None,
+) -> tuple[PooledMeans, Floats]:
+    """Return the average of both arms' means, by weights that are public, and these."""
+    if method not in METHODS:
+        raise refusal("CV-P508", methods=" or ".join(map(repr, METHODS)), method=method)
+    means = [one for _, one in sites]
+    weights = held(sites, public_variances(means, sizes), sizes, method, bounds)
+    return PooledMeans(tuple(means), tuple(map(float, weights)), tuple(name for name, _ in sites)), weights
 
 
 def held(
@@ -581,9 +586,9 @@ def _read_file(path: str | PathLike[str]) -> Mapping[str, Any]:
     try:
         facts = parse_message(read_text(path, _LARGEST_FILE), longest=_LARGEST_FILE, infinite=True)
     except UnreadableError as error:
-        raise _unreadable(path, str(error)) from None
+        raise refusal("CV-P501", path=str(path), got=str(error)) from None
     if not isinstance(facts, Mapping):
-        raise _unreadable(path, "JSON that is not an object")
+        raise refusal("CV-P501", path=str(path), got="JSON that is not an object")
     return facts
 
 
@@ -619,10 +624,6 @@ def rows_of(result: Any) -> int | None:
     """Return the public number of rows behind a result, None where it does not say."""
     rows = result.rows if isinstance(result, Moments) else result.details.get("rows")
     return int(rows) if isinstance(rows, int | float) and isfinite(rows) and rows >= 1 else None
-
-
-def _unreadable(path: str | PathLike[str], got: str) -> CounterveilError:
-    return refusal("CV-P501", path=str(path), got=got)
 
 
 def no_result(name: str, got: str) -> CounterveilError:
@@ -862,7 +863,6 @@ def _pooled(sites: Named, method: str, level: float, bounds: WeightLimits | None
     rows = [(name, Linear(result.estimate, result.uncertainty, result.limits)) for name, result in sites]
     found = averaged(rows, sizes, method, bounds, all(result.independent_variance for _, result in sites))
     weighed = list(zip(sites, found.weights, strict=True))
-    first = sites[0][1]
     return PooledResult(
         estimate=found.estimate,
         uncertainty=found.uncertainty,
@@ -871,15 +871,10 @@ def _pooled(sites: Named, method: str, level: float, bounds: WeightLimits | None
             for (name, result), weight, size in zip(sites, found.weights, sizes, strict=True)
         ),
         heterogeneity=found.heterogeneity,
-        guarantee=pooled_guarantee(sites),
-        spent=pooled_spending(sites),
-        estimand=first.estimand,
-        method=method,
-        treatment=first.treatment,
-        outcome=first.outcome,
+        **_provenance(sites, method),
+        estimand=sites[0][1].estimand,
         level=level,
-        releases=tuple((name, f"{result.method}, {result.spent}") for name, result in sites),
-        details={"rows": int(sizes.sum()), "sites": len(sites)},
+        details=_details(sizes, {}),
         not_covered=pooled_caveats(sites, [name for (name, _), weight in weighed if weight == 0]),
         limits=found.limits,
         weight_limits=bounds,
@@ -1124,13 +1119,9 @@ class _Way:
         return self._made(name, found, own, weights, differ)
 
     def _of_means(self, name: str, own: Sequence[tuple[str, Any]], sizes: Floats) -> PooledRow:
-        if self.method not in METHODS:
-            raise refusal("CV-P508", methods=" or ".join(map(repr, METHODS)), method=self.method)
-        means = [one for _, one in own]
-        weights = held(own, public_variances(means, sizes), sizes, self.method, self.bounds)
-        pooled = PooledMeans(tuple(means), tuple(map(float, weights)), tuple(site for site, _ in own))
-        gaps = np.array([one.values[0] - one.values[1] for one in means])
-        errors = np.array([one.error_of_difference.total_sd**2 for one in means])
+        pooled, weights = _pooled_means(own, sizes, self.method, self.bounds)
+        gaps = np.array([one.values[0] - one.values[1] for one in pooled.sites])
+        errors = np.array([one.error_of_difference.total_sd**2 for one in pooled.sites])
         return self._made(name, known_as(self.measure, pooled), own, weights, heterogeneity(gaps, errors))
 
     def _by_intervals(
@@ -1166,19 +1157,17 @@ class _Way:
 
 def _limits_of(known: Sequence[Known]) -> Ends | None:
     """Return what an average can be at all, None where a site does not say."""
-    found: list[Ends] = []
+    found: list[Ends | None] = []
     for one in known:
         if isinstance(one, NoisyRatio):
             found.append((-one.limit, one.limit))
         elif isinstance(one, RatioDifference):
             found.append((-one.one.limit - one.other.limit, one.one.limit + one.other.limit))
-        elif isinstance(one, Gap):
-            found.append((-1.0, 1.0))
-        elif isinstance(one, Area):
-            found.append(one.limits)
         else:
-            return None
-    return min(low for low, _ in found), max(high for _, high in found)
+            found.append(
+                (-1.0, 1.0) if isinstance(one, Gap) else one.limits if isinstance(one, Area) else None
+            )
+    return _limits(found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,12 +49,14 @@ def settled(
     """Return the answer to a question: its plan is reserved, `compute` releases numbers at the gate, and it is stored.
 
     The guarantee is proved on `pages` and those of the `mechanisms`; `said` is what the request's description says
-    beside the question. A request that was answered before gets the stored answer.
+    beside the question. A request that was answered before gets the stored answer. Where `compute` does not say what
+    was released, it is the releases of the plan.
     """
 
     def answer(gate: Gate) -> dict[str, object]:
         found = compute(gate)
         if isinstance(found, Facts):
+            found.setdefault("releases", plan.listed)
             found.setdefault("guarantee", question.guarantee(session, pages, remarks, proof, mechanisms))
             found = built(kind, session, question, found)
         return found.stored()

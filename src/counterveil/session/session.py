@@ -283,6 +283,11 @@ class Plan:
         return ", ".join(f"{name} {part:.0%}" for name, part in self.parts.items())
 
     @property
+    def listed(self) -> tuple[tuple[str, str], ...]:
+        """What is released, by its name in the plan, and the mechanism."""
+        return tuple((name, self.mechanism) for name, _ in self.amounts)
+
+    @property
     def charge(self) -> Charge:
         """What the ledger is asked to reserve."""
         return Charge(self.budget, tuple(self.event(name, amount) for name, amount in self.amounts))

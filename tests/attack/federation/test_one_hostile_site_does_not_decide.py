@@ -11,8 +11,7 @@ from tools.fuzzing.messages import run
 
 from counterveil.errors import CounterveilError
 from counterveil.federation.coordinator import pooled, states
-from counterveil.federation.judging import SetAsideError
-from counterveil.federation.judging_tables import judged
+from counterveil.federation.judging import SetAsideError, judged
 from counterveil.federation.messages import Reply
 
 

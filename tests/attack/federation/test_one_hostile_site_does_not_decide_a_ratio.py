@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from counterveil.federation.coordinator import pooled, states
-from counterveil.federation.judging import SetAsideError
-from counterveil.federation.judging_tables import judged
+from counterveil.federation.judging import SetAsideError, judged
 from counterveil.federation.messages import Reply, SiteRequest
 
 FORMS = {

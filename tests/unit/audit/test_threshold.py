@@ -7,8 +7,7 @@ import pytest
 from scipy.stats import binom
 
 from counterveil.audit import LikelihoodRatio, OneRunTester, ThresholdTester, audit
-from counterveil.audit.one_run import one_run_epsilon
-from counterveil.audit.threshold import lower_bound, upper_bound
+from counterveil.audit.threshold import lower_bound, one_run_epsilon, upper_bound
 from counterveil.errors import ParameterError
 from counterveil.privacy import Budget
 

@@ -18,8 +18,8 @@ from counterveil.federation.judging import (
     Expected,
     SetAsideError,
     _check_reach,
+    judged,
 )
-from counterveil.federation.judging_tables import judged
 from counterveil.federation.messages import Ask, Head, Reply, SiteRequest
 from counterveil.federation.site import checked_arguments
 from counterveil.privacy import Proof

@@ -8,7 +8,7 @@ import pytest
 import counterveil as cv
 from counterveil.errors import CounterveilError
 from counterveil.federation.coordinator import pooled, states
-from counterveil.federation.judging_tables import judged
+from counterveil.federation.judging import judged
 from counterveil.federation.messages import Ask, Head, Reply, SiteRequest
 from counterveil.federation.setup import make_study
 from counterveil.federation.study_files import StudyFolder

@@ -17,7 +17,7 @@ from counterveil.errors import CounterveilError, ParameterError
 from counterveil.federation import files
 from counterveil.federation import messages as refusals
 from counterveil.federation.files import check_address, check_name
-from counterveil.federation.judging_tables import judged
+from counterveil.federation.judging import judged
 from counterveil.federation.messages import Ask, Reply, SiteRequest
 from counterveil.federation.site import Site, check_site
 from counterveil.federation.site_files import APPROVED, REJECTED

@@ -1,11 +1,11 @@
 """The published forms of effects at queries: formulas, options, refusals, and what the ledger is charged."""
 
+from dataclasses import replace
 from fractions import Fraction
 from math import sqrt
 
 import numpy as np
 import pytest
-from sklearn.neighbors import KNeighborsRegressor
 
 import counterveil as cv
 from counterveil.datasets import dataset_1
@@ -72,7 +72,7 @@ def test_the_dr_learner_has_the_doubly_robust_score():
 
 
 def test_the_fit_is_the_minimiser_of_its_objective():
-    rows, kernel = rows_of(40), Kernel.normalised(0.5, 2, "lemma")
+    rows, kernel = rows_of(40), Kernel.normalised(0.5, 2)
     weights = np.random.default_rng(1).uniform(0.1, 1, 40)
     fitted = fitted_kernel(kernel, rows.x, rows.y, weights, 0.05, None)
     full = kernel.height * kernel.unit(rows.x, rows.x)
@@ -92,8 +92,8 @@ def test_the_fit_is_the_minimiser_of_its_objective():
 # The process
 
 
-def answers(algorithm, effects, points, seed, height="unit", scale=0.1):
-    kernel = Kernel.normalised(0.4, points.shape[1], height)
+def answers(algorithm, effects, points, seed, scale=0.1):
+    kernel = Kernel(0.4, points.shape[1], 1.0)
     form = PublishedFunction(kernel, scale, 1.0)
     plan = Plan(
         Budget(1, Fraction(1, 10**5)), "gaussian", (("answers", Fraction(1, 4)),), (("answers", Kind.VECTOR),)
@@ -156,31 +156,18 @@ class Diverged:
         return np.where(x[:, 0] > 0.5, 1.7e308, -1.7e308)
 
 
-@pytest.mark.parametrize("method", ["influence", "kernel"])
-def test_predictions_beyond_all_measure_say_nothing_of_the_rows(method):
-    """What is computed from them stays finite: a fault while noise is drawn would depend on private rows."""
-    for effect in (Diverged(), "linear"):
-        settings = (
-            InfluenceSettings(effect=effect, outcome=Diverged(), propensity="logistic", points=200, starts=2)
-            if method == "influence"
-            else KernelSettings(outcome=Diverged(), propensity="logistic")
-        )
-        assert np.isfinite(ask(method, settings).effect()).all()
-
-
 class Broken:
     def fit(self, x, y, sample_weight=None):
         raise ValueError(f"the first outcome is {y[0]}")
 
-    def predict(self, x):
-        return x
 
-
-def test_a_learner_that_fails_says_nothing():
-    settings = InfluenceSettings(
-        effect=Broken(), outcome=Broken(), propensity="logistic", points=20, starts=2
-    )
-    assert np.isfinite(ask("influence", settings).effect()).all()
+@pytest.mark.parametrize("learner", [Diverged, Broken])
+@pytest.mark.parametrize("method", ["influence", "kernel"])
+def test_learners_that_fail_or_diverge_say_nothing_of_the_rows(method, learner, monkeypatch):
+    """What is computed from them stays finite: a fault while noise is drawn would depend on private rows."""
+    monkeypatch.setattr("counterveil.published.cate._named_regressor", lambda *_: learner())
+    own = InfluenceSettings(points=200, starts=2) if method == "influence" else KernelSettings()
+    assert np.isfinite(ask(method, replace(own, propensity="logistic")).effect()).all()
 
 
 @pytest.mark.parametrize("algorithm", ["batch", "iterative", "iterative_printed"])
@@ -193,8 +180,8 @@ def test_functional_queries(algorithm):
     if algorithm == "iterative_printed":
         assert np.isinf(found.std_error).all()
     else:
-        scale = published_scale(Kernel.normalised(0.5, 2, "lemma"), 8.5, 1 / 200, 200, 1.0, 1e-6)
-        height = Kernel.normalised(0.5, 2, "lemma").height
+        scale = published_scale(Kernel.normalised(0.5, 2), 8.5, 1 / 200, 200, 1.0, 1e-6)
+        height = Kernel.normalised(0.5, 2).height
         assert found.std_error == pytest.approx(scale * sqrt(height), rel=1e-6)
 
 
@@ -226,16 +213,10 @@ def test_acceptance_queries_and_delta_are_asked_for_before_anything_is_spent():
     ("make", "code"),
     [
         (lambda: InfluenceSettings(learner="T"), "CV-P025"),
-        (lambda: InfluenceSettings(formula="12"), "CV-P025"),
         (lambda: InfluenceSettings(points=1), "CV-P025"),
         (lambda: KernelSettings(bandwidth=0), "CV-P025"),
-        (lambda: KernelSettings(kernel="laplace"), "CV-P025"),
         (lambda: KernelSettings(penalty_meaning="both"), "CV-P025"),
-        (lambda: KernelSettings(centres=0), "CV-P025"),
-        (lambda: InfluenceSettings(effect="boosting"), "CV-P561"),
-        (lambda: InfluenceSettings(outcome=KNeighborsRegressor), "CV-P561"),
-        (lambda: InfluenceSettings(propensity=KNeighborsRegressor(3)), "CV-P561"),
-        (lambda: InfluenceSettings(effect=KNeighborsRegressor(3)), "CV-P562"),
+        (lambda: InfluenceSettings(effect="boosting"), "CV-P025"),
     ],
 )
 def test_settings_out_of_range(make, code):

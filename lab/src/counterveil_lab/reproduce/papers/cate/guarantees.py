@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -26,7 +26,6 @@ from counterveil.privacy import Budget
 from counterveil.published.cate import (
     BATCH,
     ITERATIVE,
-    LEMMA,
     PRINTED,
     FeatureBox,
     InfluenceSettings,
@@ -35,10 +34,11 @@ from counterveil.published.cate import (
     PublishedFunction,
     StageModels,
     StageRows,
-    SupremumSearch,
-    batch_factor,
     cate_functional,
+    counted_rows,
+    first_rows,
     fitted_nuisances,
+    path_factor,
     published,
     published_factor,
 )
@@ -49,7 +49,7 @@ Floats = NDArray[np.float64]
 DELTA = Fraction(1, 10**5)
 ROWS = 2700
 PAIR = ("low", "high")
-THOROUGH = SupremumSearch()
+THOROUGH = InfluenceSettings()
 
 
 @dataclass(frozen=True)
@@ -91,23 +91,23 @@ class Neighbours:
     def drawn(cls, seed: int = 0, changed: str = "second") -> Neighbours:
         """Return the pair; the record is one of those that the effect ("second") or nuisances are fitted to."""
         frames, place = record_frames(seed, changed)
-        parts = two_parts(ROWS, InfluenceSettings().first_rows(ROWS))
+        parts = two_parts(ROWS, first_rows(ROWS))
         box = FeatureBox.of(dataset_1(ROWS, seed).study)
         held = {}
         for name, frame in frames.items():
             columns = {covariate: frame[covariate] for covariate in ("x1", "x2")}
             held[name] = StageRows(box.points(columns), frame["treated"] == 1, frame["y"])
         first = {name: held[name].part(parts[0]) for name in PAIR}
-        fits = {"low": fitted_nuisances(first["low"], "network", "network", 0.05)}
+        fits = {"low": fitted_nuisances(first["low"], "network", "network")}
         same = place not in parts[0]
-        fits["high"] = fits["low"] if same else fitted_nuisances(first["high"], "network", "network", 0.05)
+        fits["high"] = fits["low"] if same else fitted_nuisances(first["high"], "network", "network")
         return cls(box, first, {name: held[name].part(parts[1]) for name in PAIR}, fits)
 
 
 def record_frames(seed: int = 0, changed: str = "second") -> tuple[dict[str, dict[str, NDArray[Any]]], int]:
     """Return both data sets as columns, and the place of the record that differs."""
     data = dataset_1(ROWS, seed)
-    parts = two_parts(ROWS, InfluenceSettings().first_rows(ROWS))
+    parts = two_parts(ROWS, first_rows(ROWS))
     place = int(parts[0 if changed == "first" else 1][0])
     frames = {}
     for name, end in zip(PAIR, data.study.outcome_range, strict=True):
@@ -130,12 +130,12 @@ def finite_target(
     effect: Any,
     count: int,
     epsilon: Fraction,
-    search: SupremumSearch = THOROUGH,
+    search: InfluenceSettings = THOROUGH,
     learner: str = "R",
 ) -> Projected:
     """Return Theorem 1 for this second stage and number of queries, noise by each data set's own supremum."""
-    settings = InfluenceSettings(learner=learner, effect=effect, starts=search.starts, points=search.points)
-    factor = published_factor(Budget(epsilon, DELTA), settings.counted_rows(ROWS))
+    settings = replace(search, learner=learner, effect=effect)
+    factor = published_factor(Budget(epsilon, DELTA), counted_rows(ROWS))
     found = {
         name: published(pair.second[name], pair.nuisances[name], queries(count), pair.box, settings, factor)
         for name in PAIR
@@ -164,9 +164,8 @@ def kernel_target(features: int, bandwidth: float, epsilon: Fraction, rows: int 
     treated = generator.uniform(size=rows) < 0.5
     x[0], treated[0] = 0.5, True
     y = generator.uniform(-1.0, 1.0, rows)
-    height = Kernel.normalised(bandwidth, features, LEMMA).height
-    settings = KernelSettings(bandwidth=bandwidth, lipschitz=1 + height**0.5 / 2, centres=None)
-    form = PublishedFunction.of(box, Budget(epsilon, DELTA), settings, rows)
+    form = PublishedFunction.of(box, Budget(epsilon, DELTA), KernelSettings(bandwidth=bandwidth), rows)
+    form = replace(form, scale=form.scale * (1 + form.kernel.height**0.5 / 2))
     nothing = StageModels(
         lambda p: np.full(len(p), 0.5), lambda p: np.zeros(len(p)), lambda p: np.zeros(len(p))
     )
@@ -175,7 +174,7 @@ def kernel_target(features: int, bandwidth: float, epsilon: Fraction, rows: int 
     for name, end in zip(PAIR, (-1.0, 1.0), strict=True):
         y[0] = end
         answers[name] = form.effects(StageRows(x, treated, y.copy()), nothing, "R", None, point)
-    factor, _ = batch_factor(form.kernel, point)
+    factor, _ = path_factor(form.kernel, point)
     return Projected.of(answers, dict.fromkeys(PAIR, form.scale * float(factor[0, 0])))
 
 
@@ -200,7 +199,7 @@ def answers_with_effect_added(
 
 def recovered(effect: float, scale: float, rng: np.random.Generator) -> float:
     """Return the effect as read off two of those answers to one query: the second less scale times the first."""
-    twice, kernel = np.full((2, 1), 0.5), Kernel.normalised(0.2, 1, LEMMA)
+    twice, kernel = np.full((2, 1), 0.5), Kernel.normalised(0.2, 1)
     first, second = answers_with_effect_added(kernel, twice, np.full(2, effect), scale, rng)
     return float(second - scale * first)
 
@@ -285,9 +284,9 @@ def size(cell: Cell) -> list[Row]:
     if cell["measure"] == "seconds":
         return [{"value": _seconds(count)}]
     if form == "finite":
-        return [{"value": published_factor(budget, InfluenceSettings().counted_rows(count))}]
+        return [{"value": published_factor(budget, counted_rows(count))}]
     settings = KernelSettings(penalty_meaning=form)
-    function = PublishedFunction.of(FeatureBox.of(_STUDY), budget, settings, settings.counted_rows(count))
+    function = PublishedFunction.of(FeatureBox.of(_STUDY), budget, settings, counted_rows(count))
     return [{"value": function.scale * float(np.sqrt(function.kernel.height))}]
 
 
@@ -298,7 +297,7 @@ def _seconds(queries: int) -> float:
     points, rng, taken = box.draw(queries, 1), np.random.default_rng(0), []
     for _ in range(2):
         began = time.process_time()
-        factor, places = batch_factor(function.kernel, points)
+        factor, places = path_factor(function.kernel, points)
         _ = (factor @ rng.standard_normal(len(factor)))[places]
         taken.append(time.process_time() - began)
     return min(taken)

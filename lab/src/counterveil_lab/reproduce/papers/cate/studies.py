@@ -33,8 +33,9 @@ from counterveil.published.cate import (
     StageModels,
     StageRows,
     StageSettings,
-    batch_factor,
+    counted_rows,
     fitted_effect,
+    path_factor,
     public_centres,
     published,
     published_factor,
@@ -156,14 +157,14 @@ def published_fit(study: Instance, method: str, seed: int, delta: Number, learne
     budget = Budget(1, delta)
     if method in FINITE:
         settings = InfluenceSettings(learner=learner, effect=FINITE[method], starts=_STARTS, points=_POINTS)
-        factor = published_factor(budget, settings.counted_rows(total))
+        factor = published_factor(budget, counted_rows(total))
         effects, scale = published(second, nuisances, points, box, settings, factor)
         return Fit(effects, scale * drawn)
     bandwidth = _NARROW if box.columns <= _FEW else _WIDE
     form_settings = KernelSettings(learner=learner, bandwidth=bandwidth, penalty_meaning=KERNEL[method])
-    form = PublishedFunction.of(box, budget, form_settings, form_settings.counted_rows(total))
-    effects = form.effects(second, nuisances, learner, public_centres(box, form_settings.centres), points)
-    factors, places = batch_factor(form.kernel, points)
+    form = PublishedFunction.of(box, budget, form_settings, counted_rows(total))
+    effects = form.effects(second, nuisances, learner, public_centres(box), points)
+    factors, places = path_factor(form.kernel, points)
     return Fit(effects, form.scale * (factors @ drawn[: len(factors)])[places])
 
 
