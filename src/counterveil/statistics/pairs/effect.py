@@ -661,39 +661,31 @@ def best_scores(rows: PublicRows, models: Models, spread: Spread, target: Target
 
     `noise` is the variance of the released sum of scores with clip 1.
     """
-    size, start = float(target.tilt.sum()), target.start(models)
-    largest = max(float(one.max()) for one in target.weights)
-    caps = [*(cap for cap in _CAPS if cap < largest), largest]
-    tried = [one for cap in caps for one in _tried(rows, models, spread, target, (noise, start, cap))]
-    _, cap, middle, clip, lost, capped = min(tried, key=lambda one: one[0])
-    weights = tuple(np.minimum(one, cap) for one in target.weights)
-    slopes, offsets = _lines(target.estimand, models, weights, start)
-    return Scores(slopes, offsets, middle, clip, start, size, lost, capped)
-
-
-def _tried(
-    rows: PublicRows, models: Models, spread: Spread, target: Target, sizes: tuple[float, float, float]
-) -> list[tuple[float, ...]]:
-    """Return expected errors with a cap, for some clips: the error, cap, middle, clip, and what clip and cap add."""
-    (noise, start, cap), e, known = sizes, models.propensity, int(models.score is None)
+    e, size, start = models.propensity, float(target.tilt.sum()), target.start(models)
+    best: tuple[float, Scores] | None = None
+    known = int(models.score is None)
     # People of a weight beyond what propensities are kept within are corrected in part.
     likely = e if models.modelled is None else models.modelled
-    weights = tuple(np.minimum(one, cap) for one in target.weights)
-    missed, capped = 0.0, 0.0
-    for place, fit in enumerate(models.arms):
-        whole, kept = (e, likely) if place == 0 else (1 - e, 1 - likely)
-        miss = whole * target.weights[place] - kept * weights[place]
-        missed, along = missed + float(np.abs(miss).sum()), miss @ rows.z
-        capped += float(along @ fit.covariance @ along) + float(along @ fit.left) ** 2
-    capped += (_MODEL_ERROR[known] * models.sd * missed) ** 2
-    own = models.sd**2 * float(e @ weights[0] ** 2 + (1 - e) @ weights[1] ** 2)
-    lines = _lines(target.estimand, models, weights, start)
-    found = _clips(lines, weights, rows, models, spread, target.arm is None)
-    lost = [_ONE_SIDED[known] * over for *_, over in found]
-    return [
-        (own + capped + less**2 + noise * clip**2, cap, middle, clip, less, capped)
-        for less, (middle, clip, _) in zip(lost, found, strict=True)
-    ]
+    largest = max(float(one.max()) for one in target.weights)
+    for cap in [*(cap for cap in _CAPS if cap < largest), largest]:
+        weights = tuple(np.minimum(one, cap) for one in target.weights)
+        missed = (
+            e * target.weights[0] - likely * weights[0],
+            (1 - e) * target.weights[1] - (1 - likely) * weights[1],
+        )
+        capped = (_MODEL_ERROR[known] * models.sd * float(sum(np.abs(miss).sum() for miss in missed))) ** 2
+        for miss, fit in zip(missed, models.arms, strict=True):
+            along = rows.z.T @ miss
+            capped += float(along @ fit.covariance @ along) + float(along @ fit.left) ** 2
+        own = models.sd**2 * float(e @ weights[0] ** 2 + (1 - e) @ weights[1] ** 2)
+        lines = _lines(target.estimand, models, weights, start)
+        for middle, clip, over in _clips(lines, weights, rows, models, spread, target.arm is None):
+            lost = _ONE_SIDED[known] * over
+            expected = own + capped + lost**2 + noise * clip**2
+            if best is None or expected < best[0]:
+                best = expected, Scores(*lines, middle, clip, start, size, lost, capped)
+    assert best is not None
+    return best[1]
 
 
 Lines = tuple[tuple[Floats, Floats], tuple[Floats, Floats]]
@@ -732,7 +724,7 @@ def _clips(
         low, high = (low, high) if centred else (-max(-low, high), max(-low, high))
         return [((low + high) / 2, max((high - low) / 2, 1e-9), 0.0)]
     at = slice(None, None, max(1, len(e) // _SAMPLE))
-    order = [np.argsort(own, kind="stable")[at].copy() for own in weights]
+    order = [np.argsort(own, kind="stable")[at] for own in weights]
     scores = np.concatenate([own[i] for own, i in zip(weights, order, strict=True)])
     share = np.concatenate([e[order[0]], 1 - e[order[1]]]) * len(e) / len(order[0])
     # Outcomes lie as far from the models as from their centre, and the models' errors farther.
