@@ -949,7 +949,7 @@ class NoisyTables:
     cut: int = 1
     causes: tuple[str, ...] = ()
 
-    def check(self) -> None:
+    def _check(self) -> None:
         """Raise ValueError where the parts do not belong together."""
         blocks = len(self.numbers)
         entries = (max(len(self.causes), 1) + 1) * (len(self.edges) - 1) + 1
@@ -1494,7 +1494,7 @@ class NoisyHistograms:
     inflation: float = 1.0
     left_out: tuple[float, ...] = (0.0, 0.0)
 
-    def check(self) -> None:
+    def _check(self) -> None:
         """Raise ValueError where the parts do not belong together."""
         sound = (
             len(self.numbers) == len(self.design) == len(self.left_out) == 2

@@ -297,7 +297,7 @@ def _for_reports(found: Answer, session: BaseSession, arguments: Arguments[Answe
 
 
 class _PublicColumns(BaseSession):
-    """A session of one question about outcomes, which ends before anybody writes to the other columns."""
+    """A session of one question with public covariates, which ends before anybody writes to them."""
 
     borrows = True
 
@@ -309,7 +309,7 @@ def ask_once(arguments: Arguments[Answer], data: object, study: Study) -> Answer
     asked = arguments.checked(study)
     ledger, account, noise = arguments.ledger, arguments.dataset, arguments.noise
     own = None if ledger is not None else asked.budget
-    opened = _PublicColumns if arguments.unit is Unit.OUTCOME else BaseSession
+    opened = _PublicColumns if arguments.unit.covariates_public else BaseSession
     with (
         silence(),
         one_thread(),

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
+from importlib import import_module
 from math import inf, isfinite, sqrt
 from types import NoneType, UnionType
-from typing import Any, ClassVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Union, get_args, get_origin, get_type_hints
 
 from counterveil.bounded_reading import UnreadableError, parse_literal
 from counterveil.data import Layout, Range, Study, silence
@@ -47,30 +48,11 @@ from counterveil.settings import (
     Weighting,
 )
 from counterveil.settings.methods import Settings
-from counterveil.statistics.folds.aggregation import expected_width as folds_width
-from counterveil.statistics.folds.aggregation import sample_and_aggregate
-from counterveil.statistics.linear.arm_means import matched_means, plain_means, weighted_means
-from counterveil.statistics.linear.difference_in_means import difference_in_means
-from counterveil.statistics.linear.weighting import matching, weighting
 from counterveil.statistics.linear.weighting_design import PAGE as TRIMMED_PAGE
 from counterveil.statistics.linear.weighting_design import trimmed
-from counterveil.statistics.moments.doubly_robust import (
-    SCORE_REACH,
-    ArmDesign,
-    arm_design,
-    arms_affordable,
-    doubly_robust,
-)
-from counterveil.statistics.moments.orthogonal import Design
-from counterveil.statistics.moments.ratio import compare_ratios
-from counterveil.statistics.moments.trial import chosen, trial, trial_means
-from counterveil.statistics.pairs.effect import pair_means, pairs
-from counterveil.statistics.strata.exact_matching import (
-    clustered_trial,
-    stratified,
-    stratified_means,
-    stratified_outcome,
-)
+
+if TYPE_CHECKING:
+    from counterveil.statistics.moments.orthogonal import Design
 
 AUTO = "auto"
 # Numbers of this rule were chosen by `python -m experiments.every_method --tuning` (docs/decisions/0009-auto.md).
@@ -125,6 +107,8 @@ def choose(session: BaseSession, question: Question) -> Choice:
 
 
 def _for_trial(session: BaseSession, question: Question) -> Choice:
+    from counterveil.statistics.moments.trial import chosen
+
     features = feature_map(session.study, 1).size
     free = features > 0 and question.unit is Unit.OUTCOME
     if free and session.batches.rows >= _ROWS_A_FEATURE * features:
@@ -144,6 +128,8 @@ def _for_trial(session: BaseSession, question: Question) -> Choice:
 
 def _for_changes(session: BaseSession, question: Question) -> Choice:
     """Return the plain comparison of changes, for a study that declares nothing to adjust for."""
+    from counterveil.statistics.moments.trial import chosen
+
     why = "changes of both arms are compared under parallel trends, without covariates"
     if question.unit is Unit.OUTCOME:
         return _named(question, "difference_in_means", why)
@@ -177,6 +163,9 @@ def expected_widths(session: BaseSession, question: Question) -> dict[str, float
 
     Widths are in those of an interval without privacy, from public numbers alone.
     """
+    from counterveil.statistics.folds.aggregation import expected_width as folds_width
+    from counterveil.statistics.moments.doubly_robust import arm_design, arms_affordable
+
     adjusting = _adjusting(question)
     features, design = arm_design(session, adjusting, adjusting.settings)
     # Folds have lines too: richer features, which are taken where they are cheap, do not count against the other.
@@ -200,6 +189,8 @@ def _width(design: Design) -> float:
     The product of both models' errors is of second order: noise of variance t^2 in a coordinate of both adds about
     n t^4 + 2 t^2 to the variance of sampling.
     """
+    from counterveil.statistics.moments.doubly_robust import SCORE_REACH, ArmDesign
+
     chain = ArmDesign(design)
     noise, each = SCORE_REACH * chain.score_unit * sqrt(design.rows), chain.index**2 / (4 * design.features)
     lines = _PRODUCT_ERRORS * (design.rows * each**2 + 2 * each)
@@ -247,6 +238,17 @@ class Method:
     of_means: Mapping[Unit, Estimator] = field(default_factory=dict)
 
 
+def _later(place: str) -> Estimator:
+    """Return the estimator at a place of `counterveil.statistics`, which is loaded when it answers."""
+    home, _, name = place.rpartition(".")
+
+    def estimate(session: BaseSession, question: Question) -> Result:
+        found: Result = getattr(import_module(f"counterveil.statistics.{home}"), name)(session, question)
+        return found
+
+    return estimate
+
+
 def automatic(session: BaseSession, question: Question) -> Result:
     """Return the answer of the method that public numbers choose, and say which one it is."""
     # A ledger that adds up Gaussian noise counts pure noise dearly: there a delta means Gaussian noise throughout.
@@ -258,6 +260,8 @@ def automatic(session: BaseSession, question: Question) -> Result:
     return replace(found, details=named | found.details)
 
 
+_PAIRS = {Unit.TREATMENT_AND_OUTCOME: _later("pairs.effect.pairs")}
+_PAIR_MEANS = {Unit.TREATMENT_AND_OUTCOME: _later("pairs.effect.pair_means")}
 METHODS: dict[str, Method] = {
     # Whether rows are needed depends on what is chosen.
     AUTO: Method(
@@ -268,39 +272,46 @@ METHODS: dict[str, Method] = {
         of_means=dict.fromkeys(Unit, automatic),
     ),
     "difference_in_means": Method(
-        {Unit.OUTCOME: difference_in_means},
+        {Unit.OUTCOME: _later("linear.difference_in_means.difference_in_means")},
         DifferenceInMeans,
         in_batches=(Unit.OUTCOME,),
-        of_means={Unit.OUTCOME: plain_means},
+        of_means={Unit.OUTCOME: _later("linear.arm_means.plain_means")},
     ),
     "trial": Method(
-        {Unit.RECORD: trial, Unit.TREATMENT_AND_OUTCOME: pairs},
+        {Unit.RECORD: _later("moments.trial.trial")} | _PAIRS,
         Trial,
         in_batches=(Unit.RECORD,),
         overlap=(Unit.TREATMENT_AND_OUTCOME,),
-        clustered={Unit.RECORD: clustered_trial},
-        of_means={Unit.RECORD: trial_means, Unit.TREATMENT_AND_OUTCOME: pair_means},
+        clustered={Unit.RECORD: _later("strata.exact_matching.clustered_trial")},
+        of_means={Unit.RECORD: _later("moments.trial.trial_means")} | _PAIR_MEANS,
     ),
     "matching": Method(
-        {Unit.OUTCOME: matching},
+        {Unit.OUTCOME: _later("linear.weighting.matching")},
         Matching,
-        of_means={Unit.OUTCOME: matched_means},
+        of_means={Unit.OUTCOME: _later("linear.arm_means.matched_means")},
     ),
     "doubly_robust": Method(
-        {Unit.RECORD: doubly_robust, Unit.TREATMENT_AND_OUTCOME: pairs},
+        {Unit.RECORD: _later("moments.doubly_robust.doubly_robust")} | _PAIRS,
         DoublyRobust,
         in_batches=(Unit.RECORD,),
         overlap=(Unit.RECORD, Unit.TREATMENT_AND_OUTCOME),
-        of_means={Unit.RECORD: doubly_robust, Unit.TREATMENT_AND_OUTCOME: pair_means},
+        of_means={Unit.RECORD: _later("moments.doubly_robust.doubly_robust")} | _PAIR_MEANS,
     ),
     "stratified": Method(
-        {Unit.OUTCOME: stratified_outcome, Unit.RECORD: stratified},
+        {
+            Unit.OUTCOME: _later("strata.exact_matching.stratified_outcome"),
+            Unit.RECORD: _later("strata.exact_matching.stratified"),
+        },
         Stratified,
         on_aggregates=True,
-        of_means={Unit.OUTCOME: stratified_means},
+        of_means={Unit.OUTCOME: _later("strata.exact_matching.stratified_means")},
     ),
-    "weighting": Method({Unit.OUTCOME: weighting}, Weighting, of_means={Unit.OUTCOME: weighted_means}),
-    "sample_and_aggregate": Method({Unit.RECORD: sample_and_aggregate}, Folds),
+    "weighting": Method(
+        {Unit.OUTCOME: _later("linear.weighting.weighting")},
+        Weighting,
+        of_means={Unit.OUTCOME: _later("linear.arm_means.weighted_means")},
+    ),
+    "sample_and_aggregate": Method({Unit.RECORD: _later("folds.aggregation.sample_and_aggregate")}, Folds),
 }
 
 
@@ -453,6 +464,8 @@ def _answer(session: BaseSession, question: Question) -> Result:
         asked = f"measure={question.measure!r}" if question.measure in OF_MEANS else "ate"
         refuse_few_clusters(session.study, asked, question.method, session.batches.rows)
     if session.study.denominator is not None:
+        from counterveil.statistics.moments.ratio import compare_ratios
+
         session.attach_batches()
         return compare_ratios(session, question)
     if question.measure in OF_MEANS:

@@ -23,7 +23,6 @@ from counterveil.bounded_reading import UnreadableError, read_json
 from counterveil.errors import CounterveilError, refusal, shown
 from counterveil.inference.measures import ApartMeans, JointMeans, NoisyRatio, RatioDifference, p_value
 from counterveil.inference.pooling import PooledMeans, PooledUncertainty
-from counterveil.inference.survival import NoisyHistograms, NoisyTables
 from counterveil.inference.uncertainty import (
     ClusterUncertainty,
     NoiseDistribution,
@@ -743,6 +742,4 @@ _CHECKS: dict[Any, Callable[[Any], None]] = {
     PooledMeans: _check_means,
     ApartMeans: lambda means: _hold(min(means.sizes) > 0, means.range[0] < means.range[1]),
     JointMeans: lambda means: _hold(0 < means.share < 1, means.rows >= 1, means.range[0] < means.range[1]),
-    NoisyTables: NoisyTables.check,
-    NoisyHistograms: NoisyHistograms.check,
 }

@@ -371,17 +371,20 @@ def weighted_rows(table: Table, noise_variance: float) -> tuple[tuple[WeightedRo
     `noise_variance` is that of a curve where the largest weight is 1. The share that is free of the event at a time is
     a binary outcome.
     """
-    features = covariate_features(table)
     known = table.score
     scores = (
-        fit_multinomial(features.values, table.arm, len(ARMS), 1 / table.rows).scores
+        fit_multinomial(covariate_features(table).values, table.arm, len(ARMS), 1 / table.rows).scores
         if known is None
         else np.column_stack([1 - known, known])
     )
+    found: tuple[WeightedRows, ...] = ()
     supposed = WeightSettings(YES_OR_NO, YES_OR_NO)
-    made = balanced_arms(table, scores, noise_variance, supposed)
-    found = tuple(WeightedRows(rows, linear_form(np.maximum(weights, 0.0))) for rows, weights, _ in made)
-    return found, arm_balance(features, scores, [(one.rows, one.form) for one in found], ARMS)
+    for rows, weights, balanced in balanced_arms(table, scores, noise_variance, supposed):
+        found += (WeightedRows(rows, linear_form(np.maximum(weights, 0.0))),)
+        # Those of one arm are not held while the other's are made.
+        del balanced
+    arms = [(one.rows, one.form) for one in found]
+    return found, arm_balance(covariate_features(table), scores, arms, ARMS)
 
 
 def said_of_weights(found: Answer, what: str, bias: float, diagnostics: dict[str, Any]) -> Answer:

@@ -102,14 +102,14 @@ def matched_coefficients(
     clipped = np.clip(score, _LEAST_SCORE, 1 - _LEAST_SCORE)
     logit = np.log(clipped / (1 - clipped))
     tried = [_match(inside, logit, neighbours, limit) for limit in _limits(inside, logit, neighbours)]
-    goal = np.column_stack([features, logit - logit.mean()])
-    spread = np.sqrt((goal**2).mean(axis=0))
-    goal /= np.where(spread > 0, spread, 1.0)
+    logit -= logit.mean()
+    spread = np.sqrt([float((column**2).mean()) for column in (*features.T, logit)])
+    spread[spread == 0] = 1.0
     share = np.append(np.full(features.shape[1], (1 - _SCORE_SHARE) / features.shape[1]), _SCORE_SHARE)
 
     def expected(found: MatchedArm) -> float:
         c = found.coefficients
-        gap = c @ goal[found.rows]  # everybody's mean is zero
+        gap = np.append(c @ features[found.rows], c @ logit[found.rows]) / spread  # everybody's mean is zero
         bias = sd**2 * float(share @ gap**2)
         return bias + sd**2 * float(c @ c) + noise_variance * float(c.max()) ** 2
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import qr
 from scipy.special import expit
 
 from counterveil.data import OUTCOME_STEPS, Range, Study, Table
@@ -95,13 +96,17 @@ CONSTANT, LINES, CURVES, PRODUCTS = range(4)
 # Standard deviations at which numbers are cut, before squares and before products.
 _CUT, _PRODUCT_CUT = 4.0, 3.0
 # A column counts where the columns before it leave this part of its length, and where no few rows carry it.
-_LEAST_NEW, _MOST_CARRIED = 0.05, 0.05
+# One that they leave less than `_DEPENDENT` of depends on them but for rounding.
+_LEAST_NEW, _MOST_CARRIED, _DEPENDENT = 0.05, 0.05, 1e-9
 # Scale of curves and products, the most that either take beside the squared scales of covariates, and the squared scale
 # of the constant beside all others: noise is least on the constant and most on products.
 _SCALE, _ROOM, _CONSTANT_PART = 0.7, 0.35, 0.5
 # Most features, fewest rows for each of them, and most numbers in all: they are held in memory.
 MOST_FEATURES, ROWS_A_FEATURE, MOST_NUMBERS = 250, 5, 40_000_000
 Orders = tuple[int, ...]
+
+
+Places = Integers | slice
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,39 +121,35 @@ class PublicRows:
     order: Integers
     scale: Floats
     weight: Floats
-    steps: Integers
+    steps: NDArray[np.int32]
     length: Fraction
     hidden: Orders = ()
 
-    @property
-    def weighted(self) -> Floats:
-        """Every row's weight times its features."""
-        return self.z * self.weight[:, None]
-
-    def at(self, places: Integers) -> PublicRows:
+    def at(self, places: Places) -> PublicRows:
         """Return some of the rows."""
         return replace(self, z=self.z[places], weight=self.weight[places], steps=self.steps[places])
 
     def gram(self, weights: Floats) -> Floats:
         """Return the sum of weights times z z'."""
-        rooted = self.z * np.sqrt(weights)[:, None]
-        return np.asarray(rooted.T @ rooted)
+        total = np.zeros((self.z.shape[1],) * 2)
+        for part in blocks(len(self.z)):
+            rooted = self.z[part] * np.sqrt(weights[part])[:, None]
+            total += rooted.T @ rooted
+        return total
 
 
 def ladder(table: Table) -> tuple[PublicRows, ...]:
     """Return the features by their richness: covariates, with curves, with products, as far as rows suffice."""
     most = min(MOST_FEATURES, table.rows // ROWS_A_FEATURE, MOST_NUMBERS // max(table.rows, 1))
     columns = list(_columns(table, most))
-    orders = [order for order, _ in columns]
-    richest = [one for one in (LINES, CURVES, PRODUCTS) if sum(order <= one for order in orders) <= most]
-    if not richest:
+    if len(columns) > most:
         return ()
-    z, order = _white([(own, values) for own, values in columns if own <= richest[-1]])
-    found: dict[int, PublicRows] = {}
-    for one in richest:
-        kept = order <= one
-        found.setdefault(int(kept.sum()), _public_rows(z[:, kept], order[kept]))
-    return tuple(found.values())
+    order = np.array([own for own, _ in columns])
+    matrix = np.array([values for _, values in columns]).T
+    del columns
+    z, order = _white(matrix, order)
+    sizes = sorted({int((order <= one).sum()) for one in (LINES, CURVES, PRODUCTS)})
+    return tuple(_public_rows(z[:, :size], order[:size]) for size in sizes)
 
 
 def _columns(table: Table, most: int) -> Iterator[tuple[int, Floats]]:
@@ -157,35 +158,45 @@ def _columns(table: Table, most: int) -> Iterator[tuple[int, Floats]]:
     if not table.study.covariates:
         return
     features = covariate_features(table)
-    spread = features.values.std(axis=0)
-    usual = features.values[:, spread > 0] / spread[spread > 0]
-    numeric = [isinstance(domain, Range) for domain in np.array(features.domains, dtype=object)[spread > 0]]
-    lines = np.where(numeric, np.clip(usual, -_CUT, _CUT), usual)
-    for column in lines.T:
-        yield LINES, column
+    lines, domains = features.values, np.array(features.domains, dtype=object)
+    spread = np.array([column.std() for column in lines.T])
+    if not spread.all():
+        lines, domains, spread = lines[:, spread > 0], domains[spread > 0], spread[spread > 0]
+    lines /= spread
+    numeric = [isinstance(domain, Range) for domain in domains]
+    for column, number in zip(lines.T, numeric, strict=True):
+        yield LINES, np.clip(column, -_CUT, _CUT, out=column) if number else column
+    size = lines.shape[1]
+    if 1 + size + 3 * sum(numeric) > most:
+        return
     for column in lines[:, numeric].T:
         low, high = np.quantile(column, (1 / 3, 2 / 3))
         yield CURVES, column**2
         yield CURVES, np.maximum(column - high, 0.0)
         yield CURVES, np.maximum(low - column, 0.0)
-    bounded, size = np.clip(usual, -_PRODUCT_CUT, _PRODUCT_CUT), usual.shape[1]
     if 1 + size + 3 * sum(numeric) + size * (size - 1) // 2 > most:
         return
+    bounded = np.clip(lines, -_PRODUCT_CUT, _PRODUCT_CUT)
     for place in range(size):
         for other in range(place):
             yield PRODUCTS, bounded[:, place] * bounded[:, other]
 
 
-def _white(columns: list[tuple[int, Floats]]) -> tuple[Floats, Integers]:
-    """Return the columns in turn, each without what those before it hold, at mean square one, and their orders."""
-    matrix, order = np.column_stack([c for _, c in columns]), np.array([o for o, _ in columns])
-    q, r = np.linalg.qr(matrix)
-    length = np.sqrt((matrix**2).sum(axis=0))
-    z = q * sqrt(len(matrix)) * np.where(np.diag(r) < 0, -1.0, 1.0)
+def _white(matrix: Floats, order: Integers) -> tuple[Floats, Integers]:
+    """Return the columns in turn, each without what those before it hold, at mean square one, and their orders.
+
+    They take the matrix's place.
+    """
+    length = np.array([sqrt(float(column @ column)) for column in matrix.T])
+    z, r = qr(matrix, overwrite_a=True, mode="economic")
+    if (dependent := np.abs(np.diag(r)) <= _DEPENDENT * length).any():
+        # What is left of them has a direction that rounding made: the others must not lose it.
+        return _white(z @ r[:, ~dependent], order[~dependent])
+    z *= sqrt(len(matrix)) * np.where(np.diag(r) < 0, -1.0, 1.0)
     kept = np.abs(np.diag(r)) > _LEAST_NEW * length
-    kept &= ((z * z) ** 2).mean(axis=0) < max(_MOST_CARRIED * len(matrix), 3.0)
+    kept &= [float(((c * c) ** 2).mean()) < max(_MOST_CARRIED * len(matrix), 3.0) for c in z.T]
     kept[0] = True
-    return z[:, kept], order[kept]
+    return (z, order) if kept.all() else (z[:, kept], order[kept])
 
 
 def _public_rows(z: Floats, order: Integers) -> PublicRows:
@@ -201,15 +212,17 @@ def _public_rows(z: Floats, order: Integers) -> PublicRows:
 def shortened(z: Floats, order: Integers, scale: Floats) -> PublicRows:
     """Return features of these scales, with less weight for rows that are longer than rows are on average."""
     longest = sqrt(float((scale**2).sum()))
-    lengths = np.sqrt(((z * scale) ** 2).sum(axis=1))
-    weight = np.minimum(1.0, longest / np.maximum(lengths, 1e-9))
-    steps = np.rint(z * scale * weight[:, None] * 2**FEATURE_BITS).astype(np.int64)
+    weight, steps = np.empty(len(z)), np.empty(z.shape, dtype=np.int32)
+    for part in blocks(len(z)):
+        lengths = np.sqrt(((z[part] * scale) ** 2).sum(axis=1))
+        weight[part] = np.minimum(1.0, longest / np.maximum(lengths, 1e-9))
+        steps[part] = np.rint(z[part] * scale * weight[part, None] * 2**FEATURE_BITS)
     return PublicRows(z, order, scale, weight, steps, row_length(steps))
 
 
-def row_length(steps: Integers) -> Fraction:
+def row_length(steps: NDArray[np.int32]) -> Fraction:
     """Return the length of the longest row in units of 2**16 steps, rounded up; rows are public."""
-    squares = int((steps * steps).sum(axis=1).max())
+    squares = max(int((steps[part].astype(np.int64) ** 2).sum(axis=1).max()) for part in blocks(len(steps)))
     return sqrt_up(Fraction(squares, 1 << 2 * FEATURE_BITS))
 
 
@@ -294,7 +307,7 @@ class Sums:
         units = np.outer((float(TREATED), 1.0, 1.0), rows.scale)
         if known is None:
             return cls(released.reshape(3, -1) / units, variance / units**2)
-        arms, expected = released.reshape(2, -1) / units[1:], rows.weighted.T @ known
+        arms, expected = released.reshape(2, -1) / units[1:], rows.z.T @ (rows.weight * known)
         return cls(
             np.vstack([expected, arms]), np.vstack([np.zeros_like(units[0]), variance / units[1:] ** 2])
         )
@@ -326,7 +339,7 @@ class Models:
     sd: float
     modelled: Floats | None = None
 
-    def at(self, places: Integers) -> Models:
+    def at(self, places: Places) -> Models:
         """Return the models of some rows."""
         e, one, other = (values[places] for values in (self.propensity, self.treated, self.control))
         modelled = None if self.modelled is None else self.modelled[places]
@@ -376,7 +389,7 @@ def fit_models(
         modelled, score = _share(rows, sums) if constant else _logistic(rows, sums, order)
         propensity = np.clip(modelled, LEAST_PROPENSITY, 1 - LEAST_PROPENSITY)
     if not sd:
-        whole = float(sums.values[1, 0] + sums.values[2, 0]) / float(rows.weighted[:, 0] @ rows.z[:, 0])
+        whole = float(sums.values[1, 0] + sums.values[2, 0]) / float(rows.weight @ rows.z[:, 0] ** 2)
         share = min(max((1 + whole) / 2, 2e-3), 1 - 2e-3)
         sd = 2 * (share * (1 - share)) ** 0.5
     spread = min((sd / reach) ** 2, 1.0)
@@ -401,13 +414,13 @@ def fit_models(
 
 def _orders(rows: PublicRows, sums: Sums, spread: float) -> Integers:
     """Return the orders of features, with one of their own for curves and products that stand out of their noise."""
-    weighted, whole = rows.weighted, rows.gram(rows.weight)
+    sizes, whole = rows.weight @ rows.z, rows.gram(rows.weight)
     share = min(max(float(sums.values[0, 0]) / whole[0, 0], 0.03), 0.97)
     squares = np.zeros(len(rows.order))
     for place, (part, own) in enumerate(
         ((share * (1 - share),) * 2, (share, share * spread), (1 - share, (1 - share) * spread))
     ):
-        target = sums.values[place] - (share * weighted.sum(axis=0) if place == 0 else 0.0)
+        target = sums.values[place] - (share * sizes if place == 0 else 0.0)
         first, variance = _alone(part * whole, target, np.diag(sums.noise[place]) + own * whole, rows.order)
         squares += first**2 / variance
     return np.where((rows.order >= CURVES) & (squares > _STANDS_OUT), SELECTED, rows.order)
@@ -415,7 +428,7 @@ def _orders(rows: PublicRows, sums: Sums, spread: float) -> Integers:
 
 def _share(rows: PublicRows, sums: Sums) -> tuple[Floats, Fit]:
     """Return the share treated as everyone's propensity; its error is that of one coefficient."""
-    weight = rows.weighted[:, 0]
+    weight = rows.weight * rows.z[:, 0]
     size, p = float(weight.sum()), rows.z.shape[1]
     share = min(max(float(sums.values[0, 0]) / size, LEAST_PROPENSITY), 1 - LEAST_PROPENSITY)
     curvature = share * (1 - share)
@@ -429,11 +442,11 @@ def _share(rows: PublicRows, sums: Sums) -> tuple[Floats, Fit]:
 
 def _logistic(rows: PublicRows, sums: Sums, order: Integers) -> tuple[Floats, Fit]:
     """Return propensities of the logistic model whose weighted sums are the released ones, and its fit."""
-    z, weighted, target, noise = rows.z, rows.weighted, sums.values[0], sums.noise[0]
+    z, target, noise = rows.z, sums.values[0], sums.noise[0]
     whole = rows.gram(rows.weight)
     share = min(max(float(target[0]) / whole[0, 0], 0.03), 0.97)
     flat = share * (1 - share)
-    centred = target - share * weighted.sum(axis=0)
+    centred = target - share * (rows.weight @ z)
     first, own = _alone(flat * whole, centred, np.diag(noise) + flat * whole, order)
     penalty, squares = _penalties(first, own, flat * np.diag(whole), order, _MOST["log odds"], rows.hidden)
     penalty = np.where(order == LINES, _TREATED_PENALTY, 1.0) * penalty
@@ -442,7 +455,7 @@ def _logistic(rows: PublicRows, sums: Sums, order: Integers) -> tuple[Floats, Fi
     for _ in range(_STEPS):
         e = expit(np.clip(z @ found, -_LARGEST, _LARGEST))
         bare = rows.gram(rows.weight * e * (1 - e)) + _TINY * np.eye(len(found))
-        step = np.linalg.solve(bare + np.diag(penalty), target - weighted.T @ e - penalty * found)
+        step = np.linalg.solve(bare + np.diag(penalty), target - (rows.weight * e) @ z - penalty * found)
         largest = float(np.abs(z @ step).max())
         found = found + step * min(1.0, 2.0 / max(largest, 1e-12))
         if largest < 1e-4:
@@ -848,7 +861,7 @@ def _expected(
     length = pair_sensitivity(rows)
     unit = float(length / amount) ** 2 * (released * p + 1 if plan.kind("models") is Kind.VECTOR else 1)
     own = unit / rows.scale**2
-    half = _CURVATURE * (rows.weight @ rows.z**2) / crowd
+    half = _CURVATURE * np.array([rows.weight @ column**2 for column in rows.z.T]) / crowd
     treated = own / float(TREATED) ** 2 / half**2 + 1 / half
     arms = own / (2 * half) ** 2 + _SPREAD / (2 * half)
     signal = [_assumed(rows, most) for most in _SIGNAL]
@@ -907,7 +920,7 @@ def release_models(gate: Gate, table: Table, choice: Choice) -> tuple[Models, Sp
 class Sought:
     """One number that scores tell: of which rows, how they weigh, and what was released of them."""
 
-    places: Integers
+    places: Places
     target: Target
     models: Models
     form: Form = WHOLE_SCORES
@@ -924,8 +937,11 @@ def release_scores(
     """Return numbers of which no pair moves two by more than their form says, all released together."""
     form, plan = numbers[0].form, choice.plan
     noise = plan.cells_noise("score", form[1]).variance
-    rows = [(choice.rows.at(one.places), one.models.at(one.places)) for one in numbers]
-    scores = [best_scores(*own, spread, one.target, noise) for own, one in zip(rows, numbers, strict=True)]
+
+    def of(one: Sought) -> tuple[PublicRows, Models]:
+        return choice.rows.at(one.places), one.models.at(one.places)
+
+    scores = [best_scores(*of(one), spread, one.target, noise) for one in numbers]
 
     def sums() -> list[Fraction]:
         both = zip(scores, numbers, strict=True)
@@ -935,19 +951,19 @@ def release_scores(
     found = gate.release_cells("score", sums, form[1]).floats().reshape(-1, 2)
     unit = float(table.study.outcome_range[1] - table.study.outcome_range[0]) / 2
     return [
-        _effect(plan, *own, score, one, released, (one.models.fitted(one.target.arm), unit))
-        for own, score, one, released in zip(rows, scores, numbers, found, strict=True)
+        _effect(plan, *of(one), score, one, released, (one.models.fitted(one.target.arm), unit))
+        for score, one, released in zip(scores, numbers, found, strict=True)
     ]
 
 
 def pair_effect(gate: Gate, table: Table, choice: Choice, estimand: Estimand) -> PairEffect:
     """Return the effect: place, models, score, each released once."""
-    (found,) = pair_effects(gate, table, choice, estimand, [np.arange(table.rows)])
+    (found,) = pair_effects(gate, table, choice, estimand, [slice(None)])
     return found
 
 
 def pair_effects(
-    gate: Gate, table: Table, choice: Choice, estimand: Estimand, groups: Sequence[Integers]
+    gate: Gate, table: Table, choice: Choice, estimand: Estimand, groups: Sequence[Places]
 ) -> list[PairEffect]:
     """Return the effects of groups of rows, of which no two share one; all cost what one does."""
     models, spread = release_models(gate, table, choice)
@@ -1031,7 +1047,7 @@ def pair_means(session: BaseSession, question: Question) -> MeasureResult:
 def released_means(gate: Gate, table: Table, choice: Choice) -> tuple[ApartMeans, dict[str, float | str]]:
     """Return what both arms' mean outcomes would be if everyone were in them, and details."""
     models, spread = release_models(gate, table, choice)
-    whole, everyone = Target.of(Estimand.ATE, models.propensity), np.arange(table.rows)
+    whole, everyone = Target.of(Estimand.ATE, models.propensity), slice(None)
     sought = [Sought(everyone, whole.of_arm(arm), models, ARM_SCORES) for arm in (0, 1)]
     one, other = release_scores(gate, table, choice, sought, spread)
     low, high = map(float, table.study.outcome_range)
@@ -1140,7 +1156,7 @@ def arm_numbers(gate: Gate, table: Table, choice: Choice, spread: Spread) -> lis
         pair_sensitivity(rows),
     )
     inside, outcomes = released.floats().reshape(2, arms, -1) / rows.scale
-    noise, everyone, found = released.variance / rows.scale**2, np.arange(table.rows), []
+    noise, everyone, found = released.variance / rows.scale**2, slice(None), list[Sought]()
     for arm in range(arms):
         values = np.stack([inside[arm], outcomes[arm], outcomes.sum(axis=0) - outcomes[arm]])
         sums = Sums(values, np.outer((1.0, 1.0, arms - 1.0), noise))
@@ -1186,13 +1202,17 @@ class Functions:
     @classmethod
     def of(cls, table: Table, basis: Basis) -> Functions:
         """Return the functions of a table's public covariates."""
-        values = basis.features(table.covariates)
-        sizes, vectors = np.linalg.eigh(values.T @ values / table.rows)
+        gram, total = np.zeros((basis.size, basis.size)), np.zeros(basis.size)
+        for part in blocks(table.rows):
+            values = basis.features(table.covariates, part)
+            gram, total = gram + values.T @ values, total + values.sum(axis=0)
+        sizes, vectors = np.linalg.eigh(gram / table.rows)
         kept = sizes > 1e-9 * float(sizes[-1])
         back = vectors[:, kept] / np.sqrt(sizes[kept])
-        white = values @ back
-        order = np.ones(white.shape[1], dtype=np.int64)
-        return cls(basis, shortened(white, order, np.ones(len(order))), back, values.mean(axis=0))
+        white, order = np.empty((table.rows, back.shape[1])), np.ones(back.shape[1], dtype=np.int64)
+        for part in blocks(table.rows):
+            white[part] = basis.features(table.covariates, part) @ back
+        return cls(basis, shortened(white, order, np.ones(len(order))), back, total / table.rows)
 
 
 def function_pays(session: BaseSession, question: CateQuestion) -> bool:
@@ -1298,9 +1318,8 @@ def _known(
 ) -> tuple[Floats, Floats, Floats]:
     """Return white weights, their covariance, and its part that is noise, in halves of the range."""
     rows, clip, middle, e = functions.rows, scores.clip, scores.middle, models.propensity
-    weighted = rows.weighted
-    inverse = np.linalg.inv(weighted.T @ rows.z)
-    said = weighted.T @ (models.treated - models.control + middle) + clip * released[:-1]
+    inverse = np.linalg.inv(rows.gram(rows.weight))
+    said = (rows.weight * (models.treated - models.control + middle)) @ rows.z + clip * released[:-1]
     weights = inverse @ said
     # How rows vary is what the models say, as far as squared scores, with what noise may hide of them, allow: scores
     # add up to about nothing.
@@ -1310,7 +1329,7 @@ def _known(
     varies = e * scores.slopes[0] ** 2 * own[0] + (1 - e) * scores.slopes[1] ** 2 * own[1]
     squares = clip**2 * (float(released[-1]) + sqrt(noise)) / float(rows.length) - len(e) * middle**2
     varies *= models.fitted(None) * max(squares / float(varies.sum()), _LEAST_PART)
-    sampling = (weighted * varies[:, None]).T @ weighted
+    sampling = rows.gram(rows.weight**2 * varies)
     # Products of both models' errors, what a clip loses and weights that are capped: as large along every function.
     second, left, left_sd = models.products(Target.of(Estimand.ATE, e).errors, features)
     left = left if abs(left) > REJECTS * left_sd else 0.0

@@ -335,7 +335,7 @@ def test_pairs_on_covariates_are_closer_than_chance_and_than_the_score():
 @pytest.mark.parametrize("width", [1, 4, 300])
 def test_steps_are_whole_and_sums_of_their_products_exact(width):
     features = np.random.default_rng(width).normal(size=(40, width)) * 1e-3
-    whole = _in_steps(features).astype(float)
+    whole = _in_steps(features, np.arange(len(features)), float(np.abs(features).max())).astype(float)
     assert (whole == np.rint(whole)).all()
     assert np.abs(whole).max() <= 2**_STEP_BITS
     assert 4 * width * np.abs(whole).max() ** 2 < 2**53

@@ -291,7 +291,7 @@ def test_without_noise_scores_and_arms_solve_their_equations():
     table = model_people(curved=0)
     rows = ladder(table)[0]
     models = fitted(table, rows, 1e-9)
-    e, w = models.propensity, rows.weighted
+    e, w = models.propensity, rows.z * rows.weight[:, None]
     t, y = table.treated.astype(float), table.outcome / 2**23 - 1
     assert (w.T @ (e - t)) / N == pytest.approx(0, abs=NEAR)
     left = t * y - e * (rows.z @ models.arms[0].coefficients)

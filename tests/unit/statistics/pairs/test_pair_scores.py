@@ -287,7 +287,7 @@ def farthest(rows, place, rows_tried, known=False):
 def test_no_exchange_moves_the_sums_further_than_claimed(place):
     rows = RUNGS[-1]
     claim = pair_sensitivity(rows) ** 2
-    longest = int((rows.steps**2).sum(axis=1).argmax())
+    longest = int((rows.steps.astype(np.int64) ** 2).sum(axis=1).argmax())
     found = farthest(rows, PLACES[place], range(0, TABLE.rows, 8))
     assert max(found) <= claim
     assert farthest(rows, PLACES[place], [longest])[0] > claim * Fraction(99, 100)
@@ -299,7 +299,7 @@ def test_no_exchange_moves_the_sums_further_than_claimed(place):
 def test_every_set_of_features_has_its_bound_and_attains_it():
     assert [set(rows.order.tolist()) for rows in RUNGS] == [{0, 1}, {0, 1, 2}, {0, 1, 2, 3}]
     for rows in RUNGS:
-        longest = int((rows.steps**2).sum(axis=1).argmax())
+        longest = int((rows.steps.astype(np.int64) ** 2).sum(axis=1).argmax())
         claim = pair_sensitivity(rows) ** 2
         found = farthest(rows, WHOLE, [longest])[0]
         # The root is rounded up to a multiple of 2^-64.
@@ -309,7 +309,7 @@ def test_every_set_of_features_has_its_bound_and_attains_it():
 def test_a_heavier_treatment_would_break_the_bound(monkeypatch):
     monkeypatch.setattr(module, "TREATED", Fraction(182, 128))
     rows = RUNGS[-1]
-    longest = int((rows.steps**2).sum(axis=1).argmax())
+    longest = int((rows.steps.astype(np.int64) ** 2).sum(axis=1).argmax())
     assert farthest(rows, WHOLE, [longest])[0] > pair_sensitivity(rows) ** 2
 
 
@@ -329,7 +329,10 @@ def test_sums_are_those_of_weighted_features():
     sums = np.array([float(value) for value in pair_sums(rows, TABLE.treated, TABLE.outcome, WHOLE)])
     y, t = TABLE.outcome / 2**23 - 1, TABLE.treated.astype(float)
     exact = np.concatenate(
-        [(rows.weighted * rows.scale).T @ pair for pair in (181 / 128 * t, t * y, (1 - t) * y)]
+        [
+            (rows.z * rows.weight[:, None] * rows.scale).T @ pair
+            for pair in (181 / 128 * t, t * y, (1 - t) * y)
+        ]
     )
     assert sums == pytest.approx(exact, abs=n * 2.0**-FEATURE_BITS)
     assert len(sums) == 3 * p
@@ -361,7 +364,7 @@ def test_private_columns_do_not_move_features():
 
 def test_no_exchange_moves_the_sums_of_three_arms_further_than_claimed():
     rows = RUNGS[0]
-    claim, longest = pair_sensitivity(rows) ** 2, int((rows.steps**2).sum(axis=1).argmax())
+    claim, longest = pair_sensitivity(rows) ** 2, int((rows.steps.astype(np.int64) ** 2).sum(axis=1).argmax())
     found = [
         largest([arm_sums(rows, arm, 3, y, WHOLE) for arm, y in exchanged_arms(TABLE, row)], squared)
         for row in (0, 17, longest)
@@ -382,7 +385,7 @@ def test_no_exchange_moves_sums_of_functions_further_than_claimed(spread):
     found, claim = scores("ATE", spread, 1e6), function_sensitivity(FUNCTIONS.rows) ** 2
     moved = [farthest_function(found, row) for row in range(0, TABLE.rows, 8)]
     assert max(moved) <= claim
-    longest = int((FUNCTIONS.rows.steps**2).sum(axis=1).argmax())
+    longest = int((FUNCTIONS.rows.steps.astype(np.int64) ** 2).sum(axis=1).argmax())
     if spread is SEARCHED:
         # The root is rounded up to a multiple of 2^-64.
         assert claim * (1 - Fraction(1, 2**40)) <= farthest_function(found, longest) <= claim
@@ -390,7 +393,7 @@ def test_no_exchange_moves_sums_of_functions_further_than_claimed(spread):
 
 def test_longer_squares_would_break_the_bound():
     rows, found = FUNCTIONS.rows, scores("ATE", SEARCHED)
-    longest = int((rows.steps**2).sum(axis=1).argmax())
+    longest = int((rows.steps.astype(np.int64) ** 2).sum(axis=1).argmax())
     moved = [
         function_sums(replace(rows, length=4 * rows.length), found, t, y)
         for t, y in exchanged(TABLE, longest)
@@ -402,7 +405,7 @@ def test_sums_are_those_of_weighted_functions():
     rows, found = FUNCTIONS.rows, scores("ATE", EVENTS)
     v = found.values(TABLE.treated, TABLE.outcome) / 2**18
     sums = np.array([float(one) for one in function_sums(rows, found, TABLE.treated, TABLE.outcome)])
-    assert sums[:-1] == pytest.approx(rows.weighted.T @ v, abs=TABLE.rows * 2.0**-16)
+    assert sums[:-1] == pytest.approx((rows.weight * v) @ rows.z, abs=TABLE.rows * 2.0**-16)
     assert sums[-1] == pytest.approx(float(rows.length) * float(v @ v))
     assert rows.z @ np.linalg.pinv(FUNCTIONS.back) == pytest.approx(
         FUNCTIONS.basis.features(TABLE.covariates)
@@ -465,3 +468,13 @@ def test_what_the_level_does_not_have_is_refused(more, code):
         ask(None, study(), **more)
     with pytest.raises(cv.CounterveilError, match="CV-P018"):
         ask(None, study(cluster="school"))
+
+
+def test_a_column_that_depends_on_others_changes_none_after_it():
+    columns = np.random.default_rng(5).normal(size=(500, 4))
+    between = np.insert(columns, 2, columns[:, 0] + columns[:, 1], axis=1)
+    (alone, _), (other, order) = (
+        module._white(np.asfortranarray(one), np.arange(one.shape[1])) for one in (columns, between)
+    )
+    assert order.tolist() == [0, 1, 3, 4]
+    assert other == pytest.approx(alone, abs=1e-9)

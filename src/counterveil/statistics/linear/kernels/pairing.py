@@ -65,29 +65,33 @@ def covariate_pairs(
     at medians, along the column with the largest sum of squares, into cells of at most `CELL` rows; in a cell
     the closest two rows are paired, then the closest two of the rest, and so on.
     """
-    whole, firsts, seconds = _in_steps(features), list[Rows](), list[Rows]()
+    firsts, seconds = list[Rows](), list[Rows]()
+    largest = max(float(features.max(initial=0.0)), -float(features.min(initial=0.0)))
     for one in np.unique(arm):
-        for cells in _cells(whole, np.flatnonzero(arm == one)):
+        rows = np.flatnonzero(arm == one)
+        whole = _in_steps(features, rows, largest)
+        for cells in _cells(whole, np.arange(len(rows))):
             for some in _together(cells, cells.shape[1] * (cells.shape[1] + whole.shape[1])):
                 first, second = _closest(whole, some)
-                firsts.append(first.ravel())
-                seconds.append(second.ravel())
+                firsts.append(rows[first.ravel()])
+                seconds.append(rows[second.ravel()])
+        del whole
     return np.concatenate(firsts), np.concatenate(seconds)
 
 
-def _in_steps(features: NDArray[np.floating]) -> Singles:
-    """Return the same numbers in whole steps, those of a row side by side.
+def _in_steps(features: NDArray[np.floating], rows: Rows, largest: float) -> Singles:
+    """Return the same numbers of some rows in whole steps, those of a row side by side.
 
     Squared distances and sums of a cell's squares stay below 2**53: they are exact, whatever order they are added in.
     """
-    rows, width = features.shape
-    largest = max(float(features.max(initial=0.0)), -float(features.min(initial=0.0)))
+    width = features.shape[1]
     bits = min(_STEP_BITS, (51 - width.bit_length()) // 2)
     factor = 2.0 ** (bits - frexp(largest)[1])
-    found = np.empty((rows, width), np.float32)
+    found = np.empty((len(rows), width), np.float32)
     # Whole columns at a time would go through all of the memory once a column.
-    for first in range(0, rows, _BLOCK):
-        found[first : first + _BLOCK] = np.rint(features[first : first + _BLOCK].astype(np.float64) * factor)
+    for first in range(0, len(rows), _BLOCK):
+        part = features[rows[first : first + _BLOCK]]
+        found[first : first + _BLOCK] = np.rint(part.astype(np.float64) * factor)
     return found
 
 
