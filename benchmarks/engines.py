@@ -1,4 +1,6 @@
-"""A record-private effect where the rows lie: Parquet files by DuckDB on all cores, and Spark on local[2].
+"""A record-private effect where the rows lie: Parquet files by DuckDB on all cores, a table of PostgreSQL, and Spark.
+
+Spark runs on local[2]; PostgreSQL is a server of the job's own, whose CPU counts and whose loading does not.
 
 Beside each: a bare scan of the same columns by the same engine, and a non-private AIPW with linear outcome models and
 a logistic propensity whose sums are taken batch by batch in the same engine. `benchmarks._jobs` says what is counted.
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -32,6 +35,9 @@ JOBS = _jobs.Jobs(
         "duckdb aipw": "DuckDB: AIPW without privacy",
         "duckdb ours": "DuckDB: ours, all cores",
         "duckdb ours 1": "DuckDB: ours, one core",
+        "postgres scan": "PostgreSQL: bare scan",
+        "postgres ours": "PostgreSQL: ours, all cores",
+        "postgres ours 1": "PostgreSQL: ours, one core",
         "spark scan": "Spark: bare scan",
         "spark aipw": "Spark: AIPW without privacy",
         "spark ours": "Spark: ours",
@@ -123,9 +129,53 @@ def duckdb_job(name: str, path: Path) -> float:
         return aipw(
             lambda sums, known: added(sums(*design(b), known) for b in relation.to_arrow_reader(1 << 16))
         )
-    if name == "ours 1":
-        os.environ["COUNTERVEIL_CORES"] = "1"
-    return ours(path)
+    return ours(path, name)
+
+
+def postgres_job(name: str, path: Path) -> dict[str, float]:
+    """Return what a job on a table took, which the first job on these rows loads, and its answer."""
+    import ibis
+    import psycopg
+    from tests.system.conftest import Cluster
+
+    folder = path.with_suffix(".postgres")
+    fresh = not folder.exists()
+    path.parent.chmod(0o755)  # the server runs as another user
+    folder.mkdir(mode=0o755, exist_ok=True)
+    cluster = Cluster(folder)
+    try:
+        if fresh:
+            loaded(cluster.url, path)
+        table = ibis.connect(cluster.url).table("people")
+
+        def work() -> float:
+            if name != "scan":
+                return ours(table, name)
+            with psycopg.connect(cluster.url) as connection:
+                connection.execute(f"SELECT {', '.join(f'sum({one})' for one in names())} FROM people")
+            return float("nan")
+
+        return _jobs.measured(work, False)
+    finally:
+        cluster.server.send_signal(signal.SIGINT)
+        cluster.server.wait()
+
+
+def loaded(url: str, path: Path) -> None:
+    """Copy the rows of a file into a table."""
+    import duckdb
+    import psycopg
+
+    text = path.with_suffix(".csv")
+    duckdb.read_parquet(str(path)).project(", ".join(names())).write_csv(str(text), header=False)
+    columns = ", ".join(f"{one} {'bigint' if one == 'treated' else 'double precision'}" for one in names())
+    with psycopg.connect(url) as connection:
+        connection.execute(f"CREATE TABLE people ({columns})")
+        with connection.cursor().copy("COPY people FROM STDIN (FORMAT csv)") as copy, text.open("rb") as file:
+            while block := file.read(1 << 20):
+                copy.write(block)
+        connection.execute("ANALYZE people")
+    text.unlink()
 
 
 def spark_job(name: str, path: Path, session: Any) -> float:
@@ -136,7 +186,7 @@ def spark_job(name: str, path: Path, session: Any) -> float:
         return float("nan")
     if name == "aipw":
         return aipw(lambda sums, known: added(_in_spark(frame, sums, known)))
-    return ours(frame)
+    return ours(frame, name)
 
 
 def _sum(name: str) -> Any:
@@ -158,8 +208,10 @@ def _in_spark(frame: Any, sums: Callable[..., Arrays], known: Any) -> Iterator[A
         yield pickle.loads(row["sums"])
 
 
-def ours(data: Any) -> float:
-    """Return the private effect."""
+def ours(data: Any, name: str) -> float:
+    """Return the private effect; a `name` that ends with 1 takes one core."""
+    if name == "ours 1":
+        os.environ["COUNTERVEIL_CORES"] = "1"
     import counterveil as cv
     from counterveil.datasets import synth
 
@@ -169,7 +221,8 @@ def ours(data: Any) -> float:
 
 def job(name: str, path: Path) -> dict[str, float]:
     """Return what a job took, and its answer."""
-    return _jobs.job(name, path, duckdb_job, spark_job)
+    engine, _, what = name.partition(" ")
+    return postgres_job(what, path) if engine == "postgres" else _jobs.job(name, path, duckdb_job, spark_job)
 
 
 def run() -> list[dict[str, str]]:

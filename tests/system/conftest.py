@@ -64,9 +64,9 @@ class Cluster:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
-        self._run(
-            "initdb", "-D", "data", "-U", "steward", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"
-        )
+        options = ("-U", "steward", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+        if not (folder / "data").exists():
+            self._run("initdb", "-D", "data", *options)
         self.server = None
         self.start()
 
