@@ -22,20 +22,13 @@ from counterveil.data import Range, Study
 from counterveil.data.domains import Label, LabelIndex
 from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy import Budget, Unit, amounts
+from counterveil.questions import session as questions
 from counterveil.questions.arms import METHODS as ARMS_METHODS
-from counterveil.questions.arms import ArmsArguments
-from counterveil.questions.asking import Arguments, Asked
-from counterveil.questions.ate import AteArguments, method_names, settings_from_text
-from counterveil.questions.cate import CateArguments, cate_methods
-from counterveil.questions.event_study import EventStudyArguments
-from counterveil.questions.groups import ONE_SCORE, GroupsArguments
-from counterveil.questions.moments import MomentsArguments
-from counterveil.questions.outcomes import OutcomesArguments
-from counterveil.questions.overlap import OverlapArguments
-from counterveil.questions.policy import Policy, PolicyValueArguments
-from counterveil.questions.quantiles import QuantilesArguments
-from counterveil.questions.session import Session
-from counterveil.questions.survival import SurvivalArguments
+from counterveil.questions.asking import Asked
+from counterveil.questions.ate import method_names, settings_from_text
+from counterveil.questions.cate import cate_methods
+from counterveil.questions.groups import ONE_SCORE
+from counterveil.questions.policy import Policy
 from counterveil.report.text import rounded
 from counterveil.results.measures import MEASURES
 from counterveil.results.question import Question
@@ -48,10 +41,9 @@ _NAMED = ("auto", "difference_in_means", "weighting", "matching")
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A question: its words, how it is checked, and the fields and methods it takes beside level, price and name."""
+    """A question: its words, and the fields and methods it takes beside level, price and name."""
 
     words: str
-    arguments: type[Arguments[Any]]
     fields: tuple[str, ...]
     methods: tuple[str, ...] = ("auto",)
 
@@ -59,23 +51,17 @@ class Kind:
 _FULL = ("method", "estimand", "measure", "mechanism")
 _SOME, _SURVIVAL = ("method", "mechanism"), ("auto", "kaplan_meier", "stratified", "weighting")
 QUESTIONS = {
-    "ate": Kind("the average effect", AteArguments, (*_FULL, "trim", "settings"), method_names()),
-    "outcomes": Kind("effects on several outcomes", OutcomesArguments, _FULL, (*_NAMED, "trial")),
-    "arms": Kind("several arms against a reference", ArmsArguments, _SOME, ("auto", *ARMS_METHODS)),
-    "groups": Kind("effects in subgroups", GroupsArguments, (*_SOME, "by"), (*_NAMED, "adjusted", "arms")),
-    "survival": Kind("survival of both arms", SurvivalArguments, _SOME, _SURVIVAL),
-    "event_study": Kind("effects by period", EventStudyArguments, (*_SOME, "estimand"), _NAMED),
-    "moments": Kind("regressions, as many as you like", MomentsArguments, ("mechanism", "terms")),
-    "cate": Kind(
-        "effects as a function of covariates", CateArguments, ("method",), ("auto", *cate_methods())
-    ),
-    "policy_value": Kind(
-        "value of a treatment rule", PolicyValueArguments, ("method", "policy", "cost"), (*_NAMED, *ONE_SCORE)
-    ),
-    "overlap": Kind("covariate balance of private arms", OverlapArguments, ("mechanism",)),
-    "quantiles": Kind(
-        "quantiles of both arms", QuantilesArguments, (*_SOME, "grid"), ("auto", "trial", "weighting")
-    ),
+    "ate": Kind("the average effect", (*_FULL, "trim", "settings"), method_names()),
+    "outcomes": Kind("effects on several outcomes", _FULL, (*_NAMED, "trial")),
+    "arms": Kind("several arms against a reference", _SOME, ("auto", *ARMS_METHODS)),
+    "groups": Kind("effects in subgroups", (*_SOME, "by"), (*_NAMED, "adjusted", "arms")),
+    "survival": Kind("survival of both arms", _SOME, _SURVIVAL),
+    "event_study": Kind("effects by period", (*_SOME, "estimand"), _NAMED),
+    "moments": Kind("regressions, as many as you like", ("mechanism", "terms")),
+    "cate": Kind("effects as a function of covariates", ("method",), ("auto", *cate_methods())),
+    "policy_value": Kind("value of a treatment rule", ("method", "policy", "cost"), (*_NAMED, *ONE_SCORE)),
+    "overlap": Kind("covariate balance of private arms", ("mechanism",)),
+    "quantiles": Kind("quantiles of both arms", (*_SOME, "grid"), ("auto", "trial", "weighting")),
 }
 FIELDS = (
     *("question", "protects", "epsilon", "delta", "method", "estimand", "measure", "level", "mechanism", "trim"),
@@ -114,7 +100,7 @@ class FormRequest:
 
     def asked(self, **instead: Any) -> Asked[Any]:
         """Return the checked question, or raise its refusal; no row is read. `instead` takes the place of fields."""
-        asked, names = QUESTIONS[self.kind], QUESTIONS[self.kind].fields
+        names = QUESTIONS[self.kind].fields
         arguments: dict[str, Any] = {name: self.given[name] for name in names if self.given[name]}
         arguments |= {
             "protects": self.given["protects"],
@@ -136,7 +122,7 @@ class FormRequest:
         if "policy" in names and not instead:
             arguments["policy"] = _policy(self.given["policy"], self.study)
         arguments |= {name: value for name, value in instead.items() if name in names}
-        return asked.arguments(**arguments).checked(self.study)
+        return questions.QUESTIONS[self.kind](**arguments).checked(self.study)
 
     def uses(self) -> Uses:
         """Return what the access policy is compared with."""
@@ -308,7 +294,7 @@ def _answer(visit: Visit, wanted: FormRequest, asked: Asked[Any]) -> int:
         )
     name = wanted.data.account.dataset
     with visit.workspace.opened(wanted.data.ledger, inspect=False) as book:
-        with Session(
+        with questions.Session(
             wanted.data.source.open(),
             wanted.study,
             ledger=book,

@@ -274,9 +274,9 @@ class Waiting:
 # executor of a cluster alike. Sums are whole numbers and a row's terms depend on that row alone: every backend, every
 # cut into blocks and every order gives the same sums, to the bit.
 #
-# On one machine copies of this process (forks) take blocks as they are free. They share its memory and its open
-# files, so that no row is copied or sent; all they do is to send back whole numbers and end. Threads would wait for
-# each other, since a pass is many short calls into numpy.
+# On one machine copies of this process (forks) have an equal part of the blocks each. They share its memory and its
+# open files, so that no row is copied or sent; all they do is to send back whole numbers and end. Threads would wait
+# for each other, since a pass is many short calls into numpy.
 
 
 # Arrays of whole numbers, of 64 bits or of Python's; what backends return are Python's.
@@ -351,12 +351,12 @@ def side_by_side(
     if helpers < 1 or sys.platform != "linux":
         return in_order(passed, map(block, range(count)), rows)
     total: Sums | None = None
-    with closing(_Queue(count)) as queue, closing(_Forks()) as forks:
-        for _ in range(helpers):
-            forks.start(passed, block, queue)
+    shares = [range(first, count, helpers + 1) for first in range(helpers + 1)]
+    with closing(_Forks()) as forks:
+        for share in shares[1:]:
+            forks.start(passed, map(block, share))
         with closing(Progress(rows)) as progress:
-            for number in queue.taken():
-                one = block(number)
+            for one in map(block, shares[0]):
                 total = added(total, passed(one))
                 # The others are about as fast.
                 progress.add(one.rows * (1 + helpers))
@@ -370,41 +370,14 @@ def side_by_side(
     return total
 
 
-class _Queue:
-    """Numbers from 0 on, each of which one process takes: bytes in a pipe, which the system hands out once."""
-
-    # So many numbers of four bytes fit into the smallest pipe that Linux makes: one page, for users with many pipes.
-    _MOST = 1 << 10
-
-    def __init__(self, count: int) -> None:
-        self._count = count
-        self._step = -(-count // self._MOST)
-        self._out, into = os.pipe()
-        for first in range(0, count, self._step):
-            os.write(into, first.to_bytes(4, "little"))
-        os.close(into)
-
-    def taken(self) -> Iterator[int]:
-        """Yield the numbers that this process gets."""
-        while found := os.read(self._out, 4):
-            first = int.from_bytes(found, "little")
-            yield from range(first, min(first + self._step, self._count))
-
-    def close(self) -> None:
-        """Hand out no more."""
-        os.close(self._out)
-
-
 class _Forks:
     """Copies of this process, by their process id, with the pipe that each answers through."""
 
     def __init__(self) -> None:
         self._pipes: dict[int, int] = {}
 
-    def start(
-        self, passed: Callable[[AnyBlock], Sums | None], block: Callable[[int], AnyBlock], queue: _Queue
-    ) -> None:
-        """Start a copy that adds up the blocks it takes."""
+    def start(self, passed: Callable[[AnyBlock], Sums | None], blocks: Iterator[AnyBlock]) -> None:
+        """Start a copy that adds up these blocks."""
         out, into = os.pipe()
         # Found before there is a copy, which should load nothing: another thread may have been loading as it was made.
         library = ctypes.CDLL(None)
@@ -413,7 +386,7 @@ class _Forks:
             warnings.simplefilter("ignore", DeprecationWarning)
             copy = os.fork()
         if not copy:
-            _work(passed, block, queue, into, library)
+            _work(passed, blocks, into, library)
         os.close(into)
         self._pipes[copy] = out
 
@@ -442,8 +415,7 @@ class _Forks:
 
 def _work(
     passed: Callable[[AnyBlock], Sums | None],
-    block: Callable[[int], AnyBlock],
-    queue: _Queue,
+    blocks: Iterator[AnyBlock],
     into: int,
     library: ctypes.CDLL,
 ) -> NoReturn:
@@ -455,8 +427,8 @@ def _work(
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         total: Sums | None = None
         with np.errstate(all="ignore"):
-            for number in queue.taken():
-                total = added(total, passed(block(number)))
+            for block in blocks:
+                total = added(total, passed(block))
         with os.fdopen(into, "wb") as pipe:
             pickle.dump(total, pipe)
     finally:

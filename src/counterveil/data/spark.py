@@ -53,16 +53,22 @@ _CASTS = {
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How the rows of a partition are read: a study, and the kind of each of its columns."""
+    """How the rows of a partition are read: a study, and the kind of each of its columns.
+
+    Of people with several rows a partition has all of theirs, sorted, which become one.
+    """
 
     study: Study
     kinds: tuple[tuple[str, Kind], ...]
 
     def tables(self, batches: Iterator[Any], survey: Survey) -> Iterator[Table]:
         """Yield the rows of Arrow batches, checked."""
-        for batch in batches:
-            if batch.num_rows:
-                yield Table.of_columns(only_subset(self.columns(batch), self.study.where), self.study, survey)
+        study = self.study
+        parts = (only_subset(self.columns(batch), study.where) for batch in batches if batch.num_rows)
+        for part in parts if study.person is None else whole_people(parts, study.person.column):
+            columns = survey.together(part)
+            if columns is not None:
+                yield Table.of_columns(columns, study, survey)
 
     def columns(self, batch: Any) -> dict[str, Column]:
         """Return the columns of an Arrow batch; they are in the order of the kinds."""
@@ -99,28 +105,6 @@ def columns_in_spark(table: Any, kinds: dict[str, Kind]) -> Any:
 
 def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
-
-
-@dataclass(frozen=True, slots=True)
-class OnePerPerson:
-    """How a partition is read that has all rows of its people, sorted."""
-
-    reading: Reading
-
-    @property
-    def study(self) -> Study:
-        """The study that the rows fit."""
-        return self.reading.study
-
-    def tables(self, batches: Iterator[Any], survey: Survey) -> Iterator[Table]:
-        """Yield one row for each person of Arrow batches, checked."""
-        study = self.study
-        assert study.person is not None
-        parts = (only_subset(self.reading.columns(batch), study.where) for batch in batches if batch.num_rows)
-        for part in whole_people(parts, study.person.column):
-            columns = survey.together(part)
-            if columns is not None:
-                yield Table.of_columns(columns, study, survey)
 
 
 def by_person(frame: Any, reading: Reading) -> Any:
@@ -214,7 +198,7 @@ class Kept:
 
 
 # How tables are made of Arrow batches in an executor.
-Read: TypeAlias = Reading | OnePerPerson | Kept
+Read: TypeAlias = Reading | Kept
 
 
 def _pieces(table: Table) -> Iterator[tuple[Any, ...]]:
@@ -382,7 +366,7 @@ class SparkRows:
         frame, reading = columns_in_spark(table, kinds), Reading(study, tuple(kinds.items()))
         if study.person is not None:
             # Sorted on the executors' disks in any case.
-            return cls._kept(by_person(frame, reading), OnePerPerson(reading))
+            return cls._kept(by_person(frame, reading), reading)
         if os.environ.get(VARIABLE) != NEVER:
             return cls._kept(frame, reading)
         return cls._checked(

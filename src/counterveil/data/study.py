@@ -489,99 +489,53 @@ class Study:
         per_cluster: Mapping[str, str] | None = None,
     ) -> None:
         self._put(_known=None, denominator=None)  # nothing is kept of a study that is not whole
-        before_values, ratio = (
-            (before, before_range, change_range, time, after),
-            (denominator, denominator_range),
-        )
-        labels = (treated, control, treated_share, arms, reference)
-        all_of_them, times = (outcomes, baseline, several), (event, horizon, grid, causes)
-        self._declare_outcome(
-            treatment,
-            outcome,
-            outcome_range,
-            all_of_them,
-            before_values,
-            ratio,
-            times,
-            labels,
-            protects_cluster,
-        )
-        self._declare_arms(covariates, before_values, ratio, labels, person)
-        self._put(missing=MappingProxyType(_rules(missing, self)), randomised=_truth(randomised))
-        self._put(treated_share=_share(treated_share, self.randomised))
-        self._put(score=_score(score, self))
-        rows = ((person, per_person), (cluster, protects_cluster, assigned_by_cluster, per_cluster))
-        self._declare_rows(*rows, (order, time, max_rows_per_person), (where, others))
-        self._put(estimated=MappingProxyType(_estimated(estimated, self.columns)), _known={})
-
-    def _declare_outcome(
-        self,
-        treatment: object,
-        outcome: object,
-        outcome_range: object,
-        several: tuple[object, object, object],
-        before: tuple[object, ...],
-        ratio: tuple[object, object],
-        times: tuple[object, object, object, object],
-        labels: tuple[object, ...],
-        protects_cluster: object,
-    ) -> None:
-        """Set treatment and outcome, the first of several where there are several, and the time to an event."""
         alone = {
             "outcome": outcome,
             "outcome_range": outcome_range,
-            "before": before[0],
-            "denominator": ratio[0],
+            "before": before,
+            "denominator": denominator,
         }
-        self._put(several=Several.declared(*several, alone))
-        name = outcome if self.several is None else self.several.names[0]
-        self._put(treatment=_column_name(treatment, "treatment"), outcome=_column_name(name, "outcome"))
-        ends = outcome_range if self.several is None else self.several.ranges[0][1]
-        beside = dict(zip((*Before.KEYS, *Denominator.KEYS), (*before, *ratio), strict=True)) | {
-            "outcome_range": ends
+        self._put(several=Several.declared(outcomes, baseline, several, alone))
+        if self.several is not None:
+            outcome, outcome_range = self.several.names[0], self.several.ranges[0][1]
+        self._put(treatment=_column_name(treatment, "treatment"), outcome=_column_name(outcome, "outcome"))
+        changes = (before, before_range, change_range, time, after)
+        ratio = (denominator, denominator_range)
+        beside: dict[str, object] = dict(
+            zip((*Before.KEYS, *Denominator.KEYS), (*changes, *ratio), strict=True)
+        )
+        beside |= {
+            "outcome_range": outcome_range,
+            "arms": arms,
+            "reference": reference,
+            "protects_cluster": protects_cluster or None,
         }
-        beside |= {"arms": labels[3], "reference": labels[4], "protects_cluster": protects_cluster or None}
-        self._put(event=TimeToEvent.declared(*times, beside))
-        ends = ends if self.event is None else (0, self.event.horizon)
+        self._put(event=TimeToEvent.declared(event, horizon, grid, causes, beside))
+        ends = outcome_range if self.event is None else (0, self.event.horizon)
         self._put(outcome_range=_outcome_bounds(ends, self.outcome))
-
-    def _declare_arms(
-        self,
-        covariates: object,
-        before: tuple[Any, ...],
-        ratio: tuple[object, object],
-        labels: tuple[Any, ...],
-        person: object,
-    ) -> None:
-        """Set covariates, what was before, the labels of the arms, and what their outcomes are divided by."""
         self._put(covariates=MappingProxyType(_covariates(covariates)))
-        first, before_range, change_range, time, after = before
-        earlier = Before.declared(first, before_range, change_range, time, after, person, self.outcome_range)
-        self._put(before=earlier, **_arms(*labels))
+        self._put(before=Before.declared(*changes, person, self.outcome_range))
+        self._put(**_arms(treated, control, treated_share, arms, reference))
         self._put(denominator=Denominator.declared(*ratio, self.arms is None, self.before))
         _one_role_each(self.columns)
         _two_arms(self.treated, self.control)
-
-    def _declare_rows(
-        self,
-        people: tuple[object, object],
-        clusters: tuple[object, object, object, object],
-        order: tuple[Any, Any, object],
-        subset: tuple[object, object],
-    ) -> None:
-        """Set whose rows are, how they become one, and which of them belong to the study."""
-        self._put(cluster=Cluster.declared(*clusters, people[0], self.columns))
-        rows = (_order(order[0], order[1]), order[2], self._roles)
+        self._put(missing=MappingProxyType(_rules(missing, self)), randomised=_truth(randomised))
+        self._put(treated_share=_share(treated_share, self.randomised))
+        self._put(score=_score(score, self))
+        clusters = (cluster, protects_cluster, assigned_by_cluster, per_cluster)
+        self._put(cluster=Cluster.declared(*clusters, person, self.columns))
+        rows = (_order(order, time), max_rows_per_person, self._roles)
         if self.cluster is not None and self.cluster.whole:
             # Rules for people have no place beside those for clusters: CV-S016.
-            Person.declared(*people, None, None, self._roles)
-            self._put(person=Person.declared(clusters[0], clusters[3], *rows, whole_cluster=True))
+            Person.declared(person, per_person, None, None, self._roles)
+            self._put(person=Person.declared(cluster, per_cluster, *rows, whole_cluster=True))
         else:
-            self._put(person=Person.declared(people[0], people[1], *rows))
+            self._put(person=Person.declared(person, per_person, *rows))
         if self.before is not None:
             self._put(outcome_range=self.before.bounds)
-        self._put(where=Where.declared(*subset, self.treatment, self.treatment_labels))
+        self._put(where=Where.declared(where, others, self.treatment, self.treatment_labels))
         _not_by_outcomes(self.where, self.outcomes)
+        self._put(estimated=MappingProxyType(_estimated(estimated, self.columns)), _known={})
 
     def _put(self, **values: object) -> None:
         for name, value in values.items():

@@ -20,7 +20,7 @@ import numpy as np
 from counterveil.bounded_reading import Fields, UnreadableError
 from counterveil.data import Range, Study
 from counterveil.data.layout import Layout, MergedLayout
-from counterveil.errors import CounterveilError, ParameterError, refusal
+from counterveil.errors import CounterveilError, refusal
 from counterveil.federation.messages import MOST_SITES, SUMMED, Ask, Head, Reply, SiteRequest
 from counterveil.inference.measures import ApartMeans, JointMeans, NoisyRatio, RatioDifference, rare_events
 from counterveil.inference.pooling import other_variance
@@ -162,22 +162,9 @@ class Expected:
 
     @classmethod
     def of(cls, declaration: Mapping[str, Any]) -> Expected:
-        """Return them from a declaration, or raise CV-P600."""
-        made = [name for name in ("before", "denominator") if name in declaration]
-        if made:
-            raise undeclared("an outcome that sites have as one column", made[0])
-        names = [declaration.get(name) for name in ("treatment", "outcome")]
-        ends = declaration.get("outcome_range")
-        try:
-            low, high = (exact(end, "outcome_range") for end in ends)  # type: ignore[union-attr]
-        except (TypeError, ValueError, ParameterError):
-            raise undeclared("outcome_range = [lowest, highest]", "something else") from None
-        if not all(isinstance(name, str) for name in names) or not low < high:
-            raise undeclared("treatment, outcome, and a range from low to high", "something else")
-        if "cluster" in declaration:
-            wanted = "a declaration without clusters: pooling would lose their degrees of freedom"
-            raise undeclared(wanted, "[cluster]")
-        return cls(str(names[0]), str(names[1]), low, high, _least_propensity(declaration))
+        """Return them from a declaration of one outcome, or raise CV-P600."""
+        (declared,) = ranges_of(judgeable(declaration, "ate")).values()
+        return declared
 
     @property
     def width(self) -> Fraction:
@@ -222,14 +209,11 @@ class Expected:
         return self.width, self.width
 
 
-def _least_propensity(declaration: Mapping[str, Any]) -> float:
+def _least_propensity(study: Study) -> float:
     """Return how near to 0 or 1 a propensity may be: as models are cut, or as the design says."""
-    name, share = declaration.get("score"), declaration.get("treated_share")
-    try:
-        ends = [exact(share, "treated_share")] if share is not None else []
-        ends += [exact(end, "score") for end in declaration["covariates"][name]["range"]] if name else []
-    except (TypeError, KeyError, ValueError, ParameterError):
-        raise undeclared("a score with its range, or a share", "something else") from None
+    ends = [] if study.treated_share is None else [study.treated_share]
+    domain = None if study.score is None else study.covariates[study.score]
+    ends += [domain.lo, domain.hi] if isinstance(domain, Range) else []
     return float(min([Fraction(LEAST_PROPENSITY), *(min(end, 1 - end) for end in ends)]))
 
 
@@ -442,13 +426,16 @@ def _check_plain(declared: Expected, result: Result) -> None:
     wanted = MeanContrast(declared.width, treated, control)
     rare = rare_events((declared.low, declared.high), (treated, control))
     hold(treated + control == rows_of(result) and result.independent_variance)
+    hold(known.variance_noise is not None or known.variance == known.variance_cap)
+    hold(known.extra_at(NEVER) == known.bias == 0)
+    _check_mean(wanted, known, rare)
+
+
+def _check_mean(wanted: MeanContrast | ArmMean, known: Uncertainty, rare: float) -> None:
+    """Check a plain mean of one arm, or a difference of two: sizes give the noise and the largest variance."""
     hold(sensitivity_of(known.noise) == wanted.estimate)
     hold(isclose(known.variance_cap, float(wanted.variance_cap) + rare, rel_tol=1e-12))
-    hold(known.extra_at(NEVER) == known.bias == 0)
-    if known.variance_noise is None:
-        hold(known.variance == known.variance_cap)
-    else:
-        hold(sensitivity_of(known.variance_noise) == wanted.variance)
+    hold(known.variance_noise is None or sensitivity_of(known.variance_noise) == wanted.variance)
 
 
 def _check_weighted(ask: Ask, declared: Expected, result: Result) -> None:
@@ -653,18 +640,10 @@ def check_arms(
         # Squares of weights that add up to one add up to one over their number at least.
         hold(4 * known.variance_cap * size >= float(declared.width) ** 2 * (1 - NEAR))
         if plain:
-            _judging_check_plain(ArmMean(declared.width, int(size)), known, more)
+            _check_mean(ArmMean(declared.width, int(size)), known, more)
     # A mean of outcomes whose weights add up to one moves by the range over their number at least.
     hold(sum(declared.width / step for step in steps) <= rows * Fraction(1 + NEAR))
     hold(sum(sizes) == rows if plain else sum(sizes) <= rows * (1 + NEAR))
-
-
-def _judging_check_plain(wanted: ArmMean, known: Uncertainty, rare: float) -> None:
-    """Check the plain mean of one arm: its size gives the noise and the largest variance."""
-    hold(sensitivity_of(known.noise) == wanted.estimate)
-    hold(isclose(known.variance_cap, float(wanted.variance_cap) + rare, rel_tol=1e-12))
-    if known.variance_noise is not None:
-        hold(sensitivity_of(known.variance_noise) == wanted.variance)
 
 
 def _check_joint(ask: Ask, declared: Expected, means: JointMeans, rows: int) -> None:
@@ -689,7 +668,7 @@ def _check_joint(ask: Ask, declared: Expected, means: JointMeans, rows: int) -> 
     paid = noise_like(known.noise, Fraction(1, rows), left)
     hold(isclose(means.share_sd, sqrt(paid.variance), rel_tol=NEAR))
     off = float(abs(start - middle)) + abs((1 - 2 * means.share) * means.difference)
-    _judging_check_extra(means, off)
+    _check_error_of_share(means, off)
     sampling = sqrt(min(known.variance_cap, float(declared.width) ** 2) + known.extra)
     ends = -float(declared.width), float(declared.width)
     check_place(means.difference, ends, half_width(sampling, None, NEVER) + farthest(known.noise))
@@ -697,7 +676,7 @@ def _check_joint(ask: Ask, declared: Expected, means: JointMeans, rows: int) -> 
     check_variance(known, squared_noise(means.difference, known, rows), less)
 
 
-def _judging_check_extra(means: JointMeans, off: float) -> None:
+def _check_error_of_share(means: JointMeans, off: float) -> None:
     """Check what an error in the share adds: the centre is at most `off` away from where it would add nothing."""
     assert means.mean_noise is not None
     scale = (means.share_sd / (means.share * (1 - means.share))) ** 2
@@ -782,11 +761,6 @@ def _check_head(head: Head | None, known: Head | None) -> None:
         raise SetAsideError(WENT_BACK)
 
 
-def undeclared(expected: str, got: str) -> CounterveilError:
-    """Return CV-P600."""
-    return refusal("CV-P600", what=_WHAT, expected=expected, got=got)
-
-
 # Whether a site's answer of several effects fits the question: every row is judged as an answer of one effect is.
 #
 # Names of rows follow from the declaration, numbers of people from the site's rows, noises from the budget. Tables of
@@ -826,21 +800,29 @@ def _option(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def check_declared(declaration: Mapping[str, Any], ask: Ask) -> None:
-    """Raise CV-P600 for a declaration whose answers to a question cannot be judged or pooled."""
-    if ask.question == "ate":
-        Expected.of(declaration)
-        return
+def judgeable(declaration: Mapping[str, Any], question: str) -> Study:
+    """Return the declared study, or raise CV-P600 where answers to a question cannot be judged or pooled."""
     try:
         study = Study.from_dict(dict(declaration))
     except (CounterveilError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
-        raise undeclared("one that describes a study", "something else") from None
-    made = [name for name in ("before", "denominator", "cluster") if name in declaration]
-    made += ["outcomes with earlier values"] * (study.several is not None and bool(study.several.baseline))
-    made += ["outcomes of several arms"] * (study.several is not None and study.arms is not None)
-    if made:
-        raise undeclared(f"one without what question = {ask.question!r} does not pool", made[0])
-    ranges_of(study)
+        raise refusal(
+            "CV-P600", what=_WHAT, expected="one that describes a study", got="something else"
+        ) from None
+    several = study.several
+    made = {
+        "before": study.before is not None,
+        "denominator": study.denominator is not None,
+        # Their degrees of freedom would be lost.
+        "cluster": study.cluster is not None,
+        "outcomes with earlier values": several is not None and bool(several.baseline),
+        "outcomes of several arms": several is not None and study.arms is not None,
+        "several outcomes, or times": question == "ate" and (several or study.event) is not None,
+    }
+    for what, found in made.items():
+        if found:
+            expected = f"one without what question = {question!r} does not pool"
+            raise refusal("CV-P600", what=_WHAT, expected=expected, got=what)
+    return study
 
 
 def check_answer(ask: Ask, declaration: dict[str, Any], answer: Any) -> None:
@@ -858,15 +840,9 @@ def ranges_of(study: Study) -> dict[str, Expected]:
     """Return what every outcome of a study allows its effects to be; none for times to events."""
     if study.event is not None:
         return {}
-    declared = Expected.of(
-        study.to_dict() | {"outcome": study.outcome, "outcome_range": [*study.outcome_range]}
-    )
-    if study.several is None:
-        return {study.outcome: declared}
-    return {
-        name: replace(declared, outcome=name, low=low, high=high)
-        for name, (low, high) in study.several.ranges
-    }
+    ranges = {study.outcome: study.outcome_range} if study.several is None else dict(study.several.ranges)
+    least = _least_propensity(study)
+    return {name: Expected(study.treatment, name, *ends, least) for name, ends in ranges.items()}
 
 
 def _check_arms(ask: Ask, study: Study, answer: ArmsResult) -> None:

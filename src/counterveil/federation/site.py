@@ -37,14 +37,9 @@ from counterveil.federation.site_files import (
 from counterveil.privacy import Budget, Unit
 from counterveil.questions import groups as groups_question
 from counterveil.questions import outcomes
-from counterveil.questions.arms import ArmsArguments
 from counterveil.questions.asking import Arguments, ask_of
-from counterveil.questions.ate import METHODS, AteArguments, Method, settings_from_values
-from counterveil.questions.groups import GroupsArguments
-from counterveil.questions.moments import MomentsArguments
-from counterveil.questions.outcomes import OutcomesArguments
-from counterveil.questions.session import Session
-from counterveil.questions.survival import SurvivalArguments
+from counterveil.questions.ate import METHODS, Method, settings_from_values
+from counterveil.questions.session import QUESTIONS, Session
 from counterveil.results.measures import DIFFERENCE, OF_MEANS, no_means
 from counterveil.results.question import uses_of
 from counterveil.session import BaseSession
@@ -241,18 +236,6 @@ class Site:
             return ledger.study_spent(self.file.dataset, study_id)[0]
 
 
-# The questions of messages, and the settings that methods of theirs take.
-_KINDS: dict[str, type[Arguments[Any]]] = {
-    kind.name: kind
-    for kind in (
-        AteArguments,
-        ArmsArguments,
-        GroupsArguments,
-        OutcomesArguments,
-        SurvivalArguments,
-        MomentsArguments,
-    )
-}
 # What every message has; of questions that do not take one it is as if nothing was said.
 _USUAL = {"method": "moments", "estimand": "ATE", "measure": DIFFERENCE, "mechanism": None}
 
@@ -272,7 +255,7 @@ def _settings(question: Ask, study: Study) -> Any:
 
 def checked_arguments(study: Study, question: Ask) -> Arguments[Any]:
     """Return the arguments of the question, or raise what is wrong with them; nothing here looks at rows or budget."""
-    kind = _KINDS[question.question]
+    kind = QUESTIONS[question.question]
     taken = {one.name for one in fields(kind)}
     for name, usual in _USUAL.items():
         if name not in taken and getattr(question, name) != usual:

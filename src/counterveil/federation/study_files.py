@@ -25,7 +25,7 @@ from counterveil.federation.files import (
     read_settings,
     write_json,
 )
-from counterveil.federation.judging import check_declared
+from counterveil.federation.judging import judgeable
 from counterveil.federation.messages import Ask, Head, Reply, SiteRequest, check_id
 from counterveil.inference.pooling import POOLING_METHODS
 from counterveil.questions.pooled import METHODS as POOLING_OF_MEANS
@@ -90,7 +90,7 @@ class StudyFile:
             raise _wrong("method: the name of an estimator, which stewards can review", "'auto'")
         sites = {check_name(name): _site(name, said) for name, said in table.get("sites", dict).items()}
         asks = {name: _asked(ask, said) for name, said in sites.items()}
-        check_declared(declaration, ask)
+        judgeable(declaration, ask.question)
         if colluding and len({one.epsilon for one in asks.values()}) > 1:
             raise _wrong("one epsilon for all sites whose parts are summed", "several")
         quorum, fewest = table.get("quorum", int, len(asks)), max(1, min(FEWEST, len(asks)))

@@ -56,6 +56,7 @@ from counterveil.questions.choices import PoolMethod, repeat_of_pool
 from counterveil.report.text import probability, rounded
 from counterveil.results.arms import ArmsResult, OutcomesResult
 from counterveil.results.effect import (
+    ByName,
     Effect,
     Known,
     Linear,
@@ -1179,7 +1180,7 @@ class PooledAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class PooledTable(Comparison):
+class PooledTable(ByName, Comparison):
     """The effects of several sites' answers, averaged row by row; nothing it does spends budget.
 
     A row is of the sites that have it, two at least; `left_out` names those that only one site has.
@@ -1198,13 +1199,6 @@ class PooledTable(Comparison):
         """The pooled effects, in the order of the first site's answer."""
         return tuple(row.effect for row in self.rows)
 
-    def effect(self, name: str) -> Effect:
-        """Return the pooled effect of this name; a KeyError names those there are."""
-        for row in self.rows:
-            if row.effect.name == name:
-                return row.effect
-        raise KeyError(f"{name!r}; the effects are {[row.effect.name for row in self.rows]}")
-
     def average(self, of: Callable[[Any], Effect]) -> Effect:
         """Return the average of any number of the sites' answers: `lambda site: site.hazard_ratio()`; free.
 
@@ -1214,10 +1208,6 @@ class PooledTable(Comparison):
         sizes = sizes_of([(one.name, one.result) for one in self.answers])
         way = _Way(self.method, self.level, self.weight_limits)
         return way.row(str(own[0][1].name), [(name, one.known) for name, one in own], sizes).effect
-
-    def interval(self, level: float | None = None, simultaneous: bool = False) -> dict[str, Ends]:
-        """Return every effect's interval by name; with `simultaneous` they hold together (Bonferroni)."""
-        return {str(one.name): one.interval(level, simultaneous) for one in self.table}
 
     @property
     def _compared(self) -> Sequence[Effect]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from counterveil.accounting import Remaining
 from counterveil.privacy import Unit
 from counterveil.questions.arms import ArmsArguments
-from counterveil.questions.asking import method_of
+from counterveil.questions.asking import Arguments, method_of
 from counterveil.questions.ate import AteArguments
 from counterveil.questions.cate import CateArguments
 from counterveil.questions.choices import AteMethod, EstimandName, Mechanism, Protects
@@ -21,6 +23,25 @@ from counterveil.questions.survival import SurvivalArguments
 from counterveil.results.result import Result
 from counterveil.session import BaseSession
 from counterveil.settings.methods import Settings
+
+# Every question by its name.
+QUESTIONS: dict[str, type[Arguments[Any]]] = {
+    kind.name: kind
+    for kind in (
+        AteArguments,
+        ArmsArguments,
+        OutcomesArguments,
+        GroupsArguments,
+        EventStudyArguments,
+        CateArguments,
+        PolicyValueArguments,
+        TargetingCurveArguments,
+        SurvivalArguments,
+        QuantilesArguments,
+        MomentsArguments,
+        OverlapArguments,
+    )
+}
 
 
 class Session(BaseSession):

@@ -18,7 +18,7 @@ from counterveil.inference.uncertainty import NoiseDistribution, NoiseSum, Uncer
 from counterveil.numerics.arrays import Ends, Floats
 from counterveil.privacy import Estimand
 from counterveil.report.text import probability
-from counterveil.results.effect import Effect, FactsOf, Linear, check_table, solved
+from counterveil.results.effect import ByName, Effect, FactsOf, Linear, check_table, solved
 from counterveil.results.measures import (
     DIFFERENCE,
     OF_MEANS,
@@ -211,7 +211,7 @@ class OutcomeEffect:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class OutcomesResult(Comparison):
+class OutcomesResult(ByName, Comparison):
     """Released effects on several outcomes, the primary one first; nothing it does spends budget.
 
     `released` are the numbers behind the effects, `measure` the scale that they are shown on.
@@ -248,10 +248,6 @@ class OutcomesResult(Comparison):
     def primary(self) -> Effect:
         """The effect on the primary outcome, of the first arm."""
         return self.table[0]
-
-    def interval(self, level: float | None = None, simultaneous: bool = False) -> dict[str, Ends]:
-        """Return every effect's interval by its name; with `simultaneous` they hold together (Šidák)."""
-        return {str(one.name): one.interval(level, simultaneous) for one in solved(self.table)}
 
     @property
     def holm_p_values(self) -> dict[str, float]:
@@ -345,7 +341,7 @@ def holm(p_values: dict[str, float]) -> dict[str, float]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class EventStudyResult(ReleasedAnswer):
+class EventStudyResult(ByName, ReleasedAnswer):
     """Released effects by period, relative to the reference period; nothing it does spends budget.
 
     `periods` are the effects as released, in the order of time and without the reference, which is at `place` among
@@ -378,13 +374,6 @@ class EventStudyResult(ReleasedAnswer):
         both = replace(known.uncertainty, noise=NoiseSum(own, self.reference_noise))
         return replace(known, uncertainty=both)
 
-    def effect(self, period: Label) -> Effect:
-        """Return the effect of a period; a KeyError names the periods there are."""
-        for one in self.table:
-            if one.name == period:
-                return one
-        raise KeyError(f"{period!r}; the periods are {[one.name for one in self.periods]}")
-
     @property
     def before(self) -> tuple[Effect, ...]:
         """The effects of periods before treatment, where parallel trends would leave none."""
@@ -399,10 +388,6 @@ class EventStudyResult(ReleasedAnswer):
     def pre_trend_p_value(self) -> float | None:
         """P-value of no effect in all periods before treatment (Bonferroni); None where there is one period alone."""
         return min(1.0, len(self.before) * min(one.p_value for one in self.before)) if self.before else None
-
-    def interval(self, level: float | None = None, simultaneous: bool = False) -> dict[Label, Ends]:
-        """Return every effect's interval by period; with `simultaneous` they hold together (Šidák)."""
-        return {one.name: one.interval(level, simultaneous) for one in self.table}
 
     def _columns(self) -> list[dict[str, Any]]:
         sides = ["before"] * (self.earlier - 1) + ["after"] * len(self.after)

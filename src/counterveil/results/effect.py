@@ -317,6 +317,28 @@ def solved(effects: Sequence[Effect], *levels: float) -> Sequence[Effect]:
     return effects
 
 
+class ByName:
+    """Effects in a table, each by its name: a group, a period, an outcome, a share."""
+
+    __slots__ = ()
+
+    @property
+    def table(self) -> tuple[Effect, ...]:
+        """The effects."""
+        raise NotImplementedError
+
+    def effect(self, name: Any) -> Effect:
+        """Return the effect of this name; a KeyError names those there are."""
+        for one in self.table:
+            if one.name == name:
+                return one
+        raise KeyError(f"{name!r}; the effects are {[one.name for one in self.table]}")
+
+    def interval(self, level: float | None = None, simultaneous: bool = False) -> dict[Any, Ends]:
+        """Return every effect's interval by its name; with `simultaneous` all hold (Šidák; pooled: Bonferroni)."""
+        return {one.name: one.interval(level, simultaneous) for one in solved(self.table)}
+
+
 class FactsOf(Sequence[dict[str, Any]]):
     """The facts of effects, each after its own columns; solved together as far as they are read."""
 

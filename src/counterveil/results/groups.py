@@ -12,6 +12,7 @@ from counterveil.numerics.arrays import Ends
 from counterveil.privacy import Estimand, Unit
 from counterveil.report.text import probability, rounded
 from counterveil.results.effect import (
+    ByName,
     Effect,
     FactsOf,
     Known,
@@ -26,7 +27,7 @@ from counterveil.results.result import Comparison, OneEffect, Result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class GroupsResult(Comparison):
+class GroupsResult(ByName, Comparison):
     """Released effects of public groups; nothing in it is private any more and nothing it does spends budget.
 
     `left_out` names groups with too few people: only where that is public.
@@ -40,17 +41,6 @@ class GroupsResult(Comparison):
     def table(self) -> tuple[Effect, ...]:
         """The effect of every group."""
         return self.groups
-
-    def effect(self, name: str) -> Effect:
-        """Return the effect of the group called `name`; a KeyError names the groups there are."""
-        for one in self.groups:
-            if one.name == name:
-                return one
-        raise KeyError(f"{name!r}; the groups are {[one.name for one in self.groups]}")
-
-    def interval(self, level: float | None = None, simultaneous: bool = False) -> dict[str, Ends]:
-        """Return every effect's interval by group; with `simultaneous` they hold together (Šidák)."""
-        return {str(one.name): one.interval(level, simultaneous) for one in solved(self.groups)}
 
     def _columns(self) -> list[dict[str, Any]]:
         return [

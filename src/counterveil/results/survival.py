@@ -26,7 +26,7 @@ from counterveil.inference.survival import (
 from counterveil.numerics.arrays import Ends
 from counterveil.privacy.caveats import Caveat, Fact
 from counterveil.report.text import percent, probability, rounded, span, time_span
-from counterveil.results.effect import Effect, Known, OwnScale, check_level, interval_facts
+from counterveil.results.effect import ByName, Effect, Known, OwnScale, check_level, interval_facts
 from counterveil.results.question import Question, adjusted_caveats, causal_caveats
 from counterveil.results.released import ReleasedAnswer
 from counterveil.session import BaseSession
@@ -371,7 +371,7 @@ def _caveats(session: BaseSession, question: Question, convention: str) -> tuple
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class QuantilesResult(ReleasedAnswer):
+class QuantilesResult(ByName, ReleasedAnswer):
     """Released counts of outcomes by cell, and all that follows from them; nothing it does spends budget.
 
     Effects are differences of both arms' quantiles at the `shares` that were asked for, treated minus control. Arms are
@@ -454,10 +454,6 @@ class QuantilesResult(ReleasedAnswer):
     def table(self) -> tuple[Effect, ...]:
         """The differences of quantiles at the shares that were asked for."""
         return tuple(self._difference(share, len(self.shares)) for share in self.shares)
-
-    def interval(self, level: float | None = None, simultaneous: bool = False) -> dict[str, Ends]:
-        """Return the intervals of the differences by name; with `simultaneous`, they hold together."""
-        return {str(one.name): one.interval(level, simultaneous) for one in self.table}
 
     def _check(self) -> None:
         ReleasedAnswer._check(self)

@@ -20,10 +20,8 @@ from counterveil.inference.measures import ODDS, RATIO
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Budget, Estimand, Number, Unit
 from counterveil.privacy.caveats import Fact
-from counterveil.questions.arms import ArmsArguments
 from counterveil.questions.asking import Arguments, ask_once, signed
-from counterveil.questions.ate import AUTO, METHODS, AteArguments, ate
-from counterveil.questions.cate import CateArguments
+from counterveil.questions.ate import AUTO, METHODS, ate
 from counterveil.questions.choices import (
     AteMethod,
     EstimandName,
@@ -32,11 +30,8 @@ from counterveil.questions.choices import (
     Protects,
     Spending,
 )
-from counterveil.questions.event_study import EventStudyArguments
-from counterveil.questions.groups import GroupsArguments
 from counterveil.questions.interim import planned
-from counterveil.questions.moments import MomentsArguments, moments
-from counterveil.questions.outcomes import OutcomesArguments
+from counterveil.questions.moments import moments
 from counterveil.questions.plan.people import (
     FEWEST_ROWS,
     SEEDS,
@@ -52,9 +47,8 @@ from counterveil.questions.plan.people import (
     people_of_question,
     plain_half_width,
 )
-from counterveil.questions.policy import PolicyValueArguments
-from counterveil.questions.quantiles import Grid, QuantilesArguments
-from counterveil.questions.survival import SurvivalArguments
+from counterveil.questions.quantiles import Grid
+from counterveil.questions.session import QUESTIONS
 from counterveil.report import Cells, Picture, Section, View, plan_plot
 from counterveil.report.caveats import assumed_words
 from counterveil.report.text import percent, rounded
@@ -73,18 +67,9 @@ from counterveil.statistics.moments.regression import Columns
 
 # What is asked; a question takes the options that are fields of its arguments, and those of a plan's own.
 _ASK: dict[str, type[Arguments[Any]]] = {
-    "ate": AteArguments,
-    "arms": ArmsArguments,
-    "outcomes": OutcomesArguments,
-    "groups": GroupsArguments,
-    "event_study": EventStudyArguments,
-    "cate": CateArguments,
-    "policy_value": PolicyValueArguments,
-    "survival": SurvivalArguments,
-    "quantiles": QuantilesArguments,
-    "moments": MomentsArguments,
-    "compliance": MomentsArguments,
-    "interim": AteArguments,
+    **{name: kind for name, kind in QUESTIONS.items() if name not in ("targeting_curve", "overlap")},
+    "compliance": QUESTIONS["moments"],
+    "interim": QUESTIONS["ate"],
 }
 _MORE = {"moments": "formula", "compliance": "received", "interim": "spending"}
 # What a question cannot be asked without.
