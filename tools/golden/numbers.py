@@ -69,8 +69,12 @@ def _ate(answer: Any) -> dict[str, Any]:
     return _spent(answer) | _effect(answer) | {"uncut interval 0.95": answer.untruncated_interval(0.95)}
 
 
+def _table(answer: Any) -> dict[str, Any]:
+    return _spent(answer) | _effects(answer.table)
+
+
 def _arms(answer: Any) -> dict[str, Any]:
-    found = _spent(answer) | _effects(answer.table)
+    found = _table(answer)
     for place, one in enumerate(answer.means):
         found |= _effect(one, f"mean {place} ", tested=False) | {f"mean {place} rows": one.size}
     return found
@@ -82,7 +86,7 @@ def _groups(answer: Any) -> dict[str, Any]:
 
 
 def _periods(answer: Any) -> dict[str, Any]:
-    return _spent(answer) | _effects(answer.table) | {"pre-trend p": answer.pre_trend_p_value}
+    return _table(answer) | {"pre-trend p": answer.pre_trend_p_value}
 
 
 def _survival(answer: Any) -> dict[str, Any]:
@@ -166,7 +170,8 @@ READERS: dict[str, Callable[[Any], dict[str, Any]]] = {
     "arms": _arms,
     "groups": _groups,
     "event_study": _periods,
-    "outcomes": lambda answer: _spent(answer) | _effects(answer.table),
+    "outcomes": _table,
+    "quantiles": _table,
     "survival": _survival,
     "policy_value": _policy,
     "targeting_curve": _curve,
