@@ -3,11 +3,10 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
+from tests.command_line import asked
 
 import counterveil as cv
 from counterveil.cli import asking
-from counterveil.cli.app import app
 
 BOOK = "name,kind,low,high,labels\narm,,,,0=usual|1=new\nage,range,18,90,\nsite,,,,A|B\nbmi,range,,,\ny,range,0,9,\n"
 
@@ -22,7 +21,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def run(*words, typed=None, code=0):
-    found = CliRunner().invoke(app, [*words], input=typed)
+    found = asked(*words, typed=typed)
     if isinstance(found.exception, cv.CounterveilError):
         return found.exception.code
     assert found.exit_code == code, found.output

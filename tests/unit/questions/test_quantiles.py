@@ -5,10 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from tests.command_line import as_json
 
 import counterveil as cv
-from counterveil.cli.app import app
 from counterveil.errors import CounterveilError
 from counterveil.results import QuantilesResult
 
@@ -124,17 +123,9 @@ def test_on_the_command_line(tmp_path):
 
     pd.DataFrame(people()).to_csv(tmp_path / "rows.csv", index=False)
     (tmp_path / "study.toml").write_text(STUDY.to_toml())
-    words = [
-        "quantiles",
-        str(tmp_path / "rows.csv"),
-        "--study",
-        str(tmp_path / "study.toml"),
-        "--share",
-        "0.9",
-    ]
-    done = CliRunner().invoke(app, [*words, "--protects", "record", "--epsilon", "2", "--json"])
-    assert done.exit_code == 0, done.output
-    assert QuantilesResult.from_dict(json.loads(done.stdout)).shares == (0.9,)
+    words = ["quantiles", tmp_path / "rows.csv", "--study", tmp_path / "study.toml", "--share", "0.9"]
+    found = as_json(*words, "--protects", "record", "--epsilon", 2)
+    assert QuantilesResult.from_dict(found).shares == (0.9,)
 
 
 def test_quantiles_of_whole_numbers_reach_the_ends_of_their_cells():

@@ -4,7 +4,7 @@ import shlex
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from tests.command_line import said
 
 import counterveil as cv
 from counterveil.cli.app import app
@@ -71,8 +71,7 @@ def test_the_command_asks_the_same(matched, tmp_path, monkeypatch):
     lines = [",".join(columns), *(",".join(map(str, row)) for row in rows)]
     (tmp_path / "DATA").with_suffix(".csv").write_text("\n".join(lines))
     words = shlex.split(known["command"].replace("DATA", "DATA.csv"))
-    run = CliRunner().invoke(app, [*words[1:-1], "report.md"], catch_exceptions=False)
-    assert run.exit_code == 0
+    said(*words[1:-1], "report.md")
     text = (tmp_path / "report.md").read_text()
     assert known["command"] in text
     assert matched.method in text

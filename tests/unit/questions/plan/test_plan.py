@@ -4,10 +4,9 @@ import json
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from tests.command_line import as_json, said
 
 import counterveil as cv
-from counterveil.cli.app import app
 from counterveil.questions.plan import Assumptions, Plan, simulate
 
 TRIAL = cv.Study(
@@ -75,12 +74,11 @@ def test_numbers_that_are_no_counts_are_refused(wrong):
 def test_the_command_line_says_the_same(tmp_path):
     path = tmp_path / "study.toml"
     path.write_text(TRIAL.to_toml())
-    words = ["plan", "--study", str(path), "--rows", "200", "--protects", "record", "--epsilon", "1"]
+    words = ["plan", "--study", path, "--rows", "200", "--protects", "record", "--epsilon", "1"]
     words += ["--epsilon", "1/2", "--effect", "0.1", "--draws", "2"]
-    facts = json.loads(CliRunner().invoke(app, [*words, "--json"]).output)
     plan = cv.plan(TRIAL, rows=200, protects="record", epsilon=[1, "1/2"], effect=0.1, draws=2)
-    assert facts == plan.to_dict()
-    text = CliRunner().invoke(app, words).output
+    assert as_json(*words) == plan.to_dict()
+    text = said(*words)
     assert text == str(plan) + "\n"
     assert max(map(len, text.splitlines())) < 80
     assert "nothing was spent" in " ".join(text.split())
