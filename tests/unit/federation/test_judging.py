@@ -214,6 +214,9 @@ def test_many_trials_of_few_people_are_believed(study, noise):
 
 
 OF_OUTCOMES = [
+    ("difference_in_means", "ratio", 60, {}),
+    ("difference_in_means", "nnt", 12, NOISES["laplace"]),
+    ("difference_in_means", "ratio", 12, NORMAL),
     ("weighting", "ratio", 12, {}),
     ("weighting", "difference", 60, NORMAL),
     ("matching", "ratio", 60, {}),
@@ -227,11 +230,13 @@ OF_OUTCOMES = [
 @pytest.mark.parametrize(("method", "measure", "rows", "noise"), OF_OUTCOMES)
 def test_averages_of_private_outcomes_are_believed(method, measure, rows, noise):
     study = STRATA if method == "stratified" else OBSERVED
-    for seed, (epsilon, share) in enumerate([("1/10", 0.3), ("8", 0.7)]):
+    for seed, (epsilon, share) in enumerate([("1/10", 0.3), ("8", 0.97)]):
         sent(*document({"method": method} | OUTCOME | noise, measure, rows, epsilon, seed, study, share))
 
 
 HONEST = [
+    ({"method": "difference_in_means"} | OUTCOME, "ratio", 300, OTHER_RANGE),
+    (CONTRAST, "ratio", 300, OTHER_RANGE),
     (WEIGHTED | {"estimand": "ATT"}, "ratio", 100, OBSERVED),
     (WEIGHTED | {"settings": {"prediction": "x", "residual_range": [-1, 1]}}, "difference", 100, OBSERVED),
     (WEIGHTED | {"settings": {"prediction": "x", "residual_range": ["-1/4", "1/4"]}}, "nnt", 100, OBSERVED),
