@@ -297,14 +297,8 @@ def test_what_has_no_page_is_refused(name):
     assert refusal("explain", name) == "CV-P024"
 
 
-POLICY_STUDY = cv.Study(
-    "arm",
-    "relapse",
-    (0, 1),
-    {"age": cv.Range(18, 90)},
-    randomised=True,
-    missing={"relapse": cv.drafting.Fill(0)},
-)
+FILLED = {"relapse": cv.drafting.Fill(0)}
+POLICY_STUDY = cv.Study("arm", "relapse", (0, 1), {"age": cv.Range(18, 90)}, randomised=True, missing=FILLED)
 
 
 @pytest.fixture
@@ -322,17 +316,7 @@ def draft(policy_folder, protects="outcome"):
     return cv.drafting.AccessPolicy.from_toml(policy_folder / "access-policy.toml")
 
 
-ASKED = (
-    "estimate",
-    "trial.csv",
-    "--study",
-    "study.toml",
-    "--epsilon",
-    1,
-    "--ledger",
-    "book.db",
-    "--protects",
-)
+ASKED = (*ESTIMATE[:4], "--epsilon", 1, "--ledger", "book.db", "--protects")
 
 
 def test_a_draft_allows_the_study_that_it_was_made_from(policy_folder):

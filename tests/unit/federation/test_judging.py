@@ -248,12 +248,7 @@ HONEST = [
     ({"method": "stratified", "settings": {"limit": 2}} | RECORD, "nnt", 60, STRATA),
     ({"method": "sample_and_aggregate", "settings": {"folds": 3}} | RECORD, "difference", 60, OBSERVED),
     ({"method": "sample_and_aggregate", "settings": {"learner": "aipw"}} | RECORD, "nnt", 60, OBSERVED),
-    (
-        {"method": "doubly_robust", "settings": {"kappa": 0.9}} | RECORD,
-        "difference",
-        60,
-        OBSERVED,
-    ),
+    ({"method": "doubly_robust", "settings": {"kappa": 0.9}} | RECORD, "difference", 60, OBSERVED),
     (SCORED, "difference", 20_000, OBSERVED),
     (SCORED, "ratio", 2000, OBSERVED),
     ({"method": "auto", "settings": {"kappa": 0.9}} | RECORD, "nnt", 60, OBSERVED),

@@ -131,15 +131,8 @@ def test_changed_facts_are_refused(released, change):
 def test_r_squared_is_that_of_statsmodels(protects):
     models = pytest.importorskip("statsmodels.regression.linear_model")
     data = people(3000)
-    found = cv.moments(
-        data,
-        STUDY,
-        protects=protects,
-        epsilon=10**6,
-        delta="1e-6",
-        outcomes=["dose"],
-        noise=cv.SeededNoise(2),
-    )
+    words = {"protects": protects, "epsilon": 10**6, "delta": "1e-6", "outcomes": ["dose"]}
+    found = cv.moments(data, STUDY, noise=cv.SeededNoise(2), **words)
     columns = np.column_stack((data["t"], data["before"]))
     for formula, own in (
         ("y ~ t + before", np.column_stack((np.ones(3000), columns))),

@@ -134,20 +134,13 @@ def test_quantiles_of_whole_numbers_reach_the_ends_of_their_cells():
     arm = np.arange(4000) % 2
     events = (rng.random(4000) < np.where(arm == 1, 0.2, 0.3)).astype(float)
     study = cv.Study("t", "y", (0, 1), control=0, randomised=True)
-    found = cv.quantiles(
-        {"t": arm, "y": events}, study, protects="record", epsilon=4, shares=(0.75,), noise=cv.SeededNoise(1)
-    )
+    asked = {"protects": "record", "epsilon": 4, "noise": cv.SeededNoise(1)}
+    found = cv.quantiles({"t": arm, "y": events}, study, shares=(0.75,), **asked)
     (row,) = found.tidy()
     assert row["conf_low"] <= -1 <= row["conf_high"]
     # Numbers that lie evenly are not taken for whole ones.
-    even = cv.quantiles(
-        {"t": arm, "y": rng.random(4000)},
-        study,
-        protects="record",
-        epsilon=4,
-        shares=(0.5,),
-        noise=cv.SeededNoise(1),
-    )
+    asked["noise"] = cv.SeededNoise(1)
+    even = cv.quantiles({"t": arm, "y": rng.random(4000)}, study, shares=(0.5,), **asked)
     assert even.tidy()[0]["conf_high"] - even.tidy()[0]["conf_low"] < 0.2
 
 

@@ -22,17 +22,8 @@ STUDY = cv.Study("t", "y", (0, 1), {"age": cv.Range(20, 80)}, randomised=True)
 
 @pytest.fixture(scope="module")
 def matched():
-    settings = cv.settings.Matching(neighbours=2)
-    return cv.ate(
-        people(),
-        STUDY,
-        protects="outcome",
-        epsilon="1/2",
-        method="matching",
-        settings=settings,
-        level=0.9,
-        noise=cv.SeededNoise(71),
-    )
+    asked = {"method": "matching", "settings": cv.settings.Matching(neighbours=2), "level": 0.9}
+    return cv.ate(people(), STUDY, protects="outcome", epsilon="1/2", noise=cv.SeededNoise(71), **asked)
 
 
 def test_the_program_asks_the_same(matched, tmp_path):

@@ -47,12 +47,8 @@ def refusal(**given):
 @pytest.mark.parametrize("protects", ["outcome", "record"])
 def test_without_noise_it_is_kaplan_meier_by_hand(protects):
     data = people()
-    found = asked(
-        study(grid=[0.5, 1, 1.5, 2]),
-        protects=protects,
-        settings=cv.settings.Survival(censoring="end"),
-        **EXACT,
-    )
+    settings = cv.settings.Survival(censoring="end")
+    found = asked(study(grid=[0.5, 1, 1.5, 2]), protects=protects, settings=settings, **EXACT)
     for arm, code in (("control", 0), ("treated", 1)):
         own = data["arm"] == code
         time, died, left = data["years"][own], data["died"][own] == 1, 1.0

@@ -8,6 +8,7 @@ from math import isqrt, sqrt
 import numpy as np
 import pytest
 from tests.contract.recording import record
+from tests.plain_questions import question
 from tests.property.numerics.definitions import coefficients_by_definition, match_sets_by_definition
 from tests.thinned import examples, thinned
 
@@ -17,7 +18,6 @@ from counterveil.data.panels import changes_from
 from counterveil.numerics.arrays import sqrt_up
 from counterveil.numerics.matching import matching_coefficients
 from counterveil.numerics.products import linear_form, paired_variance
-from counterveil.results.question import Question
 from counterveil.settings import Series
 from counterveil.statistics.linear.effect import WithBias
 from counterveil.statistics.linear.functions import MAP_STEP, Residuals, functions_of, map_sums
@@ -285,16 +285,7 @@ def listed(weights=(1, 1)):
 
 
 def several_question(measure="difference", **budget):
-    given = {"epsilon": 2, "delta": 0, "mechanism": None} | budget
-    return Question.ask(
-        protects="outcome",
-        estimand="ATE",
-        method="difference_in_means",
-        level=0.95,
-        request_id=None,
-        measure=measure,
-        **given,
-    )
+    return question("outcome", "difference_in_means", measure=measure, **{"epsilon": 2} | budget)
 
 
 def several_table(a, b):
@@ -389,16 +380,7 @@ def periods_table(rows, told=None):
 
 
 def periods_question(method="difference_in_means", epsilon=1):
-    return Question.ask(
-        protects="outcome",
-        epsilon=epsilon,
-        delta=0,
-        estimand="ATT",
-        method=method,
-        level=0.95,
-        mechanism=None,
-        request_id=None,
-    )
+    return question("outcome", method, epsilon=epsilon, estimand="ATT")
 
 
 @pytest.mark.parametrize("change", [None, (-1, 1)])

@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from tests.plain_questions import question
 from tests.unit.statistics.moments.fixed_outputs import FixedGate, largest_changes
 
 import counterveil as cv
@@ -12,7 +13,6 @@ from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.errors import CounterveilError
 from counterveil.numerics.columns import arm_totals
 from counterveil.privacy import Budget
-from counterveil.results.question import Question
 from counterveil.session import BaseSession
 from counterveil.statistics.moments import trial as contrast
 from counterveil.statistics.moments.ratio import RatioDesign, arm_sums, ratio_plan, release
@@ -79,22 +79,13 @@ STEPS = 2**24
 PLACES = (0, 1)
 
 
-def question(epsilon=1):
-    return Question.ask(
-        protects="record",
-        epsilon=epsilon,
-        delta=0,
-        estimand="ATT",
-        method="difference_in_means",
-        level=0.95,
-        mechanism=None,
-        request_id=None,
-    )
+def of_periods(epsilon=1):
+    return question("record", "difference_in_means", epsilon=epsilon, estimand="ATT")
 
 
 def run(data):
     """Release two periods of records (t, first change, second change), changes being halves of the range."""
-    plan = periods_plan(question(), len(data), list(PLACES))
+    plan = periods_plan(of_periods(), len(data), list(PLACES))
     gate = FixedGate(
         plan, {"share": Fraction(1, 3)} | {f"centre {period}": Fraction(1, 4) for period in PLACES}
     )
@@ -121,7 +112,7 @@ def test_no_record_moves_a_release_by_more_than_its_sensitivity():
 
 
 def test_amounts_add_up_to_the_budget():
-    plan = periods_plan(question(2), 500, [0, 1, 3])
+    plan = periods_plan(of_periods(2), 500, [0, 1, 3])
     assert 1.999 < sum(amount for _, amount in plan.amounts) <= 2
 
 
@@ -147,16 +138,7 @@ STUDY = cv.Study("t", "n", (-1, 3), control=0, randomised=True, denominator="d",
 
 
 def ratio_question(protects, mechanism=None):
-    return Question.ask(
-        protects=protects,
-        epsilon=1,
-        delta=0 if mechanism is None else "1e-6",
-        estimand="ATE",
-        method="auto",
-        level=0.95,
-        mechanism=mechanism,
-        request_id=None,
-    )
+    return question(protects, "auto", delta=0 if mechanism is None else "1e-6", mechanism=mechanism)
 
 
 def columns(data):

@@ -267,15 +267,8 @@ def model_people(curved):
     bend = curved * (x[:, 0] * x[:, 1] * 3)
     t = rng.uniform(size=N) < expit(0.8 * x[:, 0] + 0.4 * x[:, 2] + bend)
     y = np.clip(0.3 * x[:, 0] + 0.3 * bend + 0.2 * t + 0.3 * rng.normal(size=N), -2, 2)
-    study = cv.Study(
-        "t",
-        "y",
-        (-2, 2),
-        {f"x{j}": cv.Range(-1, 1) for j in range(3)},
-        treated=1,
-        control=0,
-        randomised=False,
-    )
+    covariates = {f"x{j}": cv.Range(-1, 1) for j in range(3)}
+    study = cv.Study("t", "y", (-2, 2), covariates, treated=1, control=0, randomised=False)
     columns = {"t": t.astype(int), "y": y} | {f"x{j}": x[:, j] for j in range(3)}
     return Table.attach(columns, study)
 
