@@ -214,8 +214,3 @@ def test_it_loses_more_than_it_claims_where_noise_makes_scores_extreme():
         drawn = weighting.release(gate, plan, table, parts, Estimand.ATE)
         lost.append(weighting.lost_delta(asked, drawn))
     assert max(lost) > 0.9
-
-
-def test_settings_are_refused():
-    with pytest.raises(ParameterError, match="CV-P019"):
-        ask(settings=cv.settings.Trial())

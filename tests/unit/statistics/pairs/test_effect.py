@@ -151,12 +151,6 @@ def test_refusals_read_no_private_column():
     assert told[0] == told[1]
 
 
-@pytest.mark.parametrize("mechanism", ["staircase", "laplace", "gaussian"])
-def test_a_mechanism_is_refused_and_not_ignored(mechanism):
-    with pytest.raises(ParameterError, match="CV-P010"):
-        ask(people(), study(), mechanism=mechanism)
-
-
 def test_lines_alone_are_said():
     data = people(1200)
     table = Table.attach(data, study())
