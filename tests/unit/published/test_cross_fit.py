@@ -112,8 +112,10 @@ def test_no_score_is_larger_than_claimed_and_the_bound_is_attained(estimand):
 
 
 def test_parts_stay_inside_their_bound_whatever_is_divided():
-    values = np.array([-np.inf, -1e300, -1.0, -0.5, 0.0, 1 / 3, 1.0, 1e9])
-    parts = whole_parts(values, 0.5)
+    values = np.array([-np.inf, -1e300, -1.0, -0.5, 0.0, 1 / 3, 1.0, 1e9, np.inf, np.nan])
+    with np.errstate(invalid="raise", over="ignore"):
+        parts = whole_parts(values, 0.5)
+    assert parts[-1] == 0
     assert abs(parts).max() == 1 << 24
     assert parts[5] == int(2 / 3 * (1 << 24))
 

@@ -411,21 +411,6 @@ def test_no_person_moves_more_than_the_claim(monkeypatch, change):
             assert moved == pytest.approx(bound, rel=1e-6)
 
 
-def test_effects_are_differences_of_mean_changes():
-    rng = np.random.default_rng(0)
-    n = 200
-    data = {"t": np.arange(n) % 2} | {name: rng.integers(-512, 513, n) / 512 for name in PERIODS}
-    found = cv.event_study(data, study(), protects="outcome", epsilon=1e12, noise=cv.SeededNoise(0))
-    one = data["t"] == 1
-    for place, name in ((0, "a"), (1, "y")):
-        change = data[name] - data["b"]
-        assert found.table[place].estimate == pytest.approx(
-            change[one].mean() - change[~one].mean(), abs=1e-10
-        )
-        expected = change[one].var(ddof=1) / one.sum() + change[~one].var(ddof=1) / (~one).sum()
-        assert found.table[place].std_error.sampling == pytest.approx(np.sqrt(expected), rel=1e-4)
-
-
 def test_weights_are_those_of_the_last_change():
     rng = np.random.default_rng(1)
     n = 300

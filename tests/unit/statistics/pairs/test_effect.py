@@ -13,7 +13,7 @@ from counterveil.errors import CounterveilError, ParameterError
 from counterveil.privacy import Budget, Estimand, Unit
 from counterveil.privacy.caveats import KnownScore, LinearScores
 from counterveil.results.result import measure_terms
-from counterveil.session import Kind, drafted_access_policy
+from counterveil.session import Kind
 from counterveil.statistics.outcome_place import DISTANCES, WHOLE
 from counterveil.statistics.pairs.effect import Sums, choices, chosen, fit_models, ladder, pair_sums
 from counterveil.statistics.pairs.sensitivity import INNERMOST, score_amounts
@@ -93,17 +93,6 @@ def test_trials_take_the_declared_share_and_need_no_covariates():
         assert abs(found.estimate - 0.1) < found.uncertainty.half_width(0.95)
         assert found.assumptions is None
     assert told.details["se_models"] == 0.0
-
-
-def test_a_request_is_charged_once_and_answered_again():
-    data, declared = people(), study()
-    access_policy = drafted_access_policy(declared, Unit.TREATMENT_AND_OUTCOME)
-    with cv.open_ledger(":memory:") as ledger:
-        ledger.register("people", Budget(5, "1e-5"), access_policy=access_policy)
-        words = {"ledger": ledger, "request_id": "one", "noise": None}
-        first, again = ask(data, declared, **words), ask(data, declared, **words)
-        assert first.estimate == again.estimate
-        assert ledger.account("people").spent.epsilon == 4
 
 
 @pytest.mark.parametrize("events", [False, True])
