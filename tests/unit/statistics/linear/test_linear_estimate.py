@@ -137,15 +137,6 @@ def test_all_matchings_of_up_to_four_units_in_every_order(neighbours):
                 check_matching(treated, score, neighbours, limits, list(order))
 
 
-@pytest.mark.parametrize(("n", "stride"), [(5, examples(131, 29)), (6, examples(1597, 397))])
-def test_matchings_of_five_and_six_units(n, stride):
-    # Rows are served as they come, and all sequences are listed: every order of every data set is met.
-    for k, (treated, score) in enumerate(data_sets(n)):
-        if k % stride == 0:
-            for limits, neighbours in product(LIMITS, (1, 2)):
-                check_matching(treated, score, neighbours, limits, list(range(n)))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [4, 5, 6])
 def test_all_matchings_of_up_to_six_units(n):
@@ -161,14 +152,6 @@ def test_other_estimands(estimand):
     for k, (treated, score) in enumerate(data_sets(5)):
         if k % 97 == 0:
             check_matching(treated, score, 2, (2, 1), list(range(5)), estimand)
-
-
-def test_the_seven_row_example_moves_by_three():
-    score = [0.40, 0.41, 0.9, 0.40, 0.40, 0.41, 0.41]
-    treated = [True] * 3 + [False] * 4
-    check_matching(treated, score, 2, (2, 2), list(range(7)))
-    form = linear_form(matching_coefficients(np.array(treated), np.array(score), 2, 2, 2).coefficients)
-    assert float(form.largest * 7) == pytest.approx(3, rel=1e-8)
 
 
 STUDY = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1)}, control=0)
