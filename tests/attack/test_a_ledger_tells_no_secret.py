@@ -11,13 +11,12 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from tests.command_line import said
 
 import counterveil as cv
 from counterveil.accounting import Answered, Uses, open_ledger
 from counterveil.accounting import ledger as ledger_module
 from counterveil.accounting.records import Store
-from counterveil.cli.app import app
 from counterveil.cli.requests import charging
 from counterveil.data import Range, Study
 from counterveil.errors import CounterveilError, LedgerError
@@ -199,18 +198,8 @@ def test_a_name_is_printable_and_short(place, name):
 def test_the_command_line_passes_a_name_on(place, tmp_path):
     (tmp_path / "study.toml").write_text(STUDY.to_toml())
     (tmp_path / "trial.csv").write_text("treated,relapse\n" + "0,0\n1,1\n0,1\n1,0\n" * 10)
-    words = [
-        "estimate",
-        str(tmp_path / "trial.csv"),
-        "--study",
-        str(tmp_path / "study.toml"),
-        "--epsilon",
-        "1",
-    ]
-    found = CliRunner().invoke(
-        app, [*words, "--protects", "outcome", "--ledger", str(place), "--analyst", "Ada"]
-    )
-    assert found.exit_code == 0, found.output
+    words = ["estimate", tmp_path / "trial.csv", "--study", tmp_path / "study.toml", "--epsilon", 1]
+    said(*words, "--protects", "outcome", "--ledger", place, "--analyst", "Ada")
     assert askers(place)[1:] == ["Ada"] * 4
 
 

@@ -8,11 +8,10 @@ import sys
 from fractions import Fraction
 
 import pytest
-from typer.testing import CliRunner
+from tests.command_line import asked
 
 import counterveil as cv
 from counterveil.accounting import Uses, open_ledger
-from counterveil.cli.ledger import ledger_app
 from counterveil.errors import CounterveilError, LedgerError
 from counterveil.privacy import Budget, Charge, PureEvent, Unit
 
@@ -48,7 +47,7 @@ def test_an_older_copy(book, tmp_path):
     shutil.copy(tmp_path / "old.db", book)
     refused(book, "CV-L060")
     # Shown for what it is, not as an account with budget left.
-    shown = CliRunner().invoke(ledger_app, ["show", str(book)])
+    shown = asked("ledger", "show", book)
     assert shown.output.startswith("THIS LEDGER CANNOT BE CHARGED: CV-L060")
     assert shown.exit_code == LedgerError.exit_code
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.command_line import said
 
 import counterveil as cv
 from counterveil.privacy import Unit
@@ -84,14 +85,9 @@ def test_a_first_request_fixes_its_subset():
 
 
 def test_the_access_policy_of_a_study_lists_its_condition(tmp_path):
-    from typer.testing import CliRunner
-
-    from counterveil.cli.app import app
-
     (tmp_path / "study.toml").write_text(study("age >= 40").to_toml())
-    words = ["ledger", "access-policy", "--study", str(tmp_path / "study.toml"), "--protects", "record"]
-    run = CliRunner().invoke(app, words)
-    assert 'subsets = ["age >= 40"]' in run.stdout
+    policy = said("ledger", "access-policy", "--study", tmp_path / "study.toml", "--protects", "record")
+    assert 'subsets = ["age >= 40"]' in policy
 
 
 NUMBER = np.arange(ROWS)

@@ -84,16 +84,8 @@ def test_noise_has_the_distribution_that_the_result_claims(passed, method, prote
     data = people(300, 77, confounded=False)
     levels = []
     for seed in range(120):
-        result = ask(
-            data,
-            study(**DECLARED),
-            method,
-            protects,
-            mechanism="laplace",
-            seed=seed,
-            epsilon=1,
-            settings=settings,
-        )
+        more = {"mechanism": "laplace", "settings": settings, "seed": seed}
+        result = ask(data, study(**DECLARED), method, protects, **more)
         off = passed[release].value - passed[release].statistic
         # What the result says of the noise, in the units of the release.
         unit = np.sqrt(result.uncertainty.noise.variance / passed[release].laplace)

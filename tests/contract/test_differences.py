@@ -24,14 +24,8 @@ def largest_variance(n):
 @pytest.mark.parametrize("estimand", ESTIMANDS)
 def test_difference_in_means_where_outcomes_are_private(passed, estimand):
     one, other = arms(TRIAL)
-    result = ask(
-        TRIAL,
-        study(randomised=True),
-        "difference_in_means",
-        "outcome",
-        mechanism="laplace",
-        estimand=estimand,
-    )
+    more = {"mechanism": "laplace", "estimand": estimand}
+    result = ask(TRIAL, study(randomised=True), "difference_in_means", "outcome", **more)
     effect, variance = passed["effect"], passed["variance"]
     assert effect.statistic == pytest.approx(one.mean() - other.mean(), abs=CLOSE)
     assert effect.sensitivity == Fraction(WIDTH, 100)
@@ -63,14 +57,9 @@ def test_without_a_released_variance_the_largest_stands_in():
 
 @pytest.mark.parametrize("share", [0, Fraction(1, 10)])
 def test_the_variance_has_the_share_that_is_asked_for(passed, share):
-    result = ask(
-        TRIAL,
-        study(randomised=True),
-        "difference_in_means",
-        "outcome",
-        mechanism="laplace",
-        settings=cv.settings.DifferenceInMeans(variance_share=share),
-    )
+    settings = cv.settings.DifferenceInMeans(variance_share=share)
+    more = {"mechanism": "laplace", "settings": settings}
+    result = ask(TRIAL, study(randomised=True), "difference_in_means", "outcome", **more)
     assert passed["effect"].amount == pytest.approx(float(1 - share))
     assert result.details["variance_budget_share"] == float(share)
     known = result.uncertainty

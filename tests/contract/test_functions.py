@@ -104,13 +104,7 @@ def test_the_outcome_s_origin_does_not_matter():
     """The same people with outcomes moved along their range have the same effects."""
     data = people(2000, 37)
     near = ask_cate("t_learner", data).effect(GRID)
-    moved = cv.Study(
-        treatment="t",
-        outcome="y",
-        outcome_range=(LOW + 100, LOW + WIDTH + 100),
-        control=0,
-        covariates=study().covariates,
-    )
+    moved = cv.Study("t", "y", (LOW + 100, LOW + WIDTH + 100), study().covariates, control=0)
     shifted = data | {"y": data["y"] + 100}
     assert_allclose(ask_cate("t_learner", shifted, moved).effect(GRID), near, atol=1e-6)
 

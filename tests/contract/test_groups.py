@@ -23,6 +23,7 @@ SITES = [TRIAL["site"] == one for one in "abc"]
 # In units of the outcome: beyond what any score, and any outcome less the mean, can be.
 CLIP, NEAR = 30.0, 8.0
 DESIGN = study("site", "band", randomised=True)
+BY_SCORES = {"method": "scores", "settings": cv.settings.Groups(clip=CLIP)}
 # The terms of a score r are (1-r)^2/4, (1-r^2)/2 and (1+r)^2/4; rows, sums and squares of r are these of them.
 TERMS = np.array([[1, -2, 1], [2, 0, -2], [1, 2, 1]]) / 4
 BACK = np.array([[1, 1, 1], [-1, 0, 1], [1, -1, 1]])
@@ -79,16 +80,9 @@ def drawn_together(sizes, totals, squares, sd, clip):
 
 
 def ask_groups(method, pure, clip=CLIP, mechanism=None):
+    asked = {"method": method, "mechanism": mechanism, "settings": cv.settings.Groups(clip=clip)}
     return cv.groups(
-        TRIAL,
-        DESIGN,
-        by=("site",),
-        protects="record",
-        method=method,
-        mechanism=mechanism,
-        settings=cv.settings.Groups(clip=clip),
-        noise=cv.SeededNoise(5),
-        **budget(pure),
+        TRIAL, DESIGN, by="site", protects="record", noise=cv.SeededNoise(5), **asked, **budget(pure)
     )
 
 
@@ -140,16 +134,8 @@ def test_arms_of_groups(passed, pure, near):
 
 
 def test_groups_where_outcomes_are_private(passed):
-    result = cv.groups(
-        TRIAL,
-        DESIGN,
-        by=("site",),
-        protects="outcome",
-        method="difference_in_means",
-        epsilon=1,
-        mechanism="laplace",
-        noise=cv.SeededNoise(5),
-    )
+    asked = {"method": "difference_in_means", "epsilon": 1, "mechanism": "laplace"}
+    result = cv.groups(TRIAL, DESIGN, by="site", protects="outcome", noise=cv.SeededNoise(5), **asked)
     for k, one in enumerate(result.groups):
         treated, control = TRIAL["y"][SITES[k] & T], TRIAL["y"][SITES[k] & ~T]
         effect, variance = passed[f"effect of group {k}"], passed[f"variance of group {k}"]
@@ -201,16 +187,8 @@ def gain_fields(known, weights, sums, pure):
 def test_value_of_a_rule(passed, without_delta):
     # The few sums of plain scores have pure noise with a delta as well.
     cost, pure = 0.4, True
-    result = cv.policy_value(
-        TRIAL,
-        DESIGN,
-        policy=cv.Policy.where(site=["b", "c"]),
-        cost=cost,
-        method="scores",
-        settings=cv.settings.Groups(clip=CLIP),
-        noise=cv.SeededNoise(6),
-        **budget(without_delta),
-    )
+    asked = {"policy": cv.Policy.where(site=["b", "c"]), "cost": cost} | BY_SCORES | budget(without_delta)
+    result = cv.policy_value(TRIAL, DESIGN, noise=cv.SeededNoise(6), **asked)
     share, mean, _ = centre_of(passed)
     codes = (~SITES[0]).astype(int)
     sums = sums_of(passed, scores(share, mean), codes, 2, pure, cost)
@@ -235,17 +213,8 @@ class Ranking:
 @pytest.mark.parametrize("without_delta", [True, False])
 def test_targeting_curve(passed, without_delta):
     cost, pure = 0.25, True
-    curve = cv.targeting_curve(
-        TRIAL,
-        DESIGN,
-        model=Ranking(),
-        thresholds=(1.5, 2.5),
-        cost=cost,
-        method="scores",
-        settings=cv.settings.Groups(clip=CLIP),
-        noise=cv.SeededNoise(6),
-        **budget(without_delta),
-    )
+    asked = {"model": Ranking(), "thresholds": (1.5, 2.5), "cost": cost} | BY_SCORES | budget(without_delta)
+    curve = cv.targeting_curve(TRIAL, DESIGN, noise=cv.SeededNoise(6), **asked)
     share, mean, _ = centre_of(passed)
     codes = np.select(SITES, [0, 1, 2])
     sums = sums_of(passed, scores(share, mean), codes, 3, pure, cost)
@@ -277,20 +246,9 @@ def test_errors_of_models_in_a_cell():
     """What a wrong propensity and a wrong outcome model add, from what they leave in the cell."""
     n, share = np.array([300.0, 200.0]), 0.2
     treatment_residual, residual = np.array([12.0, -5.0]), np.array([9.0, 4.0])
-    made = Tallies(
-        sizes=n,
-        totals=np.zeros(2),
-        squares=np.zeros(2),
-        centre=0.0,
-        size_sd=2.0,
-        total_sd=1.0,
-        square_sd=1.0,
-        heavy=False,
-        treatment_residual=treatment_residual,
-        residual=residual,
-        treatment_residual_sd=3.0,
-        residual_sd=1.5,
-    )
+    left = {"treatment_residual": treatment_residual, "residual": residual}
+    left |= {"treatment_residual_sd": 3.0, "residual_sd": 1.5}
+    made = Tallies(n, np.zeros(2), np.zeros(2), 0.0, 2.0, 1.0, 1.0, heavy=False, **left)
     models = SimpleNamespace(share=share, effect=0.1)
     score = AdjustedScore(None, models, 0.1, 0.6, 0.1, 0.0005, 0.0001, 0.002)
     shift, extra = model_errors(made, score)

@@ -96,15 +96,9 @@ def looks():
 
 def errors():
     """Return what models leave: simulated numbers, none of them zero or one."""
-    return SimpleNamespace(
-        treatment_error=0.01,
-        shared=0.003,
-        product=0.02,
-        gamma=0.05,
-        treatment_variance=0.004,
-        bias=0.0007,
-        models=SimpleNamespace(outcome=np.zeros(5), effect=0.3, share=0.4),
-    )
+    errors = {"treatment_error": 0.01, "shared": 0.003, "product": 0.02, "gamma": 0.05}
+    models = SimpleNamespace(outcome=np.zeros(5), effect=0.3, share=0.4)
+    return SimpleNamespace(treatment_variance=0.004, bias=0.0007, models=models, **errors)
 
 
 def test_effect_of_the_orthogonal_score():
@@ -130,14 +124,8 @@ def test_effect_of_the_orthogonal_score():
 def test_effect_of_the_scores_by_arm():
     rows, unit, typical, lost = 500, 0.4, 0.3, 0.002
     seen = ScoreMoments(0.02, 0.5, 0.003, 0.01)
-    found = SimpleNamespace(
-        score=SimpleNamespace(effect=0.7, weights=np.zeros((2, 5))),
-        product=0.0004,
-        bias=0.001,
-        shared=0.006,
-        sampling=0.0001,
-        degrees=0.0005,
-    )
+    errors = {"product": 0.0004, "bias": 0.001, "shared": 0.006, "sampling": 0.0001, "degrees": 0.0005}
+    found = SimpleNamespace(score=SimpleNamespace(effect=0.7, weights=np.zeros((2, 5))), **errors)
     moments = SimpleNamespace(shares=np.array([0.8, 0.2]))
     effect = adjusted._effect(seen, found, moments, SimpleNamespace(unit=unit), rows, typical, lost)
     # The expected shared error is taken off, and 1.2 times it is the standard deviation of what is left.

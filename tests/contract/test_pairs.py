@@ -16,13 +16,8 @@ NEAR = 1e-3
 
 
 def test_a_trial_without_covariates_is_the_difference_in_means_with_its_error(passed):
-    result = cv.ate(
-        PEOPLE,
-        TRIAL,
-        protects="treatment and outcome",
-        epsilon=SHARP,
-        noise=cv.SeededNoise(1),
-    )
+    level = "treatment and outcome"
+    result = cv.ate(PEOPLE, TRIAL, protects=level, epsilon=SHARP, noise=cv.SeededNoise(1))
     t, y = PEOPLE["t"] == 1, (PEOPLE["y"] - MIDDLE) / HALF
     q = t.mean()
     assert set(passed) == {"centre", "spread", "models", "score"}

@@ -20,16 +20,9 @@ def sites(request):
         data = people(size, 40 + place, confounded=False)
         if little:
             data = data | {"y": on_grid(1 + (1.0, 0.4, 1.5)[place] * (data["y"] - 1))}
-        found[name] = ask(
-            data,
-            study(randomised=True),
-            "difference_in_means",
-            "outcome",
-            epsilon=50 if little else 2,
-            mechanism="laplace",
-            seed=place,
-            settings=cv.settings.DifferenceInMeans(variance_share="1/5") if little else None,
-        )
+        more = {"epsilon": 50 if little else 2, "mechanism": "laplace", "seed": place}
+        more |= {"settings": cv.settings.DifferenceInMeans(variance_share="1/5")} if little else {}
+        found[name] = ask(data, study(randomised=True), "difference_in_means", "outcome", **more)
     return found
 
 

@@ -19,14 +19,10 @@ CUT = 1e-5
 
 
 def asked(method, estimand, settings, epsilon=1):
-    return AteArguments(
-        method=method,
-        protects="outcome",
-        estimand=estimand,
-        epsilon=epsilon,
-        mechanism="laplace",
-        settings=settings,
-    ).about(study())
+    more = {"mechanism": "laplace", "settings": settings}
+    return AteArguments(protects="outcome", epsilon=epsilon, method=method, estimand=estimand, **more).about(
+        study()
+    )
 
 
 def target(estimand, column):
@@ -66,16 +62,8 @@ def one_to_one(estimand, score):
 @pytest.mark.parametrize("estimand", ESTIMANDS)
 def test_matching_by_row_pairs(passed, estimand):
     settings = cv.settings.Matching(neighbours=1, limit=None, variance_by="row")
-    result = ask(
-        PEOPLE,
-        study(),
-        "matching",
-        "outcome",
-        epsilon=8,
-        mechanism="laplace",
-        estimand=estimand,
-        settings=settings,
-    )
+    more = {"epsilon": 8, "mechanism": "laplace", "estimand": estimand, "settings": settings}
+    result = ask(PEOPLE, study(), "matching", "outcome", **more)
     score = scored(Table.attach(PEOPLE, study())).score
     c = one_to_one(estimand, score)
     assert passed["effect"].statistic == pytest.approx(c @ (Y - LOW), abs=CUT)
@@ -134,13 +122,7 @@ def test_weighting_less_a_prediction(passed):
     """Outcomes less a public prediction, clamped to a range that does not start at 0."""
     guess = on_grid(-0.6 + 0.5 * PEOPLE["x"])
     data = PEOPLE | {"guess": guess}
-    declared = cv.Study(
-        treatment="t",
-        outcome="y",
-        outcome_range=(-3, 5),
-        control=0,
-        covariates={"x": cv.Range(-1, 3), "guess": cv.Range(-3, 5)},
-    )
+    declared = cv.Study("t", "y", (-3, 5), {"x": cv.Range(-1, 3), "guess": cv.Range(-3, 5)}, control=0)
     settings = cv.settings.Weighting(
         prediction="guess", residual_range=(-1, 3), variance_by="row", bias=Fraction(3, 4)
     )
@@ -173,15 +155,8 @@ def three_arms(n=600, seed=2):
 
 
 def arms_study():
-    return cv.Study(
-        treatment="arm",
-        outcome="y",
-        outcome_range=(-3, 5),
-        arms=LABELS,
-        reference="none",
-        randomised=True,
-        covariates={"x": cv.Range(-1, 3), "site": cv.Categories(("a", "b", "c"))},
-    )
+    covariates = {"x": cv.Range(-1, 3), "site": cv.Categories(("a", "b", "c"))}
+    return cv.Study("arm", "y", (-3, 5), covariates, arms=LABELS, reference="none", randomised=True)
 
 
 def ask_arms(data, **extra):

@@ -51,15 +51,8 @@ def study(*covariates, **extra):
 
 
 def ask(data, declared, method, protects, epsilon=1, seed=1, **extra):
-    return cv.ate(
-        data,
-        declared,
-        method=method,
-        protects=protects,
-        epsilon=epsilon,
-        noise=cv.SeededNoise(seed),
-        **extra,
-    )
+    words = {"method": method, "protects": protects, "epsilon": epsilon} | extra
+    return cv.ate(data, declared, noise=cv.SeededNoise(seed), **words)
 
 
 def arms(data):

@@ -1,43 +1,30 @@
 """The command `audit`: names, JSON, pages and exit codes."""
 
-import json
-
 import pytest
+from tests.command_line import as_json, asked, said
 from tests.figures import DRAWN, PRINTED, assert_same
-from typer.testing import CliRunner
 
-from counterveil.cli.app import app
 from counterveil_lab.attacks.command import EVERYTHING
 
 
-def run(*words):
-    return CliRunner().invoke(app, ["audit", *words])
-
-
 def test_one_report_is_printed_and_as_json():
-    shown = run("mechanism/response of 2", "--trials", "2000")
-    assert shown.exit_code == 0
-    assert "PASSED" in shown.stdout
-    facts = json.loads(run("mechanism/response of 2", "--trials", "2000", "--json").stdout)
-    assert [(one["name"], one["verdict"]) for one in facts] == [("mechanism/response of 2", "passed")]
+    words = ("audit", "mechanism/response of 2", "--trials", 2000)
+    assert "PASSED" in said(*words)
+    assert [(one["name"], one["verdict"]) for one in as_json(*words)] == [
+        ("mechanism/response of 2", "passed")
+    ]
 
 
 def test_an_audit_without_power_has_another_exit_code(tmp_path):
-    shown = run(
-        "mechanism/response of 2",
-        "mechanism/response of 4",
-        "--trials",
-        "8",
-        "--page",
-        str(tmp_path / "p.md"),
-    )
+    names = ("mechanism/response of 2", "mechanism/response of 4")
+    shown = asked("audit", *names, "--trials", 8, "--page", tmp_path / "p.md")
     assert shown.exit_code == 1
     assert "2 audits: 0 violated, 0 passed, 2 inconclusive" in shown.stdout
     assert "| `mechanism/response of 2` | 1 |" in (tmp_path / "p.md").read_text()
 
 
 def test_the_pages_of_the_repository_are_those_that_the_command_writes(root, tmp_path):
-    run("--gallery", "--page", str(tmp_path / "gallery.md"))
+    said("audit", "--gallery", "--page", tmp_path / "gallery.md")
     pages = (tmp_path / "gallery.md", root / "docs/explanation/claims-that-fail.md")
     made, kept = (page.read_text(encoding="utf-8").splitlines() for page in pages)
     assert len(made) == len(kept)

@@ -9,6 +9,7 @@ import counterveil as cv
 # Outcomes on the grid of the range (-16, 16), whose steps are 2^-19, leave rounding of sums alone.
 GRID, AGREE = 2.0**-10, 1e-10
 EPSILON = 1e12
+ASKED = {"protects": "outcome", "epsilon": EPSILON, "method": "difference_in_means"}
 YEARS = (2000, 2001, 2002, 2003, 2004)
 FIRST = 2003
 
@@ -26,17 +27,8 @@ def panel(people=120, seed=0):
 
 
 def study(treatment="group", before=(2000, 2001, 2002), after=(2003, 2004), **more):
-    return cv.Study(
-        treatment,
-        "y",
-        (-16, 16),
-        control=0,
-        person="id",
-        time="year",
-        before=before,
-        after=after,
-        **more,
-    )
+    periods = {"time": "year", "before": before, "after": after}
+    return cv.Study(treatment, "y", (-16, 16), control=0, person="id", **periods, **more)
 
 
 def least_squares(frame, regressors):
@@ -47,26 +39,11 @@ def least_squares(frame, regressors):
 
 
 def differences(frame, told):
-    found = cv.ate(
-        frame,
-        told,
-        protects="outcome",
-        epsilon=EPSILON,
-        method="difference_in_means",
-        noise=cv.SeededNoise(0),
-    )
-    return found.estimate
+    return cv.ate(frame, told, noise=cv.SeededNoise(0), **ASKED).estimate
 
 
 def by_period(frame, told):
-    found = cv.event_study(
-        frame,
-        told,
-        protects="outcome",
-        epsilon=EPSILON,
-        method="difference_in_means",
-        noise=cv.SeededNoise(0),
-    )
+    found = cv.event_study(frame, told, noise=cv.SeededNoise(0), **ASKED)
     return {one.name: one.estimate for one in found.table}
 
 

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from tests.plain_questions import question
 from tests.thinned import ALL
 
 import counterveil as cv
@@ -19,7 +20,6 @@ from counterveil.privacy import Budget
 from counterveil.published import InfluenceSettings
 from counterveil.published import doubly_robust as published
 from counterveil.published.matching import published_noise, release_estimate
-from counterveil.results.question import Question
 from counterveil.session import Gate, Plan, SeededNoise
 from counterveil_lab.reproduce.papers.cate.guarantees import (
     DELTA,
@@ -77,17 +77,9 @@ def test_the_scores_are_those_of_the_form_itself(pair):
     asked = {"x1": queries(1)[:, 0], "x2": queries(1)[:, 1]}
     settings = InfluenceSettings(effect="linear", starts=2, points=400)
     sign = np.sign(target.means["high"] - target.means["low"])
+    words = {"epsilon": 1, "delta": DELTA, "accept": "unproved", "queries": asked, "settings": settings}
     answers = [
-        cv.published.cate_finite(
-            frames["high"],
-            study,
-            epsilon=1,
-            delta=DELTA,
-            accept="unproved",
-            queries=asked,
-            settings=settings,
-            noise=SeededNoise(seed),
-        ).estimates[0]
+        cv.published.cate_finite(frames["high"], study, noise=SeededNoise(seed), **words).estimates[0]
         for seed in range(3)
     ]
     scores = (sign * np.array(answers) - target.means["high"]) / target.scales["high"]
@@ -153,10 +145,7 @@ class Published:
         treated[first[0]], y[first[0]] = 1, dataset[0]
         treated[second[: 2 * len(second) // 5]] = 1
         table = Table.attach({"t": treated, "y": y, "x": np.linspace(0, 1, ROWS)}, STUDY)
-        words = {"epsilon": self.claim.epsilon, "delta": self.claim.delta, "estimand": "ATE", "level": 0.95}
-        asked = Question.ask(
-            method="published.cross_fit", protects="record", mechanism=None, request_id=None, **words
-        )
+        asked = question("record", "published.cross_fit", epsilon=self.claim.epsilon, delta=self.claim.delta)
         plan = published.paper_plan(asked)
         found, source = published.influence(table, 0.1), SeededNoise(int(rng.integers(2**62)))
         draws = [published.release_printed(Gate(plan, source), plan, table, found) for _ in range(count)]

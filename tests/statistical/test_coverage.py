@@ -108,16 +108,8 @@ def answers(study, draws, estimand, epsilon, delta="1e-6", first=0):
     for draw in range(first, first + draws):
         y = np.clip(study.outcome(np.random.default_rng([draw, 5])), *study.bounds)
         table = study.table(y)
-        result = cv.ate(
-            table,
-            table.study,
-            protects="record",
-            method="doubly_robust",
-            epsilon=epsilon,
-            delta=delta,
-            estimand=estimand,
-            noise=cv.SeededNoise(draw),
-        )
+        asked = {"protects": "record", "method": "doubly_robust", "epsilon": epsilon, "delta": delta}
+        result = cv.ate(table, table.study, estimand=estimand, noise=cv.SeededNoise(draw), **asked)
         low, high = result.untruncated_interval()
         covered += low <= truth <= high
         widths.append(high - low)

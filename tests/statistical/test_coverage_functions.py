@@ -97,15 +97,8 @@ def series_held(make, rows, draws, first, epsilon=1, delta="1e-6"):
         learn = {name: values[:rows] for name, values in data.frame.items()}
         people = {name: data.frame[name][rows:] for name in data.study.covariates}
         truth = data.effects[rows:]
-        model = cv.cate(
-            learn,
-            data.study,
-            protects="outcome",
-            method="series",
-            epsilon=epsilon,
-            delta=delta,
-            noise=cv.SeededNoise(seed),
-        )
+        asked = {"protects": "outcome", "method": "series", "epsilon": epsilon, "delta": delta}
+        model = cv.cate(learn, data.study, noise=cv.SeededNoise(seed), **asked)
         low, high = model.interval(people)
         least, most = model.band(people)
         points.append(np.mean((low <= truth) & (truth <= high)))

@@ -4,10 +4,8 @@ import re
 import shlex
 from pathlib import Path
 
+from tests import command_line
 from tests.system import fifty_columns
-from typer.testing import CliRunner
-
-from counterveil.cli.app import app
 
 GUIDE = Path(__file__).parents[2] / "docs/how-to/from-a-file-to-a-study.md"
 
@@ -23,9 +21,7 @@ def test_five_commands_of_the_guide(tmp_path, monkeypatch):
     said = []
     for words in commands():
         assert words[0] == "counterveil"
-        run = CliRunner().invoke(app, words[1:])
-        assert run.exit_code == 0, run.output
-        said.append(run.stdout)
+        said.append(command_line.said(*words[1:]))
     draft, check, plan, _, estimate = said
     assert "44 covariates, 4 unused, of 50 columns" in draft
     assert "open questions" not in draft

@@ -8,13 +8,12 @@ import json
 
 import numpy as np
 import pytest
+from tests.command_line import as_json
 from tests.system.r.test_r_package import library, r  # noqa: F401
 from tests.unit.console.visitor import PLACE, Visitor
 from tests.unit.federation.conftest import Pigeons
-from typer.testing import CliRunner
 
 import counterveil as cv
-from counterveil.cli.app import app
 from counterveil.federation.coordinator import Clock, Round, pooled
 from counterveil.federation.setup import make_site, make_study
 from counterveil.federation.site import Site
@@ -85,9 +84,7 @@ def in_a_session(question, folder):
 def at_the_command_line(question, folder):
     command = {"ate": "estimate"}.get(question, question)
     words = [command, "rows.csv", "--study", f"studies/{question}.toml", "--method", METHODS[question]]
-    found = CliRunner().invoke(app, [*words, "--protects", "record", "--epsilon", "4", "--json"])
-    assert found.exit_code == 0, found.output
-    return json.loads(found.stdout)
+    return as_json(*words, "--protects", "record", "--epsilon", 4)
 
 
 def in_the_console(question, folder):

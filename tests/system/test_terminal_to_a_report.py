@@ -5,19 +5,12 @@ import re
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from tests.command_line import said as run
 
 import counterveil as cv
-from counterveil.cli.app import app
 
 MOST_QUESTIONS = 12
 PEOPLE = 200
-
-
-def run(*words, typed=None):
-    found = CliRunner().invoke(app, [*words], input=typed)
-    assert found.exit_code == 0, found.output
-    return found.stdout
 
 
 @pytest.fixture

@@ -6,11 +6,10 @@ from dataclasses import fields, is_dataclass
 from math import inf, nan
 
 import pytest
-from typer.testing import CliRunner
+from tests.command_line import asked
 
 import counterveil
 import counterveil as cv
-from counterveil.cli.app import app
 from counterveil.data import Fill
 from counterveil.errors import MissingExtraError, ParameterError
 from counterveil.settings.methods import range_of
@@ -181,7 +180,7 @@ def test_effects_and_the_command_line_load_without_any_extra():
 )
 def test_commands_of_the_laboratory_name_the_package_they_need(words, monkeypatch):
     monkeypatch.setitem(sys.modules, "counterveil_lab", None)
-    found = CliRunner().invoke(app, list(words)).exception
+    found = asked(*words).exception
     assert isinstance(found, MissingExtraError)
     assert found.code == "CV-E100"
     assert "counterveil-lab" in found.expected

@@ -4,10 +4,9 @@ import csv
 from dataclasses import replace
 
 import pytest
+from tests.command_line import asked
 from tests.lab.reproduce.tiny_paper import PAPER
-from typer.testing import CliRunner
 
-from counterveil.cli.app import app
 from counterveil.errors import CounterveilError
 from counterveil_lab.reproduce.command import Run, chosen, run_cells, write_results
 from counterveil_lab.reproduce.page import Verdict
@@ -20,7 +19,7 @@ def in_the_catalogue(monkeypatch):
 
 
 def run(*words):
-    return CliRunner().invoke(app, ["reproduce", *map(str, words)])
+    return asked("reproduce", *words)
 
 
 def counting(paper, stop_after):

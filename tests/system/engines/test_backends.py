@@ -124,17 +124,8 @@ def test_tables_in_databases(kind, known, request, tmp_path, monkeypatch, stream
 def of_visits():
     """Return a study of people with three rows each."""
     rules = {"t": "ever", "a": "max"}
-    covariates = {"a": cv.Range(0, 1)}
-    return cv.Study(
-        "t",
-        "y",
-        (0, 3),
-        covariates,
-        control=0,
-        person="who",
-        per_person=rules,
-        missing={"a": cv.drafting.Fill("0.5")},
-    )
+    people = {"person": "who", "per_person": rules, "missing": {"a": cv.drafting.Fill("0.5")}}
+    return cv.Study("t", "y", (0, 3), {"a": cv.Range(0, 1)}, control=0, **people)
 
 
 @pytest.fixture
@@ -216,17 +207,8 @@ def test_every_question_in_spark(known, in_spark, spark, monkeypatch):
         check(frames, known, ["doubly robust", "periods", "groups"])
 
 
-QUARTERS = cv.Study(
-    "t",
-    "y",
-    (0, 3),
-    control=0,
-    person="who",
-    time="quarter",
-    before=[0, 1],
-    after=[2, 3],
-    missing={"y": cv.drafting.Drop()},
-)
+PERIODS = {"time": "quarter", "before": [0, 1], "after": [2, 3], "missing": {"y": cv.drafting.Drop()}}
+QUARTERS = cv.Study("t", "y", (0, 3), control=0, person="who", **PERIODS)
 
 
 @pytest.mark.slow

@@ -7,10 +7,9 @@ import sys
 import time
 from pathlib import Path
 
-from typer.testing import CliRunner
+from tests.command_line import as_json
 
 import counterveil as cv
-from counterveil.cli.app import app
 from counterveil.datasets import simulated_trial
 from counterveil.federation.engines.flower.wire import free_port
 from counterveil.federation.setup import make_site, make_study
@@ -127,9 +126,7 @@ class Federation:
 
     def states(self):
         """Return what the coordinator says of every site."""
-        run = CliRunner().invoke(app, ["federation", "coordinator", "status", str(self.study), "--json"])
-        assert run.exit_code == 0, run.output
-        listed = json.loads(run.stdout)["sites"]
+        listed = as_json("federation", "coordinator", "status", self.study)["sites"]
         return {each["site"]: each["state"] for each in listed}
 
     def entries(self, name):

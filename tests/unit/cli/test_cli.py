@@ -9,13 +9,11 @@ from io import StringIO
 from unittest.mock import patch
 
 import pytest
-from typer.testing import CliRunner
+from tests.command_line import as_json, asked, refusal, said
 
 import counterveil as cv
 from counterveil.cli import main
-from counterveil.cli.app import app
 from counterveil.cli.requests import Charging
-from counterveil.errors import CounterveilError, ParameterError
 
 STUDY = """
 treatment = "arm"
@@ -196,9 +194,6 @@ def test_sensitivity_reads_a_result_and_spends_nothing(folder):
     assert "CV-P552" in refused.stderr
 
 
-RUNNER = CliRunner()
-
-
 @pytest.fixture
 def charging_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -209,15 +204,7 @@ def charging_folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def asked(*more):
-    words = ["estimate", "trial.csv", "--study", "study.toml", "--protects", "outcome", "--epsilon", "1"]
-    return RUNNER.invoke(app, [*words, *more])
-
-
-def create(epsilon="3"):
-    return RUNNER.invoke(
-        app, ["ledger", "create", "book.db", "--dataset", "trial", "--epsilon", epsilon, "--note", "a board"]
-    )
+CREATE = ("ledger", "create", "book.db", "--dataset", "trial", "--epsilon", 3)
 
 
 def spent():
@@ -227,53 +214,50 @@ def spent():
 
 @pytest.mark.parametrize("path", ["nowhere/report.html", "."])
 def test_a_report_with_nowhere_to_go_costs_nothing(charging_folder, path):
-    create()
-    found = asked("--ledger", "book.db", "--report", path)
-    assert isinstance(found.exception, ParameterError)
-    assert found.exception.code == "CV-P021"
+    said(*CREATE)
+    assert refusal(*ESTIMATE, "--ledger", "book.db", "--report", path) == "CV-P021"
     assert spent() == 0
 
 
 def test_an_interrupt_while_a_report_is_written_loses_no_answer(charging_folder, monkeypatch):
-    create()
+    said(*CREATE)
 
     def stop(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("counterveil.results.released.page", stop)
-    named = ("--ledger", "book.db", "--request-id", "primary")
-    first = asked(*named, "--report", "report.html")
+    named = (*ESTIMATE, "--ledger", "book.db", "--request-id", "primary", "--report", "report.html")
+    first = asked(*named)
     assert first.exit_code == 130
     assert "Effect of arm on pay" in first.output
     monkeypatch.undo()
     monkeypatch.chdir(charging_folder)
-    again = asked(*named, "--report", "report.html")
-    assert "stored answer, nothing spent" in " ".join(again.output.split())
+    assert "stored answer, nothing spent" in " ".join(asked(*named).output.split())
     assert (charging_folder / "report.html").exists()
     assert spent() == 1
 
 
 def test_a_request_without_a_name_can_be_asked_for_again(charging_folder):
-    create()
-    first = asked("--ledger", "book.db", "--json")
+    said(*CREATE)
+    first = asked(*ESTIMATE, "--ledger", "book.db", "--json")
     name = " ".join(first.stderr.split()).split("request '")[1].split("'")[0]
-    again = asked("--ledger", "book.db", "--json", "--request-id", name)
-    assert json.loads(first.stdout) == json.loads(again.stdout)
+    again = said(*ESTIMATE, "--ledger", "book.db", "--json", "--request-id", name)
+    assert json.loads(first.stdout) == json.loads(again)
     assert spent() == 1
 
 
 def test_the_address_of_a_server_is_not_shown(charging_folder):
-    create()
+    said(*CREATE)
     with cv.open_ledger("book.db") as ledger:
         charged = Charging("postgresql://steward:secret@db.example/privacy", ledger, "trial", "a")
-        said = " ".join(charged.lines())
-    assert "secret" not in said
-    assert "on a server, data set 'trial'" in said
+        lines = " ".join(charged.lines())
+    assert "secret" not in lines
+    assert "on a server, data set 'trial'" in lines
 
 
 def test_a_missing_head_is_no_fault_of_an_entry(charging_folder):
-    create()
-    found = RUNNER.invoke(app, ["ledger", "verify", "book.db", "--head", "00"])
+    said(*CREATE)
+    found = asked("ledger", "verify", "book.db", "--head", "00")
     assert found.exit_code == 5
     assert "FIRST PROBLEM: " in found.output
 
@@ -281,25 +265,18 @@ def test_a_missing_head_is_no_fault_of_an_entry(charging_folder):
 def test_check_says_the_same_whatever_the_values_are(charging_folder):
     wide = (charging_folder / "study.toml").read_text().replace("[0, 60]", "[0, 60000]")
     (charging_folder / "wide.toml").write_text(wide)
-    said = {
-        RUNNER.invoke(app, ["check", "trial.csv", "--study", name]).output
-        for name in ("study.toml", "wide.toml")
-    }
-    assert len(said) == 1
-    assert "400 rows" in said.pop()
-    found = RUNNER.invoke(app, ["check", "trial.csv", "--study", "study.toml", "--json"])
-    assert json.loads(found.output) == {"fits": True, "rows": 400, "findings": []}
-
-
-def say(*words):
-    return CliRunner().invoke(app, ["explain", *words])
+    words = ("check", "trial.csv", "--study")
+    shown = {said(*words, name) for name in ("study.toml", "wide.toml")}
+    assert len(shown) == 1
+    assert "400 rows" in shown.pop()
+    assert as_json(*words, "study.toml") == {"fits": True, "rows": 400, "findings": []}
 
 
 def test_an_error_names_the_command_that_shows_its_page():
     with pytest.raises(cv.CounterveilError) as caught:
         cv.Budget(-1)
     command = caught.value.text().splitlines()[-1].split("counterveil ")[1]
-    shown = CliRunner().invoke(app, command.split()).output
+    shown = said(*command.split())
     assert shown.startswith(f"# {caught.value.code}: ")
     assert f"To fix: {caught.value.fix}" in shown
 
@@ -310,27 +287,18 @@ def test_every_proof_that_a_result_names_is_shown():
     result = cv.ate(rows, declared, protects="record", epsilon=1, noise=cv.SeededNoise(1))
     assert result.guarantee.pages
     for page in result.guarantee.pages:
-        assert say(page).output.startswith("# ")
-    listed = say().output.split()
-    assert set(result.guarantee.pages) <= set(listed)
-    assert say("laplace").output == say("mechanisms/laplace.proof.md").output
+        assert said("explain", page).startswith("# ")
+    assert set(result.guarantee.pages) <= set(said("explain").split())
+    assert said("explain", "laplace") == said("explain", "mechanisms/laplace.proof.md")
 
 
 @pytest.mark.parametrize("name", ["CV-P999", "nothing", "../secrets"])
 def test_what_has_no_page_is_refused(name):
-    found = say(name)
-    assert found.exit_code != 0
-    assert found.exception.code == "CV-P024"
+    assert refusal("explain", name) == "CV-P024"
 
 
-POLICY_STUDY = cv.Study(
-    "arm",
-    "relapse",
-    (0, 1),
-    {"age": cv.Range(18, 90)},
-    randomised=True,
-    missing={"relapse": cv.drafting.Fill(0)},
-)
+FILLED = {"relapse": cv.drafting.Fill(0)}
+POLICY_STUDY = cv.Study("arm", "relapse", (0, 1), {"age": cv.Range(18, 90)}, randomised=True, missing=FILLED)
 
 
 @pytest.fixture
@@ -342,66 +310,31 @@ def policy_folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def run(*words):
-    found = RUNNER.invoke(app, list(words))
-    assert found.exit_code == 0, found.output
-    return found.stdout
-
-
-def policy_create(*more):
-    return run("ledger", "create", "book.db", "--dataset", "trial", "--epsilon", "3", *more)
-
-
 def draft(policy_folder, protects="outcome"):
-    text = run("ledger", "access-policy", "--study", "study.toml", "--protects", protects)
+    text = said("ledger", "access-policy", "--study", "study.toml", "--protects", protects)
     (policy_folder / "access-policy.toml").write_text(text)
     return cv.drafting.AccessPolicy.from_toml(policy_folder / "access-policy.toml")
 
 
-def estimate(*more):
-    words = ["estimate", "trial.csv", "--study", "study.toml", "--epsilon", "1", "--ledger", "book.db"]
-    return RUNNER.invoke(app, [*words, *more])
+ASKED = (*ESTIMATE[:4], "--epsilon", 1, "--ledger", "book.db", "--protects")
 
 
 def test_a_draft_allows_the_study_that_it_was_made_from(policy_folder):
     own = {"outcomes": ["relapse"], "missing": {"relapse": "fill"}, "protects": ["outcome"]}
     assert draft(policy_folder) == cv.drafting.AccessPolicy(public=["arm", "age"], **own)
-    policy_create("--access-policy", "access-policy.toml")
-    assert estimate("--protects", "outcome").exit_code == 0
-    refused = estimate("--protects", "record").exception
-    assert isinstance(refused, CounterveilError)
-    assert refused.code == "CV-L044"
+    said(*CREATE, "--access-policy", "access-policy.toml")
+    said(*ASKED, "outcome")
+    assert refusal(*ASKED, "record") == "CV-L044"
     assert draft(policy_folder, "record") == cv.drafting.AccessPolicy(
         protects=["record"], missing={"relapse": "fill"}
     )
     pairs = own | {"protects": ["treatment and outcome"]}
     assert draft(policy_folder, "treatment and outcome") == cv.drafting.AccessPolicy(public=["age"], **pairs)
-    run(
-        "ledger",
-        "create",
-        "pairs.db",
-        "--dataset",
-        "trial",
-        "--epsilon",
-        "3",
-        "--access-policy",
-        "access-policy.toml",
-    )
-    assert estimate("--protects", "treatment and outcome", "--ledger", "pairs.db").exit_code == 0
+    said("ledger", "create", "pairs.db", *CREATE[3:], "--access-policy", "access-policy.toml")
+    said(*ASKED, "treatment and outcome", "--ledger", "pairs.db")
 
 
 def test_an_access_policy_that_is_wrong_makes_no_ledger(policy_folder):
     (policy_folder / "access-policy.toml").write_text("publik = []")
-    words = [
-        "ledger",
-        "create",
-        "book.db",
-        "--dataset",
-        "trial",
-        "--epsilon",
-        "3",
-        "--access-policy",
-        "access-policy.toml",
-    ]
-    assert RUNNER.invoke(app, words).exception.code == "CV-L040"
+    assert refusal(*CREATE, "--access-policy", "access-policy.toml") == "CV-L040"
     assert not (policy_folder / "book.db").exists()

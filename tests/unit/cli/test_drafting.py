@@ -3,11 +3,10 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
+from tests.command_line import asked
 
 import counterveil as cv
 from counterveil.cli import asking
-from counterveil.cli.app import app
 
 BOOK = "name,kind,low,high,labels\narm,,,,0=usual|1=new\nage,range,18,90,\nsite,,,,A|B\nbmi,range,,,\ny,range,0,9,\n"
 
@@ -22,7 +21,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def run(*words, typed=None, code=0):
-    found = CliRunner().invoke(app, [*words], input=typed)
+    found = asked(*words, typed=typed)
     if isinstance(found.exception, cv.CounterveilError):
         return found.exception.code
     assert found.exit_code == code, found.output
@@ -61,15 +60,8 @@ def test_questions_can_be_left_and_resumed(folder):
     ):
         assert line in written
     # The end of the input leaves all as Ctrl-C does, and nothing is spent.
-    run(
-        "draft",
-        "t.csv",
-        "--ask",
-        "--estimate-ranges",
-        "--epsilon",
-        "1",
-        typed="\nperhaps\nno\nage, site, bmi\nage=18:90, bmi=ignore\n",
-    )
+    typed = "\nperhaps\nno\nage, site, bmi\nage=18:90, bmi=ignore\n"
+    run("draft", "t.csv", "--ask", "--estimate-ranges", "--epsilon", 1, typed=typed)
     written = (folder / "study.toml").read_text()
     assert 'site = { categories = "?" }' in written
     assert "[estimated]" not in written
@@ -126,17 +118,8 @@ def test_check_lists_everything_and_returns_three(folder):
 
 def test_estimated_ranges_are_charged(folder):
     (folder / "access-policy.toml").write_text("public = []\n")
-    run(
-        "ledger",
-        "create",
-        "l.db",
-        "--dataset",
-        "t",
-        "--epsilon",
-        "9",
-        "--access-policy",
-        "access-policy.toml",
-    )
+    place = ("l.db", "--dataset", "t", "--epsilon", 9, "--access-policy", "access-policy.toml")
+    run("ledger", "create", *place)
     words = (*KNOWN[:7], "--estimate-ranges", "--epsilon", "8", "--ledger", "l.db", "--out", "study.toml")
     said = run(*DRAFT, *words)
     assert "remaining: epsilon 1 of epsilon 9" in " ".join(said.split())

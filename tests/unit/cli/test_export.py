@@ -6,10 +6,9 @@ import json
 from fractions import Fraction
 
 import pytest
-from typer.testing import CliRunner
+from tests.command_line import asked
 
 import counterveil as cv
-from counterveil.cli.app import app
 from counterveil.errors import CounterveilError, LedgerError
 
 TRIAL = cv.datasets.lalonde()
@@ -17,7 +16,7 @@ PUBLIC = ["train", *TRIAL.study.covariates]
 
 
 def export(*words):
-    found = CliRunner().invoke(app, ["export", *map(str, words)])
+    found = asked("export", *words)
     return found.exception.code if isinstance(found.exception, CounterveilError) else found.exit_code
 
 

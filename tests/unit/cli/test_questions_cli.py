@@ -4,16 +4,12 @@ import csv
 import json
 
 import pytest
+from tests.command_line import as_json, refusal, said
 from tests.unit.questions.groups.group_data import rows, study
 from tests.unit.questions.test_moments import STUDY, people
-from typer.testing import CliRunner
 
 import counterveil as cv
-from counterveil.cli.app import app
 from counterveil.datasets import dataset_1
-from counterveil.errors import ParameterError
-
-RUNNER = CliRunner()
 
 
 @pytest.fixture
@@ -30,23 +26,15 @@ def files(tmp_path):
 
 def test_a_function_is_written_and_read_off(files):
     model = files / "model.json"
-    words = ["cate", str(files / "data.csv"), "--study", str(files / "study.toml"), "--epsilon", "2"]
-    words += ["--method", "t_learner"]
-    found = RUNNER.invoke(app, [*words, "--out", str(model)])
-    assert found.exit_code == 0, found.output
-    assert "Guarantee:" in found.output
-    asked = RUNNER.invoke(app, ["effect", str(model), str(files / "rows.csv")])
-    assert asked.output.splitlines()[0] == "effect,low,high"
-    assert len(asked.output.splitlines()) == 3
-    wide = RUNNER.invoke(app, ["effect", str(model), str(files / "rows.csv"), "--band", "--json"])
-    facts = json.loads(wide.output)
+    words = ["cate", files / "data.csv", "--study", files / "study.toml", "--epsilon", 2]
+    assert "Guarantee:" in said(*words, "--method", "t_learner", "--out", model)
+    asked = said("effect", model, files / "rows.csv").splitlines()
+    assert asked[0] == "effect,low,high"
+    assert len(asked) == 3
+    facts = as_json("effect", model, files / "rows.csv", "--band")
     assert facts["level"] == 0.95
-    low = float(asked.output.splitlines()[1].split(",")[1])
-    assert facts["effects"][0]["low"] <= low + 1e-3
+    assert facts["effects"][0]["low"] <= float(asked[1].split(",")[1]) + 1e-3
     assert json.loads(model.read_text())["spent"] == {"epsilon": "2", "delta": "1/1000000"}
-
-
-RUN = CliRunner()
 
 
 @pytest.fixture
@@ -66,13 +54,11 @@ def groups_files(tmp_path):
 def test_groups_prints_text_json_and_a_page(groups_files, tmp_path):
     data, declared, _ = groups_files
     page = tmp_path / "page.html"
-    words = ["groups", str(data), "--study", str(declared), "--by", "site", "--by", "age=40,60"]
-    words += ["--protects", "record", "--epsilon", "1"]
-    done = RUN.invoke(app, [*words, "--report", str(page)])
-    assert done.exit_code == 0, done.output
-    assert "site=north, age in [20, 40)" in done.output
+    words = ["groups", data, "--study", declared, "--by", "site", "--by", "age=40,60"]
+    words += ["--protects", "record", "--epsilon", 1]
+    assert "site=north, age in [20, 40)" in said(*words, "--report", page)
     assert "site=east, age in [60, 80]" in page.read_text()
-    facts = json.loads(RUN.invoke(app, [*words, "--json"]).output)
+    facts = as_json(*words)
     assert len(facts["effects"]) == 9
     assert facts["guarantee"]["proof"] == "finite-sample"
     assert cv.results.GroupsResult.from_dict(facts).by == ("site", "age")
@@ -80,21 +66,18 @@ def test_groups_prints_text_json_and_a_page(groups_files, tmp_path):
 
 def test_policy_value_reads_a_stored_rule(groups_files):
     data, declared, rule = groups_files
-    words = ["policy-value", str(data), "--study", str(declared), "--policy", str(rule)]
-    facts = json.loads(RUN.invoke(app, [*words, "--epsilon", "1", "--cost", "1/2", "--json"]).output)
+    words = ["policy-value", data, "--study", declared, "--policy", rule, "--epsilon", 1]
+    facts = as_json(*words, "--cost", "1/2")
     assert facts["cost"] == 0.5
     assert facts["policy"] == "treat where site is south"
     assert 0.2 < facts["share"] < 0.4
-    text = RUN.invoke(app, [*words, "--epsilon", "1"]).output
-    assert "policy - everybody" in text
+    assert "policy - everybody" in said(*words)
 
 
 def test_what_is_no_rule_is_refused(groups_files):
     data, declared, _ = groups_files
-    words = ["policy-value", str(data), "--study", str(declared), "--policy", str(declared)]
-    done = RUN.invoke(app, [*words, "--epsilon", "1"])
-    assert isinstance(done.exception, ParameterError)
-    assert done.exception.code == "CV-P545"
+    words = ["policy-value", data, "--study", declared, "--policy", declared, "--epsilon", 1]
+    assert refusal(*words) == "CV-P545"
 
 
 @pytest.fixture
@@ -109,30 +92,22 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def asked(command, study, *more):
-    words = [command, "trial.csv", "--study", study, "--protects", "outcome", "--epsilon", "1"]
-    return RUNNER.invoke(app, [*words, *more])
+ONE = ("trial.csv", "--protects", "outcome", "--epsilon", 1)
 
 
 def test_several_outcomes_are_answered_and_read_back(folder):
-    found = asked("outcomes", "both.toml", "--importance", "cured=2", "--json")
-    assert found.exit_code == 0, found.output
-    facts = json.loads(found.stdout)
+    asked = ("outcomes", *ONE, "--study", "both.toml", "--importance")
+    facts = as_json(*asked, "cured=2")
     assert [one["name"] for one in facts["effects"]] == ["cured", "days"]
     assert cv.results.OutcomesResult.from_dict(facts).primary.name == "cured"
-    refused = asked("outcomes", "both.toml", "--importance", "hours=2")
-    assert refused.exit_code != 0
-    assert "CV-P688" in str(refused.exception) + refused.output
+    assert refusal(*asked, "hours=2") == "CV-P688"
 
 
 def test_measures_are_answered_and_withstand_confounders(folder):
-    found = asked("estimate", "one.toml", "--measure", "ratio", "--json")
-    assert found.exit_code == 0, found.output
-    (folder / "answer.json").write_text(found.stdout)
-    assert json.loads(found.stdout)["measure"] == "ratio"
-    strength = RUNNER.invoke(app, ["sensitivity", "answer.json", "--json"])
-    assert strength.exit_code == 0, strength.output
-    assert json.loads(strength.stdout)["how"] == "means"
+    found = said("estimate", *ONE, "--study", "one.toml", "--measure", "ratio", "--json")
+    (folder / "answer.json").write_text(found)
+    assert json.loads(found)["measure"] == "ratio"
+    assert as_json("sensitivity", "answer.json")["how"] == "means"
 
 
 @pytest.fixture(scope="module")
@@ -145,36 +120,27 @@ def saved(tmp_path_factory):
         writer.writerow(columns)
         writer.writerows(zip(*columns.values(), strict=True))
     declared.write_text(STUDY.to_toml())
-    words = ["moments", str(data), "--study", str(declared), "--epsilon", "4", "--delta", "1e-6"]
-    words += ["--outcome", "dose", "--term", "t:age", "--out", str(out)]
-    done = RUN.invoke(app, words)
-    assert done.exit_code == 0, done.output
-    assert "Second moments of 8 columns" in done.output
+    words = ["moments", data, "--study", declared, "--epsilon", 4, "--delta", "1e-6"]
+    words += ["--outcome", "dose", "--term", "t:age", "--out", out]
+    assert "Second moments of 8 columns" in said(*words)
     return out
 
 
 def test_regress_prints_a_table_and_json(saved):
-    done = RUN.invoke(app, ["regress", str(saved), "y ~ t*age + before"])
-    assert done.exit_code == 0, done.output
-    assert "OLS Regression Results" in done.output
-    facts = json.loads(
-        RUN.invoke(app, ["regress", str(saved), "y ~ [dose ~ t]", "--level", "0.9", "--json"]).output
-    )
+    assert "OLS Regression Results" in said("regress", saved, "y ~ t*age + before")
+    facts = as_json("regress", saved, "y ~ [dose ~ t]", "--level", 0.9)
     assert facts["method"] == "2SLS"
     assert facts["level"] == 0.9
     assert [one["name"] for one in facts["coefficients"]] == ["Intercept", "dose"]
 
 
 def test_compliance_prints_three_effects(saved):
-    done = RUN.invoke(app, ["compliance", str(saved), "--received", "dose", "--control", "before"])
-    assert done.exit_code == 0, done.output
+    table = said("compliance", saved, "--received", "dose", "--control", "before")
     for name in ("intention to treat", "take-up", "complier effect"):
-        assert name in done.output
+        assert name in table
 
 
 def test_another_file_is_refused(tmp_path):
     path = tmp_path / "other.json"
     path.write_text("[1, 2]")
-    done = RUN.invoke(app, ["regress", str(path), "y ~ t"])
-    assert isinstance(done.exception, ParameterError)
-    assert done.exception.code == "CV-P787"
+    assert refusal("regress", path, "y ~ t") == "CV-P787"

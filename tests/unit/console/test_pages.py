@@ -7,13 +7,12 @@ from fractions import Fraction
 
 import pytest
 from tests.attack.federation.conftest import Paper
+from tests.command_line import as_json
 from tests.unit.console.visitor import COLUMNS, HOST, PLACE, SECRET, STUDY, code_of, words
 from tests.unit.federation.conftest import authority, new_site, new_study, records, trial  # noqa: F401
-from typer.testing import CliRunner
 
 import counterveil as cv
 from counterveil.accounting import Uses
-from counterveil.cli.app import app
 from counterveil.federation.messages import Ask, SiteRequest
 from counterveil.privacy import Budget, Charge, LaplaceEvent, Unit
 from counterveil.report.text import rounded
@@ -43,9 +42,9 @@ def test_from_rows_to_a_result_and_its_files(steward, folder):
         file = steward.get(f"{answered.url}/{name}")
         assert file.status_code == 200
         assert file.headers["content-disposition"] == f'attachment; filename="{name}"'
-    facts = json.loads(steward.get(f"{answered.url}/result.json").text)
-    assert 0 < facts["estimate"] < 60
-    assert f"{rounded(facts['estimate'], facts['std_error']['total'])} (95% interval" in words(answered)
+    found = json.loads(steward.get(f"{answered.url}/result.json").text)
+    assert 0 < found["estimate"] < 60
+    assert f"{rounded(found['estimate'], found['std_error']['total'])} (95% interval" in words(answered)
 
 
 def test_the_command_that_is_shown_returns_the_same_answer(steward, folder):
@@ -57,12 +56,8 @@ def test_the_command_that_is_shown_returns_the_same_answer(steward, folder):
         "STUDY": folder / "studies/primary.toml",
         "ledger.db": folder / "ledger.db",
     }
-    found = CliRunner().invoke(app, [*(str(places.get(word, word)) for word in command), "--json"])
-    assert found.exit_code == 0, found.output
-    assert (
-        json.loads(found.stdout)["estimate"]
-        == json.loads(steward.get(f"{answered.url}/result.json").text)["estimate"]
-    )
+    found = as_json(*(places.get(word, word) for word in command))
+    assert found["estimate"] == json.loads(steward.get(f"{answered.url}/result.json").text)["estimate"]
 
 
 @pytest.mark.parametrize(

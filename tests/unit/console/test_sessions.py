@@ -7,9 +7,8 @@ import urllib.error
 import urllib.request
 
 import pytest
-from typer.testing import CliRunner
+from tests.command_line import asked
 
-from counterveil.cli.app import app
 from counterveil.console.visit import IDLE_LIFE, LINK_LIFE, Sessions, SignedIn, check_origin, fields
 from counterveil.errors import CounterveilError
 
@@ -104,8 +103,7 @@ def test_forms_that_no_browser_sends_are_refused(body):
 
 
 def command_refused(*words):
-    found = CliRunner().invoke(app, ["console", *map(str, words)])
-    return getattr(found.exception, "code", None)
+    return getattr(asked("console", *words).exception, "code", None)
 
 
 def test_folders_and_ports_that_cannot_be_used_are_refused(folder):

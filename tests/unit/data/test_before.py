@@ -68,17 +68,8 @@ def test_rows_in_periods_are_compared_by_person():
 
 def test_treatment_may_be_written_for_every_period():
     frame = panel()
-    told = cv.Study(
-        "d",
-        "y",
-        (0, 9),
-        control=0,
-        person="id",
-        time="year",
-        before=[1, 2],
-        after=[3],
-        per_person={"d": "ever"},
-    )
+    periods = {"time": "year", "before": [1, 2], "after": [3], "per_person": {"d": "ever"}}
+    told = cv.Study("d", "y", (0, 9), control=0, person="id", **periods)
     table = Table.attach(frame, told)
     assert (table.treated == (np.arange(20) % 2 == 1)).all()
     frame.loc[(frame["id"] == 1) & (frame["year"] == 2), "d"] = 1

@@ -98,17 +98,8 @@ RULES = [
 )
 def test_a_person_changes_one_row_at_most(rules, max_rows_per_person):
     """All rows that one of four people can have, up to three of them, anywhere among the others' rows."""
-    declared = cv.Study(
-        "arm",
-        "y",
-        (0, 3),
-        {"age": AGES},
-        control=0,
-        person="id",
-        per_person=rules,
-        order="day",
-        max_rows_per_person=max_rows_per_person,
-    )
+    people = {"person": "id", "per_person": rules, "order": "day", "max_rows_per_person": max_rows_per_person}
+    declared = cv.Study("arm", "y", (0, 3), {"age": AGES}, control=0, **people)
     # A text among the days must not turn the other's 5 and 10 into texts, whose order is the reverse.
     others = [(1, 1, 2, 3, 0), (3, 0, 1, 4, 10), (3, 0, 3, 5, 5), (4, 1, 0, 6, 0), (5, 0, 1, 1, 2)]
     cells = list(product([2], [0, 1], [0, 3], [1, 8], [0, "soon"]))

@@ -17,14 +17,8 @@ from counterveil.errors import DataError
 
 ROWS = 5000
 LABELS = [f"label {place}" for place in range(300)]
-STUDY = cv.Study(
-    treatment="arm",
-    outcome="y",
-    outcome_range=(0, 1),
-    covariates={"x": cv.Range(-1, 1), "site": cv.Categories(LABELS), "old": cv.Binary()},
-    arms=("a", "b", "c"),
-    reference="a",
-)
+COVARIATES = {"x": cv.Range(-1, 1), "site": cv.Categories(LABELS), "old": cv.Binary()}
+STUDY = cv.Study("arm", "y", (0, 1), COVARIATES, arms=("a", "b", "c"), reference="a")
 # The arm and the truth value take a byte each, the site two, the outcome four and the number eight.
 ROW_BYTES = 1 + 4 + 8 + 2 + 1
 

@@ -105,13 +105,8 @@ def test_squares_are_the_doubles_nearest_to_exact_sums():
 
 @SOURCES
 def test_a_covariate_outside_the_layout_can_still_leave_out_rows(source, tmp_path):
-    study = Study(
-        "t",
-        "y",
-        (0, 1),
-        dict(STUDY.covariates) | {"word": Categories(["a", "b"]), "bmi": Range(0, 9)},
-        missing={"word": Drop(), "bmi": Drop()},
-    )
+    known = dict(STUDY.covariates) | {"word": Categories(["a", "b"]), "bmi": Range(0, 9)}
+    study = Study("t", "y", (0, 1), known, missing={"word": Drop(), "bmi": Drop()})
     rows = ROWS.append_column("word", pa.array(["a", "b", "NA", "a", "b", "b", "a", "", "b"]))
     rows = rows.append_column("bmi", pa.array([1.0, 2, 3, 4, 5, 6, None, 8, 9]))
     layout = Layout.of(study, ("sex",))

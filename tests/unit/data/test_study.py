@@ -190,13 +190,8 @@ def test_a_file_written_by_hand(tmp_path):
         encoding="utf-8",
     )
     study = Study.from_toml(path)
-    assert study == Study(
-        "train",
-        "re78",
-        (0, 60.5),
-        {"age": Range(16, 60), "black": Binary(), "hisp": Binary()},
-        missing=Drop(),
-    )
+    known = {"age": Range(16, 60), "black": Binary(), "hisp": Binary()}
+    assert study == Study("train", "re78", (0, 60.5), known, missing=Drop())
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ import pytest
 import counterveil as cv
 from counterveil.errors import CounterveilError
 from counterveil.federation.coordinator import pooled, states
-from counterveil.federation.judging import judged
-from counterveil.federation.messages import Ask, Head, Reply, SiteRequest
+from counterveil.federation.messages import Ask, Reply, SiteRequest
 from counterveil.federation.setup import make_study
 from counterveil.federation.study_files import StudyFolder
 from counterveil.questions.pooled import PooledNeeded, pool
@@ -17,7 +16,6 @@ from counterveil.results import MeasureResult
 
 MEANS = ("ratio", "odds_ratio", "lift")
 ALL = ["difference", *MEANS, "nnt"]
-HEAD = Head(3, "0" * 64)
 # Far more than noise makes the weights of three sites with the same people differ.
 WEIGHTS_DIFFER = 0.5
 ADJUSTED = {
@@ -26,57 +24,6 @@ ADJUSTED = {
     "protects": "record",
     "settings": {"adjustment": "covariates"},
 }
-FORMS = [
-    {"method": "difference_in_means", "protects": "outcome"},
-    {"method": "difference_in_means", "protects": "outcome", "mechanism": "laplace"},
-    {"method": "difference_in_means", "protects": "outcome", "delta": "1e-6"},
-    {"method": "weighting", "protects": "outcome", "estimand": "ATT"},
-    {"method": "matching", "protects": "outcome"},
-    {"method": "stratified", "protects": "outcome"},
-    {"method": "trial", "protects": "record"},
-    {"method": "trial", "protects": "record", "mechanism": "laplace"},
-    {"method": "trial", "protects": "record", "delta": "1e-6", "mechanism": "gaussian"},
-]
-
-
-def people(rows, seed, risk=0.2, share=0.5):
-    generator = np.random.default_rng(seed)
-    treated = (np.arange(rows) < max(2, round(share * rows))).astype(int)
-    events = generator.random(rows) < risk * (1 + 0.5 * treated)
-    return {"t": treated, "y": events.astype(int), "sex": generator.integers(0, 2, rows)}
-
-
-STUDY = cv.Study("t", "y", (0, 1), {"sex": cv.Binary()}, randomised=True)
-
-
-def answered(ask, rows, seed, study=STUDY, **design):
-    """Return a request and the reply of an honest site, which needs no folder for that."""
-    request = SiteRequest("s1", "r1", "North", study.to_dict(), ask)
-    words = {name: value for name, value in ask.to_document().items() if name != "settings"}
-    result = cv.ate(people(rows, seed, **design), study, **words)
-    # What is shown beside the released numbers is not computed with, and takes longest to make.
-    return request, Reply.to(request, result=json.loads(json.dumps(result.stored())), head=HEAD)
-
-
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: "-".join(form.values()))
-@pytest.mark.parametrize("measure", ["ratio", "nnt"])
-def test_an_honest_answer_is_believed_however_few_and_noisy(form, measure):
-    for place, (rows, epsilon, risk, share) in enumerate(
-        [(800, "1", 0.2, 0.5), (400, "1/5", 0.02, 0.2), (200, "8", 0.001, 0.97)]
-    ):
-        ask = Ask(epsilon=epsilon, measure=measure, **form)
-        request, reply = answered(ask, rows, place, risk=risk, share=share)
-        assert judged(request, reply, rows, None).stored() == reply.result
-
-
-def test_an_outcome_of_another_range_is_believed():
-    study = cv.Study("t", "y", ("1/3", 7), randomised=True)
-    for form in (
-        {"method": "difference_in_means", "protects": "outcome"},
-        {"method": "trial", "protects": "record"},
-    ):
-        ask = Ask(epsilon="1", measure="ratio", **form)
-        assert judged(*answered(ask, 300, 1, study), None, None).means.range == (1 / 3, 7.0)
 
 
 @pytest.fixture

@@ -228,6 +228,7 @@ def test_balance_tables_stay_unless_the_policy_sends_them(new_site, request_to):
         ("stratified", "outcome", "1"),
         ("weighting", "outcome", "1"),
         ("doubly_robust", "record", "2"),
+        ("trial", "treatment and outcome", "1"),
     ],
 )
 def test_every_estimator_with_an_estimate_and_a_variance_answers_and_pools(
@@ -241,7 +242,9 @@ def test_every_estimator_with_an_estimate_and_a_variance_answers_and_pools(
         site = new_site(name, study=cut, estimators=[method], protects=[protects])
         request = request_to(declaration=cut.to_dict(), method=method, protects=protects, epsilon=epsilon)
         reply = reply_of(site, request)
-        replies[name] = judged(addressed(site, request), reply, 400, None).to_dict()
+        result = judged(addressed(site, request), reply, 400, None)
+        assert result.guarantee.unit.value == protects
+        replies[name] = result.to_dict()
     low, high = cv.pool(replies).untruncated_interval()
     assert low < high
 
@@ -252,16 +255,6 @@ def test_a_new_folder_with_the_old_ledger_forgets_nothing(new_site, request_to, 
     assert reply_of(site, request_to()).result["estimate"] == first.result["estimate"]
     assert budget_spent(site).budget.epsilon == 3
     assert budget_spent(site).requests == 1
-
-
-def test_pairs_of_treatment_and_outcome_are_answered_and_judged(new_site, request_to, budget_spent):
-    level = "treatment and outcome"
-    site = new_site(estimators=["trial"], protects=[level])
-    request = request_to(method="trial", protects=level)
-    result = judged(addressed(site, request), reply_of(site, request), 400, None)
-    assert result.guarantee.unit.value == level
-    assert budget_spent(site).spent.epsilon == 1
-    assert reply_of(site, request_to("r2", method="trial", protects="outcome")).refusal == "CV-F002"
 
 
 def account(site):

@@ -1,24 +1,13 @@
-import json
 import shutil
 
 import pytest
-from typer.testing import CliRunner
+from tests.command_line import as_json, said
 
-from counterveil.cli.app import app
 from counterveil.errors import CounterveilError
 from counterveil.federation.coordinator import Clock, Round
 from counterveil.federation.site import Site
 from counterveil.federation.site_files import SiteFile
 from counterveil.federation.study_files import StudyFolder
-
-
-def say(*words):
-    """Return what a command prints as JSON; its refusals are raised."""
-    found = CliRunner().invoke(app, [*map(str, words), "--json"])
-    if found.exception is not None and not isinstance(found.exception, SystemExit):
-        raise found.exception
-    assert found.exit_code == 0, found.output
-    return json.loads(found.stdout)
 
 
 @pytest.fixture
@@ -30,14 +19,14 @@ def federation(tmp_path, trial, records):
     question = ["--method", "difference_in_means", "--protects", "outcome", "--epsilon", "1"]
     sites = [word for name in ("North", "South", "West") for word in ("--site", name)]
     place = ["--id", "s1", "--study", declaration, "--address", "127.0.0.1:9092", "--quorum", 2]
-    made = say("federation", "coordinator", "create", study, *place, *question, *sites)
+    made = as_json("federation", "coordinator", "create", study, *place, *question, *sites)
     assert made["keys_missing"] == ["North", "South", "West"]
     for name in made["keys_missing"]:
         rules = ["--epsilon", 3, "--study-epsilon", 1, "--method", "difference_in_means"]
         rules += ["--approval", "by hand"] if name == "West" else []
         words = ["--name", name, "--data", records, "--study", declaration]
         words += ["--coordinator", "127.0.0.1:9092", "--authority", made["authority"]]
-        key = say("federation", "site", "create", tmp_path / name, *words, *rules)["public_key"]
+        key = as_json("federation", "site", "create", tmp_path / name, *words, *rules)["public_key"]
         shutil.copy(key, study / "sites" / f"{name}.pub")
     return tmp_path
 
@@ -65,21 +54,20 @@ def test_masked_sums_are_asked_for_and_said(tmp_path, trial):
         "trial",
     ]
     words += ["--set", "adjustment=none", "--aggregation", "secure", "--colluding", "1"]
-    made = say(*words, *(word for name in ("North", "South", "West") for word in ("--site", name)))
+    made = as_json(*words, *(word for name in ("North", "South", "West") for word in ("--site", name)))
     assert (made["aggregation"], made["colluding"]) == ("secure", 1)
-    assert say("federation", "coordinator", "status", tmp_path / "study")["aggregation"] == "secure"
-    told = CliRunner().invoke(app, ["federation", "coordinator", "status", str(tmp_path / "study")]).stdout
-    assert "one noise for 3 sites" in told
+    assert as_json("federation", "coordinator", "status", tmp_path / "study")["aggregation"] == "secure"
+    assert "one noise for 3 sites" in said("federation", "coordinator", "status", tmp_path / "study")
 
 
 def test_the_verbs_from_keys_to_result(federation, pigeons):
     study = federation / "study"
-    assert say("federation", "site", "check", federation / "North")["rows"] == 400
-    assert [site["state"] for site in say("federation", "coordinator", "status", study)["sites"]] == [
+    assert as_json("federation", "site", "check", federation / "North")["rows"] == 400
+    assert [site["state"] for site in as_json("federation", "coordinator", "status", study)["sites"]] == [
         "no answer yet"
     ] * 3
     with pytest.raises(CounterveilError, match="CV-F020"):
-        say("federation", "coordinator", "result", study)
+        as_json("federation", "coordinator", "result", study)
     names = ("North", "South", "West")
     answers = {name: Site(SiteFile.read(federation / name)).answer for name in names}
     time = [0.0]
@@ -93,17 +81,17 @@ def test_the_verbs_from_keys_to_result(federation, pigeons):
         Round(StudyFolder(study), pigeons(answers), lambda _: None, clock).run()
 
     ask()
-    states = {site["site"]: site for site in say("federation", "coordinator", "status", study)["sites"]}
+    states = {site["site"]: site for site in as_json("federation", "coordinator", "status", study)["sites"]}
     assert states["West"]["refusal"] == "CV-F006"
-    assert [site["name"] for site in say("federation", "coordinator", "result", study)["sites"]] == [
+    assert [site["name"] for site in as_json("federation", "coordinator", "result", study)["sites"]] == [
         "North",
         "South",
     ]
-    (waiting,) = say("federation", "site", "requests", federation / "West")["requests"]
-    decided = say("federation", "site", "approve", federation / "West", waiting["key"])
+    (waiting,) = as_json("federation", "site", "requests", federation / "West")["requests"]
+    decided = as_json("federation", "site", "approve", federation / "West", waiting["key"])
     assert decided["requests"][0]["state"] == "approved"
     ask()
     page = federation / "pooled.html"
     words = ("--method", "ivw", "--report", page)
-    assert len(say("federation", "coordinator", "result", study, *words)["sites"]) == 3
+    assert len(as_json("federation", "coordinator", "result", study, *words)["sites"]) == 3
     assert all(name in page.read_text() for name in (*names, "<svg"))

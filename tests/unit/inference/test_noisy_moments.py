@@ -45,30 +45,6 @@ def whole(x, z, d, y):
     return np.column_stack((np.ones(len(y)), x, z, d, y))
 
 
-def test_least_squares_is_that_of_statsmodels():
-    models = pytest.importorskip("statsmodels.regression.linear_model")
-    x, z, d, y = people()
-    fit = least_squares(moments_of(whole(x, z, d, y)), picked(7, 0, 1, 2, 5), picked(7, 6)[0])
-    other = models.OLS(y, np.column_stack((np.ones(len(y)), x, d))).fit()
-    assert fit.coefficients == pytest.approx(other.params, rel=TIGHT, abs=TIGHT)
-    assert np.sqrt(np.diag(fit.covariance)) == pytest.approx(other.bse, rel=TIGHT)
-    assert fit.variance == pytest.approx(other.mse_resid, rel=TIGHT)
-    assert 1 - fit.variance * fit.freedom / len(y) / fit.total == pytest.approx(other.rsquared, rel=TIGHT)
-    assert fit.freedom_of(np.eye(len(fit.coefficients))[1]) == other.df_resid
-
-
-def test_two_stage_least_squares_is_that_of_linearmodels():
-    iv = pytest.importorskip("linearmodels.iv")
-    x, z, d, y = people()
-    exogenous = np.column_stack((np.ones(len(y)), x))
-    fit = two_stage(
-        moments_of(whole(x, z, d, y)), picked(7, 0, 1, 2, 5), picked(7, 3, 4, 0, 1, 2), picked(7, 6)[0]
-    )
-    other = iv.IV2SLS(y, exogenous, d, z).fit(cov_type="unadjusted", debiased=True)
-    assert fit.coefficients == pytest.approx(other.params.to_numpy(), rel=TIGHT, abs=TIGHT)
-    assert np.sqrt(np.diag(fit.covariance)) == pytest.approx(other.std_errors.to_numpy(), rel=TIGHT)
-
-
 def test_without_noise_it_is_the_textbook():
     x, z, d, y = people()
     columns = np.column_stack((np.ones(len(y)), x, d))
@@ -79,7 +55,20 @@ def test_without_noise_it_is_the_textbook():
     assert np.diag(fit.covariance) == pytest.approx(
         variance * np.diag(np.linalg.inv(columns.T @ columns)), rel=TIGHT
     )
+    assert fit.variance == pytest.approx(variance, rel=TIGHT)
+    assert fit.total == pytest.approx(y.var(), rel=TIGHT)
     assert not fit.noise.any()
+    # The first stage by hand, then least squares on what it predicts.
+    given = np.column_stack((np.ones(len(y)), x, z))
+    predicted = given @ np.linalg.lstsq(given, columns, rcond=None)[0]
+    exact = np.linalg.lstsq(predicted, y, rcond=None)[0]
+    fit = two_stage(
+        moments_of(whole(x, z, d, y)), picked(7, 0, 1, 2, 5), picked(7, 3, 4, 0, 1, 2), picked(7, 6)[0]
+    )
+    variance = np.sum((y - columns @ exact) ** 2) / (len(y) - 4)
+    assert fit.coefficients == pytest.approx(exact, rel=TIGHT)
+    wanted = variance * np.diag(np.linalg.inv(predicted.T @ predicted))
+    assert np.diag(fit.covariance) == pytest.approx(wanted, rel=TIGHT)
 
 
 def test_first_order_noise_is_the_derivative():

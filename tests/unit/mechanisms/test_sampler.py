@@ -12,6 +12,7 @@ from flint import arb, ctx
 from counterveil.errors import ParameterError
 from counterveil.mechanisms import (
     Ball,
+    Box,
     Gaussian,
     Grid,
     Laplace,
@@ -21,6 +22,9 @@ from counterveil.mechanisms import (
     SeededNoise,
     StableHistogram,
     Staircase,
+    SummedBall,
+    SummedGaussian,
+    SummedLaplace,
     SystemNoise,
     fixed_ambient_generators,
     mechanism_from_dict,
@@ -29,7 +33,7 @@ from counterveil.mechanisms import noise as fast
 from counterveil.mechanisms.gaussian import NormalDistribution
 from counterveil.mechanisms.laplace import LaplaceDistribution
 from counterveil.mechanisms.noise import HEAD_BITS, draw_units_exactly, shared_table, smooth_table
-from counterveil.privacy import Budget
+from counterveil.privacy import Budget, LaplaceEvent, PureEvent
 
 from .conftest import unbounded_cells
 
@@ -40,12 +44,21 @@ MECHANISMS = [
     Lomax(1, "1/10"),
     Ball(1, 1, 4),
     RandomizedResponse(1, 3),
+    LaplacePair("1/2", "1/4", 1),
+    Box(1, 2, 3),
+    SummedLaplace(1, 1, 3, 2),
+    SummedGaussian(1, 1, 3, 2),
 ]
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda mechanism: mechanism.name)
 def test_mechanisms_survive_being_written_down(mechanism):
     assert mechanism_from_dict(mechanism.to_dict()) == mechanism
+
+
+def test_what_is_charged_is_the_event():
+    assert LaplacePair("1/2", "1/4", 1).event == LaplaceEvent(Fraction(1, 4))
+    assert Box(1, 2, 3).event == PureEvent(Fraction(2))
 
 
 @pytest.mark.parametrize(
@@ -77,6 +90,12 @@ REFUSED = {
     (Ball, "CV-P101"): [(1, 0, 2)],
     (Ball, "CV-P105"): [(1, 1, 0), (1, 1, 2.0)],
     (Ball(1, 1, 2).release, "CV-P111"): [([Fraction(0)], Grid(Fraction(1)), SeededNoise(1))],
+    (Box, "CV-P105"): [(1, 1, 0)],
+    (Box(1, 1, 2).release, "CV-P111"): [([Fraction(0)], Grid(Fraction(1)), SeededNoise(1))],
+    (SummedLaplace, "CV-P204"): [(1, 1, 2, 3)],
+    (SummedGaussian, "CV-P204"): [(1, 1, 2, 3)],
+    (SummedGaussian, "CV-P160"): [(1, 2001, 3, 2)],
+    (SummedBall, "CV-P204"): [(1, 1, 3, 2, 3)],
     (StableHistogram, "CV-P"): [(1, 0), (1, -1), (1, "0.3"), ("1e-6", "1e-6"), (0, "1e-6")],
 }
 

@@ -24,7 +24,6 @@ from counterveil.numerics.products import (
 from counterveil.numerics.propensity import partial_shares
 from counterveil.numerics.public_choices import public_normals, public_uniforms
 from counterveil.numerics.running_sums import FLAT, SUMS, Form, root_coefficients
-from counterveil.published.doubly_robust import whole_parts
 from counterveil.statistics.moments.kernels.scores import (
     LinearModels,
     MomentSpan,
@@ -330,14 +329,3 @@ def test_constants_and_repeated_columns_are_harmless():
     # What another column holds already explains nothing beyond it.
     assert found[0] == pytest.approx(0.0, abs=1e-3)
     assert np.all((found >= 0) & (found <= 1))
-
-
-SPECIAL = np.array([np.nan, np.inf, -np.inf, 1e308, -1e308, 0.0, 0.25])
-
-
-def test_parts_of_a_bound_are_total():
-    with np.errstate(invalid="raise", over="ignore"):
-        found = whole_parts(SPECIAL, 0.5)
-    one = found[1]
-    assert found.tolist() == [0, one, -one, one, -one, 0, one // 2]
-    assert one > 0

@@ -5,11 +5,10 @@ import datetime
 import duckdb
 import numpy as np
 import pytest
+from tests.command_line import refusal, said
 from tests.unit.omop.readings import BASE, FIXED, SPECIFICATIONS, database, people_of, read, records, rows_of
-from typer.testing import CliRunner
 
 import counterveil as cv
-from counterveil.cli.app import app
 from counterveil.errors import CounterveilError
 from counterveil_lab import omop
 
@@ -178,7 +177,6 @@ age = { from = "age", range = [40, 80], cuts = [60] }
 diabetes = { from = "condition", concepts = [201820], days = [-365, -1] }
 """
 PLACES = ("--schema", "cdm", "--cohort-schema", "results")
-RUNNER = CliRunner()
 
 
 @pytest.fixture(scope="module")
@@ -206,27 +204,19 @@ def test_answers_are_those_of_a_frame_of_the_rows(hospital, name, ask):
     assert "the number of people, by 'person_id'" in facts
 
 
-def run(*words):
-    return RUNNER.invoke(app, list(words))
-
-
 def test_from_tables_to_a_report_and_a_ledger(hospital, monkeypatch):
     monkeypatch.chdir(hospital)
     command = ("omop", "hospital.duckdb", *PLACES, "--specification")
-    shown = run(*command, "effect.toml", "--study-out", "study.toml")
-    assert shown.exit_code == 0, shown.output
-    assert shown.stdout.strip() == (hospital / "study.toml").read_text().strip()
-    policy = run("ledger", "access-policy", "--study", "study.toml", "--protects", "record")
-    (hospital / "policy.toml").write_text(policy.stdout)
-    run("ledger", "create", "book.db", "--dataset", "h", "--epsilon", "2", "--access-policy", "policy.toml")
+    shown = said(*command, "effect.toml", "--study-out", "study.toml")
+    assert shown.strip() == (hospital / "study.toml").read_text().strip()
+    policy = said("ledger", "access-policy", "--study", "study.toml", "--protects", "record")
+    (hospital / "policy.toml").write_text(policy)
+    said("ledger", "create", "book.db", "--dataset", "h", "--epsilon", "2", "--access-policy", "policy.toml")
     spent = ("--epsilon", "1", "--ledger", "book.db")
-    answered = run(*command, "effect.toml", *spent, "--report", "effect.html")
-    assert answered.exit_code == 0, answered.output
+    said(*command, "effect.toml", *spent, "--report", "effect.html")
     assert "eligible_in_1_or_2_" in (hospital / "effect.html").read_text()
     # Another specification chooses other people, whom the access policy does not list.
     (hospital / "other.toml").write_text(TOLD.replace("washout = 365", "washout = 300"))
-    refused = run(*command, "other.toml", *spent)
-    assert refused.exception.code == "CV-L080"
-    curves = run(*command, "curves.toml", "--epsilon", "1", "--report", "curves.md")
-    assert curves.exit_code == 0, curves.output
-    assert run(*command, "curves.toml", "--epsilon", "1", "--estimand", "ATT").exception.code == "CV-D900"
+    assert refusal(*command, "other.toml", *spent) == "CV-L080"
+    said(*command, "curves.toml", "--epsilon", "1", "--report", "curves.md")
+    assert refusal(*command, "curves.toml", "--epsilon", "1", "--estimand", "ATT") == "CV-D900"

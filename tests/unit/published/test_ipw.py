@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from scipy.special import expit
+from tests import plain_questions
 from tests.thinned import thinned
 
 import counterveil as cv
@@ -15,7 +16,6 @@ from counterveil.privacy.caveats import ErrorsOfPropensity, Target
 from counterveil.published import weighting
 from counterveil.published import weighting as ipw
 from counterveil.published.weighting import STEPS, arm_centres
-from counterveil.results.question import Question
 from counterveil.session import Gate, SeededNoise
 
 COVARIATES = {"a": cv.Range(0, 1), "b": cv.Binary(), "c": cv.Categories(["p", "q", "r"])}
@@ -40,16 +40,8 @@ def ask_for(data=None, study=STUDY, **extra):
     return cv.published.ipw_proved(people() if data is None else data, study, **given)
 
 
-def question(**extra):
-    given = {
-        "epsilon": 2,
-        "delta": 0,
-        "estimand": "ATE",
-        "level": 0.95,
-        "mechanism": None,
-        "request_id": None,
-    }
-    return Question.ask(method="published.ipw_proved", protects="record", **(given | extra))
+def question(epsilon=2, **extra):
+    return plain_questions.question("record", "published.ipw_proved", epsilon=epsilon, **extra)
 
 
 def draws(study, data, count, **extra):
@@ -222,8 +214,3 @@ def test_it_loses_more_than_it_claims_where_noise_makes_scores_extreme():
         drawn = weighting.release(gate, plan, table, parts, Estimand.ATE)
         lost.append(weighting.lost_delta(asked, drawn))
     assert max(lost) > 0.9
-
-
-def test_settings_are_refused():
-    with pytest.raises(ParameterError, match="CV-P019"):
-        ask(settings=cv.settings.Trial())

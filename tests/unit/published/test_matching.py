@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from tests.plain_questions import question
 from tests.unit.statistics.linear.matching_data import DATA
 
 import counterveil as cv
@@ -25,7 +26,6 @@ from counterveil.published.matching import (
     record_matching_plan,
 )
 from counterveil.published.strata import match_in_order
-from counterveil.results.question import Question
 from counterveil.session import Gate, Kind, Responses, SeededNoise
 from counterveil.statistics.linear.sensitivity import LinearEstimate
 
@@ -175,11 +175,8 @@ def ask_for(**extra):
 
 def draws(proved, epsilon, count, weights):
     table = Table.attach(people(), STUDY)
-    question = Question.ask(
-        method="published.record_matching_proved", protects="record", epsilon=epsilon, delta=0, estimand="ATE",
-        level=0.95, mechanism="laplace", request_id=None,
-    )  # fmt: skip
-    plan = record_matching_plan(question, weights, "laplace")
+    asked = question("record", "published.record_matching_proved", epsilon=epsilon, mechanism="laplace")
+    plan = record_matching_plan(asked, weights, "laplace")
     features = UnitFeatures.of(STUDY)
     z, found = features.values(table), []
     box = z + features.middle
@@ -265,13 +262,7 @@ def test_questions_it_cannot_answer_are_refused():
     assert moved.value.code == "CV-P027"
 
 
-SCORES_STUDY = cv.Study(
-    treatment="t",
-    outcome="y",
-    outcome_range=(0, 1),
-    covariates={"a": cv.Range(-3, 5), "b": cv.Binary(), "c": cv.Categories(["p", "q", "r"])},
-    control=0,
-)
+SCORES_STUDY = STUDY.changed(covariates=dict(STUDY.covariates) | {"a": cv.Range(-3, 5)})
 
 
 def corners():

@@ -23,7 +23,6 @@ from tests.unit.published.stratified_worst_cases import (
 )
 
 from counterveil.errors import ParameterError
-from counterveil.published import strata_sensitivity as stratified_effect
 from counterveil.published.strata_sensitivity import global_change, local_change, smooth_change, smooth_weight
 
 SOME = thinned_rows(KINDS, *KINDS[::2])
@@ -156,22 +155,6 @@ def test_the_search_finds_what_going_through_every_k_finds(estimand, pairing):
             assert exp(-(last + 1) * smoothness) * reference.largest < max(values)
             found = float(smooth_change(counts_of(signature), smoothness, estimand, pairing))
             assert found == pytest.approx(max(values), rel=1e-9)
-
-
-@pytest.mark.parametrize(("estimand", "pairing"), SOME)
-def test_two_strata_are_found_as_by_going_through_every_split(estimand, pairing):
-    rng = np.random.default_rng(4)
-    for draw in range(24):
-        strata, most = int(rng.integers(2, 13)), (2, 6, 30)[draw % 3]
-        cells = rng.integers(0, most, (strata, 2)) + rng.integers(0, 2) * np.arange(strata)[:, None] * 2
-        signature = [tuple(map(int, cell)) for cell in cells]
-        reference = Reference(signature, estimand, pairing)
-        reach = stratified_effect._Reach.of(counts_of(signature), estimand, pairing)
-        for k in (0, 1, 2, 3, 7):
-            wanted = reference.between(k)
-            assert reach._between(k, 0.0) == pytest.approx(wanted, rel=1e-12)
-            assert reach._between(k, wanted * 0.99) == pytest.approx(wanted, rel=1e-12)
-            assert reach._between(k, wanted) <= wanted * (1 + 1e-12)
 
 
 @pytest.mark.parametrize(("estimand", "pairing"), SOME)

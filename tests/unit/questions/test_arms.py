@@ -61,15 +61,8 @@ def test_noise_is_smaller_than_that_of_contrasts_that_each_pay_a_part(arms, mech
     data = {"arm": np.tile(labels, 400), "y": np.linspace(0, 1, 400 * arms)}
     declared = cv.Study("arm", "y", (0, 1), arms=labels, reference=0, randomised=True)
     delta = Fraction(1, 10**6) if mechanism == "gaussian" else 0
-    result = cv.arms(
-        data,
-        declared,
-        protects="outcome",
-        epsilon=1,
-        delta=delta,
-        mechanism=mechanism,
-        noise=cv.SeededNoise(1),
-    )
+    whole = {"epsilon": 1, "delta": delta, "mechanism": mechanism}
+    result = cv.arms(data, declared, protects="outcome", noise=cv.SeededNoise(1), **whole)
     two = cv.Study("arm", "y", (0, 1), treated=1, control=0, randomised=True)
     pair = {"arm": np.tile([0, 1], 400), "y": np.linspace(0, 1, 800)}
     part = {"epsilon": Fraction(1, arms - 1), "delta": delta / (arms - 1), "mechanism": mechanism}
@@ -94,10 +87,6 @@ def test_all_arms_cost_one_budget():
     ("wrong", "code"),
     [
         ({"protects": "record", "method": "weighting"}, "CV-P016"),
-        ({"protects": "label"}, "CV-P001"),
-        ({"epsilon": 0}, "CV-P004"),
-        ({"mechanism": "gaussian"}, "CV-P011"),
-        ({"level": 95}, "CV-P015"),
         ({"method": "magic"}, "CV-P016"),
         ({"settings": cv.settings.Arms()}, "CV-P019"),
         ({"settings": 5, "method": "matching"}, "CV-P019"),

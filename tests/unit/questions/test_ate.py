@@ -226,19 +226,9 @@ def test_rows_in_periods_give_the_same_answer():
     rows["t"] = wide["t"][rows["id"]] * (rows["year"] == 2002)
     rows["x"] = wide["x"][rows["id"]]
     rows["y"] = np.concatenate([wide["y0"], wide["y"]])
-    told = cv.Study(
-        "t",
-        "y",
-        (-4, 7),
-        {"x": cv.Range(0, 1)},
-        control=0,
-        change_range=(-4, 5),
-        person="id",
-        time="year",
-        before=[2001],
-        after=[2002],
-        per_person={"t": "ever"},
-    )
+    periods = {"time": "year", "before": [2001], "after": [2002], "change_range": (-4, 5)}
+    people_of = {"person": "id", "per_person": {"t": "ever"}}
+    told = cv.Study("t", "y", (-4, 7), {"x": cv.Range(0, 1)}, control=0, **periods, **people_of)
     asked = {"protects": "outcome", "epsilon": 1, "method": "weighting"}
     one = cv.ate(wide, change_study(), noise=cv.SeededNoise(3), **asked)
     other = cv.ate(rows.sample(frac=1, random_state=0), told, noise=cv.SeededNoise(3), **asked)

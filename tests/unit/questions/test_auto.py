@@ -147,12 +147,6 @@ def test_the_choice_reads_no_rows():
         assert chosen(ask(frame, data.study, epsilon=4, settings=KAPPA)) == "doubly_robust"
 
 
-def test_settings_of_other_methods_are_refused():
-    data = synth(seed=1, n=100)
-    with pytest.raises(ParameterError, match="CV-P019"):
-        ask(data.frame, data.study, settings=cv.settings.Trial())
-
-
 def test_more_features_than_one_release_holds_leave_the_declared_bound():
     names = [f"x{k}" for k in range(150)]
     rng = np.random.default_rng(0)

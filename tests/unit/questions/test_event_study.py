@@ -1,14 +1,11 @@
 """Event studies: results by period, the test of periods before, pictures, the command line, refusals."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
+from tests.command_line import as_json
 
 import counterveil as cv
-from counterveil.cli.app import app
 from counterveil.errors import CounterveilError
 from counterveil.inference.uncertainty import NoiseSum
 
@@ -137,8 +134,14 @@ def test_a_session_and_the_command_line_ask_too(tmp_path):
     assert "all outcomes of one person" in str(found)
     rows.to_csv(tmp_path / "d.csv", index=False)
     (tmp_path / "s.toml").write_text(study().to_toml())
-    words = ["event-study", "d.csv", "--study", "s.toml", "--protects", "outcome", "--epsilon", "4"]
-    words = [str(tmp_path / word) if word in ("d.csv", "s.toml") else word for word in words]
-    ran = CliRunner().invoke(app, [*words, "--reference", "2000", "--json"])
-    assert ran.exit_code == 0, ran.output
-    assert json.loads(ran.stdout)["reference"] == 2000
+    words = [
+        "event-study",
+        tmp_path / "d.csv",
+        "--study",
+        tmp_path / "s.toml",
+        "--protects",
+        "outcome",
+        "--epsilon",
+        4,
+    ]
+    assert as_json(*words, "--reference", 2000)["reference"] == 2000

@@ -6,13 +6,13 @@ from math import sqrt
 import numpy as np
 import pytest
 from scipy.special import expit
+from tests.plain_questions import question
 
 import counterveil as cv
 from counterveil.data import Table
 from counterveil.numerics.products import linear_form
 from counterveil.privacy import Budget
 from counterveil.questions.ate import expected_widths
-from counterveil.results.question import Question
 from counterveil.session import BaseSession
 from counterveil.statistics.linear.effect import TYPICAL_SD, chosen_share, effect_plan, sensitivity_of
 from counterveil.statistics.linear.weighting import weighted_effect
@@ -36,21 +36,18 @@ TABLE = Table.attach(people(), STUDY)
 
 
 def asked(level, method, budget):
-    words = {"level": 0.95, "mechanism": None, "request_id": None, "estimand": "ATE"}
-    return Question.ask(
-        protects=level, method=method, epsilon=budget.epsilon, delta=budget.delta, settings=None, **words
-    )
+    return question(level, method, epsilon=budget.epsilon, delta=budget.delta)
 
 
 def of_outcomes(budget):
-    question = asked("outcome", "weighting", budget).in_pure_noise()
-    effect = weighted_effect(TABLE, question)
+    pure = asked("outcome", "weighting", budget).in_pure_noise()
+    effect = weighted_effect(TABLE, pure)
     bounds = sensitivity_of(TABLE, linear_form(effect.coefficients), effect.variance_form())
-    share = chosen_share(bounds, question, effect.expected_part)
+    share = chosen_share(bounds, pure, effect.expected_part)
     sampling = (
         effect.expected_part * float(TYPICAL_SD * bounds.width) ** 2 * float(bounds.squares * bounds.factor)
     )
-    return sqrt(sampling + effect_plan(question, share).noise("effect", bounds.estimate).variance)
+    return sqrt(sampling + effect_plan(pure, share).noise("effect", bounds.estimate).variance)
 
 
 def of_pairs(budget):

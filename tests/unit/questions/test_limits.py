@@ -122,15 +122,8 @@ TWO = cv.Study("t", "y", (0, 1), COVARIATES, randomised=True)
 
 
 def ate(method, protects="outcome", study=TWO, **more):
-    return lambda seed: cv.ate(
-        PEOPLE,
-        study,
-        protects=protects,
-        epsilon=1,
-        method=method,
-        noise=cv.SeededNoise(seed),
-        **more,
-    )
+    words = {"protects": protects, "epsilon": 1, "method": method} | more
+    return lambda seed: cv.ate(PEOPLE, study, noise=cv.SeededNoise(seed), **words)
 
 
 def arms(seed):

@@ -15,13 +15,7 @@ from counterveil.questions.pooled import PooledMoments, PooledNeeded, PooledTabl
 from counterveil.report.caveats import fact_words
 
 METHODS = ("mvagg", "ivw", "all", "largest", "random_effects")
-STUDY = cv.Study(
-    treatment="t",
-    outcome="y",
-    outcome_range=(0, 1),
-    covariates={"x": cv.Range(0, 1), "z": cv.Binary()},
-    randomised=True,
-)
+STUDY = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1), "z": cv.Binary()}, randomised=True)
 
 
 def people(n, seed):

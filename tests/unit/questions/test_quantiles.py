@@ -5,10 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from tests.command_line import as_json
 
 import counterveil as cv
-from counterveil.cli.app import app
 from counterveil.errors import CounterveilError
 from counterveil.results import QuantilesResult
 
@@ -124,17 +123,9 @@ def test_on_the_command_line(tmp_path):
 
     pd.DataFrame(people()).to_csv(tmp_path / "rows.csv", index=False)
     (tmp_path / "study.toml").write_text(STUDY.to_toml())
-    words = [
-        "quantiles",
-        str(tmp_path / "rows.csv"),
-        "--study",
-        str(tmp_path / "study.toml"),
-        "--share",
-        "0.9",
-    ]
-    done = CliRunner().invoke(app, [*words, "--protects", "record", "--epsilon", "2", "--json"])
-    assert done.exit_code == 0, done.output
-    assert QuantilesResult.from_dict(json.loads(done.stdout)).shares == (0.9,)
+    words = ["quantiles", tmp_path / "rows.csv", "--study", tmp_path / "study.toml", "--share", "0.9"]
+    found = as_json(*words, "--protects", "record", "--epsilon", 2)
+    assert QuantilesResult.from_dict(found).shares == (0.9,)
 
 
 def test_quantiles_of_whole_numbers_reach_the_ends_of_their_cells():
@@ -143,20 +134,13 @@ def test_quantiles_of_whole_numbers_reach_the_ends_of_their_cells():
     arm = np.arange(4000) % 2
     events = (rng.random(4000) < np.where(arm == 1, 0.2, 0.3)).astype(float)
     study = cv.Study("t", "y", (0, 1), control=0, randomised=True)
-    found = cv.quantiles(
-        {"t": arm, "y": events}, study, protects="record", epsilon=4, shares=(0.75,), noise=cv.SeededNoise(1)
-    )
+    asked = {"protects": "record", "epsilon": 4, "noise": cv.SeededNoise(1)}
+    found = cv.quantiles({"t": arm, "y": events}, study, shares=(0.75,), **asked)
     (row,) = found.tidy()
     assert row["conf_low"] <= -1 <= row["conf_high"]
     # Numbers that lie evenly are not taken for whole ones.
-    even = cv.quantiles(
-        {"t": arm, "y": rng.random(4000)},
-        study,
-        protects="record",
-        epsilon=4,
-        shares=(0.5,),
-        noise=cv.SeededNoise(1),
-    )
+    asked["noise"] = cv.SeededNoise(1)
+    even = cv.quantiles({"t": arm, "y": rng.random(4000)}, study, shares=(0.5,), **asked)
     assert even.tidy()[0]["conf_high"] - even.tidy()[0]["conf_low"] < 0.2
 
 

@@ -4,7 +4,7 @@ import shlex
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from tests.command_line import said
 
 import counterveil as cv
 from counterveil.cli.app import app
@@ -22,17 +22,8 @@ STUDY = cv.Study("t", "y", (0, 1), {"age": cv.Range(20, 80)}, randomised=True)
 
 @pytest.fixture(scope="module")
 def matched():
-    settings = cv.settings.Matching(neighbours=2)
-    return cv.ate(
-        people(),
-        STUDY,
-        protects="outcome",
-        epsilon="1/2",
-        method="matching",
-        settings=settings,
-        level=0.9,
-        noise=cv.SeededNoise(71),
-    )
+    asked = {"method": "matching", "settings": cv.settings.Matching(neighbours=2), "level": 0.9}
+    return cv.ate(people(), STUDY, protects="outcome", epsilon="1/2", noise=cv.SeededNoise(71), **asked)
 
 
 def test_the_program_asks_the_same(matched, tmp_path):
@@ -71,8 +62,7 @@ def test_the_command_asks_the_same(matched, tmp_path, monkeypatch):
     lines = [",".join(columns), *(",".join(map(str, row)) for row in rows)]
     (tmp_path / "DATA").with_suffix(".csv").write_text("\n".join(lines))
     words = shlex.split(known["command"].replace("DATA", "DATA.csv"))
-    run = CliRunner().invoke(app, [*words[1:-1], "report.md"], catch_exceptions=False)
-    assert run.exit_code == 0
+    said(*words[1:-1], "report.md")
     text = (tmp_path / "report.md").read_text()
     assert known["command"] in text
     assert matched.method in text

@@ -4,10 +4,9 @@ import json
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from tests.command_line import as_json
 
 import counterveil as cv
-from counterveil.cli.app import app
 from counterveil.errors import CounterveilError
 from counterveil.results import SurvivalResult
 
@@ -48,12 +47,8 @@ def refusal(**given):
 @pytest.mark.parametrize("protects", ["outcome", "record"])
 def test_without_noise_it_is_kaplan_meier_by_hand(protects):
     data = people()
-    found = asked(
-        study(grid=[0.5, 1, 1.5, 2]),
-        protects=protects,
-        settings=cv.settings.Survival(censoring="end"),
-        **EXACT,
-    )
+    settings = cv.settings.Survival(censoring="end")
+    found = asked(study(grid=[0.5, 1, 1.5, 2]), protects=protects, settings=settings, **EXACT)
     for arm, code in (("control", 0), ("treated", 1)):
         own = data["arm"] == code
         time, died, left = data["years"][own], data["died"][own] == 1, 1.0
@@ -199,12 +194,9 @@ def test_on_the_command_line(tmp_path):
 
     pd.DataFrame(people()).to_csv(tmp_path / "rows.csv", index=False)
     (tmp_path / "study.toml").write_text(study().to_toml())
-    words = ["survival", str(tmp_path / "rows.csv"), "--study", str(tmp_path / "study.toml")]
-    words += ["--protects", "record", "--epsilon", "2", "--report", str(tmp_path / "report.html"), "--json"]
-    done = CliRunner().invoke(app, words)
-    assert done.exit_code == 0, done.output
-    facts = json.loads(done.stdout)
-    assert SurvivalResult.from_dict(facts).times == (0.0, 0.5, 1.0, 1.5, 2.0)
+    words = ["survival", tmp_path / "rows.csv", "--study", tmp_path / "study.toml", "--protects", "record"]
+    found = as_json(*words, "--epsilon", 2, "--report", tmp_path / "report.html")
+    assert SurvivalResult.from_dict(found).times == (0.0, 0.5, 1.0, 1.5, 2.0)
     assert "Log-rank" in (tmp_path / "report.html").read_text()
 
 

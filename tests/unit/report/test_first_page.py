@@ -7,11 +7,10 @@ import pytest
 
 import counterveil as cv
 from counterveil.privacy.caveats import Target, written
-from counterveil.report import full_view, markdown, page, report_view, short_view, text_of, write_up
+from counterveil.report import full_view, markdown, page, report_view, text_of, write_up
 from counterveil.report.page import escaped
 from counterveil.report.pictures import forest_plot
 from counterveil.report.text import escape
-from counterveil.report.view import interval_sentence
 from counterveil.report.words import answer_words, protection_words
 
 EMPTY = {"meta", "line", "circle", "rect", "polygon", "polyline"}
@@ -203,15 +202,3 @@ def test_an_interval_that_is_not_for_the_effect_says_so(results):
     assert said.startswith("NO VALID INTERVAL.")
     assert "The interval is not one for the effect" in said
     assert "NOT AN INTERVAL FOR THE EFFECT" in text_of(full_view(facts))
-
-
-def test_a_sampling_error_of_zero_is_explained(results):
-    facts = results["one"].report_facts()
-    # The released variance may come out below zero here too, by chance.
-    (effect,) = facts["effects"]
-    effect["std_error"] = effect["std_error"] | {"sampling": 0.02}
-    assert "below zero" not in interval_sentence(facts)
-    effect["std_error"] = effect["std_error"] | {"sampling": 0.0}
-    assert "came out at or below zero" in interval_sentence(facts)
-    assert "came out at or below zero" in " ".join(text_of(short_view(facts)).split())
-    assert "lost in the noise" in write_up(facts)

@@ -61,15 +61,8 @@ def test_a_real_release_carries_no_stamp():
 
 
 def test_a_policy_curve_starts_at_nothing_and_ends_at_everybody():
-    curve = cv.targeting_curve(
-        rows(3000),
-        study(share=0.5),
-        model=AgeModel(),
-        thresholds=(-0.3, 0.3),
-        cost=0.5,
-        epsilon=1,
-        noise=cv.SeededNoise(1),
-    )
+    asked = {"model": AgeModel(), "thresholds": (-0.3, 0.3), "cost": 0.5, "epsilon": 1}
+    curve = cv.targeting_curve(rows(3000), study(share=0.5), noise=cv.SeededNoise(1), **asked)
     ax = cv.plots.policy_curve(curve)
     line = ax.lines[0]
     assert line.get_xdata()[0] == line.get_ydata()[0] == 0

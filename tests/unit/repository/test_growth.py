@@ -8,15 +8,7 @@ from benchmarks.growth.kept import Kept, Ratios, findings, missed
 from benchmarks.growth.questions import ASKED
 
 import counterveil as cv
-from counterveil.questions.arms import METHODS as ARMS
-from counterveil.questions.ate import METHODS
-from counterveil.questions.cate import FORMS as FUNCTIONS
-from counterveil.questions.event_study import METHODS as PERIODS
-from counterveil.questions.groups import METHODS as GROUPS
-from counterveil.questions.groups import ONE_SCORE
-from counterveil.questions.outcomes import METHODS as LISTED
-from counterveil.questions.quantiles import METHODS as SHARES
-from counterveil.questions.survival import METHODS as TIMES
+from counterveil.questions import arms, ate, cate, event_study, groups, outcomes, quantiles, survival
 
 AUTO = "auto"
 COVERED = {asked.covered for asked in ASKED.values()}
@@ -31,24 +23,31 @@ def questions():
 def forms():
     """Every form of every question, from the library's own tables; `auto` is one of the others."""
     yield from (
-        ("ate", name, unit.value) for name, method in METHODS.items() for unit in method.forms if name != AUTO
+        ("ate", name, unit.value)
+        for name, method in ate.METHODS.items()
+        for unit in method.forms
+        if name != AUTO
     )
-    yield from (("arms", name, "outcome") for name in ARMS)
-    yield from (("groups", name, unit.value) for unit, known in GROUPS.items() for name in known)
+    yield from (("arms", name, "outcome") for name in arms.METHODS)
+    yield from (("groups", name, unit.value) for unit, known in groups.METHODS.items() for name in known)
     yield from (
         ("cate", name, unit.value)
-        for name, form in FUNCTIONS.items()
+        for name, form in cate.FORMS.items()
         for unit in form.by_unit
         if name != AUTO
     )
-    yield from (("event_study", name, unit.value) for unit, known in PERIODS.items() for name in known)
+    yield from (
+        ("event_study", name, unit.value) for unit, known in event_study.METHODS.items() for name in known
+    )
     yield "overlap", "auto", "record"
-    yield from (("survival", name, unit.value) for unit, known in TIMES.items() for name in known)
-    yield from (("quantiles", name, unit.value) for unit, known in SHARES.items() for name in known)
+    yield from (("survival", name, unit.value) for unit, known in survival.METHODS.items() for name in known)
+    yield from (
+        ("quantiles", name, unit.value) for unit, known in quantiles.METHODS.items() for name in known
+    )
     yield from (("moments", "auto", unit) for unit in ("outcome", "record"))
-    yield from (("outcomes", name, unit.value) for unit, known in LISTED.items() for name in known)
+    yield from (("outcomes", name, unit.value) for unit, known in outcomes.METHODS.items() for name in known)
     for what in ("policy_value", "targeting_curve"):
-        yield from ((what, name, "record") for name in ONE_SCORE)
+        yield from ((what, name, "record") for name in groups.ONE_SCORE)
 
 
 def published():

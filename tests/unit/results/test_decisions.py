@@ -18,15 +18,8 @@ def trial(n=3000, seed=1, epsilon=1, **more):
     rng = np.random.default_rng(seed)
     t = np.arange(n) % 2
     data = {"t": t, "y": np.clip(rng.normal(0.5 + 0.01 * t, 0.2, n), 0, 1)}
-    return data, cv.ate(
-        data,
-        STUDY,
-        protects="outcome",
-        epsilon=epsilon,
-        noise=cv.SeededNoise(seed),
-        method="difference_in_means",
-        **more,
-    )
+    words = {"protects": "outcome", "epsilon": epsilon, "method": "difference_in_means"} | more
+    return data, cv.ate(data, STUDY, noise=cv.SeededNoise(seed), **words)
 
 
 @pytest.mark.parametrize("measure", ["difference", "ratio"])

@@ -27,6 +27,11 @@ def people(n=3000, seed=0, hidden=0.0, effect=0.1):
     return {"x": x, "w": w, "site": np.array(["n", "s"])[site], "t": t.astype(int), "y": y, "u": u}
 
 
+def by_site(rows):
+    asked = {"by": "site", "method": "weighting", "protects": "outcome", "epsilon": 2}
+    return cv.groups(rows, STUDY, noise=cv.SeededNoise(1), **asked)
+
+
 @pytest.fixture(scope="module")
 def result():
     return cv.ate(people(), STUDY, protects="outcome", epsilon=2, noise=cv.SeededNoise(1))
@@ -99,9 +104,7 @@ def test_arms_use_their_released_means_and_groups_their_sizes():
     assert found.rows[0].ratio == pytest.approx(ratio)
     assert 1 < found.rows[0].ratio_limit < ratio
     assert found.how == "means"
-    groups = cv.groups(
-        rows, STUDY, by=["site"], method="weighting", protects="outcome", epsilon=2, noise=cv.SeededNoise(1)
-    )
+    groups = by_site(rows)
     found = groups.sensitivity(baseline=0.4)
     assert [row.name for row in found.rows] == ["site=n", "site=s"]
     assert found.effect("site=n").robustness > 0
@@ -134,15 +137,7 @@ def test_results_without_an_interval_for_the_effect_are_refused_and_several_have
     with pytest.raises(ParameterError, match="CV-P664"):
         found.sensitivity()
     assert "E-value" not in found.full()
-    groups = cv.groups(
-        people(),
-        STUDY,
-        by=["site"],
-        method="weighting",
-        protects="outcome",
-        epsilon=2,
-        noise=cv.SeededNoise(1),
-    )
+    groups = by_site(people())
     drawn = cv.plots.sensitivity(groups.sensitivity())
     assert [line.get_label() for line in drawn.lines] == [one.name for one in groups.table]
 
@@ -176,16 +171,9 @@ def test_e_values_of_rare_events_come_from_the_risk_ratio_where_both_risks_were_
     data = {"t": t, "x": x, "y": (rng.random(n) < np.where(t == 1, 0.04, 0.01)).astype(float)}
     study = cv.Study("t", "y", (0, 1), {"x": cv.Range(-2, 2)})
     true = e_value(4.0)
+    asked = {"protects": "outcome", "epsilon": 4, "method": "weighting"}
     difference, ratio = (
-        cv.ate(
-            data,
-            study,
-            protects="outcome",
-            epsilon=4,
-            method="weighting",
-            measure=measure,
-            noise=cv.SeededNoise(1),
-        )
+        cv.ate(data, study, measure=measure, noise=cv.SeededNoise(1), **asked)
         for measure in ("difference", "ratio")
     )
     assert ratio.sensitivity().how == "means"

@@ -8,7 +8,6 @@ import pytest
 from counterveil.accounting import Uses, open_ledger
 from counterveil.data import Study, Table
 from counterveil.errors import BudgetError, InternalError, LedgerError, ParameterError
-from counterveil.mechanisms import SystemNoise
 from counterveil.privacy import Budget, GaussianEvent, PureEvent, ResponseEvent, Unit
 from counterveil.session import BaseSession, Gate, Kind, Plan, Request, SeededNoise
 
@@ -24,15 +23,6 @@ def request(name="q", epsilon=1, request_id=None):
 
 def answer(gate):
     return {"value": float(gate.release("x", Fraction(0), Fraction(1)))}
-
-
-def test_each_release_passes_once():
-    gate = Gate(Plan.split(Budget(1), {"x": Fraction(1)}, "laplace"), SystemNoise())
-    gate.release("x", Fraction(0), Fraction(1))
-    with pytest.raises(InternalError, match="CV-X003"):
-        gate.release("x", Fraction(0), Fraction(1))
-    with pytest.raises(InternalError, match="CV-X002"):
-        gate.release("y", Fraction(0), Fraction(1))
 
 
 def test_budget_is_reserved_before_anything_is_drawn():

@@ -183,6 +183,7 @@ def test_labels_and_binaries_and_other_bases():
         "age": rng.uniform(20, 80, n),
         "sex": rng.choice(["f", "m"], n),
         "site": rng.choice(["a", "b", "c"], n),
+        "empty": np.zeros(n),
         "t": rng.integers(0, 2, n),
     }
     truth = np.where(frame["sex"] == "f", 2.0, 0.0) + np.where(frame["site"] == "b", 1.0, 0.0)
@@ -192,7 +193,8 @@ def test_labels_and_binaries_and_other_bases():
         "sex": cv.Categories(["f", "m"]),
         "site": cv.Categories(["a", "b", "c"]),
     }
-    study = cv.Study("t", "y", (-2, 4), domains, control=0, randomised=True, treated_share="1/2")
+    design = {"control": 0, "randomised": True}
+    study = cv.Study("t", "y", (-2, 4), domains, treated_share="1/2", **design)
     people = [{"age": 50, "sex": sex, "site": site} for sex in "fm" for site in "abc"]
     for settings in (
         Cate(basis="spline", knots=1, products=False),
@@ -205,6 +207,11 @@ def test_labels_and_binaries_and_other_bases():
         found.effect([{"age": 50, "sex": "x", "site": "a"}])
     with pytest.raises(cv.CounterveilError, match="CV-P522"):
         found.effect([{"age": 50, "sex": "f"}])
+    # A label that nobody has, and a column that is the same for everyone.
+    more = {"site": cv.Categories(["a", "b", "c", "d"]), "empty": cv.Range(0, 1)}
+    wider = cv.Study("t", "y", (-2, 4), domains | more, **design)
+    found = cv.cate(frame, wider, protects="outcome", epsilon=5, noise=cv.SeededNoise(4))
+    assert found.effect([one | {"empty": 0} for one in people]) == pytest.approx([2, 3, 2, 0, 1, 0], abs=0.4)
 
 
 @pytest.mark.parametrize(
@@ -214,6 +221,11 @@ def test_labels_and_binaries_and_other_bases():
         ({"method": "magic"}, "CV-P016"),
         ({"method": "influence"}, "CV-P016"),
         ({"settings": cv.settings.Series()}, "CV-P019"),
+        ({"method": "series"}, "CV-P018"),
+        ({"protects": "outcome", "method": "t_learner"}, "CV-P018"),
+        ({"protects": "outcome", "method": "r_learner", "queries": POINTS}, "CV-P018"),
+        ({"protects": "outcome", "settings": Cate()}, "CV-P019"),
+        ({"protects": "outcome", "method": "magic"}, "CV-P016"),
     ],
 )
 def test_refusals_come_before_anything_is_spent(words, code):

@@ -11,15 +11,8 @@ COVARIATES = {"site": cv.Categories(list(EFFECTS)), "age": cv.Range(20, 80), "se
 
 def study(randomised=True, share=None, covariates=None):
     """Return a study of the columns of `rows`."""
-    return cv.Study(
-        treatment="t",
-        outcome="y",
-        outcome_range=(-4, 6),
-        covariates=COVARIATES if covariates is None else covariates,
-        control=0,
-        randomised=randomised,
-        treated_share=share,
-    )
+    known, design = covariates or COVARIATES, {"randomised": randomised, "treated_share": share}
+    return cv.Study("t", "y", (-4, 6), known, control=0, **design)
 
 
 def rows(n=6000, seed=0, share=0.5, confounded=False):

@@ -66,14 +66,9 @@ def test_every_group_gets_the_whole_budget():
     data, declared = rows(900), study()
     result = ask(data, declared, protects="outcome", method="difference_in_means")
     own = [place for place, site in enumerate(data["site"]) if site == "north"]
-    alone = cv.ate(
-        {name: [column[place] for place in own] for name, column in data.items()},
-        declared,
-        protects="outcome",
-        epsilon=1,
-        method="difference_in_means",
-        noise=cv.SeededNoise(1),
-    )
+    mine = {name: [column[place] for place in own] for name, column in data.items()}
+    words = {"protects": "outcome", "epsilon": 1, "method": "difference_in_means"}
+    alone = cv.ate(mine, declared, noise=cv.SeededNoise(1), **words)
     assert result.effect("site=north").std_error.noise == pytest.approx(alone.std_error.noise)
 
 
@@ -233,16 +228,9 @@ def test_errors_that_both_models_show_are_taken_off():
     none, a, b = np.zeros(2), 0.1, 0.2
     models = LinearModels(0.5, 0.0, none, none, none, OFFSET)
     score = AdjustedScore(None, models, 0.1, 0.5, 0.1, doubt=1e6, extra=0.0, bias=0.0)
-    wrong = replace(
-        CELLS,
-        totals=SIZES * score.weight * a * b,
-        centre=0.0,
-        size_sd=0.0,
-        treatment_residual=SIZES * a,
-        residual=SIZES * b,
-        treatment_residual_sd=1e-9,
-        residual_sd=1e-9,
-    )
+    left = {"treatment_residual": SIZES * a, "residual": SIZES * b}
+    left |= dict.fromkeys(("treatment_residual_sd", "residual_sd"), 1e-9)
+    wrong = replace(CELLS, totals=SIZES * score.weight * a * b, centre=0.0, size_sd=0.0, **left)
     found = effect_sums(wrong, score, ROWS, UNIT, 0.0)
     assert found.means == pytest.approx(OFFSET * UNIT * SIZES / ROWS, rel=1e-4)
 

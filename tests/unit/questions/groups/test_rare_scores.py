@@ -8,6 +8,8 @@ import pytest
 import counterveil as cv
 from counterveil.statistics.moments.scoring import MeanScore, PlainScore, chosen_clip, clip_of_few, edges_of
 
+COVARIATES = {"a": cv.Range(0, 1), "b": cv.Binary()}
+
 
 @pytest.mark.parametrize(("mean", "few"), [(-0.94, True), (0.94, True), (0.0, False), (-0.6, False)])
 def test_scores_know_whether_few_people_carry_the_outcome(mean, few):
@@ -19,44 +21,24 @@ def test_scores_know_whether_few_people_carry_the_outcome(mean, few):
 
 @pytest.mark.parametrize("epsilon", [0.5, 2])
 def test_effects_on_a_rare_outcome_are_covered(epsilon):
-    declared = cv.Study(
-        treatment="t",
-        outcome="y",
-        outcome_range=(0, 1),
-        covariates={"g": cv.Categories(["a", "b"])},
-        control=0,
-        randomised=True,
-        treated_share=0.5,
-    )
+    design = {"control": 0, "randomised": True, "treated_share": 0.5}
+    declared = cv.Study("t", "y", (0, 1), {"g": cv.Categories(["a", "b"])}, **design)
+    asked = {"by": ["g"], "protects": "record", "epsilon": epsilon, "delta": 1e-6, "method": "arms"}
     covered = 0
     for seed in range(30):
         generator = np.random.default_rng(seed)
         t = generator.integers(0, 2, 20_000)
         y = (generator.random(20_000) < np.where(t == 1, 0.008, 0.002)).astype(int)
         frame = {"t": t, "y": y, "g": generator.choice(["a", "b"], 20_000).tolist()}
-        found = cv.groups(
-            frame,
-            declared,
-            by=["g"],
-            protects="record",
-            epsilon=epsilon,
-            delta=1e-6,
-            method="arms",
-            noise=cv.SeededNoise(seed),
-        )
+        found = cv.groups(frame, declared, noise=cv.SeededNoise(seed), **asked)
         covered += sum(low <= 0.006 <= high for low, high in found.interval().values())
     assert covered >= 53  # of 60; 57 expected
 
 
 @pytest.mark.parametrize(("rate", "delta"), [(0.005, 0), (0.02, 1e-6)])
 def test_what_a_rule_gains_on_a_rare_outcome_is_covered_where_covariates_are_adjusted_for(rate, delta):
-    declared = cv.Study(
-        treatment="t",
-        outcome="y",
-        outcome_range=(0, 1),
-        covariates={"a": cv.Range(0, 1), "b": cv.Binary()},
-        control=0,
-    )
+    declared = cv.Study("t", "y", (0, 1), COVARIATES, control=0)
+    asked = {"policy": cv.Policy.where(b=[1]), "epsilon": 8, "delta": delta}
     covered = 0
     for seed in range(30):
         generator = np.random.default_rng(seed)
@@ -64,14 +46,8 @@ def test_what_a_rule_gains_on_a_rare_outcome_is_covered_where_covariates_are_adj
         t = (generator.random(5_000) < 0.25 + 0.3 * a + 0.1 * b).astype(int)
         effect = rate * (0.5 + a)
         y = (generator.random(5_000) < rate * (0.5 + a) + effect * t).astype(int)
-        found = cv.policy_value(
-            {"a": a, "b": b, "t": t, "y": y},
-            declared,
-            policy=cv.Policy.where(b=[1]),
-            epsilon=8,
-            delta=delta,
-            noise=cv.SeededNoise(seed),
-        )
+        rows = {"a": a, "b": b, "t": t, "y": y}
+        found = cv.policy_value(rows, declared, noise=cv.SeededNoise(seed), **asked)
         low, high = found.over_none.interval()
         covered += low <= float((effect * b).mean()) <= high
     assert covered >= 26  # of 30; 28.5 expected
@@ -80,28 +56,16 @@ def test_what_a_rule_gains_on_a_rare_outcome_is_covered_where_covariates_are_adj
 def test_scores_are_divided_by_their_information():
     # Propensities beyond 0.1 and 0.9 are kept there, so that scores move by less than effects do: without the division
     # a fifth of what the outcome's model errs by is left, and the errors below are twice as large.
-    declared = cv.Study(
-        treatment="t",
-        outcome="y",
-        outcome_range=(-95, 105),
-        covariates={"a": cv.Range(0, 1), "b": cv.Binary()},
-        control=0,
-    )
+    declared = cv.Study("t", "y", (-95, 105), COVARIATES, control=0)
+    asked = {"by": "b", "protects": "record", "method": "adjusted", "epsilon": 0.5}
     n, errors = 20_000, []
     for seed in range(8):
         generator = np.random.default_rng(seed)
         a = generator.random(n)
         t = (generator.random(n) < 1 / (1 + np.exp(4 - 8 * a))).astype(int)
         y = 5 + 3 * a + t + generator.normal(size=n)
-        found = cv.groups(
-            {"a": a, "b": generator.integers(0, 2, n), "t": t, "y": y},
-            declared,
-            by="b",
-            protects="record",
-            method="adjusted",
-            epsilon=0.5,
-            noise=cv.SeededNoise(seed),
-        )
+        rows = {"a": a, "b": generator.integers(0, 2, n), "t": t, "y": y}
+        found = cv.groups(rows, declared, noise=cv.SeededNoise(seed), **asked)
         errors += [effect.estimate - 1 for effect in found.table]
     assert np.sqrt(np.mean(np.square(errors))) < 0.65
 

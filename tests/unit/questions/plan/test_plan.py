@@ -4,10 +4,9 @@ import json
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from tests.command_line import as_json, said
 
 import counterveil as cv
-from counterveil.cli.app import app
 from counterveil.questions.plan import Assumptions, Plan, simulate
 
 TRIAL = cv.Study(
@@ -31,18 +30,9 @@ def test_intervals_are_those_of_the_question_itself():
 
 
 def test_an_effect_that_is_detectable_is_found_four_times_in_five():
-    wide = cv.plan(TRIAL, rows=300, protects="outcome", epsilon=1, method="difference_in_means", draws=5)
-    effect = wide.answers[0].detectable(0.95)
-    found = cv.plan(
-        TRIAL,
-        rows=300,
-        protects="outcome",
-        epsilon=1,
-        method="difference_in_means",
-        effect=effect,
-        draws=80,
-        seed=1,
-    ).answers[0]
+    asked = {"rows": 300, "protects": "outcome", "epsilon": 1, "method": "difference_in_means"}
+    effect = cv.plan(TRIAL, draws=5, **asked).answers[0].detectable(0.95)
+    found = cv.plan(TRIAL, effect=effect, draws=80, seed=1, **asked).answers[0]
     assert 0.7 < found.found / 80 < 0.9
     assert found.covered >= 70
     assert found.error == pytest.approx(found.half_width / 1.96, rel=0.2)
@@ -75,12 +65,11 @@ def test_numbers_that_are_no_counts_are_refused(wrong):
 def test_the_command_line_says_the_same(tmp_path):
     path = tmp_path / "study.toml"
     path.write_text(TRIAL.to_toml())
-    words = ["plan", "--study", str(path), "--rows", "200", "--protects", "record", "--epsilon", "1"]
+    words = ["plan", "--study", path, "--rows", "200", "--protects", "record", "--epsilon", "1"]
     words += ["--epsilon", "1/2", "--effect", "0.1", "--draws", "2"]
-    facts = json.loads(CliRunner().invoke(app, [*words, "--json"]).output)
     plan = cv.plan(TRIAL, rows=200, protects="record", epsilon=[1, "1/2"], effect=0.1, draws=2)
-    assert facts == plan.to_dict()
-    text = CliRunner().invoke(app, words).output
+    assert as_json(*words) == plan.to_dict()
+    text = said(*words)
     assert text == str(plan) + "\n"
     assert max(map(len, text.splitlines())) < 80
     assert "nothing was spent" in " ".join(text.split())
@@ -173,16 +162,8 @@ def test_every_question_is_planned_by_asking_it():
 
 def test_several_arms_are_planned_with_their_coverage():
     several = cv.Study("t", "y", (0, 10), {"x": cv.Range(0, 1)}, arms=("a", "b", "c"), reference="a")
-    plan = cv.plan(
-        several,
-        rows=600,
-        protects="outcome",
-        epsilon=2,
-        question="arms",
-        method="weighting",
-        effect=1,
-        draws=3,
-    )
+    asked = {"question": "arms", "method": "weighting", "protects": "outcome", "epsilon": 2}
+    plan = cv.plan(several, rows=600, effect=1, draws=3, **asked)
     assert plan.answers[0].covered >= 2
     assert plan.answers[0].error < plan.answers[0].half_width
     assert "several arms" in str(plan)
@@ -198,15 +179,8 @@ def test_questions_that_cannot_be_planned_are_refused(question, code):
 
 def test_the_least_epsilon_and_number_of_people_give_the_wanted_width():
     wanted = 0.05
-    plan = cv.plan(
-        TRIAL,
-        rows=[500, 2000],
-        protects="outcome",
-        epsilon=["1/4", 1],
-        half_width=wanted,
-        draws=2,
-        binary=False,
-    )
+    asked = {"protects": "outcome", "epsilon": ["1/4", 1], "half_width": wanted}
+    plan = cv.plan(TRIAL, rows=[500, 2000], draws=2, binary=False, **asked)
     assert len(plan.answers) == 4
     assert [one.rows for one in plan.answers] == [500, 500, 2000, 2000]
     assert plan.answers[3].half_width < plan.answers[1].half_width

@@ -14,14 +14,7 @@ from counterveil.questions.plan.people import assumed_of, people_of_question
 
 TRIAL = cv.Study("t", "y", (0, 1), randomised=True)
 METRICS = cv.Study("t", outcomes={"death": (0, 1), "days": (0, 90)}, baseline={"days": "d0"}, randomised=True)
-CLICKS = cv.Study(
-    "t",
-    outcome="clicks",
-    outcome_range=(0, 100),
-    denominator="sessions",
-    denominator_range=(1, 50),
-    randomised=True,
-)
+CLICKS = cv.Study("t", "clicks", (0, 100), denominator="sessions", denominator_range=(1, 50), randomised=True)
 PERIODS = cv.Study("t", outcome="y2", outcome_range=(0, 10), before=["y0", "y1"], randomised=True)
 OFFERED = cv.Study("t", "y", (0, 10), {"x": cv.Range(0, 1), "d": cv.Binary()}, randomised=True)
 NOTHING = dict.fromkeys(
@@ -93,14 +86,8 @@ def test_denominators_periods_and_receipts_are_as_assumed():
 
 def test_a_ratio_is_planned_on_its_own_scale():
     found = plan(TRIAL, measure="ratio", mean=0.2, effect=0.1, epsilon=[1, 4])
-    answer = cv.ate(
-        people(TRIAL, 1000, mean=0.2, effect=0.1).frame,
-        TRIAL,
-        protects="outcome",
-        epsilon=4,
-        measure="ratio",
-        noise=cv.SeededNoise(1),
-    )
+    asked = {"protects": "outcome", "epsilon": 4, "measure": "ratio", "noise": cv.SeededNoise(1)}
+    answer = cv.ate(people(TRIAL, 1000, mean=0.2, effect=0.1).frame, TRIAL, **asked)
     low, high = answer.interval()
     assert found.answers[1].half_width == pytest.approx((high - low) / 2, rel=0.3)
     assert found.answers[1].covered >= 1

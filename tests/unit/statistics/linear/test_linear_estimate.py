@@ -8,6 +8,7 @@ from math import isqrt, sqrt
 import numpy as np
 import pytest
 from tests.contract.recording import record
+from tests.plain_questions import question
 from tests.property.numerics.definitions import coefficients_by_definition, match_sets_by_definition
 from tests.thinned import examples, thinned
 
@@ -17,7 +18,6 @@ from counterveil.data.panels import changes_from
 from counterveil.numerics.arrays import sqrt_up
 from counterveil.numerics.matching import matching_coefficients
 from counterveil.numerics.products import linear_form, paired_variance
-from counterveil.results.question import Question
 from counterveil.settings import Series
 from counterveil.statistics.linear.effect import WithBias
 from counterveil.statistics.linear.functions import MAP_STEP, Residuals, functions_of, map_sums
@@ -137,15 +137,6 @@ def test_all_matchings_of_up_to_four_units_in_every_order(neighbours):
                 check_matching(treated, score, neighbours, limits, list(order))
 
 
-@pytest.mark.parametrize(("n", "stride"), [(5, examples(131, 29)), (6, examples(1597, 397))])
-def test_matchings_of_five_and_six_units(n, stride):
-    # Rows are served as they come, and all sequences are listed: every order of every data set is met.
-    for k, (treated, score) in enumerate(data_sets(n)):
-        if k % stride == 0:
-            for limits, neighbours in product(LIMITS, (1, 2)):
-                check_matching(treated, score, neighbours, limits, list(range(n)))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [4, 5, 6])
 def test_all_matchings_of_up_to_six_units(n):
@@ -161,14 +152,6 @@ def test_other_estimands(estimand):
     for k, (treated, score) in enumerate(data_sets(5)):
         if k % 97 == 0:
             check_matching(treated, score, 2, (2, 1), list(range(5)), estimand)
-
-
-def test_the_seven_row_example_moves_by_three():
-    score = [0.40, 0.41, 0.9, 0.40, 0.40, 0.41, 0.41]
-    treated = [True] * 3 + [False] * 4
-    check_matching(treated, score, 2, (2, 2), list(range(7)))
-    form = linear_form(matching_coefficients(np.array(treated), np.array(score), 2, 2, 2).coefficients)
-    assert float(form.largest * 7) == pytest.approx(3, rel=1e-8)
 
 
 STUDY = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1)}, control=0)
@@ -285,16 +268,7 @@ def listed(weights=(1, 1)):
 
 
 def several_question(measure="difference", **budget):
-    given = {"epsilon": 2, "delta": 0, "mechanism": None} | budget
-    return Question.ask(
-        protects="outcome",
-        estimand="ATE",
-        method="difference_in_means",
-        level=0.95,
-        request_id=None,
-        measure=measure,
-        **given,
-    )
+    return question("outcome", "difference_in_means", measure=measure, **{"epsilon": 2} | budget)
 
 
 def several_table(a, b):
@@ -389,16 +363,7 @@ def periods_table(rows, told=None):
 
 
 def periods_question(method="difference_in_means", epsilon=1):
-    return Question.ask(
-        protects="outcome",
-        epsilon=epsilon,
-        delta=0,
-        estimand="ATT",
-        method=method,
-        level=0.95,
-        mechanism=None,
-        request_id=None,
-    )
+    return question("outcome", method, epsilon=epsilon, estimand="ATT")
 
 
 @pytest.mark.parametrize("change", [None, (-1, 1)])
@@ -427,21 +392,6 @@ def test_no_person_moves_more_than_the_claim(monkeypatch, change):
             # Two in either arm, and a range of 2 for measurements and for declared changes.
             assert bound == pytest.approx(1.0)
             assert moved == pytest.approx(bound, rel=1e-6)
-
-
-def test_effects_are_differences_of_mean_changes():
-    rng = np.random.default_rng(0)
-    n = 200
-    data = {"t": np.arange(n) % 2} | {name: rng.integers(-512, 513, n) / 512 for name in PERIODS}
-    found = cv.event_study(data, study(), protects="outcome", epsilon=1e12, noise=cv.SeededNoise(0))
-    one = data["t"] == 1
-    for place, name in ((0, "a"), (1, "y")):
-        change = data[name] - data["b"]
-        assert found.table[place].estimate == pytest.approx(
-            change[one].mean() - change[~one].mean(), abs=1e-10
-        )
-        expected = change[one].var(ddof=1) / one.sum() + change[~one].var(ddof=1) / (~one).sum()
-        assert found.table[place].std_error.sampling == pytest.approx(np.sqrt(expected), rel=1e-4)
 
 
 def test_weights_are_those_of_the_last_change():

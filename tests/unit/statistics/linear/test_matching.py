@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from tests.plain_questions import question
 from tests.unit.statistics.linear.matching_data import DATA, LARGE, ask
 
 import counterveil as cv
@@ -12,7 +13,6 @@ from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.errors import StudyError
 from counterveil.privacy import Budget, Estimand
 from counterveil.privacy.caveats import Caveat
-from counterveil.results.question import Question
 from counterveil.statistics.linear import effect as outcome_variance
 from counterveil.statistics.linear.effect import chosen_residual_variance, left_by_matches, variance_by_arm
 from counterveil.statistics.linear.kernels.balancing import arm_rows
@@ -138,23 +138,14 @@ def test_outcomes_of_yes_and_no_get_higher_limits():
     limits = []
     for bounds in ((0, 10), (0, 1)):
         declared = cv.Study("treated", "y", bounds, DATA.study.covariates, control=0)
-        found = cv.ate(
-            DATA.frame | {"y": yes},
-            declared,
-            protects="outcome",
-            epsilon=1,
-            method="matching",
-            noise=cv.SeededNoise(1),
-        )
+        words = {"protects": "outcome", "epsilon": 1, "method": "matching", "noise": cv.SeededNoise(1)}
+        found = cv.ate(DATA.frame | {"y": yes}, declared, **words)
         limits.append(found.details["max_uses_treated"])
     assert limits[0] < limits[1]
 
 
 VARIANCE_PAGE = "statistics/linear/kernels/residual_variance.proof.md"
-QUESTION = Question.ask(
-    protects="outcome", epsilon=1, delta=0, estimand="ATE", method="matching", level=0.95, mechanism=None,
-    request_id=None,
-)  # fmt: skip
+QUESTION = question("outcome", "matching")
 
 
 def test_lines_take_out_of_the_variance_what_matches_balance_and_pairs_do_not():

@@ -339,16 +339,8 @@ FIND = cv.settings.DifferenceInMeans(find_range=True)
 
 def length(data, ends, seed, settings=FIND):
     study = cv.Study("t", "y", ends, treated=1, control=0, randomised=True)
-    noise = cv.SeededNoise(seed)
-    found = cv.ate(
-        data,
-        study,
-        protects="outcome",
-        method="difference_in_means",
-        epsilon=1,
-        noise=noise,
-        settings=settings,
-    )
+    asked = {"protects": "outcome", "method": "difference_in_means", "epsilon": 1, "settings": settings}
+    found = cv.ate(data, study, noise=cv.SeededNoise(seed), **asked)
     low, high = found.table[0].interval()
     return high - low, found
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.special import expit
+from tests.plain_questions import question
 
 import counterveil as cv
 from counterveil.data import Table
@@ -17,7 +18,6 @@ from counterveil.privacy import Estimand
 from counterveil.privacy.caveats import Caveat, KeptPeople, KnownScore
 from counterveil.questions.plan import Assumptions, simulate
 from counterveil.questions.pooled import check_document
-from counterveil.results.question import Question
 from counterveil.statistics.linear.effect import chosen_residual_variance, fitting_shape
 from counterveil.statistics.linear.kernels.balancing import (
     FeatureShares,
@@ -123,13 +123,10 @@ def predicted(data, error=0.02):
 @pytest.mark.parametrize("epsilon", [1, 2, 4])
 def test_slopes_are_fitted_until_just_room_for_the_imbalance_is_left(confounded, epsilon):
     table = Table.attach(confounded.frame, confounded.study)
-    question = Question.ask(
-        protects="outcome", epsilon=epsilon, delta=0, estimand="ATE", method="weighting", level=0.95,
-        mechanism=None, request_id=None,
-    )  # fmt: skip
     settings = cv.settings.Weighting()
     found = weighted(table, weighting_design(table, settings), settings, Estimand.ATE, 2 / epsilon**2)
-    loading = chosen_residual_variance(found, table.treated, question).loading
+    asked = question("outcome", "weighting", epsilon=epsilon)
+    loading = chosen_residual_variance(found, table.treated, asked).loading
     assert found.imbalance**2 <= loading <= 1.1 * found.imbalance**2
 
 

@@ -46,26 +46,13 @@ def about(function, declared, **words):
 
 
 WORDS = {"protects": "record", "epsilon": 4, "delta": "1e-6"}
-SEVERAL = cv.Study(
-    "t",
-    outcomes={"y": (0, 3), "a": (0, 1)},
-    baseline={"y": "early"},
-    control=0,
-    randomised=True,
-    missing={"a": cv.drafting.Fill("0.5")},
-)
+TWO = {"outcomes": {"y": (0, 3), "a": (0, 1)}, "baseline": {"y": "early"}}
+SEVERAL = cv.Study("t", **TWO, control=0, randomised=True, missing={"a": cv.drafting.Fill("0.5")})
 ARMS = cv.Study(
     "c", "y", (0, 3), arms=["u", "v", "w"], reference="u", randomised=True, missing={"c": cv.drafting.Drop()}
 )
-EVENTS = cv.Study(
-    "t",
-    "y",
-    (0, 3),
-    control=0,
-    before=["a", "early"],
-    missing={"a": cv.drafting.Drop()},
-    change_range=(-2, 2),
-)
+CHANGES = {"before": ["a", "early"], "change_range": (-2, 2), "missing": {"a": cv.drafting.Drop()}}
+EVENTS = cv.Study("t", "y", (0, 3), control=0, **CHANGES)
 RULE = cv.Policy.where(a=(0.3, 0.8), c=["u", "v"])
 QUESTIONS = {
     "doubly robust": ate("doubly_robust"),

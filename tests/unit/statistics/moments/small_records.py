@@ -25,14 +25,8 @@ class NotingGate:
     release_cells = release_vector
 
 
-STUDY = cv.Study(
-    treatment="t",
-    outcome="y",
-    outcome_range=(-1, 1),
-    covariates={"x": cv.Range(-1, 1), "b": cv.Binary(), "c": cv.Categories(["u", "v", "w", "z"])},
-    treated=1,
-    control=0,
-)
+COVARIATES = {"x": cv.Range(-1, 1), "b": cv.Binary(), "c": cv.Categories(["u", "v", "w", "z"])}
+STUDY = cv.Study("t", "y", (-1, 1), COVARIATES, treated=1, control=0)
 REST = [(0.1, 0, "u", 0, 0.0), (0.2, 1, "v", 1, 0.5), (-0.3, 0, "w", 0, 0.1), (0.4, 1, "z", 1, -0.2)]
 
 

@@ -61,14 +61,8 @@ from counterveil.statistics.moments.sensitivity import (
     look_moments,
 )
 
-STUDY = cv.Study(
-    "t",
-    "y",
-    (-1, 1),
-    {"x": cv.Range(-1, 1), "c": cv.Categories(["u", "v", "w"])},
-    treated=1,
-    control=0,
-)
+COVARIATES = {"x": cv.Range(-1, 1), "c": cv.Categories(["u", "v", "w"])}
+STUDY = cv.Study("t", "y", (-1, 1), COVARIATES, treated=1, control=0)
 BASIS = make_basis((Axis("x", "legendre", 2, -1.0, 2.0), Axis("c", "labels", 3)), 3, True)
 CATE_REST = [(0.1, "u", 0, 0.0), (0.2, "v", 1, 0.5), (-0.3, "w", 0, 0.1), (0.4, "u", 1, -0.2)]
 

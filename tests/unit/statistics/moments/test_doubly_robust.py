@@ -42,15 +42,14 @@ EFFECT = 0.5
 DELTA = "1e-6"
 
 
-def ask(data, seed=0, **extra):
+def answered(frame, study, seed=0, **extra):
     arguments = {"epsilon": 2, "delta": DELTA, "protects": "record", "method": "doubly_robust"}
     arguments |= {"estimand": "ATO"} | extra
-    return cv.ate(
-        data.frame,
-        data.study,
-        noise=SeededNoise(seed),
-        **arguments,
-    )
+    return cv.ate(frame, study, noise=SeededNoise(seed), **arguments)
+
+
+def ask(data, seed=0, **extra):
+    return answered(data.frame, data.study, seed, **extra)
 
 
 def least_squares(x, t, y):
@@ -95,14 +94,8 @@ def mixed():
     t = rng.random(n) < 1 / (1 + np.exp(-drive))
     y = 2 + 0.05 * x + 1.5 * b - (c == 0) + EFFECT * t + rng.normal(0, 0.5, n)
     frame = {"x": x, "b": b.astype(int), "c": np.array(["u", "v", "w"])[c], "t": t.astype(int), "y": y}
-    study = cv.Study(
-        "t",
-        "y",
-        (0, 10),
-        {"x": cv.Range(18, 65), "b": cv.Binary(), "c": cv.Categories(["u", "v", "w"])},
-        control=0,
-    )
-    return frame, study
+    covariates = {"x": cv.Range(18, 65), "b": cv.Binary(), "c": cv.Categories(["u", "v", "w"])}
+    return frame, cv.Study("t", "y", (0, 10), covariates, control=0)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(2, DELTA), (8, 0)])
@@ -127,20 +120,8 @@ def test_numbers_labels_and_categories_are_adjusted_for():
     t, y = frame["t"] == 1, frame["y"]
     raw = y[t].mean() - y[~t].mean()
     assert raw - EFFECT > 0.8
-    found = [
-        cv.ate(
-            frame,
-            study,
-            protects="record",
-            method="doubly_robust",
-            estimand="ATO",
-            epsilon=1,
-            delta=DELTA,
-            settings=cv.settings.DoublyRobust(degree=1),
-            noise=SeededNoise(s),
-        )
-        for s in range(8)
-    ]
+    lines = cv.settings.DoublyRobust(degree=1)
+    found = [answered(frame, study, seed, epsilon=1, settings=lines) for seed in range(8)]
     assert np.abs([one.estimate - EFFECT for one in found]).mean() < 0.1 * (raw - EFFECT)
     assert found[0].details["features"] == 4
     flags = np.column_stack([frame["x"], frame["b"], frame["c"] == "u", frame["c"] == "v"])
@@ -155,18 +136,7 @@ def test_degree_two_removes_what_lines_cannot():
     bent = frame | {"t": t.astype(int), "y": 4 + 2 * x**2 + EFFECT * t + rng.normal(0, 0.3, len(x))}
     found = {}
     for degree in (1, 2, "auto"):
-        settings = cv.settings.DoublyRobust(degree=degree)
-        found[degree] = cv.ate(
-            bent,
-            study,
-            protects="record",
-            method="doubly_robust",
-            estimand="ATO",
-            epsilon=8,
-            delta=DELTA,
-            settings=settings,
-            noise=SeededNoise(3),
-        )
+        found[degree] = answered(bent, study, 3, epsilon=8, settings=cv.settings.DoublyRobust(degree=degree))
     assert abs(found[1].estimate - EFFECT) > 0.3
     assert abs(found[2].estimate - EFFECT) < 0.05
     # Four features, their squares where they are numbers, and products across covariates.
@@ -182,18 +152,7 @@ def test_targets_are_named_and_differ_where_effects_vary():
     y = 1 + x + (0.5 + 0.5 * x) * t + rng.normal(0, 0.2, n)
     frame = {"x": x, "t": t.astype(int), "y": y}
     study = cv.Study("t", "y", (-2, 4), {"x": cv.Range(-1, 1)}, control=0)
-    found = {}
-    for name in ("ATO", "ATE", "ATT", "ATC"):
-        found[name] = cv.ate(
-            frame,
-            study,
-            protects="record",
-            method="doubly_robust",
-            epsilon=2,
-            delta=DELTA,
-            estimand=name,
-            noise=SeededNoise(6),
-        )
+    found = {name: answered(frame, study, 6, estimand=name) for name in ("ATO", "ATE", "ATT", "ATC")}
     assert [one.estimand for one in found.values()] == ["ATO", "ATE", "ATT", "ATC"]
     assert "overlap-weighted" in str(found["ATO"])
     assert "overlap-weighted" not in str(found["ATE"])
@@ -251,7 +210,7 @@ def test_covariates_are_needed():
     study = cv.Study("t", "y", (0, 1), control=0)
     frame = {"t": [0, 1] * 50, "y": [0.0, 1.0] * 50}
     with pytest.raises(StudyError, match="needs covariates"):
-        cv.ate(frame, study, protects="record", method="doubly_robust", epsilon=1)
+        answered(frame, study)
 
 
 def test_too_many_features_are_refused_before_anything_is_read():
@@ -260,15 +219,7 @@ def test_too_many_features_are_refused_before_anything_is_read():
     frame = {name: rng.random(100) for name in names} | {"t": [0, 1] * 50, "y": rng.random(100)}
     study = cv.Study("t", "y", (0, 1), dict.fromkeys(names, cv.Range(0, 1)), control=0)
     with pytest.raises(ParameterError, match="CV-P405"):
-        cv.ate(
-            frame,
-            study,
-            protects="record",
-            method="doubly_robust",
-            estimand="ATO",
-            epsilon=1,
-            settings=cv.settings.DoublyRobust(degree=2),
-        )
+        answered(frame, study, delta=0, epsilon=1, settings=cv.settings.DoublyRobust(degree=2))
 
 
 def test_the_public_rule_is_the_documented_one():
@@ -392,18 +343,8 @@ RARE = [(*shares, epsilon) for shares in SHARES for epsilon in (1, 4)]
     ("control", "treated", "epsilon"), thinned_rows(RARE, (0.02, 0.04, 1), (0.98, 0.95, 4))
 )
 def test_rare_events_are_not_clipped_away(control, treated, epsilon):
-    results = [
-        cv.ate(
-            frame(seed, control, treated),
-            study(),
-            protects="record",
-            epsilon=epsilon,
-            delta="1e-6",
-            method="doubly_robust",
-            noise=cv.SeededNoise(seed),
-        )
-        for seed in range(4)
-    ]
+    asked = {"epsilon": epsilon, "estimand": "ATE"}
+    results = [answered(frame(seed, control, treated), study(), seed, **asked) for seed in range(4)]
     truth = treated - control
     # Four samples are off by this much themselves.
     room = 0.25 * abs(truth)
@@ -419,15 +360,8 @@ def test_what_noise_hides_is_in_the_interval(delta, amount, most_length):
     declared = replace(study(), outcome_range=(0, 1 if amount == 1 else 500))
     for seed in range(2):
         data = frame(seed, 0.012, 0.002)
-        low, high = cv.ate(
-            data | {"y": amount * data["y"]},
-            declared,
-            protects="record",
-            epsilon=2,
-            delta=delta,
-            method="doubly_robust",
-            noise=cv.SeededNoise(seed),
-        ).interval()
+        data["y"] = amount * data["y"]
+        low, high = answered(data, declared, seed, delta=delta, estimand="ATE").interval()
         assert low <= -0.01 * amount <= high
         assert high - low < most_length
 
@@ -445,11 +379,10 @@ def heavy(seed):
 def test_heavy_tails_keep_their_effect(epsilon):
     covariates = {f"x{j}": cv.Range(0, 1) for j in range(3)}
     declared = cv.Study("t", "y", (-500, 500), covariates, control=0)
-    words = {"protects": "record", "epsilon": epsilon, "delta": "1e-6", "method": "doubly_robust"}
     errors = []
     for seed in range(4):
         data, effect = heavy(seed)
-        result = cv.ate(data, declared, noise=cv.SeededNoise(seed), **words)
+        result = answered(data, declared, seed, epsilon=epsilon, estimand="ATE")
         errors.append((result.estimate - effect) / effect)
     # A clip at four standard deviations would take a sixth of the effect away.
     assert np.mean(errors) == pytest.approx(0, abs=0.08)

@@ -65,14 +65,6 @@ def test_the_claims_are_attained():
     assert high[1] == pytest.approx(1, abs=1e-6)
 
 
-def test_squares_ride_with_the_sum_for_nothing_and_hardly_more_could():
-    u = np.linspace(-1, 1, 1201)
-    apart, squares = u[:, None] - u[None, :], u[:, None] ** 2 - u[None, :] ** 2
-    worst = np.sqrt(apart**2 + float(SQUARE_WEIGHT) ** 2 * squares**2).max()
-    assert worst <= 2 + 1e-12
-    assert np.sqrt(apart**2 + 1.67**2 * squares**2).max() > 2
-
-
 def test_arm_totals_with_their_count():
     records = tuple(product((0, 1), (-1.0, 0.0, 1.0)))
 

@@ -203,15 +203,8 @@ def test_with_a_large_budget_it_is_the_regression_of_the_rows(delta):
     y = np.clip(1 + x[0] - 0.5 * x[1] + 0.4 * t + rng.normal(0, 0.5, 3000), -3, 5)
     data = {"a": x[0], "b": x[1] + 0.5 * x[0], "t": t, "y": y}
     study = cv.Study("t", "y", (-3, 5), {"a": cv.Range(-1, 1), "b": cv.Range(-2, 2)})
-    found = cv.moments(
-        data,
-        study,
-        protects="outcome",
-        epsilon=10**6,
-        delta=delta,
-        terms=["t:a"],
-        noise=cv.SeededNoise(0),
-    )
+    words = {"protects": "outcome", "epsilon": 10**6, "delta": delta, "terms": ["t:a"]}
+    found = cv.moments(data, study, noise=cv.SeededNoise(0), **words)
     fit = found.regress("y ~ t*a + b")
     columns = np.column_stack((np.ones(3000), t, data["a"], t * data["a"], data["b"]))
     exact = np.linalg.lstsq(columns, y, rcond=None)[0]

@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from tests.plain_questions import question
 from tests.unit.statistics.moments.fixed_outputs import FixedGate, largest_changes
 
 import counterveil as cv
@@ -12,7 +13,6 @@ from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.errors import CounterveilError
 from counterveil.numerics.columns import arm_totals
 from counterveil.privacy import Budget
-from counterveil.results.question import Question
 from counterveil.session import BaseSession
 from counterveil.statistics.moments import trial as contrast
 from counterveil.statistics.moments.ratio import RatioDesign, arm_sums, ratio_plan, release
@@ -33,31 +33,19 @@ SHARES = [Fraction(1, 2), Fraction(1, 3), Fraction(-1), Fraction(2)]
 
 
 @pytest.mark.parametrize("share", SHARES)
-def test_the_contrast_with_both_arms_centres(share):
-    plan = contrast.plan_of("arms", ROWS, BUDGET, "staircase")
+@pytest.mark.parametrize(("centre", "name"), [("arms", "centres"), ("pooled", "centre")])
+def test_a_contrast_moves_by_its_sensitivities(share, centre, name):
+    plan = contrast.plan_of(centre, ROWS, BUDGET, "staircase")
+    # Both arms' means are released as the middle of the range, so that the centre is one of the outcomes.
+    fixed = {"share": share} | ({"centre": 1} if centre == "pooled" else {})
 
     def run(data):
-        # Both arms' means are released as the middle of the range, so that the centre is one of the outcomes.
-        gate = FixedGate(plan, {"share": share})
-        contrast.release(gate, plan, arms_of(data), Fraction(1), WIDTH, None, "arms")
+        gate = FixedGate(plan, fixed)
+        contrast.release(gate, plan, arms_of(data), Fraction(1), WIDTH, None, centre)
         return gate
 
     found = largest_changes(run, RECORDS, ROWS)
-    assert found.keys() == {"share", "centres", "contrast", "moment"}
-    assert all(change == sensitivity for change, sensitivity in found.values())
-
-
-@pytest.mark.parametrize("share", SHARES)
-def test_the_contrast_with_one_centre(share):
-    plan = contrast.plan_of("pooled", ROWS, BUDGET, "staircase")
-
-    def run(data):
-        gate = FixedGate(plan, {"share": share, "centre": 1})
-        contrast.release(gate, plan, arms_of(data), Fraction(1), WIDTH, None, "pooled")
-        return gate
-
-    found = largest_changes(run, RECORDS, ROWS)
-    assert found.keys() == {"share", "centre", "contrast", "moment"}
+    assert found.keys() == {"share", name, "contrast", "moment"}
     assert all(change == sensitivity for change, sensitivity in found.values())
 
 
@@ -79,22 +67,13 @@ STEPS = 2**24
 PLACES = (0, 1)
 
 
-def question(epsilon=1):
-    return Question.ask(
-        protects="record",
-        epsilon=epsilon,
-        delta=0,
-        estimand="ATT",
-        method="difference_in_means",
-        level=0.95,
-        mechanism=None,
-        request_id=None,
-    )
+def of_periods(epsilon=1):
+    return question("record", "difference_in_means", epsilon=epsilon, estimand="ATT")
 
 
 def run(data):
     """Release two periods of records (t, first change, second change), changes being halves of the range."""
-    plan = periods_plan(question(), len(data), list(PLACES))
+    plan = periods_plan(of_periods(), len(data), list(PLACES))
     gate = FixedGate(
         plan, {"share": Fraction(1, 3)} | {f"centre {period}": Fraction(1, 4) for period in PLACES}
     )
@@ -121,11 +100,12 @@ def test_no_record_moves_a_release_by_more_than_its_sensitivity():
 
 
 def test_amounts_add_up_to_the_budget():
-    plan = periods_plan(question(2), 500, [0, 1, 3])
+    plan = periods_plan(of_periods(2), 500, [0, 1, 3])
     assert 1.999 < sum(amount for _, amount in plan.amounts) <= 2
 
 
-def test_effects_are_differences_of_mean_changes():
+@pytest.mark.parametrize(("protects", "near", "close"), [("record", 1e-4, 0.02), ("outcome", 1e-6, 1e-3)])
+def test_effects_are_differences_of_mean_changes(protects, near, close):
     rng = np.random.default_rng(0)
     n = 4000
     told = cv.Study("t", "y", (-2, 2), control=0, before=("a", "b"))
@@ -134,29 +114,20 @@ def test_effects_are_differences_of_mean_changes():
         name: np.clip(rng.normal(0, 0.5, n) + shift * t, -2, 2)
         for name, shift in (("a", 0), ("b", 0), ("y", 0.5))
     }
-    found = cv.event_study(data, told, protects="record", epsilon=1e9, noise=cv.SeededNoise(0))
+    found = cv.event_study(data, told, protects=protects, epsilon=1e9, noise=cv.SeededNoise(0))
     for name in ("a", "y"):
         change = data[name] - data["b"]
         effect = found.effect(name)
-        assert effect.estimate == pytest.approx(change[t == 1].mean() - change[t == 0].mean(), abs=1e-4)
+        assert effect.estimate == pytest.approx(change[t == 1].mean() - change[t == 0].mean(), abs=near)
         sampling = np.sqrt(change[t == 1].var() / (t == 1).sum() + change[t == 0].var() / (t == 0).sum())
-        assert effect.std_error.sampling == pytest.approx(sampling, rel=0.02)
+        assert effect.std_error.sampling == pytest.approx(sampling, rel=close)
 
 
 STUDY = cv.Study("t", "n", (-1, 3), control=0, randomised=True, denominator="d", denominator_range=(1, 3))
 
 
 def ratio_question(protects, mechanism=None):
-    return Question.ask(
-        protects=protects,
-        epsilon=1,
-        delta=0 if mechanism is None else "1e-6",
-        estimand="ATE",
-        method="auto",
-        level=0.95,
-        mechanism=mechanism,
-        request_id=None,
-    )
+    return question(protects, "auto", delta=0 if mechanism is None else "1e-6", mechanism=mechanism)
 
 
 def columns(data):

@@ -42,18 +42,9 @@ def ask(
     if sensitivity == "smooth":
         given = {"epsilon": epsilon, "delta": delta, "estimand": estimand, "noise": SeededNoise(seed)}
         return cv.published.smooth_matching_proved(data, study, **given)
-    return cv.ate(
-        data,
-        study,
-        protects=protects,
-        epsilon=epsilon,
-        delta=delta,
-        mechanism=mechanism,
-        estimand=estimand,
-        method="stratified",
-        settings=cv.settings.Stratified(**settings),
-        noise=SeededNoise(seed),
-    )
+    given = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism, "estimand": estimand}
+    given |= {"protects": protects, "method": "stratified", "settings": cv.settings.Stratified(**settings)}
+    return cv.ate(data, study, noise=SeededNoise(seed), **given)
 
 
 def weights(counts, estimand, limit=None):
