@@ -168,9 +168,9 @@ def test_degree_two_removes_what_lines_cannot():
             noise=SeededNoise(3),
         )
     assert abs(found[1].estimate - EFFECT) > 0.3
-    assert abs(found[2].estimate - EFFECT) < 0.05
-    # Four features, their squares where they are numbers, and products across covariates.
-    assert found[2].details["features"] == found["auto"].details["features"] == 4 + 1 + 5
+    assert max(abs(found[degree].estimate - EFFECT) for degree in (2, "auto")) < 0.05
+    # Four features, their squares where they are numbers, and products across covariates, which auto leaves out.
+    assert [found[degree].details["features"] for degree in (2, "auto")] == [4 + 1 + 5, 4 + 1]
 
 
 def test_targets_are_named_and_differ_where_effects_vary():
@@ -419,7 +419,7 @@ def test_what_noise_hides_is_in_the_interval(delta, amount, most_length):
     declared = replace(study(), outcome_range=(0, 1 if amount == 1 else 500))
     for seed in range(2):
         data = frame(seed, 0.012, 0.002)
-        low, high = cv.ate(
+        found = cv.ate(
             data | {"y": amount * data["y"]},
             declared,
             protects="record",
@@ -427,9 +427,9 @@ def test_what_noise_hides_is_in_the_interval(delta, amount, most_length):
             delta=delta,
             method="doubly_robust",
             noise=cv.SeededNoise(seed),
-        ).interval()
-        assert low <= -0.01 * amount <= high
-        assert high - low < most_length
+        )
+        assert found.interval(0.99)[0] <= -0.01 * amount <= found.interval(0.99)[1]
+        assert np.ptp(found.interval()) < most_length
 
 
 def heavy(seed):
