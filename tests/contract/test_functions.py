@@ -93,9 +93,9 @@ def test_a_released_effect_as_a_model():
         provenance=lambda: said,
     )
     made = one_effect_model(study(randomised=True), 0.9, result)
-    half = norm.ppf(0.95) * sqrt(0.05) + 0.3
     assert made.weights[0] == 1.5
-    assert made.covariance[0, 0] == pytest.approx((half / norm.ppf(0.95)) ** 2)
+    ends = [sqrt(made.covariance[0, 0]) * norm.ppf(0.95) + bias for bias in (-0.3, 0.3)]
+    assert norm.sf(ends, scale=sqrt(0.05)).sum() == pytest.approx(0.1)
     assert made.noise_covariance[0, 0] == pytest.approx(0.01)
     assert made.assumptions is FoldModels.OUTCOME
 

@@ -87,6 +87,7 @@ RECORDS: tuple[Mutant, ...] = (
     _of("moved_by_richer", "moved > _SURE_MOVED", "moved < _SURE_MOVED", _ARM_MODELS),
     _of("doubly_robust._contrast", "float(weights @ along)", "float(abs(weights) @ along)", _ARM_MODELS),
     _of("doubly_robust.shortest", "_WITHIN * least", "2 * _WITHIN * least", _ARM_MODELS),
+    _of("doubly_robust.shortest", "_HARDLY, min(before)", "_HARDLY, max(before)", _ARM_MODELS),
     _of("arm_run._effect", "(sampling + found.sampling) * unit**2", "sampling * unit**2", _MODELS),
     _of("doubly_robust._means", " + np.array([-half, half])", "", "unit/questions/test_measures.py"),
     # Means of several arms.

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from counterveil.inference.measures import Apart, p_value
-from counterveil.inference.uncertainty import simultaneous
+from counterveil.inference.uncertainty import reach, reaches, simultaneous
 from counterveil.numerics.arrays import Ends, Floats
 from counterveil.numerics.running_sums import FLAT, SUMS, Form
 
@@ -508,8 +508,6 @@ def standardised(
     return Curves(*each, np.ones(blocks.cells) if lengths is None else lengths)
 
 
-# Halvings of the range of how far an interval reaches.
-_HALVINGS = 30
 # How far apart arms may be in what changes within cells, as a part of what is possible.
 _APART = 0.25
 
@@ -524,35 +522,6 @@ def quantiles(level: float, heavy: float) -> tuple[float, float]:
     normal = -float(ndtri((1 - level) / 2))
     several = normal + heavy * (normal**3 - 3 * normal) / 8
     return normal, max(normal, min(several, -log(1 - level) / sqrt(2)))
-
-
-def reach(half: float, bias: float, level: float) -> float:
-    """Return how far an interval reaches that holds for every bias up to `bias`; `half` is how far without one."""
-    normal = -float(ndtri((1 - level) / 2))
-    if bias <= 0 or half <= 0 or normal <= 0:
-        return half + max(bias, 0.0)
-    shift = bias * normal / half
-    low, high = normal, normal + shift
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        missed = float(ndtr(shift - middle) + ndtr(-shift - middle))
-        low, high = (middle, high) if missed > 1 - level else (low, middle)
-    return half * high / normal
-
-
-def _reaches(halves: Floats, biases: Floats, level: float) -> Floats:
-    """Return `reach` of several intervals."""
-    normal = -float(ndtri((1 - level) / 2))
-    plain = (biases <= 0) | (halves <= 0) | (normal <= 0)
-    if plain.all():
-        return np.asarray(halves + np.maximum(biases, 0.0))
-    shift = biases * normal / np.where(plain, 1.0, halves)
-    low, high = np.full(len(halves), normal), normal + shift
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        missed = ndtr(shift - middle) + ndtr(-shift - middle) > 1 - level
-        low, high = np.where(missed, middle, low), np.where(missed, high, middle)
-    return np.where(plain, halves + np.maximum(biases, 0.0), halves * high / normal)
 
 
 def joint_bias(one: float, other: float, apart: float = _APART) -> float:
@@ -821,8 +790,8 @@ class SurvivalAnswers:
         root = np.sqrt(np.maximum(half**2 - lead * (middle**2 - heavy**2 * noise), 0.0))
         down, up = middle - (half - root) / lead, (half + root) / lead - middle
         off = curves.grouping[arm, 1:]
-        low = np.clip(middle - _reaches(down, off, level) - slack, 0.0, 1.0)
-        high = np.clip(middle + _reaches(up, off, level), 0.0, 1.0)
+        low = np.clip(middle - reaches(down, off, level) - slack, 0.0, 1.0)
+        high = np.clip(middle + reaches(up, off, level), 0.0, 1.0)
         high[-1] *= not self.whole
         return np.append(1.0, low), np.append(1.0, high)
 
@@ -1347,7 +1316,7 @@ class Crossing:
             bends, held = curves.bends[0][arm], -np.diff(curves.shown[arm])
             sides = np.abs(np.array([low, high]) - curves.survival[arm])
             sides = (sides[:, 1:] + sides[:, :-1]) / 2
-            more = [_reaches(side, bends, level) - side for side in sides]
+            more = [reaches(side, bends, level) - side for side in sides]
             moved = np.where((bends < held) | (held <= 0), more, inf) * [[-1.0], [1.0]]
         first = self._first(low, moved[0] if bent else None)
         last = self._last(high, moved[1] if bent else None)

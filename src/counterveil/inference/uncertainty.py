@@ -1192,6 +1192,29 @@ def _least_root(
     return right
 
 
+def reaches(halves: Floats, biases: Floats, level: float) -> Floats:
+    """Return how far intervals reach that hold for every bias up to these; `halves` are how far without one.
+
+    Errors are normal, or carried as if they were at this level (Armstrong and Kolesar 2018).
+    """
+    normal = -float(ndtri((1 - level) / 2))
+    plain = (biases <= 0) | (halves <= 0) | (normal <= 0)
+    if plain.all():
+        return np.asarray(halves + np.maximum(biases, 0.0))
+    shift = biases * normal / np.where(plain, 1.0, halves)
+    low, high = np.full(len(halves), normal), normal + shift
+    for _ in range(30):  # halvings
+        middle = (low + high) / 2
+        missed = ndtr(shift - middle) + ndtr(-shift - middle) > 1 - level
+        low, high = np.where(missed, middle, low), np.where(missed, high, middle)
+    return np.where(plain, halves + np.maximum(biases, 0.0), halves * high / normal)
+
+
+def reach(half: float, bias: float, level: float) -> float:
+    """Return the same of one interval."""
+    return float(reaches(np.array([half]), np.array([bias]), level)[0])
+
+
 @dataclass(frozen=True, slots=True)
 class Uncertainty:
     """What is known about the error of one estimate; every number in it is public or already released.
@@ -1199,7 +1222,7 @@ class Uncertainty:
     `variance` is the sampling variance as released, so it may lie outside [0, variance_cap]; where
     `variance_noise` is None it was not released and is the cap itself. `extra` is the variance
     of small noise terms that are carried as if they were normal. `bias` bounds an error that no
-    averaging removes; intervals are longer by it at both ends. `ball_variance` is the variance of one coordinate of
+    averaging removes; intervals hold for every error up to it. `ball_variance` is the variance of one coordinate of
     l2-ball noise of `ball_dimensions`, 2 or 3, which is carried as normal noise that reaches as far at each level.
     """
 
@@ -1253,8 +1276,13 @@ class Uncertainty:
 
     def half_width(self, level: float) -> float:
         """Return h such that (estimate - h, estimate + h) covers with probability at least `level`."""
-        alpha = 1 - level
-        return half_width(self.known_sd(alpha), self.noise, alpha) + self.bias
+        half = half_width(self.known_sd(1 - level), self.noise, 1 - level)
+        return reach(half, self.bias, level) if self._normal else half + self.bias
+
+    @property
+    def _normal(self) -> bool:
+        """Whether the whole error is carried as normal, which a bias shifts: only one end is then far off."""
+        return self.noise is None and self.variance_noise is None
 
     def naive_half_width(self, level: float) -> float:
         """Return the half-width that ignores the noise: too short, for comparison only."""
@@ -1263,8 +1291,11 @@ class Uncertainty:
     def p_value(self, distance: float, level: float) -> float:
         """Return P(|error| > |distance|), the variance being inflated as for an interval of `level`."""
         if self.ball_variance:  # whose part grows with the level
-            return p_value_from(self.half_width, distance, level, self.bias)
-        return min(1.0, 2 * tail(self.beyond(distance), self.known_sd(1 - level), self.noise))
+            return p_value_from(self.half_width, distance, level, 0.0 if self._normal else self.bias)
+        sd, off = self.known_sd(1 - level), abs(distance)
+        if self._normal:
+            return min(1.0, tail(off - self.bias, sd, None) + tail(off + self.bias, sd, None))
+        return min(1.0, 2 * tail(self.beyond(distance), sd, self.noise))
 
     def beyond(self, distance: float) -> float:
         """Return what of a distance the bias does not explain."""

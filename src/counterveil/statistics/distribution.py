@@ -19,7 +19,8 @@ from counterveil.data import OUTCOME_STEPS, Backend, Study, Table
 from counterveil.data.domains import outcome_unit
 from counterveil.data.passes import Sums
 from counterveil.errors import refusal
-from counterveil.inference.survival import NoisyHistograms, reach
+from counterveil.inference.survival import NoisyHistograms
+from counterveil.inference.uncertainty import reach
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.privacy import Budget, Unit
 from counterveil.results.answering import settled

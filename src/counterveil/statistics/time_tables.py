@@ -24,7 +24,8 @@ from counterveil.data.outcomes import MOST_CELLS, PARTS, TimeToEvent, shared_ent
 from counterveil.data.passes import Sums
 from counterveil.data.strata import strata_codes
 from counterveil.errors import refusal
-from counterveil.inference.survival import LEAST_AT_RISK, Blocks, NoisyTables, TableNoise, reach
+from counterveil.inference.survival import LEAST_AT_RISK, Blocks, NoisyTables, TableNoise
+from counterveil.inference.uncertainty import reach
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.products import LinearForm, linear_form
 from counterveil.numerics.propensity import fit_multinomial

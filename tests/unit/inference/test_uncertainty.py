@@ -78,19 +78,22 @@ def test_pooled_noise_of_the_ball_keeps_its_reach():
         assert pooled.p_value(pooled.half_width(level), 0.9) == pytest.approx(1 - level, rel=2e-3)
 
 
-PLAIN = Uncertainty(None, 0.04, 0.04)
-BIASED = Uncertainty(None, 0.04, 0.04, bias=0.3)
+@pytest.mark.parametrize("level", [0.01, 0.95, 0.999])
+@pytest.mark.parametrize("bias", [1e-6, 0.3, 2.0])
+def test_intervals_hold_for_normal_errors_around_every_bias_up_to_the_bound(level, bias):
+    known = Uncertainty(None, 0.04, 0.04, bias=bias)
+    half = known.half_width(level)
+    assert norm.sf([half - bias, half + bias], scale=0.2).sum() == pytest.approx(1 - level, rel=1e-6)
+    assert known.p_value(-half, level) == pytest.approx(1 - level, rel=1e-6)
+    ball = Uncertainty(None, 0.04, 0.04, bias=bias, ball_variance=0.01, ball_dimensions=2)
+    assert ball.p_value(ball.half_width(level), 0.95) == pytest.approx(1 - level, rel=0.02)
 
 
-@pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
-def test_half_widths_grow_by_the_bound(level):
-    assert BIASED.half_width(level) == pytest.approx(PLAIN.half_width(level) + 0.3)
-
-
-def test_p_values_see_only_what_lies_beyond_it():
-    assert BIASED.p_value(0.2, 0.95) == 1.0
-    assert BIASED.p_value(-0.8, 0.95) == pytest.approx(PLAIN.p_value(0.5, 0.95))
-    assert BIASED.total_sd == PLAIN.total_sd
+def test_a_bias_lengthens_intervals_with_other_noise_at_both_ends():
+    plain, known = (Uncertainty(PlainLaplace(0.1), 0.04, 0.04, bias=bias) for bias in (0.0, 0.3))
+    assert known.half_width(0.95) == pytest.approx(plain.half_width(0.95) + 0.3)
+    assert known.p_value(0.2, 0.95) == 1.0
+    assert known.p_value(-0.8, 0.95) == pytest.approx(plain.p_value(0.5, 0.95))
 
 
 @pytest.mark.parametrize("scale", [1e-3, 0.1, 1.0, 10.0, 1e3])

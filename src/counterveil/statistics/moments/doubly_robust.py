@@ -140,9 +140,9 @@ _LENGTH = 1.5
 SCORE_REACH, _MODELS = 4.0, 8.0
 # Adjustment is affordable where the noise of the Grams is below these.
 _MOST_NOISE = {"gaussian": 1.25, "pure": 0.35}
-# The richest features are taken whose expected length is within the first factor of the shortest, and within the second
-# of what would be taken without a delta; there are at most so many.
-_WITHIN, _DEARER, _MOST_FEATURES = 1.25, 1.05, 120
+# The richest features are taken whose expected length is within the first factor of the shortest and no more than what
+# smaller budgets would take, or than the second factor of no noise; there are at most so many.
+_WITHIN, _HARDLY, _MOST_FEATURES = 1.25, 1.02, 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,21 +277,22 @@ def shortest(
 ) -> Spending:
     """Return the richest features whose interval is expected to be within a quarter of the shortest.
 
-    Every set of features that the `rule` affords is compared with every mechanism, and is expected to be hardly longer
-    than what the mechanisms after the first, which need no delta, would choose. What no set affords is judged with the
-    first of them.
+    Every set that the `rule` affords is compared with every mechanism. Unless there is hardly any noise, none is taken
+    that is longer than what half of epsilon, or the mechanisms after the first, which need no delta, would take.
     """
-    found = []
-    for features in ladder:
-        for mechanism in mechanisms:
-            design = Design(rows, features.size, budget, mechanism)
-            possible = features.size <= _MOST_FEATURES and rule(design)
-            found.append(Spending(features, design, width(design) if possible else inf))
-    least = min(one.length for one in found)
-    others = shortest(ladder, rows, budget, mechanisms[1:], rule, width).length if mechanisms[1:] else inf
-    near = [one for one in found if one.length <= min(_WITHIN * least, _DEARER * others)]
-    most = max(one.features.size for one in near) if least < inf else found[0].features.size
-    return min((one for one in near if one.features.size == most), key=lambda one: one.length)
+    designs = [(of, Design(rows, of.size, budget, name)) for of in ladder for name in mechanisms]
+    found = [
+        Spending(of, one, width(one) if of.size <= _MOST_FEATURES and rule(one) else inf)
+        for of, one in designs
+    ]
+    if (least := min(one.length for one in found)) == inf:
+        return found[0]
+    most = _WITHIN * least
+    if any(max(least, _HARDLY) < one.length <= most for one in found):
+        smaller = [(Budget(budget.epsilon / 2, budget.delta), mechanisms), (budget, mechanisms[1:])]
+        before = [shortest(ladder, rows, *one, rule, width).length for one in smaller if one[1]]
+        most = min(most, max(least, _HARDLY, min(before)))
+    return min((one for one in found if one.length <= most), key=lambda one: (-one.features.size, one.length))
 
 
 # Part of the outcomes that may lie outside the cells that are looked at again.
@@ -1328,11 +1329,8 @@ def arm_design(session: BaseSession, question: Question, settings: DoublyRobust)
         feature_ladder(study) if settings.degree == "auto" else (feature_map(study, int(settings.degree)),)
     )
     mechanisms = dict.fromkeys((question.mechanism, *(["staircase"] if question.open_noise else [])))
-    judged = (
-        (affordable, overlap_width)
-        if question.estimand is Estimand.ATO
-        else (arms_affordable, expected_width)
-    )
+    overlap = question.estimand is Estimand.ATO
+    judged = (affordable, overlap_width) if overlap else (arms_affordable, expected_width)
     found = shortest(ladder, session.batches.rows, question.budget, tuple(mechanisms), *judged)
     return found.features, found.design
 

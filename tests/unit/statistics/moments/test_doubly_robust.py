@@ -138,9 +138,9 @@ def test_degree_two_removes_what_lines_cannot():
     for degree in (1, 2, "auto"):
         found[degree] = answered(bent, study, 3, epsilon=8, settings=cv.settings.DoublyRobust(degree=degree))
     assert abs(found[1].estimate - EFFECT) > 0.3
-    assert abs(found[2].estimate - EFFECT) < 0.05
-    # Four features, their squares where they are numbers, and products across covariates.
-    assert found[2].details["features"] == found["auto"].details["features"] == 4 + 1 + 5
+    assert max(abs(found[degree].estimate - EFFECT) for degree in (2, "auto")) < 0.05
+    # Four features, their squares where they are numbers, and products across covariates, which auto leaves out.
+    assert [found[degree].details["features"] for degree in (2, "auto")] == [4 + 1 + 5, 4 + 1]
 
 
 def test_targets_are_named_and_differ_where_effects_vary():
@@ -361,9 +361,9 @@ def test_what_noise_hides_is_in_the_interval(delta, amount, most_length):
     for seed in range(2):
         data = frame(seed, 0.012, 0.002)
         data["y"] = amount * data["y"]
-        low, high = answered(data, declared, seed, delta=delta, estimand="ATE").interval()
-        assert low <= -0.01 * amount <= high
-        assert high - low < most_length
+        found = answered(data, declared, seed, delta=delta, estimand="ATE")
+        assert found.interval(0.99)[0] <= -0.01 * amount <= found.interval(0.99)[1]
+        assert np.ptp(found.interval()) < most_length
 
 
 def heavy(seed):
