@@ -115,7 +115,7 @@ class Noises:
         self.which = np.array([places.setdefault(law, len(places)) for law, _ in parts], dtype=np.intp)
         self._laws = list(places)
         self._scales = np.array([scale for _, scale in parts])
-        self.widths = np.array([interquartile_range(law) for law in self._laws])[self.which] * self._scales
+        self.widths = np.array([interquartile_range(one) for one in each])
 
     def of(self, rows: NDArray[np.intp]) -> Noises:
         """Return the noises of these places, in their order."""
@@ -1060,7 +1060,7 @@ def aimed_at(alpha: float) -> float:
     return alpha - min(max(_MARGIN, _PARTS[0] * alpha), _PARTS[1] * alpha)
 
 
-# A constant and the variances whose misses are asked for; the answer is the logarithm of how often each is missed.
+# A constant and the variances whose misses are asked for; the answer is how often each is missed.
 Asking = tuple[float, NDArray[np.intp]]
 
 
@@ -1075,7 +1075,7 @@ def least_inflation(
 
     def excess(kappa: float, rows: NDArray[np.intp]) -> Generator[Asking, Floats, Floats]:
         # Logarithms fall more evenly than the misses themselves.
-        return np.asarray((yield kappa, rows) - np.log(aim))
+        return np.log((yield kappa, rows) / aim)
 
     low, high = 0.0, unit
     at_low = yield from excess(low, everyone)
@@ -1117,7 +1117,7 @@ class _Misses:
     def asked(
         self, built: Callable[[NDArray[np.intp], Floats], Floats], shares: Floats
     ) -> Callable[[list[int], list[Asking]], list[Floats]]:
-        """Return what answers searches: logarithms of misses averaged over what `built` gives for a constant."""
+        """Return what answers searches: misses averaged over the variances that `built` gives for a constant."""
 
         def evaluate(_: list[int], asked: list[Asking]) -> list[Floats]:
             counts = [len(rows) for _, rows in asked]
@@ -1126,8 +1126,8 @@ class _Misses:
             found, together = np.empty(len(row)), _AT_ONCE // len(shares)
             for part in (slice(start, start + together) for start in range(0, len(row), together)):
                 found[part] = self._mean(self._row[row[part]], built(row[part], kappa[part]), shares)
-            logs, ends = np.log(found), np.cumsum([0, *counts]).tolist()
-            return [logs[start:end] for start, end in pairwise(ends)]
+            ends = np.cumsum([0, *counts]).tolist()
+            return [found[start:end] for start, end in pairwise(ends)]
 
         return evaluate
 

@@ -407,8 +407,7 @@ class Kernel:
     def unit(self, first: Floats, second: Floats) -> Floats:
         """Return the matrix of the kernel of height one."""
         squares = (first**2).sum(1)[:, None] + (second**2).sum(1) - 2 * first @ second.T
-        found: Floats = np.exp(-np.maximum(squares, 0.0) / (2 * self.bandwidth**2))
-        return found
+        return np.asarray(np.exp(-np.maximum(squares, 0.0) / (2 * self.bandwidth**2)))
 
 
 def published_scale(
