@@ -302,8 +302,7 @@ def design_of(study: Study, rows: int, question: Question) -> CrossFit:
 
 def release(gate: Gate, table: Table, design: CrossFit, estimand: Estimand) -> Halves:
     """Return the released numbers: centre and lengths of all rows, both halves' models, the score of all rows."""
-    rows = table.rows
-    parts = two_parts(rows, rows // 2)
+    rows, parts = table.rows, two_parts(table.rows, table.rows // 2)
     # Tables keep features: those of all rows and of a half go with a table of their own.
     whole = replace(design.half, rows=rows)
     centre, standard = standard_rows(gate, Records(table.take(slice(None)), design.features), whole)
