@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
+from itertools import pairwise
 from math import ceil, exp, expm1, hypot, inf, isfinite, isnan, log, log1p, log2, nextafter, pi, sqrt
 from typing import Protocol, TypeVar, cast
 
@@ -44,8 +45,8 @@ _NORMAL_ENDS = np.linspace(-_REACH, _REACH, 19)
 # Distances from a kink, in standard deviations of the noise, at which pieces end.
 _LADDER = np.concatenate([2.0 ** np.arange(-4, 7), [100.0, 200.0, 400.0, 1600.0]])
 # Kinks at which pieces end, at most. Those beyond the reach of the noise, which it exceeds with this probability, are
-# left out where all would be more. A distribution that has still more falls by less than 0.006 (in logarithms) from
-# one to the next, so that its tails are within 5e-6 of smooth ones: they are taken as larger by twice that part.
+# left out. A distribution that has still more falls by less than 0.006 (in logarithms) from one to the next, so that
+# its tails are within 5e-6 of smooth ones: they are taken as larger by twice that part.
 _MOST_KINKS, _BEYOND, _RIPPLE = 20_000, 1e-25, 1e-5
 # A normal this much narrower than the noise, as a part of its interquartile range, is bounded, not integrated: by so
 # many standard deviations, which it exceeds with less than the probability beside them.
@@ -59,7 +60,7 @@ _MOST_NEWTON_STEPS = 100
 # Points at once: memory for more is asked of the system afresh each time, which takes longer than the work.
 _AT_ONCE = 24_000
 # Searches that go on together, and how many answers are remembered.
-_TOGETHER, _MOST_REMEMBERED = 64, 16_384
+_TOGETHER, _MOST_REMEMBERED = 256, 16_384
 
 
 class NoiseDistribution(Protocol):
@@ -85,18 +86,12 @@ class NoiseDistribution(Protocol):
 
 def interquartile_range(distribution: NoiseDistribution) -> float:
     """Return the interquartile range of the distribution, which exists whatever its variance."""
-    return _interquartile_range(cast("Hashable", distribution))
+    return _lower_quantile(distribution, 0.75) - _lower_quantile(distribution, 0.25)
 
 
-@lru_cache(maxsize=4096)
-def _interquartile_range(distribution: NoiseDistribution) -> float:
-    ends = distribution.quantile(np.array([0.25, 0.75]))
-    return float(ends[1] - ends[0])
-
-
-@lru_cache(maxsize=4096)
 def _lower_quantile(distribution: NoiseDistribution, p: float) -> float:
-    return float(distribution.quantile(np.array([p]))[0])
+    law, scale = _standard(cast("Hashable", distribution))
+    return scale * float(_quantiles(cast("Hashable", law), (p,))[0])
 
 
 @lru_cache(maxsize=4096)
@@ -106,7 +101,7 @@ def _standard(distribution: NoiseDistribution) -> tuple[NoiseDistribution, float
     return found
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def _quantiles(distribution: NoiseDistribution, levels: tuple[float, ...]) -> Floats:
     return distribution.quantile(np.array(levels))
 
@@ -144,7 +139,7 @@ class Noises:
     def kinks(self, low: Floats, high: Floats) -> list[Floats | None]:
         """Return the kinks of each in [low, high]; None where there are too many to integrate between."""
         places = zip(self.which.tolist(), self._scales.tolist(), low.tolist(), high.tolist(), strict=True)
-        return [_kinks(self._laws[law], scale, *ends) for law, scale, *ends in places]
+        return [_kinks(self._laws[law], *ends) for law, *ends in places]
 
     def points(self, levels: tuple[float, ...]) -> Floats:
         """Return for each the x with P(X <= x) = level, for the same levels."""
@@ -204,18 +199,17 @@ def remembered(
     together: int = _TOGETHER,
 ) -> list[Found]:
     """Return what is known of every key; those that are new are solved together, and kept."""
-    if len(keys) == 1 and (one := memory.get(keys[0])) is not None:
-        return [one]
     # Other threads may empty the memory meanwhile.
-    known = {key: found for key in keys if (found := memory.get(key)) is not None}
-    new = [key for key in dict.fromkeys(keys) if key not in known]
-    for start in range(0, len(new), together):
-        part = new[start : start + together]
-        known.update(zip(part, solve(part), strict=True))
+    known = [memory.get(key) for key in keys]
+    if None not in known:
+        return cast("list[Found]", known)
+    new = list(dict.fromkeys(key for key, found in zip(keys, known, strict=True) if found is None))
+    parts = [new[start : start + together] for start in range(0, len(new), together)]
+    solved = {key: found for part in parts for key, found in zip(part, solve(part), strict=True)}
     if len(memory) + len(new) > _MOST_REMEMBERED:
         memory.clear()
-    memory.update((key, known[key]) for key in new)
-    return [known[key] for key in keys]
+    memory.update(solved)
+    return [solved[key] if found is None else found for key, found in zip(keys, known, strict=True)]
 
 
 # A number, a standard deviation and a noise.
@@ -302,7 +296,7 @@ def _one_half_width(alpha: float, sd: float, distribution: NoiseDistribution | N
         own = -float(distribution.quantile(np.array([max(alpha / 2 - _BEYOND_FAR, alpha / 4)]))[0])
         return (own + _FAR * sd) * (1 + _TOLERANCE)
     # Exact for normal noise; heavier tails have their answer a little lower.
-    h = hypot(_lower_quantile(cast("Hashable", distribution), alpha / 2), normal)
+    h = hypot(_lower_quantile(distribution, alpha / 2), normal)
     low, high = 0.0, inf
     for _ in range(_MOST_NEWTON_STEPS):
         beyond, density = yield h
@@ -350,11 +344,18 @@ def _tails_and_densities(x: Floats, sd: Floats, noises: Noises) -> tuple[Floats,
 def _kinks(law: NoiseDistribution, scale: float, low: float, high: float) -> Floats | None:
     """Return the kinks of a multiple of a distribution in [low, high], None where there are too many."""
     low, high = low / scale, high / scale
-    found = law.kinks(low, high, _MOST_KINKS)
-    if found is None:
-        end = -_lower_quantile(cast("Hashable", law), _BEYOND)
-        found = law.kinks(max(low, -end), min(high, end), _MOST_KINKS)
+    end, found = _all_kinks(cast("Hashable", law))
+    if found is not None:
+        return found[found.searchsorted(low) : found.searchsorted(high, "right")] * scale
+    found = law.kinks(max(low, -end), min(high, end), _MOST_KINKS)
     return None if found is None else found * scale
+
+
+@lru_cache(maxsize=256)
+def _all_kinks(law: NoiseDistribution) -> tuple[float, Floats | None]:
+    """Return how far a distribution reaches, and its kinks up to there."""
+    end = -_lower_quantile(law, _BEYOND)
+    return end, law.kinks(-end, end, _MOST_KINKS)
 
 
 def _pieces(x: Floats, sd: Floats, widths: Floats, kinks: Floats) -> tuple[Floats, Floats]:
@@ -496,7 +497,7 @@ def variance_allowance(log_scale: float, alpha: float) -> float:
 # many are wanted for each interquartile range of the wider noise: half-widths then err outwards, by 0.001 at most.
 _LEAST_SIDE, _MOST_SIDE, _A_RANGE = 1 << 11, 1 << 13, 90
 # The lattice reaches as far as either noise does with this probability; what is beyond is put at its ends.
-_SUMS_BEYOND = 1e-13
+_SUMS_BEYOND, _ALIKE = 1e-13, 2.0**-40
 
 
 @dataclass(frozen=True, slots=True)
@@ -518,12 +519,13 @@ class NoiseSum:
             ),
             key=lambda one: -one[2],
         )
-        return NoiseSum(wide, other, own / scale), scale
+        # Multiples of one sum have one law, whatever the division rounds to.
+        return NoiseSum(wide, other, 2.0 ** (round(log2(own / scale) / _ALIKE) * _ALIKE)), scale
 
     @property
     def variance(self) -> float:
         """The sum of both variances."""
-        return self.first.variance + self.ratio**2 * self.second.variance
+        return _sum_of_variances(cast("Hashable", self))
 
     def cdf(self, x: Floats) -> Floats:
         """Return P(X + ratio * Y <= x)."""
@@ -563,6 +565,11 @@ class NoiseSum:
 
 
 @lru_cache(maxsize=4096)
+def _sum_of_variances(noise: NoiseSum) -> float:
+    return noise.first.variance + noise.ratio**2 * noise.second.variance
+
+
+@lru_cache(maxsize=4096)
 def _no_smaller(noise: NoiseSum) -> tuple[NoiseSum, float]:
     """Return the sum whose narrower part is a little wider, one of few but for its scale, and the least sd for it."""
     wide, other = noise.first, noise.second
@@ -580,7 +587,8 @@ def _sums_table(first: NoiseDistribution, second: NoiseDistribution, ratio: floa
     wanted = min(_A_RANGE * reach / interquartile_range(first), _MOST_SIDE)
     side = max(2 ** ceil(log2(wanted)), _LEAST_SIDE)
     step = reach / side
-    spectrum = _widest(cast("Hashable", first), step, side) * _spectrum(second, step / ratio, side)
+    parts = ((cast("Hashable", first), step), (cast("Hashable", second), step / ratio))
+    spectrum = np.prod([_spectrum(law, own, side) for law, own in parts], axis=0)
     # Half the mass of a point lies on either side of it.
     masses = np.maximum(np.fft.irfft(spectrum, 4 * side)[2 * side :: -1], 0.0)
     below = np.cumsum(masses)
@@ -590,16 +598,11 @@ def _sums_table(first: NoiseDistribution, second: NoiseDistribution, ratio: floa
     return step, below
 
 
-@lru_cache(maxsize=8)
-def _widest(distribution: NoiseDistribution, step: float, side: int) -> Floats:
-    """Return the transform of the wider noise, the same for all multiples of one distribution."""
-    return _spectrum(distribution, step, side)
-
-
 def _reach(distribution: NoiseDistribution) -> float:
-    return -_lower_quantile(cast("Hashable", distribution), _SUMS_BEYOND / 2)
+    return -_lower_quantile(distribution, _SUMS_BEYOND / 2)
 
 
+@lru_cache(maxsize=8)
 def _spectrum(distribution: NoiseDistribution, step: float, side: int) -> Floats:
     """Return the transform of the masses of the lattice points that the noise is rounded to, even around zero."""
     edges = (np.arange(side + 1, dtype=np.float64) + 0.5) * np.float64(step)
@@ -1041,7 +1044,7 @@ def _positive_parts(
     """Return what variances can be taken for, level by level of their noise, and which is whose; all in its ranges."""
     keys, first, which = _distinct(noises.which[case], variances)
     own, width = noises.of(case[first]), noises.widths[case[first], None]
-    xi = own.quantile(np.broadcast_to(_LEVELS, (len(first), len(_LEVELS))))
+    xi = own.points(tuple(_LEVELS.tolist()))
     return positive_part(keys[:, None] * width + xi, own) / width, which
 
 
@@ -1079,13 +1082,13 @@ def least_inflation(
     if at_low.max() <= 0:
         return low
     at_high = yield from excess(high, everyone)
-    few = np.union1d(*(np.argsort(one)[-_FEW:] for one in (at_low, at_high)))
+    few = sorted({place for one in (at_low, at_high) for place in one.argsort()[-_FEW:].tolist()})
     while True:
-        ends = (low, float(at_low[few].max())), (high, float(at_high[few].max()))
+        ends = (low, max(at_low[few].tolist())), (high, max(at_high[few].tolist()))
         low = yield from _least_root(partial(excess, rows=everyone[few]), *ends, unit, most)
         at_low = yield from excess(low, everyone)
-        few, high = np.flatnonzero(at_low > 0), low + unit / 4
-        if low >= most or not len(few):
+        few, high = np.flatnonzero(at_low > 0).tolist(), low + unit / 4
+        if low >= most or not few:
             return low
         at_high = yield from excess(high, everyone)
 
@@ -1123,7 +1126,8 @@ class _Misses:
             found, together = np.empty(len(row)), _AT_ONCE // len(shares)
             for part in (slice(start, start + together) for start in range(0, len(row), together)):
                 found[part] = self._mean(self._row[row[part]], built(row[part], kappa[part]), shares)
-            return np.split(found, np.cumsum(counts)[:-1])
+            ends = np.cumsum([0, *counts]).tolist()
+            return [found[start:end] for start, end in pairwise(ends)]
 
         return evaluate
 
@@ -1178,13 +1182,13 @@ def _least_root(
         ahead = 1.1 * at_right / max(at_left - at_right, at_right / 8)
         step = min(max(ahead, 0.5), 8.0) * (right - left)
         left, at_left, right = right, at_right, right + step
-        at_right = float((yield from excess(right)).max())
+        at_right = max((yield from excess(right)).tolist())
     side = 0
     while at_right < -_ENOUGH and right - left > _PRECISION * unit:
         # False position with the Illinois rule, aimed a little high so that the upper end closes in.
         middle = left + (right - left) * at_left / (at_left - at_right) + _PRECISION / 2 * unit
         middle = min(middle, (left + 7 * right) / 8)
-        value = float((yield from excess(middle)).max())
+        value = max((yield from excess(middle)).tolist())
         if value > 0:
             left, at_left, at_right, side = middle, value, at_right / 2 if side == 1 else at_right, 1
         else:
@@ -1418,7 +1422,8 @@ class ClusterUncertainty(Uncertainty):
             return factor**2 * Uncertainty.known_variance(self, alpha)
         assert self.noise is not None  # a released standard error goes with a released estimate
         cap = sqrt(self.variance_cap)
-        kappa = sd_inflation(self.noise, self.sd_noise, cap, self.freedom, alpha)
+        noises = cast("Hashable", self.noise), cast("Hashable", self.sd_noise)
+        kappa = sd_inflation(*noises, cap, self.freedom, alpha)
         return (factor * min(sqrt(self.likely_variance()) + kappa, _HEADROOM * cap)) ** 2
 
     def known_sd(self, alpha: float) -> float:
@@ -1431,17 +1436,11 @@ class ClusterUncertainty(Uncertainty):
         return p_value_from(self.half_width, distance, level, self.bias)
 
 
+@lru_cache(maxsize=4096)
 def sd_inflation(
     noise: NoiseDistribution, sd_noise: NoiseDistribution, cap: float, freedom: float, alpha: float
 ) -> float:
     """Return the smallest kappa that keeps the level 1 - alpha for every standard error in [0, cap]."""
-    return _sd_inflation(cast("Hashable", noise), cast("Hashable", sd_noise), cap, freedom, alpha)
-
-
-@lru_cache(maxsize=4096)
-def _sd_inflation(
-    noise: NoiseDistribution, sd_noise: NoiseDistribution, cap: float, freedom: float, alpha: float
-) -> float:
     unit, factor = interquartile_range(sd_noise), t_factor(freedom, alpha)
     top, ends = min(cap, _MOST_TRIED * unit), _HEADROOM * cap
     errors = np.append(0.0, np.geomspace(min(unit / 50, top / 2), top, _CLUSTERS_TRIED - 1))

@@ -406,9 +406,10 @@ class Kernel:
 
     def unit(self, first: Floats, second: Floats) -> Floats:
         """Return the matrix of the kernel of height one."""
-        squares = (first**2).sum(1)[:, None] + (second**2).sum(1) - 2 * first @ second.T
-        found: Floats = np.exp(-np.maximum(squares, 0.0) / (2 * self.bandwidth**2))
-        return found
+        found: Floats = (first**2).sum(1)[:, None] + (second**2).sum(1)
+        found -= 2 * first @ second.T
+        np.divide(np.maximum(found, 0.0, out=found), -2 * self.bandwidth**2, out=found)
+        return np.exp(found, out=found)
 
 
 def published_scale(

@@ -131,13 +131,13 @@ def influence(table: Table, clip: float) -> Influence:
     """
     unit = float(table.outcome_unit)
     half = unit * OUTCOME_STEPS / 2
-    z, t = UnitFeatures.of(table.study).values(table), table.treated.astype(np.float64)
+    features, t = UnitFeatures.of(table.study), table.treated.astype(np.float64)
     y = np.asarray(unit * table.outcome - half, dtype=np.float64)
     parts = two_parts(table.rows, table.rows // 2)
     answers = np.empty((4, table.rows))
     for own, other in (parts, parts[::-1]):
-        models = models_of_fold("ridge", z[other], t[other], y[other])
-        answers[:, own] = model_answers(models, z[own], half, clip)
+        models = models_of_fold("ridge", features.values(table.take(other)), t[other], y[other])
+        answers[:, own] = model_answers(models, features.values(table.take(own)), half, clip)
     first, second, r1, r0 = answers
     scores = first - second + t * r1 * (y - first) - (1 - t) * r0 * (y - second)
     effect = float(scores.mean())
@@ -302,10 +302,10 @@ def design_of(study: Study, rows: int, question: Question) -> CrossFit:
 
 def release(gate: Gate, table: Table, design: CrossFit, estimand: Estimand) -> Halves:
     """Return the released numbers: centre and lengths of all rows, both halves' models, the score of all rows."""
-    rows = table.rows
-    parts = [table.take(own) for own in two_parts(rows, rows // 2)]
-    everyone = Records(table, design.features)
-    centre, standard = standard_rows(gate, everyone, replace(design.half, rows=rows))
+    rows, parts = table.rows, two_parts(table.rows, table.rows // 2)
+    # Tables keep features: those of all rows and of a half go with a table of their own.
+    whole = replace(design.half, rows=rows)
+    centre, standard = standard_rows(gate, Records(table.take(slice(None)), design.features), whole)
     scaling = scaling_of(centre, 1 + standard.squared_length, TREATMENT, OUTCOME)
     noise = noise_of_gram(design.half, design.plan)
     wide = min(
@@ -314,17 +314,20 @@ def release(gate: Gate, table: Table, design: CrossFit, estimand: Estimand) -> H
     )
     scaling = replace(scaling, outcome_bound=wide)
     halves = []
-    for place, part in enumerate(parts, 1):
+    for place in (1, 2):
+        part = table.take(parts[place - 1])
         propensity = release_propensity(gate, f"weights {place}", part, standard, design)
         second = release_gram(gate, Records(part, design.features), standard, scaling, f"gram {place}")
         halves.append(half_models(second, scaling, propensity, estimand.value, CLIP))
+        del part
     clip = _clip(design, halves, estimand)
+    score = estimand.value, clip
     first_sums, second_sums = (
-        Records(part, design.features).run(score_sums, standard, other.models, estimand.value, clip)[0]
-        for part, other in zip(parts, reversed(halves), strict=True)
+        Records(table.take(own), design.features).run(score_sums, standard, other.models, *score)[0]
+        for own, other in zip(parts, reversed(halves), strict=True)
     )
     total, squares, treated = first_sums + second_sums
-    sizes = (parts[1].rows, parts[0].rows)
+    sizes = (len(parts[1]), len(parts[0]))
     effect_bias = sum(size * half.effect_bias for size, half in zip(sizes, halves, strict=True)) / rows
     low, high = table.study.outcome_range
     unit = Fraction(clip / (1 - effect_bias)) * (high - low) / 2
@@ -613,13 +616,8 @@ def _derivatives(
         f, by_true = (e - p) / p / (1 - share), e * (1 - e) / p / (1 - share)
         by_model = -e * (1 - p) / p / (1 - share)
         arms = f, np.zeros_like(f)
-    return (
-        float((weight * f).sum()),
-        float((weight * by_true).sum()),
-        float((weight * by_model * inside).sum()),
-        float((weight * arms[0]).sum()),
-        float((weight * arms[1]).sum()),
-    )
+    means = [float((weight * each).sum()) for each in (f, by_true, by_model * inside, *arms)]
+    return means[0], means[1], means[2], means[3], means[4]
 
 
 def _size(estimand: str, mean: float, mixed: float) -> float:
@@ -699,7 +697,8 @@ def release_propensity(gate: Gate, name: str, own: Table, standard: Standard, de
     sensitivity = fit_sensitivity(rows, features + 1, 2 * (1 + LENGTH_SLACK), penalty)
     # Rows, divided by the longest length, have length 1 at most beside the constant, but for rounding.
     blocks = list(TableRecords(own, design.features).models(standard))
-    z = np.concatenate([u[:, 1:] for u, _, _ in blocks]) / sqrt(standard.squared_length)
+    z = np.concatenate([u[:, 1:] for u, _, _ in blocks])
+    z /= sqrt(standard.squared_length)
     fitted = fit_propensity(z, own.treated, penalty).weights
     released = gate.release_vector(name, [Fraction(weight) for weight in fitted], sensitivity)
     # The slopes are pulled towards zero by what is known of their noise.

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import isfinite
+from operator import mul
 from typing import Any, ClassVar
 
 import numpy as np
@@ -79,7 +80,7 @@ class ArmsResult(Comparison):
         sizes = np.array([1.0 if mean.size is None else mean.size for mean in self.means])
         x = self._doses(doses)
         x = x - sizes @ x / sizes.sum()
-        return weighted(self.means, sizes * x / float(sizes @ x**2), "slope")
+        return weighted(self.means, (sizes * x / float(sizes @ x**2)).tolist(), "slope")
 
     def dose_response(self, doses: Mapping[Any, float] | None = None) -> list[dict[str, float]]:
         """Return the mean outcome at every dose, as for `slope`: its interval, and a band that holds at all; free."""
@@ -133,45 +134,46 @@ class ArmsResult(Comparison):
             raise ValueError("several arms have means, which are linear")
 
 
-def contrast(mean: Effect, reference: Effect, contrasts: int) -> Effect:
-    """Return the effect of one arm against the reference, one of `contrasts`.
+def contrast(mean: Effect, reference: Effect, several: int) -> Effect:
+    """Return the effect of one arm against the reference, one of `several`.
 
     Its noise is the sum of two independent ones, that of the arm's mean and that of the reference's.
     """
-    found = weighted((mean, reference), np.array([1.0, -1.0]), f"{mean.name} - {reference.name}")
-    return replace(found, several=contrasts)
+    return replace(
+        weighted((mean, reference), [1.0, -1.0], f"{mean.name} - {reference.name}"), several=several
+    )
 
 
-def weighted(means: Sequence[Effect], weights: Floats, name: str) -> Effect:
+def weighted(means: Sequence[Effect], weights: list[float], name: str) -> Effect:
     """Return a sum of means of different people with public weights: their errors are independent."""
     known = [mean.known for mean in means if isinstance(mean.known, Linear)]
     errors = [one.uncertainty for one in known if isinstance(one.uncertainty, Uncertainty)]
     assert len(errors) == len(means)
-    squares, sizes = weights**2, np.abs(weights)
+    squares, sizes = [one**2 for one in weights], [abs(one) for one in weights]
     uncertainty = Uncertainty(
         # Noise is symmetric: its sign does not matter.
         noise=_sum(sizes, [one.noise for one in errors]),
-        variance=float(squares @ [one.variance for one in errors]),
-        variance_cap=float(squares @ [one.variance_cap for one in errors]),
+        variance=sum(map(mul, squares, [one.variance for one in errors])),
+        variance_cap=sum(map(mul, squares, [one.variance_cap for one in errors])),
         variance_noise=_sum(squares, [one.variance_noise for one in errors]),
-        extra=float(squares @ [one.extra for one in errors]),
-        bias=float(sizes @ [one.bias for one in errors]),
+        extra=sum(map(mul, squares, [one.extra for one in errors])),
+        bias=sum(map(mul, sizes, [one.bias for one in errors])),
     )
     limits = None
     if all(one.limits is not None for one in known):
-        ends = np.sort([weight * np.array(one.limits) for weight, one in zip(weights, known, strict=True)])
-        limits = (float(ends[:, 0].sum()), float(ends[:, 1].sum()))
-    estimate = float(weights @ [one.estimate for one in known])
+        ends = [sorted(w * end for end in one.limits or ()) for w, one in zip(weights, known, strict=True)]
+        limits = (sum(low for low, _ in ends), sum(high for _, high in ends))
+    estimate = sum(map(mul, weights, [one.estimate for one in known]))
     return Effect(name, Linear(estimate, uncertainty, limits), means[0].level)
 
 
-def _sum(weights: Floats, noises: list[NoiseDistribution | None]) -> NoiseDistribution | None:
+def _sum(weights: list[float], noises: list[NoiseDistribution | None]) -> NoiseDistribution | None:
     one, *others = noises
     if one is None or None in others:
         return None
-    if len(others) == 1 and others[0] is not None and (weights == 1).all():
+    if len(others) == 1 and others[0] is not None and weights == [1.0, 1.0]:
         return NoiseSum(one, others[0])
-    return weighted_sum(weights, noises)
+    return weighted_sum(np.array(weights), noises)
 
 
 def refuse_several_arms(study: Study, ratio: bool = False) -> None:

@@ -274,12 +274,13 @@ class Effect(Decided):
     def row(self) -> dict[str, Any]:
         """Return the effect as a row of a data frame; names are those of R's `broom`, with underscores."""
         (low, high), error = self.interval(), self.std_error
+        statistic = self.estimate / error.total if error.total else inf  # not on scales of their own
         found = {
             "estimate": self.estimate,
             "std_error": error.total,
             "se_sampling": error.sampling,
             "se_noise": error.noise,
-            "statistic": self._statistic,
+            "statistic": None if isinstance(self.known, OwnScale) else statistic,
             "p_value": self.p_value,
             "conf_low": low,
             "conf_high": high,
@@ -292,14 +293,6 @@ class Effect(Decided):
         if gap is not None:
             found |= {"conf_gap_low": gap[0], "conf_gap_high": gap[1]}
         return found | {"level": self.level}
-
-    @property
-    def _statistic(self) -> float | None:
-        """The estimate in standard errors; None on a scale of its own, whose test is not made of it."""
-        if isinstance(self.known, OwnScale):
-            return None
-        total = self.std_error.total
-        return self.estimate / total if total else inf
 
 
 def solved(effects: Sequence[Effect], *levels: float) -> Sequence[Effect]:
@@ -340,10 +333,11 @@ class ByName:
 
 
 class FactsOf(Sequence[dict[str, Any]]):
-    """The facts of effects, each after its own columns; solved together as far as they are read."""
+    """The facts of effects, each after its own columns; solved together as far as they are read, and kept."""
 
     def __init__(self, effects: Sequence[Effect], columns: Sequence[dict[str, Any]] | None = None) -> None:
         self._effects, self._columns = effects, columns or [{}] * len(effects)
+        self._facts: dict[int, dict[str, Any]] = {}
 
     def __len__(self) -> int:
         return len(self._effects)
@@ -351,8 +345,11 @@ class FactsOf(Sequence[dict[str, Any]]):
     def __getitem__(self, place: Any) -> Any:
         if not isinstance(place, slice):
             return self[place : place + 1 or None][0]
-        read = zip(self._columns[place], solved(self._effects[place]), strict=True)
-        return [own | effect.facts() for own, effect in read]
+        places = range(len(self))[place]
+        new = [one for one in places if one not in self._facts]
+        for one, effect in zip(new, solved([self._effects[one] for one in new]), strict=True):
+            self._facts[one] = self._columns[one] | effect.facts()
+        return [self._facts[one] for one in places]
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return iter(self[:])

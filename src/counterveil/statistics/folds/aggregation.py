@@ -135,8 +135,9 @@ def effect_of_fold(learner: object, x: Floats, t: Floats, y: Floats) -> float:
 
 def models_of_fold(learner: object, x: Floats, t: Floats, y: Floats) -> FoldNuisances | None:
     """Return the models fitted to one fold, None where that fails."""
-    fit = fitter(learner) if isinstance(learner, ModelPair) else ridge_models
-    return quietly(lambda: fit(x.copy(), t.copy(), y.copy()))
+    if not isinstance(learner, ModelPair):
+        return quietly(lambda: ridge_models(x, t, y))
+    return quietly(lambda: fitter(learner)(x.copy(), t.copy(), y.copy()))
 
 
 def quietly(answer: Callable[[], Answer]) -> Answer | None:

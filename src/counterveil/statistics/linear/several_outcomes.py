@@ -219,13 +219,14 @@ def public_effect(table: Table, question: Question) -> LinearEffect:
 def comparison(table: Table, question: Question) -> PeriodForm:
     """Return the comparison by the weights that the question's method finds from public columns."""
     effect = public_effect(table, question)
-    rows = effect.table or table
+    # Without covariates, which have been read: there may be many comparisons.
+    rows = replace(effect.table or table, covariates={})
     form, variance_form = linear_form(effect.coefficients), effect.variance_form()
     bounds = linear_effects.sensitivity_of(rows, form, variance_form)
     share = effect.share
     if share is None:
         share = linear_effects.chosen_share(bounds, question, effect.expected_part)
-    return PeriodForm(rows, bounds, share, form, variance_form, effect)
+    return PeriodForm(rows, bounds, share, form, variance_form, replace(effect, table=rows))
 
 
 def periods_plan(question: Question, count: int, place: int, share: Fraction, by_change: bool) -> Plan:

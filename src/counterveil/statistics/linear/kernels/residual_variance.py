@@ -138,7 +138,9 @@ class RangedFit:
         def evaluate(which: list[int], places: list[Floats]) -> list[Point]:
             return self._at([outcomes[i] for i in which], places)
 
-        return in_step([self._search(y) for y in outcomes], evaluate)
+        found = in_step([self._search(y) for y in outcomes], evaluate)
+        self._copy.clear()
+        return found
 
     def _search(self, y: Floats) -> Generator[Floats, Point, float]:
         point = yield np.append(np.zeros(len(self.centre)), y.mean())
@@ -344,9 +346,9 @@ class Spectrum:
         if not strength:
             return GroupSquares(self.rows, factor)
         own = self._exact()
-        root = own._root(strength)
+        known = own.covariance, own._root(strength)
         return GroupResidual(
-            RangedFit(features, self.rows, self.centre, strength * self.shape, own.covariance, root), factor
+            RangedFit(features, self.rows, self.centre, strength * self.shape, *known), factor
         )
 
     def _exact(self) -> Spectrum:
@@ -359,9 +361,8 @@ class Spectrum:
     def _root(self, strength: float) -> Floats:
         if strength not in self.roots:
             scale = np.sqrt(strength * self.shape)
-            self.roots[strength] = inverse_root(
-                np.eye(len(self.centre)) + scale[:, None] * self.covariance * scale
-            )
+            metric = np.eye(len(self.centre)) + scale[:, None] * self.covariance * scale
+            self.roots[strength] = inverse_root(metric)
         return self.roots[strength]
 
     def _taken(self, strength: float) -> tuple[float, float]:

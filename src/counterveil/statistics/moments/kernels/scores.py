@@ -43,18 +43,15 @@ class LinearModels:
 
     def residual(self, u: Floats, t: Floats, y: Floats) -> Floats:
         """Return y - effect t less its model, for every row."""
-        found: Floats = y - self.mean - self.effect * (t - self.share) - projected(u, self.outcome)
-        return found
+        return np.asarray(y - self.mean - self.effect * (t - self.share) - projected(u, self.outcome))
 
     def treatment_residual(self, u: Floats, t: Floats) -> Floats:
         """Return t less its unshrunk model, for every row."""
-        found: Floats = t - np.clip(self.share + projected(u, self.treatment), LOWEST, _HIGHEST)
-        return found
+        return np.asarray(t - np.clip(self.share + projected(u, self.treatment), LOWEST, _HIGHEST))
 
     def score(self, u: Floats) -> Floats:
         """Return the shrunk propensity of every row, unclipped."""
-        found: Floats = self.share + projected(u, self.shrunk)
-        return found
+        return np.asarray(self.share + projected(u, self.shrunk))
 
 
 def score_sums(row_blocks: Iterable[Block], models: LinearModels, clip: float, largest: float) -> Sums:
