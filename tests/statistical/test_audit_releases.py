@@ -162,7 +162,7 @@ def test_pure_releases_of_few_numbers_too(name):
 
 PAIRS_STUDY = cv.Study("t", "y", (-1, 1), {"x": cv.Range(-1, 1)}, treated=1, control=0, randomised=False)
 X = np.linspace(-1, 1, 20)
-SPREAD = Spread(WHOLE, 0.4, np.array([0.1, 0.4, 1.1]), np.array([0.3, 0.5, 0.2]))
+SPREAD = Spread(WHOLE, 0.4, np.array([0.1, 0.4, 1.1]), np.array([0.3, 0.5, 0.2]), np.zeros(3))
 
 
 def table(pair):

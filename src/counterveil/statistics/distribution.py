@@ -112,7 +112,7 @@ class HistogramRelease:
         if not self.found:
             return self
         centre, octaves = count_octaves(gate, source, self.pure)
-        held = np.cumsum(octaves.shares(anywhere=False))
+        held = np.cumsum(octaves.shares())
         reach = ENDS[min(int(np.searchsorted(held, _HELD)), len(ENDS) - 1)]
         low, cells = self.edges[0], len(self.edges) - 3
         unit = (self.edges[-1] - low) / OUTCOME_STEPS

@@ -35,7 +35,7 @@ _CELLS, _OCTAVES = 32, 8
 # Outcomes of a cell: where they lie on average, in parts of its end; the innermost cell begins at the centre.
 _WITHIN, _INNERMOST = 0.72, 0.55
 # A tail is there where it exceeds its noise so far; what noise may hide beyond it, in standard deviations of the noise.
-_SURE, _HIDDEN = 1.6, 0.5
+_SURE, _CERTAIN, _HIDDEN = 1.6, 2.5, 0.5
 # The part of outcomes within the reach, and the least reach in standard deviations.
 _REACHED, _LEAST_REACH = 0.95, 1.5
 
@@ -73,36 +73,48 @@ class Octaves:
         known = np.sqrt(before * (len(before) - before) / len(before))
         return np.cumsum(self.counts[::-1])[::-1], self.sd * known
 
-    def shares(self, anywhere: bool, sure: float = _SURE) -> Floats:
-        """Return shares of outcomes in the octaves, with those that noise may hide beyond the last sure one.
+    def shares(self, sure: float = _SURE) -> Floats:
+        """Return shares of outcomes in the octaves, with those that noise may hide in the one after the last sure one.
 
-        A tail is `sure` where it exceeds so many standard deviations of its noise. What is hidden may lie `anywhere`
-        beyond, or in the next octave.
+        A tail is `sure` where it exceeds so many standard deviations of its noise.
         """
+        found, tails, sds = self._up_to(sure)
+        if len(tails):
+            found[-len(tails)] = max(float(tails[0]), 0.0) + _HIDDEN * float(sds[0])
+        return np.asarray(found / found.sum())
+
+    def certain(self) -> tuple[Floats, Floats]:
+        """Return shares of outcomes that are there almost surely, and of those that noise may hide anywhere beyond."""
+        found, tails, _ = self._up_to(_CERTAIN)
+        hidden = np.zeros(len(found))
+        if len(tails):
+            hidden[-len(tails) :] = self.sd / sqrt(len(tails))
+            hidden[-len(tails)] += max(float(tails[0]), 0.0)
+        return found / found.sum(), hidden / found.sum()
+
+    def _up_to(self, sure: float) -> tuple[Floats, Floats, Floats]:
+        """Return outcomes up to the last sure octave, and the tails beyond it with their standard deviations."""
         tails, sds = self.tails()
         top = int(np.flatnonzero(tails > sure * sds + 0.5).max())
         found = np.maximum(self.counts, 0.0)
         found[top] = max(found[top], float(tails[top]), 1e-9)
         found[top + 1 :] = 0.0
-        beyond = len(found) - top - 1
-        if beyond and anywhere:
-            found[top + 1 :] = self.sd / sqrt(beyond)
-        elif beyond:
-            found[top + 1] = max(float(tails[top + 1]), 0.0) + _HIDDEN * float(sds[top + 1])
-        return np.asarray(found / found.sum())
+        return found, tails[top + 1 :], sds[top + 1 :]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spread:
     """The place of outcomes, their standard deviation, and the shares of outcomes by their distance from the centre.
 
-    Everything is in halves of the declared range. `distances` is None where outcomes are not searched.
+    Everything is in halves of the declared range. `distances` is None where outcomes are not searched. `hidden` are
+    shares of outcomes that noise may hide farther off: nothing is computed from them but what a clip may lose.
     """
 
     place: Place
     sd: float
     distances: Floats | None = None
     shares: Floats | None = None
+    hidden: Floats | None = None
 
     @property
     def centre(self) -> float:
@@ -135,12 +147,11 @@ def count_octaves(gate: Gate, source: Backend, pure: bool = True) -> tuple[int, 
 def find_place(gate: Gate, source: Backend) -> Spread:
     """Return the place of outcomes from two releases: their cells, then octaves of the distance from the centre."""
     centre, octaves = count_octaves(gate, source)
-    # Few outcomes that noise hides may lie at the far end of the range: what clipping them loses is part of the error.
-    shares = octaves.shares(anywhere=True)
+    shares, hidden = octaves.certain()
     sd = sqrt(float(shares @ DISTANCES**2))
     body = ENDS[min(int(np.searchsorted(np.cumsum(shares), _REACHED)), _OCTAVES - 1)]
     reach = min(max(float(body), _LEAST_REACH * sd), 2.0)
-    return Spread(Place(centre, max(int(reach * WHOLE.reach), 1)), sd, DISTANCES, shares)
+    return Spread(Place(centre, max(int(reach * WHOLE.reach), 1)), sd, DISTANCES, shares, hidden)
 
 
 def _counted(source: Backend, count: Callable[[Integers], Integers]) -> list[int]:

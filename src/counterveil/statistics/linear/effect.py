@@ -463,7 +463,7 @@ def find_interval(
     tails, sds = octaves.tails()
     if tails[1] < _SEEN * sds[1]:
         return WHOLE_RANGE
-    shares = octaves.shares(False, _SURE)
+    shares = octaves.shares(_SURE)
     lo, hi = source.study.outcome_range
     noise, width = _noise(plan, sensitivity), float(hi - lo)
     found = [(noise, WHOLE_RANGE)]

@@ -74,13 +74,10 @@ from counterveil.statistics.pairs.sensitivity import (
     WIDEST,
 )
 
-# Where treatment and outcome are private: public features, released models, and scores.
+# Proof: pair_moments.proof.md
 #
 # Covariates being public, sums of features with treatments are all that a logistic regression needs, and sums with the
 # outcomes of either arm all that a linear one needs: one noisy vector holds three models.
-
-
-# Proof: pair_moments.proof.md
 
 
 # Fractional digits of features.
@@ -104,8 +101,6 @@ _SCALE, _ROOM, _CONSTANT_PART = 0.7, 0.35, 0.5
 # Most features, fewest rows for each of them, and most numbers in all: they are held in memory.
 MOST_FEATURES, ROWS_A_FEATURE, MOST_NUMBERS = 250, 5, 40_000_000
 Orders = tuple[int, ...]
-
-
 Places = Integers | slice
 
 
@@ -278,7 +273,7 @@ def pair_sensitivity(rows: PublicRows) -> Fraction:
 
 # Least squared size of coefficients that is allowed for, in parts of their variance.
 _LEAST_SIGNAL = 0.02
-# How much of the penalty that covariates call for is applied to treatment: what it leaves is confounding.
+# How much of the penalty that covariates and curves call for is applied to treatment: what it leaves is confounding.
 _TREATED_PENALTY = 0.25
 # A curve or product stands out where its squared coefficients of all three models, in variances, add up to this (99.7%
 # of chi-squared with 3 degrees of freedom); it is then kept in all of them, as an order of its own.
@@ -308,9 +303,8 @@ class Sums:
         if known is None:
             return cls(released.reshape(3, -1) / units, variance / units**2)
         arms, expected = released.reshape(2, -1) / units[1:], rows.z.T @ (rows.weight * known)
-        return cls(
-            np.vstack([expected, arms]), np.vstack([np.zeros_like(units[0]), variance / units[1:] ** 2])
-        )
+        noise = np.vstack([np.zeros_like(units[0]), variance / units[1:] ** 2])
+        return cls(np.vstack([expected, arms]), noise)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -359,17 +353,16 @@ class Models:
         """
         if self.score is None:
             return 0.0, 0.0, 0.0
-        second = left = left_variance = 0.0
+        second, variance, along = 0.0, 0.0, np.zeros(rows.z.shape[1])
         for own, arm in zip(weights, self.arms, strict=True):
             gram = rows.gram(own)
-            second += _trace(gram, arm.covariance, self.score.covariance)
-            left += float(self.score.left @ gram @ arm.left)
-            left_variance += _trace(gram, arm.left_covariance, self.score.left_covariance)
-        return second, left, left_variance**0.5
-
-
-def _trace(gram: Floats, one: Floats, other: Floats) -> float:
-    return float(((gram @ one @ gram) * other).sum())
+            second += float(((gram @ arm.covariance @ gram) * self.score.covariance).sum())
+            along += gram @ arm.left
+            moved = gram @ self.score.left
+            variance += float(moved @ arm.left_covariance @ moved)
+        # If the product is nothing, one factor is: what is left of it is noise, which the other factor multiplies.
+        variance = max(variance, float(along @ self.score.left_covariance @ along))
+        return second, float(self.score.left @ along), sqrt(variance)
 
 
 def fit_models(
@@ -433,9 +426,8 @@ def _share(rows: PublicRows, sums: Sums) -> tuple[Floats, Fit]:
     share = min(max(float(sums.values[0, 0]) / size, LEAST_PROPENSITY), 1 - LEAST_PROPENSITY)
     curvature = share * (1 - share)
     covariance = np.zeros((p, p))
-    covariance[0, 0] = (float(sums.noise[0, 0]) + curvature * float((weight**2).sum())) / (
-        curvature * size
-    ) ** 2
+    variance = float(sums.noise[0, 0]) + curvature * float((weight**2).sum())
+    covariance[0, 0] = variance / (curvature * size) ** 2
     nothing = np.zeros(p)
     return np.full(len(rows.z), share), Fit(nothing, covariance, nothing, np.zeros((p, p)), 1.0)
 
@@ -449,7 +441,7 @@ def _logistic(rows: PublicRows, sums: Sums, order: Integers) -> tuple[Floats, Fi
     centred = target - share * (rows.weight @ z)
     first, own = _alone(flat * whole, centred, np.diag(noise) + flat * whole, order)
     penalty, squares = _penalties(first, own, flat * np.diag(whole), order, _MOST["log odds"], rows.hidden)
-    penalty = np.where(order == LINES, _TREATED_PENALTY, 1.0) * penalty
+    penalty = np.where(order <= CURVES, _TREATED_PENALTY, 1.0) * penalty
     found = np.zeros(z.shape[1])
     found[0] = log(share / (1 - share))
     for _ in range(_STEPS):
@@ -538,13 +530,10 @@ def _fit(found: Floats, bare: Floats, penalty: Floats, errors: Floats, squares: 
     return Fit(found, covariance, taken @ found, left @ errors @ left.T, float(np.trace(inverse @ bare)))
 
 
-# The score of an effect: what is released of every row once propensities and mean outcomes are known.
+# Proof: pair_scores.proof.md
 #
 # A row's score is a line in its outcome for either arm, with coefficients of public and released numbers, in whole
 # numbers.
-
-
-# Proof: pair_scores.proof.md
 
 
 # Scores are whole numbers in [-2**18, 2**18]; slopes have 8 digits more. An outcome has 23 digits from the middle on.
@@ -616,7 +605,8 @@ class Target:
 class Scores:
     """Lines slope y + offset of either arm, treated first, cut to `clip` around `middle`; y is in [-1, 1].
 
-    The effect is `start` plus the sum of scores over `size`.
+    The effect is `start` plus the sum of scores over `size`. The clip is expected to `lose` so much, and by outcomes
+    that noise may hide, whose squared scores add up to `hidden_squares`, `hidden` more.
     """
 
     slopes: tuple[Floats, Floats]
@@ -625,8 +615,14 @@ class Scores:
     clip: float
     start: float
     size: float
-    lost: float = 0.0  # by the clip, expected
+    lose: float = 0.0
+    hidden: float = 0.0
+    hidden_squares: float = 1.0
     capped: float = 0.0  # variance by capped weights
+
+    def lost(self, squares: float) -> float:
+        """Return what the clip loses where squared scores add up to so much: clipped ones are as large as can be."""
+        return self.lose + self.hidden * min(max(squares, 0.0) / self.hidden_squares, 1.0)
 
     def sums(
         self, treated: NDArray[np.bool_], outcome: Integers, form: Form = WHOLE_SCORES
@@ -648,11 +644,12 @@ class Scores:
         """Return slopes and offsets of both arms in whole numbers; made of public and released numbers."""
         found = []
         for slope, offset in zip(self.slopes, self.offsets, strict=True):
-            steep = np.clip(slope / self.clip, -_STEEPEST, _STEEPEST) * 2.0 ** (SCORE_BITS + _SLOPE_BITS)
-            high = np.clip((offset - self.middle) / self.clip, -_STEEPEST, _STEEPEST) * 2.0 ** (
-                SCORE_BITS + _SHIFT
+            both = ((slope, _SLOPE_BITS), (offset - self.middle, _SHIFT))
+            steep, high = (
+                np.rint(np.clip(one / self.clip, -_STEEPEST, _STEEPEST) * 2.0 ** (SCORE_BITS + bits))
+                for one, bits in both
             )
-            found.append((np.rint(steep).astype(np.int64), np.rint(high).astype(np.int64)))
+            found.append((steep.astype(np.int64), high.astype(np.int64)))
         return found
 
 
@@ -683,11 +680,12 @@ def best_scores(rows: PublicRows, models: Models, spread: Spread, target: Target
             capped += float(along @ fit.covariance @ along) + max(left, 0.0)
         own = models.sd**2 * float(e @ weights[0] ** 2 + (1 - e) @ weights[1] ** 2)
         lines = _lines(target.estimand, models, weights, start)
-        for middle, clip, over in _clips(lines, weights, rows, models, spread, target.arm is None):
-            lost = _ONE_SIDED[known] * over
-            expected = own + capped + lost**2 + noise * clip**2
+        for middle, clip, body, hidden in _clips(lines, weights, rows, models, spread, target.arm is None):
+            lose, more = _ONE_SIDED[known] * body[0], _ONE_SIDED[known] * hidden[0]
+            found = Scores(*lines, middle, clip, start, size, lose, more, max(hidden[1], 1e-9), capped)
+            expected = own + capped + found.lost(body[1] + 2 * sqrt(noise)) ** 2 + noise * clip**2
             if best is None or expected < best[0]:
-                best = expected, Scores(*lines, middle, clip, start, size, lost, capped)
+                best = expected, found
     assert best is not None
     return best[1]
 
@@ -711,17 +709,18 @@ def _lines(estimand: Estimand, models: Models, weights: tuple[Floats, ...], star
 
 def _clips(
     lines: Lines, weights: tuple[Floats, ...], rows: PublicRows, models: Models, spread: Spread, centred: bool
-) -> list[tuple[float, float, float]]:
-    """Return middles, clips and what they are expected to lose; the whole range where outcomes are not searched.
+) -> list[tuple[float, float, tuple[float, float], tuple[float, float]]]:
+    """Return middles, clips, and what these lose of scores and leave of their squares: of sure ones, of hidden ones.
 
-    Scores that are not `centred` have zero as their middle, lest rows of the other arm count.
+    Without a search the clip holds the whole range. Scores that are not `centred` have zero as their middle, lest rows
+    of the other arm count.
     """
     e = models.propensity
-    if spread.distances is None or spread.shares is None:
+    if spread.distances is None or spread.shares is None or spread.hidden is None:
         ends = [slope * y + offset for slope, offset in zip(*lines, strict=True) for y in (-1.0, 1.0)]
         low, high = min(float(end.min()) for end in ends), max(float(end.max()) for end in ends)
         low, high = (low, high) if centred else (-max(-low, high), max(-low, high))
-        return [((low + high) / 2, max((high - low) / 2, 1e-9), 0.0)]
+        return [((low + high) / 2, max((high - low) / 2, 1e-9), (0.0, 0.0), (0.0, 0.0))]
     at = slice(None, None, max(1, len(e) // _SAMPLE))
     order = [np.argsort(own, kind="stable")[at] for own in weights]
     scores = np.concatenate([own[i] for own, i in zip(weights, order, strict=True)])
@@ -732,13 +731,14 @@ def _clips(
         for fit, i in zip(models.arms, order, strict=True)
     ]
     far = np.sqrt(spread.distances**2 + np.concatenate(errors)[:, None]) * scores[:, None]
-    filled = spread.shares > 0
+    filled = spread.shares + spread.hidden > 0
     longest = max(float(one.max()) for one in weights) * float(spread.distances[filled].max())
     widest = WIDEST * max(longest, float(far[:, filled].max()))
     found = []
     for clip in widest * 2.0 ** (-np.arange(HALVINGS) / 2):
-        over = np.maximum(far - clip, 0.0) @ spread.shares
-        found.append((0.0, float(clip), float(share @ over)))
+        over, squares = share @ np.maximum(far - clip, 0.0), share @ np.minimum(far / clip, 1.0) ** 2
+        body, hidden = ((float(over @ s), float(squares @ s)) for s in (spread.shares, spread.hidden))
+        found.append((0.0, float(clip), body, hidden))
     return found
 
 
@@ -755,6 +755,8 @@ _SPREAD, _WEIGHTS, LARGEST_WEIGHT, _CURVATURE = 0.2, 5.5, 5.0, 0.2
 # Supposed variances of log odds and of mean outcomes that covariates, and curves and products, explain; and how far the
 # two models are aligned.
 _SIGNAL, _ALIGNMENT = ((0.6, 0.1), (0.06, 0.01)), 0.5
+# Searched outcomes' scores reach so much farther.
+_REACH_FARTHER = 1.25
 # Most that products of both models' errors may be expected to be beside the sampling error, squared.
 _MOST_PRODUCTS = 1.5
 # Products of both models' errors count so often: confounding aligns them.
@@ -780,6 +782,11 @@ class Choice:
         """The expected squared length of the interval, in units of outcomes."""
         return self.sampling + self.noise + self.products + self.curves
 
+    @property
+    def able(self) -> bool:
+        """Whether products of the models' errors are expected to be small enough."""
+        return self.products <= _MOST_PRODUCTS * self.sampling
+
 
 def choices(table: Table, budget: Budget, numbers: int = 1) -> list[Choice]:
     """Return the best split for each set of features, the plainest first; reads covariates alone.
@@ -800,7 +807,7 @@ def choices(table: Table, budget: Budget, numbers: int = 1) -> list[Choice]:
             for part in MODEL_PARTS
             for vector in _vectors(budget)
         ]
-        found.append(min(splits, key=lambda choice: choice.length))
+        found.append(min(splits, key=lambda choice: (not choice.able, choice.length)))
     return found
 
 
@@ -809,7 +816,7 @@ def chosen(table: Table, budget: Budget, numbers: int = 1) -> Choice:
     found = choices(table, budget, numbers)
     if not found:
         raise refusal("CV-P407", features=len(table.study.covariates), rows=table.rows)
-    able = [choice for choice in found if choice.products <= _MOST_PRODUCTS * choice.sampling]
+    able = [choice for choice in found if choice.able]
     if not able:
         raise refusal(
             "CV-P408",
@@ -876,7 +883,8 @@ def _expected(
     sampling = _WEIGHTS * _SPREAD / n
     # Mean outcomes that are not known enlarge the scores.
     worse = sampling * float(errors[1].sum()) / _SPREAD if unconfounded else 0.0
-    noise = 8 * (LARGEST_WEIGHT / (score * n)) ** 2 + worse
+    reach = LARGEST_WEIGHT * (_REACH_FARTHER if plan.parts.keys() >= PLACES.keys() else 1.0)
+    noise = 8 * (reach / (score * n)) ** 2 + worse
     return Choice(rows, plan, sampling, noise, products, curves)
 
 
@@ -998,17 +1006,14 @@ def _effect(
     second, left, left_sd = models.products(target.errors, rows)
     second, left, left_sd = ALIGNED * second * part**2, left * part, left_sd * part
     rejects = abs(left) > (REJECTS if target.arm is None else _REJECTS_MEAN) * left_sd
-    lost, capped = (scores.lost * part) ** 2, scores.capped * part**2
+    likely = squares + sqrt(plan.cells_noise("score", sensitivity).variance) / float(weight)
+    lost, capped = (scores.lost(likely) * part) ** 2, scores.capped * part**2
     # The variance holds the noise of both sums: that of squares, and that of scores around their middle.
     of_variance = fitted * clip * sqrt((clip / float(weight)) ** 2 + 4 * middle**2) * part**2
-    uncertainty = Uncertainty(
-        plan.cells_noise("score", sensitivity * Fraction(clip * part)),
-        variance,
-        fitted * n * ((clip + abs(middle)) * part) ** 2,
-        plan.cells_noise("score", sensitivity * Fraction(of_variance)),
-        second + lost + capped,
-        min(abs(left), MOST_LEFT * models.sd * unit) if rejects else 0.0,
-    )
+    noises = [plan.cells_noise("score", sensitivity * Fraction(one)) for one in (clip * part, of_variance)]
+    cap = fitted * n * ((clip + abs(middle)) * part) ** 2
+    bias = min(abs(left), MOST_LEFT * models.sd * unit) if rejects else 0.0
+    uncertainty = Uncertainty(noises[0], variance, cap, noises[1], second + lost + capped, bias)
     details: dict[str, float | str] = {
         "se_models": sqrt(second),
         "se_clipping": sqrt(lost),
@@ -1052,9 +1057,8 @@ def released_means(gate: Gate, table: Table, choice: Choice) -> tuple[ApartMeans
     one, other = release_scores(gate, table, choice, sought, spread)
     low, high = map(float, table.study.outcome_range)
     values = (low + high) / 2 + one.estimate, (low + high) / 2 - other.estimate
-    means = ApartMeans(
-        values, (one.uncertainty, other.uncertainty), (low, high), whole.sizes(models.propensity)
-    )
+    errors, sizes = (one.uncertainty, other.uncertainty), whole.sizes(models.propensity)
+    means = ApartMeans(values, errors, (low, high), sizes)
     return means, {"mean_treated": values[0], "mean_control": values[1]}
 
 
@@ -1074,20 +1078,15 @@ def provenance(
     pages = PAGES if searched(study) else PAGES[1:]
     laplace = ("laplace",) if Kind.CELLS in dict(choice.plan.kinds).values() else ()
     drawn = ("ball" if pure else "gaussian", *laplace)
+    squares, products = (bool((choice.rows.order == one).any()) for one in (CURVES, PRODUCTS))
     return {
         "guarantee": question.guarantee(session, pages, mechanisms=drawn),
         "method": "doubly robust score with public covariates",
         "releases": _releases(choice.plan, pure),
         "not_covered": _not_covered(study),
         "details": {"rows": len(choice.rows.z), "features": len(choice.rows.order) - 1} | details,
-        "assumptions": design_says(study) if study.unconfounded else _assumes(choice.rows),
+        "assumptions": design_says(study) if study.unconfounded else LinearScores(False, squares, products),
     }
-
-
-def _assumes(rows: PublicRows) -> LinearScores:
-    """Return that either model is linear in the features."""
-    squares, products = (bool((rows.order == one).any()) for one in (CURVES, PRODUCTS))
-    return LinearScores(False, squares, products)
 
 
 _WORDS = PLACE_WORDS | {
@@ -1098,12 +1097,9 @@ _WORDS = PLACE_WORDS | {
 
 
 def _releases(plan: Plan, pure: bool) -> tuple[tuple[str, str], ...]:
-    own = "l2-ball noise" if pure else "Gaussian noise"
+    noise = dict.fromkeys(("models", EFFECTS), "l2-ball noise" if pure else "Gaussian noise")
     return tuple(
-        (
-            _WORDS[name],
-            f"{part:.3g} of the budget; {own if name in ('models', 'effects') else 'Laplace noise'}",
-        )
+        (_WORDS[name], f"{part:.3g} of the budget; {noise.get(name, 'Laplace noise')}")
         for name, part in plan.parts.items()
     )
 
@@ -1115,12 +1111,11 @@ def _not_covered(study: Study) -> tuple[Fact, ...]:
     return (*models, Caveat.CLAMPING, Caveat.CLIPPED_SCORES, Caveat.COVERAGE_MEASURED)
 
 
-# Means of several arms where a row's arm and outcome are private together, covariates being public.
-#
-# A row is in one arm: a replaced pair moves the sums of two arms at most, however many there are.
-
-
 # Proof: pair_moments.proof.md, pair_scores.proof.md
+#
+# A row is in one of several arms: a replaced pair moves the sums of two at most, however many there are.
+
+
 def pair_arms(session: BaseSession, question: Question) -> ArmsResult:
     """Return the private means of all arms; covariates and the order of rows are public."""
     table, (question, choice) = session.table, asked(session, question)
@@ -1168,13 +1163,10 @@ def arm_numbers(gate: Gate, table: Table, choice: Choice, spread: Spread) -> lis
     return found
 
 
-# The effect as a function of public covariates, where a row's treatment and outcome are private together.
+# Proof: pair_scores.proof.md
 #
 # Scores of the effect are regressed on public functions, so that weights are a public linear map of them: one vector
 # beside the models. Lineage: the doubly robust learner (Kennedy 2023), as a series (Semenova and Chernozhukov 2021).
-
-
-# Proof: pair_scores.proof.md
 
 
 EFFECTS = "effects"
@@ -1227,7 +1219,7 @@ def function_pays(session: BaseSession, question: CateQuestion) -> bool:
 def _noise(size: int, table: Table, budget: Budget) -> float:
     """Return the expected noise of effects, in parts of the outcome's range."""
     on = searched(table.study)
-    own = float(dict(_plan(budget, on).amounts)[EFFECTS])
+    own = float(dict(plan_of(budget, _MODELS, on, EFFECTS).amounts)[EFFECTS])
     each = sqrt(size + 2) if budget.pure else 1.0
     return _PAIR * each * size * LARGEST_WEIGHT * _CLIPS[on] / (own * table.rows)
 
@@ -1248,10 +1240,6 @@ def best_basis(table: Table, budget: Budget, settings: Series) -> Basis | None:
     return min(found, key=lambda one: one[0])[1] if found else None
 
 
-def _plan(budget: Budget, on: bool) -> Plan:
-    return plan_of(budget, _MODELS, on, EFFECTS)
-
-
 def pair_series(session: BaseSession, question: CateQuestion) -> CateModel:
     """Return the effect as a function of the covariates, treatments and outcomes being private."""
     table = session.table
@@ -1261,7 +1249,7 @@ def pair_series(session: BaseSession, question: CateQuestion) -> CateModel:
         raise too_many(session)
     own, choice = asked(session, question)
     assert isinstance(own, CateQuestion)
-    choice = replace(choice, plan=_plan(question.budget, searched(session.study)))
+    choice = replace(choice, plan=plan_of(question.budget, _MODELS, searched(session.study), EFFECTS))
     functions = Functions.of(table, basis)
 
     def compute(gate: Gate) -> CateModel:
@@ -1327,13 +1315,14 @@ def _known(
     if spread.distances is None:
         own = [np.maximum(1 - m**2, _LEAST_PART * models.sd**2) for m in (models.treated, models.control)]
     varies = e * scores.slopes[0] ** 2 * own[0] + (1 - e) * scores.slopes[1] ** 2 * own[1]
-    squares = clip**2 * (float(released[-1]) + sqrt(noise)) / float(rows.length) - len(e) * middle**2
+    found = (float(released[-1]) + sqrt(noise)) / float(rows.length)
+    squares = clip**2 * found - len(e) * middle**2
     varies *= models.fitted(None) * max(squares / float(varies.sum()), _LEAST_PART)
     sampling = rows.gram(rows.weight**2 * varies)
     # Products of both models' errors, what a clip loses and weights that are capped: as large along every function.
     second, left, left_sd = models.products(Target.of(Estimand.ATE, e).errors, features)
     left = left if abs(left) > REJECTS * left_sd else 0.0
-    extra = (ALIGNED * second + scores.lost**2 + scores.capped + left**2) * np.eye(len(weights))
+    extra = (ALIGNED * second + scores.lost(found) ** 2 + scores.capped + left**2) * np.eye(len(weights))
     drawn = clip**2 * noise * np.eye(len(weights))
     return weights, inverse @ (drawn + sampling + extra) @ inverse, inverse @ drawn @ inverse
 

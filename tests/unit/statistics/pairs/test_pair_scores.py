@@ -104,7 +104,7 @@ FIT = Fit(np.zeros(P), np.eye(P) / 100, np.zeros(P), np.eye(P) / 100, 1.0)
 MODELS = Models(
     RNG.uniform(0.05, 0.95, N), RNG.uniform(-0.5, 0.7, N), RNG.uniform(-0.7, 0.5, N), FIT, (FIT, FIT), 0.4
 )
-SEARCHED = Spread(WHOLE, 0.4, np.array([0.02, 0.1, 0.4, 1.1]), np.array([0.2, 0.3, 0.4, 0.1]))
+SEARCHED = Spread(WHOLE, 0.4, np.array([0.02, 0.1, 0.4, 1.1]), np.array([0.2, 0.3, 0.4, 0.1]), np.zeros(4))
 EVENTS = Spread(WHOLE, 0.0)
 SCORE_SENSITIVITY = WHOLE_SCORES[1]
 
@@ -454,9 +454,9 @@ def test_a_function_is_found_around_the_truth(events, delta):
 def test_auto_answers_one_number_where_a_function_does_not_pay_or_show():
     flat = ask(people(0.0), study())
     assert not flat.heterogeneous
-    small = ask(people(0.3, n=1500), study(), epsilon=1)
+    small = ask(people(0.3, n=1000), study(), epsilon=1)
     assert not small.heterogeneous
-    assert "score" in " ".join(words for words, _ in small.releases)
+    assert small.releases[-1][0] == "sums of scores and of their squares"
     assert ask(people(0.3), study()).heterogeneous
 
 
