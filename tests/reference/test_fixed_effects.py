@@ -27,15 +27,7 @@ def panel(people=120, seed=0):
 
 def study(treatment="group", before=(2000, 2001, 2002), after=(2003, 2004), **more):
     return cv.Study(
-        treatment,
-        "y",
-        (-16, 16),
-        control=0,
-        person="id",
-        time="year",
-        before=before,
-        after=after,
-        **more,
+        treatment, "y", (-16, 16), control=0, person="id", time="year", before=before, after=after, **more
     )
 
 

@@ -123,13 +123,7 @@ TWO = cv.Study("t", "y", (0, 1), COVARIATES, randomised=True)
 
 def ate(method, protects="outcome", study=TWO, **more):
     return lambda seed: cv.ate(
-        PEOPLE,
-        study,
-        protects=protects,
-        epsilon=1,
-        method=method,
-        noise=cv.SeededNoise(seed),
-        **more,
+        PEOPLE, study, protects=protects, epsilon=1, method=method, noise=cv.SeededNoise(seed), **more
     )
 
 
