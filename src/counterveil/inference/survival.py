@@ -1346,14 +1346,15 @@ class Crossing:
         curves, arm = self.answers.curves, self.arm
         sides = np.abs(np.array([low, high]) - curves.survival[arm])
         sides = (sides[:, 1:] + sides[:, :-1]) / 2
-        # Errors of two edges are not the same: between them there is less error than at them.
-        shifts, arcs = np.zeros_like(sides), sides * (1 - curves.halfway[arm])
+        # Errors of two edges are not the same: between them there is less error than at them, if nobody is censored.
+        shifts, arcs = np.zeros_like(sides), sides * (1 - curves.halfway[arm]) * curves.rounded
         if bent:
             # How curves bend is no matter of chance but a bias up to a bound, or anything where a cell is crowded.
             (bends, smooth), held = (one[arm] for one in curves.bends[:2]), -np.diff(curves.shown[arm])
+            arcs *= smooth
             more = np.array([_reaches(side, bends, level) - side for side in sides - arcs])
             more = np.where((bends < held) | (held <= 0), more, inf)
-            shifts, arcs = np.where(smooth, 0.0, -more), arcs - np.where(smooth, more, 0.0)
+            shifts, arcs = np.where(smooth, 0.0, -more), np.where(smooth, arcs - more, 0.0)
         first = self._first(low, (shifts[0], arcs[0]))
         last = self._last(high, (-shifts[1], -arcs[1]))
         return min(first, float(self.answers.edges[-1])), last
@@ -1378,8 +1379,7 @@ class Crossing:
             return float(edges[place - 1])
         above, falls = curve[place - 1] - self.left, curve[place - 1] - curve[place]
         shift, arc = (0.0, 0.0) if moved is None else (float(one[place - 1]) for one in moved)
-        part = _part(above + shift, falls, arc)
-        return float(edges[place - 1] + part * (edges[place] - edges[place - 1]))
+        return float(edges[place - 1] + _part(above + shift, falls, arc) * (edges[place] - edges[place - 1]))
 
     def pinned(self, end: float) -> bool:
         """Whether an end is the edge of a cell of which nothing is supposed."""
