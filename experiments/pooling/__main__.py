@@ -31,9 +31,9 @@ def main() -> None:
     if chosen.differing:
         print(f"\n## Sites that differ: 95 % intervals, {chosen.differing} draws a row\n")
         _print(differing.table(chosen.differing, seed=900))
-    if chosen.arm_correlation:
+    if chosen.alike:
         print(f"\n## Sites that do not differ: coverage of 95 % intervals, {chosen.alike} draws a row\n")
-        _print(differing.homogeneous_table(chosen.arm_correlation, seed=901))
+        _print(differing.homogeneous_table(chosen.alike, seed=901))
 
 
 def _print(lines: Iterator[str]) -> None:

@@ -21,7 +21,7 @@ MEAN_EFFECT = 0.1
 _OUTCOME_VARIANCE = 0.49 * 1.2 * 6.0 / (7.2**2 * 8.2)
 # Rows and epsilon of every site in turn; repeated for more sites.
 DESIGNS = {
-    "arm_correlation": ((600, 1.0),),
+    "alike": ((600, 1.0),),
     "unequal budgets": ((600, 1.0), (600, 0.05), (600, 8.0)),
     "unequal sizes and budgets": ((4000, 4.0), (200, 0.25), (800, 1.0), (200, 4.0)),
 }

@@ -16,8 +16,8 @@ import counterveil as cv
 from experiments.pooling.differing import MEAN_EFFECT, drawn, templates
 
 CELLS = (
-    ("arm_correlation", 6, 0.1),
-    ("arm_correlation", 6, 0.0),
+    ("alike", 6, 0.1),
+    ("alike", 6, 0.0),
     ("unequal budgets", 12, 0.05),
     ("unequal sizes and budgets", 4, 0.05),
     ("unequal sizes and budgets", 2, 0.1),

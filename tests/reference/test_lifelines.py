@@ -30,10 +30,10 @@ def test_agrees_with_lifelines():
 
 
 @pytest.mark.slow  # for lifelines
-def test_ratios_and_medians_agree_with_lifelines():
+def test_ratios_medians_means_and_incidences_agree_with_lifelines():
     lifelines = pytest.importorskip("lifelines", reason="the test extra lifelines is not installed")
     import pandas as pd
-    from experiments.survival.designs import Trial
+    from experiments.survival.designs import HORIZON, Trial
     from experiments.survival.ratios import to_horizon
 
     import counterveil as cv
@@ -49,3 +49,13 @@ def test_ratios_and_medians_agree_with_lifelines():
         own = data["arm"] == arm
         fitted = lifelines.KaplanMeierFitter().fit(data["time"][own], data["event"][own])
         assert found.quantile(name).estimate == pytest.approx(fitted.median_survival_time_, abs=1e-3)
+        mean = lifelines.utils.restricted_mean_survival_time(fitted, t=HORIZON)
+        assert found.restricted_mean(name).estimate == pytest.approx(mean, rel=1e-3)
+    causes = data | {"event": data["event"] * (1 + (np.arange(2000) % 3 == 0))}
+    declared = {"outcome": "time", "event": "event", "causes": ["relapse", "death"], "horizon": HORIZON}
+    study = cv.Study("arm", control=0, randomised=True, **declared)
+    found = cv.survival(causes, study, protects="record", epsilon=100_000, noise=cv.SeededNoise(1))
+    own = data["arm"] == 1
+    other = lifelines.AalenJohansenFitter().fit(data["time"][own], causes["event"][own], event_of_interest=2)
+    last = float(other.cumulative_density_.iloc[-1, 0])
+    assert found.incidence("death", "treated").estimate == pytest.approx(last, rel=1e-3)

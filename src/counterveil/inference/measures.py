@@ -96,7 +96,6 @@ def as_strong_as(partial_r2: float, times: float) -> float:
 # The interval is the set of ratios that the two numbers do not contradict, so that it stays right where the size is
 # hardly larger than its noise; where nothing is contradicted, it is the whole range of what is possible.
 
-
 # Halvings of the range of exponents of a p-value.
 _STEPS = 40
 

@@ -35,7 +35,6 @@ from counterveil.numerics.arrays import Floats
 # right for every tau^2 and however unequal the v_j are. tau^2, for the choice of sites, is Paule and Mandel's.
 # Proof: random_effects.proof.md.
 
-
 # Proof: random_effects.proof.md
 
 # tau^2 is found to this part of the largest variance.

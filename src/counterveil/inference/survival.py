@@ -12,10 +12,8 @@ arms' intervals (Zou and Donner 2008). Where a curve is lost in the noise, it ma
 known upper end. Exposure in every cell is known; hazards that change within cells in which people are censored may
 still move curves, and intervals hold for every such bias up to a bound (Armstrong and Kolesar 2018).
 
-Noisy tables of events by time cell, and the log-rank test with the noise of the tables in its variance.
-
-Events of the treated less those expected if all hazards were alike, summed over cells and strata (Mantel 1966; Peto and
-Peto 1972), with the hypergeometric variance. Noise enters through events and through people at risk.
+The log-rank test takes events of the treated less those expected if all hazards were alike, summed over cells and
+strata (Mantel 1966; Peto and Peto 1972), with the hypergeometric variance and the noise of events and people at risk.
 """
 
 from __future__ import annotations
@@ -449,17 +447,30 @@ class Curves:
         more (1) or less (-1) the later they are.
         """
         held = -np.diff(self.shown, axis=1)
-        total = self.sampling + np.stack([self.noise[arm, :, arm] for arm in (0, 1)])
-        apart = np.diff(np.diff(total, axis=1), axis=2)
         # Cells of one length are compared as they are, others by what they hold of a length.
         each, around = self.lengths / self.lengths.mean(), np.pad(self.lengths, 1, mode="reflect")
-        spread = np.clip(np.diagonal(apart, axis1=1, axis2=2), 0.0, None)
-        cells, smooth = _uneven(held / each, spread / each**2, self.rounded)
+        cells, smooth = _uneven(held / each, self._variances[1] / each**2, self.rounded)
         open_ended = self.lengths > _LONGER * np.minimum(around[:-2], around[2:])
         leans = np.sign((held / each)[:, 2:] - (held / each)[:, :-2])
         leans = np.pad(leans, ((0, 0), (1, 1)), constant_values=nan)
         found = np.where((held > _COARSE) | open_ended, held, cells * np.maximum(held, 0.0))
         return found, smooth & (found < held), leans
+
+    @cached_property
+    def _variances(self) -> tuple[Floats, Floats]:
+        """Variances at all edges, (2, J + 1), and of what cells hold, (2, J)."""
+        total = self.sampling + np.stack([self.noise[arm, :, arm] for arm in (0, 1)])
+        held = np.diff(np.diff(total, axis=1), axis=2)
+        return np.diagonal(total, axis1=1, axis2=2), np.clip(np.diagonal(held, axis1=1, axis2=2), 0.0, None)
+
+    @cached_property
+    def halfway(self) -> Floats:
+        """The standard deviation of straight lines halfway between edges, as a part of that at both, (2, J).
+
+        Their variance there is the mean of both less a quarter of that of what the cell holds.
+        """
+        at, held = self._variances
+        return np.asarray(np.sqrt(np.clip(1 - held / 2 / np.maximum(at[:, 1:] + at[:, :-1], 1e-300), 0, 1)))
 
 
 # Nothing is supposed of where outcomes lie within a cell that holds more than this part of an arm, or that is so many
@@ -773,7 +784,8 @@ class SurvivalAnswers:
         noise = max(float(curves.noise[arm, place, arm, place]), 0.0)
         slack, bias = float(curves.slack[arm, place]), float(curves.grouping[arm, place])
         heavy = self.heavy * float(curves.heaviness[arm, place])
-        return Probability(*own, variance, noise, self._size(arm, place), heavy, slack, bias)
+        size = float(self._sizes(arm)[place])
+        return Probability(*own, variance, noise, size, heavy, slack, bias)
 
     def ends(self, arm: int, level: float) -> tuple[Floats, Floats]:
         """Return the lower and upper ends of the intervals of one arm at every edge: those of `end`, at once."""
@@ -782,10 +794,7 @@ class SurvivalAnswers:
         noise = np.maximum(np.diagonal(curves.noise[arm, :, arm])[1:], 0.0)
         several = normal + self.heavy * curves.heaviness[arm, 1:] * (normal**3 - 3 * normal) / 8
         heavy = np.clip(several, normal, max(quantiles(level, 1.0)[1], normal))
-        own, people = np.clip(middle, 0.0, 1.0), np.maximum(curves.worth[arm], 1.0)
-        variance = np.diagonal(curves.sampling[arm])[1:]
-        sizes = np.where(variance > 0, own * (1 - own) / np.where(variance > 0, variance, 1.0), inf)
-        sizes = np.clip(sizes, np.minimum.accumulate(people), people[0])
+        sizes = self._sizes(arm)[1:]
         lead, half = 1 + normal**2 / sizes, middle + normal**2 / sizes / 2
         root = np.sqrt(np.maximum(half**2 - lead * (middle**2 - heavy**2 * noise), 0.0))
         down, up = middle - (half - root) / lead, (half + root) / lead - middle
@@ -802,16 +811,15 @@ class SurvivalAnswers:
         units = time / self.ties
         return float(ceil(units - _ROUNDING) if up else floor(units + _ROUNDING)) * self.ties
 
-    def _size(self, arm: int, place: int) -> float:
-        """Return the number of people without censoring whose share would err as much.
+    def _sizes(self, arm: int) -> Floats:
+        """Return the numbers of people without censoring whose shares would err as much, (J + 1,).
 
-        It lies between what those under observation last and all of them are worth.
+        Each lies between what those under observation last and all of them are worth.
         """
-        people = np.maximum(self.curves.worth[arm, : max(place, 1)], 1.0)
-        own = float(np.clip(self.curves.survival[arm, place], 0.0, 1.0))
-        variance = float(self.curves.sampling[arm, place, place])
-        found = own * (1 - own) / variance if variance > 0 else inf
-        return float(np.clip(found, people.min(), people[0]))
+        people, own = np.maximum(self.curves.worth[arm], 1.0), np.clip(self.curves.survival[arm], 0.0, 1.0)
+        variance = np.diagonal(self.curves.sampling[arm])
+        sizes = np.where(variance > 0, own * (1 - own) / np.where(variance > 0, variance, 1.0), inf)
+        return np.clip(sizes, np.append(people[0], np.minimum.accumulate(people)), people[0])
 
     def gap(self, place: int) -> Gap:
         """Return the difference of treated and control at a time of the grid."""
@@ -959,11 +967,8 @@ def blocks_of(tables: NoisyTables) -> Blocks:
 def answers_of(tables: NoisyTables, cause: int | None = None) -> SurvivalAnswers:
     """Return everything that the tables say of survival, or of not having had the event of one cause."""
     blocks = blocks_of(tables)
-    of, edges, ties = (
-        blocks if cause is None else Incidence(blocks, cause),
-        np.array(tables.edges),
-        _ties(tables),
-    )
+    of, edges = blocks if cause is None else Incidence(blocks, cause), np.array(tables.edges)
+    ties = _ties(tables)
     if ties:
         # Curves are those of the last multiple of the unit.
         edges = np.floor(edges / ties + _ROUNDING) * ties
@@ -1117,7 +1122,6 @@ def of_products(blocks: Blocks, weights: Floats, cause: int | None = None) -> fl
 # interval holds every ratio whose score is no farther from 0 than its sampling variance and noise at that ratio
 # explain.
 
-
 # Logarithms of ratios that are looked at.
 _FARTHEST = 10.0
 # Steps towards a cell's own hazard, and the largest that is supposed.
@@ -1257,7 +1261,6 @@ def score(
 # unlike neighbouring cells suggest; where everything happens at the ends of cells, it is a step. A difference takes
 # both intervals (Zou and Donner 2008).
 
-
 _USUAL = 0.95
 _NORMAL = 1.959963984540054
 # Times that are so little above a whole number are that number.
@@ -1309,42 +1312,43 @@ class Crossing:
     def ends(self, level: float, bent: bool = False) -> Ends:
         """Return the ends where curves are straight in cells, or as far from it as is allowed for."""
         low, high = self.answers.ends(self.arm, level)
-        moved = np.zeros((2, len(low) - 1))
+        curves, arm = self.answers.curves, self.arm
+        sides = np.abs(np.array([low, high]) - curves.survival[arm])
+        sides = (sides[:, 1:] + sides[:, :-1]) / 2
+        # Errors of two edges are not the same: between them there is less error than at them, if nobody is censored.
+        shifts, arcs = np.zeros_like(sides), sides * (1 - curves.halfway[arm]) * curves.rounded
         if bent:
             # How curves bend is no matter of chance but a bias up to a bound, or anything where a cell is crowded.
-            curves, arm = self.answers.curves, self.arm
-            bends, held = curves.bends[0][arm], -np.diff(curves.shown[arm])
-            sides = np.abs(np.array([low, high]) - curves.survival[arm])
-            sides = (sides[:, 1:] + sides[:, :-1]) / 2
-            more = [reaches(side, bends, level) - side for side in sides]
-            moved = np.where((bends < held) | (held <= 0), more, inf) * [[-1.0], [1.0]]
-        first = self._first(low, moved[0] if bent else None)
-        last = self._last(high, moved[1] if bent else None)
+            (bends, smooth), held = (one[arm] for one in curves.bends[:2]), -np.diff(curves.shown[arm])
+            arcs *= smooth
+            more = np.array([reaches(side, bends, level) - side for side in sides - arcs])
+            more = np.where((bends < held) | (held <= 0), more, inf)
+            shifts, arcs = np.where(smooth, 0.0, -more), np.where(smooth, arcs - more, 0.0)
+        first = self._first(low, (shifts[0], arcs[0]))
+        last = self._last(high, (-shifts[1], -arcs[1]))
         return min(first, float(self.answers.edges[-1])), last
 
-    def _first(self, curve: Floats, bends: Floats | None = None) -> float:
+    def _first(self, curve: Floats, moved: tuple[Floats, Floats] | None = None) -> float:
         """Return where a curve first reaches the share."""
         below = np.flatnonzero(curve <= self.left)
-        return self._between(curve, int(below[0]), bends, first=True) if len(below) else inf
+        return self._between(curve, int(below[0]), moved, first=True) if len(below) else inf
 
-    def _last(self, curve: Floats, bends: Floats | None = None) -> float:
+    def _last(self, curve: Floats, moved: tuple[Floats, Floats] | None = None) -> float:
         """Return up to where a curve is above the share."""
         place = int(np.flatnonzero(curve > self.left)[-1]) + 1
-        return self._between(curve, place, bends, first=False) if place < len(curve) else inf
+        return self._between(curve, place, moved, first=False) if place < len(curve) else inf
 
-    def _between(self, curve: Floats, place: int, bends: Floats | None, first: bool) -> float:
-        """Return where the line into this point, moved by `bends`, crosses the share within its cell."""
+    def _between(self, curve: Floats, place: int, moved: tuple[Floats, Floats] | None, first: bool) -> float:
+        """Return where the line into this point, moved by shifts and arcs, crosses the share within its cell."""
         edges = self.answers.edges
         if self.answers.convention == "end" or place == 0:
             return float(edges[place])
-        if first and bends is not None and self.answers.curves.slack[self.arm, place] > 0:
+        if first and moved is not None and self.answers.curves.slack[self.arm, place] > 0:
             # Lost in the noise: it may cross as soon as it is.
             return float(edges[place - 1])
         above, falls = curve[place - 1] - self.left, curve[place - 1] - curve[place]
-        bend = 0.0 if bends is None else float(bends[place - 1])
-        smooth = self.answers.curves.bends[1][self.arm, place - 1]
-        part = _part(above, falls, bend) if smooth else (above + bend) / falls
-        return float(edges[place - 1] + min(max(part, 0.0), 1.0) * (edges[place] - edges[place - 1]))
+        shift, arc = (0.0, 0.0) if moved is None else (float(one[place - 1]) for one in moved)
+        return float(edges[place - 1] + _part(above + shift, falls, arc) * (edges[place] - edges[place - 1]))
 
     def pinned(self, end: float) -> bool:
         """Whether an end is the edge of a cell of which nothing is supposed."""
@@ -1356,10 +1360,12 @@ class Crossing:
         return bool((free & ((edges[1:] == end) | (edges[:-1] == end))).any())
 
 
-def _part(above: float, falls: float, bend: float) -> float:
-    """Return the part u of a cell where above - falls u + 4 bend u (1 - u) is 0: a line that bends between its ends."""
-    slope = falls - 4 * bend
-    return 2 * above / (slope + sqrt(max(slope**2 + 16 * bend * above, 0.0)))
+def _part(above: float, falls: float, arc: float) -> float:
+    """Return the part u of a cell where above - falls u + 4 arc u (1 - u) is 0: a line that bends between its ends."""
+    if not 0 < above < falls:
+        return float(above > 0)
+    slope = falls - 4 * arc
+    return 2 * above / (slope + sqrt(max(slope**2 + 16 * arc * above, 0.0)))
 
 
 _ANGLES = 8

@@ -36,7 +36,6 @@ from counterveil.numerics.public_choices import public_normals
 # are convolved. Between the lattice's points the distribution function is interpolated; in the tails, where it
 # is convex, that errs towards more noise.
 
-
 _NODES, _WEIGHTS = leggauss(8)
 _SCALED_WEIGHTS = _WEIGHTS / np.sqrt(2 * np.pi)
 # Beyond this many standard deviations a normal holds less than 3e-18 of its mass.
@@ -388,7 +387,6 @@ def _pieces(x: Floats, sd: Floats, widths: Floats, kinks: Floats) -> tuple[Float
 # Laplace noise on the logarithm. In units of S' the error is X exp(-L), a distribution without unknown numbers: an
 # interval made from its quantiles covers as often as it says, whatever S is.
 
-
 _NODES_scale, _WEIGHTS_scale = leggauss(6)
 # Pieces of the Laplace distribution, in its own scale: beyond 36 it holds less than 1e-15.
 _PIECES = np.concatenate([np.linspace(0.0, 6.0, 13), [8.0, 11.0, 15.0, 20.0, 27.0, 36.0]])
@@ -622,7 +620,6 @@ def _spectrum(distribution: NoiseDistribution, step: float, side: int) -> Floats
 # counted as noise of infinite size, so that tails err outwards. What is left is rounded to a lattice and
 # convolved by the discrete Fourier transform.
 
-
 # Points of the lattice; half of them lie on either side of zero.
 _POINTS = 1 << 17
 _HALF = _POINTS // 2
@@ -824,7 +821,6 @@ def _crossing(excess: Callable[[float], float], low: tuple[float, float], high: 
 # min(p + kappa, HEADROOM * cap) cover at the wanted level whatever V in [0, cap] is. (With no headroom above
 # the cap, V = cap could never be covered often enough.) Only public numbers enter: the two noise
 # distributions, the cap and the level.
-
 
 # An inflated variance may exceed the largest possible one by this factor.
 HEADROOM = 1.1

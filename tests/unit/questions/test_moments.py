@@ -111,13 +111,7 @@ def test_a_file_holds_no_data_and_is_read_back(released, tmp_path):
 
 @pytest.mark.parametrize(
     "change",
-    [
-        {"matrix": [[1.0]]},
-        {"rows": 0},
-        {"noise_sd": "none"},
-        {"groups": [["site", ["x"]]]},
-        {"level": 95},
-    ],
+    [{"matrix": [[1.0]]}, {"rows": 0}, {"noise_sd": "none"}, {"groups": [["site", ["x"]]]}, {"level": 95}],
 )
 def test_changed_facts_are_refused(released, change):
     with pytest.raises(CounterveilError):
