@@ -1405,6 +1405,10 @@ class ClusterUncertainty(Uncertainty):
     sd_noise: NoiseDistribution | None = None
     freedom: float = 1e6
 
+    @property
+    def _normal(self) -> bool:
+        return False  # tails are those of t: an interval is longer by the whole bias
+
     def likely_variance(self) -> float:
         """Return the sampling variance that the released standard error stands for."""
         if self.sd_noise is None:
