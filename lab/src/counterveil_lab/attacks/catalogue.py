@@ -242,9 +242,10 @@ def _pair_level() -> Iterator[Audited]:
     yield from (replace(pair(method, declared=TRIAL), question="quantiles") for method in ("auto", "trial"))
     yield replace(pair("weighting", rows=200, **FEW), question="quantiles")
     rule = {"policy": Policy.where(a=(0.5, 1.0))}
-    yield replace(grouped, question="policy_value", declared=TRIAL, arguments=rule)
     ranked = {"model": _Slope(), "bins": 4}
-    yield replace(grouped, question="targeting_curve", declared=TRIAL, arguments=ranked)
+    whole = replace(grouped, declared=TRIAL | events, rows=120)
+    yield replace(whole, question="policy_value", arguments=rule)
+    yield replace(whole, question="targeting_curve", arguments=ranked)
     yield pair("doubly_robust", rows=400, epsilon="4", **FEW)
     yield pair("doubly_robust", variant="gaussian", rows=400, epsilon="2", delta="1e-6", **FEW)
 
