@@ -513,9 +513,7 @@ def _penalties(
         at = order == one
         noise, count = float(own[at].mean()), int(at.sum())
         largest, hides = most[int(one == LINES)] / (1 if one == SELECTED else count), noise * sqrt(2 / count)
-        # Curves and products count as far as they exceed what noise alone makes of their mean square.
-        square = float((first[at] ** 2).mean()) - noise - (hides if one in (CURVES, PRODUCTS) else 0.0)
-        square = min(max(square, _LEAST_SIGNAL * noise), largest)
+        square = min(max(float((first[at] ** 2).mean()) - noise, _LEAST_SIGNAL * noise), largest)
         penalty[at] = float((own[at] * curvature[at]).mean()) / square
         squares[at] = max(square, min(hides, largest)) if one in hidden else square
     return penalty, squares
