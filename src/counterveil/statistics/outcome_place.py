@@ -148,12 +148,10 @@ def find_place(gate: Gate, source: Backend) -> Spread:
     """Return the place of outcomes from two releases: their cells, then octaves of the distance from the centre."""
     centre, octaves = count_octaves(gate, source)
     shares, hidden = octaves.certain()
-    # No outcome is farther from the centre than the farther end of the range.
-    distances = np.minimum(DISTANCES, 1.0 + abs(centre / WHOLE.reach - 1.0))
-    sd = sqrt(float(shares @ distances**2))
+    sd = sqrt(float(shares @ DISTANCES**2))
     body = ENDS[min(int(np.searchsorted(np.cumsum(shares), _REACHED)), _OCTAVES - 1)]
     reach = min(max(float(body), _LEAST_REACH * sd), 2.0)
-    return Spread(Place(centre, max(int(reach * WHOLE.reach), 1)), sd, distances, shares, hidden)
+    return Spread(Place(centre, max(int(reach * WHOLE.reach), 1)), sd, DISTANCES, shares, hidden)
 
 
 def _counted(source: Backend, count: Callable[[Integers], Integers]) -> list[int]:
