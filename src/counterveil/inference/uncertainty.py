@@ -60,6 +60,7 @@ _MOST_NEWTON_STEPS = 100
 _AT_ONCE = 24_000
 # Searches that go on together, and how many answers are remembered.
 _TOGETHER, _MOST_REMEMBERED = 256, 16_384
+_QUARTERS = (0.25, 0.75)
 
 
 class NoiseDistribution(Protocol):
@@ -85,7 +86,8 @@ class NoiseDistribution(Protocol):
 
 def interquartile_range(distribution: NoiseDistribution) -> float:
     """Return the interquartile range of the distribution, which exists whatever its variance."""
-    return _lower_quantile(distribution, 0.75) - _lower_quantile(distribution, 0.25)
+    least, most = _QUARTERS
+    return _lower_quantile(distribution, most) - _lower_quantile(distribution, least)
 
 
 def _lower_quantile(distribution: NoiseDistribution, p: float) -> float:
@@ -114,7 +116,8 @@ class Noises:
         self.which = np.array([places.setdefault(law, len(places)) for law, _ in parts], dtype=np.intp)
         self._laws = list(places)
         self._scales = np.array([scale for _, scale in parts])
-        self.widths = np.array([interquartile_range(one) for one in each])
+        quarters = self.points(_QUARTERS)
+        self.widths = quarters[:, 1] - quarters[:, 0]
 
     def of(self, rows: NDArray[np.intp]) -> Noises:
         """Return the noises of these places, in their order."""
@@ -142,8 +145,8 @@ class Noises:
 
     def points(self, levels: tuple[float, ...]) -> Floats:
         """Return for each the x with P(X <= x) = level, for the same levels."""
-        found = [_quantiles(cast("Hashable", law), levels) for law in self._laws]
-        return np.asarray(np.array(found)[self.which] * self._scales[:, None])
+        found = np.array([_quantiles(cast("Hashable", law), levels) for law in self._laws])
+        return np.asarray(found.reshape(-1, len(levels))[self.which] * self._scales[:, None])
 
     def _by_law(
         self, points: Floats, evaluate: Callable[[NoiseDistribution, Floats, Floats], Floats]
@@ -1136,9 +1139,10 @@ class _Misses:
         self._fill(row, left)
         place -= left
         left += (row * len(_GRID))[:, None]
-        low = self._logs.take(left)
+        # Places are inside: clipping them checks the least.
+        low = self._logs.take(left, mode="clip")
         left += 1
-        place *= self._logs.take(left) - low
+        place *= self._logs.take(left, mode="clip") - low
         place += low
         return np.asarray(np.exp(place, out=place) @ shares)
 
