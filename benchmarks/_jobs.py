@@ -2,8 +2,8 @@
 
 CPU and peak memory are those of the process and all that it started, as the system counts them, from when the engine is
 up. Jobs that end with " 1" run on one core, others on all; Spark's on two. Jobs that count their passes over the rows
-show CPU beside the base for each of them. The environment's `NAME_ROWS=1e8` takes other numbers of rows than a benchmark's own, `NAME_JOBS="duckdb scan,duckdb
-ours"` some of its jobs.
+show CPU beside the base for each of them. The environment's `NAME_ROWS=1e8` takes other numbers of rows than a
+benchmark's own, `NAME_JOBS="duckdb scan,duckdb ours"` some of its jobs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.record_effect_stream import elsewhere
-
 
 # How often a job of this process went over the rows.
 PASSES = [0]

@@ -1,10 +1,10 @@
 """A record-private effect where the rows lie: Parquet files by DuckDB on all cores, a table of PostgreSQL, and Spark.
 
-Spark runs on local[2] or local[1]; PostgreSQL is a server of the job's own, whose CPU counts and whose loading does not.
+Spark runs on local[2] or local[1]; PostgreSQL is a server of the job's own: its CPU counts, its loading does not.
 
 Beside each: a bare scan of the same columns by the same engine, and a non-private AIPW with linear outcome models and
 a logistic propensity whose sums are taken batch by batch in the same engine. `benchmarks._jobs` says what is counted.
-Ours reads and encodes the rows once, which is a pass, and then passes over what it kept; passes are counted as they run.
+Ours reads and encodes the rows once, which is a pass, and then passes over what it kept; passes are counted.
 
 `ENGINES_ROWS=1e8 python -m benchmarks engines` takes other numbers of rows, `ENGINES_JOBS="duckdb scan,duckdb ours"`
 some of the jobs, `ENGINES_COVARIATES=5` other numbers of covariates than 20. With `ENGINES_KEEP=1` the figures are kept

@@ -103,6 +103,7 @@ class Cluster:
 
     @property
     def url(self) -> str:
+        """The address of the database."""
         return f"postgresql://steward@127.0.0.1:{self.port}/postgres"
 
     def emptied(self) -> str:
