@@ -211,7 +211,7 @@ class FeatureBox:
             ]
         )
 
-    def rows(self, table: Table, places: NDArray[np.intp]) -> StageRows:
+    def rows(self, table: Table, places: NDArray[np.intp] | slice = EVERY) -> StageRows:
         """Return some of the table's rows as learners see them."""
         low = float(table.study.outcome_range[0])
         y = low + float(table.outcome_unit) * table.outcome[places].astype(np.float64)

@@ -129,7 +129,7 @@ class PublicRows:
 
     def along(self, weights: Floats) -> Floats:
         """Return the sum of weights times z."""
-        return np.sum([weights[part] @ self.z[part] for part in blocks(len(self.weight))], axis=0)
+        return np.asarray(sum(weights[part] @ self.z[part] for part in blocks(len(self.weight))))
 
     def gram(self, weights: Floats) -> Floats:
         """Return the sum of weights times z z'."""
@@ -141,7 +141,7 @@ class PublicRows:
 
 
 def _steps(scaled: Floats, weight: Floats) -> Integers:
-    return np.rint(scaled * weight[:, None] * 2**FEATURE_BITS).astype(np.int64)
+    return np.asarray(np.rint(scaled * weight[:, None] * 2**FEATURE_BITS), np.int64)
 
 
 def ladder(table: Table) -> tuple[PublicRows, ...]:
