@@ -60,7 +60,6 @@ _MOST_NEWTON_STEPS = 100
 _AT_ONCE = 24_000
 # Searches that go on together, and how many answers are remembered.
 _TOGETHER, _MOST_REMEMBERED = 256, 16_384
-_QUARTERS = (0.25, 0.75)
 
 
 class NoiseDistribution(Protocol):
@@ -86,8 +85,7 @@ class NoiseDistribution(Protocol):
 
 def interquartile_range(distribution: NoiseDistribution) -> float:
     """Return the interquartile range of the distribution, which exists whatever its variance."""
-    least, most = _QUARTERS
-    return _lower_quantile(distribution, most) - _lower_quantile(distribution, least)
+    return _lower_quantile(distribution, 0.75) - _lower_quantile(distribution, 0.25)
 
 
 def _lower_quantile(distribution: NoiseDistribution, p: float) -> float:
@@ -116,7 +114,7 @@ class Noises:
         self.which = np.array([places.setdefault(law, len(places)) for law, _ in parts], dtype=np.intp)
         self._laws = list(places)
         self._scales = np.array([scale for _, scale in parts])
-        quarters = self.points(_QUARTERS)
+        quarters = self.points((0.25, 0.75))
         self.widths = quarters[:, 1] - quarters[:, 0]
 
     def of(self, rows: NDArray[np.intp]) -> Noises:

@@ -223,9 +223,13 @@ def shortened(z: Floats, order: Integers, scale: Floats) -> PublicRows:
         scaled = z[part] * scale
         lengths = np.sqrt((scaled**2).sum(axis=1))
         weight[part] = np.minimum(1.0, longest / np.maximum(lengths, 1e-9))
-        squares = max(squares, int((_steps(scaled, weight[part]) ** 2).sum(axis=1).max()))
+        squares = max(squares, _longest(_steps(scaled, weight[part])))
     # The length of the longest row, rounded up; rows are public.
     return PublicRows(z, order, scale, weight, sqrt_up(Fraction(squares, 1 << 2 * FEATURE_BITS)))
+
+
+def _longest(steps: Integers) -> int:
+    return int((steps**2).sum(axis=1).max())
 
 
 def pair_sums(
