@@ -286,7 +286,7 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "PAIR_LENGTH * rows.length * Fraction(7, 10)",
         _unit("pairs/pair_scores"),
     ),
-    _of("row_length", ".max())", ".min())", _unit("pairs/pair_scores")),
+    _of("_longest", ".max())", ".min())", _unit("pairs/pair_scores")),
     _of(
         "Place.fixed",
         "np.clip(moved // (2 * self.reach), -(1 << OUTCOME_BITS), 1 << OUTCOME_BITS)",

@@ -24,10 +24,10 @@ from counterveil.data.table import arm_sizes
 from counterveil.inference.measures import ApartMeans, with_rare_events
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.columns import Arm, TwoArms
-from counterveil.numerics.matching import matching_coefficients
+from counterveil.numerics.matching import SortedArms
 from counterveil.numerics.products import LinearForm, linear_form, paired_variance
 from counterveil.numerics.propensity import fit_multinomial
-from counterveil.privacy import exact
+from counterveil.privacy import Estimand, exact
 from counterveil.privacy.caveats import BiasBeyond, Caveat, Fact
 from counterveil.results.answering import Facts, settled
 from counterveil.results.arms import ArmsResult
@@ -101,7 +101,9 @@ def matched_coefficients(
     """
     clipped = np.clip(score, _LEAST_SCORE, 1 - _LEAST_SCORE)
     logit = np.log(clipped / (1 - clipped))
-    tried = [_match(inside, logit, neighbours, limit) for limit in _limits(inside, logit, neighbours)]
+    arms = SortedArms(inside, logit)
+    tried = [_match(arms, neighbours, limit) for limit in _limits(arms, neighbours)]
+    del arms
     logit -= logit.mean()
     spread = np.sqrt([float((column**2).mean()) for column in (*features.T, logit)])
     spread[spread == 0] = 1.0
@@ -116,21 +118,20 @@ def matched_coefficients(
     return min(tried, key=expected)
 
 
-def _match(inside: NDArray[np.bool_], logit: Floats, neighbours: int, limit: int) -> MatchedArm:
-    found = matching_coefficients(inside, logit, neighbours, capacity_treated=limit, estimand="ATC")
-    rows = np.flatnonzero(inside)
+def _match(arms: SortedArms, neighbours: int, limit: int) -> MatchedArm:
+    found = arms.match(neighbours, capacity_treated=limit, estimand=Estimand.ATC.value)
+    rows = np.flatnonzero(arms.treated)
     # The kernel's coefficients are K_i over the number of units that found a match.
     borrowed = found.coefficients[rows] * found.kept
     return MatchedArm(rows, (1.0 + borrowed) / (len(rows) + found.kept), limit)
 
 
-def _limits(inside: NDArray[np.bool_], logit: Floats, neighbours: int) -> list[int]:
+def _limits(arms: SortedArms, neighbours: int) -> list[int]:
     """Return the limits to compare: from the least that can serve everybody to the most that is ever used."""
-    own = int(np.count_nonzero(inside))
-    least = max(1, math.ceil(neighbours * (len(inside) - own) / own))
-    free = matching_coefficients(inside, logit, neighbours, estimand="ATC")
-    most = max(least, int(free.uses.max()))
-    steps = np.geomspace(least, most, _TRIES if len(inside) <= _MANY_ROWS else _FEW_TRIES).round()
+    own, others = arms.arms[True].count, arms.arms[False].count
+    least = max(1, math.ceil(neighbours * others / own))
+    most = max(least, arms.most_uses(neighbours, Estimand.ATC.value))
+    steps = np.geomspace(least, most, _TRIES if own + others <= _MANY_ROWS else _FEW_TRIES).round()
     return sorted({int(step) for step in steps})
 
 

@@ -7,11 +7,11 @@ mean outcomes, and the sums of an orthogonal score and of its squares. Doubly ro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import log, sqrt
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,29 +108,40 @@ Places = Integers | slice
 class PublicRows:
     """Features z (n, p) with sum z z' = n I, their orders and scales, and every row's weight.
 
-    `steps` are the whole numbers nearest to 2**16 times weight, scale and z; no row of them is longer than `length`
-    times 2**16. Models are supposed to have what noise hides of the coefficients of `hidden` orders.
+    No row of `steps` is longer than `length` times 2**16. Models are supposed to have what noise hides of the
+    coefficients of `hidden` orders.
     """
 
     z: Floats
     order: Integers
     scale: Floats
     weight: Floats
-    steps: NDArray[np.int32]
     length: Fraction
     hidden: Orders = ()
 
     def at(self, places: Places) -> PublicRows:
         """Return some of the rows."""
-        return replace(self, z=self.z[places], weight=self.weight[places], steps=self.steps[places])
+        return replace(self, z=self.z[places], weight=self.weight[places])
+
+    def steps(self, part: slice) -> Integers:
+        """Return the whole numbers nearest to 2**16 times weight, scale and z of some rows."""
+        return _steps(self.z[part] * self.scale, self.weight[part])
+
+    def along(self, weights: Floats) -> Floats:
+        """Return the sum of weights times z."""
+        return np.asarray(sum(weights[part] @ self.z[part] for part in blocks(len(self.weight))))
 
     def gram(self, weights: Floats) -> Floats:
         """Return the sum of weights times z z'."""
         total = np.zeros((self.z.shape[1],) * 2)
-        for part in blocks(len(self.z)):
+        for part in blocks(len(self.weight)):
             rooted = self.z[part] * np.sqrt(weights[part])[:, None]
             total += rooted.T @ rooted
         return total
+
+
+def _steps(scaled: Floats, weight: Floats) -> Integers:
+    return np.asarray(np.rint(scaled * weight[:, None] * 2**FEATURE_BITS), np.int64)
 
 
 def ladder(table: Table) -> tuple[PublicRows, ...]:
@@ -206,19 +217,19 @@ def _public_rows(z: Floats, order: Integers) -> PublicRows:
 
 def shortened(z: Floats, order: Integers, scale: Floats) -> PublicRows:
     """Return features of these scales, with less weight for rows that are longer than rows are on average."""
-    longest = sqrt(float((scale**2).sum()))
-    weight, steps = np.empty(len(z)), np.empty(z.shape, dtype=np.int32)
-    for part in blocks(len(z)):
-        lengths = np.sqrt(((z[part] * scale) ** 2).sum(axis=1))
+    longest, squares = sqrt(float((scale**2).sum())), 0
+    weight = np.empty(z.shape[0])
+    for part in blocks(len(weight)):
+        scaled = z[part] * scale
+        lengths = np.sqrt((scaled**2).sum(axis=1))
         weight[part] = np.minimum(1.0, longest / np.maximum(lengths, 1e-9))
-        steps[part] = np.rint(z[part] * scale * weight[part, None] * 2**FEATURE_BITS)
-    return PublicRows(z, order, scale, weight, steps, row_length(steps))
+        squares = max(squares, _longest(_steps(scaled, weight[part])))
+    # The length of the longest row, rounded up; rows are public.
+    return PublicRows(z, order, scale, weight, sqrt_up(Fraction(squares, 1 << 2 * FEATURE_BITS)))
 
 
-def row_length(steps: NDArray[np.int32]) -> Fraction:
-    """Return the length of the longest row in units of 2**16 steps, rounded up; rows are public."""
-    squares = max(int((steps[part].astype(np.int64) ** 2).sum(axis=1).max()) for part in blocks(len(steps)))
-    return sqrt_up(Fraction(squares, 1 << 2 * FEATURE_BITS))
+def _longest(steps: Integers) -> int:
+    return int((steps**2).sum(axis=1).max())
 
 
 def pair_sums(
@@ -254,8 +265,8 @@ def _summed(
 ) -> list[Fraction]:
     """Return sums of features times columns of whole numbers in these units, column by column."""
     total = WholeSum()
-    for part in blocks(len(rows.steps)):
-        total.add(rows.steps[part].T @ pairs(part))
+    for part in blocks(len(rows.weight)):
+        total.add(rows.steps(part).T @ pairs(part))
     each = [unit / (1 << FEATURE_BITS) for unit in units]
     return [unit * int(value) for unit, column in zip(each, total.whole().T, strict=True) for value in column]
 
@@ -1183,6 +1194,19 @@ _PAIR = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class _White:
+    """The values of functions at every row, made white: made whenever some rows are read, and not held."""
+
+    basis: Basis
+    columns: Mapping[str, Floats]
+    back: Floats
+    shape: tuple[int, int]
+
+    def __getitem__(self, part: slice) -> Floats:
+        return self.basis.features(self.columns, part) @ self.back
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Functions:
     """A basis, its values at every row made white (`rows`), and the map from white weights to those of the basis."""
 
@@ -1201,9 +1225,8 @@ class Functions:
         sizes, vectors = np.linalg.eigh(gram / table.rows)
         kept = sizes > 1e-9 * float(sizes[-1])
         back = vectors[:, kept] / np.sqrt(sizes[kept])
-        white, order = np.empty((table.rows, back.shape[1])), np.ones(back.shape[1], dtype=np.int64)
-        for part in blocks(table.rows):
-            white[part] = basis.features(table.covariates, part) @ back
+        order = np.ones(back.shape[1], dtype=np.int64)
+        white = cast("Floats", _White(basis, table.covariates, back, (table.rows, len(order))))
         return cls(basis, shortened(white, order, np.ones(len(order))), back, total / table.rows)
 
 
@@ -1264,7 +1287,7 @@ def function_sums(
     """Return the sums of functions times v, and of v^2 times the longest row's length, as exact numbers."""
     total, v = WholeSum(), scores.values(treated, outcome)
     for part in blocks(len(v)):
-        total.add(rows.steps[part].T @ v[part][:, None])
+        total.add(rows.steps(part).T @ v[part][:, None])
     one, squares = 1 << SCORE_BITS, sum(int((v[part] * v[part]).sum()) for part in blocks(len(v)))
     found = [Fraction(int(value), one << FEATURE_BITS) for value in total.whole()[:, 0]]
     return [*found, rows.length * Fraction(squares, one * one)]
@@ -1307,7 +1330,7 @@ def _known(
     """Return white weights, their covariance, and its part that is noise, in halves of the range."""
     rows, clip, middle, e = functions.rows, scores.clip, scores.middle, models.propensity
     inverse = np.linalg.inv(rows.gram(rows.weight))
-    said = (rows.weight * (models.treated - models.control + middle)) @ rows.z + clip * released[:-1]
+    said = rows.along(rows.weight * (models.treated - models.control + middle)) + clip * released[:-1]
     weights = inverse @ said
     # How rows vary is what the models say, as far as squared scores, with what noise may hide of them, allow: scores
     # add up to about nothing.
