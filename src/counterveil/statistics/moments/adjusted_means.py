@@ -21,7 +21,7 @@ from counterveil.inference.uncertainty import NoiseDistribution, Uncertainty, we
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Estimand
 from counterveil.results.answering import Facts, settled
-from counterveil.results.arms import ArmsResult
+from counterveil.results.arms import ArmsResult, Shared
 from counterveil.results.effect import Effect, Linear
 from counterveil.results.question import Question
 from counterveil.results.result import MeasureResult
@@ -60,6 +60,8 @@ from counterveil.statistics.moments.sensitivity import SCORE_TERMS
 _LOST, _SMALLEST = 4.0, 0.06
 # The rows of an arm that coefficients of its line do not use up are no less than this part.
 _LEFT = 0.5
+# How far events lie from the end where most are: standard deviations of their line, and of weights.
+_LINE_REACH, _MOST_WEIGHT = 3.0, 4.0
 _PAGES = (*PAGES, "statistics/moments/group_scores.proof.md")
 
 
@@ -75,25 +77,51 @@ class AdjustedMean:
 
 @dataclass(frozen=True, slots=True)
 class _Clipped:
-    """Where scores of the arms are clipped, and bounds of how far that moves an arm's mean; units of the scale."""
+    """The ends that scores of the arms are clipped at, (2, arms), and bounds of how far that moves an arm's mean."""
 
-    score: OwnScore
-    clips: Floats
+    ends: Floats
     lost: Floats
     missed: Floats
 
 
-def release_means(gate: Gate, plan: Plan, records: Records, design: ArmDesign) -> list[AdjustedMean]:
-    """Return the mean of every arm, the reference first."""
+def release_means(
+    gate: Gate, plan: Plan, records: Records, design: ArmDesign
+) -> tuple[list[AdjustedMean], Shared]:
+    """Return the mean of every arm, the reference first, and what their errors have in common."""
     models = arm_models(gate, records, design, Estimand.ATE)
     clipped = _clipped(gate, models, design)
-    sums = release_own_scores(gate, models, clipped.score, design.pure)
+    centres, units = clipped.ends.sum(axis=0) / 2, np.diff(clipped.ends, axis=0)[0] / 2
+    score = OwnScore(models.fit.lines(models.moments), models.found.score.weights, centres, units)
+    sums = release_own_scores(gate, models, score, design.pure)
     noise: NoiseDistribution = (
         plan.cells_noise("score", SCORE_TERMS.absolute)
         if design.pure
         else plan.coordinate_noise("score", SCORE_TERMS.euclidean)
     )
-    return [_mean(models, arm, clipped, own, noise) for arm, own in enumerate(sums)]
+    chance, unknown = _of_covariates(models)
+    parts = np.diag(chance), np.diag(unknown)
+    means = [_mean(models, arm, clipped, own, noise, parts) for arm, own in enumerate(sums)]
+    shared = (one - np.diag(np.diag(one)) for one in (chance, unknown))
+    return means, Shared(*(tuple(map(tuple, one.tolist())) for one in shared))
+
+
+def _of_covariates(models: ArmModels) -> tuple[Floats, Floats]:
+    """Return the covariances (arms, arms) of all lines at the mean of everyone's covariates, in units of the outcome.
+
+    They are those from who is in the sample, and from noise: that mean is the one of the Grams.
+    """
+    moments, slopes = models.moments, models.fit.slopes.values * _unit(models)
+    off = moments.means - moments.overall
+    within = np.einsum("a,aij->ij", moments.shares, moments.covariances)
+    everyone = within + np.einsum("a,ai,aj->ij", moments.shares, off, off)
+    noise = len(slopes) * moments.mean_sd**2
+    return slopes @ everyone @ slopes.T / models.rows.count, noise * slopes @ slopes.T
+
+
+def _unit(models: ArmModels) -> float:
+    """Return the unit of the scale, in units of the outcome."""
+    low, high = models.rows.source.study.outcome_range
+    return models.scale.unit * float(high - low) / 2
 
 
 def release_own_scores(gate: Gate, models: ArmModels, score: OwnScore, pure: bool) -> Floats:
@@ -127,7 +155,7 @@ def _clipped(gate: Gate, models: ArmModels, design: ArmDesign) -> _Clipped:
     # Weights of an arm are one on average once its share multiplies them.
     spreads = shares * np.sqrt(np.einsum("ai,aij,aj->a", slopes, moments.covariances, slopes))
     typical = np.sqrt(fit.residual * (1 + spreads**2))
-    score = OwnScore(fit.lines(moments), models.found.score.weights, typical / shares)
+    score = OwnScore(fit.lines(moments), models.found.score.weights, np.zeros(len(shares)), typical / shares)
     counts, sd = release_own_sizes(gate, models, score, design.pure)
     least = scale.least_clip(fit.levels) * (1 + SCORE_WEIGHT_REACH * spreads)
     clips, lost, missed = (np.empty(len(shares)) for _ in range(3))
@@ -140,56 +168,69 @@ def _clipped(gate: Gate, models: ArmModels, design: ArmDesign) -> _Clipped:
             counts[arm], sd, edges, design.score_unit / share, share * rows, *numbers
         )
         missed[arm] = np.interp(clips[arm], edges, unseen)
-    return _Clipped(replace(score, units=clips / shares), clips, lost, missed)
+    return _Clipped(_ends(models, clips, spreads) / shares, lost, missed)
+
+
+def _ends(models: ArmModels, clips: Floats, spreads: Floats) -> Floats:
+    """Return where scores are clipped below and above, (2, arms): events no farther than the many may lie."""
+    if not models.scale.place.whole:
+        return np.stack([-clips, clips])
+    # Of events nearly all rows are at one end, to which residuals are short.
+    levels, slopes = models.fit.levels, models.fit.slopes.values
+    lines = np.sqrt(np.einsum("ai,aij,aj->a", slopes, models.moments.covariances, slopes))
+    near = (1 - np.abs(levels) + _LINE_REACH * lines) * (1 + _MOST_WEIGHT * spreads)
+    near = np.minimum(near, clips)
+    return np.where(levels < 0, np.stack([-near, clips]), np.stack([-clips, near]))
 
 
 def _mean(
-    models: ArmModels, arm: int, clipped: _Clipped, sums: Floats, noise: NoiseDistribution
+    models: ArmModels,
+    arm: int,
+    clipped: _Clipped,
+    sums: Floats,
+    noise: NoiseDistribution,
+    covariates: tuple[Floats, Floats],
 ) -> AdjustedMean:
     """Return an arm's mean with every part of its error, from the three released sums of its scores."""
     moments, side, scale = models.moments, models.found.sides[arm], models.scale
     rows, study = models.rows.count, models.rows.source.study
-    seen, size_sd = float(sums.sum()), sqrt(3 * noise.variance)
-    least = max(_LOST * size_sd, _SMALLEST * rows / len(moments.shares))
-    size = max(seen, least)
-    # Of a score to the mean, in the units of the scale.
-    each = float(clipped.clips[arm] / moments.shares[arm]) / rows
-    value = models.found.levels[arm] + side.shared + each * float(sums[2] - sums[0])
-    line = models.fit.slopes.values[arm]
-    everyone = np.einsum("a,aij->ij", moments.shares, moments.covariances)
-    chance = float(line @ everyone @ line) / rows
-    used = max(1 - len(line) / size, _LEFT)
-    # The mean of everyone's covariates is that of the Grams.
+    seen, size = float(sums.sum()), float(moments.shares[arm]) * rows
+    lost = seen < max(_LOST * sqrt(3 * noise.variance), _SMALLEST * rows / len(moments.shares))
+    # The three sums count at the ends and between them.
+    low, high = clipped.ends[:, arm] / rows
+    weights, squares = np.array([low, (low + high) / 2, high]), np.array([low**2, low * high, high**2])
+    value = models.found.levels[arm] + side.shared + float(weights @ sums)
+    used = max(1 - len(moments.overall) / size, _LEFT)
     product = side.product + clipped.missed[arm] + expected_shared(side.shared)
-    product += len(moments.shares) * moments.mean_sd**2 * float(line @ line)
     low, high = map(float, study.outcome_range)
-    unit = scale.unit * (high - low) / 2
-    square = (each * unit) ** 2 / used
-    bias = high - low if seen < least else unit * (side.bias + float(clipped.lost[arm]))
-    more = (chance + side.sampling) * unit**2
+    unit = _unit(models)
+    weights, squares = unit * weights, unit**2 / used * squares
+    bias = high - low if lost else unit * (side.bias + float(clipped.lost[arm]))
+    more = float(covariates[0][arm]) + side.sampling * unit**2
     error = Uncertainty(
-        noise=weighted_sum(np.full(2, each * unit), [noise] * 2),
-        variance=square * float(sums @ (1.0, -1.0, 1.0)) + more,
-        variance_cap=square * size + more,
-        variance_noise=weighted_sum(np.full(3, square), [noise] * 3),
-        extra=product * unit**2,
+        noise=weighted_sum(np.abs(weights), [noise] * 3),
+        variance=float(squares @ sums) + more,
+        variance_cap=float(squares.max()) * size + more,
+        variance_noise=weighted_sum(np.abs(squares), [noise] * 3),
+        extra=product * unit**2 + float(covariates[1][arm]),
         bias=bias,
     )
     middle = (low + high) / 2 + scale.place.centre * (high - low) / 2
-    return AdjustedMean(min(max(middle + unit * float(value), low), high), error, size, size_sd)
+    estimate = min(max(middle + unit * float(value), low), high)
+    return AdjustedMean(estimate, error, size, rows * sqrt(moments.share_error))
 
 
 def adjusted_arms(session: BaseSession, question: Question) -> ArmsResult:
     """Return the adjusted private means of all arms; n is public and nothing else is."""
 
-    def facts(means: Sequence[AdjustedMean]) -> Facts:
+    def facts(means: Sequence[AdjustedMean], shared: Shared) -> Facts:
         low, high = map(float, session.study.outcome_range)
         found = []
         for label, one in zip(session.study.treatment_labels, means, strict=True):
             known = with_rare_events(one.error, (low, high), (one.size,))
             mean = Linear(one.estimate, known, (low, high))
             found.append(Effect(label, mean, question.level, size=one.size, size_sd=one.size_sd))
-        return Facts(means=tuple(found))
+        return Facts(means=tuple(found), shared=shared)
 
     return _answered(ArmsResult, session, question, facts, said={"question": "arms"})
 
@@ -197,7 +238,8 @@ def adjusted_arms(session: BaseSession, question: Question) -> ArmsResult:
 def measured(session: BaseSession, question: Question) -> MeasureResult:
     """Return the private measure of what both arms' mean outcomes would be if everyone were in them."""
 
-    def facts(means: Sequence[AdjustedMean]) -> Facts:
+    # Both errors are taken for independent, which for a ratio near one is too much.
+    def facts(means: Sequence[AdjustedMean], _shared: Shared) -> Facts:
         control, treated = means
         low, high = map(float, session.study.outcome_range)
         values = treated.estimate, control.estimate
@@ -218,7 +260,7 @@ def _answered(
     kind: type[Answer],
     session: BaseSession,
     question: Question,
-    facts: Callable[[Sequence[AdjustedMean]], Facts],
+    facts: Callable[[Sequence[AdjustedMean], Shared], Facts],
     said: Mapping[str, Any] | None = None,
 ) -> Answer:
     """Return the answer that the released means of all arms are the facts of; refused where they are not affordable."""
@@ -230,7 +272,7 @@ def _answered(
     plan, records = chain.plan(), Records(session.batches, features)
 
     def compute(gate: Gate) -> Facts:
-        found = facts(release_means(gate, plan, records, chain))
+        found = facts(*release_means(gate, plan, records, chain))
         public = {"rows": design.rows, "features": design.features, "mechanism": design.drawn}
         details = {"adjusted": True} | public | found.pop("details", {})
         return Facts(adjusted_said(session, features, chain), details=details, **found)

@@ -220,16 +220,17 @@ def score_sizes(row_blocks: Iterable[Block], score: ArmScore, edges: Floats) -> 
 
 @dataclass(frozen=True, slots=True)
 class OwnScore:
-    """Weighted residuals of a row in its own arm, in `units` (arms,): what its line does not say of an arm's mean."""
+    """Weighted residuals of a row in its own arm, around `centres` (arms,) and in `units` (arms,)."""
 
     lines: ArmLines
     weights: Floats
+    centres: Floats
     units: Floats
 
     def of(self, u: Floats, t: Floats, y: Floats) -> Floats:
         """Return the score of every row."""
-        weighted = of_own_arm(u, t, self.weights) * self.lines.residual(u, t, y)
-        return np.asarray(weighted / self.units[t.astype(np.intp)])
+        weighted, arm = of_own_arm(u, t, self.weights) * self.lines.residual(u, t, y), t.astype(np.intp)
+        return np.asarray((weighted - self.centres[arm]) / self.units[arm])
 
 
 def own_score_sizes(row_blocks: Iterable[Block], score: OwnScore, edges: Floats) -> Sums:
