@@ -605,12 +605,15 @@ def _check_scored(declared: Expected, means: ApartMeans, rows: int) -> None:
     hold(min(means.sizes) > 0 and isclose(sum(means.sizes), rows, rel_tol=NEAR), TOO_MANY_ROWS)
     width = float(declared.width)
     for value, known in zip(means.values, means.known, strict=True):
-        hold(known.noise is None and known.variance_noise is None and other_variance(known) > 0)
+        hold(known.noise is not None and known.variance_noise is not None and known.ball_variance == 0)
         hold(0 <= known.bias <= 2 * width and known.extra >= 0)
         # Scores are clipped to less than this, over the root of their number.
-        hold(0 <= known.variance <= known.variance_cap <= (_MOST_SCORE * width) ** 2)
-        sampling = sqrt(min(known.variance_cap, width**2) + known.extra_at(NEVER))
-        check_place(value, means.range, known.bias + half_width(sampling, None, NEVER))
+        hold(known.variance_cap <= (_MOST_SCORE * width) ** 2)
+        check_variance(known)
+        sampling = sqrt(min(known.variance_cap, width**2) + known.extra)
+        check_place(
+            value, means.range, known.bias + half_width(sampling, None, NEVER) + farthest(known.noise)
+        )
 
 
 def check_arms(

@@ -34,6 +34,7 @@ from counterveil.statistics.moments.doubly_robust import (
     SIZES,
     ArmDesign,
     ArmModels,
+    RowScale,
     adjusted_said,
     arm_design,
     arm_models,
@@ -92,7 +93,7 @@ def release_means(
     clipped = _clipped(gate, models, design)
     centres, units = clipped.ends.sum(axis=0) / 2, np.diff(clipped.ends, axis=0)[0] / 2
     score = OwnScore(models.fit.lines(models.moments), models.found.score.weights, centres, units)
-    sums = release_own_scores(gate, models, score, design.pure)
+    sums = release_own_scores(gate, models.rows, models.scale, score, design.pure)
     noise: NoiseDistribution = (
         plan.cells_noise("score", SCORE_TERMS.absolute)
         if design.pure
@@ -124,11 +125,11 @@ def _unit(models: ArmModels) -> float:
     return models.scale.unit * float(high - low) / 2
 
 
-def release_own_scores(gate: Gate, models: ArmModels, score: OwnScore, pure: bool) -> Floats:
+def release_own_scores(gate: Gate, records: Records, scale: RowScale, score: OwnScore, pure: bool) -> Floats:
     """Return for every arm the sums of (1-r)^2/4, (1-r^2)/2 and (1+r)^2/4 over its rows' scores r, (arms, 3)."""
 
     def values() -> list[Fraction]:
-        ((counts, totals, squares),) = models.rows.run(over_scaled, own_score_sums, models.scale, score)
+        ((counts, totals, squares),) = records.run(over_scaled, own_score_sums, scale, score)
         one = Fraction(1, 1 << TERM_BITS)
         parts = [(n, one * s, one * one * q) for n, s, q in zip(counts, totals, squares, strict=True)]
         return [term for n, s, q in parts for term in ((n - 2 * s + q) / 4, (n - q) / 2, (n + 2 * s + q) / 4)]
@@ -137,13 +138,12 @@ def release_own_scores(gate: Gate, models: ArmModels, score: OwnScore, pure: boo
     return released.floats().reshape(-1, 3)
 
 
-def release_own_sizes(gate: Gate, models: ArmModels, score: OwnScore, pure: bool) -> tuple[Floats, float]:
+def release_own_sizes(
+    gate: Gate, records: Records, scale: RowScale, score: OwnScore, pure: bool
+) -> tuple[Floats, float]:
     """Return how many scores of each arm lie between edges of their size, and the noise of a count."""
     released = release_counts(
-        gate,
-        "sizes",
-        lambda: models.rows.run(over_scaled, own_score_sizes, models.scale, score, SIZES)[0],
-        pure,
+        gate, "sizes", lambda: records.run(over_scaled, own_score_sizes, scale, score, SIZES)[0], pure
     )
     return released.floats().reshape(len(score.units), -1), sqrt(released.variance)
 
@@ -156,7 +156,7 @@ def _clipped(gate: Gate, models: ArmModels, design: ArmDesign) -> _Clipped:
     spreads = shares * np.sqrt(np.einsum("ai,aij,aj->a", slopes, moments.covariances, slopes))
     typical = np.sqrt(fit.residual * (1 + spreads**2))
     score = OwnScore(fit.lines(moments), models.found.score.weights, np.zeros(len(shares)), typical / shares)
-    counts, sd = release_own_sizes(gate, models, score, design.pure)
+    counts, sd = release_own_sizes(gate, models.rows, scale, score, design.pure)
     least = scale.least_clip(fit.levels) * (1 + SCORE_WEIGHT_REACH * spreads)
     clips, lost, missed = (np.empty(len(shares)) for _ in range(3))
     for arm, share in enumerate(shares):
@@ -267,7 +267,7 @@ def _answered(
     require_covariates(session.study, "doubly_robust")
     features, design = arm_design(session, question, question.settings or DoublyRobust())
     if not arms_affordable(design):
-        raise unaffordable(design)
+        raise unaffordable(design, means=True)
     question, chain = replace(question, mechanism=design.mechanism), chain_of(session, design, means=True)
     plan, records = chain.plan(), Records(session.batches, features)
 

@@ -1506,12 +1506,14 @@ def _doubly_robust_releases(shares: ChainSplit, design: Design) -> tuple[tuple[s
     )
 
 
-def unaffordable(design: Design, rule: Callable[[Design], bool] = arms_affordable) -> CounterveilError:
+def unaffordable(
+    design: Design, rule: Callable[[Design], bool] = arms_affordable, *, means: bool = False
+) -> CounterveilError:
     """Return what public numbers that do not afford adjustment are refused with: CV-P404 or CV-P405."""
     if not design.fits:
         return _too_many(design.features)
     return refusal(
-        "CV-P404",
+        "CV-P404b" if means else "CV-P404",
         design=fewest_rows(design, rule),
         features=design.features,
         budget=design.budget,
