@@ -141,6 +141,7 @@ ARMS = {
     "weighting": asked("arms", "weighting", OUTCOME, PURE, kind="several arms"),
     "matching": asked("arms", "matching", OUTCOME, PURE, kind="several arms"),
     "records": asked("arms", "auto", RECORD, PURE, kind="several arms"),
+    "adjusted records": asked("arms", "doubly_robust", RECORD, PURE, kind="several arms"),
 }
 GROUP_EFFECTS = {
     "difference in means": asked("groups", "difference_in_means", OUTCOME, PURE, GROUPS, kind="trial"),

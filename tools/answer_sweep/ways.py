@@ -173,6 +173,7 @@ def _questions() -> dict[str, Asked]:
     three = {"arms": (0, 1, 2), "reference": 0, "randomised": True}
     found = {"arms pairs": _other("arms", three, protects="treatment and outcome")}
     found["arms records"] = _other("arms", three, protects="record")
+    found["arms adjusted records"] = _other("arms", three | {"randomised": False}, protects="record")
     for method in ("difference_in_means", "weighting", "matching"):
         found[f"arms {method}"] = _other("arms", three, protects="outcome", method=method)
         declared = TRIAL if method == "difference_in_means" else {}

@@ -285,6 +285,8 @@ def _record_level() -> Iterator[Audited]:
     dose = {"arms": Range(0, 2).cut("1/2", "3/2"), "randomised": True}
     yield _record("arms", "auto", "dose", declared=dose, base=several_arms, **FEW)
     yield _record("arms", "auto", "gaussian", **three, arguments=GAUSSIAN, delta="1/13", **FEW)
+    observed = THREE | {"outcome_range": (0, HIGH), "randomised": False}
+    yield _record("arms", "doubly_robust", declared=observed, base=several_arms, rows=300, **FEW)
     yield _record("overlap", "", rows=24)
 
 
