@@ -31,9 +31,10 @@ from counterveil.statistics.pairs.effect import pair_arms
 
 # Methods that adjust for covariates, and the one that does not.
 ADJUSTED = ("weighting", "matching")
-METHODS = ("difference_in_means", *ADJUSTED)
+_PLAIN = "difference_in_means"
 # The one that adjusts where arms are private.
 _PRIVATE = "doubly_robust"
+METHODS = (_PLAIN, *ADJUSTED, _PRIVATE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,11 +66,11 @@ class ArmsArguments(Arguments[ArmsResult]):
         if self.unit is Unit.TREATMENT_AND_OUTCOME:
             return self._of_pairs(study)
         record = self.unit is Unit.RECORD
-        refuse_unknown_method(self.method, ("auto", *((METHODS[0], _PRIVATE) if record else METHODS)))
+        refuse_unknown_method(self.method, ("auto", _PLAIN, *([_PRIVATE] if record else ADJUSTED)))
         method = self.method
         if method == "auto" and study.covariates and study.randomised is not True:
             method = _PRIVATE if record else "weighting"
-        chosen = "difference_in_means" if method == "auto" else method
+        chosen = _PLAIN if method == "auto" else method
         question = self.question(chosen, self.mechanism, self.settings)
         _refuse_other_studies(study, question)
         if method == "auto":
@@ -113,7 +114,7 @@ def _answer(session: BaseSession, question: Question) -> ArmsResult:
         return (adjusted_arms if question.method == _PRIVATE else record_arms)(session, question)
     question = question.in_pure_noise(session.account().rule)
     # So that data which do not fit are refused before anything is spent.
-    if question.method == "difference_in_means":
+    if question.method == _PLAIN:
         session.attach_batches()
     else:
         session.attach(f"arms with method={question.method!r}")
