@@ -259,6 +259,7 @@ def _measures() -> dict[str, Asked]:
         found[f"outcomes earlier {protects}"] = _other("outcomes", earlier, protects=protects)
         found[f"outcomes lift {protects}"] = _other("outcomes", above, protects=protects, measure="lift")
     found["outcomes matching"] = _other("outcomes", several, protects="outcome", method="matching")
+    found["outcomes pairs"] = _other("outcomes", several, protects="treatment and outcome")
     found["outcomes arms records"] = _other("outcomes", three, protects="record")
     found["outcomes arms"] = _other("outcomes", three, protects="outcome", importance={"a": 2})
     return found

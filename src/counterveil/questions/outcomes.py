@@ -104,6 +104,8 @@ class OutcomesArguments(Arguments[OutcomesResult]):
             kind = kind if study.arms is None else Arms
         elif study.arms is not None:
             kind = None
+        if unit is Unit.TREATMENT_AND_OUTCOME and study.randomised is not True:
+            require_covariates(study, method)
         refuse_other_settings(question, kind)
         if isinstance(self.settings, Weighting) and self.settings.prediction is not None:
             raise refusal("CV-P689", prediction=self.settings.prediction)
