@@ -213,6 +213,7 @@ OUTCOMES = {
     "weighting": asked("outcomes", "weighting", OUTCOME, PURE, kind="outcomes"),
     "matching": asked("outcomes", "matching", OUTCOME, PURE, kind="outcomes"),
     "trial": asked("outcomes", "trial", RECORD, PURE, kind="outcomes"),
+    "pairs": asked("outcomes", "trial", PAIR, PURE, kind="outcomes"),
 }
 
 ASKED: dict[str, Asked] = {

@@ -398,6 +398,7 @@ def ways() -> dict[str, Way]:
     found["ratio doubly robust, record"] = _measure("record", "ratio", (0, 1, 2, 3), method="doubly_robust")
     # Those that come last have cells of their own, and leave the others' as they are.
     found["arms doubly robust, record"] = _arms("record", OBSERVATIONAL, method="doubly_robust")
+    found[f"outcomes auto, {both}"] = _several(both)
     for level in ("outcome", both):
         found[f"policy value auto, {level}"] = _policy(level, FEW_ROWS)
     found[f"targeting curve auto, {both}"] = _curve(both, FEW_ROWS)
