@@ -2,7 +2,8 @@
 
 `python -m experiments.arms` prints the tables with 200 draws a row; `--draws` changes their number and `--only
 observational` prints that of observational studies: coverage, size where no arm does anything, and errors and lengths
-beside AIPW without privacy, beside two arms at a time for half of the budget each, and beside zero.
+beside AIPW without privacy, beside two arms at a time for half of the budget each, and beside zero; `--only pairs` that
+of three outcomes that are private together with treatment.
 """
 
 from __future__ import annotations
@@ -169,10 +170,11 @@ def _row(design: Observed, delta: float, draws: int) -> str:
 
 
 def aipw(data: dict[str, np.ndarray], z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return both effects without privacy, from lines and a multinomial propensity, and their half-widths."""
+    """Return all effects without privacy, from lines and a multinomial propensity, and their half-widths."""
     arm, y, u, scores = data["arm"], data["y"], np.column_stack([np.ones(len(z)), z]), []
-    chance = fit_multinomial(z, arm, 3, 1e-6).scores
-    for k in range(3):
+    arms = int(arm.max()) + 1
+    chance = fit_multinomial(z, arm, arms, 1e-6).scores
+    for k in range(arms):
         own = arm == k
         left = y - (line := u @ np.linalg.lstsq(u[own], y[own], rcond=None)[0])
         scores.append(line + own * left / chance[:, k])
@@ -201,9 +203,66 @@ def _ask(study: cv.Study, data: dict, seed: int, words: dict) -> cv.results.Arms
     return cv.arms(data, study, epsilon=1, noise=cv.SeededNoise(seed), **words)
 
 
+RANGES = {"score": (0, 10), "event": (0, 1), "rare": (0, 1)}
+_PAIRS = {"protects": "treatment and outcome"}
+
+
+def pairs(draws: int) -> Iterator[str]:
+    """Yield coverage, size and lengths of three outcomes whose treatments are private too, covariates being public."""
+    yield "| n | epsilon | budget | outcome | coverage | size | length | length, one at a time | RMSE | zero |"
+    yield "|" + "---|" * 10
+    covariates = {"x": cv.Range(0, 1), "z": cv.Range(0, 1), "old": cv.Categories([0, 1])}
+    study = cv.Study("t", outcomes=RANGES, covariates=covariates, control=0, randomised=False)
+    for rows, epsilon in ((4000, 4), (20_000, 1)):
+        for delta in (1e-6, 0):
+            found = [_three(study, rows, epsilon, delta, seed, len(seeds(draws))) for seed in seeds(draws)]
+            for place, name in enumerate(RANGES):
+                held, missed, length, alone, error, truth = np.array(found)[:, :, place].T
+                cells = f"{held.mean():.3f} | {missed.mean():.3f} | {np.median(length):.2f}"
+                rmse = f"{np.sqrt((error**2).mean()):.3g} | {np.sqrt((truth**2).mean()):.3g}"
+                kind = "pure" if delta == 0 else "delta 1e-6"
+                row = f"{rows:,} | {epsilon} | {kind} | {name} | {cells} | {np.nanmedian(alone):.2f}"
+                yield f"| {row} | {rmse} |"
+
+
+def _three(study: cv.Study, rows: int, epsilon: int, delta: float, seed: int, draws: int) -> list[np.ndarray]:
+    words = _PAIRS | {"delta": delta, "noise": cv.SeededNoise(seed)}
+    (data, z, truth), (null, _, nothing) = (_pairs_drawn(rows, one, seed) for one in (1.0, 0.0))
+    ends = np.array(list(cv.outcomes(data, study, epsilon=epsilon, **words).interval().values()))
+    none = np.array(list(cv.outcomes(null, study, epsilon=epsilon, **words).interval().values()))
+    plain, alone = [], np.full(3, np.nan)
+    for place, (name, ends_of) in enumerate(RANGES.items()):
+        plain.append(aipw({"arm": data["t"], "y": data[name]}, z)[1][0])
+        if seed < seeds(draws)[0] + _FEW:
+            own = cv.Study("t", name, ends_of, study.covariates, control=0, randomised=False)
+            part = words | {"epsilon": f"{epsilon}/3", "delta": delta / 3}
+            low, high = cv.ate(data, own, **part).interval()
+            alone[place] = (high - low) / 2 / plain[-1]
+    held = (ends[:, 0] <= truth) & (truth <= ends[:, 1])
+    missed = (nothing < none[:, 0]) | (none[:, 1] < nothing)
+    return [held, missed, np.diff(ends)[:, 0] / 2 / np.array(plain), alone, ends.mean(axis=1) - truth, truth]
+
+
+def _pairs_drawn(rows: int, effect: float, seed: int) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
+    """Return people with three outcomes, their covariates as columns, and the effects on these people."""
+    rng = np.random.default_rng([seed, rows, int(effect)])
+    x, w, old = rng.beta(2, 3, rows), rng.beta(3, 2, rows), rng.random(rows) < 0.4
+    z = np.column_stack([x, w, old]) - (0.4, 0.6, 0.4)
+    t = (rng.random(rows) < expit(z @ (2.0, -1.5, 0.7))).astype(int)
+    event, rare = (
+        [expit(level + z @ slopes + effect * size * arm) for arm in (0, 1)]
+        for level, slopes, size in ((-1.1, (1.5, 0.5, -0.4), 0.4), (-3.4, (1.0, -1.0, 0.8), 0.5))
+    )
+    score = np.clip(5 + z @ (2.0, 1.5, -0.8) + 0.5 * effect * t + rng.normal(0, 1, rows), 0, 10)
+    drawn = [(rng.random(rows) < np.where(t == 1, two, one)).astype(int) for one, two in (event, rare)]
+    truth = np.array([0.5 * effect, *((two - one).mean() for one, two in (event, rare))])
+    names = {"t": t, "x": x, "z": w, "old": old.astype(int), "score": score}
+    return names | {"event": drawn[0], "rare": drawn[1]}, z, truth
+
+
 def _asked(study: cv.Study, data: dict[str, np.ndarray], seed: int) -> cv.results.ArmsResult:
     return cv.arms(data, study, protects="record", epsilon=1, noise=cv.SeededNoise(seed))
 
 
 if __name__ == "__main__":
-    print_tables(__doc__, {"coverage": coverage, "observational": observational})
+    print_tables(__doc__, {"coverage": coverage, "observational": observational, "pairs": pairs})

@@ -40,7 +40,7 @@ METHODS: dict[Unit, dict[str, type | None]] = {
         "weighting": Weighting,
         "matching": Matching,
     },
-    Unit.TREATMENT_AND_OUTCOME: {"trial": None, "doubly_robust": None},
+    Unit.TREATMENT_AND_OUTCOME: {"doubly_robust": None},
     Unit.RECORD: {"trial": None},
 }
 _ADJUSTING = ("weighting", "matching")
@@ -61,8 +61,8 @@ class OutcomesArguments(Arguments[OutcomesResult]):
         delta: a small positive number allows Gaussian noise, which grows with the root of the number of outcomes; pure
             noise grows with their number, but by less than if each were asked for by itself.
         method: "auto"; with outcomes protected "difference_in_means", "weighting" and "matching" (covariates), one set
-            of weights for all outcomes; with records protected "trial"; between the two "trial" or "doubly_robust",
-            one score with public covariates.
+            of weights for all outcomes; with records protected "trial"; between the two "doubly_robust", one
+            score with public covariates.
         estimand: as for `counterveil.ate`; with several arms "ATE".
         measure: "difference", "ratio", "lift", "odds_ratio" or "nnt", as for `counterveil.ate`.
         importance: noise of each outcome is in proportion to one over this; 1 where nothing is said.
@@ -143,9 +143,9 @@ def _refuse_earlier(study: Study) -> None:
 
 
 def _usual(study: Study, unit: Unit) -> str:
-    if unit is Unit.TREATMENT_AND_OUTCOME and study.randomised is not True:
+    if unit is Unit.TREATMENT_AND_OUTCOME:
         return "doubly_robust"
-    if unit is not Unit.OUTCOME:
+    if unit is Unit.RECORD:
         refuse_undeclared_trial(study)
         return "trial"
     if study.covariates:

@@ -240,7 +240,7 @@ def _pair_level() -> Iterator[Audited]:
     for method in ("auto", "doubly_robust"):
         yield replace(three, method=method)
     several = replace(pair("auto", rows=200, epsilon="4", **FEW), question="outcomes", declared=SEVERAL)
-    yield from (replace(several, method=method) for method in ("auto", "trial", "doubly_robust"))
+    yield from (replace(several, method=method) for method in ("auto", "doubly_robust"))
     yield from (replace(pair(method, declared=TRIAL), question="quantiles") for method in ("auto", "trial"))
     yield replace(pair("weighting", rows=200, **FEW), question="quantiles")
     rule = {"policy": Policy.where(a=(0.5, 1.0))}

@@ -179,7 +179,7 @@ def _ends(models: ArmModels, clips: Floats, spreads: Floats) -> Floats:
     levels, slopes = models.fit.levels, models.fit.slopes.values
     lines = np.sqrt(np.einsum("ai,aij,aj->a", slopes, models.moments.covariances, slopes))
     near = (1 - np.abs(levels) + _LINE_REACH * lines) * (1 + _MOST_WEIGHT * spreads)
-    near = np.minimum(near, clips)
+    near = np.clip(near, 0.0, clips)
     return np.where(levels < 0, np.stack([-near, clips]), np.stack([-clips, near]))
 
 
