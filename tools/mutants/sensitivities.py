@@ -253,10 +253,10 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         _unit("moments/contrast"),
     ),
     _of(
-        "doubly_robust.release_arm_score",
-        "orthogonal_score(n, beside)",
-        "orthogonal_score(n, Fraction(0))",
-        _unit("moments/record_moments"),
+        "adjusted_means.release_own_scores",
+        "SCORE_TERMS.euclidean",
+        "SCORE_TERMS.euclidean / 2",
+        _unit("moments/arm_moments"),
     ),
     _of(
         "CellTerms.euclidean", "sqrt_up(2 + 4 * sum(", "sqrt_up(2 + 2 * sum(", _unit("moments/record_moments")

@@ -646,7 +646,8 @@ class WeightedSum:
     def cdf(self, x: Floats) -> Floats:
         """Return P(sum <= x)."""
         step, below = self._table()
-        size = np.abs(np.asarray(x, np.float64)) / step
+        with np.errstate(over="ignore"):  # points beyond every tail
+            size = np.abs(np.asarray(x, np.float64)) / step
         tail = np.interp(_HALF - size, np.arange(_HALF + 1), below)
         return np.where(np.asarray(x) < 0, tail, 1.0 - tail)
 

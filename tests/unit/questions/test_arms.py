@@ -175,3 +175,40 @@ def test_a_dose_has_three_cells_and_a_reference_in_one_of_them():
     ):
         with pytest.raises(cv.CounterveilError, match=code):
             cv.Study(arms=arms, reference=reference, **asked)
+
+
+@pytest.mark.parametrize("delta", [0, "1e-6"])
+def test_private_records_of_observational_studies_are_adjusted(delta):
+    data, declared = trial(n=12_000, confounded=True), study(randomised=False)
+    words = {"protects": "record", "delta": delta}
+    found = ask(data, declared, epsilon=8, **words)
+    raw = ask(data, declared, epsilon=8, method="difference_in_means", **words)
+    intervals = [found.interval(), raw.interval()]
+    for arm, truth in zip(found.means[1:], GAINS[1:], strict=True):
+        (low, high), (least, most) = (each[arm.name] for each in intervals)
+        assert low < truth < high < low + 3
+        assert not least < truth < most
+    assert found.method == "doubly robust with moments by arm"
+    assert "moments by arm" not in raw.method
+    assert type(found).from_dict(found.to_dict()).interval() == found.interval()
+    # Who is in the sample moves all means alike.
+    apart = found.means[0].known.uncertainty, found.means[1].known.uncertainty
+    assert found.table[0].known.uncertainty.variance < apart[0].variance + apart[1].variance
+    assert found.table[0].known.uncertainty.extra < apart[0].extra + apart[1].extra
+
+
+def test_without_noise_private_arms_are_those_of_augmented_weights():
+    data = trial(n=6000, confounded=True)
+    found = ask(data, study(randomised=False), epsilon=10**5, protects="record")
+    for effect, truth in zip(found.table, GAINS[1:], strict=True):
+        assert abs(effect.estimate - truth) < 3 * effect.std_error.sampling
+        assert effect.std_error.noise < 0.1 * effect.std_error.sampling
+
+
+def test_an_adjustment_of_private_arms_that_is_not_affordable_is_refused_and_nothing_is_spent():
+    with cv.open_ledger(":memory:", create=True) as ledger:
+        ledger.register("study", cv.Budget(1))
+        with pytest.raises(ParameterError, match="CV-P404") as refused:
+            cv.arms(trial(200), study(randomised=False), protects="record", epsilon="1/2", ledger=ledger)
+        assert "kappa" not in str(refused.value)
+        assert ledger.account("study").spent.epsilon == 0
