@@ -31,7 +31,7 @@ from counterveil.settings.methods import allowed_bias
 from counterveil.statistics.histogram import count_mechanisms, counts_noise, release_counts
 from counterveil.statistics.outcome_place import ENDS, PLACE_WORDS, PLACES, WHOLE, count_octaves, sizes_by_arm
 from counterveil.statistics.pairs.effect import known_propensities, ladder, released_propensities
-from counterveil.statistics.time_tables import said_of_weights, weighted_rows
+from counterveil.statistics.time_tables import biased, said_of_weights, weighted_rows
 
 PAGE = "statistics/distribution.proof.md"
 NAME = "counts of outcomes"
@@ -225,7 +225,7 @@ def quantiles_by_weights(
     known = {
         "totals": tuple(float(one.total) for one in arms),
         "design": tuple(one.design for one in arms),
-        "inflation": 1 + bias**2,
+        "inflation": biased(bias),
     }
 
     def compute(gate: Gate) -> QuantilesResult:
@@ -269,7 +269,7 @@ def quantiles_by_scores(
         facts = {
             "totals": (),
             "design": tuple(float(np.mean(1 / one)) / largest for one in own),
-            "inflation": 1 + bias**2 + worst * moved,
+            "inflation": biased(bias) + worst * moved,
             # Whoever is likelier in the other arm than weights reach is stood for in part, by how much they weigh.
             "left_out": tuple(
                 float(np.mean(np.abs(1 - e / one))) for e, one in zip(likely, own, strict=True)
