@@ -93,7 +93,7 @@ def test_cells_of_a_found_place_move_no_more(mechanism):
 
 
 def test_public_weights_move_no_more():
-    own = WeightedRows(np.arange(3), linear_form(np.array([0.5, 0.2, 0.3])))
+    own = WeightedRows(np.arange(3), linear_form(np.array([0.5, 0.2, 0.3])), 0.0)
     made = release("laplace")
 
     def run(cells):
