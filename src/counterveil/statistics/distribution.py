@@ -35,8 +35,9 @@ from counterveil.statistics.time_tables import biased, said_of_weights, weighted
 
 PAGE = "statistics/distribution.proof.md"
 NAME = "counts of outcomes"
-# Numbers of cells that are compared where none is declared, and the tail at which lengths are.
-_CELLS, _TAIL = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512), 0.025
+# Numbers of cells that are compared where none is declared, and the tail at which lengths are. Round numbers fall
+# unevenly into sevenths and sixteenths of a range, so that rounded outcomes show.
+_CELLS, _TAIL = (8, 14, 16, 28, 32, 56, 64, 112, 128, 192, 256, 512), 0.025
 # Over at most so many whole numbers cells are a half or less of one, so that whole outcomes stand out as crowds.
 _WHOLE_NUMBERS = 64
 # What the comparison supposes: outcomes are normal with this part of their range as standard deviation. A cell of
