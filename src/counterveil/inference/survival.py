@@ -1542,7 +1542,9 @@ def _heaped(edges: Floats, counts: Floats, design: Floats, noise_sd: float) -> f
         return 0.0
     dense = np.clip(_around(counts[:, 1:-1] / lengths), 1e-12, None)
     above = _beside(counts[:, 1:-1] / lengths)
-    variances = (np.maximum(dense * lengths[1:-1], 1.0) * design[:, None] + noise_sd**2) / lengths[1:-1] ** 2 * 1.5
+    variances = (
+        (np.maximum(dense * lengths[1:-1], 1.0) * design[:, None] + noise_sd**2) / lengths[1:-1] ** 2 * 1.5
+    )
     seen = 0.0
     first = 10.0 ** floor(np.log10(lengths.mean() * _FINEST))
     for unit in (first * step * ten for ten in (1, 10) for step in (1, 2, 5)):

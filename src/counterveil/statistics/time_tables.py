@@ -407,8 +407,8 @@ def weighted_rows(table: Table, noise_variance: float) -> tuple[tuple[WeightedRo
 def biased(bias: float) -> float:
     """Return what sampling variances of weighted curves grow by for a bias of so many standard errors.
 
-    They take nothing off for what covariates explain. Errors vary by the rest alone, and bias is what imbalance makes of
-    the explained part: where that is a fifth or more, the usual bias is within what is not taken off.
+    They take nothing off for what covariates explain. Errors vary by the rest alone, and bias is what imbalance makes
+    of the explained part: where that is a fifth or more, the usual bias is within what is not taken off.
     """
     return max(1.0, (1 + bias**2) / (1 + ALLOWED_BIAS**2))
 

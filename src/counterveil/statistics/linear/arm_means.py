@@ -396,9 +396,10 @@ def arm_means(session: BaseSession, question: Question) -> ArmsResult:
     # An arm too small for its variance to be told spends everything on its mean, whatever larger arms do.
     shares = [share_of([one], question) for one in every]
     listed = [_names(what, len(every)) for what in ("mean", "variance")]
-    parts = zip(*listed, shares, strict=True)
-    branches = [({mean: 1 - share, variance: share}, {}) for mean, variance, share in parts]
-    plan = in_branches(question.budget, question.mechanism, branches)
+    parts = [
+        {mean: 1 - share, variance: share} for mean, variance, share in zip(*listed, shares, strict=True)
+    ]
+    plan = in_branches(question.budget, question.mechanism, [(part, {}) for part in parts])
 
     def compute(gate: Gate) -> Facts:
         released = release(gate, every, exact_values(source, design), [*map(bool, shares)], *listed)
