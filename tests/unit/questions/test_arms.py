@@ -71,7 +71,7 @@ def test_noise_is_smaller_than_that_of_contrasts_that_each_pay_a_part(arms, mech
     for effect in result.table:
         assert effect.known.uncertainty.noise.variance < 0.8 * naive.uncertainty.noise.variance
     if mechanism == "laplace":
-        shares = [float(one.split(": ")[1]) for one in result.details["variance_budget_share"].split("; ")]
+        shares = [float(one) for one in result.details["variance_budget_share"].split("; ")]
         assert len(shares) == arms
         kept = 1 - shares[0]
         assert result.table[0].known.uncertainty.noise.variance == pytest.approx(4 * (1 / 400 / kept) ** 2)
@@ -151,7 +151,7 @@ def test_an_arm_too_small_for_its_variance_spends_all_on_its_mean_and_counts_by_
     found = cv.arms(data, doses_of, protects="outcome", epsilon=1, noise=cv.SeededNoise(1))
     known = [mean.known.uncertainty for mean in found.means]
     assert [one.variance_noise is None for one in known] == [False, False, True]
-    assert found.details["variance_budget_share"].endswith("20: 0")
+    assert found.details["variance_budget_share"].endswith("; 0")
     # One change of all outcomes of an arm moves the slope by its weight.
     moved = [replace(one, known=replace(one.known, estimate=one.estimate + 1)) for one in found.means]
     weights = [

@@ -390,20 +390,17 @@ Bounds = ArmMean | LinearEstimate
 def arm_means(session: BaseSession, question: Question) -> ArmsResult:
     """Return the private effects of all arms against the reference; only outcomes are private."""
     session.admit(question.uses(session.study, "arms"))
-    source = session.batches
+    source, study = session.batches, session.study
     design = design_of(source, question)
     every = [one.sensitivity for one in design.statistics]
     # An arm too small for its variance to be told spends everything on its mean, whatever larger arms do.
     shares = [share_of([one], question) for one in every]
-    listed = [_names(what, len(every)) for what in ("mean", "variance")]
-    parts = [
-        {mean: 1 - share, variance: share} for mean, variance, share in zip(*listed, shares, strict=True)
-    ]
+    parts = [{f"mean of arm {k}": 1 - one, f"variance of arm {k}": one} for k, one in enumerate(shares)]
     plan = in_branches(question.budget, question.mechanism, [(part, {}) for part in parts])
 
     def compute(gate: Gate) -> Facts:
-        released = release(gate, every, exact_values(source, design), [*map(bool, shares)], *listed)
-        study = session.study
+        values = exact_values(source, design)
+        released = release(gate, every, values, [*map(bool, shares)], *zip(*parts, strict=True))
         low, high = (float(end) for end in study.outcome_range)
         means: list[Effect] = []
         releases: list[tuple[str, str]] = []
@@ -413,14 +410,8 @@ def arm_means(session: BaseSession, question: Question) -> ArmsResult:
             bounds = statistic.sensitivity
             plain = known_error(mean, variance, bounds.variance_cap)
             uncertainty = with_rare_events(plain, study.outcome_range, (1 / float(bounds.squares),))
-            means.append(
-                Effect(
-                    label,
-                    Linear(low + float(mean), uncertainty, (low, high)),
-                    question.level,
-                    size=statistic.size,
-                )
-            )
+            known = Linear(low + float(mean), uncertainty, (low, high))
+            means.append(Effect(label, known, question.level, size=statistic.size))
             names = f"mean of {label!r}", f"variance of {label!r}"
             releases += release_words(bounds, variance is not None, names)
         return Facts(
@@ -430,21 +421,14 @@ def arm_means(session: BaseSession, question: Question) -> ArmsResult:
             not_covered=design.not_covered,
             details=design.details
             | {
-                "rows": session.batches.rows,
+                "rows": source.rows,
                 "mechanism": question.mechanism,
-                "variance_budget_share": "; ".join(
-                    f"{label}: {float(share):g}"
-                    for label, share in zip(session.study.treatment_labels, shares, strict=True)
-                ),
+                "variance_budget_share": "; ".join(f"{float(one):g}" for one in shares),
             },
             diagnostics=design.diagnostics,
         )
 
     return settled(ArmsResult, session, question, plan, compute, pages=PAGES, said={"question": "arms"})
-
-
-def _names(what: str, arms: int) -> list[str]:
-    return [f"{what} of arm {code}" for code in range(arms)]
 
 
 def share_of(bounds: Sequence[Bounds], question: Question, part: float = 1.0) -> Fraction:
