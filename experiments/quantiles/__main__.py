@@ -158,7 +158,9 @@ def _asked(design: Design, effect: float, seed: int) -> cv.results.QuantilesResu
     if design.confounded or "grid" in design.given:
         return cv.quantiles(data, design.study, noise=cv.SeededNoise(seed), **design.given)
     made = _made(design.rows, design.high, design.share, design.given["protects"])
-    own = [np.histogram(data["y"][data["arm"] == arm], made.edges)[0] for arm in (0, 1)]
+    # Cells hold their upper end.
+    cells = np.clip(np.searchsorted(made.edges, data["y"], "left") - 1, 0, None)
+    own = [np.bincount(cells[data["arm"] == arm], minlength=len(made.edges) - 1) for arm in (0, 1)]
     noisy = np.array(own) + np.random.default_rng([seed, 3]).laplace(
         0, made.histograms.noise_sd / 2**0.5, np.shape(own)
     )
