@@ -27,11 +27,11 @@ from counterveil.results.answering import settled
 from counterveil.results.question import Question
 from counterveil.results.survival import QuantilesResult, quantiles_result
 from counterveil.session import BaseSession, Gate, Kind, Plan
-from counterveil.settings.methods import allowed_bias
+from counterveil.settings.methods import ALLOWED_BIAS, allowed_bias
 from counterveil.statistics.histogram import count_mechanisms, counts_noise, release_counts
 from counterveil.statistics.outcome_place import ENDS, PLACE_WORDS, PLACES, WHOLE, count_octaves, sizes_by_arm
 from counterveil.statistics.pairs.effect import known_propensities, ladder, released_propensities
-from counterveil.statistics.time_tables import biased, said_of_weights, weighted_rows
+from counterveil.statistics.time_tables import said_of_weights, weighted_rows
 
 PAGE = "statistics/distribution.proof.md"
 NAME = "counts of outcomes"
@@ -283,6 +283,15 @@ def quantiles_by_scores(
         return replace(found, method="quantiles with inverse propensity weights")
 
     return _answered(session, question, release, shares, compute)
+
+
+def biased(bias: float) -> float:
+    """Return what sampling variances of weighted distributions grow by for a bias of so many standard errors.
+
+    They take nothing off for what covariates explain. Errors vary by the rest alone, and bias is what imbalance makes
+    of the explained part: where that is a fifth or more, the usual bias is within what is not taken off.
+    """
+    return max(1.0, (1 + bias**2) / (1 + ALLOWED_BIAS**2))
 
 
 def weighed_counts(

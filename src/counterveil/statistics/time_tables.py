@@ -37,7 +37,7 @@ from counterveil.results.question import Question
 from counterveil.results.survival import ARMS, QuantilesResult, SurvivalResult, survival_result
 from counterveil.session import BaseSession, Gate, Plan
 from counterveil.settings import Survival
-from counterveil.settings.methods import ALLOWED_BIAS, YES_OR_NO, allowed_bias
+from counterveil.settings.methods import YES_OR_NO, allowed_bias
 from counterveil.statistics.histogram import count_mechanisms, counts_noise, counts_plan, release_sums
 from counterveil.statistics.linear.arm_means import arm_balance, balanced_arms
 from counterveil.statistics.linear.kernels.balancing import WeightSettings
@@ -404,15 +404,6 @@ def weighted_rows(table: Table, noise_variance: float) -> tuple[tuple[WeightedRo
     return tuple(found), arm_balance(features, scores, arms, ARMS)
 
 
-def biased(bias: float) -> float:
-    """Return what sampling variances of weighted curves grow by for a bias of so many standard errors.
-
-    They take nothing off for what covariates explain. Errors vary by the rest alone, and bias is what imbalance makes
-    of the explained part: where that is a fifth or more, the usual bias is within what is not taken off.
-    """
-    return max(1.0, (1 + bias**2) / (1 + ALLOWED_BIAS**2))
-
-
 def said_of_weights(found: Answer, what: str, bias: float, diagnostics: dict[str, Any]) -> Answer:
     """Return an answer with what weights add to it."""
     beyond: tuple[Fact, ...] = (BiasBeyond(bias, of_each_arm=False),) if bias else ()
@@ -438,7 +429,7 @@ def survival_by_weights(session: BaseSession, question: Question) -> SurvivalRes
         "convention": settings.censoring,
         "shares": (1.0,),
         "design": tuple(one.design for one in arms),
-        "inflation": biased(bias),
+        "inflation": 1 + bias**2,
     }
 
     def tables(gate: Gate) -> NoisyTables:
