@@ -104,12 +104,13 @@ class ArmsResult(Comparison):
         """Return the change of the mean outcome by one more unit of a dose: least squares over the arms; free.
 
         `doses` are the doses of the arms by label; labels that are numbers are their own, those of a dose that was
-        cut the middles of its cells. Arms count by their rows, equally where these are not known.
+        cut the middles of its cells. Arms count by their rows, equally where these are not known, and less the more of
+        the error of their means is noise.
         """
-        sizes = np.array([1.0 if mean.size is None else mean.size for mean in self.means])
+        counts = np.array([_worth(mean) for mean in self.means])
         x = self._doses(doses)
-        x = x - sizes @ x / sizes.sum()
-        weights = (sizes * x / float(sizes @ x**2)).tolist()
+        x = x - counts @ x / counts.sum()
+        weights = (counts * x / float(counts @ x**2)).tolist()
         return weighted(self.means, weights, "slope", self._added(weights))
 
     def dose_response(self, doses: Mapping[Any, float] | None = None) -> list[dict[str, float]]:
@@ -169,6 +170,20 @@ class ArmsResult(Comparison):
                     raise ValueError("covariances are those of every two arms")
 
 
+def _worth(mean: Effect) -> float:
+    """Return how many people without noise an arm's mean is worth, if outcomes have the usual standard deviation."""
+    known, size = mean.known, 1.0 if mean.size is None else mean.size
+    assert isinstance(known, Linear)
+    if known.limits is None:
+        return size
+    low, high = known.limits
+    return size / (1 + size * (known.uncertainty.noise_sd / (_USUAL_SD * (high - low))) ** 2)
+
+
+# The standard deviation that is supposed of outcomes where it is only about how arms count, in parts of their range.
+_USUAL_SD = 1 / 6
+
+
 def weighted(
     means: Sequence[Effect], weights: list[float], name: str, added: tuple[float, float] = (0.0, 0.0)
 ) -> Effect:
@@ -198,11 +213,9 @@ def weighted(
 
 
 def _sum(weights: list[float], noises: list[NoiseDistribution | None]) -> NoiseDistribution | None:
-    one, *others = noises
-    if one is None or None in others:
-        return None
-    if len(others) == 1 and others[0] is not None and weights == [1.0, 1.0]:
-        return NoiseSum(one, others[0])
+    """Return the noise of a weighted sum; None where none of its parts has any."""
+    if weights == [1.0, 1.0] and noises[0] is not None and noises[1] is not None:
+        return NoiseSum(noises[0], noises[1])
     return weighted_sum(np.array(weights), noises)
 
 

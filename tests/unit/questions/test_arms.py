@@ -1,5 +1,6 @@
 """Several arms against a reference: the front door, the adjusted methods, intervals, renderings, the ledger."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -70,7 +71,9 @@ def test_noise_is_smaller_than_that_of_contrasts_that_each_pay_a_part(arms, mech
     for effect in result.table:
         assert effect.known.uncertainty.noise.variance < 0.8 * naive.uncertainty.noise.variance
     if mechanism == "laplace":
-        kept = 1 - result.details["variance_budget_share"]
+        shares = [float(one) for one in result.details["variance_budget_share"].split("; ")]
+        assert len(shares) == arms
+        kept = 1 - shares[0]
         assert result.table[0].known.uncertainty.noise.variance == pytest.approx(4 * (1 / 400 / kept) ** 2)
 
 
@@ -139,6 +142,28 @@ def test_the_slope_over_doses_is_that_of_least_squares():
     for doses in ({0: 1}, {0: 1, 5: 1, 20: 1}, {0: "a", 5: 2, 20: 3}):
         with pytest.raises(ParameterError, match="CV-P797"):
             found.slope(doses)
+
+
+def test_an_arm_too_small_for_its_variance_spends_all_on_its_mean_and_counts_by_its_noise():
+    dose = np.repeat([0, 5, 20], [600, 380, 20])
+    data = {"dose": dose, "y": np.where(np.arange(1000) % 2, 0.3, 0.6) + 0.01 * dose}
+    doses_of = cv.Study("dose", "y", (0, 1), arms=[0, 5, 20], reference=0, randomised=True)
+    found = cv.arms(data, doses_of, protects="outcome", epsilon=1, noise=cv.SeededNoise(1))
+    known = [mean.known.uncertainty for mean in found.means]
+    assert [one.variance_noise is None for one in known] == [False, False, True]
+    assert found.details["variance_budget_share"].endswith("; 0")
+    # One change of all outcomes of an arm moves the slope by its weight.
+    moved = [replace(one, known=replace(one.known, estimate=one.estimate + 1)) for one in found.means]
+    weights = [
+        replace(found, means=(*found.means[:k], moved[k], *found.means[k + 1 :])).slope().estimate
+        - found.slope().estimate
+        for k in range(3)
+    ]
+    sizes = np.array([600, 380, 20])
+    noisy = np.array([float(one.noise.variance) for one in known])
+    worth = sizes / (1 + sizes * noisy * 36)
+    x = np.array([0, 5, 20]) - worth @ [0, 5, 20] / worth.sum()
+    assert weights == pytest.approx(worth * x / (worth @ x**2))
 
 
 @pytest.mark.parametrize("protects", ["outcome", "treatment and outcome", "record"])
