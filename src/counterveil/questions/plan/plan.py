@@ -405,8 +405,8 @@ Draw = Callable[[int, np.random.Generator], People]
 _LEAST_EPSILON, _MOST_EPSILON, _MOST_SEARCHED = 0.01, 50.0, 200_000
 SEARCH_DRAWS, _CLOSE = 5, 0.04
 # What all methods are called. Each is asked until quartiles of its half-widths, over the root of the number of studies,
-# are apart by this part of the median.
-ALL, _APART = "all", 0.1
+# are apart by this part of the median; quartiles of few are too near each other, as those of fewer studies by so many.
+ALL, _APART, _TOO_NEAR = "all", 0.1, 1.65
 Refused = ParameterError | BudgetError | StudyError
 
 
@@ -445,7 +445,8 @@ class Trial:
         if self.method is None or len(self.answers) < 2:
             return False
         low, middle, high = np.quantile([one.halves[0] for one in self.answers], (0.25, 0.5, 0.75))
-        return bool(high - low <= _APART * sqrt(len(self.answers)) * middle)
+        known = (len(self.answers) - _TOO_NEAR) / sqrt(len(self.answers))
+        return bool(high - low <= _APART * known * middle)
 
     @property
     def repeats_auto(self) -> bool:
