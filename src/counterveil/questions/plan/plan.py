@@ -997,7 +997,7 @@ class PlanArguments:
         sd: assumed standard deviation of outcomes; None takes a sixth of the range.
         effect: assumed effect, in units of the outcome; of a numerator in ratios. Of several outcomes, mean,
             sd, effect and binary are given by name: {"death": 0.2, "days": 30}.
-        explained: assumed share of the outcome variance explained by the covariates; None takes 0.2.
+        explained: assumed share of the outcome variance that lines in the covariates explain; None takes 0.2.
         confounding: assumed standard deviation of the log-odds of treatment due to the covariates; None takes 0.5
             unless the study is randomised.
         share: assumed share treated; None takes the declared one, or one half.
