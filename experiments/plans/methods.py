@@ -27,7 +27,7 @@ UNADJUSTED = "difference_in_means"
 KNOWN = ("summaries", "sample")
 NEAR, BEST, GROWN, MISSED, FIRST_NOISE = 1.25, 1.15, 1.1, 0.2, 600_000
 # Fewest studies, and how close their median half-width has to be known unless the most are drawn.
-LEAST, APART = 6, 0.05
+LEAST, APART = 12, 0.05
 FIELDS = ("design", "epsilon", "delta", "protects", "method", "auto", "actual", "covered", *KNOWN)
 FILES = {one: Path(__file__).with_name(f"{one}.csv") for one in ("methods", "search")}
 
