@@ -340,8 +340,7 @@ _LOGISTIC = pi**2 / 3
 _FEWEST = 2
 # How far what moves treatment moves outcomes as well, as a correlation of their slopes.
 _ALIGNED = 0.5
-# Points of a table of quantiles, and the standard deviation up to which a law in [0, 1] is one value: quantiles of
-# narrower ones are lost in rounding.
+# Points of a table of quantiles, and the standard deviation up to which rounding leaves a law in [0, 1] one value.
 _QUANTILES, _ONE_VALUE = 512, 1e-7
 
 

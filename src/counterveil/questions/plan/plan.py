@@ -404,8 +404,8 @@ Draw = Callable[[int, np.random.Generator], People]
 # Where the least epsilon and the least number of people are looked for, with how many studies and how closely.
 _LEAST_EPSILON, _MOST_EPSILON, _MOST_SEARCHED = 0.01, 50.0, 200_000
 SEARCH_DRAWS, _CLOSE = 5, 0.04
-# What all methods are called. Each is asked until quartiles of its half-widths, over the root of the number of studies,
-# are apart by this part of the median; quartiles of few are too near each other, as those of fewer studies by so many.
+# What all methods are called. Each is asked until quartiles of half-widths, over the root of the number of studies, are
+# apart by this part of the median; those of few are too near each other, as if there were fewer studies by so many.
 ALL, _APART, _TOO_NEAR = "all", 0.1, 1.65
 Refused = ParameterError | BudgetError | StudyError
 
@@ -442,11 +442,10 @@ class Trial:
         """Whether another study would tell nothing: it is refused, `auto` asks it, or its length is known well."""
         if self.refusal is not None or self.repeats_auto:
             return True
-        if self.method is None or len(self.answers) < 2:
+        if self.method is None or (count := len(self.answers)) < 2:
             return False
         low, middle, high = np.quantile([one.halves[0] for one in self.answers], (0.25, 0.5, 0.75))
-        known = (len(self.answers) - _TOO_NEAR) / sqrt(len(self.answers))
-        return bool(high - low <= _APART * known * middle)
+        return bool((high - low) * sqrt(count) <= _APART * (count - _TOO_NEAR) * middle)
 
     @property
     def repeats_auto(self) -> bool:
