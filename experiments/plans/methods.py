@@ -151,14 +151,13 @@ def _ratio(planned: float | None, found: float) -> float:
 
 def print_methods(given: Any, draws: int, only: list[str] | None, seed: int | None, count: int) -> None:
     """Write all rows to a file and print them."""
-    rows = list(cells(given, draws, designs(only, seed, count)))
     file = FILES["methods" if seed is None else "search"]
     with file.open("w", newline="") as opened:
         writer = csv.DictWriter(opened, FIELDS)
         writer.writeheader()
-        writer.writerows(
-            {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in row.items()} for row in rows
-        )
+        for row in cells(given, draws, designs(only, seed, count)):
+            writer.writerow({k: f"{v:.4g}" if isinstance(v, float) else v for k, v in row.items()})
+            opened.flush()
     print_table(file)
 
 
