@@ -4,6 +4,7 @@ WORKDIR /src
 COPY . .
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 
+# With byte code (60 MB): the user cannot write it, and every start would take 3 CPU s more without (pip's --no-compile).
 FROM python:3.11-slim
 COPY --from=build /wheels /wheels
 COPY constraints.txt /wheels/

@@ -1,8 +1,9 @@
 """Jobs of an engine, each in processes of its own, and what they took: CPU, wall time, peak memory.
 
 CPU and peak memory are those of the process and all that it started, as the system counts them, from when the engine is
-up. The environment's `NAME_ROWS=1e8` takes other numbers of rows than a benchmark's own, `NAME_JOBS="duckdb scan,duckdb
-ours"` some of its jobs.
+up. Jobs that end with " 1" run on one core, others on all; Spark's on two. Jobs that count their passes over the rows
+show CPU beside the base for each of them. The environment's `NAME_ROWS=1e8` takes other numbers of rows than a
+benchmark's own, `NAME_JOBS="duckdb scan,duckdb ours"` some of its jobs.
 """
 
 from __future__ import annotations
@@ -15,10 +16,25 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
 from benchmarks.record_effect_stream import elsewhere
+
+# How often a job of this process went over the rows.
+PASSES = [0]
+
+
+def counted(work: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the same function, every call of which is a pass over the rows."""
+
+    @wraps(work)
+    def passing(*words: Any, **named: Any) -> Any:
+        PASSES[0] += 1
+        return work(*words, **named)
+
+    return passing
 
 
 @dataclass(frozen=True)
@@ -54,7 +70,7 @@ class Jobs:
         return rows
 
 
-def spark_session() -> Any:
+def spark_session(cores: int) -> Any:
     """Return a local session whose executors have this Python."""
     from pyspark.sql import SparkSession
 
@@ -65,7 +81,7 @@ def spark_session() -> Any:
     settings["spark.driver.extraJavaOptions"] = (
         "-XX:ReservedCodeCacheSize=96m -XX:MaxDirectMemorySize=128m -XX:+UseSerialGC"
     )
-    builder = SparkSession.builder.master("local[2]")
+    builder = SparkSession.builder.master(f"local[{cores}]")
     for key, value in settings.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
@@ -115,7 +131,7 @@ def job(
     engine, _, what = name.partition(" ")
     if engine == "duckdb":
         return measured(lambda: by_duckdb(what, path), True)
-    session = spark_session()
+    session = spark_session(1 if what.endswith(" 1") else 2)
     return measured(lambda: by_spark(what, path, session), False)
 
 
@@ -131,7 +147,8 @@ def measured(work: Callable[[], float], alone: bool) -> dict[str, float]:
     java = max((peak for _, peak, java in others.values() if java), default=0.0)
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     copies = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024 if alone else 0.0
-    return {"cpu": spent, "wall": wall, "peak": max([own, copies, *peaks]), "java": java, "answer": answer}
+    found = {"cpu": spent, "wall": wall, "peak": max([own, copies, *peaks]), "java": java, "answer": answer}
+    return found | ({"passes": PASSES[0]} if PASSES[0] else {})
 
 
 def _own_cpu() -> float:
@@ -145,11 +162,14 @@ def _own_cpu() -> float:
 
 def taken(size: int, text: str, own: dict[str, float], beside: str, base: float) -> dict[str, str]:
     """Return the line of what a job took, beside another job's CPU."""
+    passes, ratio = own.get("passes"), own["cpu"] / base
+    by_pass = {"passes": f"{passes:.0f}", f"{beside} / pass": f"{ratio / passes:.2f}"} if passes else {}
     return {
         "rows": f"{size:.0e}",
         "job": text,
         "CPU s": f"{own['cpu']:.1f}",
-        beside: f"{own['cpu'] / base:.1f}",
+        beside: f"{ratio:.1f}",
+        **by_pass,
         "wall s": f"{own['wall']:.1f}",
         "largest Python MB": f"{own['peak']:.0f}",
         "Java MB": f"{own['java']:.0f}",

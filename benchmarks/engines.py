@@ -1,13 +1,14 @@
 """A record-private effect where the rows lie: Parquet files by DuckDB on all cores, a table of PostgreSQL, and Spark.
 
-Spark runs on local[2]; PostgreSQL is a server of the job's own, whose CPU counts and whose loading does not.
+Spark runs on local[2] or local[1]; PostgreSQL is a server of the job's own: its CPU counts, its loading does not.
 
 Beside each: a bare scan of the same columns by the same engine, and a non-private AIPW with linear outcome models and
 a logistic propensity whose sums are taken batch by batch in the same engine. `benchmarks._jobs` says what is counted.
+Ours reads and encodes the rows once, which is a pass, and then passes over what it kept; passes are counted.
 
 `ENGINES_ROWS=1e8 python -m benchmarks engines` takes other numbers of rows, `ENGINES_JOBS="duckdb scan,duckdb ours"`
 some of the jobs, `ENGINES_COVARIATES=5` other numbers of covariates than 20. With `ENGINES_KEEP=1` the figures are kept
-in `engines.json`.
+in `engines.json`, in place of those of the same covariates, rows and jobs.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ JOBS = _jobs.Jobs(
         "postgres ours 1": "PostgreSQL: ours, one core",
         "spark scan": "Spark: bare scan",
         "spark aipw": "Spark: AIPW without privacy",
-        "spark ours": "Spark: ours",
+        "spark ours": "Spark: ours, two cores",
+        "spark ours 1": "Spark: ours, one core",
     },
     base="scan",
     answer="effect",
@@ -96,6 +98,7 @@ def aipw(run: Callable[[Callable[..., Arrays], Any], Arrays]) -> float:
     """Return the effect; `run` adds a pass up over all rows."""
     import numpy as np
 
+    run = _jobs.counted(run)
     first = run(outcome_sums, None)
     weights = np.zeros(len(names()) - 1)
     for _ in range(NEWTON_STEPS):
@@ -110,11 +113,17 @@ def added(parts: Iterator[Arrays]) -> Arrays:
     """Return the sums over parts."""
     total: Arrays = {}
     for part in parts:
-        total = {name: total.get(name, 0) + value for name, value in part.items()}
+        total |= {name: total.get(name, 0) + value for name, value in part.items()}
     return total
 
 
 # The engines.
+
+
+def scanned(query: Callable[[], Any]) -> float:
+    """Run a query that sums every column; the answer is not a number."""
+    _jobs.counted(query)()
+    return float("nan")
 
 
 def duckdb_job(name: str, path: Path) -> float:
@@ -123,8 +132,7 @@ def duckdb_job(name: str, path: Path) -> float:
 
     relation = duckdb.read_parquet(str(path)).project(", ".join(names()))
     if name == "scan":
-        relation.aggregate(", ".join(f"sum({one})" for one in names())).fetchall()
-        return float("nan")
+        return scanned(relation.aggregate(", ".join(f"sum({one})" for one in names())).fetchall)
     if name == "aipw":
         return aipw(
             lambda sums, known: added(sums(*design(b), known) for b in relation.to_arrow_reader(1 << 16))
@@ -136,7 +144,7 @@ def postgres_job(name: str, path: Path) -> dict[str, float]:
     """Return what a job on a table took, which the first job on these rows loads, and its answer."""
     import ibis
     import psycopg
-    from tests.system.conftest import Cluster
+    from tools.postgres import Cluster
 
     folder = path.with_suffix(".postgres")
     fresh = not folder.exists()
@@ -152,8 +160,8 @@ def postgres_job(name: str, path: Path) -> dict[str, float]:
             if name != "scan":
                 return ours(table, name)
             with psycopg.connect(cluster.url) as connection:
-                connection.execute(f"SELECT {', '.join(f'sum({one})' for one in names())} FROM people")
-            return float("nan")
+                sums = f"SELECT {', '.join(f'sum({one})' for one in names())} FROM people"
+                return scanned(lambda: connection.execute(sums))
 
         return _jobs.measured(work, False)
     finally:
@@ -182,8 +190,7 @@ def spark_job(name: str, path: Path, session: Any) -> float:
     """Return the effect by Spark, not a number for a scan."""
     frame = session.read.parquet(str(path)).select(*names())
     if name == "scan":
-        frame.agg(*(_sum(one) for one in names())).collect()
-        return float("nan")
+        return scanned(frame.agg(*(_sum(one) for one in names())).collect)
     if name == "aipw":
         return aipw(lambda sums, known: added(_in_spark(frame, sums, known)))
     return ours(frame, name)
@@ -213,8 +220,12 @@ def ours(data: Any, name: str) -> float:
     if name == "ours 1":
         os.environ["COUNTERVEIL_CORES"] = "1"
     import counterveil as cv
+    from counterveil.data import batches, spark, table
     from counterveil.datasets import synth
 
+    _jobs.PASSES[0] = 1  # rows are read and encoded once
+    for kind in (table.Table, batches.SpooledRows, batches.StreamedRows, spark.SparkRows):
+        kind.run = _jobs.counted(kind.run)
     words = {"protects": "record", "epsilon": 1, "delta": "1e-10", "method": "doubly_robust"}
     return cv.ate(data, synth(seed=0, n=1000, covariates=COVARIATES).study, **words).estimate
 
@@ -229,10 +240,23 @@ def run() -> list[dict[str, str]]:
     """Return one row a size and job; keep them where that is asked for."""
     rows = JOBS.run()
     if os.environ.get("ENGINES_KEEP"):
-        figures = ",\n".join(f"    {json.dumps(row)}" for row in rows)
-        words = f'  "machine": {json.dumps(this_machine())},\n  "covariates": {COVARIATES},\n'
-        PATH.write_text("{\n" + words + f'  "figures": [\n{figures}\n  ]\n}}\n')
+        _keep(rows)
     return rows
+
+
+def _keep(rows: list[dict[str, str]]) -> None:
+    """Put figures into the file."""
+    kept, key = json.loads(PATH.read_text()), f"{COVARIATES} covariates"
+    new = {(row["rows"], row["job"]): row for row in rows}
+    old = {(row["rows"], row["job"]): row for row in kept.get(key, {}).get("figures", [])}
+    figures = [row for _, row in sorted((old | new).items(), key=lambda one: float(one[0][0]))]
+    kept[key] = {"machine": this_machine(), "figures": figures}
+    parts = []
+    for name, part in kept.items():
+        lines = ",\n".join(f"    {json.dumps(row)}" for row in part["figures"])
+        machine = json.dumps(part["machine"])
+        parts.append(f'  {json.dumps(name)}: {{"machine": {machine}, "figures": [\n{lines}\n  ]}}')
+    PATH.write_text("{\n" + ",\n".join(parts) + "\n}\n")
 
 
 if __name__ == "__main__":

@@ -141,6 +141,7 @@ ARMS = {
     "weighting": asked("arms", "weighting", OUTCOME, PURE, kind="several arms"),
     "matching": asked("arms", "matching", OUTCOME, PURE, kind="several arms"),
     "records": asked("arms", "auto", RECORD, PURE, kind="several arms"),
+    "adjusted records": asked("arms", "doubly_robust", RECORD, GAUSSIAN, kind="several arms"),
 }
 GROUP_EFFECTS = {
     "difference in means": asked("groups", "difference_in_means", OUTCOME, PURE, GROUPS, kind="trial"),
@@ -212,6 +213,7 @@ OUTCOMES = {
     "weighting": asked("outcomes", "weighting", OUTCOME, PURE, kind="outcomes"),
     "matching": asked("outcomes", "matching", OUTCOME, PURE, kind="outcomes"),
     "trial": asked("outcomes", "trial", RECORD, PURE, kind="outcomes"),
+    "pairs": asked("outcomes", "doubly_robust", PAIR, PURE, kind="outcomes"),
 }
 
 ASKED: dict[str, Asked] = {

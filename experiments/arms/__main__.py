@@ -1,6 +1,9 @@
 """Several arms of private records: coverage, size, simultaneous coverage, and length beside Welch's intervals.
 
-`python -m experiments.arms` prints the table with 200 draws a row; `--draws` changes their number.
+`python -m experiments.arms` prints the tables with 200 draws a row; `--draws` changes their number and `--only
+observational` prints that of observational studies: coverage, size where no arm does anything, and errors and lengths
+beside AIPW without privacy, beside two arms at a time for half of the budget each, and beside zero; `--only pairs` that
+of three outcomes that are private together with treatment.
 """
 
 from __future__ import annotations
@@ -9,8 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import expit
 
 import counterveil as cv
+from counterveil.numerics.propensity import fit_multinomial
 from experiments.tables import print_tables, seeds
 
 # Draws whose pairs and permuted arms are looked at.
@@ -78,9 +83,186 @@ def coverage(draws: int) -> Iterator[str]:
         yield f"| {name} | {' | '.join(f'{one:.3f}' for one in cells)} |"
 
 
+@dataclass(frozen=True)
+class Observed:
+    """An observational study of three arms: how likely the third is, and what outcomes are."""
+
+    rows: int
+    numbers: int
+    third: float = 0.0  # of its logit
+    effects: tuple[float, float] = (0.4, 0.8)
+    event: float | None = None  # logit of an event in the reference arm; None for numbers in [0, 10]
+
+    def study(self) -> cv.Study:
+        """Return the declaration: numbers in [0, 1], a truth value and three labels."""
+        covariates = {f"x{j}": cv.Range(0, 1) for j in range(self.numbers)}
+        covariates |= {"old": cv.Categories([0, 1]), "site": cv.Categories(["a", "b", "c"])}
+        ends = (0, 10) if self.event is None else (0, 1)
+        return cv.Study("arm", "y", ends, covariates, arms=(0, 1, 2), reference=0, randomised=False)
+
+    def draw(self, seed: int, null: bool) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
+        """Return one simulated study, its covariates as columns, and the effects of both arms on these people."""
+        rng = np.random.default_rng([seed, self.rows, self.numbers])
+        x, old = rng.beta(2, 3, (self.rows, self.numbers)), rng.random(self.rows) < 0.4
+        site = rng.choice(3, self.rows, p=[0.5, 0.3, 0.2])
+        z = np.column_stack([x, old, site == 1, site == 2])
+        centred = z - z.mean(axis=0)
+        one, two = (centred @ np.cos(np.arange(z.shape[1]) * step) for step in (1.0, 2.3))
+        odds = np.exp(np.column_stack([np.zeros(self.rows), one, two + self.third]))
+        chance = (odds / odds.sum(axis=1, keepdims=True)).cumsum(axis=1)
+        arm = np.minimum((rng.random(self.rows)[:, None] > chance).sum(axis=1), 2)
+        line = 1.2 * centred @ np.sin(1 + np.arange(z.shape[1]))
+        effects = np.array([0.0, *([0.0, 0.0] if null else self.effects)])
+        if self.event is None:
+            means = 5 + np.column_stack([line] * 3) + effects * (1 + 0.5 * centred[:, :1])
+            y = np.clip(means[np.arange(self.rows), arm] + rng.normal(0, 1, self.rows), 0, 10)
+        else:
+            means = expit(self.event + line[:, None] / 2 + effects)
+            y = (rng.random(self.rows) < means[np.arange(self.rows), arm]).astype(np.float64)
+        data = {"arm": arm, "y": y, "old": old.astype(int), "site": np.array(list("abc"))[site]}
+        data |= {f"x{j}": x[:, j] for j in range(self.numbers)}
+        return data, z, (means[:, 1:] - means[:, :1]).mean(axis=0)
+
+
+OBSERVED = {
+    "numbers, n = 5,000": Observed(5000, 4),
+    "events (25%), n = 10,000": Observed(10_000, 6, event=-1.1),
+    "5% in one arm, events (3%), n = 20,000": Observed(20_000, 3, third=-2.4, effects=(0.3, 0.7), event=-3.5),
+}
+
+
+def observational(draws: int) -> Iterator[str]:
+    """Yield coverage, size, root mean squared errors and lengths of observational studies."""
+    head = "| study | budget | 1 - 0 | 2 - 0 | size | RMSE, 1 - 0 | 2 - 0 | AIPW | two at a time | zero |"
+    yield head + " length, 1 - 0 | 2 - 0 | two at a time |"
+    yield "|" + "---|" * 13
+    for name, design in OBSERVED.items():
+        for delta in (1e-6, 0):
+            try:
+                cells = _row(design, delta, draws)
+            except cv.errors.CounterveilError as refused:
+                cells = f"refused ({refused.code})" + " |" * 10
+            yield f"| {name} | {'pure' if delta == 0 else 'delta 1e-6'} | {cells} |"
+
+
+def _row(design: Observed, delta: float, draws: int) -> str:
+    held, missed, errors, lengths, study = [], [], [], [], design.study()
+    words = {"protects": "record", "delta": delta}
+    for seed in seeds(draws):
+        data, z, truth = design.draw(seed, null=False)
+        own, half = aipw(data, z)
+        ends = np.array(list(_ask(study, data, seed, words).interval().values()))
+        held.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
+        errors.append([ends.mean(axis=1) - truth, own - truth, np.full(2, np.nan), truth])
+        lengths.append([np.diff(ends)[:, 0] / 2 / half, np.full(2, np.nan)])
+        if len(held) <= _FEW:
+            pairs = np.array([two_arms(design, data, arm, seed, words) for arm in (1, 2)])
+            errors[-1][2], lengths[-1][1] = pairs.mean(axis=1) - truth, np.diff(pairs)[:, 0] / 2 / half
+        null, _, nothing = design.draw(seed + 10_000, null=True)
+        ends = np.array(list(_ask(study, null, seed, words).interval().values()))
+        missed.append((nothing < ends[:, 0]) | (ends[:, 1] < nothing))
+    rmse, length = np.sqrt(np.nanmean(np.square(errors), axis=0)), np.nanmedian(lengths, axis=0)
+    cells = [*np.mean(held, axis=0), np.mean(missed)]
+    shown = [f"{one:.3f}" for one in cells] + [f"{one:.3g}" for one in rmse[0]]
+    shown += [" / ".join(f"{one:.3g}" for one in both) for both in rmse[1:]]
+    shown += [f"{one:.2f}" for one in length[0]] + [" / ".join(f"{one:.2f}" for one in length[1])]
+    return " | ".join(shown)
+
+
+def aipw(data: dict[str, np.ndarray], z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return all effects without privacy, from lines and a multinomial propensity, and their half-widths."""
+    arm, y, u, scores = data["arm"], data["y"], np.column_stack([np.ones(len(z)), z]), []
+    arms = int(arm.max()) + 1
+    chance = fit_multinomial(z, arm, arms, 1e-6).scores
+    for k in range(arms):
+        own = arm == k
+        left = y - (line := u @ np.linalg.lstsq(u[own], y[own], rcond=None)[0])
+        scores.append(line + own * left / chance[:, k])
+    found = np.array(scores[1:]) - scores[0]
+    return found.mean(axis=1), 1.96 * found.std(axis=1) / np.sqrt(len(y))
+
+
+def two_arms(design: Observed, data: dict, arm: int, seed: int, words: dict) -> tuple[float, float]:
+    """Return the interval of one arm beside the reference for half of the budget, others dropped."""
+    whole = design.study()
+    study = cv.Study(
+        "arm",
+        "y",
+        whole.outcome_range,
+        whole.covariates,
+        treated=arm,
+        control=0,
+        others="drop",
+        randomised=False,
+    )
+    half = words | {"epsilon": "1/2", "delta": words["delta"] / 2}
+    return cv.ate(data, study, noise=cv.SeededNoise(seed), **half).interval()
+
+
+def _ask(study: cv.Study, data: dict, seed: int, words: dict) -> cv.results.ArmsResult:
+    return cv.arms(data, study, epsilon=1, noise=cv.SeededNoise(seed), **words)
+
+
+RANGES = {"score": (0, 10), "event": (0, 1), "rare": (0, 1)}
+_PAIRS = {"protects": "treatment and outcome"}
+
+
+def pairs(draws: int) -> Iterator[str]:
+    """Yield coverage, size and lengths of three outcomes whose treatments are private too, covariates being public."""
+    yield "| n | epsilon | budget | outcome | coverage | size | length | length, one at a time | RMSE | zero |"
+    yield "|" + "---|" * 10
+    covariates = {"x": cv.Range(0, 1), "z": cv.Range(0, 1), "old": cv.Categories([0, 1])}
+    study = cv.Study("t", outcomes=RANGES, covariates=covariates, control=0, randomised=False)
+    for rows, epsilon in ((4000, 4), (20_000, 1)):
+        for delta in (1e-6, 0):
+            found = [_three(study, rows, epsilon, delta, seed, len(seeds(draws))) for seed in seeds(draws)]
+            for place, name in enumerate(RANGES):
+                held, missed, length, alone, error, truth = np.array(found)[:, :, place].T
+                cells = f"{held.mean():.3f} | {missed.mean():.3f} | {np.median(length):.2f}"
+                rmse = f"{np.sqrt((error**2).mean()):.3g} | {np.sqrt((truth**2).mean()):.3g}"
+                kind = "pure" if delta == 0 else "delta 1e-6"
+                row = f"{rows:,} | {epsilon} | {kind} | {name} | {cells} | {np.nanmedian(alone):.2f}"
+                yield f"| {row} | {rmse} |"
+
+
+def _three(study: cv.Study, rows: int, epsilon: int, delta: float, seed: int, draws: int) -> list[np.ndarray]:
+    words = _PAIRS | {"delta": delta, "noise": cv.SeededNoise(seed)}
+    (data, z, truth), (null, _, nothing) = (_pairs_drawn(rows, one, seed) for one in (1.0, 0.0))
+    ends = np.array(list(cv.outcomes(data, study, epsilon=epsilon, **words).interval().values()))
+    none = np.array(list(cv.outcomes(null, study, epsilon=epsilon, **words).interval().values()))
+    plain, alone = [], np.full(3, np.nan)
+    for place, (name, ends_of) in enumerate(RANGES.items()):
+        plain.append(aipw({"arm": data["t"], "y": data[name]}, z)[1][0])
+        if seed < seeds(draws)[0] + _FEW:
+            own = cv.Study("t", name, ends_of, study.covariates, control=0, randomised=False)
+            part = words | {"epsilon": f"{epsilon}/3", "delta": delta / 3}
+            low, high = cv.ate(data, own, **part).interval()
+            alone[place] = (high - low) / 2 / plain[-1]
+    held = (ends[:, 0] <= truth) & (truth <= ends[:, 1])
+    missed = (nothing < none[:, 0]) | (none[:, 1] < nothing)
+    return [held, missed, np.diff(ends)[:, 0] / 2 / np.array(plain), alone, ends.mean(axis=1) - truth, truth]
+
+
+def _pairs_drawn(rows: int, effect: float, seed: int) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
+    """Return people with three outcomes, their covariates as columns, and the effects on these people."""
+    rng = np.random.default_rng([seed, rows, int(effect)])
+    x, w, old = rng.beta(2, 3, rows), rng.beta(3, 2, rows), rng.random(rows) < 0.4
+    z = np.column_stack([x, w, old]) - (0.4, 0.6, 0.4)
+    t = (rng.random(rows) < expit(z @ (2.0, -1.5, 0.7))).astype(int)
+    event, rare = (
+        [expit(level + z @ slopes + effect * size * arm) for arm in (0, 1)]
+        for level, slopes, size in ((-1.1, (1.5, 0.5, -0.4), 0.4), (-3.4, (1.0, -1.0, 0.8), 0.5))
+    )
+    score = np.clip(5 + z @ (2.0, 1.5, -0.8) + 0.5 * effect * t + rng.normal(0, 1, rows), 0, 10)
+    drawn = [(rng.random(rows) < np.where(t == 1, two, one)).astype(int) for one, two in (event, rare)]
+    truth = np.array([0.5 * effect, *((two - one).mean() for one, two in (event, rare))])
+    names = {"t": t, "x": x, "z": w, "old": old.astype(int), "score": score}
+    return names | {"event": drawn[0], "rare": drawn[1]}, z, truth
+
+
 def _asked(study: cv.Study, data: dict[str, np.ndarray], seed: int) -> cv.results.ArmsResult:
     return cv.arms(data, study, protects="record", epsilon=1, noise=cv.SeededNoise(seed))
 
 
 if __name__ == "__main__":
-    print_tables(__doc__, {"coverage": coverage})
+    print_tables(__doc__, {"coverage": coverage, "observational": observational, "pairs": pairs})

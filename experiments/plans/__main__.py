@@ -99,25 +99,32 @@ def known_of(study: cv.Study, frame: dict[str, Any], what: str) -> dict[str, Any
             shares = np.bincount(values.astype(int), minlength=len(domain.labels)) / table.rows
             covariates[name] = dict(zip(domain.labels, shares.tolist(), strict=True))
     fitted_to = PublicSample.of(table, study)
+    # What a table of a regression says: by lines, in the covariates.
+    lines, left = (
+        np.column_stack([np.ones(table.rows), fitted_to.features]),
+        y - fitted_to.effect * table.treated,
+    )
+    base = lines @ np.linalg.lstsq(lines, left, rcond=None)[0]
     columns = np.column_stack(list(table.covariates.values()))
     with np.errstate(invalid="ignore", divide="ignore"):
         correlation = np.nan_to_num(np.corrcoef(columns.T)) if columns.shape[1] > 1 else np.ones((1, 1))
     np.fill_diagonal(correlation, 1.0)
     control = y[~table.treated]
+    width = float(study.outcome_range[1] - study.outcome_range[0])
     found = {
         "covariates": covariates,
         "correlation": correlation.tolist(),
         "mean": float(control.mean()),
-        # What is published is the standard deviation within arms.
-        "sd": float(np.sqrt((control.var() + y[table.treated].var()) / 2)),
+        # What is published is the standard deviation within arms; planners take none of zero.
+        "sd": max(float(np.sqrt((control.var() + y[table.treated].var()) / 2)), 1e-9 * width),
         "share": float(table.treated.mean()),
         "effect": float(y[table.treated].mean() - control.mean()),
-        "explained": float(np.clip(fitted_to.base.var() / max(y.var(), 1e-300), 0.0, 0.99)),
+        "explained": float(np.clip(base.var() / max(y.var(), 1e-300), 0.0, 0.99)),
         "binary": fitted_to.binary,
     }
     if fitted_to.binary:
         # The share of the log-odds' variance, from the spread of fitted chances.
-        chances = np.clip(fitted_to.base, 0.01, 0.99)
+        chances = np.clip(base, 0.01, 0.99)
         spread = float(logit(chances).var())
         found["explained"] = spread / (spread + np.pi**2 / 3)
     if not study.randomised:
@@ -163,12 +170,16 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", metavar="NAME", help="designs whose names hold one of these")
     parser.add_argument("--questions", action="store_true", help="the table of questions beside `ate`")
     parser.add_argument("--methods", action="store_true", help="every method and level")
+    parser.add_argument("--search", type=int, metavar="SEED", help="with --methods: designs drawn at random")
+    parser.add_argument("--cells", type=int, default=24, help="how many of them")
     chosen = parser.parse_args()
     if chosen.methods:
         print_methods(
             lambda design, what: known_of(design.study, design.drawn(EARLIER), what),
             chosen.draws,
             chosen.only,
+            chosen.search,
+            chosen.cells,
         )
         return
     if chosen.questions:

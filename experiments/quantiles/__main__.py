@@ -82,6 +82,53 @@ DESIGNS = {
 }
 
 
+@dataclass(frozen=True)
+class Rounded(Design):
+    """Outcomes of two even arms, from 0 to 100, of which a part is rounded to multiples of a number."""
+
+    to: float = 10.0
+    part: float = 0.0
+    beta: tuple[float, float] = (2.0, 3.0)
+
+    def draw(self, seed: int, effect: float) -> dict[str, np.ndarray]:
+        """Return one simulated study."""
+        rng = np.random.default_rng([seed, self.rows, 5])
+        arm = rng.integers(0, 2, self.rows)
+        value = np.clip(100 * np.exp(effect * arm) * rng.beta(*self.beta, size=self.rows), 0, self.high)
+        chosen = rng.random(self.rows) < self.part
+        value = np.where(chosen, np.round(value / self.to) * self.to, value)
+        return {"arm": arm, "y": value}
+
+    def truth(self, effect: float) -> np.ndarray:
+        """Return the quartiles of the control arm."""
+        data = replace(self, rows=2_000_000).draw(0, effect)
+        return np.quantile(data["y"][data["arm"] == 0], _QUARTILES)
+
+
+_QUARTILES = (0.25, 0.5, 0.75)
+ROUNDED = {
+    f"{name}, n = {rows:,}, {part:.0%} to {to}": Rounded(rows, RECORD, to=to, part=part, beta=beta)
+    for name, beta in (("beta(2, 3)", (2.0, 3.0)), ("beta(4, 4)", (4.0, 4.0)))
+    for rows in (500, 2000)
+    for to, part in ((10, 0.0), (10, 0.5), (10, 1.0), (5, 0.5), (5, 1.0), (2, 1.0), (1, 1.0))
+}
+
+
+def rounded(draws: int) -> Iterator[str]:
+    """Yield coverage of one arm's quartiles where outcomes are rounded, and lengths in the unit of outcomes."""
+    yield f"| design | {' | '.join(f'{one:g}' for one in _QUARTILES)} | length at .5 | of the difference |"
+    yield "|---|" + "---|" * (len(_QUARTILES) + 2)
+    for name, design in ROUNDED.items():
+        truth, held, lengths = design.truth(0.0), [], []
+        for seed in seeds(draws):
+            found = _asked(design, 0.0, seed)
+            ends = np.array([found.quantile("control", one).interval() for one in _QUARTILES])
+            held.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
+            lengths.append(np.ptp([ends[1], found.quantile_difference().interval()], axis=1))
+        cells = [*np.mean(held, axis=0), *np.median(lengths, axis=0)]
+        yield f"| {name} | {' | '.join(f'{one:.3f}' for one in cells)} |"
+
+
 def coverage(draws: int) -> Iterator[str]:
     """Yield coverage at five shares, that of the band, size at the median, and lengths beside numpy's."""
     yield f"| design | {' | '.join(f'{one:g}' for one in SHARES)} | band | size | length at .5 | at .9 |"
@@ -111,7 +158,9 @@ def _asked(design: Design, effect: float, seed: int) -> cv.results.QuantilesResu
     if design.confounded or "grid" in design.given:
         return cv.quantiles(data, design.study, noise=cv.SeededNoise(seed), **design.given)
     made = _made(design.rows, design.high, design.share, design.given["protects"])
-    own = [np.histogram(data["y"][data["arm"] == arm], made.edges)[0] for arm in (0, 1)]
+    # Cells hold their upper end.
+    cells = np.clip(np.searchsorted(made.edges, data["y"], "left") - 1, 0, None)
+    own = [np.bincount(cells[data["arm"] == arm], minlength=len(made.edges) - 1) for arm in (0, 1)]
     noisy = np.array(own) + np.random.default_rng([seed, 3]).laplace(
         0, made.histograms.noise_sd / 2**0.5, np.shape(own)
     )
@@ -140,7 +189,7 @@ def _bootstrap(design: Design, seed: int) -> list[float]:
     return list(2 * 1.96 * np.std(found, axis=0))
 
 
-TABLES: dict[str, Callable[[int], Iterator[str]]] = {"coverage": coverage}
+TABLES: dict[str, Callable[[int], Iterator[str]]] = {"coverage": coverage, "rounded": rounded}
 
 if __name__ == "__main__":
     print_tables(__doc__, TABLES)

@@ -152,16 +152,23 @@ class People:
             return one - other
         return one / other if self.cell["measure"] == "ratio" else one / (1 - one) / (other / (1 - other))
 
-    def answer(self, noise: int) -> Any:
-        names = [f"x{j}" for j in range(self.cell["columns"])]
-        ranges = {name: cv.Range(*self.cell["covariate_range"]) for name in names}
+    @property
+    def study(self) -> cv.Study:
+        ranges = {f"x{j}": cv.Range(*self.cell["covariate_range"]) for j in range(self.cell["columns"])}
         shape = self.shape
-        study = cv.Study("t", "y", (shape.low, shape.high), ranges, control=0, **self.design.declared)
-        data = {"t": self.treated, "y": self.outcome} | dict(zip(names, self.columns.T, strict=True))
+        return cv.Study("t", "y", (shape.low, shape.high), ranges, control=0, **self.design.declared)
+
+    @property
+    def frame(self) -> dict[str, Floats]:
+        names = self.study.covariates
+        return {"t": self.treated, "y": self.outcome} | dict(zip(names, self.columns.T, strict=True))
+
+    def answer(self, noise: int) -> Any:
         asked = {name: self.cell[name] for name in ("epsilon", "delta", "measure")}
         if not self.cell["trial"]:
             asked["estimand"] = self.cell["estimand"]
-        return cv.ate(data, study, protects=self.cell["level"], noise=cv.SeededNoise(noise), **asked)
+        kind = {"protects": self.cell["level"], "noise": cv.SeededNoise(noise)}
+        return cv.ate(self.frame, self.study, **kind, **asked)
 
 
 @dataclass

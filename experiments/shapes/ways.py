@@ -116,14 +116,14 @@ def _several(level: str) -> Way:
     return Way(level, ask, (0, 1, 2, 3) if level == "outcome" else TRIAL)
 
 
-def _arms(level: str = "outcome", **given: Any) -> Way:
+def _arms(level: str = "outcome", designs: tuple[int, ...] | None = None, **given: Any) -> Way:
     def ask(sample: Sample, budget: dict[str, Any]) -> Found:
         arm = np.where((sample.treated == 0) & (sample.rng.random(sample.rows) < 0.5), 2, sample.treated)
         study = sample.study(arms=(0, 1, 2), reference=0)
         result = cv.arms(sample.data | {"t": arm}, study, protects=level, **(given | budget))
         return Found.of(result.table, [sample.average(), 0.0])
 
-    return Way(level, ask, (0, 2, 3) if level == "outcome" else TRIAL)
+    return Way(level, ask, designs or ((0, 2, 3) if level == "outcome" else TRIAL))
 
 
 def _groups(level: str, designs: tuple[int, ...] = (0, 1, 2, 3), **given: Any) -> Way:
@@ -397,6 +397,8 @@ def ways() -> dict[str, Way]:
     found["arms auto, record"] = _arms("record")
     found["ratio doubly robust, record"] = _measure("record", "ratio", (0, 1, 2, 3), method="doubly_robust")
     # Those that come last have cells of their own, and leave the others' as they are.
+    found["arms doubly robust, record"] = _arms("record", OBSERVATIONAL, method="doubly_robust")
+    found[f"outcomes auto, {both}"] = _several(both)
     for level in ("outcome", both):
         found[f"policy value auto, {level}"] = _policy(level, FEW_ROWS)
     found[f"targeting curve auto, {both}"] = _curve(both, FEW_ROWS)

@@ -16,12 +16,14 @@ from tests.thinned import thinned_rows
 
 import counterveil as cv
 from counterveil.data import Table
+from counterveil.mechanisms import Laplace
 from counterveil.numerics.products import FeatureMap
 from counterveil.numerics.public_choices import fold_rows
 from counterveil.privacy import Estimand
 from counterveil.published import doubly_robust as proved_cross_fit
 from counterveil.statistics.moments import doubly_robust as adjusted
 from counterveil.statistics.moments import orthogonal as doubly_robust_effect
+from counterveil.statistics.moments.adjusted_means import _Clipped, _mean
 from counterveil.statistics.moments.doubly_robust import ScoreMoments
 from counterveil.statistics.moments.orthogonal import ScorePass
 from counterveil.statistics.moments.records import Records, WeightedMeans
@@ -139,6 +141,36 @@ def test_effect_of_the_scores_by_arm():
     assert effect.bias == pytest.approx((0.001 + 0.0005 + 0.002 * (1 + 2 * 0.02 / sqrt(0.3))) * unit)
     assert effect.share == 0.2
     assert effect.degrees == pytest.approx(0.0005 * unit)
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_mean_of_an_arm_adds_its_parts(lost):
+    rows, unit, noise = 500, 0.4, Laplace(Fraction(2), Fraction(1))
+    sums = np.array([5.0, 4.0, 6.0]) if lost else np.array([70.0, 50.0, 60.0])
+    errors = SimpleNamespace(product=0.0004, bias=0.001, shared=0.006, sampling=0.0001)
+    moments = SimpleNamespace(shares=np.array([0.6, 0.4]), overall=np.zeros(20), share_error=0.0004)
+    models = SimpleNamespace(
+        moments=moments,
+        found=SimpleNamespace(levels=np.array([0.1, 0.3]), sides=(None, errors)),
+        scale=SimpleNamespace(unit=unit, place=SimpleNamespace(centre=0.2)),
+        rows=SimpleNamespace(count=rows, source=SimpleNamespace(study=SimpleNamespace(outcome_range=(2, 6)))),
+    )
+    clipped = _Clipped(np.array([[-1.0, -0.5], [1.0, 3.0]]), np.array([0.0, 0.002]), np.array([0.0, 0.0003]))
+    mean = _mean(models, 1, clipped, sums, noise, (np.array([0, 0.05]), np.array([0, 0.07])))
+    known, step = mean.error, unit * 2 / rows
+    # Scores lie from -0.5 to 3, 1.25 in the middle; half of the range, 2, is the unit of outcomes.
+    score = -0.5 * sums[0] + 1.25 * sums[1] + 3 * sums[2]
+    assert mean.estimate == pytest.approx(4 + 2 * 0.2 + unit * 2 * (0.3 + 0.006) + step * score)
+    assert (mean.size, mean.size_sd) == pytest.approx((200, 10))
+    assert known.noise.variance == pytest.approx(step**2 * (0.5**2 + 1.25**2 + 3**2) * 8)
+    # A line of twenty coefficients, fitted to 200 rows.
+    square = step**2 / 0.9
+    more = 0.05 + 0.0001 * (unit * 2) ** 2
+    assert known.variance == pytest.approx(square * (0.25 * sums[0] - 1.5 * sums[1] + 9 * sums[2]) + more)
+    assert known.variance_cap == pytest.approx(square * 9 * 200 + more)
+    assert known.variance_noise.variance == pytest.approx(square**2 * (0.25**2 + 1.5**2 + 9**2) * 8)
+    assert known.extra == pytest.approx((0.0004 + 0.0003 + (1.2 * 0.006) ** 2) * (unit * 2) ** 2 + 0.07)
+    assert known.bias == pytest.approx(4.0 if lost else 0.003 * unit * 2)
 
 
 PARTS = [(estimand, delta) for estimand in (*ESTIMANDS, "ATO") for delta in (0, 1e-6)]

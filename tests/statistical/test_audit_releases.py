@@ -17,6 +17,7 @@ from counterveil.numerics.products import Standard
 from counterveil.privacy import Budget, Estimand
 from counterveil.session import Gate, Kind, Plan, SeededNoise
 from counterveil.statistics.linear.functions import series_basis
+from counterveil.statistics.moments.adjusted_means import release_own_scores, release_own_sizes
 from counterveil.statistics.moments.doubly_robust import (
     Centre,
     RowScale,
@@ -27,7 +28,7 @@ from counterveil.statistics.moments.doubly_robust import (
     release_place,
     release_sizes,
 )
-from counterveil.statistics.moments.kernels.scores import ArmLines, ArmScore
+from counterveil.statistics.moments.kernels.scores import ArmLines, ArmScore, OwnScore
 from counterveil.statistics.moments.records import Records
 from counterveil.statistics.outcome_place import WHOLE, Spread, find_place
 from counterveil.statistics.pairs.effect import (
@@ -133,13 +134,25 @@ ARMS_CASES = {
         ((0.0, 1, 1.0), (0.0, 1, -1.0)),
     ),
 }
-HISTOGRAMS = ("place 1", "sizes")
+OWN = OwnScore(LINES, SCORE.weights, np.zeros(2), np.full(2, 0.5))
+# Of means of arms, under the names of their releases.
+ARMS_CASES |= {
+    "sizes of means": (
+        lambda gate, rows, pure: release_own_sizes(gate, rows, SCALE, OWN, pure),
+        ((0.0, 0, 0.0), (0.0, 1, 0.0)),
+    ),
+    "score of means": (
+        lambda gate, rows, pure: release_own_scores(gate, rows, SCALE, OWN, pure),
+        ((0.0, 1, 1.0), (0.0, 1, -1.0)),
+    ),
+}
+HISTOGRAMS = ("place 1", "sizes", "sizes of means", "score of means")
 
 
 def arms_released(name, claim):
     release, candidates = ARMS_CASES[name]
     return ReleasedAlone(
-        name,
+        name.removesuffix(" of means"),
         lambda gate, rows, pure: release(gate, records(rows), pure),
         tuple((first, *REST) for first in candidates),
         claim,

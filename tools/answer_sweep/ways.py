@@ -173,6 +173,7 @@ def _questions() -> dict[str, Asked]:
     three = {"arms": (0, 1, 2), "reference": 0, "randomised": True}
     found = {"arms pairs": _other("arms", three, protects="treatment and outcome")}
     found["arms records"] = _other("arms", three, protects="record")
+    found["arms adjusted records"] = _other("arms", three | {"randomised": False}, protects="record")
     for method in ("difference_in_means", "weighting", "matching"):
         found[f"arms {method}"] = _other("arms", three, protects="outcome", method=method)
         declared = TRIAL if method == "difference_in_means" else {}
@@ -258,6 +259,7 @@ def _measures() -> dict[str, Asked]:
         found[f"outcomes earlier {protects}"] = _other("outcomes", earlier, protects=protects)
         found[f"outcomes lift {protects}"] = _other("outcomes", above, protects=protects, measure="lift")
     found["outcomes matching"] = _other("outcomes", several, protects="outcome", method="matching")
+    found["outcomes pairs"] = _other("outcomes", several, protects="treatment and outcome")
     found["outcomes arms records"] = _other("outcomes", three, protects="record")
     found["outcomes arms"] = _other("outcomes", three, protects="outcome", importance={"a": 2})
     return found

@@ -253,10 +253,10 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         _unit("moments/contrast"),
     ),
     _of(
-        "doubly_robust.release_arm_score",
-        "orthogonal_score(n, beside)",
-        "orthogonal_score(n, Fraction(0))",
-        _unit("moments/record_moments"),
+        "adjusted_means.release_own_scores",
+        "SCORE_TERMS.euclidean",
+        "SCORE_TERMS.euclidean / 2",
+        _unit("moments/arm_moments"),
     ),
     _of(
         "CellTerms.euclidean", "sqrt_up(2 + 4 * sum(", "sqrt_up(2 + 2 * sum(", _unit("moments/record_moments")
@@ -286,7 +286,7 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "PAIR_LENGTH * rows.length * Fraction(7, 10)",
         _unit("pairs/pair_scores"),
     ),
-    _of("row_length", ".max())", ".min())", _unit("pairs/pair_scores")),
+    _of("_longest", ".max())", ".min())", _unit("pairs/pair_scores")),
     _of(
         "Place.fixed",
         "np.clip(moved // (2 * self.reach), -(1 << OUTCOME_BITS), 1 << OUTCOME_BITS)",

@@ -68,7 +68,7 @@ _OWN = [
         float | None,
         "NUMBER",
         section=_PEOPLE,
-        explained="Share of the outcome variance explained by the covariates, 0 to 1; 0.2 if omitted.",
+        explained="Share of the outcome variance that lines in the covariates explain, 0 to 1; 0.2 if omitted.",
         confounding=_CONFOUNDING,
         correlation="Correlation of neighbouring covariates; 0.3 if omitted.",
         share="Share treated; as declared in the study, or one half, if omitted.",

@@ -52,7 +52,7 @@ _FULL = ("method", "estimand", "measure", "mechanism")
 _SOME, _SURVIVAL = ("method", "mechanism"), ("auto", "kaplan_meier", "stratified", "weighting")
 QUESTIONS = {
     "ate": Kind("the average effect", (*_FULL, "trim", "settings"), method_names()),
-    "outcomes": Kind("effects on several outcomes", _FULL, (*_NAMED, "trial")),
+    "outcomes": Kind("effects on several outcomes", _FULL, (*_NAMED, "trial", "doubly_robust")),
     "arms": Kind("several arms against a reference", _SOME, ("auto", *ARMS_METHODS)),
     "groups": Kind("effects in subgroups", (*_SOME, "by"), (*_NAMED, "adjusted", "arms")),
     "survival": Kind("survival of both arms", _SOME, _SURVIVAL),

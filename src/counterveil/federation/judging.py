@@ -25,7 +25,14 @@ from counterveil.federation.messages import MOST_SITES, SUMMED, Ask, Head, Reply
 from counterveil.inference.measures import ApartMeans, JointMeans, NoisyRatio, RatioDifference, rare_events
 from counterveil.inference.pooling import other_variance
 from counterveil.inference.survival import NoisyTables
-from counterveil.inference.uncertainty import HEADROOM, NoiseDistribution, Uncertainty, half_width, t_factor
+from counterveil.inference.uncertainty import (
+    HEADROOM,
+    NoiseDistribution,
+    Uncertainty,
+    WeightedSum,
+    half_width,
+    t_factor,
+)
 from counterveil.numerics.arrays import sqrt_up
 from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.numerics.public_choices import LEAST_SHARE, LEFT_OF_TREATMENT
@@ -60,7 +67,7 @@ from counterveil.results.survival import SurvivalResult
 from counterveil.settings.methods import BLOCKS, MOST_BIAS
 from counterveil.statistics.linear.sensitivity import ArmMean, MeanContrast
 from counterveil.statistics.moments.regression import Columns, RowPlan
-from counterveil.statistics.moments.sensitivity import CentredContrast, mean_of_everyone
+from counterveil.statistics.moments.sensitivity import SCORE_TERMS, CentredContrast, mean_of_everyone
 from counterveil.statistics.pairs.sensitivity import LEAST_PROPENSITY, MOST_LEFT, least_part, score_amounts
 
 # The facts with which an answer may begin: each method has its own, and a site can say no others.
@@ -586,7 +593,7 @@ def check_means(ask: Ask, declared: Expected, result: MeasureResult) -> None:
     elif isinstance(means, JointMeans) and Unit(ask.protects) is Unit.RECORD:
         _check_joint(ask, declared, means, rows)
     elif isinstance(means, ApartMeans) and ask.method == "doubly_robust":
-        _check_scored(declared, means, rows)
+        _check_scored(ask, declared, means, rows)
     else:
         raise SetAsideError(OTHER_NOISE)
 
@@ -600,17 +607,36 @@ def _check_apart(ask: Ask, declared: Expected, result: MeasureResult, means: Apa
     check_arms(ask, declared, [*zip(means.values, means.known, strict=True)], means.sizes, rows, plain)
 
 
-def _check_scored(declared: Expected, means: ApartMeans, rows: int) -> None:
+def _check_cells(ask: Ask, noise: NoiseDistribution | None) -> None:
+    """Check that a noise is that of an arm's three sums of scores, which have no more than the budget."""
+    if not isinstance(noise, WeightedSum):
+        raise SetAsideError(OTHER_NOISE)
+    mu = most_mu(ask)
+    for _, one in noise.terms:
+        facts = Fields("mechanism", facts_of(one))
+        pure = facts_of(one)["mechanism"] == "laplace"
+        hold(pure or (facts_of(one)["mechanism"] == "gaussian" and mu is not None))
+        hold(sensitivity_of(one) == (SCORE_TERMS.absolute if pure else SCORE_TERMS.euclidean))
+        most = budget_of(ask).epsilon if pure else mu or Fraction(0)
+        hold(facts.rational(_AMOUNTS["laplace" if pure else "gaussian"], 0, 1e9) <= most * Fraction(SLACK))
+
+
+def _check_scored(ask: Ask, declared: Expected, means: ApartMeans, rows: int) -> None:
     """Check means of scores of private records, whose noise follows from released models: as differences of such."""
     hold(min(means.sizes) > 0 and isclose(sum(means.sizes), rows, rel_tol=NEAR), TOO_MANY_ROWS)
     width = float(declared.width)
     for value, known in zip(means.values, means.known, strict=True):
-        hold(known.noise is None and known.variance_noise is None and other_variance(known) > 0)
+        _check_cells(ask, known.noise)
+        _check_cells(ask, known.variance_noise)
+        hold(known.ball_variance == 0)
         hold(0 <= known.bias <= 2 * width and known.extra >= 0)
         # Scores are clipped to less than this, over the root of their number.
-        hold(0 <= known.variance <= known.variance_cap <= (_MOST_SCORE * width) ** 2)
-        sampling = sqrt(min(known.variance_cap, width**2) + known.extra_at(NEVER))
-        check_place(value, means.range, known.bias + half_width(sampling, None, NEVER))
+        hold(known.variance_cap <= (_MOST_SCORE * width) ** 2)
+        check_variance(known)
+        sampling = sqrt(min(known.variance_cap, width**2) + known.extra)
+        check_place(
+            value, means.range, known.bias + half_width(sampling, None, NEVER) + farthest(known.noise)
+        )
 
 
 def check_arms(
@@ -1016,7 +1042,8 @@ def _check_blocks(ask: Ask, study: Study, answer: SurvivalResult, rows: int) -> 
     weighted = ask.method == "weighting"
     if weighted:
         hold(all(0 < total <= rows for total in tables.totals), TOO_MANY_ROWS)
-        hold(all(0 < one <= 1 + NEAR for one in tables.design) and 1 <= tables.inflation <= 1 + MOST_BIAS**2)
+        # Imbalance that weights leave makes them worth fewer people, which takes weight off the site.
+        hold(all(0 < one <= rows**2 for one in tables.design) and 1 <= tables.inflation <= 1 + MOST_BIAS**2)
     else:
         hold(sum(tables.totals) == rows and min(tables.totals) >= 0, TOO_MANY_ROWS)
         hold({*tables.design} == {1.0} and tables.inflation == 1.0)

@@ -263,6 +263,8 @@ def checked_arguments(study: Study, question: Ask) -> Arguments[Any]:
     known = ESTIMATORS.get(question.question, METHODS)
     if question.method not in known:
         raise _unfit(question, f"method: one of {', '.join(known)}")
+    if question.question == "outcomes" and Unit(question.protects) is Unit.TREATMENT_AND_OUTCOME:
+        raise _unfit(question, "protects: outcome or record")
     given = {name: getattr(question, name) for name in _USUAL if name in taken}
     if question.summed:
         # Shares of summed noise are drawn in place of a plan's own.

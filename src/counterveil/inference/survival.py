@@ -425,6 +425,7 @@ class Curves:
         heaviness: of the noise of each point, (2, J + 1).
         lengths: of the cells, (J,).
         rounded: whether cells hold outcomes, which may be rounded and begin steeply.
+        heaped: the round number to whose multiples they are seen to be rounded, in part or all; 0 for none.
     """
 
     survival: Floats
@@ -438,6 +439,7 @@ class Curves:
     heaviness: Floats
     lengths: Floats
     rounded: bool = False
+    heaped: float = 0.0
 
     @cached_property
     def bends(self) -> tuple[Floats, NDArray[np.bool_], Floats]:
@@ -453,8 +455,9 @@ class Curves:
         open_ended = self.lengths > _LONGER * np.minimum(around[:-2], around[2:])
         leans = np.sign((held / each)[:, 2:] - (held / each)[:, :-2])
         leans = np.pad(leans, ((0, 0), (1, 1)), constant_values=nan)
+        cells = np.maximum(cells, np.minimum(self.heaped / self.lengths, 1.0))
         found = np.where((held > _COARSE) | open_ended, held, cells * np.maximum(held, 0.0))
-        return found, smooth & (found < held), leans
+        return found, smooth & (found < held) & (self.heaped == 0), leans
 
     @cached_property
     def _variances(self) -> tuple[Floats, Floats]:
@@ -1519,9 +1522,51 @@ def distributions_of(tables: NoisyHistograms) -> SurvivalAnswers:
             heaviness=noise.heaviness(moved).reshape(2, cells + 1),
             lengths=np.diff(tables.edges),
             rounded=True,
+            heaped=_heaped(np.array(tables.edges), counts, np.array(tables.design), tables.noise_sd),
         ),
         np.array(tables.edges),
         "middle",
         tables.heavy,
         whole=True,
     )
+
+
+def _heaped(edges: Floats, counts: Floats, design: Floats, noise_sd: float) -> float:
+    """Return the largest round number of which cells surely hold the more, the more of its multiples are in them.
+
+    How much more a cell holds of its length than the two beside it is compared with how many more multiples it has. The
+    first and the last cell, which hold outcomes beyond the range, say nothing.
+    """
+    lengths = np.diff(edges)[1:-1]
+    if len(lengths) < _FEWEST:
+        return 0.0
+    dense = np.clip(_around(counts[:, 1:-1] / lengths), 1e-12, None)
+    above = _beside(counts[:, 1:-1] / lengths)
+    variances = (
+        (np.maximum(dense * lengths[1:-1], 1.0) * design[:, None] + noise_sd**2) / lengths[1:-1] ** 2 * 1.5
+    )
+    seen = 0.0
+    first = 10.0 ** floor(np.log10(lengths.mean() * _FINEST))
+    for unit in (first * step * ten for ten in (1, 10) for step in (1, 2, 5)):
+        held = np.diff(np.floor(edges / unit + _ROUNDING))[1:-1] * unit / lengths
+        expected = dense * _beside(held[None])
+        power = float(np.sum(expected**2 / variances))
+        found = float(np.sum(expected * above / variances))
+        if power > 0 and found > max(_SEEN * sqrt(power), _PART_ROUNDED * power):
+            seen = unit
+    return seen
+
+
+def _beside(cells: Floats) -> Floats:
+    """Return how much more every inner cell has than the two beside it have on average."""
+    return np.asarray(cells[:, 1:-1] - (cells[:, 2:] + cells[:, :-2]) / 2)
+
+
+def _around(cells: Floats) -> Floats:
+    """Return the mean of every inner cell and the two beside it."""
+    return np.asarray((cells[:, 1:-1] * 2 + cells[:, 2:] + cells[:, :-2]) / 4)
+
+
+# Round numbers from this part of a cell on are looked for, by so many standard deviations, and at least this part of
+# outcomes must be rounded.
+_FINEST, _SEEN, _PART_ROUNDED = 0.3, 3.5, 0.2

@@ -114,7 +114,8 @@ class Noises:
         self.which = np.array([places.setdefault(law, len(places)) for law, _ in parts], dtype=np.intp)
         self._laws = list(places)
         self._scales = np.array([scale for _, scale in parts])
-        self.widths = np.array([interquartile_range(one) for one in each])
+        quarters = self.points((0.25, 0.75))
+        self.widths = quarters[:, 1] - quarters[:, 0]
 
     def of(self, rows: NDArray[np.intp]) -> Noises:
         """Return the noises of these places, in their order."""
@@ -142,8 +143,8 @@ class Noises:
 
     def points(self, levels: tuple[float, ...]) -> Floats:
         """Return for each the x with P(X <= x) = level, for the same levels."""
-        found = [_quantiles(cast("Hashable", law), levels) for law in self._laws]
-        return np.asarray(np.array(found)[self.which] * self._scales[:, None])
+        found = np.array([_quantiles(cast("Hashable", law), levels) for law in self._laws])
+        return np.asarray(found.reshape(-1, len(levels))[self.which] * self._scales[:, None])
 
     def _by_law(
         self, points: Floats, evaluate: Callable[[NoiseDistribution, Floats, Floats], Floats]
@@ -645,7 +646,8 @@ class WeightedSum:
     def cdf(self, x: Floats) -> Floats:
         """Return P(sum <= x)."""
         step, below = self._table()
-        size = np.abs(np.asarray(x, np.float64)) / step
+        with np.errstate(over="ignore"):  # points beyond every tail
+            size = np.abs(np.asarray(x, np.float64)) / step
         tail = np.interp(_HALF - size, np.arange(_HALF + 1), below)
         return np.where(np.asarray(x) < 0, tail, 1.0 - tail)
 
@@ -1136,9 +1138,10 @@ class _Misses:
         self._fill(row, left)
         place -= left
         left += (row * len(_GRID))[:, None]
-        low = self._logs.take(left)
+        # Places are inside: clipping them checks the least.
+        low = self._logs.take(left, mode="clip")
         left += 1
-        place *= self._logs.take(left) - low
+        place *= self._logs.take(left, mode="clip") - low
         place += low
         return np.asarray(np.exp(place, out=place) @ shares)
 

@@ -298,7 +298,8 @@ class SortedArms:
         self.arms = {arm: _Arm.of(rows[self.treated[rows] == arm], self.score) for arm in (True, False)}
         self.windows = np.empty((0, 2), np.int32)
         self.widths = {True: 0, False: 0}
-        # How often each place is used without a limit, by arm and number of neighbours.
+        # Where the nearest donors lie, and how often each place is used without a limit, by arm and number of them.
+        self.found: dict[tuple[bool, int], NDArray[np.int32]] = {}
         self.free: dict[tuple[bool, int], NDArray[np.int32]] = {}
 
     def match(
@@ -385,8 +386,11 @@ class SortedArms:
 
     def starts(self, arm: bool, width: int) -> NDArray[np.int32]:
         """Return where the nearest donors of one arm's units lie, these by ascending (score, row)."""
-        units, donors = self.arms[arm], self.arms[not arm]
-        return find_starts(units.scores[1:-1], donors.scores, width, len(donors.heads) > 0)
+        if (arm, width) not in self.found:
+            units, donors = self.arms[arm], self.arms[not arm]
+            tied = len(donors.heads) > 0
+            self.found[arm, width] = find_starts(units.scores[1:-1], donors.scores, width, tied)
+        return self.found[arm, width]
 
     def find_windows(self, arm: bool, width: int) -> None:
         """Find how many donors are below each of one arm's units, and their windows, unless that is known."""

@@ -234,16 +234,15 @@ def exact_gram(row_blocks: Iterable[Floats], bits: int) -> NDArray[np.object_]:
 
 
 def exact_arm_grams(
-    row_blocks: Iterable[tuple[NDArray[np.bool_], Floats]], bits: int
-) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
-    """Return the sums of w w' over rows that are not flagged and over those that are, as `exact_gram` does."""
-    control, treated = WholeSum(), WholeSum()
-    for flagged, block in row_blocks:
+    row_blocks: Iterable[tuple[Floats, Floats]], bits: int, arms: int
+) -> tuple[NDArray[np.object_], ...]:
+    """Return the sums of w w' over the rows of every arm, as `exact_gram` does."""
+    found = [WholeSum() for _ in range(arms)]
+    for arm, block in row_blocks:
         whole = steps(block, bits)
-        both, own = whole_gram(whole), whole_gram(whole[flagged])
-        control.add(both - own)
-        treated.add(own)
-    return control.whole(), treated.whole()
+        for place, total in enumerate(found):
+            total.add(whole_gram(whole[arm == place]))
+    return tuple(total.whole() for total in found)
 
 
 # Sums along a row, column by column: to the bit the same wherever the row stands in a block, and on every processor.

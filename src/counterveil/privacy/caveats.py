@@ -145,7 +145,7 @@ class SmallArms(Detail):
 
 
 class BiasBeyond(Detail):
-    """Bias beyond so many standard errors from sampling, of the effect or of each arm's mean."""
+    """Bias beyond so many standard errors from sampling, of each arm's mean, or of curves whose variance holds it."""
 
     errors: float
     of_each_arm: bool

@@ -19,6 +19,7 @@ from counterveil.data import Range, Study, Table
 from counterveil.data.features import UnitFeatures
 from counterveil.errors import refusal
 from counterveil.numerics.arrays import Flags, Floats
+from counterveil.numerics.products import blocks
 from counterveil.numerics.public_choices import public_uniforms, two_parts
 from counterveil.privacy import Budget, Proof
 from counterveil.privacy.caveats import Caveat, Target
@@ -31,6 +32,7 @@ from counterveil.statistics.folds.aggregation import quietly
 
 Function = Callable[[Floats], Floats]
 
+EVERY = slice(None)
 FOREST, NETWORK, LINEAR = "forest", "network", "linear"
 R, DR = "R", "DR"
 REGRESSORS = (FOREST, NETWORK, LINEAR)
@@ -83,7 +85,7 @@ def _named_regressor(name: str, layers: tuple[int, ...]) -> Any:
     if name == FOREST:
         return ensemble.RandomForestRegressor(random_state=_SEED)
     if name == LINEAR:
-        return linear.LinearRegression()
+        return linear.LinearRegression(copy_X=False)  # rows are copied for it
     return network.MLPRegressor(
         hidden_layer_sizes=layers, learning_rate_init=0.01, batch_size=128, random_state=_SEED
     )
@@ -115,13 +117,6 @@ class StageRows:
     treated: Flags
     y: Floats
 
-    def __len__(self) -> int:
-        return len(self.y)
-
-    def part(self, places: NDArray[np.intp]) -> StageRows:
-        """Return the rows at these places."""
-        return StageRows(self.x[places], self.treated[places], self.y[places])
-
 
 @dataclass(frozen=True, slots=True)
 class StageModels:
@@ -130,6 +125,10 @@ class StageModels:
     propensity: Function
     control: Function
     treated: Function
+
+    def at(self, x: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return what the three say at these features."""
+        return self.propensity(x), self.control(x), self.treated(x)
 
 
 def fitted_nuisances(rows: StageRows, outcome: str, propensity: str) -> StageModels:
@@ -157,13 +156,17 @@ class Loss:
 
 
 def loss_at(nuisances: StageModels, learner: str, x: Floats, treated: Flags) -> Loss:
-    """Return the loss of the R- or the DR-learner at these features and treatments.
+    """Return the loss of the R- or the DR-learner at these features and treatments."""
+    return loss_of(nuisances.at(x), learner, treated)
+
+
+def loss_of(fitted: tuple[Floats, Floats, Floats], learner: str, treated: Flags) -> Loss:
+    """Return the loss where the nuisances are these.
 
     R: lambda = pi(1 - pi), so rho = (a - pi)^2 and phi = (y - mu_a)/(a - pi) + mu_1 - mu_0.
     DR: lambda = 1, so rho = 1 and phi = (a - pi)(y - mu_a)/(pi(1 - pi)) + mu_1 - mu_0.
     """
-    pi = nuisances.propensity(x)
-    control, with_treatment = nuisances.control(x), nuisances.treated(x)
+    pi, control, with_treatment = fitted
     gap = treated - pi
     own = np.where(treated, with_treatment, control)
     # Both learners divide by a - pi: (a - pi)/(pi(1 - pi)) is 1/(a - pi) for the R-learner times lambda/rho.
@@ -171,7 +174,7 @@ def loss_at(nuisances: StageModels, learner: str, x: Floats, treated: Flags) -> 
     offset = with_treatment - control - slope * own
     if learner == R:
         return Loss(gap**2, slope, offset, pi * (1 - pi))
-    return Loss(np.ones(len(x)), slope, offset, np.ones(len(x)))
+    return Loss(np.ones(len(pi)), slope, offset, np.ones(len(pi)))
 
 
 def fitted_effect(rows: StageRows, nuisances: StageModels, learner: str, second: str) -> Function:
@@ -208,25 +211,26 @@ class FeatureBox:
             ]
         )
 
-    def rows(self, table: Table) -> StageRows:
-        """Return the table's rows as learners see them."""
+    def rows(self, table: Table, places: NDArray[np.intp] | slice = EVERY) -> StageRows:
+        """Return some of the table's rows as learners see them."""
         low = float(table.study.outcome_range[0])
-        y = low + float(table.outcome_unit) * table.outcome.astype(np.float64)
-        return StageRows(self.points(table.covariates), table.treated, y)
+        y = low + float(table.outcome_unit) * table.outcome[places].astype(np.float64)
+        return StageRows(self.points(table.covariates, places), table.treated[places], y)
 
-    def points(self, columns: Mapping[str, Floats]) -> Floats:
+    def points(self, columns: Mapping[str, Floats], places: NDArray[np.intp] | slice = EVERY) -> Floats:
         """Return the features of columns by name: numbers inside their bounds, or codes of labels."""
-        parts = []
+        found, first = np.empty((len(columns[self.shape.names[0]][places]), self.columns)), 0
         for name, size in zip(self.shape.names, self.shape.labels, strict=True):
-            domain, values = self.study.covariates[name], columns[name]
+            domain, values = self.study.covariates[name], columns[name][places]
             if size:
-                parts.append((values[:, None] == np.arange(size)).astype(np.float64))
+                found[:, first : first + size] = values[:, None] == np.arange(size)
             elif isinstance(domain, Range):
                 low, high = domain.floats()
-                parts.append(np.clip((values - low) / (high - low), 0.0, 1.0)[:, None])
+                found[:, first] = np.clip((values - low) / (high - low), 0.0, 1.0)
             else:
-                parts.append(values[:, None])
-        return np.hstack(parts)
+                found[:, first] = values
+            first += max(1, size)
+        return found
 
     def draw(self, count: int, seed: int, corners: bool = False) -> Floats:
         """Return public points of the box: spread over it, or among its corners; labels are drawn evenly."""
@@ -314,9 +318,9 @@ NOT_COVERED = (
 
 def stages(table: Table, box: FeatureBox, settings: StageSettings) -> tuple[int, StageRows, StageModels]:
     """Return the number of rows, those of the second stage, and the nuisances that the others were fitted to."""
-    rows = box.rows(table)
-    first, second = map(rows.part, two_parts(len(rows), first_rows(len(rows))))
-    return len(rows), second, fitted_nuisances(first, settings.outcome, settings.propensity)
+    first, second = two_parts(table.rows, first_rows(table.rows))
+    nuisances = fitted_nuisances(box.rows(table, first), settings.outcome, settings.propensity)
+    return table.rows, box.rows(table, second), nuisances
 
 
 def asked_queries(question: PublishedQuestion) -> Queries:
@@ -430,12 +434,14 @@ def fitted_kernel(
         system = kernel.unit(x, x) + np.diag(strength / np.maximum(weights, np.finfo(float).tiny))
         solved = np.linalg.solve(system, target)
     else:
-        cross = kernel.unit(x, centres)
-        own = kernel.unit(centres, centres)
-        system = cross.T @ (weights[:, None] * cross) + strength * own
+        system, side = strength * kernel.unit(centres, centres), np.zeros(len(centres))
+        for part in blocks(len(x)):
+            cross = kernel.unit(x[part], centres)
+            system += cross.T @ (weights[part, None] * cross)
+            side += cross.T @ (weights[part] * target[part])
         # The ridge is beside the size of the system, which is tiny or huge with the penalty.
         system[np.diag_indices_from(system)] += _RIDGE * float(np.trace(system)) / len(system)
-        solved = np.linalg.solve(system, cross.T @ (weights * target))
+        solved = np.linalg.solve(system, side)
     held = centres
     return lambda points: kernel.unit(points, held) @ solved
 
@@ -645,8 +651,9 @@ def largest_influence(
 
     def influence(points: Floats) -> Floats:
         fitted, ends, sizes = effect(points), [float(end) for end in box.study.outcome_range], []
+        models = nuisances.at(points)
         for treated in (False, True):
-            loss = loss_at(nuisances, search.learner, points, np.full(len(points), treated))
+            loss = loss_of(models, search.learner, np.full(len(points), treated))
             sizes += [np.abs(loss.rho * (loss.phi(end) - fitted)) for end in ends]
         return np.asarray(np.max(sizes, axis=0), dtype=np.float64)
 

@@ -22,7 +22,7 @@ from counterveil.data.features import UnitFeatures, require_covariates
 from counterveil.errors import refusal
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Floats
-from counterveil.numerics.matching import MatchedUnits, adaptive_limit, arm_limits, matching_coefficients
+from counterveil.numerics.matching import MatchedUnits, SortedArms, adaptive_limit, arm_limits
 from counterveil.numerics.products import LinearForm, MirroredRows, linear_form
 from counterveil.numerics.propensity import checked_tolerance, fit_propensity, logistic_scores
 from counterveil.numerics.public_choices import LEAST_SHARE
@@ -167,15 +167,15 @@ def match_released(scores: Floats, responses: Responses, epsilon: float) -> Matc
     """Return the matching of released scores and treatments, under a limit at which everyone can be matched."""
     treated = int(np.count_nonzero(responses.values))
     control = len(scores) - treated
-    free = matching_coefficients(responses.values, scores, USUAL.neighbours)
+    arms = SortedArms(responses.values, scores)
     if min(treated, control) == 0:
-        return free
-    most = float(free.uses.max()) / USUAL.neighbours
+        return arms.match(USUAL.neighbours)
+    most = arms.most_uses(USUAL.neighbours, Estimand.ATE.value) / USUAL.neighbours
     small, large = sorted((treated, control))
     limit = adaptive_limit(epsilon, USUAL.h, large, most, capped=False)
     limits = arm_limits(max(limit, ceil(large / small)), treated, control)
     first, second = (k * USUAL.neighbours for k in limits)
-    return matching_coefficients(responses.values, scores, USUAL.neighbours, first, second)
+    return arms.match(USUAL.neighbours, first, second)
 
 
 def release_sum(gate: Gate, table: Table, matched: MatchedUnits) -> tuple[Released, LinearEstimate]:
@@ -438,13 +438,13 @@ def match_records(
 ) -> PublishedMatch:
     """Return the matching under equation 12 or a fixed limit, whether or not that leaves enough capacity."""
     treated = int(np.count_nonzero(responses.values))
-    free = matching_coefficients(responses.values, scores, settings.neighbours)
-    most = float(free.uses.max(initial=0)) / settings.neighbours
+    arms = SortedArms(responses.values, scores)
+    most = arms.most_uses(settings.neighbours, Estimand.ATE.value) / settings.neighbours
     larger = max(treated, len(scores) - treated)
     k = limit or adaptive_limit(epsilon, settings.h, larger, most, capped=False)
     limits = arm_limits(k, treated, len(scores) - treated)
     first, second = (k * settings.neighbours for k in limits)
-    found = matching_coefficients(responses.values, scores, settings.neighbours, first, second)
+    found = arms.match(settings.neighbours, first, second)
     allowed = np.where(responses.values, limits[0] + 1, limits[1] + 1) / len(scores)
     excess = float((np.abs(found.coefficients) / allowed).max(initial=0.0))
     return PublishedMatch(linear_form(found.coefficients), limits, max(1.0, excess))

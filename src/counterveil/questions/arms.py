@@ -25,14 +25,16 @@ from counterveil.results.question import (
 from counterveil.session import BaseSession
 from counterveil.settings import Arms
 from counterveil.statistics.linear.arm_means import arm_means
+from counterveil.statistics.moments.adjusted_means import adjusted_arms
 from counterveil.statistics.moments.trial import record_arms
 from counterveil.statistics.pairs.effect import pair_arms
 
 # Methods that adjust for covariates, and the one that does not.
 ADJUSTED = ("weighting", "matching")
-METHODS = ("difference_in_means", *ADJUSTED)
-# The one where arms are private.
-_PAIRS = "doubly_robust"
+_PLAIN = "difference_in_means"
+# The one that adjusts where arms are private.
+_PRIVATE = "doubly_robust"
+METHODS = (_PLAIN, *ADJUSTED, _PRIVATE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,11 +45,11 @@ class ArmsArguments(Arguments[ArmsResult]):
         data: as for `counterveil.ate`.
         study: declared with `arms=` and `reference=`.
         protects: "outcome" (who is in which arm, and covariates, are public), "treatment and outcome" (covariates
-            and who took part are public) or "record" (nothing is; trials).
+            and who took part are public) or "record" (nothing is).
         epsilon: privacy loss to spend on all arms together.
         method: "difference_in_means" (trials), "weighting" or "matching" (covariates); "auto" takes the first in a
-            trial and weighting elsewhere. Where treatment and outcome are private "doubly_robust", which is "auto"
-            there; where records are, the first alone.
+            trial and weighting elsewhere. Where records are private "doubly_robust" stands for both that adjust; where
+            treatment and outcome are, it is the only one.
         level: confidence level of the intervals, single or simultaneous.
         settings: `cv.settings.Arms` for weighting and matching.
         delta, mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
@@ -64,29 +66,29 @@ class ArmsArguments(Arguments[ArmsResult]):
         if self.unit is Unit.TREATMENT_AND_OUTCOME:
             return self._of_pairs(study)
         record = self.unit is Unit.RECORD
-        refuse_unknown_method(self.method, ("auto", *(METHODS[:1] if record else METHODS)))
+        refuse_unknown_method(self.method, ("auto", _PLAIN, *([_PRIVATE] if record else ADJUSTED)))
         method = self.method
-        if method == "auto" and study.covariates and study.randomised is not True and not record:
-            method = "weighting"
-        chosen = "difference_in_means" if method == "auto" else method
+        if method == "auto" and study.covariates and study.randomised is not True:
+            method = _PRIVATE if record else "weighting"
+        chosen = _PLAIN if method == "auto" else method
         question = self.question(chosen, self.mechanism, self.settings)
         _refuse_other_studies(study, question)
         if method == "auto":
             refuse_undeclared_trial(study)
-        if method in ADJUSTED:
+        if method in (*ADJUSTED, _PRIVATE):
             require_covariates(study, method)
         if self.settings is not None and not (method in ADJUSTED and isinstance(self.settings, Arms)):
             raise refusal("CV-P019", kind=type(self.settings).__name__, method=method)
         return Asked(question.budget, partial(_answer, question=question))
 
     def _of_pairs(self, study: Study) -> Asked[ArmsResult]:
-        refuse_unknown_method(self.method, ("auto", _PAIRS))
-        question = self.question(_PAIRS, self.mechanism, self.settings)
+        refuse_unknown_method(self.method, ("auto", _PRIVATE))
+        question = self.question(_PRIVATE, self.mechanism, self.settings)
         _refuse_other_studies(study, question)
         refuse_shape(study, question.unit, self.name)
         refuse_other_settings(question, None)
         if study.randomised is not True:
-            require_covariates(study, _PAIRS)
+            require_covariates(study, _PRIVATE)
         return Asked(question.budget, partial(_answer, question=question))
 
 
@@ -109,10 +111,10 @@ def _answer(session: BaseSession, question: Question) -> ArmsResult:
     if question.unit is Unit.RECORD:
         session.attach_batches()
         refuse_few_clusters(session.study, "arms", question.method, session.batches.rows)
-        return record_arms(session, question)
+        return (adjusted_arms if question.method == _PRIVATE else record_arms)(session, question)
     question = question.in_pure_noise(session.account().rule)
     # So that data which do not fit are refused before anything is spent.
-    if question.method == "difference_in_means":
+    if question.method == _PLAIN:
         session.attach_batches()
     else:
         session.attach(f"arms with method={question.method!r}")

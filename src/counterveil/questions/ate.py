@@ -295,7 +295,7 @@ METHODS: dict[str, Method] = {
         DoublyRobust,
         in_batches=(Unit.RECORD,),
         overlap=(Unit.RECORD, Unit.TREATMENT_AND_OUTCOME),
-        of_means={Unit.RECORD: _later("moments.doubly_robust.doubly_robust")} | _PAIR_MEANS,
+        of_means={Unit.RECORD: _later("moments.adjusted_means.measured")} | _PAIR_MEANS,
     ),
     "stratified": Method(
         {

@@ -18,7 +18,7 @@ from counterveil.settings.methods import Settings
 Protects = Literal["outcome", "treatment and outcome", "record"] | str
 EstimandName = Literal["ATE", "ATT", "ATC", "ATO"] | str
 Mechanism = Literal["staircase", "laplace", "gaussian"] | str
-ArmsMethod = Literal["auto", "difference_in_means", "weighting", "matching"] | str
+ArmsMethod = Literal["auto", "difference_in_means", "weighting", "matching", "doubly_robust"] | str
 AteMethod = (
     Literal[
         "auto",
@@ -34,7 +34,9 @@ AteMethod = (
 )
 CateMethod = Literal["auto", "t_learner", "r_learner", "series"] | str
 GroupsMethod = Literal["auto", "difference_in_means", "weighting", "matching", "adjusted", "arms"] | str
-OutcomesMethod = Literal["auto", "difference_in_means", "weighting", "matching", "trial"] | str
+OutcomesMethod = (
+    Literal["auto", "difference_in_means", "weighting", "matching", "trial", "doubly_robust"] | str
+)
 PolicyMethod = Literal["auto", "scores", "adjusted", "difference_in_means", "weighting", "matching"] | str
 SurvivalMethod = Literal["auto", "kaplan_meier", "stratified", "weighting"] | str
 QuantilesMethod = Literal["auto", "trial", "weighting"] | str

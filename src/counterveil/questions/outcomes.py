@@ -15,13 +15,14 @@ from counterveil.privacy import Estimand, Number, Unit, exact
 from counterveil.questions.asking import Arguments, Asked, question_of, refuse_range, with_smaller_noise
 from counterveil.questions.choices import EstimandName, Mechanism, OutcomesMethod
 from counterveil.results.arms import OutcomesResult
-from counterveil.results.measures import OF_MEANS, Measure, check_measure
+from counterveil.results.measures import OF_MEANS, Measure, check_measure, no_means
 from counterveil.results.question import (
     Question,
     refuse_clusters,
     refuse_extremes,
     refuse_few_clusters,
     refuse_other_settings,
+    refuse_shape,
     refuse_undeclared_trial,
     refuse_unknown_method,
 )
@@ -30,6 +31,7 @@ from counterveil.settings import Arms, DifferenceInMeans, Matching, Weighting
 from counterveil.statistics.linear.several_outcomes import outcome_effects
 from counterveil.statistics.moments.trial import record_arm_effects, record_effects
 from counterveil.statistics.outcome_place import Outcomes
+from counterveil.statistics.pairs.outcomes import pair_outcomes
 
 # Methods by what they protect, with their settings; where there are several arms, those of `settings.Arms`.
 METHODS: dict[Unit, dict[str, type | None]] = {
@@ -38,6 +40,7 @@ METHODS: dict[Unit, dict[str, type | None]] = {
         "weighting": Weighting,
         "matching": Matching,
     },
+    Unit.TREATMENT_AND_OUTCOME: {"doubly_robust": None},
     Unit.RECORD: {"trial": None},
 }
 _ADJUSTING = ("weighting", "matching")
@@ -52,12 +55,14 @@ class OutcomesArguments(Arguments[OutcomesResult]):
     Args:
         data: as for `counterveil.ate`.
         study: declared with outcomes=; of two arms or of several.
-        protects: "outcome" (all outcomes of a person) or "record" (everything about a person; trials).
+        protects: "outcome" (all outcomes of a person), "treatment and outcome" (all outcomes and who took part) or
+            "record" (everything about a person; trials).
         epsilon: privacy loss to spend on all outcomes together.
         delta: a small positive number allows Gaussian noise, which grows with the root of the number of outcomes; pure
             noise grows with their number, but by less than if each were asked for by itself.
         method: "auto"; with outcomes protected "difference_in_means", "weighting" and "matching" (covariates), one set
-            of weights for all outcomes; with records protected "trial".
+            of weights for all outcomes; with records protected "trial"; between the two "doubly_robust", one
+            score with public covariates.
         estimand: as for `counterveil.ate`; with several arms "ATE".
         measure: "difference", "ratio", "lift", "odds_ratio" or "nnt", as for `counterveil.ate`.
         importance: noise of each outcome is in proportion to one over this; 1 where nothing is said.
@@ -67,6 +72,7 @@ class OutcomesArguments(Arguments[OutcomesResult]):
     """
 
     name: ClassVar[str] = "outcomes"
+    units: ClassVar[tuple[Unit, ...]] = tuple(Unit)
     method: OutcomesMethod = "auto"
     estimand: EstimandName = "ATE"
     measure: Measure = "difference"
@@ -91,12 +97,15 @@ class OutcomesArguments(Arguments[OutcomesResult]):
             refuse_extremes(one, question.budget)
             refuse_range(one, self.measure)
         _refuse_arms(study, question)
+        refuse_shape(study, unit, self.name)
         kind = METHODS[unit][method]
         if method in _ADJUSTING:
             require_covariates(study, method)
             kind = kind if study.arms is None else Arms
         elif study.arms is not None:
             kind = None
+        if unit is Unit.TREATMENT_AND_OUTCOME and study.randomised is not True:
+            require_covariates(study, method)
         refuse_other_settings(question, kind)
         if isinstance(self.settings, Weighting) and self.settings.prediction is not None:
             raise refusal("CV-P689", prediction=self.settings.prediction)
@@ -134,6 +143,8 @@ def _refuse_earlier(study: Study) -> None:
 
 
 def _usual(study: Study, unit: Unit) -> str:
+    if unit is Unit.TREATMENT_AND_OUTCOME:
+        return "doubly_robust"
     if unit is Unit.RECORD:
         refuse_undeclared_trial(study)
         return "trial"
@@ -150,16 +161,22 @@ def _refuse_arms(study: Study, question: Question) -> None:
         raise refusal(
             "CV-P401b", known=" or ".join(repr(one.value) for one in known), estimand=question.estimand.value
         )
+    pairs = question.unit is Unit.TREATMENT_AND_OUTCOME
+    if pairs and question.measure in OF_MEANS and question.estimand is not Estimand.ATE:
+        raise no_means(question.method, f"estimand={question.estimand.value!r}")
 
 
 def _answer(session: BaseSession, question: Question, listed: Outcomes) -> OutcomesResult:
     session.admit(question.uses(session.study, "outcomes"))
     # So that data which do not fit are refused before anything is spent.
-    if question.method in ("difference_in_means", "trial"):
+    pairs = question.unit is Unit.TREATMENT_AND_OUTCOME
+    if question.method in ("difference_in_means", "trial") and not pairs:
         session.attach_batches()
     else:
         session.attach(f"outcomes with method={question.method!r}")
     refuse_few_clusters(session.study, "outcomes", question.method, session.batches.rows)
+    if pairs:
+        return pair_outcomes(session, question, listed)
     if question.unit is Unit.RECORD and session.study.arms is not None:
         return record_arm_effects(session, question, listed)
     question = _with_smaller_noise(session, question, listed)

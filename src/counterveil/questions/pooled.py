@@ -469,6 +469,15 @@ def _check_mechanism(table: dict[str, Any]) -> None:
         for field, least in (("scale", 1e-60), ("log_scale", 0.0)):
             rational(mechanism.text(field), least, 1e60)
         _check_numbers(parse_message(mechanism.text("of", _LONG_TEXT)), _SMOOTH)
+    elif table["mechanism"] == "weighted_sum":
+        terms = parse_message(
+            Fields.of("a noise distribution", table, ("mechanism", "of")).text("of", _LONG_TEXT)
+        )
+        for term in terms if isinstance(terms, list) else [terms]:
+            if not isinstance(term, list) or len(term) != 2 or not isinstance(term[0], str):
+                raise UnreadableError("a noise distribution that no result has")
+            rational(term[0], 1e-60, 1e60)
+            _check_numbers(term[1], _MECHANISMS)
     else:
         _check_numbers(table, _MECHANISMS)
 

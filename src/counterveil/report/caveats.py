@@ -149,8 +149,12 @@ def _composed(fact: Fact) -> str:
                 "confounding"
             )
         case caveats.BiasBeyond(errors, of_each_arm):
-            whose = " of each arm's mean" if of_each_arm else ""
-            return f"bias beyond {errors:g} standard errors from sampling{whose}"
+            if of_each_arm:
+                return f"bias beyond {errors:g} standard errors from sampling of each arm's mean"
+            return (
+                f"bias beyond {errors:g} standard errors from sampling, or, where covariates explain less than a fifth "
+                "of outcomes, imbalance in them beyond chance"
+            )
         case caveats.OtherFunctions(balanced):
             return (
                 "misspecification: outcomes and treatment that follow functions of covariates other than the balanced "

@@ -38,15 +38,33 @@ from counterveil.results.measures import (
 from counterveil.results.released import ReleasedAnswer
 from counterveil.results.result import Comparison
 
+Matrix = tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Covariances of the errors of every two arms' means, from sampling and from noise; 0 on the diagonal."""
+
+    sampling: Matrix
+    noise: Matrix
+
+    def added(self, weights: Floats, places: Sequence[int] | slice = slice(None)) -> tuple[float, float]:
+        """Return what they add to both variances of a weighted sum of the means at these places."""
+        own = (np.array(one)[places][:, places] for one in (self.sampling, self.noise))
+        sampling, noise = (float(weights @ one @ weights) for one in own)
+        return sampling, noise
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ArmsResult(Comparison):
     """Released means of several arms, the reference first; nothing it does spends budget.
 
     A mean is the outcome that everybody would have in that arm; its `name` is the arm's label, `size` its rows.
+    `shared` is what their errors have in common, where they are not independent.
     """
 
     means: tuple[Effect, ...]
+    shared: Shared | None = None
 
     @property
     def reference(self) -> Label:
@@ -56,8 +74,19 @@ class ArmsResult(Comparison):
     @property
     def table(self) -> tuple[Effect, ...]:
         """The effect of every other arm against the reference, in the order of the study."""
-        reference, *others = self.means
-        return tuple(contrast(mean, reference, len(others)) for mean in others)
+        several = len(self.means) - 1
+        return tuple(self._contrast(place, 0, several) for place in range(1, several + 1))
+
+    def _contrast(self, place: int, reference: int, several: int) -> Effect:
+        """Return the effect of one arm against another, one of `several`."""
+        means, weights = (self.means[place], self.means[reference]), [1.0, -1.0]
+        added = self._added(weights, [place, reference])
+        return replace(weighted(means, weights, f"{means[0].name} - {means[1].name}", added), several=several)
+
+    def _added(
+        self, weights: list[float], places: Sequence[int] | slice = slice(None)
+    ) -> tuple[float, float]:
+        return (0.0, 0.0) if self.shared is None else self.shared.added(np.array(weights), places)
 
     def interval(self, level: float | None = None, simultaneous: bool = False) -> dict[Label, Ends]:
         """Return every effect's interval by arm; with `simultaneous` they hold together (Šidák)."""
@@ -68,19 +97,21 @@ class ArmsResult(Comparison):
 
     def pairwise(self) -> tuple[Effect, ...]:
         """Return every arm's effect against each one before it, for free; `several` counts all pairs."""
-        pairs = list(combinations(self.means, 2))
-        return tuple(contrast(later, earlier, len(pairs)) for earlier, later in pairs)
+        pairs = list(combinations(range(len(self.means)), 2))
+        return tuple(self._contrast(later, earlier, len(pairs)) for earlier, later in pairs)
 
     def slope(self, doses: Mapping[Any, float] | None = None) -> Effect:
         """Return the change of the mean outcome by one more unit of a dose: least squares over the arms; free.
 
         `doses` are the doses of the arms by label; labels that are numbers are their own, those of a dose that was
-        cut the middles of its cells. Arms count by their rows, equally where these are not known.
+        cut the middles of its cells. Arms count by their rows, equally where these are not known, and less the more of
+        the error of their means is noise.
         """
-        sizes = np.array([1.0 if mean.size is None else mean.size for mean in self.means])
+        counts = np.array([_worth(mean) for mean in self.means])
         x = self._doses(doses)
-        x = x - sizes @ x / sizes.sum()
-        return weighted(self.means, (sizes * x / float(sizes @ x**2)).tolist(), "slope")
+        x = x - counts @ x / counts.sum()
+        weights = (counts * x / float(counts @ x**2)).tolist()
+        return weighted(self.means, weights, "slope", self._added(weights))
 
     def dose_response(self, doses: Mapping[Any, float] | None = None) -> list[dict[str, float]]:
         """Return the mean outcome at every dose, as for `slope`: its interval, and a band that holds at all; free."""
@@ -132,20 +163,34 @@ class ArmsResult(Comparison):
         linear = [mean for mean in self.means if isinstance(mean.known, Linear) and mean.level == self.level]
         if len(self.means) < 2 or linear != [*self.means]:
             raise ValueError("several arms have means, which are linear")
+        if self.shared is not None:
+            count = len(self.means)
+            for matrix in map(np.array, (self.shared.sampling, self.shared.noise)):
+                if matrix.shape != (count, count) or not np.isfinite(matrix).all():
+                    raise ValueError("covariances are those of every two arms")
 
 
-def contrast(mean: Effect, reference: Effect, several: int) -> Effect:
-    """Return the effect of one arm against the reference, one of `several`.
+def _worth(mean: Effect) -> float:
+    """Return how many people without noise an arm's mean is worth, if outcomes have the usual standard deviation."""
+    known, size = mean.known, 1.0 if mean.size is None else mean.size
+    assert isinstance(known, Linear)
+    if known.limits is None:
+        return size
+    low, high = known.limits
+    return size / (1 + size * (known.uncertainty.noise_sd / (_USUAL_SD * (high - low))) ** 2)
 
-    Its noise is the sum of two independent ones, that of the arm's mean and that of the reference's.
+
+# The standard deviation that is supposed of outcomes where it is only about how arms count, in parts of their range.
+_USUAL_SD = 1 / 6
+
+
+def weighted(
+    means: Sequence[Effect], weights: list[float], name: str, added: tuple[float, float] = (0.0, 0.0)
+) -> Effect:
+    """Return a sum of means of different people with public weights.
+
+    Their errors are independent, but for covariances that add to the variances of sampling and of noise.
     """
-    return replace(
-        weighted((mean, reference), [1.0, -1.0], f"{mean.name} - {reference.name}"), several=several
-    )
-
-
-def weighted(means: Sequence[Effect], weights: list[float], name: str) -> Effect:
-    """Return a sum of means of different people with public weights: their errors are independent."""
     known = [mean.known for mean in means if isinstance(mean.known, Linear)]
     errors = [one.uncertainty for one in known if isinstance(one.uncertainty, Uncertainty)]
     assert len(errors) == len(means)
@@ -153,10 +198,10 @@ def weighted(means: Sequence[Effect], weights: list[float], name: str) -> Effect
     uncertainty = Uncertainty(
         # Noise is symmetric: its sign does not matter.
         noise=_sum(sizes, [one.noise for one in errors]),
-        variance=sum(map(mul, squares, [one.variance for one in errors])),
-        variance_cap=sum(map(mul, squares, [one.variance_cap for one in errors])),
+        variance=sum(map(mul, squares, [one.variance for one in errors])) + added[0],
+        variance_cap=sum(map(mul, squares, [one.variance_cap for one in errors])) + added[0],
         variance_noise=_sum(squares, [one.variance_noise for one in errors]),
-        extra=sum(map(mul, squares, [one.extra for one in errors])),
+        extra=sum(map(mul, squares, [one.extra for one in errors])) + added[1],
         bias=sum(map(mul, sizes, [one.bias for one in errors])),
     )
     limits = None
@@ -168,11 +213,9 @@ def weighted(means: Sequence[Effect], weights: list[float], name: str) -> Effect
 
 
 def _sum(weights: list[float], noises: list[NoiseDistribution | None]) -> NoiseDistribution | None:
-    one, *others = noises
-    if one is None or None in others:
-        return None
-    if len(others) == 1 and others[0] is not None and weights == [1.0, 1.0]:
-        return NoiseSum(one, others[0])
+    """Return the noise of a weighted sum; None where none of its parts has any."""
+    if weights == [1.0, 1.0] and noises[0] is not None and noises[1] is not None:
+        return NoiseSum(noises[0], noises[1])
     return weighted_sum(np.array(weights), noises)
 
 

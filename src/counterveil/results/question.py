@@ -457,7 +457,8 @@ def refuse_shape(study: Study, unit: Unit, question: str = "ate") -> None:
         "before=": study.before is not None,
         "denominator=": study.denominator is not None,
         "arms=": study.arms is not None and question != "arms",
-        "several outcomes": study.several is not None,
+        "several outcomes": study.several is not None and question != "outcomes",
+        "baseline=": study.several is not None and bool(study.several.baseline),
         f"where= by {study.treatment!r}": by_arm,
     }
     for what, found in made.items():

@@ -27,7 +27,7 @@ from counterveil.results.answering import settled
 from counterveil.results.question import Question
 from counterveil.results.survival import QuantilesResult, quantiles_result
 from counterveil.session import BaseSession, Gate, Kind, Plan
-from counterveil.settings.methods import allowed_bias
+from counterveil.settings.methods import ALLOWED_BIAS, allowed_bias
 from counterveil.statistics.histogram import count_mechanisms, counts_noise, release_counts
 from counterveil.statistics.outcome_place import ENDS, PLACE_WORDS, PLACES, WHOLE, count_octaves, sizes_by_arm
 from counterveil.statistics.pairs.effect import known_propensities, ladder, released_propensities
@@ -35,8 +35,9 @@ from counterveil.statistics.time_tables import said_of_weights, weighted_rows
 
 PAGE = "statistics/distribution.proof.md"
 NAME = "counts of outcomes"
-# Numbers of cells that are compared where none is declared, and the tail at which lengths are.
-_CELLS, _TAIL = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512), 0.025
+# Numbers of cells that are compared where none is declared, and the tail at which lengths are. Round numbers fall
+# unevenly into sevenths and sixteenths of a range, so that rounded outcomes show.
+_CELLS, _TAIL = (8, 14, 16, 28, 32, 56, 64, 112, 128, 192, 256, 512), 0.025
 # Over at most so many whole numbers cells are a half or less of one, so that whole outcomes stand out as crowds.
 _WHOLE_NUMBERS = 64
 # What the comparison supposes: outcomes are normal with this part of their range as standard deviation. A cell of
@@ -225,7 +226,7 @@ def quantiles_by_weights(
     known = {
         "totals": tuple(float(one.total) for one in arms),
         "design": tuple(one.design for one in arms),
-        "inflation": 1 + bias**2,
+        "inflation": biased(bias),
     }
 
     def compute(gate: Gate) -> QuantilesResult:
@@ -269,7 +270,7 @@ def quantiles_by_scores(
         facts = {
             "totals": (),
             "design": tuple(float(np.mean(1 / one)) / largest for one in own),
-            "inflation": 1 + bias**2 + worst * moved,
+            "inflation": biased(bias) + worst * moved,
             # Whoever is likelier in the other arm than weights reach is stood for in part, by how much they weigh.
             "left_out": tuple(
                 float(np.mean(np.abs(1 - e / one))) for e, one in zip(likely, own, strict=True)
@@ -282,6 +283,15 @@ def quantiles_by_scores(
         return replace(found, method="quantiles with inverse propensity weights")
 
     return _answered(session, question, release, shares, compute)
+
+
+def biased(bias: float) -> float:
+    """Return what sampling variances of weighted distributions grow by for a bias of so many standard errors.
+
+    They take nothing off for what covariates explain. Errors vary by the rest alone, and bias is what imbalance makes
+    of the explained part: where that is a fifth or more, the usual bias is within what is not taken off.
+    """
+    return max(1.0, (1 + bias**2) / (1 + ALLOWED_BIAS**2))
 
 
 def weighed_counts(

@@ -133,20 +133,20 @@ ENDS = np.array([*_EDGES, OUTCOME_STEPS]) / WHOLE.reach
 DISTANCES = ENDS * np.array([_INNERMOST, *[_WITHIN] * (_OCTAVES - 1)])
 
 
-def count_octaves(gate: Gate, source: Backend, pure: bool = True) -> tuple[int, Octaves]:
-    """Return the centre of outcomes and the octaves of their distances from it, from two releases."""
-    cells = release_counts(gate, "centre", partial(_counted, source, _cells), pure)
+def count_octaves(gate: Gate, source: Backend, pure: bool = True, which: str = "") -> tuple[int, Octaves]:
+    """Return the centre of outcomes and the octaves of their distances from it, from two releases of one outcome."""
+    cells = release_counts(gate, f"centre{which}", partial(_counted, source, _cells), pure)
     centre, at_end = _centre(cells.floats(), sqrt(cells.variance), OUTCOME_STEPS // _CELLS)
     by_distance = partial(_octaves, centre=centre)
-    octaves = release_counts(gate, "spread", partial(_counted, source, by_distance), pure)
+    octaves = release_counts(gate, f"spread{which}", partial(_counted, source, by_distance), pure)
     noisy = octaves.floats()
     noisy += (source.rows - noisy.sum()) / _OCTAVES
     return centre, Octaves(noisy, sqrt(octaves.variance), at_end)
 
 
-def find_place(gate: Gate, source: Backend) -> Spread:
+def find_place(gate: Gate, source: Backend, which: str = "") -> Spread:
     """Return the place of outcomes from two releases: their cells, then octaves of the distance from the centre."""
-    centre, octaves = count_octaves(gate, source)
+    centre, octaves = count_octaves(gate, source, which=which)
     shares, hidden = octaves.certain()
     sd = sqrt(float(shares @ DISTANCES**2))
     body = ENDS[min(int(np.searchsorted(np.cumsum(shares), _REACHED)), _OCTAVES - 1)]

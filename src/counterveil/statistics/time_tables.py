@@ -343,10 +343,11 @@ Answer = TypeVar("Answer", SurvivalResult, QuantilesResult)
 
 @dataclass(frozen=True, slots=True)
 class WeightedRows:
-    """The rows of one arm and their public weights."""
+    """The rows of one arm and their public weights; `off` is the square of the imbalance that they leave."""
 
     rows: NDArray[np.intp]
     form: LinearForm
+    off: float
 
     @property
     def total(self) -> Fraction:
@@ -355,8 +356,13 @@ class WeightedRows:
 
     @property
     def design(self) -> float:
-        """Sum of squared weights over the sum of weights, the largest being 1."""
-        return float(self.form.squares / self.form.largest**2 / self.total)
+        """Sum of squared weights over the sum of weights, the largest being 1; more where imbalance is beyond chance.
+
+        Where covariates explain a part r of what varies, squared errors are 1 - r, and r times the squared imbalance in
+        those that chance leaves in an arm of the same effective size.
+        """
+        own = float(self.form.squares / self.form.largest**2 / self.total)
+        return own * max(1.0, 1 + _EXPLAINED * (self.off / float(self.form.squares) - 1))
 
     def table(self, entry: NDArray[np.int64], entries: int) -> list[Fraction]:
         """Return the sums of weights by entry, exactly."""
@@ -364,6 +370,11 @@ class WeightedRows:
         np.add.at(sums, entry[self.rows], self.form.units)
         largest = int(self.form.units.max())
         return [Fraction(int(one), largest) for one in sums]
+
+
+# The share of what varies that covariates are supposed to explain where weights leave them unbalanced, and what of
+# their variance counts as none.
+_EXPLAINED, _SINGULAR = 1 / 3, 1e-9
 
 
 def weighted_rows(table: Table, noise_variance: float) -> tuple[tuple[WeightedRows, ...], dict[str, Any]]:
@@ -378,14 +389,19 @@ def weighted_rows(table: Table, noise_variance: float) -> tuple[tuple[WeightedRo
         if known is None
         else np.column_stack([1 - known, known])
     )
-    found: tuple[WeightedRows, ...] = ()
+    arms: list[tuple[NDArray[np.intp], LinearForm]] = []
     supposed = WeightSettings(YES_OR_NO, YES_OR_NO)
     for rows, weights, balanced in balanced_arms(table, scores, noise_variance, supposed):
-        found += (WeightedRows(rows, linear_form(np.maximum(weights, 0.0))),)
+        arms.append((rows, linear_form(np.maximum(weights, 0.0))))
         # Those of one arm are not held while the other's are made.
         del balanced
-    arms = [(one.rows, one.form) for one in found]
-    return found, arm_balance(covariate_features(table), scores, arms, ARMS)
+    features = covariate_features(table)
+    spread = np.linalg.pinv(features.values.T @ features.values / table.rows, rcond=_SINGULAR, hermitian=True)
+    found = []
+    for rows, form in arms:
+        gap = np.ldexp(form.units.astype(np.float64), -form.bits) @ features.values[rows]
+        found.append(WeightedRows(rows, form, float(gap @ spread @ gap)))
+    return tuple(found), arm_balance(features, scores, arms, ARMS)
 
 
 def said_of_weights(found: Answer, what: str, bias: float, diagnostics: dict[str, Any]) -> Answer:

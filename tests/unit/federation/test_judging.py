@@ -351,7 +351,12 @@ def test_no_lie_about_adjusted_means_of_records_is_believed():
         {f"{arm}variance": 1e90, f"{arm}variance_cap": 1e90},
         {f"{arm}noise": QUIET},
         {f"{arm}bias": 1e9},
-        {f"{arm}extra": 0.0, f"{arm}ball_variance": 0.0},
+        {
+            f"{arm}noise__of": facts["numbers"]["known"][0]["noise"]["of"].replace(
+                '"sensitivity": "', '"sensitivity": "1'
+            )
+        },
+        {f"{arm}noise": None},
         *({"numbers__sizes__0": size} for size in (0.5, 1e-160, 1e9)),
         {"numbers__values__0": 40.0},
         {"numbers__range__1": 2.0},

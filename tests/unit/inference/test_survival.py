@@ -6,6 +6,7 @@ from math import sqrt
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.special import ndtr
 from tests.thinned import thinned
 
 from counterveil.data.outcomes import PARTS, shared_entries
@@ -388,3 +389,21 @@ def test_a_quantile_where_the_density_jumps_within_a_cell_is_held(level):
     low, high = Crossing(distributions_of(known), 0, 1 - level).interval(0.95)
     assert low <= 20 <= high
     assert high - low < 100 / 48
+
+
+@pytest.mark.parametrize(("rounded", "part"), [(10, 1), (10, 0.5), (5, 1), (10, 0)])
+def test_cells_show_that_outcomes_are_rounded_and_quantiles_are_held(rounded, part):
+    # Outcomes are normal, in part rounded; counts are those expected, in cells of 100 / 14.
+    def below(values):
+        heaps = rounded * (np.floor(values / rounded + 1e-9) + 0.5)
+        return part * ndtr((heaps - 50) / 15) + (1 - part) * ndtr((values - 50) / 15)
+
+    edges = np.linspace(0, 100, 15)
+    counts = tuple((1000 * np.diff([0, *below(edges[1:-1]), 1])).tolist())
+    known = NoisyHistograms((counts, counts), 2.8, True, (2000.0,), tuple(edges.tolist()), (1.0, 1.0))
+    answers = distributions_of(known)
+    assert answers.curves.heaped >= rounded if part else answers.curves.heaped == 0
+    values = np.linspace(0, 100, 100_001)
+    for level in (0.25, 0.5, 0.75):
+        low, high = Crossing(answers, 0, 1 - level).interval(0.95)
+        assert low - 0.01 <= values[np.searchsorted(below(values), level)] <= high + 0.01

@@ -1,5 +1,6 @@
 """Several arms against a reference: the front door, the adjusted methods, intervals, renderings, the ledger."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -70,7 +71,9 @@ def test_noise_is_smaller_than_that_of_contrasts_that_each_pay_a_part(arms, mech
     for effect in result.table:
         assert effect.known.uncertainty.noise.variance < 0.8 * naive.uncertainty.noise.variance
     if mechanism == "laplace":
-        kept = 1 - result.details["variance_budget_share"]
+        shares = [float(one) for one in result.details["variance_budget_share"].split("; ")]
+        assert len(shares) == arms
+        kept = 1 - shares[0]
         assert result.table[0].known.uncertainty.noise.variance == pytest.approx(4 * (1 / 400 / kept) ** 2)
 
 
@@ -141,6 +144,28 @@ def test_the_slope_over_doses_is_that_of_least_squares():
             found.slope(doses)
 
 
+def test_an_arm_too_small_for_its_variance_spends_all_on_its_mean_and_counts_by_its_noise():
+    dose = np.repeat([0, 5, 20], [600, 380, 20])
+    data = {"dose": dose, "y": np.where(np.arange(1000) % 2, 0.3, 0.6) + 0.01 * dose}
+    doses_of = cv.Study("dose", "y", (0, 1), arms=[0, 5, 20], reference=0, randomised=True)
+    found = cv.arms(data, doses_of, protects="outcome", epsilon=1, noise=cv.SeededNoise(1))
+    known = [mean.known.uncertainty for mean in found.means]
+    assert [one.variance_noise is None for one in known] == [False, False, True]
+    assert found.details["variance_budget_share"].endswith("; 0")
+    # One change of all outcomes of an arm moves the slope by its weight.
+    moved = [replace(one, known=replace(one.known, estimate=one.estimate + 1)) for one in found.means]
+    weights = [
+        replace(found, means=(*found.means[:k], moved[k], *found.means[k + 1 :])).slope().estimate
+        - found.slope().estimate
+        for k in range(3)
+    ]
+    sizes = np.array([600, 380, 20])
+    noisy = np.array([float(one.noise.variance) for one in known])
+    worth = sizes / (1 + sizes * noisy * 36)
+    x = np.array([0, 5, 20]) - worth @ [0, 5, 20] / worth.sum()
+    assert weights == pytest.approx(worth * x / (worth @ x**2))
+
+
 @pytest.mark.parametrize("protects", ["outcome", "treatment and outcome", "record"])
 def test_a_dose_that_is_cut_is_a_study_of_its_cells(protects, tmp_path):
     rng = np.random.default_rng(3)
@@ -175,3 +200,40 @@ def test_a_dose_has_three_cells_and_a_reference_in_one_of_them():
     ):
         with pytest.raises(cv.CounterveilError, match=code):
             cv.Study(arms=arms, reference=reference, **asked)
+
+
+@pytest.mark.parametrize("delta", [0, "1e-6"])
+def test_private_records_of_observational_studies_are_adjusted(delta):
+    data, declared = trial(n=12_000, confounded=True), study(randomised=False)
+    words = {"protects": "record", "delta": delta}
+    found = ask(data, declared, epsilon=8, **words)
+    raw = ask(data, declared, epsilon=8, method="difference_in_means", **words)
+    intervals = [found.interval(), raw.interval()]
+    for arm, truth in zip(found.means[1:], GAINS[1:], strict=True):
+        (low, high), (least, most) = (each[arm.name] for each in intervals)
+        assert low < truth < high < low + 3
+        assert not least < truth < most
+    assert found.method == "doubly robust with moments by arm"
+    assert "moments by arm" not in raw.method
+    assert type(found).from_dict(found.to_dict()).interval() == found.interval()
+    # Who is in the sample moves all means alike.
+    apart = found.means[0].known.uncertainty, found.means[1].known.uncertainty
+    assert found.table[0].known.uncertainty.variance < apart[0].variance + apart[1].variance
+    assert found.table[0].known.uncertainty.extra < apart[0].extra + apart[1].extra
+
+
+def test_without_noise_private_arms_are_those_of_augmented_weights():
+    data = trial(n=6000, confounded=True)
+    found = ask(data, study(randomised=False), epsilon=10**5, protects="record")
+    for effect, truth in zip(found.table, GAINS[1:], strict=True):
+        assert abs(effect.estimate - truth) < 3 * effect.std_error.sampling
+        assert effect.std_error.noise < 0.1 * effect.std_error.sampling
+
+
+def test_an_adjustment_of_private_arms_that_is_not_affordable_is_refused_and_nothing_is_spent():
+    with cv.open_ledger(":memory:", create=True) as ledger:
+        ledger.register("study", cv.Budget(1))
+        with pytest.raises(ParameterError, match="CV-P404") as refused:
+            cv.arms(trial(200), study(randomised=False), protects="record", epsilon="1/2", ledger=ledger)
+        assert "kappa" not in str(refused.value)
+        assert ledger.account("study").spent.epsilon == 0

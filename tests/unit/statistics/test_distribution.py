@@ -19,6 +19,7 @@ from counterveil.statistics.distribution import (
     NAME,
     CountCells,
     HistogramRelease,
+    biased,
     even_edges,
     histogram_plan,
     released_on,
@@ -93,7 +94,7 @@ def test_cells_of_a_found_place_move_no_more(mechanism):
 
 
 def test_public_weights_move_no_more():
-    own = WeightedRows(np.arange(3), linear_form(np.array([0.5, 0.2, 0.3])))
+    own = WeightedRows(np.arange(3), linear_form(np.array([0.5, 0.2, 0.3])), 0.0)
     made = release("laplace")
 
     def run(cells):
@@ -276,3 +277,7 @@ def test_released_labels_stand_in_the_order_of_their_noisy_counts():
     pairs = release_labels(Gate(plan, SeededNoise(2)), "x", column(cells))
     assert [label for label, _ in pairs] == ["c", "b", "a"]
     assert all(abs(count - wanted) < 40 for (_, count), wanted in zip(pairs, (900, 600, 300), strict=True))
+
+
+def test_the_usual_bias_is_in_what_is_not_taken_off_for_covariates():
+    assert [biased(one) for one in (0.0, 0.5, 1.0)] == [1.0, 1.0, 1.6]

@@ -92,7 +92,7 @@ def test_the_noise_of_each_number_is_what_the_result_says():
 def test_public_weights_move_no_more(form):
     release = table_release(["laplace"], Budget(1), STUDY.event.cells, form)
     # The first row is of another arm.
-    own = WeightedRows(np.arange(1, 4), linear_form(np.array([0.5, 0.2, 0.3])))
+    own = WeightedRows(np.arange(1, 4), linear_form(np.array([0.5, 0.2, 0.3])), 0.0)
     assert own.total == pytest.approx(2.0)
     assert own.design == pytest.approx((0.25 + 0.04 + 0.09) / 0.5)
 
@@ -104,6 +104,14 @@ def test_public_weights_move_no_more(form):
     change, claimed = largest_changes(run, range(STUDY.event.entries), 3)[NAME]
     assert change <= claimed
     assert change > claimed * Fraction(9, 10)
+
+
+def test_imbalance_beyond_chance_makes_variances_larger():
+    form = linear_form(np.array([0.5, 0.2, 0.3]))
+    squares = 0.25 + 0.04 + 0.09
+    plain = squares / 0.5
+    for off, grown in ((squares / 2, 1.0), (squares, 1.0), (4 * squares, 2.0)):
+        assert WeightedRows(np.arange(3), form, off).design == pytest.approx(grown * plain)
 
 
 def test_parts_of_cells_add_up_to_cells():

@@ -239,6 +239,8 @@ def _pair_level() -> Iterator[Audited]:
     three = replace(pair("auto", rows=60, **FEW), question="arms", declared=THREE | events, base=several_arms)
     for method in ("auto", "doubly_robust"):
         yield replace(three, method=method)
+    several = replace(pair("auto", rows=200, epsilon="4", **FEW), question="outcomes", declared=SEVERAL)
+    yield from (replace(several, method=method) for method in ("auto", "doubly_robust"))
     yield from (replace(pair(method, declared=TRIAL), question="quantiles") for method in ("auto", "trial"))
     yield replace(pair("weighting", rows=200, **FEW), question="quantiles")
     rule = {"policy": Policy.where(a=(0.5, 1.0))}
@@ -285,6 +287,8 @@ def _record_level() -> Iterator[Audited]:
     dose = {"arms": Range(0, 2).cut("1/2", "3/2"), "randomised": True}
     yield _record("arms", "auto", "dose", declared=dose, base=several_arms, **FEW)
     yield _record("arms", "auto", "gaussian", **three, arguments=GAUSSIAN, delta="1/13", **FEW)
+    observed = THREE | {"outcome_range": (0, HIGH), "randomised": False}
+    yield _record("arms", "doubly_robust", declared=observed, base=several_arms, rows=300, **FEW)
     yield _record("overlap", "", rows=24)
 
 

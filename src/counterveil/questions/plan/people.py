@@ -340,8 +340,8 @@ _LOGISTIC = pi**2 / 3
 _FEWEST = 2
 # How far what moves treatment moves outcomes as well, as a correlation of their slopes.
 _ALIGNED = 0.5
-# Points of a table of quantiles.
-_QUANTILES = 512
+# Points of a table of quantiles, and the standard deviation up to which rounding leaves a law in [0, 1] one value.
+_QUANTILES, _ONE_VALUE = 512, 1e-7
 
 
 @dataclass(frozen=True, slots=True)
@@ -502,7 +502,7 @@ def _covariate(domain: Range | Binary | Categories, normal: Floats, known: list[
 def _in_range(normal: Floats, mean: float, sd: float) -> Floats:
     """Return numbers in [0, 1] of this mean and standard deviation: a beta law, or its ends where it is wider."""
     most = mean * (1 - mean)
-    if sd <= 0 or most <= 0:
+    if sd <= _ONE_VALUE or most <= 0:
         return np.full(len(normal), mean)
     if sd**2 >= 0.98 * most:
         return np.asarray(normal > ndtri(1 - mean), dtype=np.float64)

@@ -404,9 +404,9 @@ Draw = Callable[[int, np.random.Generator], People]
 # Where the least epsilon and the least number of people are looked for, with how many studies and how closely.
 _LEAST_EPSILON, _MOST_EPSILON, _MOST_SEARCHED = 0.01, 50.0, 200_000
 SEARCH_DRAWS, _CLOSE = 5, 0.04
-# What all methods are called. Each is asked until quartiles of its half-widths, over the root of the number of studies,
-# are apart by this part of the median.
-ALL, _APART = "all", 0.1
+# What all methods are called. Each is asked until quartiles of half-widths, over the root of the number of studies, are
+# apart by this part of the median; those of few are too near each other, as if there were fewer studies by so many.
+ALL, _APART, _TOO_NEAR = "all", 0.1, 1.65
 Refused = ParameterError | BudgetError | StudyError
 
 
@@ -442,10 +442,10 @@ class Trial:
         """Whether another study would tell nothing: it is refused, `auto` asks it, or its length is known well."""
         if self.refusal is not None or self.repeats_auto:
             return True
-        if self.method is None or len(self.answers) < 2:
+        if self.method is None or (count := len(self.answers)) < 2:
             return False
         low, middle, high = np.quantile([one.halves[0] for one in self.answers], (0.25, 0.5, 0.75))
-        return bool(high - low <= _APART * sqrt(len(self.answers)) * middle)
+        return bool((high - low) * sqrt(count) <= _APART * (count - _TOO_NEAR) * middle)
 
     @property
     def repeats_auto(self) -> bool:
@@ -996,7 +996,7 @@ class PlanArguments:
         sd: assumed standard deviation of outcomes; None takes a sixth of the range.
         effect: assumed effect, in units of the outcome; of a numerator in ratios. Of several outcomes, mean,
             sd, effect and binary are given by name: {"death": 0.2, "days": 30}.
-        explained: assumed share of the outcome variance explained by the covariates; None takes 0.2.
+        explained: assumed share of the outcome variance that lines in the covariates explain; None takes 0.2.
         confounding: assumed standard deviation of the log-odds of treatment due to the covariates; None takes 0.5
             unless the study is randomised.
         share: assumed share treated; None takes the declared one, or one half.

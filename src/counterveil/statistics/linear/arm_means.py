@@ -24,10 +24,10 @@ from counterveil.data.table import arm_sizes
 from counterveil.inference.measures import ApartMeans, with_rare_events
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.columns import Arm, TwoArms
-from counterveil.numerics.matching import matching_coefficients
+from counterveil.numerics.matching import SortedArms
 from counterveil.numerics.products import LinearForm, linear_form, paired_variance
 from counterveil.numerics.propensity import fit_multinomial
-from counterveil.privacy import exact
+from counterveil.privacy import Estimand, exact
 from counterveil.privacy.caveats import BiasBeyond, Caveat, Fact
 from counterveil.results.answering import Facts, settled
 from counterveil.results.arms import ArmsResult
@@ -36,7 +36,7 @@ from counterveil.results.measures import no_means
 from counterveil.results.question import Question, adjusted_caveats, causal_caveats
 from counterveil.results.result import MeasureResult
 from counterveil.session import BaseSession, Gate, Released
-from counterveil.session.session import in_parallel
+from counterveil.session.session import in_branches, in_parallel
 from counterveil.settings import Arms, Weighting
 from counterveil.settings.methods import asked_share, assumed_sd
 from counterveil.statistics.linear.difference_in_means import arm_sums
@@ -101,7 +101,9 @@ def matched_coefficients(
     """
     clipped = np.clip(score, _LEAST_SCORE, 1 - _LEAST_SCORE)
     logit = np.log(clipped / (1 - clipped))
-    tried = [_match(inside, logit, neighbours, limit) for limit in _limits(inside, logit, neighbours)]
+    arms = SortedArms(inside, logit)
+    tried = [_match(arms, neighbours, limit) for limit in _limits(arms, neighbours)]
+    del arms
     logit -= logit.mean()
     spread = np.sqrt([float((column**2).mean()) for column in (*features.T, logit)])
     spread[spread == 0] = 1.0
@@ -116,21 +118,20 @@ def matched_coefficients(
     return min(tried, key=expected)
 
 
-def _match(inside: NDArray[np.bool_], logit: Floats, neighbours: int, limit: int) -> MatchedArm:
-    found = matching_coefficients(inside, logit, neighbours, capacity_treated=limit, estimand="ATC")
-    rows = np.flatnonzero(inside)
+def _match(arms: SortedArms, neighbours: int, limit: int) -> MatchedArm:
+    found = arms.match(neighbours, capacity_treated=limit, estimand=Estimand.ATC.value)
+    rows = np.flatnonzero(arms.treated)
     # The kernel's coefficients are K_i over the number of units that found a match.
     borrowed = found.coefficients[rows] * found.kept
     return MatchedArm(rows, (1.0 + borrowed) / (len(rows) + found.kept), limit)
 
 
-def _limits(inside: NDArray[np.bool_], logit: Floats, neighbours: int) -> list[int]:
+def _limits(arms: SortedArms, neighbours: int) -> list[int]:
     """Return the limits to compare: from the least that can serve everybody to the most that is ever used."""
-    own = int(np.count_nonzero(inside))
-    least = max(1, math.ceil(neighbours * (len(inside) - own) / own))
-    free = matching_coefficients(inside, logit, neighbours, estimand="ATC")
-    most = max(least, int(free.uses.max()))
-    steps = np.geomspace(least, most, _TRIES if len(inside) <= _MANY_ROWS else _FEW_TRIES).round()
+    own, others = arms.arms[True].count, arms.arms[False].count
+    least = max(1, math.ceil(neighbours * others / own))
+    most = max(least, arms.most_uses(neighbours, Estimand.ATC.value))
+    steps = np.geomspace(least, most, _TRIES if own + others <= _MANY_ROWS else _FEW_TRIES).round()
     return sorted({int(step) for step in steps})
 
 
@@ -373,7 +374,7 @@ def _unit_noise(question: Question) -> float:
     return effect_plan(question, _SUPPOSED_SHARE).noise("effect", Fraction(1)).variance
 
 
-# Means of several arms, released in parallel: one outcome moves the mean of its own arm and no other.
+# Means of several arms, each with its variance a chain of its own: one outcome moves its own arm and no other.
 #
 # Lineage: disjoint releases compose in parallel (McSherry 2009).
 
@@ -381,7 +382,7 @@ def _unit_noise(question: Question) -> float:
 PAGES = (
     "statistics/linear/arm_mean.proof.md",
     "statistics/linear/linear_estimate.proof.md",
-    "session/parallel.proof.md",
+    "session/branches.proof.md",
 )
 Bounds = ArmMean | LinearEstimate
 
@@ -390,18 +391,17 @@ Bounds = ArmMean | LinearEstimate
 def arm_means(session: BaseSession, question: Question) -> ArmsResult:
     """Return the private effects of all arms against the reference; only outcomes are private."""
     session.admit(question.uses(session.study, "arms"))
-    source = session.batches
+    source, study = session.batches, session.study
     design = design_of(source, question)
-    share = share_of([one.sensitivity for one in design.statistics], question)
-    arms = len(design.statistics)
-    groups = {"effect": _names("mean", arms), "variance": _names("variance", arms)}
-    plan = in_parallel(effect_plan(question, share), groups)
+    every = [one.sensitivity for one in design.statistics]
+    # An arm too small for its variance to be told spends everything on its mean, whatever larger arms do.
+    shares = [share_of([one], question) for one in every]
+    parts = [{f"mean of arm {k}": 1 - one, f"variance of arm {k}": one} for k, one in enumerate(shares)]
+    plan = in_branches(question.budget, question.mechanism, [(part, {}) for part in parts])
 
     def compute(gate: Gate) -> Facts:
-        every = [one.sensitivity for one in design.statistics]
-        listed = [_names(what, len(every)) for what in ("mean", "variance")]
-        released = release(gate, every, exact_values(source, design), share > 0, *listed)
-        study = session.study
+        values = exact_values(source, design)
+        released = release(gate, every, values, [*map(bool, shares)], *zip(*parts, strict=True))
         low, high = (float(end) for end in study.outcome_range)
         means: list[Effect] = []
         releases: list[tuple[str, str]] = []
@@ -411,14 +411,8 @@ def arm_means(session: BaseSession, question: Question) -> ArmsResult:
             bounds = statistic.sensitivity
             plain = known_error(mean, variance, bounds.variance_cap)
             uncertainty = with_rare_events(plain, study.outcome_range, (1 / float(bounds.squares),))
-            means.append(
-                Effect(
-                    label,
-                    Linear(low + float(mean), uncertainty, (low, high)),
-                    question.level,
-                    size=statistic.size,
-                )
-            )
+            known = Linear(low + float(mean), uncertainty, (low, high))
+            means.append(Effect(label, known, question.level, size=statistic.size))
             names = f"mean of {label!r}", f"variance of {label!r}"
             releases += release_words(bounds, variance is not None, names)
         return Facts(
@@ -428,18 +422,14 @@ def arm_means(session: BaseSession, question: Question) -> ArmsResult:
             not_covered=design.not_covered,
             details=design.details
             | {
-                "rows": session.batches.rows,
+                "rows": source.rows,
                 "mechanism": question.mechanism,
-                "variance_budget_share": float(share),
+                "variance_budget_share": "; ".join(f"{float(one):g}" for one in shares),
             },
             diagnostics=design.diagnostics,
         )
 
     return settled(ArmsResult, session, question, plan, compute, pages=PAGES, said={"question": "arms"})
-
-
-def _names(what: str, arms: int) -> list[str]:
-    return [f"{what} of arm {code}" for code in range(arms)]
 
 
 def share_of(bounds: Sequence[Bounds], question: Question, part: float = 1.0) -> Fraction:
@@ -452,7 +442,7 @@ def share_of(bounds: Sequence[Bounds], question: Question, part: float = 1.0) ->
         return asked
 
     def over_contrasts(values: list[Fraction]) -> Fraction:
-        return values[0] + sum(values[1:], Fraction(0)) / (len(values) - 1)
+        return values[0] + sum(values[1:], Fraction(0)) / max(len(values) - 1, 1)
 
     # One number that is as noisy as a typical contrast: noise variances go as sensitivity squared.
     moves = sqrt(over_contrasts([one.estimate**2 for one in bounds]))
@@ -583,7 +573,7 @@ def measured(session: BaseSession, question: Question, pair: ArmPair) -> Measure
     shares = treatment_shares(session.table) if pair.effect.table is not None else {}
 
     def compute(gate: Gate) -> Facts:
-        found = release(gate, pair.bounds, pair.values(), share > 0)
+        found = release(gate, pair.bounds, pair.values(), [share > 0] * 2)
         means = released_means(pair.bounds, found, session.study.outcome_range)
         releases: list[tuple[str, str]] = []
         for arm, bounds, (_, variance) in zip(ARMS, pair.bounds, found, strict=True):
@@ -612,7 +602,7 @@ def release(
     gate: Gate,
     every: Sequence[Bounds],
     values: Sequence[tuple[Fraction, Fraction]],
-    with_variance: bool,
+    with_variance: Sequence[bool],
     means: Sequence[str] = MEANS,
     variances: Sequence[str] = VARIANCES,
 ) -> Pairs:
@@ -620,7 +610,7 @@ def release(
     found: Pairs = []
     for place, ((mean, variance), bounds) in enumerate(zip(values, every, strict=True)):
         noisy = gate.release(means[place], mean, bounds.estimate)
-        other = gate.release(variances[place], variance, bounds.variance) if with_variance else None
+        other = gate.release(variances[place], variance, bounds.variance) if with_variance[place] else None
         found.append((noisy, other))
     return found
 

@@ -84,15 +84,17 @@ def weighted_effect(rows: Table, question: Question) -> LinearEffect:
     found = weighted(table, design, settings, question.estimand, noise_variance)
     by_row = settings.variance_by == BY_ROW
     variance = None if by_row else chosen_residual_variance(found, table.treated, question)
-    pairs = covariate_pairs(table.treated, found.features) if by_row else None
     not_covered, details = caveats(rows.study, found, settings), weighting_details(design, found)
     weights, score = found.weights, design.score
     # Weights that are the inverse of known scores need no allowance; those that noise or balance moved do.
     bias = settings.allowed_bias(rows.study.randomised is True, len(rows.study.covariates))
     bias *= found.distance if settings.bias is None else 1.0
-    assumptions = design_says(rows.study) if rows.study.unconfounded else LinearIn(found.features.shape[1])
-    # The features, which take the most memory, are not needed beside what follows.
+    features = found.features
+    assumptions = design_says(rows.study) if rows.study.unconfounded else LinearIn(features.shape[1])
+    # Features take the most memory: little else is held beside them, and they are not held beside what follows.
     del found, design
+    pairs = covariate_pairs(table.treated, features) if by_row else None
+    del features
     return LinearEffect(
         method="weighting for balance" if rows.study.score is None else "weighting by inverse known scores",
         coefficients=weights,

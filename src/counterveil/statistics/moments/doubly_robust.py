@@ -33,10 +33,9 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.special import ndtr
 
-from counterveil.data import Sums
+from counterveil.data import Study, Sums
 from counterveil.data.features import counted_features, feature_ladder, feature_map, require_covariates
 from counterveil.errors import CounterveilError, refusal
-from counterveil.inference.measures import ApartMeans
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import (
@@ -49,9 +48,8 @@ from counterveil.numerics.shrinkage import averaged_posterior, low_rank, second_
 from counterveil.privacy import Budget, Estimand
 from counterveil.privacy.caveats import Caveat, LinearScores, NotAdjusted
 from counterveil.results.answering import Facts, settled
-from counterveil.results.measures import OF_MEANS
 from counterveil.results.question import Question
-from counterveil.results.result import MeasureResult, Result
+from counterveil.results.result import Result
 from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.settings import DoublyRobust
 from counterveil.statistics.histogram import release_counts
@@ -59,7 +57,6 @@ from counterveil.statistics.moments.kernels.scores import (
     TERM_BITS,
     ArmLines,
     ArmScore,
-    Average,
     Block,
     arm_score_sums,
     residual_sums,
@@ -154,7 +151,7 @@ class ArmDesign:
 
     design: Design
     searched: bool = True
-    means: bool = False  # whether both arms' means are wanted
+    means: bool = False  # whether the means of all arms are wanted
 
     @property
     def pure(self) -> bool:
@@ -172,7 +169,10 @@ class ArmDesign:
     @property
     def histograms(self) -> tuple[str, ...]:
         """The releases that are counts."""
-        return tuple(name for name in _HISTOGRAMS if name in self.shares)
+        # Means have counts, sums and squares of scores by arm.
+        return tuple(
+            name for name in (*_HISTOGRAMS, *(["score"] if self.means else [])) if name in self.shares
+        )
 
     @property
     def place_cells(self) -> int:
@@ -184,11 +184,14 @@ class ArmDesign:
 
     @property
     def index(self) -> float:
-        """The operator norm of the noise of one Gram of both arms at three quarters of the budget."""
-        m = self.design.features + 2
+        """The operator norm of the noise of one Gram of both arms at three quarters of the budget.
+
+        That of an arm is divided by its share, which several arms make smaller.
+        """
+        m, arms = self.design.features + 2, self.design.arms
         reach = (1 + _CONSTANT + _OUTCOME) * _LENGTH * self.design.features
-        noise = float(self.design.sd(0.75, m * (m + 1), reach))
-        return 2 * sqrt(self.design.features + 1) * noise
+        noise = float(self.design.sd(0.75, arms * m * (m + 1) // 2, reach))
+        return sqrt(self.design.features + 1) * noise * arms
 
     @property
     def limit(self) -> float:
@@ -230,8 +233,9 @@ class ArmDesign:
     @property
     def score_unit(self) -> float:
         """The noise of a mean score that is clipped at one."""
-        coordinates, length = (3, sqrt(8.0)) if self.means else (2, 2.0)
-        return float(self.design.sd(float(self.shares["score"]), coordinates, length))
+        # That of two cells, which pure noise pays as many numbers for.
+        coordinates = 3 if self.means else 2
+        return float(self.design.sd(float(self.shares["score"]), coordinates, 2.0))
 
     def plan(self) -> Plan:
         """Return the plan of the releases."""
@@ -274,13 +278,14 @@ def shortest(
     mechanisms: Sequence[str],
     rule: Callable[[Design], bool] = arms_affordable,
     width: Callable[[Design], float] = expected_width,
+    arms: int = 2,
 ) -> Spending:
     """Return the richest features whose interval is expected to be within a quarter of the shortest.
 
     Every set that the `rule` affords is compared with every mechanism. Unless there is hardly any noise, none is taken
     that is longer than what half of epsilon, or the mechanisms after the first, which need no delta, would take.
     """
-    designs = [(of, Design(rows, of.size, budget, name)) for of in ladder for name in mechanisms]
+    designs = [(of, Design(rows, of.size, budget, name, arms)) for of in ladder for name in mechanisms]
     found = [
         Spending(of, one, width(one) if of.size <= _MOST_FEATURES and rule(one) else inf)
         for of, one in designs
@@ -290,7 +295,7 @@ def shortest(
     most = _WITHIN * least
     if any(max(least, _HARDLY) < one.length <= most for one in found):
         smaller = [(Budget(budget.epsilon / 2, budget.delta), mechanisms), (budget, mechanisms[1:])]
-        before = [shortest(ladder, rows, *one, rule, width).length for one in smaller if one[1]]
+        before = [shortest(ladder, rows, *one, rule, width, arms).length for one in smaller if one[1]]
         most = min(most, max(least, _HARDLY, min(before)))
     return min((one for one in found if one.length <= most), key=lambda one: (-one.features.size, one.length))
 
@@ -472,7 +477,7 @@ class RowScale:
     def least_clip(self, levels: Floats) -> float:
         """Return the least clip of residuals, in these units: as far as outcomes reach where they are uneven.
 
-        `levels` are the mean outcomes of both arms.
+        `levels` are the mean outcomes of the arms.
         """
         if self.place.whole:
             return 1.0 + min(float(np.abs(levels).max()), 1.0)
@@ -489,26 +494,31 @@ class RowScale:
         return sqrt(1.0 + self.standard.squared_length)
 
     def rows(self, records: TableRecords) -> Iterator[Block]:
-        """Yield (1, z), treatment and outcome in these units, a block at a time."""
+        """Yield (1, z), the place of the arm and outcome in these units, a block at a time."""
         for part in records.parts():
-            t, y = part.treated.astype(np.float64), part.y
+            t, y = part.batch.arm[part.rows].astype(np.float64), part.y
             yield part.u(self.standard), t, (y - self.place.centre) / self.unit
 
 
 def arm_gram_sums(records: TableRecords, scale: RowScale, bits: int) -> Sums:
-    """Return the sums of v v' over the untreated and over the treated, v = (a, z, b y)."""
+    """Return the sums of v v' over the rows of every arm, v = (a, z, b y)."""
     a, b = sqrt(scale.constant), sqrt(scale.outcome)
 
-    def rows() -> Iterator[tuple[NDArray[np.bool_], Floats]]:
+    def rows() -> Iterator[tuple[Floats, Floats]]:
         for u, t, y in scale.rows(records):
             outcome = b * np.clip(np.nan_to_num(y), -1.0, 1.0)
-            yield t == 1, np.vstack((np.full(len(outcome), a), u[:, 1:].T, outcome)).T
+            yield t, np.vstack((np.full(len(outcome), a), u[:, 1:].T, outcome)).T
 
-    return exact_arm_grams(rows(), bits)
+    return exact_arm_grams(rows(), bits, arms_of(records.table.study))
+
+
+def arms_of(study: Study) -> int:
+    """Return how many arms a study has."""
+    return 2 if study.arms is None else len(study.arms)
 
 
 def release_arm_grams(gate: Gate, records: Records, scale: RowScale) -> tuple[Floats, float]:
-    """Return the means over all rows of v v' in each arm, (2, m + 1, m + 1), v = (1, z, y), and an entry's noise.
+    """Return the means over all rows of v v' in each arm, (arms, m + 1, m + 1), v = (1, z, y), and an entry's noise.
 
     The noise is that of an entry between features; those with the constant or the outcome are divided by roots of
     their squared lengths.
@@ -522,7 +532,7 @@ def release_arm_grams(gate: Gate, records: Records, scale: RowScale) -> tuple[Fl
 
     reach = Fraction(scale.standard.squared_length) + Fraction(scale.constant) + Fraction(scale.outcome)
     released = gate.release_vector("gram", values, free_gram(n, reach))
-    grams = symmetric(released.floats().reshape(2, -1))
+    grams = symmetric(released.floats().reshape(arms_of(records.source.study), -1))
     lengths = np.array([a, *[1.0] * (grams.shape[1] - 2), b])
     return grams / np.outer(lengths, lengths), sqrt(released.variance) / float(OFF_DIAGONAL)
 
@@ -535,10 +545,10 @@ def over_scaled(records: TableRecords, kernel: Kernel, scale: RowScale, *argumen
 def release_arm_residuals(
     gate: Gate, name: str, records: Records, scale: RowScale, lines: ArmLines, clip: float
 ) -> ResidualProducts:
-    """Return moments of u with the residuals of both arms, which are clipped to [-clip, clip]."""
+    """Return moments of u with the residuals of every arm, which are clipped to [-clip, clip]."""
     sums = partial(records.run, over_scaled, residual_sums, scale, lines, clip, scale.longest)
     found = release_residual_products(gate, name, records.count, sums, clip, scale.longest)
-    return replace(found, products=found.products.reshape(2, -1))
+    return replace(found, products=found.products.reshape(len(lines.values), -1))
 
 
 def release_sizes(
@@ -553,45 +563,34 @@ def release_sizes(
 
 @dataclass(frozen=True, slots=True)
 class ScoreMoments:
-    """Released mean of the scores and of their squares, and their noise; perhaps a mean score of an average."""
+    """Released mean of the scores and of their squares, and their noise."""
 
     score: float
     square: float
     sd: float
     square_sd: float
-    average: float = 0.0
 
 
 def release_arm_score(
-    gate: Gate,
-    records: Records,
-    scale: RowScale,
-    score: ArmScore,
-    clip: float,
-    average: Average | None = None,
+    gate: Gate, records: Records, scale: RowScale, score: ArmScore, clip: float
 ) -> ScoreMoments:
-    """Return the mean score, clipped to [-clip, clip], and the mean of its square.
-
-    Half of the mean score and that of an `average` have the same noise, so that the means of both arms share none.
-    """
+    """Return the mean score, clipped to [-clip, clip], and the mean of its square."""
     n, weight = records.count, float(SQUARE_WEIGHT)
-    beside = Fraction(0 if average is None else 4 * average.clip / clip).limit_denominator(1 << 20)
 
     def values() -> list[Fraction]:
-        ((total, square, other),) = records.run(over_scaled, arm_score_sums, scale, score, clip, average)
+        ((total, square),) = records.run(over_scaled, arm_score_sums, scale, score, clip)
         one = Fraction(1, n << TERM_BITS)
-        found = [total * one, SQUARE_WEIGHT * square * one / 2**TERM_BITS]
-        return found if average is None else [*found, beside * other * one / 2]
+        return [total * one, SQUARE_WEIGHT * square * one / 2**TERM_BITS]
 
-    released = gate.release_vector("score", values, orthogonal_score(n, beside))
+    released = gate.release_vector("score", values, orthogonal_score(n, Fraction(0)))
     found, sd = released.floats(), sqrt(released.variance)
-    own = 0.0 if average is None else average.clip * (2 * float(found[2]) / float(beside) - 1)
     return ScoreMoments(
-        clip * float(found[0]), clip**2 * float(found[1]) / weight, clip * sd, clip**2 * sd / weight, own
+        clip * float(found[0]), clip**2 * float(found[1]) / weight, clip * sd, clip**2 * sd / weight
     )
 
 
-_MODELS_SHARES = (0.03, 0.97)
+# An arm's share is taken for no less than this part of an equal one.
+_LEAST_SHARE = 0.06
 # Eigenvalues of the covariance are raised to at most the first of these and at least the second.
 _FLOOR, _LEAST_FLOOR = 0.1, 0.02
 # An arm's variance in any direction, beside that of everyone; it may be less where noise is small, down to the second
@@ -617,12 +616,12 @@ _LEVELS, _CLIPPED = 1.5, 0.01
 
 @dataclass(frozen=True, slots=True)
 class ArmSecond:
-    """What the Grams say about both arms; noise is a variance of one entry.
+    """What the Grams say about k arms; noise is a variance of one entry.
 
-    `shares` (2,) with `share_error`, the variance of either, `means` (2, d), `covariances` (2, d, d), `errors` (2,) of
-    their entries, `levels` (2,) of outcomes, with `level_error` (2,), the expected square of what they are off,
-    `products` (2, d) of features and outcome around their means, with `noise` (2,). `overall` is the mean of z over
-    everyone, `mean_sd` the noise of such a mean before it is divided by a share.
+    `shares` (k,) with `share_error`, the variance of each, `means` (k, d), `covariances` (k, d, d), `errors` (k,) of
+    their entries, `levels` (k,) of outcomes, with `level_error` (k,), the expected square of what they are off,
+    `products` (k, d) of features and outcome around their means, with `noise` (k,). `overall` is the mean of z over
+    everyone, `mean_sd` the noise of an arm's part of it.
     """
 
     shares: Floats
@@ -642,22 +641,22 @@ class ArmSecond:
 
 
 def arm_moments(grams: Floats, sd: float, scale: RowScale, share: float, share_sd: float) -> ArmSecond:
-    """Return the moments of both arms from their Grams (2, m + 1, m + 1) and a share treated released before."""
+    """Return the moments of all arms from their Grams (k, m + 1, m + 1); of two with the share treated too."""
     a, b, m = sqrt(scale.constant), sqrt(scale.outcome), grams.shape[1] - 1
     d = m - 1
     shares, share_error = _shares(grams[:, 0, 0], sqrt(2) * sd / scale.constant, share, share_sd)
-    pooled = grams[0] + grams[1]
-    common, common_error = second_moments(pooled[1:m, 1:m], sqrt(2) * sd)
+    pooled = grams.sum(axis=0)
+    common, common_error = second_moments(pooled[1:m, 1:m], sqrt(len(grams)) * sd)
     own = grams / shares[:, None, None]
     means, levels = own[:, 0, 1:m], own[:, 0, m]
     mean_noise, outcome_noise = (sd / a / shares) ** 2, (sd / b / shares) ** 2
-    covariances, errors = np.empty((2, d, d)), np.empty(2)
+    covariances, errors = np.empty((len(grams), d, d)), np.empty(len(grams))
     overall = pooled[0, 1:m]
     floor = max(min(_FLOOR, 2.8 * sqrt(d) * sd), _LEAST_FLOOR)
     matrix = common - np.outer(overall, overall)
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     whole = np.asarray(vectors * np.maximum(values, floor) @ vectors.T)
-    for arm in (0, 1):
+    for arm in range(len(grams)):
         gap, gap_error = low_rank(own[arm, 1:m, 1:m] - common, sd / shares[arm])
         within = common + gap - np.outer(means[arm], means[arm]) + mean_noise[arm] * np.eye(d)
         covariances[arm], errors[arm] = _beside(within, whole, sd / shares[arm]), common_error + gap_error
@@ -685,12 +684,15 @@ def arm_moments(grams: Floats, sd: float, scale: RowScale, share: float, share_s
 
 
 def _shares(corners: Floats, sd: float, share: float, share_sd: float) -> tuple[Floats, float]:
-    """Return both arms' shares, those of the Grams and the one released before, by their noise; and the variance."""
-    seen, variance = (float(corners[1]) + 1 - float(corners[0])) / 2, sd**2 / 2
-    precision = 1 / variance + 1 / share_sd**2
-    treated = (seen / variance + share / share_sd**2) / precision
-    treated = float(np.clip(treated, *_MODELS_SHARES))
-    return np.array([1 - treated, treated]), 1 / precision
+    """Return the arms' shares, of two those of the Grams and the one released before, by their noise; the variance."""
+    arms = len(corners)
+    found, variance = corners + (1 - corners.sum()) / arms, sd**2 * (1 - 1 / arms)
+    if arms == 2:
+        precision = 1 / variance + 1 / share_sd**2
+        found = (found / variance + np.array([1 - share, share]) / share_sd**2) / precision
+        variance = 1 / precision
+    found = np.maximum(found, _LEAST_SHARE / arms)
+    return found / found.sum(), variance
 
 
 def _beside(matrix: Floats, whole: Floats, noise: float) -> Floats:
@@ -710,62 +712,66 @@ def _beside(matrix: Floats, whole: Floats, noise: float) -> Floats:
 
 def _directions(means: Floats, shares: Floats, covariances: Floats, spread: float) -> Floats:
     """Return slopes along which an outcome would be most confounded, of the outcome's spread."""
-    pooled = shares[0] * covariances[0] + shares[1] * covariances[1]
+    pooled = np.einsum("a,aij->ij", shares, covariances)
     values, vectors = np.linalg.eigh(pooled)
-    along = vectors.T @ (means[1] - means[0])
-    found = np.array([vectors @ (along / (values + ridge)) for ridge in _RIDGES])
+    gaps = (means[1:] - means[0]) @ vectors
+    found = np.array([vectors @ (along / (values + ridge)) for along in gaps for ridge in _RIDGES])
     lengths = np.sqrt(np.einsum("ij,jk,ik->i", found, pooled, found))
-    return np.asarray(found * spread / np.maximum(lengths, 1e-12)[:, None])
+    return np.asarray(found * spread / np.maximum(lengths, 1e-12)[:, None] / sqrt(len(gaps)))
 
 
 @dataclass(frozen=True, slots=True)
 class ArmSlopes:
-    """Slopes of both arms, (2, d), and their posterior covariances, (2, d, d)."""
+    """Slopes of all arms, (k, d), and their posterior covariances, (k, d, d)."""
 
     values: Floats
     covariances: Floats
 
     @property
     def errors(self) -> Floats:
-        """Expected squared lengths of the slopes' errors, (2,)."""
+        """Expected squared lengths of the slopes' errors, (k,)."""
         return np.asarray(np.einsum("aii->a", self.covariances))
 
     @property
     def squares(self) -> Floats:
-        """Expected squared lengths of the slopes, (2,)."""
+        """Expected squared lengths of the slopes, (k,)."""
         return np.asarray((self.values**2).sum(axis=1) + self.errors)
 
 
 def fitted_slopes(moments: ArmSecond, products: Floats, noise: Floats) -> ArmSlopes:
-    """Return the posterior of both arms' slopes b from products C b + noise, by empirical Bayes.
+    """Return the posterior of all arms' slopes b from products C b + noise, by empirical Bayes.
 
-    Slopes are a part that both arms share and a part of their own, each normal around zero, with variances of a grid.
+    Slopes are a part that all arms share and a part of their own, each normal around zero, with variances of a grid.
     """
-    d = products.shape[1]
+    arms, d = products.shape
     grid = _PRIOR_SD * moments.outcome_sd / sqrt(d) * np.array(_PRIORS)
-    design = np.zeros((2 * d, 2 * d))
-    design[:d, :d], design[d:, d:] = moments.covariances
+    parts = [slice(arm * d, (arm + 1) * d) for arm in range(arms)]
+    design = np.zeros((arms * d, arms * d))
+    for part, own_design in zip(parts, moments.covariances, strict=True):
+        design[part, part] = own_design
     seen, variances = products.ravel(), np.repeat(noise, d)
     along = moments.directions.T @ moments.directions
-    priors = [_prior(common, own, part * along) for part in _ALONG for common in grid for own in grid[:-1]]
+    priors = [
+        _prior(arms, common, own, part * along) for part in _ALONG for common in grid for own in grid[:-1]
+    ]
     centre, spread = averaged_posterior(design, seen, variances, priors)
-    return ArmSlopes(centre.reshape(2, d), np.stack([spread[:d, :d], spread[d:, d:]]))
+    return ArmSlopes(centre.reshape(arms, d), np.stack([spread[part, part] for part in parts]))
 
 
-def _prior(common: float, own: float, along: Floats) -> Floats:
-    """Return the prior covariance of the slopes of both arms together."""
+def _prior(arms: int, common: float, own: float, along: Floats) -> Floats:
+    """Return the prior covariance of the slopes of all arms together."""
     shared = common**2 * np.eye(len(along)) + (1 - min(0.5, (own / (common + own)) ** 2)) * along
     whole = (common**2 + own**2) * np.eye(len(along)) + along
-    return np.block([[whole, shared], [shared, whole]])
+    return np.block([[whole if one == other else shared for other in range(arms)] for one in range(arms)])
 
 
 @dataclass(frozen=True, slots=True)
 class ArmFit:
-    """Lines of both arms and what is known about them.
+    """Lines of all arms and what is known about them.
 
-    `products` (2, d) and their `noise` (2,) are all that was released about slopes so far; `residual` is an upper
-    estimate of the residual variance, `square` and `square_sd` the last released one. `level_error` (2,) is the
-    expected square of what `levels` are off.
+    `products` (k, d) and their `noise` (k,) are all that was released about slopes so far; `residual` is an upper
+    estimate of the residual variance, `square` and `square_sd` the last released one. `level_error` (k,) is the
+    expected square of what `levels` are off, `first` (k,) the part of `products` that comes from the Grams.
     """
 
     levels: Floats
@@ -777,7 +783,7 @@ class ArmFit:
     square: float = 0.0
     square_sd: float = 0.0
     step: float = 0.0  # explained by the last correction
-    first: Floats = field(default_factory=lambda: np.ones(2))  # part of `products` that comes from the Grams
+    first: Floats = field(default_factory=lambda: np.ones(2))
 
     def lines(self, moments: ArmSecond) -> ArmLines:
         """Return the lines on (1, z)."""
@@ -799,11 +805,12 @@ def first_fit(moments: ArmSecond, square_sd: float) -> ArmFit:
     likely = (_LEVELS * moments.outcome_sd) ** 2
     part, everyone = likely / (likely + moments.level_error), float(moments.shares @ moments.levels)
     levels = everyone + part * (moments.levels - everyone)
-    return ArmFit(levels, slopes, moments.products, noise, left, part * moments.level_error)
+    first = np.ones(len(levels))
+    return ArmFit(levels, slopes, moments.products, noise, left, part * moments.level_error, first=first)
 
 
 def explained_by(moments: ArmSecond, slopes: Floats) -> float:
-    """Return the variance that slopes (2, d) explain within the arms."""
+    """Return the variance that slopes (k, d) explain within the arms."""
     own = np.einsum("ai,aij,aj->a", slopes, moments.covariances, slopes)
     return float(moments.shares @ own)
 
@@ -878,8 +885,8 @@ class BalancedScore:
 
     `sampling` is the part of the effect's sampling variance that scores with ridged weights do not show.
     `shared` is the expected error of the effect from noise of the Grams that weights and lines share, `degrees` how far
-    squares and products move the effect where they surely do. `levels` are what the lines say of both arms' means, and
-    `sides` what each arm has of all this, the untreated first.
+    squares and products move the effect where they surely do. `levels` are what the lines say of all arms' means, and
+    `sides` what each arm has of all this, the reference first.
     """
 
     score: ArmScore
@@ -920,14 +927,14 @@ class _Side:
 
 
 def weighted(moments: ArmSecond, fit: ArmFit, estimand: Estimand, rows: int, guard: Guard) -> BalancedScore:
-    """Return the score for an estimand, with the ridge of least expected error in each arm."""
+    """Return the score for an estimand, of several arms that on everyone, with the ridge of least expected error."""
     p = moments.shares
     target = _target(moments, estimand)
     people = {Estimand.ATE: (1.0, 1.0), Estimand.ATT: (0.0, 1 / p[1]), Estimand.ATC: (1 / p[0], 0.0)}
     own = {Estimand.ATT: 1, Estimand.ATC: 0}.get(estimand)
-    weights = np.zeros((2, len(moments.overall) + 1))
+    weights = np.zeros((len(p), len(moments.overall) + 1))
     sides = []
-    for arm in (0, 1):
+    for arm in range(len(p)):
         weights[arm, 0] = 1 / p[arm]
         if arm == own:
             sides.append(_Side(np.zeros(len(moments.overall))))
@@ -947,8 +954,8 @@ def weighted(moments: ArmSecond, fit: ArmFit, estimand: Estimand, rows: int, gua
     return BalancedScore(score, levels, tuple(sides))
 
 
-# Which part of both arms' means is looked at: their difference, or one of them.
-_DIFFERENCE, _ONE_MEAN = (-1.0, 1.0), ((1.0, 0.0), (0.0, 1.0))
+# Which part of the arms' means is looked at: the difference of two.
+_DIFFERENCE = (-1.0, 1.0)
 
 
 def moved_by_richer(
@@ -957,9 +964,9 @@ def moved_by_richer(
     estimand: Estimand,
     plain: int,
     rows: int,
-    signs: tuple[float, float] = _DIFFERENCE,
+    signs: Sequence[float] = _DIFFERENCE,
 ) -> float:
-    """Return how far squares and products move the effect of both arms' lines, 0 where noise or chance may explain it.
+    """Return how far squares and products move the effect of the arms' lines, 0 where noise or chance may explain it.
 
     `plain` features are the covariates themselves. What richer ones still would move is of that size at most, if they
     matter less and less. With other `signs` than those of the effect it is a mean that is looked at.
@@ -977,7 +984,7 @@ def moved_by_richer(
 
 
 def _contrast(
-    moments: ArmSecond, slopes: ArmSlopes, estimand: Estimand, residual: float, signs: tuple[float, float]
+    moments: ArmSecond, slopes: ArmSlopes, estimand: Estimand, residual: float, signs: Sequence[float]
 ) -> tuple[float, float]:
     """Return what slopes add to the difference of levels, and its variance from noise and sampling."""
     off, weights = _target(moments, estimand) - moments.means, np.array(signs)
@@ -999,7 +1006,7 @@ def _side(moments: ArmSecond, fit: ArmFit, arm: int, estimand: Estimand, rows: i
     """Return the slope of one arm's weights, with what a ridge leaves of imbalance and noise."""
     target, p = _target(moments, estimand), moments.shares
     noise = moments.mean_sd**2 * (
-        (1 - 1 / p[arm]) ** 2 + 1 if estimand is Estimand.ATE else float((1 / p**2).sum())
+        (1 - 1 / p[arm]) ** 2 + len(p) - 1 if estimand is Estimand.ATE else float((1 / p**2).sum())
     )
     values, vectors = np.linalg.eigh(moments.covariances[arm])
     gap = vectors.T @ (target - moments.means[arm])
@@ -1047,7 +1054,7 @@ _WINDOW, _LEAST_SCALE = 3.0, 0.2
 # Clip of the outcome in the Grams, in its standard deviations, and the farthest that it is where tails are heavy.
 _OUTCOME_REACH, _FARTHEST = 2.5, 6.0
 # Cells of the sizes of scores, in expected standard deviations.
-_SIZES = 2.0 ** np.arange(-2, 5.01, 0.5)
+SIZES = 2.0 ** np.arange(-2, 5.01, 0.5)
 # Part of the size that is cut off a score which moves its mean: scores are cut off on both sides.
 _ONE_SIDED = 0.25
 # The same of scores that noise hides, and from which skewness of outcomes on all of it does.
@@ -1059,20 +1066,25 @@ _RUN_SHARED = 1.2
 # Scores are clipped so far out that noise adds this part of the sampling error, or this where tails are heavy.
 _NOISE, _HEAVY_NOISE = 0.25, 0.5
 # How far weights reach, in their standard deviations, where outcomes are uneven.
-_RUN_WEIGHT_REACH = 1.75
-# How far scores of an average reach beyond half a score's clip, in standard deviations of its line; and the least
-# variance of events, in squares of half their range.
-_LINE_REACH, _LEAST_EVENTS = 3.0, 0.02
+SCORE_WEIGHT_REACH = 1.75
 # The exponential distribution around its mean, in a few places: weights are skewed like that.
 _NODES, _MASSES = laggauss(24)
 _NODES = _NODES - 1
 
 
-def arm_effect(gate: Gate, records: Records, design: ArmDesign, estimand: Estimand) -> list[ScoredEffect]:
-    """Return the effect: two looks at the covariates, the outcome's place, lengths, Grams, residuals, score.
+@dataclass(frozen=True, slots=True)
+class ArmModels:
+    """What is released before any score: rows with windows and their scale, moments and lines, and the weights."""
 
-    Where the design wants both arms' means, these, the untreated first.
-    """
+    rows: Records
+    scale: RowScale
+    moments: ArmSecond
+    fit: ArmFit
+    found: BalancedScore
+
+
+def arm_models(gate: Gate, records: Records, design: ArmDesign, estimand: Estimand) -> ArmModels:
+    """Return the models: two looks at the covariates, the outcome's place, lengths, Grams, residuals."""
     seen, first = _windows(gate, records, design)
     scale, share, share_sd = _scale(gate, seen, first, design)
     grams, sd = release_arm_grams(gate, seen, scale)
@@ -1088,12 +1100,13 @@ def arm_effect(gate: Gate, records: Records, design: ArmDesign, estimand: Estima
     found = weighted(moments, fit, estimand, records.count, guard)
     if records.features.pairs:
         numbers = moments, fit, estimand, len(records.features.columns), records.count
-        found = replace(found, degrees=moved_by_richer(*numbers))
-        if design.means:
-            own = [moved_by_richer(*numbers, signs) for signs in _ONE_MEAN]
+        if not design.means:
+            found = replace(found, degrees=moved_by_richer(*numbers))
+        else:
+            own = [moved_by_richer(*numbers, signs) for signs in np.eye(len(found.sides)).tolist()]
             sides = zip(found.sides, own, strict=True)
             found = replace(found, sides=tuple(replace(one, bias=one.bias + more) for one, more in sides))
-    return _scored(gate, seen, scale, design, moments, fit, found)
+    return ArmModels(seen, scale, moments, fit, found)
 
 
 def _windows(gate: Gate, records: Records, design: ArmDesign) -> tuple[Records, FeatureMeans]:
@@ -1135,66 +1148,46 @@ def _scale(
     return scale, first.treated, first.treated_sd
 
 
-def _scored(
-    gate: Gate,
-    records: Records,
-    scale: RowScale,
-    design: ArmDesign,
-    moments: ArmSecond,
-    fit: ArmFit,
-    found: BalancedScore,
-) -> list[ScoredEffect]:
+def arm_effect(gate: Gate, records: Records, design: ArmDesign, estimand: Estimand) -> ScoredEffect:
     """Return the effect from the mean of the scores, clipped where a histogram of their sizes says."""
+    models = arm_models(gate, records, design, estimand)
+    records, scale, moments, fit, found = models.rows, models.scale, models.moments, models.fit, models.found
     # Weights have the mean one over their arm's share; uneven outcomes are clipped no nearer than they reach, times
     # about the largest of them.
     weights = found.score.weights[:, 1:]
     spread = np.sqrt(np.einsum("ai,aij,aj->a", weights, moments.covariances, weights))
-    least = scale.least_clip(fit.levels) * float((1 / moments.shares + _RUN_WEIGHT_REACH * spread).max())
+    least = scale.least_clip(fit.levels) * float((1 / moments.shares + SCORE_WEIGHT_REACH * spread).max())
     squares = 1 / moments.shares**2 + spread**2
     typical = fit.residual * float(moments.shares @ squares)
     # How peaked scores are because an arm is small, and how far they reach with residuals of one standard deviation.
     peaked = float(moments.shares @ squares**2) * (fit.residual / typical) ** 2
     far = sqrt(fit.residual) * float((1 / moments.shares + spread).max())
-    edges = sqrt(typical) * _SIZES
+    edges = sqrt(typical) * SIZES
     counts, sd = release_sizes(gate, records, scale, found.score, edges, design.pure)
-    missed = _not_corrected(moments, fit, weights, edges)
+    missed = np.sum([not_corrected(moments, fit, arm, weights[arm], edges) for arm in (0, 1)], axis=0)
     numbers = design.score_unit, records.count, sqrt(typical), peaked, far, missed, least, scale.place
     clip, lost = chosen_clip(counts, sd, edges, *numbers)
     more = float(np.interp(clip, edges, missed)) / len(found.sides)
     sides = tuple(replace(side, product=side.product + more) for side in found.sides)
     found = replace(found, sides=sides)
-    if not design.means:
-        seen = release_arm_score(gate, records, scale, found.score, clip)
-        return [_effect(seen, found, moments, scale, records.count, typical, lost)]
-    slopes, everyone = fit.slopes.values, np.einsum("a,aij->ij", moments.shares, moments.covariances)
-    # Scores of the average of both means are half as large, but for what its line adds to them.
-    line = slopes.mean(axis=0)
-    average = Average(
-        float(found.levels.mean()), clip / 2 + _LINE_REACH * sqrt(float(line @ everyone @ line))
-    )
-    seen = release_arm_score(gate, records, scale, found.score, clip, average)
-    effect = _effect(seen, found, moments, scale, records.count, typical, lost)
-    # What both means have in common of the covariates' chance.
-    common = max(float(slopes[0] @ everyone @ slopes[1]), 0.0) / records.count
-    return _means(seen, found, effect, scale, common)
+    seen = release_arm_score(gate, records, scale, found.score, clip)
+    return _effect(seen, found, moments, scale, records.count, typical, lost)
 
 
-def _not_corrected(moments: ArmSecond, fit: ArmFit, weights: Floats, clips: Floats) -> Floats:
-    """Return the variance of what lines are off by and scores do not correct, since a clip cuts their ends off.
+def not_corrected(moments: ArmSecond, fit: ArmFit, arm: int, weights: Floats, clips: Floats) -> Floats:
+    """Return the variance of what an arm's line is off by and scores do not correct, since a clip cuts their ends off.
 
-    Scores with weights w lose the part P(|w e| > clip) of what their lines are off, at every w; residuals e are taken
+    Scores with weights w lose the part P(|w e| > clip) of what their line is off, at every w; residuals e are taken
     as normal.
     """
-    found = np.zeros(len(clips))
-    for arm, share in enumerate(moments.shares):
-        along, level = moments.covariances[arm] @ weights[arm], float(fit.level_error[arm])
-        spread = sqrt(max(float(weights[arm] @ along), 1e-12))
-        each = 1 / share + spread * _NODES
-        beyond = 2 * ndtr(-clips[:, None] / (np.abs(each) * sqrt(fit.residual + level)))
-        lost = share * _MASSES * each * beyond
-        slope = float(along @ fit.slopes.covariances[arm] @ along) / spread**2
-        found += lost.sum(axis=1) ** 2 * level + (lost @ _NODES) ** 2 * slope
-    return found
+    share, level = moments.shares[arm], float(fit.level_error[arm])
+    along = moments.covariances[arm] @ weights
+    spread = sqrt(max(float(weights @ along), 1e-12))
+    each = 1 / share + spread * _NODES
+    beyond = 2 * ndtr(-clips[:, None] / (np.abs(each) * sqrt(fit.residual + level)))
+    lost = share * _MASSES * each * beyond
+    slope = float(along @ fit.slopes.covariances[arm] @ along) / spread**2
+    return np.asarray(lost.sum(axis=1) ** 2 * level + (lost @ _NODES) ** 2 * slope)
 
 
 def chosen_clip(
@@ -1266,39 +1259,16 @@ def _effect(
         (found.score.effect + seen.score - found.shared) * unit,
         (sampling + found.sampling) * unit**2,
         seen.sd**2 * unit**2,
-        (found.product + (_RUN_SHARED * found.shared) ** 2) * unit**2,
+        (found.product + expected_shared(found.shared)) * unit**2,
         (found.bias + found.degrees + lost) * unit,
         float(moments.shares[1]),
         found.degrees * unit,
     )
 
 
-def _means(
-    seen: ScoreMoments, found: BalancedScore, effect: ScoredEffect, scale: RowScale, common: float
-) -> list[ScoredEffect]:
-    """Return both arms' means: the average of both, less or plus half of the effect.
-
-    The effect's sampling variance is divided between them by shares and, for events, by their own variances; `common`
-    is added to both, which is too much for differences and ratios near one.
-    """
-    half, shares = seen.score / 2, np.array([1 - effect.share, effect.share])
-    values = found.levels + seen.average + np.array([-half, half]) + [side.shared for side in found.sides]
-    events = np.maximum(1 - np.minimum(values**2, 1.0), _LEAST_EVENTS) if scale.place.whole else np.ones(2)
-    parts = events / shares / float((events / shares).sum())
-    unit, left = scale.unit, effect.sampling / scale.unit**2 - found.sampling
-    lost = effect.bias / unit - found.bias - found.degrees
-    return [
-        ScoredEffect(
-            scale.place.centre + unit * float(value),
-            (left * float(part) + side.sampling + common) * unit**2,
-            effect.noise / 2,
-            (side.product + (_RUN_SHARED * side.shared) ** 2) * unit**2,
-            (side.bias + lost) * unit,
-            effect.share,
-            0.0,
-        )
-        for value, part, side in zip(values, parts, found.sides, strict=True)
-    ]
+def expected_shared(shared: float) -> float:
+    """Return the variance of what is left of an expected shared error once that is taken off."""
+    return (_RUN_SHARED * shared) ** 2
 
 
 PAGES = (
@@ -1317,6 +1287,11 @@ _WORDS = {
     "sizes": "histogram of the sizes of the scores",
     "score": "mean and mean square of the doubly robust score",
 }
+# Of means.
+_OWN_WORDS = {
+    "sizes": "histogram of the sizes of weighted residuals in each arm",
+    "score": "number of rows, sum and squares of weighted residuals in each arm",
+}
 
 
 def arm_design(session: BaseSession, question: Question, settings: DoublyRobust) -> tuple[FeatureMap, Design]:
@@ -1331,17 +1306,18 @@ def arm_design(session: BaseSession, question: Question, settings: DoublyRobust)
     mechanisms = dict.fromkeys((question.mechanism, *(["staircase"] if question.open_noise else [])))
     overlap = question.estimand is Estimand.ATO
     judged = (affordable, overlap_width) if overlap else (arms_affordable, expected_width)
-    found = shortest(ladder, session.batches.rows, question.budget, tuple(mechanisms), *judged)
+    numbers = session.batches.rows, question.budget, tuple(mechanisms)
+    found = shortest(ladder, *numbers, *judged, arms=arms_of(study))
     return found.features, found.design
 
 
 def arm_adjusted(session: BaseSession, question: Question, features: FeatureMap, design: Design) -> Result:
     """Return the adjusted private effect on the people that the estimand names."""
-    chain = _chain(session, design)
+    chain = chain_of(session, design)
     question = replace(question, mechanism=design.mechanism)
 
     def compute(gate: Gate) -> Facts:
-        (effect,) = arm_effect(gate, Records(session.batches, features), chain, question.estimand)
+        effect = arm_effect(gate, Records(session.batches, features), chain, question.estimand)
         low, high = session.study.outcome_range
         unit = float(high - low) / 2
         more = {
@@ -1349,7 +1325,7 @@ def arm_adjusted(session: BaseSession, question: Question, features: FeatureMap,
             "moved_by_squares_and_products": effect.degrees * unit,
         }
         return Facts(
-            _adjusted_said(session, features, chain),
+            adjusted_said(session, features, chain),
             **error_of_score(effect, effect.bias, unit, design, 2),
             details={"adjusted": True} | figures(effect, unit, design, _PASSES) | more,
         )
@@ -1358,44 +1334,15 @@ def arm_adjusted(session: BaseSession, question: Question, features: FeatureMap,
     return settled(Result, session, question, chain.plan(), compute, pages=PAGES, mechanisms=drawn)
 
 
-def arm_adjusted_means(
-    session: BaseSession, question: Question, features: FeatureMap, design: Design
-) -> MeasureResult:
-    """Return the private measure of what both arms' mean outcomes would be if everyone were in them."""
-    chain = replace(_chain(session, design), means=True)
-    question = replace(question, mechanism=design.mechanism)
-    low, high = map(float, session.study.outcome_range)
-
-    def compute(gate: Gate) -> Facts:
-        control, treated = arm_effect(gate, Records(session.batches, features), chain, Estimand.ATE)
-        unit, share = (high - low) / 2, treated.share
-        known = [error_of_score(one, one.bias, unit, design, 3) for one in (treated, control)]
-        values = [min(max((low + high) / 2 + one["estimate"], low), high) for one in known]
-        means = ApartMeans(
-            (values[0], values[1]),
-            (known[0]["uncertainty"], known[1]["uncertainty"]),
-            (low, high),
-            (design.rows * share, design.rows * (1 - share)),
-        )
-        own = figures(treated, unit, design, _PASSES)
-        return Facts(
-            _adjusted_said(session, features, chain),
-            measure=question.measure,
-            numbers=means,
-            details={"adjusted": True, "mean_treated": values[0], "mean_control": values[1]} | own,
-        )
-
-    drawn = mechanisms_of(design)
-    return settled(MeasureResult, session, question, chain.plan(), compute, pages=PAGES, mechanisms=drawn)
-
-
-def _chain(session: BaseSession, design: Design) -> ArmDesign:
+def chain_of(session: BaseSession, design: Design, *, means: bool = False) -> ArmDesign:
+    """Return the public numbers of a chain: of the effect, or of the means of all arms."""
     # Outcomes from 0 to 1 are events, which may be so rare that noise hides them.
     low, high = session.study.outcome_range
-    return ArmDesign(design, searched=low != 0 or high != 1)
+    return ArmDesign(design, searched=low != 0 or high != 1, means=means)
 
 
-def _adjusted_said(session: BaseSession, features: FeatureMap, chain: ArmDesign) -> dict[str, Any]:
+def adjusted_said(session: BaseSession, features: FeatureMap, chain: ArmDesign) -> dict[str, Any]:
+    """Return what every adjusted answer says of itself."""
     return {
         "method": "doubly robust with moments by arm",
         "releases": _releases(chain),
@@ -1450,9 +1397,10 @@ def linear_scores(features: FeatureMap, *, inverse: bool) -> LinearScores:
 def _releases(chain: ArmDesign) -> tuple[tuple[str, str], ...]:
     noise = "l2-ball noise" if chain.pure else "Gaussian noise"
     cells = "Laplace noise" if chain.pure else noise
+    words = _WORDS | (_OWN_WORDS if chain.means else {})
     return tuple(
         (
-            _WORDS.get(name, "moments of the residuals in each arm"),
+            words.get(name, "moments of the residuals in each arm"),
             f"{float(share):.3g} of the budget; {cells if name in chain.histograms else noise}",
         )
         for name, share in chain.shares.items()
@@ -1506,13 +1454,12 @@ def doubly_robust(session: BaseSession, question: Question) -> Result:
     if overlap and settings.degree == 2 and not design.fits:
         raise _too_many(features.size)
     rule = affordable if overlap else arms_affordable
-    means = question.measure in OF_MEANS
     if not rule(design):
-        if means or settings.kappa is None:
-            raise _unaffordable(design, rule) if design.fits else _too_many(design.features)
+        if settings.kappa is None:
+            raise unaffordable(design, rule)
         return bounded_contrast(session, question, settings.kappa)
     if not overlap:
-        return (arm_adjusted_means if means else arm_adjusted)(session, question, features, design)
+        return arm_adjusted(session, question, features, design)
     return _orthogonal(session, question, features, design)
 
 
@@ -1559,9 +1506,14 @@ def _doubly_robust_releases(shares: ChainSplit, design: Design) -> tuple[tuple[s
     )
 
 
-def _unaffordable(design: Design, rule: Callable[[Design], bool]) -> CounterveilError:
+def unaffordable(
+    design: Design, rule: Callable[[Design], bool] = arms_affordable, *, means: bool = False
+) -> CounterveilError:
+    """Return what public numbers that do not afford adjustment are refused with: CV-P404 or CV-P405."""
+    if not design.fits:
+        return _too_many(design.features)
     return refusal(
-        "CV-P404",
+        "CV-P404b" if means else "CV-P404",
         design=fewest_rows(design, rule),
         features=design.features,
         budget=design.budget,

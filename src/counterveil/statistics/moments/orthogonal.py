@@ -87,6 +87,7 @@ class Design:
     features: int
     budget: Budget
     mechanism: str
+    arms: int = 2
 
     @property
     def pure(self) -> bool:
@@ -101,7 +102,7 @@ class Design:
     @property
     def fits(self) -> bool:
         """Whether one release holds all second moments."""
-        return (self.features + 3) * (self.features + 4) // 2 <= MOST_ENTRIES
+        return self.arms * (self.features + 3) * (self.features + 4) // 4 <= MOST_ENTRIES
 
     @property
     def strength(self) -> float:

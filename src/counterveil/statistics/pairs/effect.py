@@ -7,11 +7,11 @@ mean outcomes, and the sums of an orthogonal score and of its squares. Doubly ro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import log, sqrt
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,29 +108,40 @@ Places = Integers | slice
 class PublicRows:
     """Features z (n, p) with sum z z' = n I, their orders and scales, and every row's weight.
 
-    `steps` are the whole numbers nearest to 2**16 times weight, scale and z; no row of them is longer than `length`
-    times 2**16. Models are supposed to have what noise hides of the coefficients of `hidden` orders.
+    No row of `steps` is longer than `length` times 2**16. Models are supposed to have what noise hides of the
+    coefficients of `hidden` orders.
     """
 
     z: Floats
     order: Integers
     scale: Floats
     weight: Floats
-    steps: NDArray[np.int32]
     length: Fraction
     hidden: Orders = ()
 
     def at(self, places: Places) -> PublicRows:
         """Return some of the rows."""
-        return replace(self, z=self.z[places], weight=self.weight[places], steps=self.steps[places])
+        return replace(self, z=self.z[places], weight=self.weight[places])
+
+    def steps(self, part: slice) -> Integers:
+        """Return the whole numbers nearest to 2**16 times weight, scale and z of some rows."""
+        return _steps(self.z[part] * self.scale, self.weight[part])
+
+    def along(self, weights: Floats) -> Floats:
+        """Return the sum of weights times z."""
+        return np.asarray(sum(weights[part] @ self.z[part] for part in blocks(len(self.weight))))
 
     def gram(self, weights: Floats) -> Floats:
         """Return the sum of weights times z z'."""
         total = np.zeros((self.z.shape[1],) * 2)
-        for part in blocks(len(self.z)):
+        for part in blocks(len(self.weight)):
             rooted = self.z[part] * np.sqrt(weights[part])[:, None]
             total += rooted.T @ rooted
         return total
+
+
+def _steps(scaled: Floats, weight: Floats) -> Integers:
+    return np.asarray(np.rint(scaled * weight[:, None] * 2**FEATURE_BITS), np.int64)
 
 
 def ladder(table: Table) -> tuple[PublicRows, ...]:
@@ -206,19 +217,19 @@ def _public_rows(z: Floats, order: Integers) -> PublicRows:
 
 def shortened(z: Floats, order: Integers, scale: Floats) -> PublicRows:
     """Return features of these scales, with less weight for rows that are longer than rows are on average."""
-    longest = sqrt(float((scale**2).sum()))
-    weight, steps = np.empty(len(z)), np.empty(z.shape, dtype=np.int32)
-    for part in blocks(len(z)):
-        lengths = np.sqrt(((z[part] * scale) ** 2).sum(axis=1))
+    longest, squares = sqrt(float((scale**2).sum())), 0
+    weight = np.empty(z.shape[0])
+    for part in blocks(len(weight)):
+        scaled = z[part] * scale
+        lengths = np.sqrt((scaled**2).sum(axis=1))
         weight[part] = np.minimum(1.0, longest / np.maximum(lengths, 1e-9))
-        steps[part] = np.rint(z[part] * scale * weight[part, None] * 2**FEATURE_BITS)
-    return PublicRows(z, order, scale, weight, steps, row_length(steps))
+        squares = max(squares, _longest(_steps(scaled, weight[part])))
+    # The length of the longest row, rounded up; rows are public.
+    return PublicRows(z, order, scale, weight, sqrt_up(Fraction(squares, 1 << 2 * FEATURE_BITS)))
 
 
-def row_length(steps: NDArray[np.int32]) -> Fraction:
-    """Return the length of the longest row in units of 2**16 steps, rounded up; rows are public."""
-    squares = max(int((steps[part].astype(np.int64) ** 2).sum(axis=1).max()) for part in blocks(len(steps)))
-    return sqrt_up(Fraction(squares, 1 << 2 * FEATURE_BITS))
+def _longest(steps: Integers) -> int:
+    return int((steps**2).sum(axis=1).max())
 
 
 def pair_sums(
@@ -233,7 +244,7 @@ def pair_sums(
         own, y = treated[part], place.fixed(outcome[part])
         return np.column_stack([own.astype(np.int64), np.where(own, y, 0), np.where(own, 0, y)])
 
-    found = _summed(rows, pairs, (TREATED, _OUTCOME, _OUTCOME))
+    found = summed(rows, pairs, (TREATED, _OUTCOME, _OUTCOME))
     return found[len(found) // 3 :] if known else found
 
 
@@ -246,16 +257,14 @@ def arm_sums(
         inside = (arm[part, None] == np.arange(arms)).astype(np.int64)
         return np.column_stack([inside, inside * place.fixed(outcome[part])[:, None]])
 
-    return _summed(rows, pairs, (Fraction(1),) * arms + (_OUTCOME,) * arms)
+    return summed(rows, pairs, (Fraction(1),) * arms + (_OUTCOME,) * arms)
 
 
-def _summed(
-    rows: PublicRows, pairs: Callable[[slice], Integers], units: Sequence[Fraction]
-) -> list[Fraction]:
+def summed(rows: PublicRows, pairs: Callable[[slice], Integers], units: Sequence[Fraction]) -> list[Fraction]:
     """Return sums of features times columns of whole numbers in these units, column by column."""
     total = WholeSum()
-    for part in blocks(len(rows.steps)):
-        total.add(rows.steps[part].T @ pairs(part))
+    for part in blocks(len(rows.weight)):
+        total.add(rows.steps(part).T @ pairs(part))
     each = [unit / (1 << FEATURE_BITS) for unit in units]
     return [unit * int(value) for unit, column in zip(each, total.whole().T, strict=True) for value in column]
 
@@ -463,7 +472,7 @@ def released_propensities(
     """Return every row's propensity from released sums, and the covariance of its log odds' coefficients from noise."""
 
     def sums() -> list[Fraction]:
-        return _summed(rows, lambda part: treated[part, None].astype(np.int64), (Fraction(1),))
+        return summed(rows, lambda part: treated[part, None].astype(np.int64), (Fraction(1),))
 
     released = gate.release_vector(name, sums, rows.length)
     own = Sums(released.floats()[None] / rows.scale, released.variance / rows.scale[None] ** 2)
@@ -786,20 +795,27 @@ class Choice:
         return self.products <= _MOST_PRODUCTS * self.sampling
 
 
-def choices(table: Table, budget: Budget, numbers: int = 1) -> list[Choice]:
+def choices(
+    table: Table, budget: Budget, numbers: int = 1, outcomes: Sequence[Table] | None = None
+) -> list[Choice]:
     """Return the best split for each set of features, the plainest first; reads covariates alone.
 
-    So many numbers share the rows: effects of groups.
+    So many numbers share the rows: effects of groups. Several `outcomes` are tables of each.
     """
-    found, on, arms = [], searched(table.study), len(table.study.arms or (0, 1))
-    released = 2 if known_propensities(table) is not None else 3 if arms == 2 else 2 * arms
+    found, on, arms = (
+        [],
+        [searched(one.study) for one in outcomes or (table,)],
+        len(table.study.arms or (0, 1)),
+    )
+    released = 2 * len(on) if arms == 2 else 2 * arms
+    released += int(arms == 2 and known_propensities(table) is None)
     # Pure noise hides curves; whether models suffice for parts of the rows, as for all, is not judged beforehand.
     hidden = ((CURVES, PRODUCTS) if budget.pure else ()) + ((LINES,) if numbers > 1 else ())
     rungs = ladder(table)
     for rung in rungs:
         rows = replace(rung, hidden=hidden)
         omitted = rows.order.max() == LINES < rungs[-1].order.max()
-        known, sizes = (table.study.unconfounded, omitted), (released, numbers, arms / 2)
+        known, sizes = (table.study.unconfounded, omitted), (released, numbers, arms / 2, len(on))
         splits = [
             _expected(rows, plan_of(budget, part, on, vector=vector), known, sizes)
             for part in MODEL_PARTS
@@ -809,9 +825,9 @@ def choices(table: Table, budget: Budget, numbers: int = 1) -> list[Choice]:
     return found
 
 
-def chosen(table: Table, budget: Budget, numbers: int = 1) -> Choice:
+def chosen(table: Table, budget: Budget, numbers: int = 1, outcomes: Sequence[Table] | None = None) -> Choice:
     """Return the richest features of about the shortest expected length; refuses where errors would exceed sampling."""
-    found = choices(table, budget, numbers)
+    found = choices(table, budget, numbers, outcomes)
     if not found:
         raise refusal("CV-P407", features=len(table.study.covariates), rows=table.rows)
     able = [choice for choice in found if choice.able]
@@ -845,29 +861,37 @@ def _vectors(budget: Budget) -> tuple[Kind, ...]:
 
 
 def plan_of(
-    budget: Budget, part: Fraction, on: bool, last: str = "score", vector: Kind | None = None
+    budget: Budget, part: Fraction, on: Sequence[bool], last: str = "score", vector: Kind | None = None
 ) -> Plan:
-    """Return the split: the place if it is searched, the models' part of the rest, and the score, or a vector."""
-    rest = 1 - PLACE_PART if on else Fraction(1)
-    shares = {name: PLACE_PART * share for name, share in PLACES.items()} if on else {}
+    """Return the split: places that are searched, the models' part of the rest, and the score, or a vector.
+
+    Of several outcomes places are named by their number.
+    """
+    rest = 1 - PLACE_PART if any(on) else Fraction(1)
+    ends = [f" {place}" if len(on) > 1 else "" for place, one in enumerate(on, 1) if one]
+    shares = {name + end: PLACE_PART * share / len(ends) for end in ends for name, share in PLACES.items()}
     shares |= {"models": part * rest, last: (1 - part) * rest}
-    kinds = dict(PLACE_KINDS) if on else {}
+    kinds = {name + end: kind for end in ends for name, kind in PLACE_KINDS.items()}
     vector = vector or _vectors(budget)[0]
     kinds |= {"models": vector, last: Kind.CELLS if last == "score" else vector}
     return Plan.split(budget, shares, "laplace", kinds)
 
 
 def _expected(
-    rows: PublicRows, plan: Plan, known: tuple[bool, bool], sizes: tuple[int, int, float]
+    rows: PublicRows, plan: Plan, known: tuple[bool, bool], sizes: tuple[int, int, float, int]
 ) -> Choice:
-    (unconfounded, omitted), (released, numbers, crowd) = known, sizes
+    (unconfounded, omitted), (released, numbers, crowd, outcomes) = known, sizes
     p, n = rows.z.shape[1], len(rows.z) / numbers / crowd
     amount, score = dict(plan.amounts)["models"], float(dict(plan.amounts)["score"])
     length = pair_sensitivity(rows)
-    unit = float(length / amount) ** 2 * (released * p + 1 if plan.kind("models") is Kind.VECTOR else 1)
+    unit = (
+        outcomes
+        * float(length / amount) ** 2
+        * (released * p + 1 if plan.kind("models") is Kind.VECTOR else 1)
+    )
     own = unit / rows.scale**2
     half = _CURVATURE * np.array([rows.weight @ column**2 for column in rows.z.T]) / crowd
-    treated = own / float(TREATED) ** 2 / half**2 + 1 / half
+    treated = own / outcomes / float(TREATED) ** 2 / half**2 + 1 / half
     arms = own / (2 * half) ** 2 + _SPREAD / (2 * half)
     signal = [_assumed(rows, most) for most in _SIGNAL]
     left = [treated / 4 / (treated / 4 + signal[0]), arms / (arms + signal[1])]
@@ -881,8 +905,8 @@ def _expected(
     sampling = _WEIGHTS * _SPREAD / n
     # Mean outcomes that are not known enlarge the scores.
     worse = sampling * float(errors[1].sum()) / _SPREAD if unconfounded else 0.0
-    reach = LARGEST_WEIGHT * (_REACH_FARTHER if plan.parts.keys() >= PLACES.keys() else 1.0)
-    noise = 8 * (reach / (score * n)) ** 2 + worse
+    reach = LARGEST_WEIGHT * (_REACH_FARTHER if len(plan.parts) > 2 else 1.0)
+    noise = 8 * (reach * outcomes / (score * n)) ** 2 + worse
     return Choice(rows, plan, sampling, noise, products, curves)
 
 
@@ -957,7 +981,7 @@ def release_scores(
     found = gate.release_cells("score", sums, form[1]).floats().reshape(-1, 2)
     unit = float(table.study.outcome_range[1] - table.study.outcome_range[0]) / 2
     return [
-        _effect(plan, *of(one), score, one, released, (one.models.fitted(one.target.arm), unit))
+        effect_of(plan, *of(one), score, one, released, (one.models.fitted(one.target.arm), unit))
         for score, one, released in zip(scores, numbers, found, strict=True)
     ]
 
@@ -982,7 +1006,7 @@ def pair_effects(
     ]
 
 
-def _effect(
+def effect_of(
     plan: Plan,
     rows: PublicRows,
     models: Models,
@@ -1060,11 +1084,13 @@ def released_means(gate: Gate, table: Table, choice: Choice) -> tuple[ApartMeans
     return means, {"mean_treated": values[0], "mean_control": values[1]}
 
 
-def asked(session: BaseSession, question: Question, numbers: int = 1) -> tuple[Question, Choice]:
+def asked(
+    session: BaseSession, question: Question, numbers: int = 1, outcomes: Sequence[Table] | None = None
+) -> tuple[Question, Choice]:
     """Return the question with its noise, and features and split from public numbers; so many numbers share rows."""
     if session.study.randomised is not True:
         require_covariates(session.study, question.method)
-    choice = chosen(session.table, question.budget, numbers)
+    choice = chosen(session.table, question.budget, numbers, outcomes)
     return replace(question, mechanism="laplace"), choice
 
 
@@ -1073,7 +1099,7 @@ def provenance(
 ) -> dict[str, Any]:
     """Return what every answer of this level says of itself."""
     study, pure = session.study, choice.plan.kind("models") is Kind.VECTOR
-    pages = PAGES if searched(study) else PAGES[1:]
+    pages = PAGES if len(choice.plan.parts) > 2 else PAGES[1:]
     laplace = ("laplace",) if Kind.CELLS in dict(choice.plan.kinds).values() else ()
     drawn = ("ball" if pure else "gaussian", *laplace)
     squares, products = (bool((choice.rows.order == one).any()) for one in (CURVES, PRODUCTS))
@@ -1097,7 +1123,7 @@ _WORDS = PLACE_WORDS | {
 def _releases(plan: Plan, pure: bool) -> tuple[tuple[str, str], ...]:
     noise = dict.fromkeys(("models", EFFECTS), "l2-ball noise" if pure else "Gaussian noise")
     return tuple(
-        (_WORDS[name], f"{part:.3g} of the budget; {noise.get(name, 'Laplace noise')}")
+        (_WORDS[name.split()[0]], f"{part:.3g} of the budget; {noise.get(name, 'Laplace noise')}")
         for name, part in plan.parts.items()
     )
 
@@ -1181,6 +1207,19 @@ _PAIR = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class _White:
+    """The values of functions at every row, made white: made whenever some rows are read, and not held."""
+
+    basis: Basis
+    columns: Mapping[str, Floats]
+    back: Floats
+    shape: tuple[int, int]
+
+    def __getitem__(self, part: slice) -> Floats:
+        return self.basis.features(self.columns, part) @ self.back
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Functions:
     """A basis, its values at every row made white (`rows`), and the map from white weights to those of the basis."""
 
@@ -1199,9 +1238,8 @@ class Functions:
         sizes, vectors = np.linalg.eigh(gram / table.rows)
         kept = sizes > 1e-9 * float(sizes[-1])
         back = vectors[:, kept] / np.sqrt(sizes[kept])
-        white, order = np.empty((table.rows, back.shape[1])), np.ones(back.shape[1], dtype=np.int64)
-        for part in blocks(table.rows):
-            white[part] = basis.features(table.covariates, part) @ back
+        order = np.ones(back.shape[1], dtype=np.int64)
+        white = cast("Floats", _White(basis, table.covariates, back, (table.rows, len(order))))
         return cls(basis, shortened(white, order, np.ones(len(order))), back, total / table.rows)
 
 
@@ -1217,7 +1255,7 @@ def function_pays(session: BaseSession, question: CateQuestion) -> bool:
 def _noise(size: int, table: Table, budget: Budget) -> float:
     """Return the expected noise of effects, in parts of the outcome's range."""
     on = searched(table.study)
-    own = float(dict(plan_of(budget, _MODELS, on, EFFECTS).amounts)[EFFECTS])
+    own = float(dict(plan_of(budget, _MODELS, [on], EFFECTS).amounts)[EFFECTS])
     each = sqrt(size + 2) if budget.pure else 1.0
     return _PAIR * each * size * LARGEST_WEIGHT * _CLIPS[on] / (own * table.rows)
 
@@ -1247,7 +1285,7 @@ def pair_series(session: BaseSession, question: CateQuestion) -> CateModel:
         raise too_many(session)
     own, choice = asked(session, question)
     assert isinstance(own, CateQuestion)
-    choice = replace(choice, plan=plan_of(question.budget, _MODELS, searched(session.study), EFFECTS))
+    choice = replace(choice, plan=plan_of(question.budget, _MODELS, [searched(session.study)], EFFECTS))
     functions = Functions.of(table, basis)
 
     def compute(gate: Gate) -> CateModel:
@@ -1262,7 +1300,7 @@ def function_sums(
     """Return the sums of functions times v, and of v^2 times the longest row's length, as exact numbers."""
     total, v = WholeSum(), scores.values(treated, outcome)
     for part in blocks(len(v)):
-        total.add(rows.steps[part].T @ v[part][:, None])
+        total.add(rows.steps(part).T @ v[part][:, None])
     one, squares = 1 << SCORE_BITS, sum(int((v[part] * v[part]).sum()) for part in blocks(len(v)))
     found = [Fraction(int(value), one << FEATURE_BITS) for value in total.whole()[:, 0]]
     return [*found, rows.length * Fraction(squares, one * one)]
@@ -1305,7 +1343,7 @@ def _known(
     """Return white weights, their covariance, and its part that is noise, in halves of the range."""
     rows, clip, middle, e = functions.rows, scores.clip, scores.middle, models.propensity
     inverse = np.linalg.inv(rows.gram(rows.weight))
-    said = (rows.weight * (models.treated - models.control + middle)) @ rows.z + clip * released[:-1]
+    said = rows.along(rows.weight * (models.treated - models.control + middle)) + clip * released[:-1]
     weights = inverse @ said
     # How rows vary is what the models say, as far as squared scores, with what noise may hide of them, allow: scores
     # add up to about nothing.

@@ -7,7 +7,9 @@ import pytest
 from tests.command_line import as_json, said
 
 import counterveil as cv
+from counterveil.privacy import Budget, Unit
 from counterveil.questions.plan import Assumptions, Plan, simulate
+from counterveil.questions.plan.plan import Answer, Trial
 
 TRIAL = cv.Study(
     treatment="t", outcome="y", outcome_range=(0, 1), covariates={"x": cv.Range(0, 1)}, randomised=True
@@ -100,6 +102,16 @@ def test_few_studies_are_asked_where_lengths_are_alike():
     plan = cv.plan(OBSERVED, rows=1000, epsilon=4, method="all", protects="outcome", draws=20)
     assert {one.studies for one in plan.answers if one.half_width is not None} == {2}
     assert len(plan.public) == 1
+
+
+@pytest.mark.parametrize(
+    ("halves", "known"),
+    [([1.0, 1.04], True), ([1.0, 1.2], False), ([1.0, 1.2] * 4, True), ([1.0, 2.0] * 4, False)],
+)
+def test_more_studies_are_asked_where_lengths_differ(halves, known):
+    answers = [Answer([half], None, None, 0.0, [(0.0, 1.0)], "trial", None, {}) for half in halves]
+    trial = Trial(lambda *_: answers[0], Budget(1), 100, Unit.RECORD, method="trial", answers=answers)
+    assert trial.done == known
 
 
 def test_a_trial_is_compared_by_one_name_for_each_form():

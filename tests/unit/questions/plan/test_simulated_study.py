@@ -35,6 +35,11 @@ def test_outcomes_have_the_mean_the_spread_the_effect_and_the_part_explained():
     assert explained == pytest.approx(0.4, abs=0.02)
 
 
+def test_outcomes_that_hardly_vary_are_one_value():
+    for sd in (1e-12, 1e-8):
+        assert people(study(), rows=300, mean=3, sd=sd, effect=0.0).outcome == pytest.approx(3)
+
+
 def test_confounding_moves_treatment_and_biases_the_difference_in_means():
     declared = study()
     for strength, low, high in ((0.0, -0.06, 0.06), (1.0, 0.3, 2.0)):

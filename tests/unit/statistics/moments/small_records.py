@@ -30,9 +30,9 @@ STUDY = cv.Study("t", "y", (-1, 1), COVARIATES, treated=1, control=0)
 REST = [(0.1, 0, "u", 0, 0.0), (0.2, 1, "v", 1, 0.5), (-0.3, 0, "w", 0, 0.1), (0.4, 1, "z", 1, -0.2)]
 
 
-def records(first, study=STUDY, degree=1):
-    """Return the rows (x, b, c, t, y) of one changing record and four fixed ones."""
-    x, b, c, t, y = zip(first, *REST, strict=True)
+def records(first, study=STUDY, degree=1, rest=REST):
+    """Return the rows (x, b, c, t, y) of one changing record and fixed ones."""
+    x, b, c, t, y = zip(first, *rest, strict=True)
     columns = {"x": list(x), "b": list(b), "c": list(c), "t": list(t), "y": list(y)}
     return Records(Table.attach(columns, study), feature_map(study, degree))
 

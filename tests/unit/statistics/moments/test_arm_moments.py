@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from tests.unit.statistics.moments import small_records
 from tests.unit.statistics.moments.small_records import NotingGate, largest_change, records
 
 import counterveil as cv
@@ -13,6 +14,7 @@ from counterveil.data.features import counted_features
 from counterveil.numerics.bases import Axis, make_basis
 from counterveil.numerics.products import Standard
 from counterveil.statistics.histogram import COUNTS_L1
+from counterveil.statistics.moments.adjusted_means import release_own_scores, release_own_sizes
 from counterveil.statistics.moments.arm_balance import (
     CELLS,
     BalanceColumns,
@@ -24,6 +26,8 @@ from counterveil.statistics.moments.arm_balance import (
     score_of,
 )
 from counterveil.statistics.moments.doubly_robust import (
+    SIZES,
+    WHOLE,
     Centre,
     RowScale,
     release_arm_grams,
@@ -47,6 +51,7 @@ from counterveil.statistics.moments.kernels.scores import (
     STATISTIC_BITS,
     ArmLines,
     ArmScore,
+    OwnScore,
     shortened,
     statistic_sums,
 )
@@ -164,6 +169,55 @@ def test_a_record_leaves_one_cell_and_enters_another():
         assert claim == COUNTS_L1 == max(np.abs(found - one).sum(axis=1).max() for one in found)
         assert (found.sum(axis=1) == 5).all()
         assert found.shape[1] == (8 if name == "place 1" else 4)
+
+
+THREE = cv.Study("t", "y", (-1, 1), small_records.COVARIATES, arms=(0, 1, 2), reference=0)
+THREE_REST = [*small_records.REST, (0.2, 0, "u", 2, 0.3), (-0.1, 1, "v", 2, -0.5)]
+THIRD = ArmLines(np.vstack([LINES.values, [0.3, -0.1, 0.2, 0.0, 0.2, -0.4]]))
+OWN = OwnScore(
+    THIRD, np.vstack([WEIGHTS, [6.0, 1.0, 0.0, -2.0, 0.5, 0.3]]), np.array([0.0, 0.5, -1.0]), np.ones(3)
+)
+SEVERAL = {
+    "gram": lambda gate, rows, _: release_arm_grams(gate, rows, scale(4.2, 1.8)),
+    "residual 1": lambda gate, rows, _: release_arm_residuals(
+        gate, "residual 1", rows, scale(4.2, 1.8), THIRD, 0.4
+    ),
+    "sizes": lambda gate, rows, pure: release_own_sizes(gate, rows, scale(4.2, 1.8), OWN, pure),
+    "score": lambda gate, rows, pure: release_own_scores(gate, rows, scale(4.2, 1.8), OWN, pure),
+}
+
+
+@pytest.mark.parametrize("pure", [True, False])
+@pytest.mark.parametrize("name", SEVERAL)
+def test_releases_of_several_arms_move_as_far_as_those_of_two(name, pure):
+    values = []
+    for record in product((-1.0, 0.1, 1.0), (0, 1), ("u", "v"), (0, 1, 2), (-1.0, 0.1, 1.0)):
+        gate = NotingGate()
+        SEVERAL[name](gate, records(record, THREE, rest=THREE_REST), pure)
+        values.append(gate.values[name])
+    claim, found = float(gate.sensitivity[name]), np.array(values, dtype=float)
+    counted = pure and name in ("sizes", "score")
+    worst = max(np.abs(found - one).sum(axis=1).max() for one in found) if counted else largest_change(values)
+    assert 0.8 * claim < worst <= claim * (1 + 1e-12)
+
+
+def test_sums_of_own_scores_are_those_of_weighted_residuals():
+    rows, form = (
+        records((0.5, 1, "v", 2, 0.2), THREE, rest=THREE_REST),
+        RowScale(STANDARD, WHOLE, 1.0, 1.0, 1.0),
+    )
+    score = OwnScore(THIRD, OWN.weights, OWN.centres, np.full(3, 20.0))
+    u, _, y = next(TableRecords(rows.source, rows.features).models(STANDARD))
+    arm, sums = rows.source.arm, release_own_scores(NotingGate(), rows, form, score, pure=True)
+    sizes, _ = release_own_sizes(NotingGate(), rows, form, score, pure=True)
+    for k in range(3):
+        own = arm == k
+        left = (u[own] @ OWN.weights[k]) * (y[own] - u[own] @ THIRD.values[k])
+        r = (left - OWN.centres[k]) / 20
+        wanted = ((1 - r) ** 2 / 4).sum(), ((1 - r**2) / 2).sum(), ((1 + r) ** 2 / 4).sum()
+        assert sums[k] == pytest.approx(wanted, abs=1e-4)
+        counts = np.histogram(np.abs(r), [0, *SIZES, np.inf])[0]
+        assert sizes[k] == pytest.approx(counts)
 
 
 def test_moments_are_read_back_by_arm():

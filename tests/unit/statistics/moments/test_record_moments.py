@@ -12,12 +12,8 @@ from counterveil.numerics.arrays import sqrt_up
 from counterveil.numerics.products import Standard
 from counterveil.numerics.propensity import fit_propensity
 from counterveil.statistics.histogram import COUNTS_L1, COUNTS_L2
-from counterveil.statistics.moments.doubly_robust import WHOLE, RowScale, release_arm_score
 from counterveil.statistics.moments.kernels.scores import (
     TERM_BITS,
-    ArmLines,
-    ArmScore,
-    Average,
     LinearModels,
     cell_sums,
     counts_between,
@@ -176,22 +172,6 @@ def test_no_exchange_moves_the_score_further_than_claimed(clip):
         values.append(gate.values["score"])
     claim = float(gate.sensitivity["score"])
     assert len(values[0]) == 3
-    assert 0.9 * claim < largest_change(values) <= claim * (1 + 1e-12)
-
-
-@pytest.mark.parametrize("clip", [0.05, 0.4])
-def test_no_exchange_moves_the_scores_of_both_arms_means_further_than_claimed(clip):
-    lines = np.array([[0.1, 0.2, -0.1, 0.05, 0.1, -0.05], [0.2, 0.3, 0.1, -0.1, 0.0, 0.2]])
-    score = ArmScore(ArmLines(lines), np.full((2, 6), 2.0), (1.0, 1.0), 0.1)
-    scale, average = RowScale(STANDARD, WHOLE, 1.0, 1.0, 1.0), Average(0.15, 0.7 * clip)
-    values = []
-    for record in SCORE_GRID:
-        gate = NotingGate()
-        release_arm_score(gate, records(record), scale, score, clip, average)
-        values.append(gate.values["score"])
-    claim = float(gate.sensitivity["score"])
-    assert len(values[0]) == 3
-    assert claim == pytest.approx((4 + 2.8**2) ** 0.5 / records(SCORE_GRID[0]).count, rel=1e-5)
     assert 0.9 * claim < largest_change(values) <= claim * (1 + 1e-12)
 
 

@@ -30,8 +30,8 @@ Singles = NDArray[np.float32]
 CELL = 32
 # Most rows of a cell whose sums of squares decide where it is cut.
 _SAMPLE = 512
-# Rows that are copied at once, and numbers that are worked on at once.
-_BLOCK, _NUMBERS = 512, 1 << 17
+# Rows that are copied at once, numbers that are worked on at once, and rows of an arm whose copies are held together.
+_BLOCK, _NUMBERS, _HELD = 512, 1 << 17, 1 << 16
 # Most bits of features in whole steps: single precision holds them, and double precision the square of a sum of
 # _SAMPLE of them.
 _STEP_BITS = 17
@@ -67,27 +67,37 @@ def covariate_pairs(
     """
     firsts, seconds = list[Rows](), list[Rows]()
     largest = max(float(features.max(initial=0.0)), -float(features.min(initial=0.0)))
+    bits = min(_STEP_BITS, (51 - features.shape[1].bit_length()) // 2)
+    factor = 2.0 ** (bits - frexp(largest)[1])
     for one in np.unique(arm):
-        rows = np.flatnonzero(arm == one)
-        whole = _in_steps(features, rows, largest)
-        for cells in _cells(whole, np.arange(len(rows))):
-            for some in _together(cells, cells.shape[1] * (cells.shape[1] + whole.shape[1])):
-                first, second = _closest(whole, some)
-                firsts.append(rows[first.ravel()])
-                seconds.append(rows[second.ravel()])
-        del whole
+        for rows in _parts(features, np.flatnonzero(arm == one), factor):
+            whole = _in_steps(features, rows, factor)
+            for cells in _cells(whole, np.arange(len(rows))):
+                for some in _together(cells, cells.shape[1] * (cells.shape[1] + whole.shape[1])):
+                    first, second = _closest(whole, some)
+                    firsts.append(rows[first.ravel()])
+                    seconds.append(rows[second.ravel()])
+            del whole
     return np.concatenate(firsts), np.concatenate(seconds)
 
 
-def _in_steps(features: NDArray[np.floating], rows: Rows, largest: float) -> Singles:
+def _parts(features: NDArray[np.floating], rows: Rows, factor: float) -> Iterator[Rows]:
+    """Yield the rows in parts of few enough to copy, which are cut as cells are."""
+    if len(rows) <= _HELD:
+        yield rows
+        return
+    few = _in_steps(features, rows[:: -(-len(rows) // _SAMPLE)], factor)
+    widest = _in_steps(features[:, _widest(few, np.arange(len(few))[None])], rows, factor)
+    for half in _halved(widest, np.arange(len(rows))[None]):
+        yield from _parts(features, rows[half[0]], factor)
+
+
+def _in_steps(features: NDArray[np.floating], rows: Rows, factor: float) -> Singles:
     """Return the same numbers of some rows in whole steps, those of a row side by side.
 
     Squared distances and sums of a cell's squares stay below 2**53: they are exact, whatever order they are added in.
     """
-    width = features.shape[1]
-    bits = min(_STEP_BITS, (51 - width.bit_length()) // 2)
-    factor = 2.0 ** (bits - frexp(largest)[1])
-    found = np.empty((len(rows), width), np.float32)
+    found = np.empty((len(rows), features.shape[1]), np.float32)
     # Whole columns at a time would go through all of the memory once a column.
     for first in range(0, len(rows), _BLOCK):
         part = features[rows[first : first + _BLOCK]]

@@ -18,7 +18,7 @@ from counterveil.numerics.bases import Axis, Basis, Term
 from counterveil.numerics.products import WholeSum, projected, squared_lengths, steps, sums, whole_gram
 
 Sums = tuple[NDArray[Any], ...]  # of whole numbers
-Block = tuple[Floats, Floats, Floats]  # u (rows, m), treatment 0 or 1, outcome
+Block = tuple[Floats, Floats, Floats]  # u (rows, m), treatment 0 or 1 or the place of an arm, outcome
 
 # Terms of a row are taken in steps of 2**-TERM_BITS of their bound.
 TERM_BITS = 20
@@ -74,14 +74,15 @@ def residual_sums(
 ) -> Sums:
     """Return the sums of u rho / (reach clip) and of (rho / clip)^2, rho being clipped to [-clip, clip].
 
-    Lines by arm have the first by arm too, the untreated first. Both are in units of 4**-TERM_BITS; |u| <= reach.
+    Lines by arm have the first by arm too, the reference first. Both are in units of 4**-TERM_BITS; |u| <= reach.
     """
     total, square = WholeSum(), 0
     for u, t, y in row_blocks:
         rho = _whole(models.residual(u, t, y) / clip)
         # |direction| and |rho| are at most 2**20, so that 4096 products stay below 2**53: doubles add them exactly.
         direction = steps(u / reach, TERM_BITS)
-        parts = [rho * (t == arm) for arm in (0, 1)] if isinstance(models, ArmLines) else [rho]
+        arms = len(models.values) if isinstance(models, ArmLines) else 1
+        parts = [rho * (t == arm) for arm in range(arms)] if arms > 1 else [rho]
         total.add(np.concatenate([part.astype(np.float64) @ direction for part in parts]).astype(np.int64))
         square += int((rho * rho).sum())
     return np.atleast_1d(total.whole()), np.array([square], dtype=object)
@@ -155,7 +156,7 @@ def counts_between(
     return total
 
 
-# Rows of two arms: exact sums of their second moments and residuals, and the score of every row.
+# Rows of several arms: exact sums of their second moments and residuals, and the score of every row.
 #
 # All parameters are public or were released before; a row's terms depend on that row alone. Outcomes are in units of
 # a released scale, around a released centre.
@@ -163,14 +164,22 @@ def counts_between(
 
 @dataclass(frozen=True, slots=True)
 class ArmLines:
-    """Lines on u = (1, z) that predict the outcome in each arm, (2, m): the untreated first."""
+    """Lines on u = (1, z) that predict the outcome in each arm, (arms, m): the reference first."""
 
     values: Floats
 
     def residual(self, u: Floats, t: Floats, y: Floats) -> Floats:
         """Return every row's outcome less the prediction for its own arm."""
-        control, treated = (projected(u, line) for line in self.values)
-        return np.asarray(y - np.where(t == 1, treated, control))
+        return np.asarray(y - of_own_arm(u, t, self.values))
+
+
+def of_own_arm(u: Floats, t: Floats, lines: Floats) -> Floats:
+    """Return for every row the value of its own arm's line."""
+    found = np.zeros(len(t))
+    for arm, line in enumerate(lines):
+        own = t == arm
+        found[own] = projected(u[own], line)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,50 +197,55 @@ class ArmScore:
 
     def of(self, u: Floats, t: Floats, y: Floats) -> Floats:
         """Return the score of every row; its mean plus the effect is the estimate."""
-        control, treated, own = self._parts(u, t, y)
-        counts = np.where(t == 1, self.people[1], self.people[0])
-        return np.asarray(counts * (treated - control - self.effect) + np.where(t == 1, own, -own))
-
-    def average(self, u: Floats, t: Floats, y: Floats, level: float) -> Floats:
-        """Return every row's score of the average of both arms' means, less a level; everyone is asked about."""
-        control, treated, own = self._parts(u, t, y)
-        return np.asarray((treated + control + own) / 2 - level)
-
-    def _parts(self, u: Floats, t: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return what both lines predict, and the weighted residual of a row's own arm."""
         control, treated = (projected(u, line) for line in self.lines.values)
         for_control, for_treated = (projected(u, line) for line in self.weights)
-        own = np.where(t == 1, for_treated * (y - treated), for_control * (y - control))
-        return control, treated, own
+        own = np.where(t == 1, for_treated * (y - treated), -for_control * (y - control))
+        counts = np.where(t == 1, self.people[1], self.people[0])
+        return np.asarray(counts * (treated - control - self.effect) + own)
 
 
-@dataclass(frozen=True, slots=True)
-class Average:
-    """Where scores of the average of both arms' means lie: a level, and a clip around it."""
-
-    level: float
-    clip: float
-
-
-def arm_score_sums(
-    row_blocks: Iterable[Block], score: ArmScore, clip: float, average: Average | None = None
-) -> Sums:
-    """Return the sums of scores over `clip`, clipped to one, and of their squares, in 2**- and 4**-TERM_BITS.
-
-    The third is that of (1 + s)/2 in 2**-(1 + TERM_BITS), s being scores of an `average` over its clip.
-    """
-    total = square = other = 0
+def arm_score_sums(row_blocks: Iterable[Block], score: ArmScore, clip: float) -> Sums:
+    """Return the sums of scores over `clip`, clipped to one, and of their squares, in 2**- and 4**-TERM_BITS."""
+    total = square = 0
     for u, t, y in row_blocks:
         r = _whole(score.of(u, t, y) / clip)
         total, square = total + int(r.sum()), square + int((r * r).sum())
-        if average is not None:
-            other += int((_ONE + _whole(score.average(u, t, y, average.level) / average.clip)).sum())
-    return (np.array([total, square, other], dtype=object),)
+    return (np.array([total, square], dtype=object),)
 
 
 def score_sizes(row_blocks: Iterable[Block], score: ArmScore, edges: Floats) -> Sums:
     """Return how many scores lie between edges of their size."""
     return (counts_between(edges, (np.abs(score.of(u, t, y)) for u, t, y in row_blocks)),)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnScore:
+    """Weighted residuals of a row in its own arm, around `centres` (arms,) and in `units` (arms,)."""
+
+    lines: ArmLines
+    weights: Floats
+    centres: Floats
+    units: Floats
+
+    def of(self, u: Floats, t: Floats, y: Floats) -> Floats:
+        """Return the score of every row."""
+        weighted, arm = of_own_arm(u, t, self.weights) * self.lines.residual(u, t, y), t.astype(np.intp)
+        return np.asarray((weighted - self.centres[arm]) / self.units[arm])
+
+
+def own_score_sizes(row_blocks: Iterable[Block], score: OwnScore, edges: Floats) -> Sums:
+    """Return how many scores of each arm lie between edges of their size, arm by arm."""
+    total = np.zeros((len(score.units), len(edges) + 1), dtype=np.int64)
+    for u, t, y in row_blocks:
+        sizes = np.abs(score.of(u, t, y))
+        total += [counts_between(edges, [sizes[t == arm]]) for arm in range(len(total))]
+    return (total.ravel(),)
+
+
+def own_score_sums(row_blocks: Iterable[Block], score: OwnScore) -> Sums:
+    """Return for every arm the number of rows, and the sums of their clipped scores and of squares; see `cell_sums`."""
+    rows = ((t.astype(np.int64), score.of(u, t, y), ()) for u, t, y in row_blocks)
+    return cell_sums(rows, len(score.units))
 
 
 # Rows of features brought to a length of at most one, and exact sums of their products.

@@ -93,15 +93,17 @@ class Neighbours:
         frames, place = record_frames(seed, changed)
         parts = two_parts(ROWS, first_rows(ROWS))
         box = FeatureBox.of(dataset_1(ROWS, seed).study)
-        held = {}
-        for name, frame in frames.items():
+
+        def part(name: str, places: NDArray[np.intp]) -> StageRows:
+            frame = frames[name]
             columns = {covariate: frame[covariate] for covariate in ("x1", "x2")}
-            held[name] = StageRows(box.points(columns), frame["treated"] == 1, frame["y"])
-        first = {name: held[name].part(parts[0]) for name in PAIR}
+            return StageRows(box.points(columns, places), (frame["treated"] == 1)[places], frame["y"][places])
+
+        first = {name: part(name, parts[0]) for name in PAIR}
         fits = {"low": fitted_nuisances(first["low"], "network", "network")}
         same = place not in parts[0]
         fits["high"] = fits["low"] if same else fitted_nuisances(first["high"], "network", "network")
-        return cls(box, first, {name: held[name].part(parts[1]) for name in PAIR}, fits)
+        return cls(box, first, {name: part(name, parts[1]) for name in PAIR}, fits)
 
 
 def record_frames(seed: int = 0, changed: str = "second") -> tuple[dict[str, dict[str, NDArray[Any]]], int]:

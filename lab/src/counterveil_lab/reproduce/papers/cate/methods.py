@@ -128,17 +128,16 @@ def boosted(study: Instance, epsilon: float, seed: int, delta: Number | None = N
     from interpret.privacy import DPExplainableBoostingClassifier, DPExplainableBoostingRegressor
 
     box = FeatureBox.of(study.study)
-    rows = box.rows(study.table)
-    count = box.columns
+    rows, count = box.rows(study.table), box.columns
     shared: dict[str, Any] = {
         "epsilon": epsilon,
-        "delta": float(default_delta(len(rows)) if delta is None else delta),
+        "delta": float(default_delta(study.table.rows) if delta is None else delta),
         "privacy_bounds": [(0.0, 1.0)] * count,
         "feature_types": ["continuous"] * count,
         "n_jobs": 1,
         "random_state": seed,
     }
-    first, second, third = fold_rows(len(rows), 3)
+    first, second, third = fold_rows(study.table.rows, 3)
     low, high = (float(end) for end in study.study.outcome_range)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
