@@ -195,7 +195,7 @@ def sums_of(made, form, arms):
     n, p = rows.z.shape
     fit = Fit(np.zeros(p), np.eye(p) / 100, np.zeros(p), np.eye(p) / 100, 1.0)
     known = Models(np.full(n, 0.5), np.full(n, 0.1), np.full(n, -0.1), fit, (fit, fit), 0.4)
-    whole = Target.of(Estimand.ATE, known.propensity)
+    whole = Target(Estimand.ATE, known.propensity)
     targets = [whole.of_arm(arm) for arm in (0, 1)] if arms else [whole]
     scores = [best_scores(rows, known, SPREAD, target, 1e6) for target in targets]
     return [value for one in scores for value in one.sums(made.treated, made.outcome, form)]
@@ -214,7 +214,7 @@ def functions(gate, made, _pure):
     rows, (whole, n) = own.rows, (ladder(made)[0], made.rows)
     fit = Fit(np.zeros(2), np.eye(2) / 100, np.zeros(2), np.eye(2) / 100, 1.0)
     known = Models(np.full(n, 0.5), np.full(n, 0.1), np.full(n, -0.1), fit, (fit, fit), 0.4)
-    found = best_scores(whole, known, SPREAD, Target.of(Estimand.ATE, known.propensity), 1e6)
+    found = best_scores(whole, known, SPREAD, Target(Estimand.ATE, known.propensity), 1e6)
     gate.release_vector(
         "models", function_sums(rows, found, made.treated, made.outcome), function_sensitivity(rows)
     )

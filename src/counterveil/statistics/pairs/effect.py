@@ -390,6 +390,7 @@ def fit_models(
     else:
         modelled, score = _share(rows, sums) if constant else _logistic(rows, sums, order)
         propensity = np.clip(modelled, LEAST_PROPENSITY, 1 - LEAST_PROPENSITY)
+        modelled = None if np.array_equal(modelled, propensity) else modelled
     if not sd:
         whole = float(sums.values[1, 0] + sums.values[2, 0]) / float(rows.weight @ rows.z[:, 0] ** 2)
         share = min(max((1 + whole) / 2, 2e-3), 1 - 2e-3)
@@ -522,9 +523,7 @@ def _penalties(
         at = order == one
         noise, count = float(own[at].mean()), int(at.sum())
         largest, hides = most[int(one == LINES)] / (1 if one == SELECTED else count), noise * sqrt(2 / count)
-        # Curves and products count as far as they exceed what noise alone makes of their mean square.
-        square = float((first[at] ** 2).mean()) - noise - (hides if one in (CURVES, PRODUCTS) else 0.0)
-        square = min(max(square, _LEAST_SIGNAL * noise), largest)
+        square = min(max(float((first[at] ** 2).mean()) - noise, _LEAST_SIGNAL * noise), largest)
         penalty[at] = float((own[at] * curvature[at]).mean()) / square
         squares[at] = max(square, min(hides, largest)) if one in hidden else square
     return penalty, squares
@@ -566,48 +565,62 @@ _ONE_SIDED, _MODEL_ERROR = (0.7, 1.0), (0.25, 0.5)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Target:
-    """How an estimand weights rows: the tilt of all, weights of both arms, and those of products of errors.
+    """How an estimand weights rows of these propensities; weights are made when they are read, and not held.
 
     With an `arm`, 0 for the treated and 1 for controls, whose mean with a minus, the other one weighs nothing.
     """
 
-    tilt: Floats
-    weights: tuple[Floats, Floats]
-    errors: tuple[Floats, Floats]
-    estimand: Estimand = Estimand.ATE
+    estimand: Estimand
+    propensity: Floats
     arm: int | None = None
 
-    @classmethod
-    def of(cls, estimand: Estimand, e: Floats) -> Target:
-        """Return the weights at these propensities."""
-        nothing = np.zeros(len(e))
-        tilt, errors = {
-            Estimand.ATE: (np.ones(len(e)), (1 - e, e)),
-            Estimand.ATT: (e, (nothing, e)),
-            Estimand.ATC: (1 - e, (1 - e, nothing)),
-            Estimand.ATO: (e * (1 - e), (e**2 * (1 - e), e * (1 - e) ** 2)),
-        }[estimand]
-        return cls(tilt, (tilt / e, tilt / (1 - e)), errors, estimand)
+    @property
+    def tilt(self) -> Floats:
+        """The tilt of all rows."""
+        e = self.propensity
+        if self.estimand is Estimand.ATE:
+            return np.ones(len(e))
+        return {Estimand.ATT: e, Estimand.ATC: 1 - e, Estimand.ATO: e * (1 - e)}[self.estimand]
+
+    @property
+    def weights(self) -> tuple[Floats, Floats]:
+        """The weights of both arms."""
+        return self._of_arm(self.tilt / self.propensity, self.tilt / (1 - self.propensity))
+
+    @property
+    def errors(self) -> tuple[Floats, Floats]:
+        """The weights of products of errors in both arms."""
+        e, nothing = self.propensity, np.zeros(len(self.propensity))
+        return self._of_arm(
+            *{
+                Estimand.ATE: (1 - e, e),
+                Estimand.ATT: (nothing, e),
+                Estimand.ATC: (1 - e, nothing),
+                Estimand.ATO: (e**2 * (1 - e), e * (1 - e) ** 2),
+            }[self.estimand]
+        )
+
+    def _of_arm(self, one: Floats, other: Floats) -> tuple[Floats, Floats]:
+        return (
+            one if self.arm in (None, 0) else np.zeros(len(one)),
+            other if self.arm in (None, 1) else np.zeros(len(other)),
+        )
 
     def of_arm(self, arm: int) -> Target:
         """Return the part of one arm; what both make together is the effect of everyone."""
-        weights, errors = (
-            [own * (place == arm) for place, own in enumerate(both)] for both in (self.weights, self.errors)
-        )
-        return Target(self.tilt, (weights[0], weights[1]), (errors[0], errors[1]), arm=arm)
+        return replace(self, arm=arm)
 
-    def sizes(self, e: Floats) -> tuple[float, float]:
+    def sizes(self) -> tuple[float, float]:
         """Return both arms' effective numbers of rows."""
-        size = float(self.tilt.sum())
+        e, size = self.propensity, float(self.tilt.sum())
         one, other = (float(own @ w**2) for own, w in zip((e, 1 - e), self.weights, strict=True))
         return size**2 / one, size**2 / other
 
     def start(self, models: Models) -> float:
         """Return what the models say."""
         parts = models.treated, -models.control
-        return float(self.tilt @ (sum(parts) if self.arm is None else parts[self.arm])) / float(
-            self.tilt.sum()
-        )
+        tilt = self.tilt
+        return float(tilt @ (sum(parts) if self.arm is None else parts[self.arm])) / float(tilt.sum())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -637,23 +650,25 @@ class Scores:
         self, treated: NDArray[np.bool_], outcome: Integers, form: Form = WHOLE_SCORES
     ) -> list[Fraction]:
         """Return the sums of v and of v^2 with its weight, v being a row's score in parts of the clip."""
-        v = self.values(treated, outcome)
-        one, squares = 1 << SCORE_BITS, sum(int((v[part] * v[part]).sum()) for part in blocks(len(v)))
-        return [Fraction(int(v.sum()), one), form[0] * Fraction(squares, one * one)]
+        one, total, squares = 1 << SCORE_BITS, 0, 0
+        for part in blocks(len(outcome)):
+            v = self.values(treated, outcome, part)
+            total, squares = total + int(v.sum()), squares + int((v * v).sum())
+        return [Fraction(total, one), form[0] * Fraction(squares, one * one)]
 
-    def values(self, treated: NDArray[np.bool_], outcome: Integers) -> Integers:
-        """Return every row's score in whole numbers, clipped."""
-        (slope1, offset1), (slope0, offset0) = self._lines()
-        moved = outcome - _MIDDLE
-        raw = np.where(treated, slope1 * moved + offset1, slope0 * moved + offset0)
+    def values(self, treated: NDArray[np.bool_], outcome: Integers, part: slice = slice(None)) -> Integers:
+        """Return the scores of some rows in whole numbers, clipped."""
+        (slope1, offset1), (slope0, offset0) = self._lines(part)
+        moved = outcome[part] - _MIDDLE
+        raw = np.where(treated[part], slope1 * moved + offset1, slope0 * moved + offset0)
         one = 1 << SCORE_BITS
         return np.asarray(np.clip((raw + (1 << (_SHIFT - 1))) >> _SHIFT, -one, one))
 
-    def _lines(self) -> list[tuple[Integers, Integers]]:
+    def _lines(self, part: slice) -> list[tuple[Integers, Integers]]:
         """Return slopes and offsets of both arms in whole numbers; made of public and released numbers."""
         found = []
         for slope, offset in zip(self.slopes, self.offsets, strict=True):
-            both = ((slope, _SLOPE_BITS), (offset - self.middle, _SHIFT))
+            both = ((slope[part], _SLOPE_BITS), (offset[part] - self.middle, _SHIFT))
             steep, high = (
                 np.rint(np.clip(one / self.clip, -_STEEPEST, _STEEPEST) * 2.0 ** (SCORE_BITS + bits))
                 for one, bits in both
@@ -674,12 +689,13 @@ def best_scores(rows: PublicRows, models: Models, spread: Spread, target: Target
     error = _MODEL_ERROR[known] * (models.sd**2 if spread.distances is None else models.sd)
     # People of a weight beyond what propensities are kept within are corrected in part.
     likely = e if models.modelled is None else models.modelled
-    largest = max(float(one.max()) for one in target.weights)
+    whole = target.weights
+    largest = max(float(one.max()) for one in whole)
     for cap in [*(cap for cap in _CAPS if cap < largest), largest]:
-        weights = tuple(np.minimum(one, cap) for one in target.weights)
+        weights = tuple(np.minimum(one, cap) for one in whole)
         missed = (
-            e * target.weights[0] - likely * weights[0],
-            (1 - e) * target.weights[1] - (1 - likely) * weights[1],
+            e * whole[0] - likely * weights[0],
+            (1 - e) * whole[1] - (1 - likely) * weights[1],
         )
         capped = error**2 * float(sum(np.abs(miss).sum() ** 2 for miss in missed))
         for miss, fit in zip(missed, models.arms, strict=True):
@@ -688,7 +704,9 @@ def best_scores(rows: PublicRows, models: Models, spread: Spread, target: Target
             left = float(along @ fit.left) ** 2 - float(along @ fit.left_covariance @ along)
             capped += float(along @ fit.covariance @ along) + max(left, 0.0)
         own = models.sd**2 * float(e @ weights[0] ** 2 + (1 - e) @ weights[1] ** 2)
-        lines = _lines(target.estimand, models, weights, start)
+        # An arm's mean is that of an average with the same tilt.
+        form = target.estimand if target.arm is None else Estimand.ATE
+        lines = _lines(form, models, weights, start)
         for middle, clip, body, hidden in _clips(lines, weights, rows, models, spread, target.arm is None):
             lose, more = _ONE_SIDED[known] * body[0], _ONE_SIDED[known] * hidden[0]
             found = Scores(*lines, middle, clip, start, size, lose, more, max(hidden[1], 1e-9), capped)
@@ -999,9 +1017,9 @@ def pair_effects(
 ) -> list[PairEffect]:
     """Return the effects of groups of rows, of which no two share one; all cost what one does."""
     models, spread = release_models(gate, table, choice)
-    numbers = [Sought(own, Target.of(estimand, models.propensity[own]), models) for own in groups]
+    numbers = [Sought(own, Target(estimand, models.propensity[own]), models) for own in groups]
     found = release_scores(gate, table, choice, numbers, spread)
-    sizes = [one.target.sizes(models.propensity[one.places]) for one in numbers]
+    sizes = [one.target.sizes() for one in numbers]
     return [
         replace(one, uncertainty=with_rare_events(one.uncertainty, table.study.outcome_range, own))
         for one, own in zip(found, sizes, strict=True)
@@ -1076,12 +1094,12 @@ def pair_means(session: BaseSession, question: Question) -> MeasureResult:
 def released_means(gate: Gate, table: Table, choice: Choice) -> tuple[ApartMeans, dict[str, float | str]]:
     """Return what both arms' mean outcomes would be if everyone were in them, and details."""
     models, spread = release_models(gate, table, choice)
-    whole, everyone = Target.of(Estimand.ATE, models.propensity), slice(None)
+    whole, everyone = Target(Estimand.ATE, models.propensity), slice(None)
     sought = [Sought(everyone, whole.of_arm(arm), models, ARM_SCORES) for arm in (0, 1)]
     one, other = release_scores(gate, table, choice, sought, spread)
     low, high = map(float, table.study.outcome_range)
     values = (low + high) / 2 + one.estimate, (low + high) / 2 - other.estimate
-    errors, sizes = (one.uncertainty, other.uncertainty), whole.sizes(models.propensity)
+    errors, sizes = (one.uncertainty, other.uncertainty), whole.sizes()
     means = ApartMeans(values, errors, (low, high), sizes)
     return means, {"mean_treated": values[0], "mean_control": values[1]}
 
@@ -1162,7 +1180,7 @@ def released_arms(gate: Gate, table: Table, choice: Choice, level: float) -> tup
     found, means = release_scores(gate, table, choice, numbers, spread), []
     low, high = map(float, study.outcome_range)
     for label, one, number in zip(study.treatment_labels, found, numbers, strict=True):
-        size, _ = Target.of(Estimand.ATE, number.models.propensity).sizes(number.models.propensity)
+        size, _ = Target(Estimand.ATE, number.models.propensity).sizes()
         known = with_rare_events(one.uncertainty, study.outcome_range, (size,))
         means.append(Effect(label, Linear((low + high) / 2 + one.estimate, known, (low, high)), level))
     return tuple(means)
@@ -1184,7 +1202,7 @@ def arm_numbers(gate: Gate, table: Table, choice: Choice, spread: Spread) -> lis
         models = fit_models(
             rows, sums, spread.centre, spread.reach, spread.sd, None, study.randomised is True
         )
-        target = Target.of(Estimand.ATE, models.propensity).of_arm(0)
+        target = Target(Estimand.ATE, models.propensity).of_arm(0)
         found.append(Sought(everyone, target, models, ARM_SCORES, arm))
     return found
 
@@ -1300,10 +1318,11 @@ def function_sums(
     rows: PublicRows, scores: Scores, treated: NDArray[np.bool_], outcome: Integers
 ) -> list[Fraction]:
     """Return the sums of functions times v, and of v^2 times the longest row's length, as exact numbers."""
-    total, v = WholeSum(), scores.values(treated, outcome)
-    for part in blocks(len(v)):
-        total.add(rows.steps(part).T @ v[part][:, None])
-    one, squares = 1 << SCORE_BITS, sum(int((v[part] * v[part]).sum()) for part in blocks(len(v)))
+    total, one, squares = WholeSum(), 1 << SCORE_BITS, 0
+    for part in blocks(len(outcome)):
+        v = scores.values(treated, outcome, part)
+        total.add(rows.steps(part).T @ v[:, None])
+        squares += int((v * v).sum())
     found = [Fraction(int(value), one << FEATURE_BITS) for value in total.whole()[:, 0]]
     return [*found, rows.length * Fraction(squares, one * one)]
 
@@ -1318,7 +1337,7 @@ def _released(
 ) -> CateModel:
     table, rows = session.table, functions.rows
     models, spread = release_models(gate, table, choice)
-    target = Target.of(Estimand.ATE, models.propensity)
+    target = Target(Estimand.ATE, models.propensity)
     size = float(function_sensitivity(rows) / dict(choice.plan.amounts)[EFFECTS])
     noise = size**2 * (rows.z.shape[1] + 2 if question.budget.pure else 1)
     scores = best_scores(choice.rows, models, spread, target, noise)
@@ -1358,7 +1377,7 @@ def _known(
     varies *= models.fitted(None) * max(squares / float(varies.sum()), _LEAST_PART)
     sampling = rows.gram(rows.weight**2 * varies)
     # Products of both models' errors, what a clip loses and weights that are capped: as large along every function.
-    second, left, left_sd = models.products(Target.of(Estimand.ATE, e).errors, features)
+    second, left, left_sd = models.products(Target(Estimand.ATE, e).errors, features)
     left = left if abs(left) > REJECTS * left_sd else 0.0
     extra = (ALIGNED * second + scores.lost(found) ** 2 + scores.capped + left**2) * np.eye(len(weights))
     drawn = clip**2 * noise * np.eye(len(weights))

@@ -159,14 +159,13 @@ def released_outcomes(
     parts, everyone = _modelled(gate, tables, choice), slice(None)
     numbers = []
     for part, form in zip(parts, forms(outcomes, ARM_SCORES if means else WHOLE_SCORES), strict=True):
-        whole = Target.of(estimand, part.models.propensity)
+        whole = Target(estimand, part.models.propensity)
         targets = [whole.of_arm(arm) for arm in (0, 1)] if means else [whole]
         numbers.append([Sought(everyone, target, part.models, form) for target in targets])
     found: list[Numbers] = []
     for part, effects in zip(parts, _released(gate, choice, parts, numbers), strict=True):
         low, high = map(float, part.table.study.outcome_range)
-        e = part.models.propensity
-        sizes = Target.of(estimand, e).sizes(e)
+        sizes = Target(estimand, part.models.propensity).sizes()
         if means:
             values = (low + high) / 2 + effects[0].estimate, (low + high) / 2 - effects[1].estimate
             errors = effects[0].uncertainty, effects[1].uncertainty

@@ -119,14 +119,10 @@ def test_more_budget_and_more_rows_expect_shorter_intervals():
 
 
 def test_too_small_a_budget_is_refused_before_anything_is_spent():
-    data = people(300)
-    with pytest.raises(ParameterError) as caught:
-        ask(data, study(), epsilon="0.2", delta=0)
-    assert caught.value.code == "CV-P408"
-    few = people(12)
-    with pytest.raises(ParameterError) as caught:
-        ask(few, study(), delta=0)
-    assert caught.value.code == "CV-P407"
+    for rows, epsilon, code in ((300, "0.2", "CV-P408"), (12, 4, "CV-P407")):
+        with pytest.raises(ParameterError) as caught:
+            ask(people(rows), study(), epsilon=epsilon, delta=0)
+        assert caught.value.code == code
 
 
 def test_refusals_read_no_private_column():
@@ -141,10 +137,9 @@ def test_refusals_read_no_private_column():
 
 
 def test_lines_alone_are_said():
-    data = people(1200)
-    table = Table.attach(data, study())
+    table = Table.attach(people(1200), study())
     assert int(chosen(table, Budget("0.9")).rows.order.max()) == 1
-    found = ask(data, study(), epsilon="0.9", delta=0)
+    found = ask(table, study(), epsilon="0.9", delta=0)
     assert found.assumptions == LinearScores(False, False, False)
 
 

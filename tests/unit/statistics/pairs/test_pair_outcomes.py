@@ -54,7 +54,7 @@ def exchanged(row):
 @pytest.mark.parametrize("known", [False, True])
 def test_no_exchange_moves_the_sums_of_two_outcomes_further_than_claimed(known):
     more = {"randomised": True, "treated_share": "1/2"} if known else {}
-    longest = int((ROWS.steps.astype(np.int64) ** 2).sum(axis=1).argmax())
+    longest = int((ROWS.steps(slice(None)) ** 2).sum(axis=1).argmax())
     claim, spreads = outcomes_sensitivity(ROWS, 2) ** 2, [Spread(WHOLE, 0.0)] * 2
     for row in (0, longest):
         sums = []

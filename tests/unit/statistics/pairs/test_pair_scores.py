@@ -110,11 +110,11 @@ SCORE_SENSITIVITY = WHOLE_SCORES[1]
 
 
 def scores(estimand, spread, noise=50.0):
-    return best_scores(ROWS, MODELS, spread, Target.of(Estimand(estimand), MODELS.propensity), noise)
+    return best_scores(ROWS, MODELS, spread, Target(Estimand(estimand), MODELS.propensity), noise)
 
 
 def arm_scores(spread, noise=50.0):
-    whole = Target.of(Estimand.ATE, MODELS.propensity)
+    whole = Target(Estimand.ATE, MODELS.propensity)
     return [best_scores(ROWS, MODELS, spread, whole.of_arm(arm), noise) for arm in (0, 1)]
 
 
@@ -165,9 +165,9 @@ def test_no_exchange_moves_scores_of_both_arms_further_than_claimed(spread):
 def test_groups_together_move_no_further_than_one():
     codes = TABLE.covariates["b"].astype(int)
     groups = [np.flatnonzero(codes == one) for one in (0, 1)]
-    whole = Target.of(Estimand.ATE, MODELS.propensity)
+    whole = Target(Estimand.ATE, MODELS.propensity)
     choice = replace(chosen(TABLE, Budget(4, "1e-3"), 2), rows=ROWS)
-    numbers = [Sought(own, Target.of(Estimand.ATE, MODELS.propensity[own]), MODELS) for own in groups]
+    numbers = [Sought(own, Target(Estimand.ATE, MODELS.propensity[own]), MODELS) for own in groups]
     for row in (0, int(groups[0][3]), int(groups[1][5])):
         sums = []
         for t, y in exchanged(TABLE, row):
@@ -193,7 +193,7 @@ def test_scores_of_an_arm_are_zero_in_the_other_and_make_the_effect_together():
     assert (one.values(np.zeros(N, bool), TABLE.outcome) == 0).all()
     assert (other.values(np.ones(N, bool), TABLE.outcome) == 0).all()
     mild = replace(MODELS, propensity=RNG.uniform(0.42, 0.58, N))
-    whole = Target.of(Estimand.ATE, mild.propensity)
+    whole = Target(Estimand.ATE, mild.propensity)
     both = [
         best_scores(ROWS, mild, EVENTS, target, 1.0) for target in (whole, whole.of_arm(0), whole.of_arm(1))
     ]
@@ -207,7 +207,7 @@ def test_scores_of_an_arm_are_zero_in_the_other_and_make_the_effect_together():
 def test_scores_follow_their_formulas(estimand):
     # Weights of these propensities are below the least cap.
     mild = replace(MODELS, propensity=RNG.uniform(0.42, 0.58, N))
-    found = best_scores(ROWS, mild, EVENTS, Target.of(Estimand(estimand), mild.propensity), 1.0)
+    found = best_scores(ROWS, mild, EVENTS, Target(Estimand(estimand), mild.propensity), 1.0)
     e, m1, m0, start = mild.propensity, mild.treated, mild.control, found.start
     a, y = TABLE.treated.astype(float), TABLE.outcome / 2**23 - 1
     mean = e * m1 + (1 - e) * m0
@@ -240,10 +240,10 @@ def test_events_are_never_clipped():
 def test_errors_of_products_have_the_weights_of_the_estimand():
     e = MODELS.propensity
     shift = 1e-6
-    for estimand, (h1, h0) in {one: Target.of(one, e).errors for one in Estimand}.items():
+    for estimand, (h1, h0) in {one: Target(one, e).errors for one in Estimand}.items():
         # A small error of log odds times an error of mean outcomes is what it adds to the expected score.
         moved = np.clip(e + shift * e * (1 - e), 0, 1)
-        target, other = Target.of(estimand, e), Target.of(estimand, moved)
+        target, other = Target(estimand, e), Target(estimand, moved)
         if estimand is Estimand.ATE:
             assert (1 - e * other.weights[0]) / shift == pytest.approx(h1, abs=1e-4)
             assert ((1 - e) * other.weights[1] - 1) / shift == pytest.approx(h0, abs=1e-4)
@@ -255,7 +255,7 @@ def test_errors_of_products_have_the_weights_of_the_estimand():
 
 def test_no_exchange_moves_scores_of_three_arms_further_than_those_of_two():
     choice = replace(chosen(TABLE, Budget(4, "1e-3")), rows=ROWS)
-    whole = Target.of(Estimand.ATE, MODELS.propensity).of_arm(0)
+    whole = Target(Estimand.ATE, MODELS.propensity).of_arm(0)
     numbers = [Sought(np.arange(N), whole, MODELS, ARM_SCORES, arm) for arm in range(3)]
     sums = []
     for arm, y in exchanged_arms(TABLE, 0):
