@@ -81,7 +81,7 @@ RECORDS: tuple[Mutant, ...] = (
     ),
     # Moments by arm.
     _of("arm_run._effect", "seen.score - found.shared", "seen.score", _MODELS),
-    _of("arm_run._effect", "found.product + (_RUN_SHARED * found.shared) ** 2", "found.product", _MODELS),
+    _of("arm_run._effect", "found.product + expected_shared(found.shared)", "found.product", _MODELS),
     _of("arm_run._effect", "(found.bias + found.degrees + lost) * unit", "0.0", _MODELS),
     _of("arm_run._effect", "found.bias + found.degrees + lost", "found.bias + lost", _MODELS),
     _of("moved_by_richer", "moved > _SURE_MOVED", "moved < _SURE_MOVED", _ARM_MODELS),
@@ -89,7 +89,12 @@ RECORDS: tuple[Mutant, ...] = (
     _of("doubly_robust.shortest", "_WITHIN * least", "2 * _WITHIN * least", _ARM_MODELS),
     _of("doubly_robust.shortest", "_HARDLY, min(before)", "_HARDLY, max(before)", _ARM_MODELS),
     _of("arm_run._effect", "(sampling + found.sampling) * unit**2", "sampling * unit**2", _MODELS),
-    _of("doubly_robust._means", " + np.array([-half, half])", "", "unit/questions/test_measures.py"),
+    _of(
+        "adjusted_means._mean",
+        "side.shared + float(weights @ sums)",
+        "side.shared",
+        "unit/questions/test_measures.py",
+    ),
     # Means of several arms.
     _of(
         "CellMean.estimate",
@@ -140,13 +145,13 @@ RECORDS: tuple[Mutant, ...] = (
     # Matching on released scores.
     _of("proved_matching.shrinkage_of", "(2 * p - 1) * q * (1 - q)", "q * (1 - q)", _RECORDS),
     _of(
-        "_effect",
+        "effect_of",
         "float(released[1]) / float(weight)",
         "float(released[1])",
         "contract/test_pairs.py",
     ),
     _of(
-        "_effect",
+        "effect_of",
         "(clip * total + n * middle) * part",
         "(clip * total - n * middle) * part",
         "unit/statistics/pairs/test_effect.py",
@@ -170,9 +175,9 @@ RECORDS: tuple[Mutant, ...] = (
         "unit/statistics/pairs/test_pair_scores.py",
     ),
     _of(
-        "Target.of",
-        "(tilt / e, tilt / (1 - e))",
-        "(tilt / e, tilt / e)",
+        "Target.weights",
+        "self.tilt / (1 - self.propensity)",
+        "self.tilt / self.propensity",
         "unit/statistics/pairs/test_pair_scores.py",
     ),
 )

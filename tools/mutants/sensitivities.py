@@ -300,6 +300,11 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         _unit("pairs/pair_scores"),
     ),
     _of("function_sensitivity", "_PAIR * rows.length", "rows.length", _unit("pairs/pair_scores")),
-    _of("Target.of_arm", "own * (place == arm)", "own", _unit("pairs/pair_scores")),
+    _of(
+        "Target._of_arm",
+        "one if self.arm in (None, 0) else np.zeros(len(one))",
+        "one",
+        _unit("pairs/pair_scores"),
+    ),
     _of("Scores.sums", "form[0] * Fraction(", "2 * form[0] * Fraction(", _unit("pairs/pair_scores")),
 )

@@ -259,9 +259,10 @@ def refused_by_name(table):
     for question, method, unit, how in lines():
         if how != BY_ROWS:
             continue
-        session = cv.Session(table, study_for(question), budget=cv.Budget(1))
+        words = words_for(question, method, unit)
+        session = cv.Session(table, study_for(question, **words), budget=cv.Budget(1))
         with pytest.raises(DataError, match="CV-D050") as caught:
-            getattr(session, question)(**words_for(question, method, unit), epsilon=1)
+            getattr(session, question)(**words, epsilon=1)
         assert method in str(caught.value)
         assert session.account().spent.epsilon == 0
         seen += 1
@@ -283,7 +284,9 @@ def every_line():
 
 
 def asked_of(source, question, words):
-    return getattr(cv, question)(source, study_for(question), noise=cv.SeededNoise(3), **words).to_dict()
+    return getattr(cv, question)(
+        source, study_for(question, **words), noise=cv.SeededNoise(3), **words
+    ).to_dict()
 
 
 @pytest.mark.parametrize("kind", thinned(["duckdb", "postgres", "sqlite", "polars"], "sqlite"))
@@ -304,15 +307,16 @@ def words_for(question, method, unit):
     return words | ({"method": method} if method else {})
 
 
-def study_for(question):
-    """Return a study that a question can be asked about by every method."""
+def study_for(question, protects, **_):
+    """Return a study that a question can be asked about by every method at this level."""
     known = {"b": COVARIATES["b"]}
     if question == "arms":
         return ARMS.changed(covariates=known)
     if question == "event_study":
         return EVENTS.changed(covariates=known)
     if question == "outcomes":
-        return SEVERAL.changed(covariates=known)
+        alone = () if protects == "treatment and outcome" else SEVERAL.several.baseline
+        return SEVERAL.changed(covariates=known, several=replace(SEVERAL.several, baseline=alone))
     if question == "survival":
         declared = {"event": "t", "horizon": 3, "treated": "yes", "control": "no", "randomised": True}
         return cv.Study("b", "y", covariates={"c": COVARIATES["c"]}, missing={"c": MISSING["c"]}, **declared)

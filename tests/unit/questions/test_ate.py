@@ -276,7 +276,6 @@ def test_two_answers_are_pooled_and_keep_their_level(found):
 OTHERS = {
     "event_study": (cv.Study("arm", "y", (0, 1), AGE, before=("z", "third")), {}),
     "moments": (TRIAL, {}),
-    "outcomes": (cv.Study("arm", outcomes={"y": (0, 1), "z": (0, 1)}, randomised=True), {}),
     "overlap": (TRIAL, {}),
     "survival": (cv.Study("arm", outcome="age", event="site", horizon=50, randomised=True), {}),
 }
