@@ -409,7 +409,7 @@ def _found(facts: dict[str, Any], told: int, parts: bool) -> str:
     if shown[0].get("summary"):
         return f"The {found}. {covers} The effects of the sites are in the table."
     left = len(effects) - len(shown)
-    more = f"; {left} more are in the table" if left else ""
+    more = f"; {left} more {'is' if left == 1 else 'are'} in the table" if left else ""
     return f"Estimated {plural(effect_noun(facts))}: {found}{more}. {covers}"
 
 
