@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import frexp, isqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -234,14 +235,14 @@ def exact_gram(row_blocks: Iterable[Floats], bits: int) -> NDArray[np.object_]:
 
 
 def exact_arm_grams(
-    row_blocks: Iterable[tuple[Floats, Floats]], bits: int, arms: int
+    row_blocks: Iterable[tuple[NDArray[Any], Floats]], bits: int, arms: int
 ) -> tuple[NDArray[np.object_], ...]:
     """Return the sums of w w' over the rows of every arm, as `exact_gram` does."""
     found = [WholeSum() for _ in range(arms)]
     for arm, block in row_blocks:
         whole = steps(block, bits)
         for place, total in enumerate(found):
-            total.add(whole_gram(whole[arm == place]))
+            total.add(whole_gram(whole[arm == place] if arms > 1 else whole))
     return tuple(total.whole() for total in found)
 
 
