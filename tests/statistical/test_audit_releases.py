@@ -187,7 +187,9 @@ def table(pair):
 
 def models(gate, made, _pure):
     rows = ladder(made)[0]
-    gate.release_vector("models", pair_sums(rows, made.treated, made.outcome, WHOLE), pair_sensitivity(rows))
+    gate.release_vector(
+        "models", pair_sums(rows, made.treated, [(made.outcome, WHOLE)]), pair_sensitivity(rows)
+    )
 
 
 def sums_of(made, form, arms):

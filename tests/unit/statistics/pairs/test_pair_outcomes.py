@@ -13,13 +13,9 @@ import counterveil as cv
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.errors import CounterveilError
 from counterveil.privacy import Budget, Estimand
-from counterveil.statistics.outcome_place import WHOLE, Outcomes, Spread
-from counterveil.statistics.pairs.effect import chosen, ladder
-from counterveil.statistics.pairs.outcomes import (
-    outcome_pair_sums,
-    outcomes_sensitivity,
-    released_outcomes,
-)
+from counterveil.statistics.outcome_place import WHOLE, Outcomes
+from counterveil.statistics.pairs.effect import chosen, ladder, pair_sensitivity, pair_sums
+from counterveil.statistics.pairs.outcomes import released_outcomes
 
 RANGES = {"a": (0, 1), "b": (0, 5)}
 ENDS = (0, OUTCOME_STEPS // 3, OUTCOME_STEPS)
@@ -53,15 +49,13 @@ def exchanged(row):
 
 @pytest.mark.parametrize("known", [False, True])
 def test_no_exchange_moves_the_sums_of_two_outcomes_further_than_claimed(known):
-    more = {"randomised": True, "treated_share": "1/2"} if known else {}
     longest = int((ROWS.steps(slice(None)) ** 2).sum(axis=1).argmax())
-    claim, spreads = outcomes_sensitivity(ROWS, 2) ** 2, [Spread(WHOLE, 0.0)] * 2
+    claim = pair_sensitivity(ROWS, 2) ** 2
     for row in (0, longest):
-        sums = []
-        for made in exchanged(row):
-            study = declared(**more)
-            ones = [replace(made, study=study, outcome=y) for y in (made.outcome, made.measures[0])]
-            sums.append(outcome_pair_sums(ROWS, ones, spreads))
+        sums = [
+            pair_sums(ROWS, made.treated, [(y, WHOLE) for y in (made.outcome, made.measures[0])], known)
+            for made in exchanged(row)
+        ]
         assert len(sums[0]) == (4 if known else 5) * ROWS.z.shape[1]
         assert largest(sums, squared) <= claim
     # The longest row attains it, with either treatment.
