@@ -232,11 +232,6 @@ def arm_score_sums(row_blocks: Iterable[Block], score: ArmScore, clip: float) ->
     return (np.array([total, square], dtype=object),)
 
 
-def score_sizes(row_blocks: Iterable[Block], score: ArmScore, edges: Floats) -> Sums:
-    """Return how many scores lie between edges of their size."""
-    return (counts_between(edges, (np.abs(score.of(u, t, y)) for u, t, y in row_blocks)),)
-
-
 @dataclass(frozen=True, slots=True)
 class OwnScore:
     """Weighted residuals of a row in its own arm, around `centres` (arms,) and in `units` (arms,)."""
@@ -253,12 +248,13 @@ class OwnScore:
         return np.asarray((weighted - self.centres[arm]) / self.units[arm])
 
 
-def own_score_sizes(row_blocks: Iterable[Block], score: OwnScore, edges: Floats) -> Sums:
-    """Return how many scores of each arm lie between edges of their size, arm by arm."""
-    total = np.zeros((len(score.units), len(edges) + 1), dtype=np.int64)
+def score_sizes(row_blocks: Iterable[Block], score: ArmScore | OwnScore, edges: Floats) -> Sums:
+    """Return how many scores lie between edges of their size; rows of a score of their own arm are counted by arm."""
+    arms = len(score.units) if isinstance(score, OwnScore) else 1
+    total = np.zeros((arms, len(edges) + 1), dtype=np.int64)
     for u, t, y in row_blocks:
         sizes = np.abs(score.of(u, t, y))
-        total += [counts_between(edges, [sizes[t == arm]]) for arm in range(len(total))]
+        total += [counts_between(edges, [sizes[t == arm] if arms > 1 else sizes]) for arm in range(arms)]
     return (total.ravel(),)
 
 
