@@ -228,10 +228,7 @@ class WholeSum:
 
 def exact_gram(row_blocks: Iterable[Floats], bits: int) -> NDArray[np.object_]:
     """Return the sum over rows of w w' in units of 4**-bits; every block has at most 4096 rows."""
-    total = WholeSum()
-    for block in row_blocks:
-        total.add(whole_gram(steps(block, bits)))
-    return total.whole()
+    return exact_arm_grams(((np.empty(0), block) for block in row_blocks), bits, 1)[0]
 
 
 def exact_arm_grams(

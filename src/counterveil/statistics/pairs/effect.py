@@ -1,4 +1,4 @@
-"""The effect where a row's treatment and outcome are private together, covariates and their order being public.
+"""Effects where a row's treatment and its outcomes are private together, covariates and their order being public.
 
 Three releases: the place of outcomes (none for outcomes from 0 to 1), one vector for propensities and both arms'
 mean outcomes, and the sums of an orthogonal score and of its squares. Doubly robust scores: Robins, Rotnitzky and Zhao
@@ -30,7 +30,7 @@ from counterveil.numerics.shrinkage import spike_and_slab
 from counterveil.privacy import Budget, Estimand
 from counterveil.privacy.caveats import Caveat, Fact, LinearScores
 from counterveil.results.answering import Facts, settled
-from counterveil.results.arms import ArmsResult
+from counterveil.results.arms import ArmsResult, OutcomeEffect, OutcomesResult
 from counterveil.results.effect import Effect, Linear
 from counterveil.results.functions import (
     PLAUSIBLE,
@@ -41,6 +41,7 @@ from counterveil.results.functions import (
     decided,
     pays,
 )
+from counterveil.results.measures import OF_MEANS, Numbers
 from counterveil.results.question import Question, design_says
 from counterveil.results.result import MeasureResult, Result
 from counterveil.session import BaseSession, Gate, Kind, Plan
@@ -61,6 +62,7 @@ from counterveil.statistics.outcome_place import (
     PLACE_WORDS,
     PLACES,
     WHOLE,
+    Outcomes,
     Place,
     Spread,
     find_place,
@@ -1118,24 +1120,78 @@ def pair_means(session: BaseSession, question: Question) -> MeasureResult:
     table, (question, choice) = session.table, asked(session, question)
 
     def compute(gate: Gate) -> Facts:
-        means, details = released_means(gate, table, choice)
+        (means,) = released_numbers(gate, [table], choice, [ARM_SCORES], Estimand.ATE, means=True)
+        assert isinstance(means, ApartMeans)
+        details: dict[str, float | str] = {"mean_treated": means.values[0], "mean_control": means.values[1]}
         said = provenance(session, question, choice, details)
         return Facts(said, measure=question.measure, numbers=means)
 
     return settled(MeasureResult, session, question, choice.plan, compute)
 
 
-def released_means(gate: Gate, table: Table, choice: Choice) -> tuple[ApartMeans, dict[str, float | str]]:
-    """Return what both arms' mean outcomes would be if everyone were in them, and details."""
-    ((models, spread),) = release_models(gate, [table], choice)
-    whole, everyone = Target(Estimand.ATE, models.propensity), slice(None)
-    sought = [Sought(table, spread, everyone, whole.of_arm(arm), models, ARM_SCORES) for arm in (0, 1)]
-    one, other = release_scores(gate, choice, sought)
-    low, high = map(float, table.study.outcome_range)
-    values = (low + high) / 2 + one.estimate, (low + high) / 2 - other.estimate
-    errors, sizes = (one.uncertainty, other.uncertainty), whole.sizes()
-    means = ApartMeans(values, errors, (low, high), sizes)
-    return means, {"mean_treated": values[0], "mean_control": values[1]}
+def pair_outcomes(session: BaseSession, question: Question, outcomes: Outcomes) -> OutcomesResult:
+    """Return the private effects on all outcomes; covariates and the order of rows are public.
+
+    One vector holds the models of all outcomes beside one propensity, and one release the scores of all: with k
+    outcomes Gaussian noise of models grows by the root of k, that of scores by k; the propensity costs what it does
+    with one.
+    """
+    tables, means = outcome_tables(session.table, outcomes), question.measure in OF_MEANS
+    question, choice = asked(session, question, outcomes=tables)
+    each = forms(outcomes, means=means)
+
+    def compute(gate: Gate) -> Facts:
+        found = released_numbers(gate, tables, choice, each, question.estimand, means=means)
+        released = [OutcomeEffect(name, None, one) for name, one in zip(outcomes.names, found, strict=True)]
+        said = provenance(session, question, choice, {})
+        return Facts(said, released=tuple(released), measure=question.measure)
+
+    said = {"question": "outcomes", "importance": [str(weight) for weight in outcomes.weights]}
+    return settled(OutcomesResult, session, question, choice.plan, compute, said=said)
+
+
+def outcome_tables(table: Table, outcomes: Outcomes) -> list[Table]:
+    """Return the rows with each of the outcomes alone."""
+    each = zip(outcomes.names, outcomes.ranges, outcomes.numbers(table), strict=True)
+    return [
+        replace(table, study=table.study.changed(outcome=name, outcome_range=ends, several=None), outcome=y)
+        for name, ends, y in each
+    ]
+
+
+def forms(outcomes: Outcomes, *, means: bool) -> list[Form]:
+    """Return what is released of every outcome's scores: as if each were alone, at the noise that it has."""
+    total, (weight, moved) = sum(outcomes.weights, Fraction(0)), ARM_SCORES if means else WHOLE_SCORES
+    return [(weight, moved * total / own) for own in outcomes.weights]
+
+
+def released_numbers(
+    gate: Gate,
+    tables: Sequence[Table],
+    choice: Choice,
+    each: Sequence[Form],
+    estimand: Estimand,
+    *,
+    means: bool,
+) -> list[Numbers]:
+    """Return the effect on every table's outcome, or both arms' means of it, by scores of these forms."""
+    numbers, found = list[Sought](), list[Numbers]()
+    for table, (models, spread), form in zip(tables, release_models(gate, tables, choice), each, strict=True):
+        whole = Target(estimand, models.propensity)
+        targets = [whole.of_arm(arm) for arm in (0, 1)] if means else [whole]
+        numbers += [Sought(table, spread, slice(None), one, models, form) for one in targets]
+    effects = release_scores(gate, choice, numbers)
+    for place, table in enumerate(tables):
+        low, high = map(float, table.study.outcome_range)
+        sizes = Target(estimand, numbers[place * len(targets)].models.propensity).sizes()
+        if means:
+            one, other = effects[2 * place : 2 * place + 2]
+            values = (low + high) / 2 + one.estimate, (low + high) / 2 - other.estimate
+            found.append(ApartMeans(values, (one.uncertainty, other.uncertainty), (low, high), sizes))
+        else:
+            known = with_rare_events(effects[place].uncertainty, (low, high), sizes)
+            found.append(Linear(effects[place].estimate, known, (low - high, high - low)))
+    return found
 
 
 def asked(
