@@ -17,8 +17,9 @@ from counterveil.numerics.products import Standard
 from counterveil.privacy import Budget, Estimand
 from counterveil.session import Gate, Kind, Plan, SeededNoise
 from counterveil.statistics.linear.functions import series_basis
-from counterveil.statistics.moments.adjusted_means import release_own_scores, release_own_sizes
+from counterveil.statistics.moments.adjusted_means import release_own_scores
 from counterveil.statistics.moments.doubly_robust import (
+    SIZES,
     Centre,
     RowScale,
     release_arm_grams,
@@ -138,7 +139,7 @@ OWN = OwnScore(LINES, SCORE.weights, np.zeros(2), np.full(2, 0.5))
 # Of means of arms, under the names of their releases.
 ARMS_CASES |= {
     "sizes of means": (
-        lambda gate, rows, pure: release_own_sizes(gate, rows, SCALE, OWN, pure),
+        lambda gate, rows, pure: release_sizes(gate, rows, SCALE, OWN, SIZES, pure),
         ((0.0, 0, 0.0), (0.0, 1, 0.0)),
     ),
     "score of means": (
@@ -187,7 +188,9 @@ def table(pair):
 
 def models(gate, made, _pure):
     rows = ladder(made)[0]
-    gate.release_vector("models", pair_sums(rows, made.treated, made.outcome, WHOLE), pair_sensitivity(rows))
+    gate.release_vector(
+        "models", pair_sums(rows, made.treated, [(made.outcome, WHOLE)]), pair_sensitivity(rows)
+    )
 
 
 def sums_of(made, form, arms):

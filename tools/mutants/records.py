@@ -163,7 +163,7 @@ RECORDS: tuple[Mutant, ...] = (
         "unit/statistics/pairs/test_pair_scores.py",
     ),
     _of(
-        "released_means",
+        "released_numbers",
         "(low + high) / 2 - other.estimate",
         "(low + high) / 2 + other.estimate",
         "unit/statistics/pairs/test_effect.py",

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import frexp, isqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -227,21 +228,18 @@ class WholeSum:
 
 def exact_gram(row_blocks: Iterable[Floats], bits: int) -> NDArray[np.object_]:
     """Return the sum over rows of w w' in units of 4**-bits; every block has at most 4096 rows."""
-    total = WholeSum()
-    for block in row_blocks:
-        total.add(whole_gram(steps(block, bits)))
-    return total.whole()
+    return exact_arm_grams(((np.empty(0), block) for block in row_blocks), bits, 1)[0]
 
 
 def exact_arm_grams(
-    row_blocks: Iterable[tuple[Floats, Floats]], bits: int, arms: int
+    row_blocks: Iterable[tuple[NDArray[Any], Floats]], bits: int, arms: int
 ) -> tuple[NDArray[np.object_], ...]:
     """Return the sums of w w' over the rows of every arm, as `exact_gram` does."""
     found = [WholeSum() for _ in range(arms)]
     for arm, block in row_blocks:
         whole = steps(block, bits)
         for place, total in enumerate(found):
-            total.add(whole_gram(whole[arm == place]))
+            total.add(whole_gram(whole[arm == place] if arms > 1 else whole))
     return tuple(total.whole() for total in found)
 
 

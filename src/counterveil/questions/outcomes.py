@@ -31,7 +31,7 @@ from counterveil.settings import Arms, DifferenceInMeans, Matching, Weighting
 from counterveil.statistics.linear.several_outcomes import outcome_effects
 from counterveil.statistics.moments.trial import record_arm_effects, record_effects
 from counterveil.statistics.outcome_place import Outcomes
-from counterveil.statistics.pairs.outcomes import pair_outcomes
+from counterveil.statistics.pairs.effect import pair_outcomes
 
 # Methods by what they protect, with their settings; where there are several arms, those of `settings.Arms`.
 METHODS: dict[Unit, dict[str, type | None]] = {

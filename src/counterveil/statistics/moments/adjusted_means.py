@@ -27,7 +27,7 @@ from counterveil.results.question import Question
 from counterveil.results.result import MeasureResult
 from counterveil.session import BaseSession, Gate, Plan
 from counterveil.settings import DoublyRobust
-from counterveil.statistics.histogram import release_counts, release_sums
+from counterveil.statistics.histogram import release_sums
 from counterveil.statistics.moments.doubly_robust import (
     PAGES,
     SCORE_WEIGHT_REACH,
@@ -45,14 +45,10 @@ from counterveil.statistics.moments.doubly_robust import (
     mechanisms_of,
     not_corrected,
     over_scaled,
+    release_sizes,
     unaffordable,
 )
-from counterveil.statistics.moments.kernels.scores import (
-    TERM_BITS,
-    OwnScore,
-    own_score_sizes,
-    own_score_sums,
-)
+from counterveil.statistics.moments.kernels.scores import TERM_BITS, OwnScore, own_score_sums
 from counterveil.statistics.moments.records import Records
 from counterveil.statistics.moments.sensitivity import SCORE_TERMS
 
@@ -138,16 +134,6 @@ def release_own_scores(gate: Gate, records: Records, scale: RowScale, score: Own
     return released.floats().reshape(-1, 3)
 
 
-def release_own_sizes(
-    gate: Gate, records: Records, scale: RowScale, score: OwnScore, pure: bool
-) -> tuple[Floats, float]:
-    """Return how many scores of each arm lie between edges of their size, and the noise of a count."""
-    released = release_counts(
-        gate, "sizes", lambda: records.run(over_scaled, own_score_sizes, scale, score, SIZES)[0], pure
-    )
-    return released.floats().reshape(len(score.units), -1), sqrt(released.variance)
-
-
 def _clipped(gate: Gate, models: ArmModels, design: ArmDesign) -> _Clipped:
     """Return scores clipped where a histogram of each arm's sizes says."""
     moments, fit, scale = models.moments, models.fit, models.scale
@@ -156,7 +142,8 @@ def _clipped(gate: Gate, models: ArmModels, design: ArmDesign) -> _Clipped:
     spreads = shares * np.sqrt(np.einsum("ai,aij,aj->a", slopes, moments.covariances, slopes))
     typical = np.sqrt(fit.residual * (1 + spreads**2))
     score = OwnScore(fit.lines(moments), models.found.score.weights, np.zeros(len(shares)), typical / shares)
-    counts, sd = release_own_sizes(gate, models.rows, scale, score, design.pure)
+    counts, sd = release_sizes(gate, models.rows, scale, score, SIZES, design.pure)
+    counts = counts.reshape(len(shares), -1)
     least = scale.least_clip(fit.levels) * (1 + SCORE_WEIGHT_REACH * spreads)
     clips, lost, missed = (np.empty(len(shares)) for _ in range(3))
     for arm, share in enumerate(shares):

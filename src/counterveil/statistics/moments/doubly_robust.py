@@ -58,6 +58,7 @@ from counterveil.statistics.moments.kernels.scores import (
     ArmLines,
     ArmScore,
     Block,
+    OwnScore,
     arm_score_sums,
     residual_sums,
     score_sizes,
@@ -552,9 +553,9 @@ def release_arm_residuals(
 
 
 def release_sizes(
-    gate: Gate, records: Records, scale: RowScale, score: ArmScore, edges: Floats, pure: bool
+    gate: Gate, records: Records, scale: RowScale, score: ArmScore | OwnScore, edges: Floats, pure: bool
 ) -> tuple[Floats, float]:
-    """Return how many scores lie between edges of their size, with noise, and the noise of one count."""
+    """Return how many scores lie between edges of their size, perhaps arm by arm, and the noise of one count."""
     released = release_counts(
         gate, "sizes", lambda: records.run(over_scaled, score_sizes, scale, score, edges)[0], pure
     )

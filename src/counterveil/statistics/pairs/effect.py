@@ -1,4 +1,4 @@
-"""The effect where a row's treatment and outcome are private together, covariates and their order being public.
+"""Effects where a row's treatment and its outcomes are private together, covariates and their order being public.
 
 Three releases: the place of outcomes (none for outcomes from 0 to 1), one vector for propensities and both arms'
 mean outcomes, and the sums of an orthogonal score and of its squares. Doubly robust scores: Robins, Rotnitzky and Zhao
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import log, sqrt
+from math import isqrt, log, sqrt
 from typing import Any, cast
 
 import numpy as np
@@ -30,7 +30,7 @@ from counterveil.numerics.shrinkage import spike_and_slab
 from counterveil.privacy import Budget, Estimand
 from counterveil.privacy.caveats import Caveat, Fact, LinearScores
 from counterveil.results.answering import Facts, settled
-from counterveil.results.arms import ArmsResult
+from counterveil.results.arms import ArmsResult, OutcomeEffect, OutcomesResult
 from counterveil.results.effect import Effect, Linear
 from counterveil.results.functions import (
     PLAUSIBLE,
@@ -41,6 +41,7 @@ from counterveil.results.functions import (
     decided,
     pays,
 )
+from counterveil.results.measures import OF_MEANS, Numbers
 from counterveil.results.question import Question, design_says
 from counterveil.results.result import MeasureResult, Result
 from counterveil.session import BaseSession, Gate, Kind, Plan
@@ -61,6 +62,7 @@ from counterveil.statistics.outcome_place import (
     PLACE_WORDS,
     PLACES,
     WHOLE,
+    Outcomes,
     Place,
     Spread,
     find_place,
@@ -233,19 +235,31 @@ def _longest(steps: Integers) -> int:
 
 
 def pair_sums(
-    rows: PublicRows, treated: NDArray[np.bool_], outcome: Integers, place: Place, known: bool = False
+    rows: PublicRows,
+    treated: NDArray[np.bool_],
+    outcomes: Sequence[tuple[Integers, Place]],
+    known: bool = False,
 ) -> list[Fraction]:
-    """Return sums of features times (TREATED A, A y, (1 - A) y), as exact numbers, block after block.
+    """Return sums of features times A, unless its chance is known, and times A y and (1 - A) y of every outcome.
 
-    Where propensities are `known`, those with A are left out.
+    With one outcome a change of treatment weighs TREATED, with several the root of their number times that.
     """
 
     def pairs(part: slice) -> Integers:
-        own, y = treated[part], place.fixed(outcome[part])
-        return np.column_stack([own.astype(np.int64), np.where(own, y, 0), np.where(own, 0, y)])
+        own = treated[part]
+        found = [] if known else [own.astype(np.int64)]
+        for outcome, place in outcomes:
+            y = place.fixed(outcome[part])
+            found += [np.where(own, y, 0), np.where(own, 0, y)]
+        return np.column_stack(found)
 
-    found = summed(rows, pairs, (TREATED, _OUTCOME, _OUTCOME))
-    return found[len(found) // 3 :] if known else found
+    units = (_OUTCOME,) * (2 * len(outcomes))
+    return summed(rows, pairs, units if known else (TREATED * _root(len(outcomes)), *units))
+
+
+def _root(outcomes: int) -> Fraction:
+    """Return a rational no more than the root of the number of outcomes, and just below it where there are several."""
+    return Fraction(isqrt(outcomes << 20), 1 << 10)
 
 
 def arm_sums(
@@ -269,9 +283,9 @@ def summed(rows: PublicRows, pairs: Callable[[slice], Integers], units: Sequence
     return [unit * int(value) for unit, column in zip(each, total.whole().T, strict=True) for value in column]
 
 
-def pair_sensitivity(rows: PublicRows) -> Fraction:
-    """Return a bound on the Euclidean length by which a replaced pair moves the sums."""
-    return PAIR_LENGTH * rows.length
+def pair_sensitivity(rows: PublicRows, outcomes: int = 1) -> Fraction:
+    """Return a bound on the Euclidean length by which a replaced row, of so many outcomes, moves the sums."""
+    return PAIR_LENGTH * rows.length * sqrt_up(Fraction(outcomes))
 
 
 # Propensity and outcome models fitted to released sums; nothing here reads private rows.
@@ -306,11 +320,19 @@ class Sums:
     noise: Floats
 
     @classmethod
-    def of(cls, released: Floats, variance: float, rows: PublicRows, known: Floats | None = None) -> Sums:
+    def of(
+        cls,
+        released: Floats,
+        variance: float,
+        rows: PublicRows,
+        known: Floats | None = None,
+        outcomes: int = 1,
+    ) -> Sums:
         """Return the sums of a released vector, without the scales of features and of treatment."""
         units = np.outer((float(TREATED), 1.0, 1.0), rows.scale)
         if known is None:
-            return cls(released.reshape(3, -1) / units, variance / units**2)
+            more = np.array([[float(_root(outcomes))], [1.0], [1.0]])
+            return cls(released.reshape(3, -1) / more / units, variance / units**2 / more**2)
         arms, expected = released.reshape(2, -1) / units[1:], rows.z.T @ (rows.weight * known)
         noise = np.vstack([np.zeros_like(units[0]), variance / units[1:] ** 2])
         return cls(np.vstack([expected, arms]), noise)
@@ -947,63 +969,77 @@ class PairEffect:
     details: dict[str, float | str]
 
 
-def place_of(gate: Gate, table: Table) -> Spread:
+def place_of(gate: Gate, table: Table, which: str = "") -> Spread:
     """Return where outcomes lie: released where it is searched, the whole range for events."""
-    return find_place(gate, table) if searched(table.study) else Spread(WHOLE, 0.0)
+    return find_place(gate, table, which) if searched(table.study) else Spread(WHOLE, 0.0)
 
 
-def release_models(gate: Gate, table: Table, choice: Choice) -> tuple[Models, Spread]:
-    """Return models of treatment and outcomes, and where outcomes lie: the place, then one vector."""
-    study, rows, spread = table.study, choice.rows, place_of(gate, table)
-    known = known_propensities(table)
+def release_models(gate: Gate, tables: Sequence[Table], choice: Choice) -> list[tuple[Models, Spread]]:
+    """Return models of treatment and of every table's outcome, and where it lies: places, then one vector.
+
+    The tables are the same rows with one outcome each.
+    """
+    first, rows, count = tables[0], choice.rows, len(tables)
+    spreads = [
+        place_of(gate, table, f" {place}" if count > 1 else "") for place, table in enumerate(tables, 1)
+    ]
+    known, trial = known_propensities(first), first.study.randomised is True
+    outcomes = [(table.outcome, spread.place) for table, spread in zip(tables, spreads, strict=True)]
     released = gate.release_vector(
         "models",
-        lambda: pair_sums(rows, table.treated, table.outcome, spread.place, known is not None),
-        pair_sensitivity(rows),
+        lambda: pair_sums(rows, first.treated, outcomes, known is not None),
+        pair_sensitivity(rows, count),
     )
-    sums = Sums.of(released.floats(), released.variance, rows, known)
-    found = fit_models(rows, sums, spread.centre, spread.reach, spread.sd, known, study.randomised is True)
-    return found, spread
+    columns, found = released.floats().reshape(-1, len(rows.scale)), []
+    for spread, own in zip(spreads, np.split(columns[known is None :], count), strict=True):
+        values = own if known is not None else np.vstack([columns[:1], own])
+        sums = Sums.of(values, released.variance, rows, known, count)
+        models = fit_models(rows, sums, spread.centre, spread.reach, spread.sd, known, trial)
+        found.append((models, spread))
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sought:
     """One number that scores tell: of which rows, how they weigh, and what was released of them."""
 
+    table: Table
+    spread: Spread
     places: Places
     target: Target
     models: Models
     form: Form = WHOLE_SCORES
     arm: int | None = None  # whose rows count as treated; None where there are two arms
 
-    def inside(self, table: Table) -> NDArray[np.bool_]:
-        """Return which of the rows count as treated."""
-        return (table.treated if self.arm is None else table.arm == self.arm)[self.places]
+    def sums(self, scores: Scores) -> list[Fraction]:
+        """Return the sums of these scores and of their squares."""
+        treated = self.table.treated if self.arm is None else self.table.arm == self.arm
+        return scores.sums(treated[self.places], self.table.outcome[self.places], self.form)
 
 
-def release_scores(
-    gate: Gate, table: Table, choice: Choice, numbers: Sequence[Sought], spread: Spread
-) -> list[PairEffect]:
-    """Return numbers of which no pair moves two by more than their form says, all released together."""
-    form, plan = numbers[0].form, choice.plan
-    noise = plan.cells_noise("score", form[1]).variance
+def release_scores(gate: Gate, choice: Choice, numbers: Sequence[Sought]) -> list[PairEffect]:
+    """Return numbers of which no row moves two, or those of all outcomes, further than the forms say; one release."""
+    plan, form = choice.plan, min(one.form[1] for one in numbers)
 
     def of(one: Sought) -> tuple[PublicRows, Models]:
         return choice.rows.at(one.places), one.models.at(one.places)
 
-    scores = [best_scores(*of(one), spread, one.target, noise) for one in numbers]
+    def noise(one: Sought) -> float:
+        return plan.cells_noise("score", one.form[1]).variance
+
+    scores = [best_scores(*of(one), one.spread, one.target, noise(one)) for one in numbers]
 
     def sums() -> list[Fraction]:
         both = zip(scores, numbers, strict=True)
-        own = ((score, one.inside(table), table.outcome[one.places]) for score, one in both)
-        return [value for score, treated, outcome in own for value in score.sums(treated, outcome, form)]
+        return [value * form / one.form[1] for score, one in both for value in one.sums(score)]
 
-    found = gate.release_cells("score", sums, form[1]).floats().reshape(-1, 2)
-    unit = float(table.study.outcome_range[1] - table.study.outcome_range[0]) / 2
-    return [
-        effect_of(plan, *of(one), score, one, released, (one.models.fitted(one.target.arm), unit))
-        for score, one, released in zip(scores, numbers, found, strict=True)
-    ]
+    found = []
+    noisy = gate.release_cells("score", sums, form).floats().reshape(-1, 2)
+    for score, one, own in zip(scores, numbers, noisy, strict=True):
+        low, high = one.table.study.outcome_range
+        sizes = one.models.fitted(one.target.arm), float(high - low) / 2
+        found.append(effect_of(plan, *of(one), score, one, own * float(one.form[1] / form), sizes))
+    return found
 
 
 def pair_effect(gate: Gate, table: Table, choice: Choice, estimand: Estimand) -> PairEffect:
@@ -1016,9 +1052,9 @@ def pair_effects(
     gate: Gate, table: Table, choice: Choice, estimand: Estimand, groups: Sequence[Places]
 ) -> list[PairEffect]:
     """Return the effects of groups of rows, of which no two share one; all cost what one does."""
-    models, spread = release_models(gate, table, choice)
-    numbers = [Sought(own, Target(estimand, models.propensity[own]), models) for own in groups]
-    found = release_scores(gate, table, choice, numbers, spread)
+    ((models, spread),) = release_models(gate, [table], choice)
+    numbers = [Sought(table, spread, own, Target(estimand, models.propensity[own]), models) for own in groups]
+    found = release_scores(gate, choice, numbers)
     sizes = [one.target.sizes() for one in numbers]
     return [
         replace(one, uncertainty=with_rare_events(one.uncertainty, table.study.outcome_range, own))
@@ -1084,24 +1120,78 @@ def pair_means(session: BaseSession, question: Question) -> MeasureResult:
     table, (question, choice) = session.table, asked(session, question)
 
     def compute(gate: Gate) -> Facts:
-        means, details = released_means(gate, table, choice)
+        (means,) = released_numbers(gate, [table], choice, [ARM_SCORES], Estimand.ATE, means=True)
+        assert isinstance(means, ApartMeans)
+        details: dict[str, float | str] = {"mean_treated": means.values[0], "mean_control": means.values[1]}
         said = provenance(session, question, choice, details)
         return Facts(said, measure=question.measure, numbers=means)
 
     return settled(MeasureResult, session, question, choice.plan, compute)
 
 
-def released_means(gate: Gate, table: Table, choice: Choice) -> tuple[ApartMeans, dict[str, float | str]]:
-    """Return what both arms' mean outcomes would be if everyone were in them, and details."""
-    models, spread = release_models(gate, table, choice)
-    whole, everyone = Target(Estimand.ATE, models.propensity), slice(None)
-    sought = [Sought(everyone, whole.of_arm(arm), models, ARM_SCORES) for arm in (0, 1)]
-    one, other = release_scores(gate, table, choice, sought, spread)
-    low, high = map(float, table.study.outcome_range)
-    values = (low + high) / 2 + one.estimate, (low + high) / 2 - other.estimate
-    errors, sizes = (one.uncertainty, other.uncertainty), whole.sizes()
-    means = ApartMeans(values, errors, (low, high), sizes)
-    return means, {"mean_treated": values[0], "mean_control": values[1]}
+def pair_outcomes(session: BaseSession, question: Question, outcomes: Outcomes) -> OutcomesResult:
+    """Return the private effects on all outcomes; covariates and the order of rows are public.
+
+    One vector holds the models of all outcomes beside one propensity, and one release the scores of all: with k
+    outcomes Gaussian noise of models grows by the root of k, that of scores by k; the propensity costs what it does
+    with one.
+    """
+    tables, means = outcome_tables(session.table, outcomes), question.measure in OF_MEANS
+    question, choice = asked(session, question, outcomes=tables)
+    each = forms(outcomes, means=means)
+
+    def compute(gate: Gate) -> Facts:
+        found = released_numbers(gate, tables, choice, each, question.estimand, means=means)
+        released = [OutcomeEffect(name, None, one) for name, one in zip(outcomes.names, found, strict=True)]
+        said = provenance(session, question, choice, {})
+        return Facts(said, released=tuple(released), measure=question.measure)
+
+    said = {"question": "outcomes", "importance": [str(weight) for weight in outcomes.weights]}
+    return settled(OutcomesResult, session, question, choice.plan, compute, said=said)
+
+
+def outcome_tables(table: Table, outcomes: Outcomes) -> list[Table]:
+    """Return the rows with each of the outcomes alone."""
+    each = zip(outcomes.names, outcomes.ranges, outcomes.numbers(table), strict=True)
+    return [
+        replace(table, study=table.study.changed(outcome=name, outcome_range=ends, several=None), outcome=y)
+        for name, ends, y in each
+    ]
+
+
+def forms(outcomes: Outcomes, *, means: bool) -> list[Form]:
+    """Return what is released of every outcome's scores: as if each were alone, at the noise that it has."""
+    total, (weight, moved) = sum(outcomes.weights, Fraction(0)), ARM_SCORES if means else WHOLE_SCORES
+    return [(weight, moved * total / own) for own in outcomes.weights]
+
+
+def released_numbers(
+    gate: Gate,
+    tables: Sequence[Table],
+    choice: Choice,
+    each: Sequence[Form],
+    estimand: Estimand,
+    *,
+    means: bool,
+) -> list[Numbers]:
+    """Return the effect on every table's outcome, or both arms' means of it, by scores of these forms."""
+    numbers, found = list[Sought](), list[Numbers]()
+    for table, (models, spread), form in zip(tables, release_models(gate, tables, choice), each, strict=True):
+        whole = Target(estimand, models.propensity)
+        targets = [whole.of_arm(arm) for arm in (0, 1)] if means else [whole]
+        numbers += [Sought(table, spread, slice(None), one, models, form) for one in targets]
+    effects = release_scores(gate, choice, numbers)
+    for place, table in enumerate(tables):
+        low, high = map(float, table.study.outcome_range)
+        sizes = Target(estimand, numbers[place * len(targets)].models.propensity).sizes()
+        if means:
+            one, other = effects[2 * place : 2 * place + 2]
+            values = (low + high) / 2 + one.estimate, (low + high) / 2 - other.estimate
+            found.append(ApartMeans(values, (one.uncertainty, other.uncertainty), (low, high), sizes))
+        else:
+            known = with_rare_events(effects[place].uncertainty, (low, high), sizes)
+            found.append(Linear(effects[place].estimate, known, (low - high, high - low)))
+    return found
 
 
 def asked(
@@ -1177,7 +1267,7 @@ def released_arms(gate: Gate, table: Table, choice: Choice, level: float) -> tup
     """Return what everybody's mean outcome would be in each arm: place, models and scores, each released once."""
     study, spread = table.study, place_of(gate, table)
     numbers = arm_numbers(gate, table, choice, spread)
-    found, means = release_scores(gate, table, choice, numbers, spread), []
+    found, means = release_scores(gate, choice, numbers), []
     low, high = map(float, study.outcome_range)
     for label, one, number in zip(study.treatment_labels, found, numbers, strict=True):
         size, _ = Target(Estimand.ATE, number.models.propensity).sizes()
@@ -1203,7 +1293,7 @@ def arm_numbers(gate: Gate, table: Table, choice: Choice, spread: Spread) -> lis
             rows, sums, spread.centre, spread.reach, spread.sd, None, study.randomised is True
         )
         target = Target(Estimand.ATE, models.propensity).of_arm(0)
-        found.append(Sought(everyone, target, models, ARM_SCORES, arm))
+        found.append(Sought(table, spread, everyone, target, models, ARM_SCORES, arm))
     return found
 
 
@@ -1336,7 +1426,7 @@ def _released(
     gate: Gate, session: BaseSession, question: CateQuestion, choice: Choice, functions: Functions
 ) -> CateModel:
     table, rows = session.table, functions.rows
-    models, spread = release_models(gate, table, choice)
+    ((models, spread),) = release_models(gate, [table], choice)
     target = Target(Estimand.ATE, models.propensity)
     size = float(function_sensitivity(rows) / dict(choice.plan.amounts)[EFFECTS])
     noise = size**2 * (rows.z.shape[1] + 2 if question.budget.pure else 1)

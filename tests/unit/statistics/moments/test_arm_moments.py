@@ -14,7 +14,7 @@ from counterveil.data.features import counted_features
 from counterveil.numerics.bases import Axis, make_basis
 from counterveil.numerics.products import Standard
 from counterveil.statistics.histogram import COUNTS_L1
-from counterveil.statistics.moments.adjusted_means import release_own_scores, release_own_sizes
+from counterveil.statistics.moments.adjusted_means import release_own_scores
 from counterveil.statistics.moments.arm_balance import (
     CELLS,
     BalanceColumns,
@@ -182,7 +182,7 @@ SEVERAL = {
     "residual 1": lambda gate, rows, _: release_arm_residuals(
         gate, "residual 1", rows, scale(4.2, 1.8), THIRD, 0.4
     ),
-    "sizes": lambda gate, rows, pure: release_own_sizes(gate, rows, scale(4.2, 1.8), OWN, pure),
+    "sizes": lambda gate, rows, pure: release_sizes(gate, rows, scale(4.2, 1.8), OWN, SIZES, pure),
     "score": lambda gate, rows, pure: release_own_scores(gate, rows, scale(4.2, 1.8), OWN, pure),
 }
 
@@ -209,7 +209,7 @@ def test_sums_of_own_scores_are_those_of_weighted_residuals():
     score = OwnScore(THIRD, OWN.weights, OWN.centres, np.full(3, 20.0))
     u, _, y = next(TableRecords(rows.source, rows.features).models(STANDARD))
     arm, sums = rows.source.arm, release_own_scores(NotingGate(), rows, form, score, pure=True)
-    sizes, _ = release_own_sizes(NotingGate(), rows, form, score, pure=True)
+    sizes, _ = release_sizes(NotingGate(), rows, form, score, SIZES, pure=True)
     for k in range(3):
         own = arm == k
         left = (u[own] @ OWN.weights[k]) * (y[own] - u[own] @ THIRD.values[k])
@@ -217,7 +217,7 @@ def test_sums_of_own_scores_are_those_of_weighted_residuals():
         wanted = ((1 - r) ** 2 / 4).sum(), ((1 - r**2) / 2).sum(), ((1 + r) ** 2 / 4).sum()
         assert sums[k] == pytest.approx(wanted, abs=1e-4)
         counts = np.histogram(np.abs(r), [0, *SIZES, np.inf])[0]
-        assert sizes[k] == pytest.approx(counts)
+        assert sizes.reshape(3, -1)[k] == pytest.approx(counts)
 
 
 def test_moments_are_read_back_by_arm():

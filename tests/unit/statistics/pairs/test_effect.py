@@ -158,7 +158,7 @@ def test_a_declared_score_is_not_released_and_leaves_no_model_assumed(delta):
     assert found.details["se_models"] == 0.0
     table = Table.attach(data | {"e": e}, declared)
     rows = chosen(table, Budget(1)).rows
-    assert len(pair_sums(rows, table.treated, table.outcome, WHOLE, known=True)) == 2 * rows.z.shape[1]
+    assert len(pair_sums(rows, table.treated, [(table.outcome, WHOLE)], known=True)) == 2 * rows.z.shape[1]
 
 
 def test_few_outcomes_far_from_the_others_are_covered():
@@ -252,7 +252,7 @@ def model_people(curved):
 
 
 def fitted(table, rows, variance, rng=None):
-    exact = np.array([float(v) for v in pair_sums(rows, table.treated, table.outcome, WHOLE)])
+    exact = np.array([float(v) for v in pair_sums(rows, table.treated, [(table.outcome, WHOLE)])])
     noise = 0.0 if rng is None else np.sqrt(variance) * rng.normal(size=len(exact))
     sums = Sums.of(exact + noise, variance, rows)
     return fit_models(rows, sums, 0.0, 1.0, 0.3, None, False)
@@ -297,7 +297,7 @@ def test_what_shrinkage_leaves_is_seen_where_noise_allows():
 def test_known_propensities_leave_no_product_of_errors():
     table = model_people(curved=0)
     rows = ladder(table)[0]
-    exact = np.array([float(v) for v in pair_sums(rows, table.treated, table.outcome, WHOLE, True)])
+    exact = np.array([float(v) for v in pair_sums(rows, table.treated, [(table.outcome, WHOLE)], True)])
     known = np.full(N, 0.3)
     models = fit_models(rows, Sums.of(exact, 1.0, rows, known), 0.0, 1.0, 0.0, known, True)
     assert set(models.propensity) == {0.3}

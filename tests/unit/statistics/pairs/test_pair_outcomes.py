@@ -13,13 +13,8 @@ import counterveil as cv
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.errors import CounterveilError
 from counterveil.privacy import Budget, Estimand
-from counterveil.statistics.outcome_place import WHOLE, Outcomes, Spread
-from counterveil.statistics.pairs.effect import chosen, ladder
-from counterveil.statistics.pairs.outcomes import (
-    outcome_pair_sums,
-    outcomes_sensitivity,
-    released_outcomes,
-)
+from counterveil.statistics.outcome_place import WHOLE, Outcomes
+from counterveil.statistics.pairs import effect
 
 RANGES = {"a": (0, 1), "b": (0, 5)}
 ENDS = (0, OUTCOME_STEPS // 3, OUTCOME_STEPS)
@@ -40,7 +35,7 @@ def people(n, seed=0):
 
 
 TABLE = Table.attach(people(60), declared())
-ROWS = ladder(TABLE)[0]
+ROWS = effect.ladder(TABLE)[0]
 
 
 def exchanged(row):
@@ -53,15 +48,13 @@ def exchanged(row):
 
 @pytest.mark.parametrize("known", [False, True])
 def test_no_exchange_moves_the_sums_of_two_outcomes_further_than_claimed(known):
-    more = {"randomised": True, "treated_share": "1/2"} if known else {}
     longest = int((ROWS.steps(slice(None)) ** 2).sum(axis=1).argmax())
-    claim, spreads = outcomes_sensitivity(ROWS, 2) ** 2, [Spread(WHOLE, 0.0)] * 2
+    claim = effect.pair_sensitivity(ROWS, 2) ** 2
     for row in (0, longest):
         sums = []
         for made in exchanged(row):
-            study = declared(**more)
-            ones = [replace(made, study=study, outcome=y) for y in (made.outcome, made.measures[0])]
-            sums.append(outcome_pair_sums(ROWS, ones, spreads))
+            both = [(y, WHOLE) for y in (made.outcome, made.measures[0])]
+            sums.append(effect.pair_sums(ROWS, made.treated, both, known))
         assert len(sums[0]) == (4 if known else 5) * ROWS.z.shape[1]
         assert largest(sums, squared) <= claim
     # The longest row attains it, with either treatment.
@@ -76,7 +69,7 @@ def test_no_exchange_moves_the_scores_of_two_outcomes_further_than_claimed(monke
     outcomes = Outcomes(
         ("a", "b"), tuple(tuple(map(Fraction, one)) for one in RANGES.values()), tuple(map(Fraction, weights))
     )
-    choice = chosen(TABLE, Budget(40, "1e-3"), outcomes=[TABLE] * 2)
+    choice = effect.chosen(TABLE, Budget(40, "1e-3"), outcomes=[TABLE] * 2)
     scores, first = [], {}
 
     class Repeating(NotingGate):
@@ -90,7 +83,8 @@ def test_no_exchange_moves_the_scores_of_two_outcomes_further_than_claimed(monke
 
     for made in exchanged(7):
         gate = Repeating()
-        released_outcomes(gate, made, choice, outcomes, Estimand.ATE, means=means)
+        tables, own = effect.outcome_tables(made, outcomes), effect.forms(outcomes, means=means)
+        effect.released_numbers(gate, tables, choice, own, Estimand.ATE, means=means)
         scores.append(gate.values["score"])
     claim = gate.sensitivity["score"]
     assert claim == Fraction(5 if means else 4, 2) * Fraction(sum(weights), max(weights))

@@ -167,12 +167,14 @@ def test_groups_together_move_no_further_than_one():
     groups = [np.flatnonzero(codes == one) for one in (0, 1)]
     whole = Target(Estimand.ATE, MODELS.propensity)
     choice = replace(chosen(TABLE, Budget(4, "1e-3"), 2), rows=ROWS)
-    numbers = [Sought(own, Target(Estimand.ATE, MODELS.propensity[own]), MODELS) for own in groups]
     for row in (0, int(groups[0][3]), int(groups[1][5])):
         sums = []
         for t, y in exchanged(TABLE, row):
-            gate = NotingGate()
-            found = release_scores(gate, replace(TABLE, treated=t, outcome=y), choice, numbers, SEARCHED)
+            gate, table = NotingGate(), replace(TABLE, treated=t, outcome=y)
+            targets = [Target(Estimand.ATE, MODELS.propensity[own]) for own in groups]
+            both = zip(groups, targets, strict=True)
+            numbers = [Sought(table, SEARCHED, own, target, MODELS) for own, target in both]
+            found = release_scores(gate, choice, numbers)
             sums.append(gate.values["score"])
         assert len(found) == 2
         assert gate.sensitivity["score"] == SCORE_SENSITIVITY
@@ -256,11 +258,11 @@ def test_errors_of_products_have_the_weights_of_the_estimand():
 def test_no_exchange_moves_scores_of_three_arms_further_than_those_of_two():
     choice = replace(chosen(TABLE, Budget(4, "1e-3")), rows=ROWS)
     whole = Target(Estimand.ATE, MODELS.propensity).of_arm(0)
-    numbers = [Sought(np.arange(N), whole, MODELS, ARM_SCORES, arm) for arm in range(3)]
     sums = []
     for arm, y in exchanged_arms(TABLE, 0):
-        gate = NotingGate()
-        release_scores(gate, replace(TABLE, arm=arm, outcome=y), choice, numbers, SEARCHED)
+        gate, table = NotingGate(), replace(TABLE, arm=arm, outcome=y)
+        own = SEARCHED, np.arange(N), whole, MODELS, ARM_SCORES
+        release_scores(gate, choice, [Sought(table, *own, arm) for arm in range(3)])
         sums.append(gate.values["score"])
     assert gate.sensitivity["score"] == ARM_SCORES[1]
     assert 2 < largest(sums, total) <= ARM_SCORES[1]
@@ -278,7 +280,7 @@ PLACES = {
 def farthest(rows, place, rows_tried, known=False):
     """Return the largest squared change over all exchanges, by row."""
     return [
-        largest([pair_sums(rows, t, y, place, known) for t, y in exchanged(TABLE, row)], squared)
+        largest([pair_sums(rows, t, [(y, place)], known) for t, y in exchanged(TABLE, row)], squared)
         for row in rows_tried
     ]
 
@@ -326,7 +328,7 @@ def test_outcomes_are_clipped_and_rounded_to_the_nearest():
 def test_sums_are_those_of_weighted_features():
     rows = RUNGS[1]
     n, p = rows.z.shape
-    sums = np.array([float(value) for value in pair_sums(rows, TABLE.treated, TABLE.outcome, WHOLE)])
+    sums = np.array([float(value) for value in pair_sums(rows, TABLE.treated, [(TABLE.outcome, WHOLE)])])
     y, t = TABLE.outcome / 2**23 - 1, TABLE.treated.astype(float)
     exact = np.concatenate(
         [

@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.bases import Axis, Basis, Term
-from counterveil.numerics.products import WholeSum, projected, squared_lengths, steps, sums, whole_gram
+from counterveil.numerics.products import (
+    WholeSum,
+    exact_arm_grams,
+    projected,
+    squared_lengths,
+    steps,
+    sums,
+)
 
 Sums = tuple[NDArray[Any], ...]  # of whole numbers
 Block = tuple[Floats, Floats, Floats]  # u (rows, m), treatment 0 or 1 or the place of an arm, outcome
@@ -79,13 +86,19 @@ def residual_sums(
     total, square = WholeSum(), 0
     for u, t, y in row_blocks:
         rho = _whole(models.residual(u, t, y) / clip)
-        # |direction| and |rho| are at most 2**20, so that 4096 products stay below 2**53: doubles add them exactly.
-        direction = steps(u / reach, TERM_BITS)
         arms = len(models.values) if isinstance(models, ArmLines) else 1
-        parts = [rho * (t == arm) for arm in range(arms)] if arms > 1 else [rho]
-        total.add(np.concatenate([part.astype(np.float64) @ direction for part in parts]).astype(np.int64))
+        total.add(_sums_by_arm(rho.astype(np.float64), t, arms, steps(u / reach, TERM_BITS)))
         square += int((rho * rho).sum())
     return np.atleast_1d(total.whole()), np.array([square], dtype=object)
+
+
+def _sums_by_arm(rho: Floats, arm: NDArray[Any], arms: int, direction: Floats) -> NDArray[np.int64]:
+    """Return the sums of rho times a direction over the rows of every arm, one arm after another.
+
+    Both are whole numbers up to 2**20, so that sums of 4096 products stay below 2**53: doubles add them exactly.
+    """
+    by_arm = np.where(arm == np.arange(arms)[:, None], rho, 0.0) if arms > 1 else rho[None]
+    return sums(direction, by_arm).ravel().astype(np.int64)
 
 
 def _whole(part: Floats) -> NDArray[np.int64]:
@@ -170,15 +183,21 @@ class ArmLines:
 
     def residual(self, u: Floats, t: Floats, y: Floats) -> Floats:
         """Return every row's outcome less the prediction for its own arm."""
-        return np.asarray(y - of_own_arm(u, t, self.values))
+        return np.asarray(y - of_own_arm(u, t.astype(np.intp), self.values))
 
 
-def of_own_arm(u: Floats, t: Floats, lines: Floats) -> Floats:
-    """Return for every row the value of its own arm's line."""
-    found = np.zeros(len(t))
-    for arm, line in enumerate(lines):
-        own = t == arm
-        found[own] = projected(u[own], line)
+# Lines that all rows are put through: looking each row's weights up takes as long as so many.
+_FEW = 2
+
+
+def of_own_arm(u: Floats, arm: NDArray[np.intp], lines: Floats) -> Floats:
+    """Return for every row the value of its own arm's line, added up as `projected` does."""
+    if len(lines) <= _FEW:
+        values = [projected(u, line) for line in lines]
+        return np.asarray(np.choose(arm, values) if len(values) > 1 else values[0])
+    found = np.zeros(len(u))
+    for column, weights in zip(u.T, np.ascontiguousarray(lines.T), strict=True):
+        found += column * weights.take(arm)
     return found
 
 
@@ -213,11 +232,6 @@ def arm_score_sums(row_blocks: Iterable[Block], score: ArmScore, clip: float) ->
     return (np.array([total, square], dtype=object),)
 
 
-def score_sizes(row_blocks: Iterable[Block], score: ArmScore, edges: Floats) -> Sums:
-    """Return how many scores lie between edges of their size."""
-    return (counts_between(edges, (np.abs(score.of(u, t, y)) for u, t, y in row_blocks)),)
-
-
 @dataclass(frozen=True, slots=True)
 class OwnScore:
     """Weighted residuals of a row in its own arm, around `centres` (arms,) and in `units` (arms,)."""
@@ -229,16 +243,18 @@ class OwnScore:
 
     def of(self, u: Floats, t: Floats, y: Floats) -> Floats:
         """Return the score of every row."""
-        weighted, arm = of_own_arm(u, t, self.weights) * self.lines.residual(u, t, y), t.astype(np.intp)
+        arm = t.astype(np.intp)
+        weighted = of_own_arm(u, arm, self.weights) * self.lines.residual(u, t, y)
         return np.asarray((weighted - self.centres[arm]) / self.units[arm])
 
 
-def own_score_sizes(row_blocks: Iterable[Block], score: OwnScore, edges: Floats) -> Sums:
-    """Return how many scores of each arm lie between edges of their size, arm by arm."""
-    total = np.zeros((len(score.units), len(edges) + 1), dtype=np.int64)
+def score_sizes(row_blocks: Iterable[Block], score: ArmScore | OwnScore, edges: Floats) -> Sums:
+    """Return how many scores lie between edges of their size; rows of a score of their own arm are counted by arm."""
+    arms = len(score.units) if isinstance(score, OwnScore) else 1
+    total = np.zeros((arms, len(edges) + 1), dtype=np.int64)
     for u, t, y in row_blocks:
         sizes = np.abs(score.of(u, t, y))
-        total += [counts_between(edges, [sizes[t == arm]]) for arm in range(len(total))]
+        total += [counts_between(edges, [sizes[t == arm] if arms > 1 else sizes]) for arm in range(arms)]
     return (total.ravel(),)
 
 
@@ -273,20 +289,10 @@ def lengths(rows: Floats) -> Floats:
     return np.asarray(np.sqrt(squared_lengths(rows)))
 
 
-def _predicted(u: Floats, arm: NDArray[np.intp], weights: Floats) -> Floats:
-    """Return u.weights[arm] of every row."""
-    found = [projected(u, line) for line in weights]
-    return found[0] if len(found) == 1 else np.asarray(np.choose(arm, found))
-
-
 def statistic_sums(row_blocks: Iterable[UnitBlock], arms: int) -> Sums:
     """Return the sums of u u' and u v by arm and of v v in units of 4**-STATISTIC_BITS, all factors truncated."""
-    total = [WholeSum() for _ in range(arms)]
-    for u, arm, v in row_blocks:
-        stacked = steps(np.column_stack((u, v)), STATISTIC_BITS)
-        for place in range(arms):
-            total[place].add(whole_gram(stacked[arm == place] if arms > 1 else stacked))
-    found = np.stack([each.whole() for each in total])
+    rows = ((arm, np.column_stack((u, v))) for u, arm, v in row_blocks)
+    found = np.stack(exact_arm_grams(rows, STATISTIC_BITS, arms))
     return found[:, :-1, :-1], found[:, :-1, -1], np.array([found[:, -1, -1].sum()], dtype=object)
 
 
@@ -297,20 +303,16 @@ def gradient_sums(row_blocks: Iterable[UnitBlock], weights: Floats, clip: float)
     """
     total, square, arms = WholeSum(), 0, len(weights)
     for u, arm, v in row_blocks:
-        residual = v - _predicted(u, arm, weights)
+        residual = v - of_own_arm(u, arm, weights)
         rho = np.trunc(np.clip(residual / clip, -1.0, 1.0) * 2.0**TERM_BITS)
-        # Whole numbers whose sums stay below 2**53: exact in doubles, in any order.
-        by_arm = (
-            np.array([np.where(arm == place, rho, 0.0) for place in range(arms)]) if arms > 1 else rho[None]
-        )
-        total.add(sums(steps(u, TERM_BITS), by_arm).ravel().astype(np.int64))
+        total.add(_sums_by_arm(rho, arm, arms, steps(u, TERM_BITS)))
         square += int((rho.astype(np.int64) ** 2).sum())
     return np.atleast_1d(total.whole()), np.array([square], dtype=object)
 
 
 def size_counts(row_blocks: Iterable[UnitBlock], weights: Floats, edges: Floats) -> Sums:
     """Return how many rows have |v - u.weights[arm]| in each cell between the edges; one cell lies above the last."""
-    residuals = (np.abs(v - _predicted(u, arm, weights)) for u, arm, v in row_blocks)
+    residuals = (np.abs(v - of_own_arm(u, arm, weights)) for u, arm, v in row_blocks)
     return (counts_between(edges, residuals, "left"),)
 
 
