@@ -249,10 +249,12 @@ def pairs_released(name, claim):
     return ReleasedAlone(name, run, tuple(map(table, pairs)), claim, counts=counts)
 
 
-@pytest.mark.parametrize("name", thinned(PAIRS_CASES, "score"))
+# In pure noise of so many directions an attacker sees little: a vector of several arms is tried in Gaussian noise.
+@pytest.mark.parametrize("name", thinned([name for name in PAIRS_CASES if name != "several arms"], "score"))
 def test_keeps_its_claim_and_a_third_of_the_noise_does_not_of_pairs(name):
     check(pairs_released(name, Budget(2)), 800, 1)
 
 
-def test_the_vector_keeps_an_approximate_claim():
-    check(pairs_released("models", Budget(2, "1e-3")), 1400, 2)
+@pytest.mark.parametrize("name", thinned(("models", "several arms"), "models"))
+def test_the_vector_keeps_an_approximate_claim(name):
+    check(pairs_released(name, Budget(2, "1e-3")), 1400, 2)
