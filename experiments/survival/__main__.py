@@ -1,7 +1,7 @@
 """Survival: coverage, rivals, the size of the log-rank test, forms of tables, and the lung data.
 
 `python -m experiments.survival` prints all tables with 200 draws a row (the size of the test with 2000); `--draws`
-changes their number, `--only` names one of coverage, rivals, sizes, grouping, forms, ratios, competing, lung,
+changes their number, `--only` names one of coverage, rivals, sizes, grouping, forms, ratios, adjusted, competing, lung,
 or tuning and sizes_again (on new seeds), which are not among them.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from experiments.survival.adjusted import adjusted
 from experiments.survival.forms import forms
 from experiments.survival.grouping import grouping
 from experiments.survival.lung import lung
@@ -23,6 +24,7 @@ TABLES: dict[str, Callable[[int], Iterator[str]]] = {
     "grouping": grouping,
     "forms": lambda _: forms(),
     "ratios": ratios,
+    "adjusted": adjusted,
     "competing": competing,
     "lung": lung,
     "sizes_again": lambda draws: sizes(10 * draws, NEW_SEED),

@@ -23,7 +23,7 @@ class Trial:
     `left` is the part of the control arm that is free of the event at the horizon, `ratio` the ratio of hazards,
     `shape` that of the Weibull law; `censored` is the part of people that is censored before the horizon. `share` of
     people are treated, and are censored at `lost_ratio` times the rate of the others. With `confounded`, hazards and
-    treatment follow a covariate x.
+    treatment follow a covariate x, which takes the middles of quarters where there are `levels`.
     """
 
     rows: int = 2000
@@ -34,6 +34,7 @@ class Trial:
     share: float = 0.5
     lost_ratio: float = 1.0
     confounded: bool = False
+    levels: bool = False
 
     def study(self, cells: int = 12, **more: Any) -> cv.Study:
         """Return the declaration."""
@@ -46,7 +47,8 @@ class Trial:
         """Return one simulated study."""
         rng = np.random.default_rng([seed, self.rows])
         x = rng.random(self.rows)
-        chance = 0.3 + 0.4 * x if self.confounded else np.full(self.rows, self.share)
+        x = _quarters(x) if self.levels else x
+        chance = self.share * (0.6 + 0.8 * x) if self.confounded else np.full(self.rows, self.share)
         arm = (rng.random(self.rows) < chance).astype(np.int64)
         rate = self._rate * np.where(arm == 1, self.ratio, 1.0)
         rate = rate * np.exp(_SLOPE * (x - 0.5)) if self.confounded else rate
@@ -82,7 +84,8 @@ class Trial:
         rate = self._rate * (self.ratio if arm else 1.0) * time**self.shape
         if not self.confounded:
             return float(np.exp(-rate))
-        return float(np.mean(np.exp(-rate * np.exp(_SLOPE * (_EVEN - 0.5)))))
+        x = _quarters(_EVEN) if self.levels else _EVEN
+        return float(np.mean(np.exp(-rate * np.exp(_SLOPE * (x - 0.5)))))
 
     def mean(self, arm: int) -> float:
         """Return the restricted mean of an arm."""
@@ -102,6 +105,10 @@ class Trial:
 @cache
 def _lost_rate(design: Trial) -> float:
     return design.lost_rate()
+
+
+def _quarters(x: np.ndarray) -> np.ndarray:
+    return (np.floor(4 * x) + 0.5) / 4
 
 
 _SLOPE = 1.5
