@@ -205,7 +205,6 @@ def _ask(study: cv.Study, data: dict, seed: int, words: dict) -> cv.results.Arms
 
 RANGES = {"score": (0, 10), "event": (0, 1), "rare": (0, 1)}
 _PAIRS = {"protects": "treatment and outcome"}
-_NEW_SEED = 70_000  # of pairs: others were looked at
 
 
 def pairs(draws: int) -> Iterator[str]:
@@ -216,7 +215,7 @@ def pairs(draws: int) -> Iterator[str]:
     study = cv.Study("t", outcomes=RANGES, covariates=covariates, control=0, randomised=False)
     for rows, epsilon in ((4000, 4), (20_000, 1)):
         for delta in (1e-6, 0):
-            found = [_three(study, rows, epsilon, delta, _NEW_SEED + draw) for draw in range(draws)]
+            found = [_three(study, rows, epsilon, delta, seed) for seed in seeds(draws)]
             for place, name in enumerate(RANGES):
                 held, theirs, missed, also, length, alone, error, truth = np.array(found)[:, :, place].T
                 cells = f"{held.mean():.3f}, {theirs.mean():.3f} | {missed.mean():.3f}, {also.mean():.3f}"
@@ -238,7 +237,7 @@ def _three(study: cv.Study, rows: int, epsilon: int, delta: float, seed: int) ->
         for drawn, own in ((data, z), (null, w))
     )
     for place, (name, ends_of) in enumerate(RANGES.items()):
-        if seed < _NEW_SEED + _FEW:
+        if seed in seeds(_FEW):
             own = cv.Study("t", name, ends_of, study.covariates, control=0, randomised=False)
             part = words | {"epsilon": f"{epsilon}/3", "delta": delta / 3}
             low, high = cv.ate(data, own, **part).interval()

@@ -45,7 +45,7 @@ def draw(design: tuple[Any, ...], effect: float, seed: int) -> dict[str, Any]:
 
 
 def one(design: tuple[Any, ...], seed: int) -> list[float]:
-    """Return what is covered, whether tests of no effect reject, and lengths beside means of clusters and all people."""
+    """Return what is covered, whether tests reject what is true, and lengths beside means of clusters and people."""
     import pandas as pd
     from statsmodels.formula.api import ols
 
@@ -65,7 +65,9 @@ def one(design: tuple[Any, ...], seed: int) -> list[float]:
         for low, high in [ours.interval()[name]]
     ]
     found += [float(own.wald_test("t = 0", **use).pvalue < 0.05) for own, use in ((null, {}), (plain, _USE))]
-    found += [float(own.wald_test(_BOTH, **use).pvalue < 0.05) for own, use in ((null, {}), (clustered, _USE))]
+    found += [
+        float(own.wald_test(_BOTH, **use).pvalue < 0.05) for own, use in ((null, {}), (clustered, _USE))
+    ]
     return [*found, ours.bse["t"] / means.bse["t"], ours.bse["t"] / rows.bse["t"]]
 
 
@@ -77,7 +79,12 @@ def main() -> None:
     """Write a row a design."""
     draws = int(sys.argv[1]) if len(sys.argv) > 1 else 200
     header = ["clusters", "people in each", "treated", "protects", "draws", "t covered", "x covered"]
-    header += ["size of t", "size of t, statsmodels on means", "Wald size", "Wald size, statsmodels clustered"]
+    header += [
+        "size of t",
+        "size of t, statsmodels on means",
+        "Wald size",
+        "Wald size, statsmodels clustered",
+    ]
     rows: list[list[Any]] = [[*header, "SE of t / HC1 of means", "SE of t / clustered"]]
     for design in DESIGNS:
         found = np.array([one(design, 1000 + seed) for seed in range(draws)])

@@ -106,7 +106,9 @@ def main() -> None:
         for row in cell(design, rows, protects, range(draws))
     ]
     header = ["design", "n", "protects", "errors", "draws", *(f"coverage {name}" for name in TRUTH)]
-    header += [f"{what}, {whose}" for whose in ("ours", "statsmodels") for what in ("Wald size", "Wald power")]
+    header += [
+        f"{what}, {whose}" for whose in ("ours", "statsmodels") for what in ("Wald size", "Wald power")
+    ]
     with Path(__file__).with_name("robust.csv").open("w", newline="") as file:
         csv.writer(file).writerows([[*header, "size of t", "length / non-private HC1"], *found])
 

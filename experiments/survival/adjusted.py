@@ -15,7 +15,7 @@ from experiments.tables import seeds
 
 STRATA: dict[str, Any] = {"protects": "record", "epsilon": 1, "method": "stratified"}
 WEIGHTS: dict[str, Any] = {"protects": "outcome", "epsilon": 1, "method": "weighting"}
-COHORT = Trial(2000, 0.3, confounded=True, levels=True)
+COHORT = Trial(2000, 0.3, confounded=True)
 DESIGNS = {
     "n = 2,000": COHORT,
     "n = 10,000": replace(COHORT, rows=10_000),
