@@ -209,38 +209,44 @@ _PAIRS = {"protects": "treatment and outcome"}
 
 def pairs(draws: int) -> Iterator[str]:
     """Yield coverage, size and lengths of three outcomes whose treatments are private too, covariates being public."""
-    yield "| n | epsilon | budget | outcome | coverage | size | length | length, one at a time | RMSE | zero |"
+    yield "| n | epsilon | budget | outcome | coverage, AIPW | size, AIPW | length | one at a time | RMSE | zero |"
     yield "|" + "---|" * 10
     covariates = {"x": cv.Range(0, 1), "z": cv.Range(0, 1), "old": cv.Categories([0, 1])}
     study = cv.Study("t", outcomes=RANGES, covariates=covariates, control=0, randomised=False)
     for rows, epsilon in ((4000, 4), (20_000, 1)):
         for delta in (1e-6, 0):
-            found = [_three(study, rows, epsilon, delta, seed, len(seeds(draws))) for seed in seeds(draws)]
+            found = [_three(study, rows, epsilon, delta, seed) for seed in seeds(draws)]
             for place, name in enumerate(RANGES):
-                held, missed, length, alone, error, truth = np.array(found)[:, :, place].T
-                cells = f"{held.mean():.3f} | {missed.mean():.3f} | {np.median(length):.2f}"
+                held, theirs, missed, also, length, alone, error, truth = np.array(found)[:, :, place].T
+                cells = f"{held.mean():.3f}, {theirs.mean():.3f} | {missed.mean():.3f}, {also.mean():.3f}"
+                cells += f" | {np.median(length):.2f}"
                 rmse = f"{np.sqrt((error**2).mean()):.3g} | {np.sqrt((truth**2).mean()):.3g}"
                 kind = "pure" if delta == 0 else "delta 1e-6"
                 row = f"{rows:,} | {epsilon} | {kind} | {name} | {cells} | {np.nanmedian(alone):.2f}"
                 yield f"| {row} | {rmse} |"
 
 
-def _three(study: cv.Study, rows: int, epsilon: int, delta: float, seed: int, draws: int) -> list[np.ndarray]:
+def _three(study: cv.Study, rows: int, epsilon: int, delta: float, seed: int) -> list[np.ndarray]:
     words = _PAIRS | {"delta": delta, "noise": cv.SeededNoise(seed)}
-    (data, z, truth), (null, _, nothing) = (_pairs_drawn(rows, one, seed) for one in (1.0, 0.0))
+    (data, z, truth), (null, w, nothing) = (_pairs_drawn(rows, one, seed) for one in (1.0, 0.0))
     ends = np.array(list(cv.outcomes(data, study, epsilon=epsilon, **words).interval().values()))
     none = np.array(list(cv.outcomes(null, study, epsilon=epsilon, **words).interval().values()))
-    plain, alone = [], np.full(3, np.nan)
+    alone = np.full(3, np.nan)
+    plain, also = (
+        np.array([np.ravel(aipw({"arm": drawn["t"], "y": drawn[name]}, own)) for name in RANGES]).T
+        for drawn, own in ((data, z), (null, w))
+    )
     for place, (name, ends_of) in enumerate(RANGES.items()):
-        plain.append(aipw({"arm": data["t"], "y": data[name]}, z)[1][0])
-        if seed < seeds(draws)[0] + _FEW:
+        if seed in seeds(_FEW):
             own = cv.Study("t", name, ends_of, study.covariates, control=0, randomised=False)
             part = words | {"epsilon": f"{epsilon}/3", "delta": delta / 3}
             low, high = cv.ate(data, own, **part).interval()
-            alone[place] = (high - low) / 2 / plain[-1]
+            alone[place] = (high - low) / 2 / plain[1, place]
     held = (ends[:, 0] <= truth) & (truth <= ends[:, 1])
     missed = (nothing < none[:, 0]) | (none[:, 1] < nothing)
-    return [held, missed, np.diff(ends)[:, 0] / 2 / np.array(plain), alone, ends.mean(axis=1) - truth, truth]
+    theirs, wrong = np.abs(plain[0] - truth) <= plain[1], np.abs(also[0]) > also[1]
+    length, error = np.diff(ends)[:, 0] / 2 / plain[1], ends.mean(axis=1) - truth
+    return [held, theirs, missed, wrong, length, alone, error, truth]
 
 
 def _pairs_drawn(rows: int, effect: float, seed: int) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:

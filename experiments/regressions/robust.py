@@ -46,14 +46,22 @@ def draw(design: str, rows: int, rng: np.random.Generator) -> dict[str, Any]:
     return {"x": x, "z": z, "site": site, "t": t, "y": y}
 
 
-def least_squares(data: dict[str, Any]) -> np.ndarray:
-    """Return the HC1 errors of the same regression without privacy, in the order of `TRUTH`."""
-    x, z, site = data["x"], data["z"], data["site"]
-    own = np.column_stack((data["t"], np.log(x), z**2, z, np.ones(len(x)), site == "a", site == "b"))
-    inverse = np.linalg.inv(own.T @ own)
-    left = own * (data["y"] - own @ (inverse @ (own.T @ data["y"])))[:, None]
-    count = len(x) / (len(x) - own.shape[1])
-    return np.sqrt(np.diag(inverse @ left.T @ left @ inverse) * count)[: len(TRUTH)]
+def least_squares(data: dict[str, Any], kind: str) -> Any:
+    """Return the same regression of statsmodels without privacy."""
+    from statsmodels.formula.api import ols
+
+    return ols("y ~ t + np.log(x) + I(z**2) + z + C(site)", data).fit(cov_type=kind)
+
+
+def joint(fit: Any, plain: Any) -> list[float]:
+    """Return whether Wald tests of all true values, and of no z at all, reject: ours and those of statsmodels."""
+    ours = [fit.wald_test(", ".join(f"{name} = {value}" for name, value in TRUTH.items()))]
+    ours.append(fit.wald_test("I(z**2) = 0, z = 0"))
+    rows = np.eye(3 + len(TRUTH))[3:]
+    theirs = [plain.wald_test((rows, list(TRUTH.values())), use_f=True, scalar=True)]
+    theirs.append(plain.wald_test(rows[2:], use_f=True, scalar=True))
+    tests = [one.pvalue for one in ours] + [float(one.pvalue) for one in theirs]
+    return [float(p < 0.05) for p in tests]
 
 
 def cell(design: str, rows: int, protects: str, seeds: range) -> list[list[Any]]:
@@ -71,12 +79,14 @@ def cell(design: str, rows: int, protects: str, seeds: range) -> list[list[Any]]
             robust=[FORMULA],
             noise=cv.SeededNoise(seed),
         )
-        plain = least_squares(data)
+        errors = least_squares(data, "HC1").bse.to_numpy()[3:]
         for kind, each in kept.items():
-            ends = moments.regress(FORMULA, cov_type=kind).interval()
+            fit = moments.regress(FORMULA, cov_type=kind)
+            ends = fit.interval()
             hits = [float(ends[name][0] <= truth <= ends[name][1]) for name, truth in TRUTH.items()]
             halves = np.array([(high - low) / 2 for low, high in ends.values()])
-            each.append([*hits, float(np.median(halves / (1.96 * plain)))])
+            tests = joint(fit, least_squares(data, kind))
+            each.append([*hits, *tests, float(np.median(halves / (1.96 * errors)))])
     found: list[list[Any]] = []
     for kind, each in kept.items():
         mean = np.mean(each, axis=0)
@@ -96,6 +106,9 @@ def main() -> None:
         for row in cell(design, rows, protects, range(draws))
     ]
     header = ["design", "n", "protects", "errors", "draws", *(f"coverage {name}" for name in TRUTH)]
+    header += [
+        f"{what}, {whose}" for whose in ("ours", "statsmodels") for what in ("Wald size", "Wald power")
+    ]
     with Path(__file__).with_name("robust.csv").open("w", newline="") as file:
         csv.writer(file).writerows([[*header, "size of t", "length / non-private HC1"], *found])
 

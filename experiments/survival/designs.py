@@ -23,7 +23,7 @@ class Trial:
     `left` is the part of the control arm that is free of the event at the horizon, `ratio` the ratio of hazards,
     `shape` that of the Weibull law; `censored` is the part of people that is censored before the horizon. `share` of
     people are treated, and are censored at `lost_ratio` times the rate of the others. With `confounded`, hazards and
-    treatment follow a covariate x.
+    treatment follow a covariate x, the middle of a quarter.
     """
 
     rows: int = 2000
@@ -45,8 +45,8 @@ class Trial:
     def draw(self, seed: int) -> Columns:
         """Return one simulated study."""
         rng = np.random.default_rng([seed, self.rows])
-        x = rng.random(self.rows)
-        chance = 0.3 + 0.4 * x if self.confounded else np.full(self.rows, self.share)
+        x = (np.floor(4 * rng.random(self.rows)) + 0.5) / 4
+        chance = self.share * (0.6 + 0.8 * x) if self.confounded else np.full(self.rows, self.share)
         arm = (rng.random(self.rows) < chance).astype(np.int64)
         rate = self._rate * np.where(arm == 1, self.ratio, 1.0)
         rate = rate * np.exp(_SLOPE * (x - 0.5)) if self.confounded else rate
@@ -82,7 +82,7 @@ class Trial:
         rate = self._rate * (self.ratio if arm else 1.0) * time**self.shape
         if not self.confounded:
             return float(np.exp(-rate))
-        return float(np.mean(np.exp(-rate * np.exp(_SLOPE * (_EVEN - 0.5)))))
+        return float(np.mean(np.exp(-rate * np.exp(_SLOPE * (_QUARTERS - 0.5)))))
 
     def mean(self, arm: int) -> float:
         """Return the restricted mean of an arm."""
@@ -105,4 +105,4 @@ def _lost_rate(design: Trial) -> float:
 
 
 _SLOPE = 1.5
-_EVEN = (np.arange(400) + 0.5) / 400
+_QUARTERS = (np.arange(4) + 0.5) / 4

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import product
 from typing import Any
 
 import numpy as np
 
 import counterveil as cv
 from counterveil.data.outcomes import PARTS, TimeToEvent, entries, shared_entries
-from counterveil.inference import survival
 from counterveil.inference.survival import NoisyTables, log_rank_of
 from counterveil.privacy import Budget
 from counterveil.statistics.time_tables import table_release
 from experiments.survival.designs import HORIZON, Columns, Trial
-from experiments.tables import FIRST_SEED, Tally, seeds
+from experiments.tables import Tally, seeds
 
-# Seeds of a second look at the size of the test.
-NEW_SEED = 50_000
 EXACT = 1e9  # an epsilon that leaves no noise
 
 
@@ -38,8 +34,6 @@ COVERAGE = [
     (Trial(2000, 0.3, left=0.97), {"protects": "record", "epsilon": 1}),
     (Trial(2000, 0.3), {"protects": "record", "epsilon": 0.5}),
     (Trial(2000, 0.3), {"protects": "record", "epsilon": 1, "delta": "1e-6", "mechanism": "gaussian"}),
-    (Trial(4000, 0.3, confounded=True), {"protects": "record", "epsilon": 1, "method": "stratified"}),
-    (Trial(2000, 0.3, confounded=True), {"protects": "outcome", "epsilon": 1, "method": "weighting"}),
 ]
 
 
@@ -64,10 +58,9 @@ def coverage(draws: int) -> Iterator[str]:
 
 
 def _named(design: Trial) -> str:
-    kind = "cohort" if design.confounded else "trial"
     more = f", {design.share:.0%} treated" if design.share != 0.5 else ""
     rare = ", rare events" if design.left > 0.9 else ""
-    return f"{kind}, n = {design.rows}, {design.censored:.0%} censored{more}{rare}"
+    return f"trial, n = {design.rows}, {design.censored:.0%} censored{more}{rare}"
 
 
 def _terms(given: dict[str, Any]) -> str:
@@ -106,7 +99,7 @@ SIZES = [
 ]
 
 
-def sizes(draws: int, first: int = FIRST_SEED) -> Iterator[str]:
+def sizes(draws: int) -> Iterator[str]:
     """Yield how often the log-rank test rejects at 5 % where hazards are alike, and where their ratio is .7.
 
     Tables are drawn without a ledger, with the same noise in double precision: many draws take seconds.
@@ -117,7 +110,7 @@ def sizes(draws: int, first: int = FIRST_SEED) -> Iterator[str]:
         found = []
         for ratio, count in ((1.0, draws), (0.7, draws // 5)):
             own = replace(design, ratio=ratio)
-            rejected = [_rejected(own, seed, protects, budget) for seed in range(first, first + count)]
+            rejected = [_rejected(own, seed, protects, budget) for seed in seeds(count)]
             found += [f"{100 * share:.1f} %" for share in np.mean(rejected, axis=0)]
         yield f"| {_named(design)} | {protects} | {budget} | {' | '.join(found)} |"
 
@@ -156,22 +149,3 @@ def counted(people: Columns, event: TimeToEvent, parts: int) -> np.ndarray:
     place = people["arm"] * fine.entries + entries(people["time"], people["event"], fine)
     found = np.bincount(place, minlength=2 * fine.entries).reshape(2, -1)
     return shared_entries(found, event.cells, parts, event.kinds, ends=False) / (2 * PARTS)
-
-
-def tuning(draws: int) -> Iterator[str]:
-    """Yield coverage by how many times their noise people at risk must be, on exponential times and other seeds."""
-    yield "| times the noise | censored | S coverage | half-width | error | RMST coverage | half-width | error | lost |"
-    yield "|---|---|---|---|---|---|---|---|---|"
-    usual = survival.LEAST_AT_RISK
-    for limit, censored in product((1.0, 2.0, 3.0, 4.0), (0.3, 0.6)):
-        survival.LEAST_AT_RISK = limit
-        design = Trial(500, censored, left=0.41, shape=1.0)
-        gap, mean, lost = Tally(), Tally(), []
-        for seed in range(draws):
-            found = asked(design, seed, protects="record", epsilon=0.5)
-            gap.add(found.difference().interval(), found.difference().estimate, design.gap)
-            own = found.restricted_mean_difference
-            mean.add(own.interval(), own.estimate, design.mean_gap)
-            lost.append(min(found.known_until(arm) for arm in ("treated", "control")) < HORIZON)
-        yield f"| {limit:g} | {censored:.0%} | {gap.cells(4)} | {mean.cells(4)} | {100 * np.mean(lost):.0f} % |"
-    survival.LEAST_AT_RISK = usual

@@ -707,8 +707,8 @@ def best_scores(rows: PublicRows, models: Models, spread: Spread, target: Target
     e, size, start = models.propensity, float(target.tilt.sum()), target.start(models)
     best: tuple[float, Scores] | None = None
     known = int(models.score is None)
-    # Means of rare events err in proportion to their share.
-    error = _MODEL_ERROR[known] * (models.sd**2 if spread.distances is None else models.sd)
+    # Lines may miss rare events by as much as their share.
+    error = models.sd * (models.sd / 2 if spread.distances is None else _MODEL_ERROR[known])
     # People of a weight beyond what propensities are kept within are corrected in part.
     likely = e if models.modelled is None else models.modelled
     whole = target.weights
