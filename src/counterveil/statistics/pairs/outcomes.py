@@ -91,7 +91,7 @@ def _modelled(gate: Gate, tables: Sequence[Table], choice: Choice) -> list[_Outc
     spreads = []
     for place, table in enumerate(tables, 1):
         which = f" {place}" if count > 1 else ""
-        spreads.append(find_place(gate, table, which) if searched(table.study) else Spread(WHOLE, 0.0))
+        spreads.append(place_of(gate, table, choice, which))
     released = gate.release_vector(
         "models", lambda: outcome_pair_sums(rows, tables, spreads), outcomes_sensitivity(rows, count)
     )
@@ -105,7 +105,7 @@ def _modelled(gate: Gate, tables: Sequence[Table], choice: Choice) -> list[_Outc
         else:
             sums = Sums.of(blocks[2 * place : 2 * place + 2], released.variance, rows, known)
         trial = table.study.randomised is True
-        models = fit_models(rows, sums, spread.centre, spread.reach, spread.sd, known, trial)
+        models = fit_models(rows, sums, spread, known, trial)
         found.append(_Outcome(table, spread, models))
     return found
 
