@@ -19,14 +19,13 @@ from counterveil.data.table import arm_sizes
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.columns import Arm, cell_totals
 from counterveil.numerics.products import exact_dot
-from counterveil.session import Gate, Kind
+from counterveil.session import Gate
 from counterveil.statistics.histogram import release_counts
 
 # Fractional digits of outcomes around their centre.
 OUTCOME_BITS = 16
 # Releases and their parts of what the place costs.
 PLACES = {"centre": Fraction(1, 3), "spread": Fraction(2, 3)}
-PLACE_KINDS = dict.fromkeys(PLACES, Kind.CELLS)
 PLACE_WORDS = {
     "centre": "histogram of the outcome over its range",
     "spread": "histogram of distances from the outcomes' centre",

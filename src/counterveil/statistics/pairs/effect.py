@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import log, sqrt
+from itertools import product
+from math import exp, log, sqrt
 from typing import Any, cast
 
 import numpy as np
@@ -327,6 +328,12 @@ class Fit:
     left_covariance: Floats
     freedom: float  # how many coefficients were fitted, counting shrunk ones in part
 
+    def times(self, by: float, errs: float) -> Fit:
+        """Return the fit times a number that errs by so much of its square."""
+        own = self.covariance + errs * np.outer(self.coefficients, self.coefficients)
+        left, apart = by * self.left, by**2 * self.left_covariance
+        return Fit(by * self.coefficients, by**2 * own, left, apart, self.freedom)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Models:
@@ -375,9 +382,7 @@ class Models:
         return second, float(self.score.left @ along), sqrt(variance)
 
 
-def fit_models(
-    rows: PublicRows, sums: Sums, spread: Spread, known: Floats | None, constant: bool
-) -> Models:
+def fit_models(rows: PublicRows, sums: Sums, spread: Spread, known: Floats | None, constant: bool) -> Models:
     """Return the models of released sums.
 
     A standard deviation of 0 is that of events, which their share gives. `known` are propensities that the design
@@ -405,16 +410,7 @@ def fit_models(
     reach, short = reach * spread.stretch, _SHORT * (1 - 1 / spread.stretch) ** 2
     low, high = max(-1.0, centre - reach), min(1.0, centre + reach)
     means = [np.clip(centre + reach * (rows.z @ fit.coefficients), low, high) for fit in fits]
-    first, second = (
-        Fit(
-            f.coefficients * reach,
-            (f.covariance + short * np.outer(f.coefficients, f.coefficients)) * reach**2,
-            f.left * reach,
-            f.left_covariance * reach**2,
-            f.freedom,
-        )
-        for f in fits
-    )
+    first, second = (f.times(reach, short) for f in fits)
     return Models(propensity, means[0], means[1], score, (first, second), sd, modelled)
 
 
@@ -821,11 +817,8 @@ def choices(
 
     So many numbers share the rows: effects of groups. Several `outcomes` are tables of each.
     """
-    found, on, arms = (
-        [],
-        [searched(one.study) for one in outcomes or (table,)],
-        len(table.study.arms or (0, 1)),
-    )
+    found, on = [], [searched(one.study) for one in outcomes or (table,)]
+    arms = len(table.study.arms or (0, 1))
     released = 2 * len(on) if arms == 2 else 2 * arms
     released += int(arms == 2 and known_propensities(table) is None)
     # Pure noise hides curves; whether models suffice for parts of the rows, as for all, is not judged beforehand.
@@ -835,13 +828,14 @@ def choices(
         rows = replace(rung, hidden=hidden)
         omitted = rows.order.max() == LINES < rungs[-1].order.max()
         known, sizes = (table.study.unconfounded, omitted), (released, numbers, arms / 2, len(on))
-        spreads = (_SPREAD,) if any(on) else (_SPREAD, *_EVENTS)
-        splits = [
-            _over([_expected(rows, plan, known, sizes, spread) for spread in spreads])
-            for part in MODEL_PARTS
-            for vector in _vectors(budget)
-            for plan in [plan_of(budget, part, on, vector=vector)]
-        ]
+        splits = []
+        for part, vector in product(MODEL_PARTS, _vectors(budget)):
+            plan = plan_of(budget, part, on, vector=vector)
+            cases = [
+                _expected(rows, plan, known, sizes, one) for one in (_SPREAD, *(() if any(on) else _EVENTS))
+            ]
+            length = exp(sum(log(case.length) for case in cases) / len(cases))
+            splits.append(replace(cases[0], length=length))
         found.append(min(splits, key=lambda choice: (not choice.able, choice.length)))
     return found
 
@@ -900,28 +894,15 @@ def plan_of(
     return Plan.split(budget, shares, "laplace", kinds)
 
 
-def _over(cases: list[Choice]) -> Choice:
-    """Return the first with the geometric mean of the lengths."""
-    return replace(cases[0], length=float(np.exp(np.mean([log(case.length) for case in cases]))))
-
-
 def _expected(
-    rows: PublicRows,
-    plan: Plan,
-    known: tuple[bool, bool],
-    sizes: tuple[int, int, float, int],
-    spread: float,
+    rows: PublicRows, plan: Plan, known: tuple[bool, bool], sizes: tuple[int, int, float, int], spread: float
 ) -> Choice:
     (unconfounded, omitted), (released, numbers, crowd, outcomes) = known, sizes
     p, n = rows.z.shape[1], len(rows.z) / numbers / crowd
     amount, score = dict(plan.amounts)["models"], float(dict(plan.amounts)["score"])
     length = pair_sensitivity(rows)
-    unit = (
-        outcomes
-        * float(length / amount) ** 2
-        * (released * p + 1 if plan.kind("models") is Kind.VECTOR else 1)
-    )
-    own = unit / rows.scale**2
+    ball = released * p + 1 if plan.kind("models") is Kind.VECTOR else 1
+    own = outcomes * float(length / amount) ** 2 * ball / rows.scale**2
     half = _CURVATURE * np.array([rows.weight @ column**2 for column in rows.z.T]) / crowd
     treated = own / outcomes / float(TREATED) ** 2 / half**2 + 1 / half
     arms = own / (2 * half) ** 2 + spread / (2 * half)

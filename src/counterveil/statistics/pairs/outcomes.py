@@ -23,7 +23,7 @@ from counterveil.results.effect import Linear
 from counterveil.results.measures import OF_MEANS, Numbers
 from counterveil.results.question import Question
 from counterveil.session import BaseSession, Gate
-from counterveil.statistics.outcome_place import OUTCOME_BITS, WHOLE, Outcomes, Spread, find_place
+from counterveil.statistics.outcome_place import OUTCOME_BITS, Outcomes, Spread
 from counterveil.statistics.pairs.effect import (
     ARM_SCORES,
     TREATED,
@@ -42,8 +42,8 @@ from counterveil.statistics.pairs.effect import (
     fit_models,
     known_propensities,
     pair_sensitivity,
+    place_of,
     provenance,
-    searched,
     summed,
 )
 

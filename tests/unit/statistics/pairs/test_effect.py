@@ -14,7 +14,7 @@ from counterveil.privacy import Budget, Estimand, Unit
 from counterveil.privacy.caveats import KnownScore, LinearScores
 from counterveil.results.result import measure_terms
 from counterveil.session import Kind
-from counterveil.statistics.outcome_place import DISTANCES, WHOLE
+from counterveil.statistics.outcome_place import DISTANCES, WHOLE, Place, Spread
 from counterveil.statistics.pairs.effect import Sums, choices, chosen, fit_models, ladder, pair_sums
 from counterveil.statistics.pairs.sensitivity import INNERMOST, score_amounts
 
@@ -255,7 +255,7 @@ def fitted(table, rows, variance, rng=None):
     exact = np.array([float(v) for v in pair_sums(rows, table.treated, table.outcome, WHOLE)])
     noise = 0.0 if rng is None else np.sqrt(variance) * rng.normal(size=len(exact))
     sums = Sums.of(exact + noise, variance, rows)
-    return fit_models(rows, sums, 0.0, 1.0, 0.3, None, False)
+    return fit_models(rows, sums, Spread(WHOLE, 0.3), None, False)
 
 
 def test_without_noise_scores_and_arms_solve_their_equations():
@@ -299,7 +299,7 @@ def test_known_propensities_leave_no_product_of_errors():
     rows = ladder(table)[0]
     exact = np.array([float(v) for v in pair_sums(rows, table.treated, table.outcome, WHOLE, True)])
     known = np.full(N, 0.3)
-    models = fit_models(rows, Sums.of(exact, 1.0, rows, known), 0.0, 1.0, 0.0, known, True)
+    models = fit_models(rows, Sums.of(exact, 1.0, rows, known), Spread(WHOLE, 0.0), known, True)
     assert set(models.propensity) == {0.3}
     assert models.products((np.ones(N), np.ones(N)), rows) == (0.0, 0.0, 0.0)
     # The share of an outcome from -1 to 1 that is halfway gives its largest standard deviation.
