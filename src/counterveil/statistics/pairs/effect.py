@@ -949,15 +949,14 @@ def place_of(gate: Gate, table: Table, choice: Choice, which: str = "") -> Sprea
 
 def release_models(gate: Gate, table: Table, choice: Choice) -> tuple[Models, Spread]:
     """Return models of treatment and outcomes, and where outcomes lie: the place, then one vector."""
-    study, rows, spread = table.study, choice.rows, place_of(gate, table, choice)
-    known = known_propensities(table)
+    rows, spread, known = choice.rows, place_of(gate, table, choice), known_propensities(table)
     released = gate.release_vector(
         "models",
         lambda: pair_sums(rows, table.treated, table.outcome, spread.place, known is not None),
         pair_sensitivity(rows),
     )
     sums = Sums.of(released.floats(), released.variance, rows, known)
-    found = fit_models(rows, sums, spread, known, study.randomised is True)
+    found = fit_models(rows, sums, spread, known, table.study.randomised is True)
     return found, spread
 
 
