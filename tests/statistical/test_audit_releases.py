@@ -225,8 +225,8 @@ def arm_models(gate, made, _pure):
     gate.release_vector("models", arm_sums(rows, arm, 3, made.outcome, WHOLE), pair_sensitivity(rows))
 
 
-def centre(gate, made, _pure):
-    find_place(gate, made)
+def centre(gate, made, pure):
+    find_place(gate, made, pure)
 
 
 # What is released, and the pairs that move it furthest.
@@ -251,5 +251,6 @@ def test_keeps_its_claim_and_a_third_of_the_noise_does_not_of_pairs(name):
     check(pairs_released(name, Budget(2)), 800, 1)
 
 
-def test_the_vector_keeps_an_approximate_claim():
-    check(pairs_released("models", Budget(2, "1e-3")), 1400, 2)
+@pytest.mark.parametrize("name", ["models", "centre"])
+def test_the_vector_and_the_place_keep_an_approximate_claim(name):
+    check(pairs_released(name, Budget(2, "1e-3")), 1400, 2)
