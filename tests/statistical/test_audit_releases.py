@@ -228,8 +228,8 @@ def arm_models(gate, made, _pure):
     gate.release_vector("models", arm_sums(rows, arm, 3, made.outcome, WHOLE), pair_sensitivity(rows))
 
 
-def centre(gate, made, _pure):
-    find_place(gate, made)
+def centre(gate, made, pure):
+    find_place(gate, made, pure)
 
 
 # What is released, and the pairs that move it furthest.
@@ -255,6 +255,6 @@ def test_keeps_its_claim_and_a_third_of_the_noise_does_not_of_pairs(name):
     check(pairs_released(name, Budget(2)), 800, 1)
 
 
-@pytest.mark.parametrize("name", thinned(("models", "several arms"), "models"))
-def test_the_vector_keeps_an_approximate_claim(name):
+@pytest.mark.parametrize("name", thinned(("models", "several arms", "centre"), "models", "centre"))
+def test_vectors_and_the_place_keep_an_approximate_claim(name):
     check(pairs_released(name, Budget(2, "1e-3")), 1400, 2)

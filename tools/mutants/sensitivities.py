@@ -287,6 +287,7 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         _unit("pairs/pair_scores"),
     ),
     _of("_longest", ".max())", ".min())", _unit("pairs/pair_scores")),
+    _of("Fit.times", "errs * np.outer", "0 * np.outer", _unit("pairs/effect")),
     _of(
         "Place.fixed",
         "np.clip(moved // (2 * self.reach), -(1 << OUTCOME_BITS), 1 << OUTCOME_BITS)",

@@ -19,14 +19,13 @@ from counterveil.data.table import arm_sizes
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.columns import Arm, cell_totals
 from counterveil.numerics.products import exact_dot
-from counterveil.session import Gate, Kind
+from counterveil.session import Gate
 from counterveil.statistics.histogram import release_counts
 
 # Fractional digits of outcomes around their centre.
 OUTCOME_BITS = 16
 # Releases and their parts of what the place costs.
 PLACES = {"centre": Fraction(1, 3), "spread": Fraction(2, 3)}
-PLACE_KINDS = dict.fromkeys(PLACES, Kind.CELLS)
 PLACE_WORDS = {
     "centre": "histogram of the outcome over its range",
     "spread": "histogram of distances from the outcomes' centre",
@@ -36,8 +35,8 @@ _CELLS, _OCTAVES = 32, 8
 _WITHIN, _INNERMOST = 0.72, 0.55
 # A tail is there where it exceeds its noise so far; what noise may hide beyond it, in standard deviations of the noise.
 _SURE, _CERTAIN, _HIDDEN = 1.6, 2.5, 0.5
-# The part of outcomes within the reach, and the least reach in standard deviations.
-_REACHED, _LEAST_REACH = 0.95, 1.5
+# The reach of outcomes in standard deviations.
+_REACH = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +125,14 @@ class Spread:
         """How far outcomes reach from the centre."""
         return self.place.reach / WHOLE.reach
 
+    @property
+    def stretch(self) -> float:
+        """By how much outcomes are longer on average than the reach leaves them: their slope on what it leaves."""
+        if self.distances is None or self.shares is None:
+            return 1.0
+        left = np.minimum(self.distances, self.reach)
+        return float(self.shares @ (left * self.distances)) / float(self.shares @ left**2)
+
 
 # Ends of the octaves in steps, and in halves of the range; and how far from the centre outcomes of an octave lie.
 _EDGES = [OUTCOME_STEPS >> k for k in range(_OCTAVES - 1, 0, -1)]
@@ -144,14 +151,13 @@ def count_octaves(gate: Gate, source: Backend, pure: bool = True, which: str = "
     return centre, Octaves(noisy, sqrt(octaves.variance), at_end)
 
 
-def find_place(gate: Gate, source: Backend, which: str = "") -> Spread:
+def find_place(gate: Gate, source: Backend, pure: bool = True, which: str = "") -> Spread:
     """Return the place of outcomes from two releases: their cells, then octaves of the distance from the centre."""
-    centre, octaves = count_octaves(gate, source, which=which)
+    centre, octaves = count_octaves(gate, source, pure, which)
     shares, hidden = octaves.certain()
     sd = sqrt(float(shares @ DISTANCES**2))
-    body = ENDS[min(int(np.searchsorted(np.cumsum(shares), _REACHED)), _OCTAVES - 1)]
-    reach = min(max(float(body), _LEAST_REACH * sd), 2.0)
-    return Spread(Place(centre, max(int(reach * WHOLE.reach), 1)), sd, DISTANCES, shares, hidden)
+    reach = max(int(min(_REACH * sd, 2.0) * WHOLE.reach), 1)
+    return Spread(Place(centre, reach), sd, DISTANCES, shares, hidden)
 
 
 def _counted(source: Backend, count: Callable[[Integers], Integers]) -> list[int]:

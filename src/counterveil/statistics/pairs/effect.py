@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import isqrt, log, sqrt
+from itertools import product
+from math import exp, isqrt, log, sqrt
 from typing import Any, cast
 
 import numpy as np
@@ -58,7 +59,6 @@ from counterveil.statistics.linear.functions import (
 )
 from counterveil.statistics.outcome_place import (
     OUTCOME_BITS,
-    PLACE_KINDS,
     PLACE_WORDS,
     PLACES,
     WHOLE,
@@ -304,6 +304,8 @@ _STANDS_OUT, SELECTED = 14.0, 4
 # Most that curves or products, or one that stands out, and then that covariates move: the variance of log odds, and the
 # part of that of outcomes.
 _MOST = {"log odds": (0.5, 4.0), "outcomes": (0.25, 1.0)}
+# Squared error of what corrects models for clipped outcomes, in squares of the correction.
+_SHORT = 2.0
 # A ridge that keeps matrices regular, in parts of a row, and the largest log odds.
 _TINY, _LARGEST = 1e-3, 8.0
 _STEPS = 25
@@ -347,6 +349,12 @@ class Fit:
     left: Floats
     left_covariance: Floats
     freedom: float  # how many coefficients were fitted, counting shrunk ones in part
+
+    def times(self, by: float, errs: float) -> Fit:
+        """Return the fit times a number that errs by so much of its square."""
+        own = self.covariance + errs * np.outer(self.coefficients, self.coefficients)
+        left, apart = by * self.left, by**2 * self.left_covariance
+        return Fit(by * self.coefficients, by**2 * own, left, apart, self.freedom)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -396,16 +404,14 @@ class Models:
         return second, float(self.score.left @ along), sqrt(variance)
 
 
-def fit_models(
-    rows: PublicRows, sums: Sums, centre: float, reach: float, sd: float, known: Floats | None, constant: bool
-) -> Models:
+def fit_models(rows: PublicRows, sums: Sums, spread: Spread, known: Floats | None, constant: bool) -> Models:
     """Return the models of released sums.
 
-    Outcomes lie around `centre` with this standard deviation and were divided by `reach`, all in halves of the range; a
-    standard deviation of 0 is that of events, which their share gives. `known` are propensities that the design fixes;
-    with `constant` propensities are the same for all, and unknown.
+    A standard deviation of 0 is that of events, which their share gives. `known` are propensities that the design
+    fixes; with `constant` propensities are the same for all, and unknown.
     """
     score = modelled = None
+    centre, reach, sd = spread.centre, spread.reach, spread.sd
     order = _orders(rows, sums, min((sd / reach) ** 2, 1.0) if sd else 1.0)
     if known is not None:
         propensity = known
@@ -417,23 +423,16 @@ def fit_models(
         whole = float(sums.values[1, 0] + sums.values[2, 0]) / float(rows.weight @ rows.z[:, 0] ** 2)
         share = min(max((1 + whole) / 2, 2e-3), 1 - 2e-3)
         sd = 2 * (share * (1 - share)) ** 0.5
-    spread = min((sd / reach) ** 2, 1.0)
+    varies = min((sd / reach) ** 2, 1.0)
     fits = tuple(
-        _linear(rows, own, sums.values[place], sums.noise[place], spread, order)
+        _linear(rows, own, sums.values[place], sums.noise[place], varies, order)
         for place, own in ((1, propensity), (2, 1 - propensity))
     )
+    # Clipped outcomes are shorter than they were, which the models correct: on average, and by about as much again.
+    reach, short = reach * spread.stretch, _SHORT * (1 - 1 / spread.stretch) ** 2
     low, high = max(-1.0, centre - reach), min(1.0, centre + reach)
     means = [np.clip(centre + reach * (rows.z @ fit.coefficients), low, high) for fit in fits]
-    first, second = (
-        Fit(
-            f.coefficients * reach,
-            f.covariance * reach**2,
-            f.left * reach,
-            f.left_covariance * reach**2,
-            f.freedom,
-        )
-        for f in fits
-    )
+    first, second = (f.times(reach, short) for f in fits)
     return Models(propensity, means[0], means[1], score, (first, second), sd, modelled)
 
 
@@ -801,6 +800,8 @@ _LONGER = 1.05
 # Public guesses that steer choices only, in units of the outcomes' reach: their variance, the mean square of weights,
 # the largest weight, and the curvature of a logistic model.
 _SPREAD, _WEIGHTS, LARGEST_WEIGHT, _CURVATURE = 0.2, 5.5, 5.0, 0.2
+# Variances of events that are common and rare; lengths of both count, each in proportion.
+_EVENTS = 1.0, 0.04
 # Supposed variances of log odds and of mean outcomes that covariates, and curves and products, explain; and how far the
 # two models are aligned.
 _SIGNAL, _ALIGNMENT = ((0.6, 0.1), (0.06, 0.01)), 0.5
@@ -817,19 +818,13 @@ REJECTS, _REJECTS_MEAN = 1.645, 1.96
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
-    """Features and the split of the budget over the releases, with the expected squared errors; all public."""
+    """Features and the split of the budget over the releases, with expected squared errors; all public."""
 
     rows: PublicRows
     plan: Plan
     sampling: float
-    noise: float
     products: float
-    curves: float  # confounding by curves and products that models leave out or shrink
-
-    @property
-    def length(self) -> float:
-        """The expected squared length of the interval, in units of outcomes."""
-        return self.sampling + self.noise + self.products + self.curves
+    length: float  # the expected squared length of the interval, in units of outcomes
 
     @property
     def able(self) -> bool:
@@ -844,11 +839,8 @@ def choices(
 
     So many numbers share the rows: effects of groups. Several `outcomes` are tables of each.
     """
-    found, on, arms = (
-        [],
-        [searched(one.study) for one in outcomes or (table,)],
-        len(table.study.arms or (0, 1)),
-    )
+    found, on = [], [searched(one.study) for one in outcomes or (table,)]
+    arms = len(table.study.arms or (0, 1))
     released = 2 * len(on) if arms == 2 else 2 * arms
     released += int(arms == 2 and known_propensities(table) is None)
     # Pure noise hides curves; whether models suffice for parts of the rows, as for all, is not judged beforehand.
@@ -858,11 +850,14 @@ def choices(
         rows = replace(rung, hidden=hidden)
         omitted = rows.order.max() == LINES < rungs[-1].order.max()
         known, sizes = (table.study.unconfounded, omitted), (released, numbers, arms / 2, len(on))
-        splits = [
-            _expected(rows, plan_of(budget, part, on, vector=vector), known, sizes)
-            for part in MODEL_PARTS
-            for vector in _vectors(budget)
-        ]
+        splits = []
+        for part, vector in product(MODEL_PARTS, _vectors(budget)):
+            plan = plan_of(budget, part, on, vector=vector)
+            cases = [
+                _expected(rows, plan, known, sizes, one) for one in (_SPREAD, *(() if any(on) else _EVENTS))
+            ]
+            length = exp(sum(log(case.length) for case in cases) / len(cases))
+            splits.append(replace(cases[0], length=length))
         found.append(min(splits, key=lambda choice: (not choice.able, choice.length)))
     return found
 
@@ -913,46 +908,45 @@ def plan_of(
     ends = [f" {place}" if len(on) > 1 else "" for place, one in enumerate(on, 1) if one]
     shares = {name + end: PLACE_PART * share / len(ends) for end in ends for name, share in PLACES.items()}
     shares |= {"models": part * rest, last: (1 - part) * rest}
-    kinds = {name + end: kind for end in ends for name, kind in PLACE_KINDS.items()}
     vector = vector or _vectors(budget)[0]
+    # Normal noise of places and of vectors is paid for together: squares of mus add up, with one delta.
+    place = Kind.NORMAL if vector is Kind.NORMAL else Kind.CELLS
+    kinds = {name + end: place for end in ends for name in PLACES}
     kinds |= {"models": vector, last: Kind.CELLS if last == "score" else vector}
     return Plan.split(budget, shares, "laplace", kinds)
 
 
 def _expected(
-    rows: PublicRows, plan: Plan, known: tuple[bool, bool], sizes: tuple[int, int, float, int]
+    rows: PublicRows, plan: Plan, known: tuple[bool, bool], sizes: tuple[int, int, float, int], spread: float
 ) -> Choice:
     (unconfounded, omitted), (released, numbers, crowd, outcomes) = known, sizes
     p, n = rows.z.shape[1], len(rows.z) / numbers / crowd
     amount, score = dict(plan.amounts)["models"], float(dict(plan.amounts)["score"])
     length = pair_sensitivity(rows)
-    unit = (
-        outcomes
-        * float(length / amount) ** 2
-        * (released * p + 1 if plan.kind("models") is Kind.VECTOR else 1)
-    )
-    own = unit / rows.scale**2
+    ball = released * p + 1 if plan.kind("models") is Kind.VECTOR else 1
+    own = outcomes * float(length / amount) ** 2 * ball / rows.scale**2
     half = _CURVATURE * np.array([rows.weight @ column**2 for column in rows.z.T]) / crowd
     treated = own / outcomes / float(TREATED) ** 2 / half**2 + 1 / half
-    arms = own / (2 * half) ** 2 + _SPREAD / (2 * half)
-    signal = [_assumed(rows, most) for most in _SIGNAL]
+    arms = own / (2 * half) ** 2 + spread / (2 * half)
+    sized = _SIGNAL[0], tuple(size * spread / _SPREAD for size in _SIGNAL[1])
+    signal = [_assumed(rows, most) for most in sized]
     left = [treated / 4 / (treated / 4 + signal[0]), arms / (arms + signal[1])]
     aligned = _ALIGNMENT * np.sqrt(signal[0] * signal[1]) * left[0] * left[1]
     by_lines, by_curves = (float(aligned[at].sum()) for at in (rows.order == LINES, rows.order > LINES))
     # Curves that are left out are left out entirely.
-    by_curves = _ALIGNMENT * sqrt(_SIGNAL[0][1] * _SIGNAL[1][1]) if omitted else by_curves
+    by_curves = _ALIGNMENT * sqrt(sized[0][1] * sized[1][1]) if omitted else by_curves
     errors = treated * signal[0] / (treated + signal[0]), arms * signal[1] / (arms + signal[1])
     products = 0.0 if unconfounded else float(errors[0] @ errors[1]) + by_lines**2
     curves = 0.0 if unconfounded else (by_lines + by_curves) ** 2 - by_lines**2
-    sampling = _WEIGHTS * _SPREAD / n
+    sampling = _WEIGHTS * spread / n
     # Mean outcomes that are not known enlarge the scores.
-    worse = sampling * float(errors[1].sum()) / _SPREAD if unconfounded else 0.0
+    worse = sampling * float(errors[1].sum()) / spread if unconfounded else 0.0
     reach = LARGEST_WEIGHT * (_REACH_FARTHER if len(plan.parts) > 2 else 1.0)
     noise = 8 * (reach * outcomes / (score * n)) ** 2 + worse
-    return Choice(rows, plan, sampling, noise, products, curves)
+    return Choice(rows, plan, sampling, products, sampling + noise + products + curves)
 
 
-def _assumed(rows: PublicRows, sizes: tuple[float, float]) -> Floats:
+def _assumed(rows: PublicRows, sizes: tuple[float, ...]) -> Floats:
     """Return squared coefficients that features are supposed to have: of covariates, and of all others together."""
     lines, others = rows.order == LINES, rows.order > LINES
     found = np.full(len(rows.order), 10.0)
@@ -969,9 +963,10 @@ class PairEffect:
     details: dict[str, float | str]
 
 
-def place_of(gate: Gate, table: Table, which: str = "") -> Spread:
+def place_of(gate: Gate, table: Table, choice: Choice, which: str = "") -> Spread:
     """Return where outcomes lie: released where it is searched, the whole range for events."""
-    return find_place(gate, table, which) if searched(table.study) else Spread(WHOLE, 0.0)
+    pure = Kind.NORMAL not in dict(choice.plan.kinds).values()
+    return find_place(gate, table, pure, which) if searched(table.study) else Spread(WHOLE, 0.0)
 
 
 def release_models(gate: Gate, tables: Sequence[Table], choice: Choice) -> list[tuple[Models, Spread]]:
@@ -981,7 +976,8 @@ def release_models(gate: Gate, tables: Sequence[Table], choice: Choice) -> list[
     """
     first, rows, count = tables[0], choice.rows, len(tables)
     spreads = [
-        place_of(gate, table, f" {place}" if count > 1 else "") for place, table in enumerate(tables, 1)
+        place_of(gate, table, choice, f" {place}" if count > 1 else "")
+        for place, table in enumerate(tables, 1)
     ]
     known, trial = known_propensities(first), first.study.randomised is True
     outcomes = [(table.outcome, spread.place) for table, spread in zip(tables, spreads, strict=True)]
@@ -994,8 +990,7 @@ def release_models(gate: Gate, tables: Sequence[Table], choice: Choice) -> list[
     for spread, own in zip(spreads, np.split(columns[known is None :], count), strict=True):
         values = own if known is not None else np.vstack([columns[:1], own])
         sums = Sums.of(values, released.variance, rows, known, count)
-        models = fit_models(rows, sums, spread.centre, spread.reach, spread.sd, known, trial)
-        found.append((models, spread))
+        found.append((fit_models(rows, sums, spread, known, trial), spread))
     return found
 
 
@@ -1216,7 +1211,7 @@ def provenance(
     return {
         "guarantee": question.guarantee(session, pages, mechanisms=drawn),
         "method": "doubly robust score with public covariates",
-        "releases": _releases(choice.plan, pure),
+        "releases": _releases(choice.plan),
         "not_covered": _not_covered(study),
         "details": {"rows": len(choice.rows.z), "features": len(choice.rows.order) - 1} | details,
         "assumptions": design_says(study) if study.unconfounded else LinearScores(False, squares, products),
@@ -1230,10 +1225,12 @@ _WORDS = PLACE_WORDS | {
 }
 
 
-def _releases(plan: Plan, pure: bool) -> tuple[tuple[str, str], ...]:
-    noise = dict.fromkeys(("models", EFFECTS), "l2-ball noise" if pure else "Gaussian noise")
+_NOISES = {Kind.CELLS: "Laplace", Kind.NORMAL: "Gaussian", Kind.VECTOR: "l2-ball"}
+
+
+def _releases(plan: Plan) -> tuple[tuple[str, str], ...]:
     return tuple(
-        (_WORDS[name.split()[0]], f"{part:.3g} of the budget; {noise.get(name, 'Laplace noise')}")
+        (_WORDS[name.split()[0]], f"{part:.3g} of the budget; {_NOISES[plan.kind(name)]} noise")
         for name, part in plan.parts.items()
     )
 
@@ -1265,7 +1262,7 @@ def pair_arms(session: BaseSession, question: Question) -> ArmsResult:
 
 def released_arms(gate: Gate, table: Table, choice: Choice, level: float) -> tuple[Effect, ...]:
     """Return what everybody's mean outcome would be in each arm: place, models and scores, each released once."""
-    study, spread = table.study, place_of(gate, table)
+    study, spread = table.study, place_of(gate, table, choice)
     numbers = arm_numbers(gate, table, choice, spread)
     found, means = release_scores(gate, choice, numbers), []
     low, high = map(float, study.outcome_range)
@@ -1289,9 +1286,7 @@ def arm_numbers(gate: Gate, table: Table, choice: Choice, spread: Spread) -> lis
     for arm in range(arms):
         values = np.stack([inside[arm], outcomes[arm], outcomes.sum(axis=0) - outcomes[arm]])
         sums = Sums(values, np.outer((1.0, 1.0, arms - 1.0), noise))
-        models = fit_models(
-            rows, sums, spread.centre, spread.reach, spread.sd, None, study.randomised is True
-        )
+        models = fit_models(rows, sums, spread, None, study.randomised is True)
         target = Target(Estimand.ATE, models.propensity).of_arm(0)
         found.append(Sought(table, spread, everyone, target, models, ARM_SCORES, arm))
     return found

@@ -1,7 +1,6 @@
 """Effects where treatment and outcome are private: splits, refusals, answers of every kind of study, their models."""
 
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,11 +9,12 @@ from scipy.special import expit, softmax
 import counterveil as cv
 from counterveil.data import Table
 from counterveil.errors import CounterveilError, ParameterError
+from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.privacy import Budget, Estimand, Unit
 from counterveil.privacy.caveats import KnownScore, LinearScores
 from counterveil.results.result import measure_terms
 from counterveil.session import Kind
-from counterveil.statistics.outcome_place import DISTANCES, WHOLE
+from counterveil.statistics.outcome_place import DISTANCES, WHOLE, Place, Spread
 from counterveil.statistics.pairs.effect import Sums, choices, chosen, fit_models, ladder, pair_sums
 from counterveil.statistics.pairs.sensitivity import INNERMOST, score_amounts
 
@@ -53,8 +53,10 @@ def test_every_estimand_is_answered_around_the_truth(estimand, events, delta):
     assert half < 0.1
     assert found.guarantee.unit.value == LEVEL
     assert isinstance(found.assumptions, LinearScores)
-    names = [words for words, _ in found.releases]
-    assert len(names) == (2 if events else 4)
+    drawn = [words.split("; ")[1] for _, words in found.releases]
+    sums = ["Gaussian noise"] if float(delta) else ["l2-ball noise"]
+    places = [] if events else 2 * (sums if float(delta) else ["Laplace noise"])
+    assert drawn == places + sums + ["Laplace noise"]
 
 
 @pytest.mark.parametrize("randomised", [False, True], ids=["observational", "trial"])
@@ -96,7 +98,7 @@ def test_trials_take_the_declared_share_and_need_no_covariates():
 
 
 @pytest.mark.parametrize("events", [False, True])
-def test_the_plan_spends_the_whole_budget_and_delta_on_one_vector(events):
+def test_the_plan_spends_the_whole_budget_and_delta_on_sums(events):
     assert DISTANCES[0] == INNERMOST
     table = Table.attach(people(events=events), study(events))
     for budget in (Budget(1), Budget(1, "1e-6")):
@@ -106,7 +108,12 @@ def test_the_plan_spends_the_whole_budget_and_delta_on_one_vector(events):
         assert plan.kind("score") is Kind.CELLS
         assert ("centre" in plan.parts) is not events
         assert dict(plan.amounts)["score"] in score_amounts(budget, not events)
-        pure = sum((a for name, a in plan.amounts if name != "models" or budget.pure), Fraction(0))
+        normal = [amount for name, amount in plan.amounts if plan.kind(name) is Kind.NORMAL]
+        pure = sum(amount for _, amount in plan.amounts) - sum(normal)
+        assert len(normal) == (0 if budget.pure else 1 if events else 3)
+        # Places share the delta of the vector.
+        if normal:
+            assert sum(mu**2 for mu in normal) <= mu_of(budget.epsilon - pure, budget.delta) ** 2
         assert pure <= budget.epsilon
 
 
@@ -237,6 +244,7 @@ def test_a_trial_needs_no_covariates_and_what_has_no_form_is_refused():
 
 # Where noise is all but absent, models differ from exact ones by a ridge and by rounding of features.
 NEAR = 2e-3
+AROUND = Spread(WHOLE, 0.3)
 
 
 def model_people(curved):
@@ -251,11 +259,11 @@ def model_people(curved):
     return Table.attach(columns, study)
 
 
-def fitted(table, rows, variance, rng=None):
+def fitted(table, rows, variance, rng=None, place=AROUND):
     exact = np.array([float(v) for v in pair_sums(rows, table.treated, [(table.outcome, WHOLE)])])
     noise = 0.0 if rng is None else np.sqrt(variance) * rng.normal(size=len(exact))
     sums = Sums.of(exact + noise, variance, rows)
-    return fit_models(rows, sums, 0.0, 1.0, 0.3, None, False)
+    return fit_models(rows, sums, place, None, False)
 
 
 def test_without_noise_scores_and_arms_solve_their_equations():
@@ -299,8 +307,21 @@ def test_known_propensities_leave_no_product_of_errors():
     rows = ladder(table)[0]
     exact = np.array([float(v) for v in pair_sums(rows, table.treated, [(table.outcome, WHOLE)], True)])
     known = np.full(N, 0.3)
-    models = fit_models(rows, Sums.of(exact, 1.0, rows, known), 0.0, 1.0, 0.0, known, True)
+    models = fit_models(rows, Sums.of(exact, 1.0, rows, known), Spread(WHOLE, 0.0), known, True)
     assert set(models.propensity) == {0.3}
     assert models.products((np.ones(N), np.ones(N)), rows) == (0.0, 0.0, 0.0)
     # The share of an outcome from -1 to 1 that is halfway gives its largest standard deviation.
     assert models.sd == pytest.approx(1.0, abs=0.01)
+
+
+def test_clipped_outcomes_are_corrected_for():
+    # (0.25^2 + 0.5 * 1) / (0.25^2 + 0.5^2)
+    half = Place(WHOLE.centre, WHOLE.reach // 2)
+    spread = Spread(half, 0.5, np.array([0.25, 1.0]), np.array([0.5, 0.5]))
+    assert spread.stretch == pytest.approx(1.8)
+    table = model_people(curved=0)
+    plain = fitted(table, ladder(table)[0], 1e-9, place=Spread(half, 0.5)).arms[0]
+    longer = fitted(table, ladder(table)[0], 1e-9, place=spread).arms[0]
+    assert longer.coefficients == pytest.approx(1.8 * plain.coefficients)
+    more = 2 * 0.8**2 * np.outer(plain.coefficients, plain.coefficients)
+    assert longer.covariance == pytest.approx(1.8**2 * plain.covariance + more)
