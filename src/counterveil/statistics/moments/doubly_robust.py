@@ -1019,7 +1019,10 @@ def _side(moments: ArmSecond, fit: ArmFit, arm: int, estimand: Estimand, rows: i
         kept = values / (values + ridge)
         left, turned = (1 - kept) * gap, gap / (values + ridge)
         chance = float(((1 - kept) ** 2 * truly).sum())
-        product = max(float(left @ doubt @ left), _ALIGNMENT / len(target) * chance * error)
+        # What is left of the gap's own noise is not missed: that of what is kept is.
+        unseen = noise * (1 - kept) ** 2
+        seen = float(left @ doubt @ left - unseen @ np.diag(doubt))
+        product = max(seen, _ALIGNMENT / len(target) * chance * error)
         product += noise * float(kept**2 @ np.diag(doubt))
         product += float(moments.errors[arm]) * float(turned @ turned) * error
         product += scaled + (share + mean * float(turned @ turned)) * float(fit.level_error[arm])
@@ -1027,7 +1030,8 @@ def _side(moments: ArmSecond, fit: ArmFit, arm: int, estimand: Estimand, rows: i
         # Weights that vary much rest on few rows, whose errors have heavier tails.
         product *= guard.inflation * (1 + min(spread, _MOST_SPREAD))
         missed = each * float(truly @ (1 / values - values / (values + ridge) ** 2))
-        bias = _BIAS * abs(float(left @ slopes)) * min(error / max(size, 1e-9), _MOST_BIAS)
+        along = sqrt(max(float(left @ slopes) ** 2 - float(unseen @ slopes**2), 0.0))
+        bias = _BIAS * along * min(error / max(size, 1e-9), _MOST_BIAS)
         shared = max(float(fit.first[arm]), guard.shared) * _shared(moments, arm, values, float(turned @ slopes))
         # As the interval has it.
         expected = product + each * spread + missed + bias**2 + expected_shared(shared)
