@@ -1030,8 +1030,9 @@ def _side(moments: ArmSecond, fit: ArmFit, arm: int, estimand: Estimand, rows: i
         # Weights that vary much rest on few rows, whose errors have heavier tails.
         product *= guard.inflation * (1 + min(spread, _MOST_SPREAD))
         missed = each * float(truly @ (1 / values - values / (values + ridge) ** 2))
-        along = sqrt(max(float(left @ slopes) ** 2 - float(unseen @ slopes**2), 0.0))
-        bias = _BIAS * along * min(error / max(size, 1e-9), _MOST_BIAS)
+        along = float(left @ slopes) ** 2 - float(unseen @ slopes**2)
+        drawn = _BIAS * min(error / max(size, 1e-9), _MOST_BIAS)
+        bias = sqrt(max(drawn**2 * along - max(seen, 0.0), 0.0))
         shared = max(float(fit.first[arm]), guard.shared) * _shared(moments, arm, values, float(turned @ slopes))
         # As the interval has it.
         expected = product + each * spread + missed + bias**2 + expected_shared(shared)
