@@ -1014,12 +1014,16 @@ def _side(moments: ArmSecond, fit: ArmFit, arm: int, estimand: Estimand, rows: i
     error, size = float(np.trace(doubt)), float(slopes @ slopes)
     # Lines fitted to the same rows have the sampling error that weights without a ridge show.
     truly, each = np.maximum(gap**2 - noise, 0.0), fit.residual / (float(p[arm]) * rows)
+    # With an error E of the covariance C, weights leave E v of imbalance, v = C^-1 (target - mean), and lines that were
+    # made with C alone miss C^-1 E b of the slopes b; the mean of E C^-1 E is about the variance of an entry times
+    # tr C^-1. Lines that were refined on residuals miss a part of it.
+    both = max(float(fit.first[arm]), guard.shared) * float(moments.errors[arm] * (1 / values).sum())
     best: tuple[float, _Side] | None = None
     for ridge in _WEIGHTS_RIDGES:
         kept = values / (values + ridge)
         left, turned = (1 - kept) * gap, gap / (values + ridge)
         chance = float(((1 - kept) ** 2 * truly).sum())
-        # What is left of the gap's own noise is not missed: that of what is kept is.
+        # Noise of the gap is missed where it is kept, not where it is left; a bias is what lines do not doubt already.
         unseen = noise * (1 - kept) ** 2
         seen = float(left @ doubt @ left - unseen @ np.diag(doubt))
         product = max(seen, _ALIGNMENT / len(target) * chance * error)
@@ -1030,26 +1034,16 @@ def _side(moments: ArmSecond, fit: ArmFit, arm: int, estimand: Estimand, rows: i
         # Weights that vary much rest on few rows, whose errors have heavier tails.
         product *= guard.inflation * (1 + min(spread, _MOST_SPREAD))
         missed = each * float(truly @ (1 / values - values / (values + ridge) ** 2))
+        drawn = (_BIAS * min(error / max(size, 1e-9), _MOST_BIAS)) ** 2
         along = float(left @ slopes) ** 2 - float(unseen @ slopes**2)
-        drawn = _BIAS * min(error / max(size, 1e-9), _MOST_BIAS)
-        bias = sqrt(max(drawn**2 * along - max(seen, 0.0), 0.0))
-        shared = max(float(fit.first[arm]), guard.shared) * _shared(moments, arm, values, float(turned @ slopes))
+        bias = sqrt(max(drawn * along - max(seen, 0.0), 0.0))
+        shared = both * float(turned @ slopes)
         # As the interval has it.
         expected = product + each * spread + missed + bias**2 + expected_shared(shared)
         if best is None or expected < best[0]:
             best = expected, _Side(vectors @ turned, product, bias, shared, missed)
     assert best is not None
     return best[1]
-
-
-def _shared(moments: ArmSecond, arm: int, values: Floats, aligned: float) -> float:
-    """Return the expected product of errors that the noise of the covariance gives to weights and lines alike.
-
-    With an error E of the covariance C, weights leave E v of imbalance, v = C^-1 (target - mean), and lines that were
-    made with C alone miss C^-1 E b of the slopes b; the mean of E C^-1 E is about its entries' variance times tr C^-1.
-    Lines that were refined on residuals miss a part of it.
-    """
-    return float(moments.errors[arm] * (1 / values).sum()) * aligned
 
 
 # A column is looked at again within so many standard deviations of its mean; one with less than this scale in it is

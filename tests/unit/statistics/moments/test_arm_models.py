@@ -9,6 +9,7 @@ from tests.thinned import thinned
 
 from counterveil.numerics.products import Column, FeatureMap, Standard
 from counterveil.privacy import Budget, Estimand
+from counterveil.statistics.moments import doubly_robust
 from counterveil.statistics.moments.doubly_robust import (
     ArmDesign,
     ArmFit,
@@ -20,6 +21,7 @@ from counterveil.statistics.moments.doubly_robust import (
     RowScale,
     arm_moments,
     arms_affordable,
+    expected_shared,
     first_fit,
     fitted_slopes,
     moved_by_richer,
@@ -180,3 +182,39 @@ def test_what_squares_surely_move_is_held(bend, moved):
     assert found == pytest.approx(moved, abs=0.01)
     # With so few rows chance may explain it.
     assert moved_by_richer(known, fit, Estimand.ATE, 1, 1) == 0
+
+
+def alone(ridge, monkeypatch, *asked):
+    monkeypatch.setattr(doubly_robust, "_WEIGHTS_RIDGES", (ridge,))
+    return weighted(*asked).sides
+
+
+@pytest.mark.parametrize("sd", [1e-3, 0.01, 0.03])
+def test_the_ridge_is_the_one_of_which_the_interval_says_least(people, monkeypatch, sd):
+    moments, ridges = moments_of(people, sd), (0.0, 0.1, 0.4, 1.6, 10.0)
+    fit = first_fit(moments, sd)
+    asked = moments, fit, Estimand.ATE, ROWS, Guard(3.0, 0.3)
+    monkeypatch.setattr(doubly_robust, "_WEIGHTS_RIDGES", ridges)
+    chosen, tried = weighted(*asked).sides, [alone(ridge, monkeypatch, *asked) for ridge in ridges]
+
+    def said(arm, side):
+        shown = side.slope @ moments.covariances[arm] @ side.slope * fit.residual / moments.shares[arm] / ROWS
+        return side.product + shown + side.sampling + side.bias**2 + expected_shared(side.shared)
+
+    for arm in (0, 1):
+        assert said(arm, chosen[arm]) == pytest.approx(
+            min(said(arm, sides[arm]) for sides in tried), rel=1e-9
+        )
+
+
+@pytest.mark.parametrize(("noise", "missed", "square"), [(0, 0.001875, 8), (0.0625, 0.000625, 4.5)])
+def test_noise_of_a_gap_counts_once_and_a_bias_beyond_what_lines_doubt(monkeypatch, noise, missed, square):
+    # Two independent features whose gap of a quarter, half of which is left, is known or may be all noise.
+    none, identity = np.zeros(2), np.stack([np.eye(2)] * 2)
+    means, slopes = np.array([[-0.25, -0.25], [0.25, 0.25]]), np.full((2, 2), 0.1)
+    exact = np.full(2, 0.5), 0.0, none, np.sqrt(noise / 2), means, identity, none, none, none, slopes, none
+    known = ArmSecond(*exact, 1.0, 0.5, np.eye(2))
+    fit = ArmFit(none, ArmSlopes(slopes, 0.02 * identity), slopes, none + 1, 0.1, none)
+    for side in alone(1.0, monkeypatch, known, fit, Estimand.ATE, 1000, Guard(1.0, 0.0)):
+        assert side.product == pytest.approx(missed * (1 + 2 * 0.125**2))
+        assert side.bias == pytest.approx(np.sqrt(square) * 0.025)
