@@ -64,12 +64,7 @@ RECORDS: tuple[Mutant, ...] = (
         _MODELS,
     ),
     _of("doubly_robust_effect._effect", "(nuisances.bias + lost) / denominator", "0.0", _MODELS),
-    _of(
-        "doubly_robust.error_of_score",
-        "(noise + product, 0.0, 0)",
-        "(noise, 0.0, 0)",
-        _MODELS,
-    ),
+    _of("doubly_robust.error_of_score", "(noise + product, 0.0, 0)", "(noise, 0.0, 0)", _MODELS),
     _of(
         "doubly_robust.error_of_score",
         "(part * unit**2 for part in",
