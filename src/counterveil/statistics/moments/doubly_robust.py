@@ -1023,10 +1023,8 @@ def _side(moments: ArmSecond, fit: ArmFit, arm: int, estimand: Estimand, rows: i
         kept = values / (values + ridge)
         left, turned = (1 - kept) * gap, gap / (values + ridge)
         chance = float(((1 - kept) ** 2 * truly).sum())
-        # Noise of the gap is missed where it is kept, not where it is left; a bias is what lines do not doubt already.
-        unseen = noise * (1 - kept) ** 2
-        seen = float(left @ doubt @ left - unseen @ np.diag(doubt))
-        product = max(seen, _ALIGNMENT / len(target) * chance * error)
+        doubted = float(left @ doubt @ left)
+        product = max(doubted, _ALIGNMENT / len(target) * chance * error)
         product += noise * float(kept**2 @ np.diag(doubt))
         product += float(moments.errors[arm]) * float(turned @ turned) * error
         product += scaled + (share + mean * float(turned @ turned)) * float(fit.level_error[arm])
@@ -1034,9 +1032,9 @@ def _side(moments: ArmSecond, fit: ArmFit, arm: int, estimand: Estimand, rows: i
         # Weights that vary much rest on few rows, whose errors have heavier tails.
         product *= guard.inflation * (1 + min(spread, _MOST_SPREAD))
         missed = each * float(truly @ (1 / values - values / (values + ridge) ** 2))
-        drawn = (_BIAS * min(error / max(size, 1e-9), _MOST_BIAS)) ** 2
-        along = float(left @ slopes) ** 2 - float(unseen @ slopes**2)
-        bias = sqrt(max(drawn * along - max(seen, 0.0), 0.0))
+        # A bias is what lines do not doubt already.
+        bias = _BIAS * float(left @ slopes) * min(error / max(size, 1e-9), _MOST_BIAS)
+        bias = sqrt(max(bias**2 - doubted, 0.0))
         shared = both * float(turned @ slopes)
         # As the interval has it.
         expected = product + each * spread + missed + bias**2 + expected_shared(shared)

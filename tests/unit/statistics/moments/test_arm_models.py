@@ -208,14 +208,12 @@ def test_the_ridge_is_the_one_of_which_the_interval_says_least(people, monkeypat
         )
 
 
-@pytest.mark.parametrize(("noise", "missed", "square"), [(0, 0.001875, 8), (0.0625, 0.000625, 4.5)])
-def test_noise_of_a_gap_counts_once_and_a_bias_beyond_what_lines_doubt(monkeypatch, noise, missed, square):
-    # Two independent features whose gap of a quarter, half of which is left, is known or may be all noise.
-    none, identity = np.zeros(2), np.stack([np.eye(2)] * 2)
-    means, slopes = np.array([[-0.25, -0.25], [0.25, 0.25]]), np.full((2, 2), 0.1)
-    exact = np.full(2, 0.5), 0.0, none, np.sqrt(noise / 2), means, identity, none, none, none, slopes, none
-    known = ArmSecond(*exact, 1.0, 0.5, np.eye(2))
+def test_a_bias_is_held_beyond_what_lines_doubt(monkeypatch):
+    # Two independent features with a gap of a quarter, half of which a ridge of one leaves.
+    none, identity, slopes = np.zeros(2), np.stack([np.eye(2)] * 2), np.full((2, 2), 0.1)
+    exact = np.full(2, 0.5), 0.0, none, 0.0, np.array([[-0.25] * 2, [0.25] * 2]), identity
+    known = ArmSecond(*exact, none, none, none, slopes, none, 1.0, 0.5, np.eye(2))
     fit = ArmFit(none, ArmSlopes(slopes, 0.02 * identity), slopes, none + 1, 0.1, none)
     for side in alone(1.0, monkeypatch, known, fit, Estimand.ATE, 1000, Guard(1.0, 0.0)):
-        assert side.product == pytest.approx(missed * (1 + 2 * 0.125**2))
-        assert side.bias == pytest.approx(np.sqrt(square) * 0.025)
+        assert side.product == pytest.approx(0.001875 * (1 + 2 * 0.125**2))
+        assert side.bias == pytest.approx(np.sqrt(9 - 1) * 0.025)
