@@ -80,7 +80,6 @@ RECORDS: tuple[Mutant, ...] = (
     _of("arm_run._effect", "(found.bias + found.degrees + lost) * unit", "0.0", _MODELS),
     _of("arm_run._effect", "found.bias + found.degrees + lost", "found.bias + lost", _MODELS),
     _of("doubly_robust._side", "bias**2 + expected_shared(shared)", "bias**2", _ARM_MODELS),
-    _of("doubly_robust._side", "bias**2 - doubted", "bias**2", _ARM_MODELS),
     _of("moved_by_richer", "moved > _SURE_MOVED", "moved < _SURE_MOVED", _ARM_MODELS),
     _of("doubly_robust._contrast", "float(weights @ along)", "float(abs(weights) @ along)", _ARM_MODELS),
     _of("doubly_robust.shortest", "_WITHIN * least", "2 * _WITHIN * least", _ARM_MODELS),

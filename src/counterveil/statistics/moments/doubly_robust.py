@@ -1023,8 +1023,7 @@ def _side(moments: ArmSecond, fit: ArmFit, arm: int, estimand: Estimand, rows: i
         kept = values / (values + ridge)
         left, turned = (1 - kept) * gap, gap / (values + ridge)
         chance = float(((1 - kept) ** 2 * truly).sum())
-        doubted = float(left @ doubt @ left)
-        product = max(doubted, _ALIGNMENT / len(target) * chance * error)
+        product = max(float(left @ doubt @ left), _ALIGNMENT / len(target) * chance * error)
         product += noise * float(kept**2 @ np.diag(doubt))
         product += float(moments.errors[arm]) * float(turned @ turned) * error
         product += scaled + (share + mean * float(turned @ turned)) * float(fit.level_error[arm])
@@ -1032,9 +1031,7 @@ def _side(moments: ArmSecond, fit: ArmFit, arm: int, estimand: Estimand, rows: i
         # Weights that vary much rest on few rows, whose errors have heavier tails.
         product *= guard.inflation * (1 + min(spread, _MOST_SPREAD))
         missed = each * float(truly @ (1 / values - values / (values + ridge) ** 2))
-        # A bias is what lines do not doubt already.
-        bias = _BIAS * float(left @ slopes) * min(error / max(size, 1e-9), _MOST_BIAS)
-        bias = sqrt(max(bias**2 - doubted, 0.0))
+        bias = _BIAS * abs(float(left @ slopes)) * min(error / max(size, 1e-9), _MOST_BIAS)
         shared = both * float(turned @ slopes)
         # As the interval has it.
         expected = product + each * spread + missed + bias**2 + expected_shared(shared)
