@@ -64,12 +64,7 @@ RECORDS: tuple[Mutant, ...] = (
         _MODELS,
     ),
     _of("doubly_robust_effect._effect", "(nuisances.bias + lost) / denominator", "0.0", _MODELS),
-    _of(
-        "doubly_robust.error_of_score",
-        "(noise + product, 0.0, 0)",
-        "(noise, 0.0, 0)",
-        _MODELS,
-    ),
+    _of("doubly_robust.error_of_score", "(noise + product, 0.0, 0)", "(noise, 0.0, 0)", _MODELS),
     _of(
         "doubly_robust.error_of_score",
         "(part * unit**2 for part in",
@@ -84,6 +79,7 @@ RECORDS: tuple[Mutant, ...] = (
     _of("arm_run._effect", "found.product + expected_shared(found.shared)", "found.product", _MODELS),
     _of("arm_run._effect", "(found.bias + found.degrees + lost) * unit", "0.0", _MODELS),
     _of("arm_run._effect", "found.bias + found.degrees + lost", "found.bias + lost", _MODELS),
+    _of("doubly_robust._side", "bias**2 + expected_shared(shared)", "bias**2", _ARM_MODELS),
     _of("moved_by_richer", "moved > _SURE_MOVED", "moved < _SURE_MOVED", _ARM_MODELS),
     _of("doubly_robust._contrast", "float(weights @ along)", "float(abs(weights) @ along)", _ARM_MODELS),
     _of("doubly_robust.shortest", "_WITHIN * least", "2 * _WITHIN * least", _ARM_MODELS),

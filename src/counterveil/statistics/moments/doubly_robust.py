@@ -940,14 +940,10 @@ def weighted(moments: ArmSecond, fit: ArmFit, estimand: Estimand, rows: int, gua
         if arm == own:
             sides.append(_Side(np.zeros(len(moments.overall))))
             continue
-        found = _side(moments, fit, arm, estimand, rows, guard.inflation)
+        found = _side(moments, fit, arm, estimand, rows, guard)
         weights[arm, 0] -= moments.means[arm] @ found.slope / p[arm]
         weights[arm, 1:] = found.slope / p[arm]
-        shared = max(float(fit.first[arm]), guard.shared) * found.shared
-        # Weights that vary much rest on few rows, whose errors have heavier tails.
-        spread = float(found.slope @ moments.covariances[arm] @ found.slope)
-        product = guard.inflation * (1 + min(spread, _MOST_SPREAD)) * found.product
-        sides.append(replace(found, product=product, shared=shared))
+        sides.append(found)
     slopes, off = fit.slopes.values, target - moments.means
     levels = fit.levels + (off * slopes).sum(axis=1)
     effect = float(levels[1] - levels[0])
@@ -1003,7 +999,7 @@ def _target(moments: ArmSecond, estimand: Estimand) -> Floats:
     return moments.overall if own is None else np.asarray(moments.means[own])
 
 
-def _side(moments: ArmSecond, fit: ArmFit, arm: int, estimand: Estimand, rows: int, inflate: float) -> _Side:
+def _side(moments: ArmSecond, fit: ArmFit, arm: int, estimand: Estimand, rows: int, guard: Guard) -> _Side:
     """Return the slope of one arm's weights, with what a ridge leaves of imbalance and noise."""
     target, p = _target(moments, estimand), moments.shares
     noise = moments.mean_sd**2 * (
@@ -1019,6 +1015,10 @@ def _side(moments: ArmSecond, fit: ArmFit, arm: int, estimand: Estimand, rows: i
     error, size = float(np.trace(doubt)), float(slopes @ slopes)
     # Lines fitted to the same rows have the sampling error that weights without a ridge show.
     truly, each = np.maximum(gap**2 - noise, 0.0), fit.residual / (float(p[arm]) * rows)
+    # With an error E of the covariance C, weights leave E v of imbalance, v = C^-1 (target - mean), and lines that were
+    # made with C alone miss C^-1 E b of the slopes b; the mean of E C^-1 E is about the variance of an entry times
+    # tr C^-1. Lines that were refined on residuals miss a part of it.
+    both = max(float(fit.first[arm]), guard.shared) * float(moments.errors[arm] * (1 / values).sum())
     best: tuple[float, _Side] | None = None
     for ridge in _WEIGHTS_RIDGES:
         kept = values / (values + ridge)
@@ -1028,25 +1028,18 @@ def _side(moments: ArmSecond, fit: ArmFit, arm: int, estimand: Estimand, rows: i
         product += noise * float(kept**2 @ np.diag(doubt))
         product += float(moments.errors[arm]) * float(turned @ turned) * error
         product += scaled + (share + mean * float(turned @ turned)) * float(fit.level_error[arm])
-        sampling = each * float(values @ turned**2)
+        spread = float(values @ turned**2)
+        # Weights that vary much rest on few rows, whose errors have heavier tails.
+        product *= guard.inflation * (1 + min(spread, _MOST_SPREAD))
         missed = each * float(truly @ (1 / values - values / (values + ridge) ** 2))
         bias = _BIAS * abs(float(left @ slopes)) * min(error / max(size, 1e-9), _MOST_BIAS)
-        expected = inflate * product + sampling + missed + bias**2  # as the interval has it
+        shared = both * float(turned @ slopes)
+        # As the interval has it.
+        expected = product + each * spread + missed + bias**2 + expected_shared(shared)
         if best is None or expected < best[0]:
-            aligned = _shared(moments, arm, values, float(turned @ slopes))
-            best = expected, _Side(vectors @ turned, product, bias, aligned, missed)
+            best = expected, _Side(vectors @ turned, product, bias, shared, missed)
     assert best is not None
     return best[1]
-
-
-def _shared(moments: ArmSecond, arm: int, values: Floats, aligned: float) -> float:
-    """Return the expected product of errors that the noise of the covariance gives to weights and lines alike.
-
-    With an error E of the covariance C, weights leave E v of imbalance, v = C^-1 (target - mean), and lines that were
-    made with C alone miss C^-1 E b of the slopes b; the mean of E C^-1 E is about its entries' variance times tr C^-1.
-    Lines that were refined on residuals miss a part of it.
-    """
-    return float(moments.errors[arm] * (1 / values).sum()) * aligned
 
 
 # A column is looked at again within so many standard deviations of its mean; one with less than this scale in it is

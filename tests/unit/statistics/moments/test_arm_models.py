@@ -1,5 +1,6 @@
 """Lines, weights and clips that are made of released moments by arm."""
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
@@ -9,6 +10,7 @@ from tests.thinned import thinned
 
 from counterveil.numerics.products import Column, FeatureMap, Standard
 from counterveil.privacy import Budget, Estimand
+from counterveil.statistics.moments import doubly_robust
 from counterveil.statistics.moments.doubly_robust import (
     ArmDesign,
     ArmFit,
@@ -20,6 +22,7 @@ from counterveil.statistics.moments.doubly_robust import (
     RowScale,
     arm_moments,
     arms_affordable,
+    expected_shared,
     first_fit,
     fitted_slopes,
     moved_by_richer,
@@ -180,3 +183,18 @@ def test_what_squares_surely_move_is_held(bend, moved):
     assert found == pytest.approx(moved, abs=0.01)
     # With so few rows chance may explain it.
     assert moved_by_richer(known, fit, Estimand.ATE, 1, 1) == 0
+
+
+@pytest.mark.parametrize("error", [0.001, 0.05, 0.2])
+def test_the_ridge_is_the_one_of_which_the_interval_says_least(people, monkeypatch, error):
+    moments, ridges = replace(moments_of(people, 0.01), errors=np.full(2, error)), (0.0, 0.1, 0.4, 1.6, 10.0)
+    fit = first_fit(moments, 0.01)
+
+    def said(arm, *tried):
+        monkeypatch.setattr(doubly_robust, "_WEIGHTS_RIDGES", tried)
+        side = weighted(moments, fit, Estimand.ATE, ROWS, Guard(3.0, 0.3)).sides[arm]
+        shown = side.slope @ moments.covariances[arm] @ side.slope * fit.residual / moments.shares[arm] / ROWS
+        return side.product + shown + side.sampling + side.bias**2 + expected_shared(side.shared)
+
+    for arm in (0, 1):
+        assert said(arm, *ridges) == pytest.approx(min(said(arm, one) for one in ridges), rel=1e-9)

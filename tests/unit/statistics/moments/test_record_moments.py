@@ -12,12 +12,7 @@ from counterveil.numerics.arrays import sqrt_up
 from counterveil.numerics.products import Standard
 from counterveil.numerics.propensity import fit_propensity
 from counterveil.statistics.histogram import COUNTS_L1, COUNTS_L2
-from counterveil.statistics.moments.kernels.scores import (
-    TERM_BITS,
-    LinearModels,
-    cell_sums,
-    counts_between,
-)
+from counterveil.statistics.moments.kernels.scores import TERM_BITS, LinearModels, cell_sums, counts_between
 from counterveil.statistics.moments.orthogonal import (
     EDGES,
     Scaling,
