@@ -136,14 +136,12 @@ RECORD_EFFECTS = {
     "matching": published("record_matching_proved", PURE),
     "matching, paper": published("record_matching", PURE),
 }
-# Features of "auto" grow with the rows.
-LINES = {"settings": cv.settings.DoublyRobust(degree=1)}
 ARMS = {
     "difference in means": asked("arms", "difference_in_means", OUTCOME, PURE, kind="several arms"),
     "weighting": asked("arms", "weighting", OUTCOME, PURE, kind="several arms"),
     "matching": asked("arms", "matching", OUTCOME, PURE, kind="several arms"),
     "records": asked("arms", "auto", RECORD, PURE, kind="several arms"),
-    "adjusted records": asked("arms", "doubly_robust", RECORD, GAUSSIAN, LINES, kind="several arms"),
+    "adjusted records": asked("arms", "doubly_robust", RECORD, GAUSSIAN, kind="several arms"),
 }
 GROUP_EFFECTS = {
     "difference in means": asked("groups", "difference_in_means", OUTCOME, PURE, GROUPS, kind="trial"),
