@@ -201,7 +201,7 @@ def weighted(
         variance=sum(map(mul, squares, [one.variance for one in errors])) + added[0],
         variance_cap=sum(map(mul, squares, [one.variance_cap for one in errors])) + added[0],
         variance_noise=_sum(squares, [one.variance_noise for one in errors]),
-        extra=sum(map(mul, squares, [one.extra for one in errors])) + added[1],
+        extra=max(sum(map(mul, squares, [one.extra for one in errors])) + added[1], 0.0),
         bias=sum(map(mul, sizes, [one.bias for one in errors])),
     )
     limits = None
