@@ -194,7 +194,7 @@ def _remarks_on_intervals(facts: Facts, many: int) -> Iterable[str]:
         yield "there is no upper end: the mean of the controls cannot be told from zero"
     if any(effect["std_error"]["sampling"] == 0 for effect in effects):
         yield (
-            "a sampling error of 0 means that the variance, released with noise, came out at or below zero: "
+            "a sampling error of 0 means that the variance, as released, is at or below zero: "
             "intervals allow for that, on average over the noise, and standard errors do not"
         )
 
