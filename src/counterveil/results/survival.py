@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from math import log
+from math import isfinite, log
 from typing import Any, ClassVar, Literal
 
 from counterveil.errors import refusal
@@ -285,7 +285,7 @@ class SurvivalResult(ReleasedAnswer):
             (
                 "Restricted mean",
                 "; ".join(said(self.restricted_mean(arm), arm) for arm in reversed(ARMS))
-                + f"; ratio {ratio.estimate:.3g} [{low:.3g}, {high:.3g}]",
+                + f"; ratio {ratio.estimate:.3g} [{low:.3g}, {high:.3g}{']' if isfinite(high) else ')'}",
             ),
             (
                 "Log-rank test",

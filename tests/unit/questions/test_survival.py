@@ -104,6 +104,9 @@ def test_fewer_people_than_noise_are_lost_and_say_so():
     assert found.tidy()[-1]["contrast"] == "hazard ratio"
     # A curve that is lost in the noise may be anywhere below: no level leaves 0 out.
     assert found.difference().p_value == 1
+    at_once = people(2000) | {"years": np.full(2000, 0.3), "died": np.ones(2000, int)}
+    found = cv.survival(at_once, study(grid=8), protects="record", epsilon=1, noise=cv.SeededNoise(1))
+    assert ", inf)\n" in str(found)
 
 
 def test_a_median_beyond_the_horizon_is_not_reached():
