@@ -165,6 +165,7 @@ def test_too_few_and_unknown(sites):
     refusal("CV-P500", [])
     refusal("CV-P500", sites[:1])
     refusal("CV-P506", sites, method="median")
+    refusal("CV-P019", sites, weight_limits=0.5)
     refusal("CV-P015", sites, level=95)
 
 
