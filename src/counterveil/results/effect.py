@@ -37,6 +37,7 @@ from counterveil.numerics.arrays import Ends, Floats
 from counterveil.privacy import Budget, Guarantee
 from counterveil.privacy.caveats import Detail, read_fact, written
 from counterveil.results.decisions import Decided
+from counterveil.results.shown import written_to
 from counterveil.session import Lomax, mechanism_from_dict
 
 
@@ -435,9 +436,7 @@ def kind_of(facts: Mapping[str, Any], kinds: Mapping[str, type[Read]]) -> type[R
 
 def save(facts: dict[str, Any], path: str | Path) -> Path:
     """Write facts as JSON; return the path."""
-    target = Path(path)
-    target.write_text(json.dumps(facts) + "\n", encoding="utf-8")
-    return target
+    return cast("Path", written_to(path, json.dumps(facts)))
 
 
 def load(

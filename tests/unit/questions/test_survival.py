@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from tests.command_line import as_json
 
@@ -193,8 +194,6 @@ def test_strata_without_an_arm_are_refused_where_that_is_public():
 
 
 def test_on_the_command_line(tmp_path):
-    import pandas as pd
-
     pd.DataFrame(people()).to_csv(tmp_path / "rows.csv", index=False)
     (tmp_path / "study.toml").write_text(study().to_toml())
     words = ["survival", tmp_path / "rows.csv", "--study", tmp_path / "study.toml", "--protects", "record"]
