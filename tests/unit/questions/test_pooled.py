@@ -502,8 +502,6 @@ def test_intervals_for_all_rows_are_bonferronis(groups):
 
 
 def test_a_group_that_one_site_alone_has_is_left_out(groups):
-    from dataclasses import replace
-
     lone = {
         name: one if name == "site 0" else replace(one, groups=(replace(one.groups[0], several=1),))
         for name, one in groups.items()
