@@ -10,6 +10,7 @@ from tests.command_line import as_json
 
 import counterveil as cv
 from counterveil.errors import CounterveilError
+from counterveil.report.pictures import axis_label
 from counterveil.results import QuantilesResult
 
 STUDY = cv.Study("arm", "y", (0, 100), control=0, randomised=True)
@@ -94,6 +95,7 @@ def test_a_range_that_is_far_too_wide_is_found_to_be(protects):
 
 def test_a_result_is_written_and_read_back():
     found = cv.quantiles(people(), STUDY, protects="record", epsilon=1, noise=cv.SeededNoise(2))
+    assert axis_label(found.report_facts()) == "effect on y, in its units"
     for facts in (found.to_dict(), found.stored()):
         assert QuantilesResult.from_dict(json.loads(json.dumps(facts))) == found
     broken = found.stored()

@@ -215,6 +215,7 @@ def test_effects_of_all_arms_are_answered_around_the_truth(events, delta):
     assert found.assumptions is not None
     assert len(found.releases) == (2 if events else 4)
     assert all(mean.size is None for mean in found.means)
+    assert "cv.overlap" not in found.to_html()
     again = type(found).from_dict(found.to_dict())
     assert (again.interval(), again.full()) == (found.interval(), found.full())
 
