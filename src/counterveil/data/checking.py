@@ -118,10 +118,7 @@ _QUESTIONS = {
     "covariates": ("which columns are covariates?", "[covariates]\n# COLUMN = { range = [LOW, HIGH] }"),
 }
 _DOMAIN_QUESTIONS = {
-    "": (
-        "numeric, binary or categorical?",
-        '{ range = [LOW, HIGH] }  # or { categories = [...] }, or "binary"',
-    ),
+    "": ("numeric, binary or labels?", '{ range = [LOW, HIGH] }  # or { categories = [...] }, or "binary"'),
     "range": ("what are its lowest and highest possible values?", "{ range = [LOW, HIGH] }"),
     "categories": ("which labels may it hold?", '{ categories = ["LABEL", "LABEL"] }'),
     "binary": ("which of its two labels counts as one?", '{ binary = { one = "LABEL", zero = "LABEL" } }'),
@@ -424,6 +421,9 @@ def _without(study: Study, lost: set[str]) -> Study:
     if lost & {*person, *study.outcomes[1:]}:
         for key in _MADE:
             document.pop(key, None)
+    if study.event is not None and study.event.column in lost:
+        document = {key: value for key, value in document.items() if key not in TimeToEvent.KEYS}
+        document["outcome_range"] = [0, 1]
     if lost & {*person, *study.cluster_columns}:
         document.pop("cluster", None)
     if study.where is not None and lost & set(study.where.columns):

@@ -1291,11 +1291,11 @@ class Crossing:
         if not isfinite(total):
             return inf
         place = min(int(np.searchsorted(self.answers.edges, self.estimate)), len(self.answers.edges) - 1)
-        own = (
-            curves.noise[self.arm, place, self.arm, place].clip(0.0),
-            curves.sampling[self.arm, place, place],
-        )
-        return float(total * np.sqrt((own[0] if noise else own[1]) / max(sum(own), 1e-300)))
+        drawn = float(curves.noise[self.arm, place, self.arm, place].clip(0.0))
+        both = drawn + float(curves.sampling[self.arm, place, place])
+        # Where neither is known, as noise hides the arm, all is noise.
+        part = drawn / both if both > 0 else 1.0
+        return total * sqrt(part if noise else 1 - part)
 
     @property
     def sampling_sd(self) -> float:

@@ -60,10 +60,8 @@ def table_one(table: Table) -> dict[str, Any] | None:
         if isinstance(domain, Categories):
             codes = table.covariates[name].astype(np.intp)
             counts = [np.bincount(codes[arm], minlength=len(domain.labels)) for arm in inside.values()]
-            shares = [
-                (count / max(len(arm), 1)).tolist()
-                for count, arm in zip(counts, inside.values(), strict=True)
-            ]
+            sizes = [max(len(arm), 1) for arm in inside.values()]
+            shares = [(count / size).tolist() for count, size in zip(counts, sizes, strict=True)]
             for label, *found in zip(domain.labels, *shares, strict=True):
                 rows.append(_share(f"{name} = {label}", found))
         elif isinstance(domain, Range):
@@ -290,7 +288,9 @@ def _for_reports(found: Answer, session: BaseSession, arguments: Arguments[Answe
         return found
     repeat = repeat_of(arguments.name, session.study, arguments.given(), session.simulated)
     if not found.guarantee.unit.treatment_public:
-        return replace(found, repeat=repeat, by_arm={} if session.study.covariates else None)
+        # Of several arms or outcomes there is no summary to ask for.
+        two = session.study.arms is None and session.study.several is None
+        return replace(found, repeat=repeat, by_arm={} if two and session.study.covariates else None)
     rows = session.in_memory
     by_arm = None if rows is None else rows.once("table one", lambda: table_one(rows))
     return replace(found, repeat=repeat, by_arm=by_arm)

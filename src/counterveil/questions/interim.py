@@ -92,7 +92,7 @@ def planned(
         spending: how the rest is divided: "obrien_fleming" (little early on), "pocock" (about equally) or
             "always_valid": the k-th look has 1/(k (k + 1)) of it and of the budget, however many follow.
     """
-    found = list(rows)
+    found = list(rows) if isinstance(rows, Sequence) else []
     if not found or any(type(number) is not int for number in found) or sorted({*found, 0}) != [0, *found]:
         raise _invalid("rows=: rising whole numbers above 0", shown(rows))
     if spending not in (*SPENDING, ALWAYS_VALID):

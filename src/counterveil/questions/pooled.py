@@ -664,7 +664,7 @@ def pooled_notes(pooled: PooledResult, noun: str = "effect") -> list[tuple[str, 
     found, error = pooled.heterogeneity, pooled.std_error.total
     ends = pooled.heterogeneity_interval()
     differ = (
-        f"Q = {found.q:.3g} on {found.df} degrees of freedom, p = {probability(found.p_value)}; "
+        f"Q = {found.q:.3g} on {found.df} degrees of freedom, p {probability(found.p_value)}; "
         f"I^2 = {found.i_squared:.0%}; standard deviation of the sites' {noun}s (tau) "
         f"{rounded(found.tau, error)} [{', '.join(rounded(end, error) for end in ends['tau'])}]"
     )
@@ -818,9 +818,8 @@ def check_method(method: object) -> None:
 def _averaged(sites: Named, method: str, level: float, weight_limits: WeightLimits | None) -> PooledResult:
     check_agreement(sites)
     found = _pooled(sites, method, level, weight_limits)
-    if weight_limits is not None:
-        return found
-    return replace(found, repeat=repeat_of_pool([name for name, _ in sites], method, level))
+    repeat = repeat_of_pool([name for name, _ in sites], method, level)
+    return found if weight_limits is not None else replace(found, repeat=repeat)
 
 
 @dataclass(frozen=True, slots=True)
@@ -1244,7 +1243,7 @@ class PooledTable(ByName, Comparison):
             found = row.heterogeneity
             yield (
                 str(row.effect.name),
-                f"weights {weights}; sites differ: I^2 = {found.i_squared:.0%}, p = {probability(found.p_value)}",
+                f"weights {weights}; sites differ: I^2 = {found.i_squared:.0%}, p {probability(found.p_value)}",
             )
         if self.left_out:
             yield "Left out", f"{'; '.join(self.left_out)}: of one site alone"
@@ -1300,6 +1299,8 @@ def pool(
     """
     level = check_level(level)
     check_method(method)
+    if not isinstance(weight_limits, WeightLimits | None):
+        raise refusal("CV-P019b", expected="cv.settings.WeightLimits", kind=type(weight_limits).__name__)
     if kind_of_all(results) is not None:
         return pool_answers(results, method, level, weight_limits)
     return pool_one(results, method, level, weight_limits)
@@ -1333,6 +1334,7 @@ def _pooled_table(
         sizes = np.array([_size(by_name[site], name, whole[site]) for site in found[name]])
         rows.append(way.row(name, [(site, numbers[site][name]) for site in found[name]], sizes))
     weighed = {site for row in rows for site, weight in row.weights.items() if weight > 0}
+    scale = {} if way.measure == DIFFERENCE else {"measure": NAMES[way.measure]}
     return PooledTable(
         answers=tuple(PooledAnswer(*one) for one in sites),
         rows=tuple(rows),
@@ -1342,9 +1344,7 @@ def _pooled_table(
         level=level,
         **_provenance(sites, method),
         not_covered=pooled_caveats(sites, [name for name, _ in sites if name not in weighed]),
-        details=_details(
-            whole.values(), {} if way.measure == DIFFERENCE else {"measure": NAMES[way.measure]}
-        ),
+        details=_details(whole.values(), scale),
         **pooled_opening([one for one in sites if one[0] in weighed]),
     )
 

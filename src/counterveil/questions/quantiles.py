@@ -106,7 +106,7 @@ def _refuse_shape(study: Study) -> None:
 
 def _grid(study: Study, grid: object) -> Edges:
     """Return the edges of the declared cells, or raise CV-P696; None where they are chosen by the number of rows."""
-    if grid is None or grid == FOUND:
+    if grid is None or (isinstance(grid, str) and grid == FOUND):
         return FOUND if grid else None
     if isinstance(grid, int) and not isinstance(grid, bool) and _FEWEST <= grid <= _MOST:
         return even_edges(study, grid)

@@ -123,7 +123,7 @@ def axis_label(facts: dict[str, Any]) -> str:
         return "each effect or coefficient, in its standard errors"
     if "axis" in facts:
         return str(facts["axis"])
-    if "policy" in facts or "shares" in facts:
+    if "policy" in facts or facts.get("kind") == "TargetingCurve":
         return f"gain in {facts['outcome']} per person"
     return MEASURES.get(facts.get("measure", ""), f"effect on {facts['outcome']}, in its units")
 

@@ -141,18 +141,15 @@ def mean_cells(facts: Facts) -> Cells | None:
     means = facts.get("arm_means")
     if not means:
         return None
-    headings = [
-        "mean of arm",
-        unit_word(facts),
-        "estimate",
-        "std. error",
-        f"{percent(facts['level'])} interval",
-    ]
+    # Where treatments are private and no counts of arms are released, sizes are not known.
+    sized = "size" in means[0]
+    headings = ["mean of arm", *[unit_word(facts)] * sized, "estimate", "std. error"]
+    headings.append(f"{percent(facts['level'])} interval")
     rows = []
     for mean in means:
         total = mean["std_error"]["total"]
         shown = [rounded(mean["estimate"], total), rounded(total, total), span(mean["interval"], total)]
-        rows.append([str(mean["name"]), f"{round(mean['size']):,}", *shown])
+        rows.append([str(mean["name"]), *([f"{round(mean['size']):,}"] if sized else []), *shown])
     return Cells(headings, rows, "Means of the arms")
 
 
@@ -197,7 +194,7 @@ def _remarks_on_intervals(facts: Facts, many: int) -> Iterable[str]:
         yield "there is no upper end: the mean of the controls cannot be told from zero"
     if any(effect["std_error"]["sampling"] == 0 for effect in effects):
         yield (
-            "a sampling error of 0 means that the variance, released with noise, came out at or below zero: "
+            "a sampling error of 0 means that the variance, as released, is at or below zero: "
             "intervals allow for that, on average over the noise, and standard errors do not"
         )
 

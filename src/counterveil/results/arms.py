@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from math import isfinite
 from operator import mul
 from typing import Any, ClassVar
 
@@ -13,11 +12,11 @@ import numpy as np
 
 from counterveil.data import Study
 from counterveil.data.domains import Label
-from counterveil.errors import refusal
+from counterveil.errors import ParameterError, refusal
 from counterveil.inference.measures import ApartMeans
 from counterveil.inference.uncertainty import NoiseDistribution, NoiseSum, Uncertainty, weighted_sum
 from counterveil.numerics.arrays import Ends, Floats
-from counterveil.privacy import Estimand
+from counterveil.privacy import Estimand, exact
 from counterveil.report.text import probability
 from counterveil.results.effect import ByName, Effect, FactsOf, Linear, check_table, solved
 from counterveil.results.measures import (
@@ -125,13 +124,16 @@ class ArmsResult(Comparison):
 
     def _doses(self, doses: Mapping[Any, float] | None) -> Floats:
         """Return every arm's dose, or raise CV-P797."""
-        found: dict[Any, Any] = (
-            {mean.name: mean.name for mean in self.means} if doses is None else dict(doses)
-        )
-        numbers = all(type(value) in (int, float) and isfinite(value) for value in found.values())
-        if {*found} != {mean.name for mean in self.means} or not numbers or len({*found.values()}) < 2:
-            raise refusal("CV-P797", arms=", ".join(repr(mean.name) for mean in self.means), doses=found)
-        return np.array([float(found[mean.name]) for mean in self.means])
+        names = [mean.name for mean in self.means]
+        found: Any = {name: name for name in names} if doses is None else doses
+        try:
+            x = np.array([float(exact(found[name], "doses")) for name in names])
+        except (LookupError, TypeError, OverflowError, ParameterError):
+            x = np.zeros(1)
+        # Beyond these their squares are no doubles, or they differ by no more than rounding.
+        if not max(1e-100, 1e-12 * abs(x).max()) < np.ptp(x) < 1e100 or len(found) != len(x):
+            raise refusal("CV-P797", arms=", ".join(map(repr, names)), doses=found)
+        return x
 
     @property
     def _arm_means(self) -> Sequence[Effect]:
@@ -201,7 +203,7 @@ def weighted(
         variance=sum(map(mul, squares, [one.variance for one in errors])) + added[0],
         variance_cap=sum(map(mul, squares, [one.variance_cap for one in errors])) + added[0],
         variance_noise=_sum(squares, [one.variance_noise for one in errors]),
-        extra=sum(map(mul, squares, [one.extra for one in errors])) + added[1],
+        extra=max(sum(map(mul, squares, [one.extra for one in errors])) + added[1], 0.0),
         bias=sum(map(mul, sizes, [one.bias for one in errors])),
     )
     limits = None

@@ -22,7 +22,7 @@ from counterveil.numerics.arrays import Ends
 from counterveil.privacy.caveats import Fact
 from counterveil.report import View, sensitivity_view
 from counterveil.report.caveats import target_words
-from counterveil.results.effect import Effect, Linear, solved
+from counterveil.results.effect import Effect, Linear, check_level, solved
 from counterveil.results.released import ReleasedAnswer
 from counterveil.results.shown import Shown
 
@@ -237,7 +237,7 @@ def sensitivity_of(
     asked = asked_shares(treatment_r2, outcome_r2)
     refuse_not_positive("baseline", baseline)
     refuse_not_positive("outcome_sd", outcome_sd)
-    chosen = result.level if level is None else level
+    chosen = result.level if level is None else check_level(level)
     solved(means, _of_both(chosen))
     rows = tuple(
         _row(result, effect, level, asked, baseline, outcome_sd, means[2 * place : 2 * place + 2], ratio)

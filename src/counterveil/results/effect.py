@@ -37,6 +37,7 @@ from counterveil.numerics.arrays import Ends, Floats
 from counterveil.privacy import Budget, Guarantee
 from counterveil.privacy.caveats import Detail, read_fact, written
 from counterveil.results.decisions import Decided
+from counterveil.results.shown import written_to
 from counterveil.session import Lomax, mechanism_from_dict
 
 
@@ -84,13 +85,13 @@ def interval_facts(level: float, ends: Ends, gap: Ends | None = None) -> dict[st
     return found if gap is None else found | {"gap": list(_ends_facts(gap).values())}
 
 
-def _number(value: float) -> float | None:
-    # JSON knows no infinity.
+def finite(value: float) -> float | None:
+    """Return a number, None for one that is infinite: JSON knows no infinity."""
     return value if isfinite(value) else None
 
 
 def _ends_facts(ends: Ends) -> dict[str, float | None]:
-    return {"low": _number(ends[0]), "high": _number(ends[1])}
+    return {"low": finite(ends[0]), "high": finite(ends[1])}
 
 
 # What is known about a released number: a linear estimate, a noisy ratio, or the difference of two of them.
@@ -191,7 +192,10 @@ class Effect(Decided):
 
     def interval(self, level: float | None = None, simultaneous: bool = False) -> Ends:
         """Return an interval for this effect; with `simultaneous`, the intervals of all hold together (Šidák)."""
-        return self.known.interval(self._level(level, simultaneous))
+        ends = self.known.interval(self._level(level, simultaneous))
+        # Those that reach to the edges of cells may be shorter at a higher level: they hold the shorter ones too.
+        own = self.interval(level) if simultaneous and isinstance(self.known, OwnScale) else ends
+        return min(ends[0], own[0]), max(ends[1], own[1])
 
     @property
     def p_value(self) -> float:
@@ -259,9 +263,9 @@ class Effect(Decided):
             "p_value": self.p_value,
         }
         if isinstance(self.known, OwnScale):
-            found |= {"interval_without_noise": _ends_facts((low, high)), "null": _number(self.known.null)}
-            found["std_error"] = {part: _number(sd) for part, sd in asdict(self.std_error).items()}
-            found["estimate"] = _number(self.estimate)
+            found |= {"interval_without_noise": _ends_facts((low, high)), "null": finite(self.known.null)}
+            found["std_error"] = {part: finite(sd) for part, sd in asdict(self.std_error).items()}
+            found["estimate"] = finite(self.estimate)
         if self.several > 1:
             found |= {
                 "simultaneous_interval": interval_facts(
@@ -432,9 +436,7 @@ def kind_of(facts: Mapping[str, Any], kinds: Mapping[str, type[Read]]) -> type[R
 
 def save(facts: dict[str, Any], path: str | Path) -> Path:
     """Write facts as JSON; return the path."""
-    target = Path(path)
-    target.write_text(json.dumps(facts) + "\n", encoding="utf-8")
-    return target
+    return cast("Path", written_to(path, json.dumps(facts)))
 
 
 def load(

@@ -34,7 +34,7 @@ from counterveil.inference.moments import (
     with_robust_errors,
 )
 from counterveil.numerics.arrays import Ends, Floats
-from counterveil.privacy import Budget, Guarantee, Unit
+from counterveil.privacy import Budget, Guarantee, Unit, exact
 from counterveil.privacy.caveats import Caveat, Fact, written
 from counterveil.report import View, compliance_view, moments_view, regression_text, regression_view
 from counterveil.report.regression import mean_facts
@@ -360,7 +360,7 @@ class Regression(Shown):
 
     def conf_int(self, alpha: float | None = None) -> Any:
         """Return intervals of level 1 - alpha, a frame with the columns 0 and 1 as in statsmodels."""
-        ends = self.interval(None if alpha is None else 1 - alpha)
+        ends = self.interval(1 - alpha if isinstance(alpha, int | float) else alpha)
         return _pandas().DataFrame.from_dict(ends, orient="index", columns=[0, 1])
 
     def cov_params(self) -> Any:
@@ -378,8 +378,11 @@ class Regression(Shown):
             rows, values = np.array([pair[0] for pair in pairs]), np.array([pair[1] for pair in pairs])
         else:
             shown_terms = [place for place, name in enumerate(self.terms) if name not in self.absorbed]
-            given = np.atleast_2d(np.asarray(restrictions, dtype=np.float64))
-            if given.shape[1] != len(shown_terms):
+            try:
+                given = np.atleast_2d(np.asarray(restrictions, dtype=np.float64))
+            except (TypeError, ValueError):
+                given = np.full((1, 1), np.nan)
+            if given.shape != (len(given), len(shown_terms)) or not np.isfinite(given).all():
                 raise refusal("CV-P785", terms=", ".join(map(repr, self.terms)), name=shown(restrictions))
             rows, values = np.zeros((len(given), len(self.terms))), np.zeros(len(given))
             rows[:, shown_terms] = given
@@ -421,16 +424,18 @@ class Regression(Shown):
     def combination(self, weights: Mapping[str, float], level: float | None = None) -> Coefficient:
         """Return a sum of coefficients, each multiplied by its weight: {"treat": 1, "treat:age": 40}."""
         vector = np.zeros(len(self.terms))
-        for name, weight in weights.items():
-            vector[self.terms.index(self._known(name))] = weight
-        return self._coefficient(_sum(weights), vector, self.level if level is None else check_level(level))
+        given = weights.items() if hasattr(weights, "items") else [(shown(weights), 1)]
+        known = {self._known(name): float(exact(weight, name)) for name, weight in given}
+        for name, weight in known.items():
+            vector[self.terms.index(name)] = weight
+        return self._coefficient(_sum(known), vector, self.level if level is None else check_level(level))
 
     def partial(self, column: str, at: Mapping[str, float] | None = None) -> Coefficient:
         """Return the effect of one more unit of a column where others have the values `at`; its interactions count.
 
         With y ~ treat*age, partial("treat", at={"age": 40}) is treat + 40 treat:age.
         """
-        values = dict(at or {})
+        values: Any = at if hasattr(at, "keys") else {}
         weights = {self._known(column): 1.0}
         for term in self.terms:
             factors = term.split(":")
@@ -439,13 +444,15 @@ class Regression(Shown):
                 if other not in values:
                     raise refusal("CV-P786", column=column, other=other)
                 # The square of a column changes twice as fast as its value.
-                weights[term] = values[other] * (2.0 if factors[0] == factors[1] else 1.0)
+                weights[term] = float(exact(values[other], other)) * (
+                    2.0 if factors[0] == factors[1] else 1.0
+                )
         return self.combination(weights)
 
     def _known(self, name: str) -> str:
         if name in self.terms:
             return name
-        plain = written_out(name, dict.fromkeys(self.terms, ())).replace("`", "")
+        plain = written_out(str(name), dict.fromkeys(self.terms, ())).replace("`", "")
         if plain in self.terms:
             return plain
         raise refusal("CV-P785", terms=", ".join(map(repr, self.terms)), name=name)
@@ -515,16 +522,9 @@ class Regression(Shown):
         """Return the same with unbounded ends as infinite numbers, for what is printed."""
         warning = self.guarantee.warning
         plain = (
-            "formula",
-            "method",
-            "response",
-            "rows",
-            "level",
-            "residual_variance",
-            "r_squared",
-            "identified",
+            "formula method response rows level residual_variance r_squared identified cov_type first_stage"
         )
-        own = {name: getattr(self, name) for name in (*plain, "cov_type", "first_stage")}
+        own = {name: getattr(self, name) for name in plain.split()}
         return (
             ({"guarantee_warning": warning} if warning else {})
             | own
@@ -536,9 +536,7 @@ class Regression(Shown):
                 "instruments": list(self.instruments),
                 "absorbed": [name for name in self.absorbed if name != CONSTANT],
                 "weak": self.first_stage is not None and self.first_stage < WEAK,
-                "anderson_rubin": None
-                if self.anderson_rubin is None
-                else [list(ends) for ends in self.anderson_rubin],
+                "anderson_rubin": None if self.anderson_rubin is None else [*map(list, self.anderson_rubin)],
                 "guarantee": self.guarantee.to_dict(),
                 "spent": self.spent.to_dict(),
                 "not_covered": [written(one) for one in self.not_covered],
@@ -579,7 +577,10 @@ def _unquoted(sign: str, text: str) -> list[str]:
 def _restriction(text: str, terms: Sequence[str]) -> tuple[Floats, float]:
     """Return weights and value of one restriction such as "a - 2 b = 1"; no sign for it is = 0."""
     weights, value = np.zeros(len(terms)), 0.0
-    for side, sign in zip(_unquoted("=", text), (1.0, -1.0), strict=False):
+    sides = _unquoted("=", text)
+    if len(sides) > 2 or not all(map(str.strip, sides)):
+        raise _unreadable(text, "not one side, or two")
+    for side, sign in zip(sides, (1.0, -1.0), strict=False):
         place = 0
         while place < len(side):
             match = _PART.match(side, place)
@@ -597,7 +598,7 @@ def _restriction(text: str, terms: Sequence[str]) -> tuple[Floats, float]:
             else:
                 raise refusal("CV-P785", terms=", ".join(map(repr, terms)), name=name)
             place = match.end()
-    if not weights.any():
+    if not weights.any() or not isfinite(value + weights.sum()):
         raise _unreadable(text, "no term")
     return weights, value
 
@@ -669,15 +670,8 @@ class Compliance(Shown):
     def report_facts(self) -> dict[str, Any]:
         """Return the same with unbounded ends as infinite numbers, for what is printed."""
         shared = self.two_stage.report_facts()
-        kept = {*shared} & {
-            "guarantee_warning",
-            "rows",
-            "level",
-            "first_stage",
-            "weak",
-            "anderson_rubin",
-            *_PROVENANCE,
-        }
+        own = ["guarantee_warning", "rows", "level", "first_stage", "weak", "anderson_rubin"]
+        kept = {*shared} & {*own, *_PROVENANCE}
         return {name: shared[name] for name in shared if name in kept} | {
             "assigned": self.assigned,
             "received": self.received,

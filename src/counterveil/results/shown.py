@@ -135,8 +135,11 @@ def written_to(path: str | Path | None, text: str) -> str | Path:
     """Return a text, or the path of the file that it was written to."""
     if path is None:
         return text
-    target = Path(path)
-    target.write_text(text if text.endswith("\n") else f"{text}\n", encoding="utf-8")
+    try:
+        target = Path(path)
+        target.write_text(text if text.endswith("\n") else f"{text}\n", encoding="utf-8")
+    except (OSError, TypeError, ValueError) as fault:
+        raise refusal("CV-P021", path=path, got=type(fault).__name__) from None
     return target
 
 

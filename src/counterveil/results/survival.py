@@ -26,7 +26,7 @@ from counterveil.inference.survival import (
 from counterveil.numerics.arrays import Ends
 from counterveil.privacy.caveats import Caveat, Fact
 from counterveil.report.text import percent, probability, rounded, span, time_span
-from counterveil.results.effect import ByName, Effect, Known, OwnScale, check_level, interval_facts
+from counterveil.results.effect import ByName, Effect, Known, OwnScale, check_level, finite, interval_facts
 from counterveil.results.question import Question, adjusted_caveats, causal_caveats
 from counterveil.results.released import ReleasedAnswer
 from counterveil.session import BaseSession
@@ -245,9 +245,9 @@ class SurvivalResult(ReleasedAnswer):
             "medians": {arm: self._median_facts(arm) for arm in ARMS},
             "log_rank": {"statistic": test.statistic, "p_value": test.p_value, "cells": test.cells},
             "restricted_mean_ratio": {
-                "estimate": _finite(ratio.estimate),
+                "estimate": finite(ratio.estimate),
                 "interval": interval_facts(self.level, ratio.interval(self.level))
-                | {"high": _finite(ratio.interval(self.level)[1])},
+                | {"high": finite(ratio.interval(self.level)[1])},
                 "p_value": ratio.p_value,
             },
             "notes": self._notes(),
@@ -259,7 +259,7 @@ class SurvivalResult(ReleasedAnswer):
 
     def _median_facts(self, arm: str) -> dict[str, Any]:
         found = self.quantile(arm)
-        return {"estimate": _finite(found.estimate), "interval": interval_facts(self.level, found.interval())}
+        return {"estimate": finite(found.estimate), "interval": interval_facts(self.level, found.interval())}
 
     def _notes(self) -> list[tuple[str, str]]:
         test, ratio = self.log_rank, self.restricted_mean_ratio
@@ -285,7 +285,7 @@ class SurvivalResult(ReleasedAnswer):
             (
                 "Restricted mean",
                 "; ".join(said(self.restricted_mean(arm), arm) for arm in reversed(ARMS))
-                + f"; ratio {ratio.estimate:.3g} [{low:.3g}, {high:.3g}]",
+                + f"; ratio {ratio.estimate:.3g} [{low:.3g}, {high:.3g}{']' if isfinite(high) else ')'}",
             ),
             (
                 "Log-rank test",
@@ -298,11 +298,6 @@ class SurvivalResult(ReleasedAnswer):
         if lost:
             notes.append(("Lost in noise", f"{'; '.join(lost)}: too few people at risk beside the noise"))
         return notes
-
-
-def _finite(value: float) -> float | None:
-    # JSON knows no infinity.
-    return value if isfinite(value) else None
 
 
 def check_arm(arm: str) -> int:

@@ -12,7 +12,6 @@ from enum import StrEnum
 from fractions import Fraction
 from functools import lru_cache, partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
@@ -642,7 +641,9 @@ class BaseSession:
         self._restricted = False
         # Rows that were counted where they lie, and not attached.
         self._counted: int | None = None
-        self._noise = noise if noise is not None else SystemNoise()
+        self._noise = SystemNoise() if noise is None else noise
+        if not hasattr(self._noise, "simulated"):
+            raise refusal("CV-P010c", kind=type(noise).__name__)
         self._analyst = analyst
         self._owns_ledger = not isinstance(ledger, Ledger)
         self.ledger = _open(ledger)
@@ -828,12 +829,7 @@ class BaseSession:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -161,11 +161,11 @@ def test_columns_of_an_unusable_type_are_found_one_by_one(tmp_path):
 
 
 def test_a_study_is_checked_as_a_file_is():
-    study = cv.Study(
-        "arm", "y", (0, 1), {"site": cv.Categories(["A", "B"])}, treated="drug", control="placebo"
-    )
+    study = cv.Study("arm", "y", (0, 1), {"site": ["A", "B"]}, treated="drug", control="placebo")
     assert cv.drafting.check(people(), study) == ()
     assert codes(cv.drafting.check(people().drop(columns="site"), study)) == ["CV-D001"]
+    times = cv.Study("arm", outcome="y", event="died", horizon=1, treated="new", control="placebo")
+    assert codes(cv.drafting.check(people(), times)) == ["CV-D001", "CV-D005"]
 
 
 def test_declarations_that_belong_together_are_judged_together(tmp_path):

@@ -2,6 +2,7 @@
 
 import csv
 import warnings
+from decimal import Decimal
 
 import duckdb
 import numpy as np
@@ -30,6 +31,9 @@ from tests.cells import (
     outcomes,
 )
 from tests.thinned import thinned
+
+from counterveil.data import Categories, Study
+from counterveil.errors import StudyError
 
 
 def write_csv(rows, folder):
@@ -192,9 +196,6 @@ def test_narrow_and_wide_nan_and_infinity(width):
 
 def test_a_number_that_a_double_shares_with_others_is_no_label():
     """A gap in one row turns the whole numbers of others into doubles: none of them may then mean another label."""
-    from counterveil.data import Categories, Study
-    from counterveil.errors import StudyError
-
     for label in (2**53, -(2**53), 10**400, 1e300):
         with pytest.raises(StudyError, match="CV-S007"):
             Categories([label, 0])
@@ -206,10 +207,6 @@ def test_a_number_that_a_double_shares_with_others_is_no_label():
 
 
 def test_what_a_cell_means_does_not_depend_on_the_cells_before_it():
-    from decimal import Decimal
-
-    from counterveil.data import Categories, Study
-
     study = Study("t", "y", (0, 1), {"x": Categories([0.1, 0])}, control=0)
     # Equal and of one hash, but a double means the shortest decimal that gives it back.
     double, decimal = 0.1, Decimal.from_float(0.1)

@@ -70,14 +70,14 @@ def test_confounding_is_said_where_no_trial_is_declared():
         ({"delta": 1}, "CV-P005"),
         ({"mechanism": "cauchy"}, "CV-P010"),
         ({"mechanism": "gaussian"}, "CV-P011"),
+        ({"noise": np.random.default_rng(1)}, "CV-P010"),
         ({"level": 95}, "CV-P015"),
         ({"method": "magic"}, "CV-P016"),
     ],
 )
 def test_wrong_arguments_are_refused_before_the_data_are_looked_at(wrong, code):
-    arguments = {"protects": "outcome", "epsilon": 1} | wrong
     with pytest.raises(ParameterError, match=code):
-        cv.ate("no such file.csv", study(), **arguments)
+        cv.ate("no such file.csv", study(), **({"protects": "outcome", "epsilon": 1} | wrong))
 
 
 RNG = np.random.default_rng(0)

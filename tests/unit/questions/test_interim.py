@@ -185,7 +185,7 @@ def test_what_is_looked_at_is_private():
     "change",
     [
         {"rows": [1, 1]},
-        {"rows": []},
+        {"rows": 5},
         {"rows": [True]},
         {"spending": "all"},
         {"epsilon": [1]},
@@ -193,8 +193,8 @@ def test_what_is_looked_at_is_private():
     ],
 )
 def test_arguments_that_make_no_plan_are_refused(change):
-    given = {"outcome": "y", "rows": ROWS, "epsilon": 1} | change
-    assert code_of(lambda: cv.interim.planned(**given)) == "CV-P730"
+    given = {"rows": ROWS, "epsilon": 1} | change
+    assert code_of(lambda: cv.interim.planned("y", **given)) == "CV-P730"
 
 
 def test_a_sequence_divides_error_and_budget_without_end():

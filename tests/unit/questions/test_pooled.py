@@ -162,9 +162,9 @@ def refusal(code, *arguments, **named):
 
 
 def test_too_few_and_unknown(sites):
-    refusal("CV-P500", [])
     refusal("CV-P500", sites[:1])
     refusal("CV-P506", sites, method="median")
+    refusal("CV-P019", sites, weight_limits=0.5)
     refusal("CV-P015", sites, level=95)
 
 
@@ -502,8 +502,6 @@ def test_intervals_for_all_rows_are_bonferronis(groups):
 
 
 def test_a_group_that_one_site_alone_has_is_left_out(groups):
-    from dataclasses import replace
-
     lone = {
         name: one if name == "site 0" else replace(one, groups=(replace(one.groups[0], several=1),))
         for name, one in groups.items()

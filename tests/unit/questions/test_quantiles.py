@@ -4,11 +4,13 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from tests.command_line import as_json
 
 import counterveil as cv
 from counterveil.errors import CounterveilError
+from counterveil.report.pictures import axis_label
 from counterveil.results import QuantilesResult
 
 STUDY = cv.Study("arm", "y", (0, 100), control=0, randomised=True)
@@ -25,17 +27,13 @@ def people(n=2000, seed=0):
 def test_without_noise_they_are_numpys(protects):
     data = people()
     found = cv.quantiles(data, STUDY, protects=protects, grid=500, **EXACT)
-    treated, control = data["y"][data["arm"] == 1], data["y"][data["arm"] == 0]
+    treated, control = arms = data["y"][data["arm"] == 1], data["y"][data["arm"] == 0]
     for one, share in zip(found.table, found.shares, strict=True):
         exact = np.quantile(treated, share) - np.quantile(control, share)
         assert one.estimate == pytest.approx(exact, abs=0.15)
         # The bootstrap's standard error of numpy's.
         rng = np.random.default_rng(1)
-        drawn = [
-            np.quantile(rng.choice(treated, len(treated)), share)
-            - np.quantile(rng.choice(control, len(control)), share)
-            for _ in range(200)
-        ]
+        drawn = [np.subtract(*(np.quantile(rng.choice(a, len(a)), share) for a in arms)) for _ in range(200)]
         assert np.subtract(*one.interval()[::-1]) == pytest.approx(3.92 * np.std(drawn), rel=0.25)
     assert found.distribution("treated", 40.0).estimate == pytest.approx((treated < 40).mean(), abs=1e-4)
     gap = found.distribution_difference(40.0)
@@ -49,6 +47,12 @@ def test_bands_hold_more_than_intervals():
     (row,) = found.quantile_band((0.5,))
     low, high = found.quantile_difference().interval()
     assert row["band_low"] < low < high < row["band_high"]
+    asked = {"protects": "record", "shares": [0.9], "noise": cv.SeededNoise(3)}
+    (found,) = cv.quantiles(people(seed=3), STUDY, epsilon=1, grid="found", **asked).table
+    (low, high), (least, most) = found.interval(), replace(found, several=5).interval(simultaneous=True)
+    assert least <= low < high <= most
+    # An arm that noise hides may be anywhere, and its standard error says so.
+    assert cv.quantiles(people(30), STUDY, epsilon="1/10", **asked).table[0].std_error.total > 30
 
 
 @pytest.mark.parametrize(
@@ -91,6 +95,7 @@ def test_a_range_that_is_far_too_wide_is_found_to_be(protects):
 
 def test_a_result_is_written_and_read_back():
     found = cv.quantiles(people(), STUDY, protects="record", epsilon=1, noise=cv.SeededNoise(2))
+    assert axis_label(found.report_facts()) == "effect on y, in its units"
     for facts in (found.to_dict(), found.stored()):
         assert QuantilesResult.from_dict(json.loads(json.dumps(facts))) == found
     broken = found.stored()
@@ -105,6 +110,7 @@ def test_a_result_is_written_and_read_back():
         ("CV-P695", {"arms": (0, 1, 2), "reference": 0}, {}),
         ("CV-P696", {}, {"grid": 1}),
         ("CV-P696", {}, {"grid": [5, 120]}),
+        ("CV-P696", {}, {"grid": np.array([5, 20])}),
         ("CV-P693", {}, {"shares": (0.5, 1)}),
         ("CV-P693", {}, {"shares": 2}),
         ("CV-P016", {}, {"method": "weighting"}),
@@ -119,8 +125,6 @@ def test_what_cannot_be_asked_is_refused(code, told, given):
 
 
 def test_on_the_command_line(tmp_path):
-    import pandas as pd
-
     pd.DataFrame(people()).to_csv(tmp_path / "rows.csv", index=False)
     (tmp_path / "study.toml").write_text(STUDY.to_toml())
     words = ["quantiles", tmp_path / "rows.csv", "--study", tmp_path / "study.toml", "--share", "0.9"]

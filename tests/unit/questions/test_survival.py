@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from tests.command_line import as_json
 
@@ -104,6 +105,9 @@ def test_fewer_people_than_noise_are_lost_and_say_so():
     assert found.tidy()[-1]["contrast"] == "hazard ratio"
     # A curve that is lost in the noise may be anywhere below: no level leaves 0 out.
     assert found.difference().p_value == 1
+    at_once = people(2000) | {"years": np.full(2000, 0.3), "died": np.ones(2000, int)}
+    found = cv.survival(at_once, study(grid=8), protects="record", epsilon=1, noise=cv.SeededNoise(1))
+    assert ", inf)\n" in str(found)
 
 
 def test_a_median_beyond_the_horizon_is_not_reached():
@@ -190,8 +194,6 @@ def test_strata_without_an_arm_are_refused_where_that_is_public():
 
 
 def test_on_the_command_line(tmp_path):
-    import pandas as pd
-
     pd.DataFrame(people()).to_csv(tmp_path / "rows.csv", index=False)
     (tmp_path / "study.toml").write_text(study().to_toml())
     words = ["survival", tmp_path / "rows.csv", "--study", tmp_path / "study.toml", "--protects", "record"]

@@ -58,9 +58,8 @@ def test_a_confounder_that_is_asked_about_lengthens_the_interval_by_its_bias(res
     bias = bias_bound(found.scale, 0.1, 0.2)
     low, high = result.interval()
     assert (found.adjusted_low, found.adjusted_high) == pytest.approx((low - bias, high + bias))
-    at_tip = result.sensitivity(treatment_r2=found.robustness_limit, outcome_r2=found.robustness_limit).rows[
-        0
-    ]
+    limit = found.robustness_limit
+    at_tip = result.sensitivity(treatment_r2=limit, outcome_r2=limit).rows[0]
     assert at_tip.adjusted_low == pytest.approx(0.0, abs=1e-12)
     assert found.outcome_r2_needed(found.robustness_limit) == pytest.approx(found.robustness_limit)
 

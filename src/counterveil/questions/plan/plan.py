@@ -172,10 +172,8 @@ def check_options(question: object, given: Mapping[str, Any]) -> None:
         unsaid = value is None if usual is None else isinstance(value, str) and value == usual
         if name not in taken and not unsaid:
             takers = [repr(each) for each in _ASK if name in _taken(each)]
-            fitting, fix = (
-                f"{name}= with question={' or '.join(takers)}",
-                "leave it out, or plan that question",
-            )
+            fitting = f"{name}= with question={' or '.join(takers)}"
+            fix = "leave it out, or plan that question"
             raise _unfit(name, fitting, f"{name}={shown(value)} with question={question!r}", fix)
         if name in taken and name in _NEEDED and value is None:
             raise _unfit(name, f"{name}= with question={question!r}", "None", f"say {name}=")
@@ -1068,6 +1066,8 @@ class PlanArguments:
         if self.test is not None:
             null = _NO_EFFECT.get(self.measure, 0.0)
             options["decision"] = Decision.of(self.test, self.margin, self.higher_is_better, null)
+        elif self.margin is not None:
+            raise _unfit("margin", "margin= with test=", f"margin={shown(self.margin)} without", "say test=")
         return self._plan(study, options, _wanted(options, self.effect, self.power, self.half_width))
 
     def _plan(self, study: Study, options: dict[str, Any], half_width: float | None) -> Plan:
@@ -1253,6 +1253,6 @@ def _refuse_unplanned(study: Study, question: str, sample: Any) -> None:
 
 def _budgets(epsilon: Number | Sequence[Number], delta: Number, max_rows: int) -> list[Budget]:
     several = epsilon if isinstance(epsilon, Sequence) and not isinstance(epsilon, str) else [epsilon]
-    budgets = [Budget(one, delta) for one in several]
+    budgets = [Budget(one, delta) for one in several or [""]]
     budgets[0].check_rows(max_rows)
     return budgets

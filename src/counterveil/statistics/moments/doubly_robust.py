@@ -1012,7 +1012,7 @@ def _side(moments: ArmSecond, fit: ArmFit, arm: int, estimand: Estimand, rows: i
     share, mean = moments.share_error / p[arm] ** 2, (moments.mean_sd / p[arm]) ** 2
     scaled = share * float(gap**2 @ np.diag(doubt))
     slopes = vectors.T @ fit.slopes.values[arm]
-    error, size = float(np.trace(doubt)), float(slopes @ slopes)
+    error, size = max(float(np.trace(doubt)), 0.0), float(slopes @ slopes)
     # Lines fitted to the same rows have the sampling error that weights without a ridge show.
     truly, each = np.maximum(gap**2 - noise, 0.0), fit.residual / (float(p[arm]) * rows)
     # With an error E of the covariance C, weights leave E v of imbalance, v = C^-1 (target - mean), and lines that were
@@ -1030,7 +1030,7 @@ def _side(moments: ArmSecond, fit: ArmFit, arm: int, estimand: Estimand, rows: i
         product += scaled + (share + mean * float(turned @ turned)) * float(fit.level_error[arm])
         spread = float(values @ turned**2)
         # Weights that vary much rest on few rows, whose errors have heavier tails.
-        product *= guard.inflation * (1 + min(spread, _MOST_SPREAD))
+        product = max(product, 0.0) * guard.inflation * (1 + min(spread, _MOST_SPREAD))
         missed = each * float(truly @ (1 / values - values / (values + ridge) ** 2))
         bias = _BIAS * abs(float(left @ slopes)) * min(error / max(size, 1e-9), _MOST_BIAS)
         shared = both * float(turned @ slopes)

@@ -121,10 +121,10 @@ def test_a_trial_is_compared_by_one_name_for_each_form():
 
 
 def test_what_is_no_comparison_is_refused():
-    with pytest.raises(cv.CounterveilError, match="CV-P701"):
-        cv.plan(OBSERVED, rows=1000, epsilon=2, method="all", half_width=0.1)
-    with pytest.raises(cv.CounterveilError, match="CV-P001"):
-        cv.plan(OBSERVED, rows=1000, epsilon=2)
+    wanted, none = {"method": "all", "half_width": 0.1}, {"protects": "outcome", "epsilon": []}
+    for code, more in (("CV-P701", wanted), ("CV-P001", {}), ("CV-P003", none)):
+        with pytest.raises(cv.CounterveilError, match=code):
+            cv.plan(OBSERVED, **({"rows": 1000, "epsilon": 2} | more))
 
 
 # How much longer than the shortest what `auto` takes may be: lengths are expected within about a quarter.

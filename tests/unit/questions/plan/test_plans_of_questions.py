@@ -217,5 +217,6 @@ def test_a_plan_of_a_test_finds_the_people_for_its_power():
     assert "noninferiority with the margin 0.1" in found.full()
     with pytest.raises(CounterveilError, match="CV-P700"):
         cv.plan(study, rows=400, test="superiority", power=0.8, **options)
-    with pytest.raises(CounterveilError, match="CV-P701"):
-        cv.plan(study, rows=400, power=0.8, **options)
+    for lone in ({"power": 0.8}, {"margin": 0.1}):
+        with pytest.raises(CounterveilError, match="CV-P701"):
+            cv.plan(study, rows=400, **lone, **options)

@@ -286,8 +286,8 @@ def test_every_row_is_in_a_pair_of_its_arm_and_few_in_two(kind, n):
 def test_ties_and_constants_are_no_trouble(kind):
     n = 500
     arm = arms_of(n)
-    features = np.round(np.random.default_rng(3).random((n, 2)) * 2)
-    features[:, 1] = 1.0
+    features = np.round(np.random.default_rng(3).random((n, 2)) * (2, 0))
+    assert len(np.unique(np.concatenate(covariate_pairs(arm, features[:, :0])))) == n
     first, second = pairs_of(kind, arm, features)
     assert len(np.unique(np.concatenate([first, second]))) == n
     # Ties: all but the pairs that straddle two values are equal.

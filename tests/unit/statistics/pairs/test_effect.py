@@ -73,7 +73,7 @@ def test_measures_of_both_means_come_from_one_release(randomised):
     assert np.diff(difference.interval()) < 1.3 * np.diff(plain.interval())
     assert [words for words, _ in found.releases][-1].endswith("squares")
     again = type(found).from_dict(found.to_dict())
-    assert again.interval() == found.interval()
+    assert (again.interval(), again.full()) == (found.interval(), found.full())
 
 
 def test_a_measure_holds_what_models_left_out():
@@ -215,8 +215,9 @@ def test_effects_of_all_arms_are_answered_around_the_truth(events, delta):
     assert found.assumptions is not None
     assert len(found.releases) == (2 if events else 4)
     assert all(mean.size is None for mean in found.means)
+    assert "cv.overlap" not in found.to_html()
     again = type(found).from_dict(found.to_dict())
-    assert again.interval() == found.interval()
+    assert (again.interval(), again.full()) == (found.interval(), found.full())
 
 
 def test_contrasts_hold_the_errors_of_models_of_both_means():

@@ -117,12 +117,7 @@ def test_limits_below_the_proof_are_refused(estimand, limit):
 
 VALUES = (Fraction(0), Fraction(1, 2), Fraction(1))
 # (treated, control, h) of every stratum.
-DESIGNS = [
-    [(2, 2, 4)],
-    [(1, 3, 4)],
-    [(2, 1, 2), (1, 2, 3)],
-    [(3, 2, Fraction(5, 2))],
-]
+DESIGNS = [[(2, 2, 4)], [(1, 3, 4)], [(2, 1, 2), (1, 2, 3)], [(3, 2, Fraction(5, 2))]]
 
 
 def _statistics(design, outcomes):

@@ -65,7 +65,9 @@ def covariate_pairs(
     at medians, along the column with the largest sum of squares, into cells of at most `CELL` rows; in a cell
     the closest two rows are paired, then the closest two of the rest, and so on.
     """
-    firsts, seconds = list[Rows](), list[Rows]()
+    found = list[Rows]()
+    # Without columns all rows are alike.
+    features = features if features.shape[1] else np.zeros((len(features), 1))
     largest = max(float(features.max(initial=0.0)), -float(features.min(initial=0.0)))
     bits = min(_STEP_BITS, (51 - features.shape[1].bit_length()) // 2)
     factor = 2.0 ** (bits - frexp(largest)[1])
@@ -74,11 +76,10 @@ def covariate_pairs(
             whole = _in_steps(features, rows, factor)
             for cells in _cells(whole, np.arange(len(rows))):
                 for some in _together(cells, cells.shape[1] * (cells.shape[1] + whole.shape[1])):
-                    first, second = _closest(whole, some)
-                    firsts.append(rows[first.ravel()])
-                    seconds.append(rows[second.ravel()])
+                    found.append(rows[_closest(whole, some).reshape(2, -1)])
             del whole
-    return np.concatenate(firsts), np.concatenate(seconds)
+    first, second = np.concatenate(found, axis=1)
+    return first, second
 
 
 def _parts(features: NDArray[np.floating], rows: Rows, factor: float) -> Iterator[Rows]:
@@ -138,8 +139,8 @@ def _widest(whole: Singles, cells: Rows) -> Rows:
     return np.concatenate(answer)
 
 
-def _closest(whole: Singles, cells: Rows) -> tuple[Rows, Rows]:
-    """Return the rows (cells, pairs) of pairs: the closest two of a cell, the closest two of the rest, and so on.
+def _closest(whole: Singles, cells: Rows) -> Rows:
+    """Return the rows (2, cells, pairs) of pairs: the closest two of a cell, the closest two of the rest, and so on.
 
     One row that is left over joins the row nearest to it, which then is in two pairs.
     """
@@ -157,8 +158,7 @@ def _closest(whole: Singles, cells: Rows) -> tuple[Rows, Rows]:
     if size % 2:
         last = size * (size - 1) // 2 - places[:, :-1].sum(axis=(0, 1))
         places[:, -1] = last, apart[every, last].argmin(axis=1)
-    one, other = np.take_along_axis(cells[None], places.swapaxes(1, 2), axis=2)
-    return one, other
+    return np.take_along_axis(cells[None], places.swapaxes(1, 2), axis=2)
 
 
 def _together(cells: Rows, numbers: int) -> Iterator[Rows]:
