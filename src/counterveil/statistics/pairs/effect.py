@@ -68,10 +68,10 @@ from counterveil.statistics.outcome_place import (
     find_place,
 )
 from counterveil.statistics.pairs.sensitivity import (
-    HALVINGS,
     LEAST_PROPENSITY,
     MODEL_PARTS,
     MOST_LEFT,
+    OCTAVES,
     PLACE_PART,
     WIDEST,
 )
@@ -576,7 +576,7 @@ Form = tuple[Fraction, Fraction]
 WHOLE_SCORES: Form = (Fraction(1, 2), Fraction(2))
 ARM_SCORES: Form = (Fraction(1, 4), Fraction(5, 2))
 # Largest weights that are tried, for estimands whose weights have no bound.
-_CAPS = (2.5, 4.0, 6.0, 9.0, 13.0, 20.0, 50.0)
+_CAPS = tuple(round(2.5 * 2 ** (k / 4), 2) for k in range(18))
 # Rows on which the expected loss by a clip is computed.
 _SAMPLE = 400
 # How much of that loss does not cancel between the arms and sides, and the systematic error of a model where weights
@@ -711,24 +711,22 @@ def best_scores(rows: PublicRows, models: Models, spread: Spread, target: Target
     # People of a weight beyond what propensities are kept within are corrected in part.
     likely = e if models.modelled is None else models.modelled
     whole = target.weights
+    most, share, errors = _some(rows, models, whole)
     largest = max(float(one.max()) for one in whole)
     for cap in [*(cap for cap in _CAPS if cap < largest), largest]:
         weights = tuple(np.minimum(one, cap) for one in whole)
-        missed = (
-            e * whole[0] - likely * weights[0],
-            (1 - e) * whole[1] - (1 - likely) * weights[1],
-        )
+        missed = e * whole[0] - likely * weights[0], (1 - e) * whole[1] - (1 - likely) * weights[1]
         capped = error**2 * float(sum(np.abs(miss).sum() ** 2 for miss in missed))
         for miss, fit in zip(missed, models.arms, strict=True):
-            along = rows.z.T @ miss
+            along = rows.z[miss != 0].T @ miss[miss != 0]
             # What shrinkage took is mostly noise, whose part the covariance of errors holds already.
             left = float(along @ fit.left) ** 2 - float(along @ fit.left_covariance @ along)
             capped += float(along @ fit.covariance @ along) + max(left, 0.0)
         own = models.sd**2 * float(e @ weights[0] ** 2 + (1 - e) @ weights[1] ** 2)
         # An arm's mean is that of an average with the same tilt.
-        form = target.estimand if target.arm is None else Estimand.ATE
-        lines = _lines(form, models, weights, start)
-        for middle, clip, body, hidden in _clips(lines, weights, rows, models, spread, target.arm is None):
+        lines = _lines(target.estimand if target.arm is None else Estimand.ATE, models, weights, start)
+        some = np.minimum(most, cap), share, errors
+        for middle, clip, body, hidden in _clips(lines, some, spread, target.arm is None):
             lose, more = _ONE_SIDED[known] * body[0], _ONE_SIDED[known] * hidden[0]
             found = Scores(*lines, middle, clip, start, size, lose, more, max(hidden[1], 1e-9), capped)
             expected = own + capped + found.lost(body[1] + 2 * sqrt(noise)) ** 2 + noise * clip**2
@@ -755,35 +753,37 @@ def _lines(estimand: Estimand, models: Models, weights: tuple[Floats, ...], star
     return (w1, -w0), offsets
 
 
+def _some(rows: PublicRows, models: Models, weights: tuple[Floats, ...]) -> tuple[Floats, ...]:
+    """Return weights of rows of either arm, evenly spaced, how many rows they stand for, and variances of models."""
+    e, step = models.propensity, max(1, len(rows.z) // _SAMPLE)
+    one, other = (np.argsort(own, kind="stable")[::step] for own in weights)
+    share = np.concatenate([e[one], 1 - e[other]]) * len(e) / len(one)
+    z = rows.z[one], rows.z[other]
+    errors = [((x @ fit.covariance) * x).sum(axis=1) for x, fit in zip(z, models.arms, strict=True)]
+    return np.concatenate([weights[0][one], weights[1][other]]), share, np.concatenate(errors)
+
+
 def _clips(
-    lines: Lines, weights: tuple[Floats, ...], rows: PublicRows, models: Models, spread: Spread, centred: bool
+    lines: Lines, some: tuple[Floats, ...], spread: Spread, centred: bool
 ) -> list[tuple[float, float, tuple[float, float], tuple[float, float]]]:
     """Return middles, clips, and what these lose of scores and leave of their squares: of sure ones, of hidden ones.
 
     Without a search the clip holds the whole range. Scores that are not `centred` have zero as their middle, lest rows
     of the other arm count.
     """
-    e = models.propensity
     if spread.distances is None or spread.shares is None or spread.hidden is None:
         ends = [slope * y + offset for slope, offset in zip(*lines, strict=True) for y in (-1.0, 1.0)]
         low, high = min(float(end.min()) for end in ends), max(float(end.max()) for end in ends)
         low, high = (low, high) if centred else (-max(-low, high), max(-low, high))
         return [((low + high) / 2, max((high - low) / 2, 1e-9), (0.0, 0.0), (0.0, 0.0))]
-    at = slice(None, None, max(1, len(e) // _SAMPLE))
-    order = [np.argsort(own, kind="stable")[at] for own in weights]
-    scores = np.concatenate([own[i] for own, i in zip(weights, order, strict=True)])
-    share = np.concatenate([e[order[0]], 1 - e[order[1]]]) * len(e) / len(order[0])
     # Outcomes lie as far from the models as from their centre, and the models' errors farther.
-    errors = [
-        np.einsum("ij,jk,ik->i", rows.z[i], fit.covariance, rows.z[i], optimize=True)
-        for fit, i in zip(models.arms, order, strict=True)
-    ]
-    far = np.sqrt(spread.distances**2 + np.concatenate(errors)[:, None]) * scores[:, None]
+    weights, share, errors = some
+    far = np.sqrt(spread.distances**2 + errors[:, None]) * weights[:, None]
     filled = spread.shares + spread.hidden > 0
-    longest = max(float(one.max()) for one in weights) * float(spread.distances[filled].max())
+    longest = float(weights.max()) * float(spread.distances[filled].max())
     widest = WIDEST * max(longest, float(far[:, filled].max()))
     found = []
-    for clip in widest * 2.0 ** (-np.arange(HALVINGS) / 2):
+    for clip in widest * 2.0 ** (-np.arange(4 * OCTAVES + 1) / 4):
         over, squares = share @ np.maximum(far - clip, 0.0), share @ np.minimum(far / clip, 1.0) ** 2
         body, hidden = ((float(over @ s), float(squares @ s)) for s in (spread.shares, spread.hidden))
         found.append((0.0, float(clip), body, hidden))
