@@ -7,31 +7,26 @@ from tests.command_line import said
 import counterveil as cv
 from counterveil.privacy import Unit
 
+POLICY = cv.drafting.AccessPolicy
 ROWS = 400
-DATA = {
-    "id": np.arange(ROWS),
-    "arm": np.arange(ROWS) % 2,
-    "y": (np.arange(ROWS) % 5) / 4,
-    "age": 20 + np.arange(ROWS) % 60,
-}
+NUMBER = np.arange(ROWS)
+DATA = {"id": NUMBER, "arm": NUMBER % 2, "y": (NUMBER % 5) / 4, "age": 20 + NUMBER % 60}
 # Both hold for four rows; of the second, none is treated, so that attaching it is refused.
 MIXED, UNTREATED = "id in [0, 1, 2, 3]", "id in [0, 2, 4, 6]"
 
 
-def study(where):
-    return cv.Study("arm", "y", (0, 1), {"age": cv.Range(18, 90)}, where=where, randomised=True)
+def study(where=None, person=None):
+    covariates = {"age": cv.Range(18, 90)}
+    return cv.Study("arm", "y", (0, 1), covariates, where=where, person=person, randomised=True)
 
 
 @pytest.fixture
 def book(tmp_path):
     with cv.open_ledger(tmp_path / "book.db", create=True) as ledger:
         ledger.register("open", cv.Budget(10))
-        public = cv.drafting.AccessPolicy(public=["id", "age"])
-        ledger.register("private treatment", cv.Budget(10), access_policy=public)
-        ledger.register(
-            "listed", cv.Budget(10), access_policy=cv.drafting.AccessPolicy(subsets=["age >= 40"])
-        )
-        everything = cv.drafting.AccessPolicy(public=["id", "age", "arm"])
+        ledger.register("private treatment", cv.Budget(10), access_policy=POLICY(public=["id", "age"]))
+        ledger.register("listed", cv.Budget(10), access_policy=POLICY(subsets=["age >= 40"]))
+        everything = POLICY(public=["id", "age", "arm"])
         ledger.register("public but the outcome", cv.Budget(10), access_policy=everything)
         yield ledger
 
@@ -52,6 +47,21 @@ def test_two_subsets_that_differ_in_private_columns_get_the_same_refusal(book, d
     assert book.account(dataset).spent.epsilon == 0
 
 
+FUNCTION = {"queries": {"age": [40]}, "accept": "unproved"}
+
+
+@pytest.mark.parametrize("question", [cv.cate, cv.published.cate_finite, cv.overlap, cv.quantiles])
+@pytest.mark.parametrize("code", ["CV-L080", "CV-L049"])
+def test_no_question_reads_rows_before_the_access_policy(book, question, code):
+    more = FUNCTION if question is cv.published.cate_finite else {"protects": "record"}
+    for where, pair in ((MIXED, [0, 2]), (UNTREATED, [0, 1])):
+        # Both pairs have one age; of the second, one is treated.
+        data = DATA | {"age": 20 + 0 * NUMBER, "pair": np.where(np.isin(NUMBER, pair), -1, NUMBER)}
+        own = study(where) if code == "CV-L080" else study(person="pair")
+        with pytest.raises(cv.CounterveilError, match=code):
+            question(data, own, ledger=book, dataset="listed", epsilon=1, **more)
+
+
 def test_a_listed_subset_is_answered_and_no_other(book):
     assert ask(book, "listed", "40 <= age") == "answered"
     assert ask(book, "listed", "age >= 41") == "CV-L080"
@@ -64,7 +74,7 @@ def test_where_all_but_the_outcome_is_public_a_condition_tells_nothing_more(book
 
 
 def test_at_outcome_level_a_private_column_chooses_no_rows(book):
-    private = cv.drafting.AccessPolicy(public=["age", "arm"])
+    private = POLICY(public=["age", "arm"])
     book.register("private id", cv.Budget(10), access_policy=private)
     for where in (MIXED, UNTREATED):
         assert ask(book, "private id", where, "outcome") == "CV-L041"
@@ -73,7 +83,7 @@ def test_at_outcome_level_a_private_column_chooses_no_rows(book):
 def test_arms_ask_the_access_policy_first(book):
     data = DATA | {"arm": np.arange(ROWS) % 3}
     several = cv.Study("arm", "y", (0, 1), arms=(0, 1, 2), reference=0, where=MIXED, randomised=True)
-    book.register("arms", cv.Budget(10), access_policy=cv.drafting.AccessPolicy(public=["arm"]))
+    book.register("arms", cv.Budget(10), access_policy=POLICY(public=["arm"]))
     with pytest.raises(cv.CounterveilError, match="CV-L041"):
         cv.arms(data, several, protects="outcome", epsilon=1, ledger=book, dataset="arms")
 
@@ -90,7 +100,6 @@ def test_the_access_policy_of_a_study_lists_its_condition(tmp_path):
     assert 'subsets = ["age >= 40"]' in policy
 
 
-NUMBER = np.arange(ROWS)
 CLUSTERED = {
     "arm": NUMBER % 2,
     "y": (NUMBER % 5) / 4,
@@ -143,9 +152,7 @@ ACCESS_POLICY = {"person": "id"}
 
 
 @pytest.mark.parametrize("assigned", [False, True])
-@pytest.mark.parametrize(
-    "access_policy", [None, cv.drafting.AccessPolicy(), cv.drafting.AccessPolicy(clusters=["site"])]
-)
+@pytest.mark.parametrize("access_policy", [None, POLICY(), POLICY(clusters=["site"])])
 def test_a_cluster_column_is_chosen_by_the_access_policy(clusters_book, assigned, access_policy):
     found = {
         clusters_ask(clusters_book, CLUSTERED, clustered(name, assigned), access_policy)
@@ -157,12 +164,12 @@ def test_a_cluster_column_is_chosen_by_the_access_policy(clusters_book, assigned
 @pytest.mark.parametrize(
     ("access_policy", "assigned", "code"),
     [
-        (cv.drafting.AccessPolicy(clusters=["diagnosis"]), False, "answered"),
-        (cv.drafting.AccessPolicy(clusters=["diagnosis"]), True, "CV-L082"),
-        (cv.drafting.AccessPolicy(public=["diagnosis"]), True, "CV-L082"),
-        (cv.drafting.AccessPolicy(public=["diagnosis", "arm"]), True, "answered"),
-        (cv.drafting.AccessPolicy(assigned_clusters=["diagnosis"]), True, "answered"),
-        (cv.drafting.AccessPolicy(assigned_clusters=["diagnosis"]), False, "answered"),
+        (POLICY(clusters=["diagnosis"]), False, "answered"),
+        (POLICY(clusters=["diagnosis"]), True, "CV-L082"),
+        (POLICY(public=["diagnosis"]), True, "CV-L082"),
+        (POLICY(public=["diagnosis", "arm"]), True, "answered"),
+        (POLICY(assigned_clusters=["diagnosis"]), True, "answered"),
+        (POLICY(assigned_clusters=["diagnosis"]), False, "answered"),
     ],
 )
 def test_listed_clusters_are_answered(clusters_book, access_policy, assigned, code):
@@ -170,24 +177,17 @@ def test_listed_clusters_are_answered(clusters_book, access_policy, assigned, co
 
 
 @pytest.mark.parametrize(
-    "access_policy",
-    [
-        None,
-        cv.drafting.AccessPolicy(**ACCESS_POLICY),
-        cv.drafting.AccessPolicy(subsets=["year > 2000"], **ACCESS_POLICY),
-    ],
+    "access_policy", [None, POLICY(**ACCESS_POLICY), POLICY(subsets=["year > 2000"], **ACCESS_POLICY)]
 )
 def test_periods_that_differ_in_who_has_rows_get_the_same_refusal(clusters_book, access_policy):
     asked = [clusters_ask(clusters_book, PANEL, panel(year), access_policy) for year in (2002, 2003)]
     assert asked == ["CV-L080", "CV-L080"]
-    assert (
-        clusters_ask(clusters_book, PANEL, panel(2002, 2003), access_policy, question=cv.event_study)
-        == "CV-L080"
-    )
+    asked = clusters_ask(clusters_book, PANEL, panel(2002, 2003), access_policy, question=cv.event_study)
+    assert asked == "CV-L080"
 
 
 def test_listed_periods_are_answered_and_no_others(clusters_book):
-    listed = cv.drafting.AccessPolicy(subsets=["year is each of [2001, 2003]"], **ACCESS_POLICY)
+    listed = POLICY(subsets=["year is each of [2001, 2003]"], **ACCESS_POLICY)
     assert clusters_ask(clusters_book, PANEL, panel(2003), listed) == "answered"
     assert clusters_ask(clusters_book, PANEL, panel(2002), listed) == "CV-L080"
 
@@ -197,7 +197,7 @@ def test_an_account_without_an_access_policy_takes_none_at_outcome_level_either(
     data = PANEL if study.person is not None else CLUSTERED
     assert clusters_ask(clusters_book, data, study, protects="outcome") in ("CV-L080", "CV-L082")
     shown = study.public_columns(Unit.OUTCOME)
-    public = cv.drafting.AccessPolicy(public=shown, **(ACCESS_POLICY if study.person is not None else {}))
+    public = POLICY(public=shown, **(ACCESS_POLICY if study.person is not None else {}))
     assert clusters_ask(clusters_book, data, study, public, protects="outcome") == "answered"
 
 
@@ -216,7 +216,4 @@ def test_the_access_policy_that_is_drafted_permits_the_study(clusters_book, stud
 )
 def test_how_many_people_a_subset_has_is_shown_only_where_their_column_is_public(clusters_book, public, code):
     study = cv.Study("arm", "y", (0, 1), person="id", where="year > 2002", randomised=True)
-    assert (
-        clusters_ask(clusters_book, PANEL, study, cv.drafting.AccessPolicy(public=public, **ACCESS_POLICY))
-        == code
-    )
+    assert clusters_ask(clusters_book, PANEL, study, POLICY(public=public, **ACCESS_POLICY)) == code

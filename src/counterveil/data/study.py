@@ -641,8 +641,8 @@ class Study:
 
     @property
     def free_to_attach(self) -> bool:
-        """Whether attaching tells no more than that all rows fit: neither rows are chosen nor clusters named."""
-        return not self.subsets and not self.clustered
+        """Whether attaching tells no more than that all rows fit: none are chosen, nor people or clusters named."""
+        return not self.subsets and not self.clustered and self.person is None
 
     def public_columns(self, unit: Unit) -> tuple[str, ...]:
         """Return the names of the columns that are public where `unit` is protected."""

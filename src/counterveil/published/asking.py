@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from counterveil.accounting import Ledger, Uses
-from counterveil.data import Study, Table, check_study, silence
+from counterveil.data import Study, check_study, silence
 from counterveil.errors import refusal
 from counterveil.privacy import ApproximateEvent, Budget, Event, Number, Proof, Unit
 from counterveil.questions.cate import CateArguments
@@ -195,13 +195,6 @@ class FormSource:
         assert study is not None  # checked above
         return study
 
-    def attached(self) -> tuple[FormSource, int]:
-        """Return the source with its rows read, and how many they are; rows that do not fit are refused."""
-        if isinstance(self.data, BaseSession):
-            return self, self.data.table.rows
-        table = self.data if isinstance(self.data, Table) else Table.attach(self.data, self.declared)
-        return replace(self, data=table), table.rows
-
     def open(self, budget: Budget) -> AbstractContextManager[BaseSession]:
         """Return the session that answers; one without a ledger gets its own, which holds `budget`."""
         if isinstance(self.data, BaseSession):
@@ -354,6 +347,8 @@ class QueryForm:
         refuse_other_settings(checked, self.settings)
         if checked.queries is not None:
             refuse_long_answers(checked.queries)
-        source, rows = source.attached()
-        question = asked.about(source.declared, rows)
-        return answer(source, PublishedQuestion.of(question, accept), self.run)
+        first = PublishedQuestion.of(checked, accept)
+        with source.open(first.own_budget) as session:
+            session.admit(first.uses(session.study))
+            question = asked.about(session.study, session.table.rows)
+            return answer(FormSource(session, None), PublishedQuestion.of(question, accept), self.run)

@@ -115,8 +115,7 @@ def check_form(question: CateQuestion) -> None:
 
 @silence()
 def answer_cate(session: BaseSession, question: CateQuestion) -> CateModel | CateAnswers:
-    """Return the answer of the form that the question names; a function is read off at queries for nothing."""
-    session.admit(question.uses(session.study, "cate"))
+    """Return the answer of an admitted question's form; a function is read off at queries for nothing."""
     forms = FORMS[question.method]
     form, _ = forms.by_unit[question.unit]
     if question.unit in forms.in_batches:
@@ -161,6 +160,7 @@ class CateArguments(Arguments[CateModel | CateAnswers]):
         check_form(checked)
 
         def answer(session: BaseSession) -> CateModel | CateAnswers:
+            session.admit(checked.uses(study, "cate"))
             return answer_cate(session, self.about(study, session.batches.rows))
 
         return Asked(checked.budget, answer)
