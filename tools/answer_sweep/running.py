@@ -67,7 +67,7 @@ def finish(answer: Any) -> None:
     points = (POINTS,) if isinstance(answer, cv.results.CateModel) else ()
     found: list[Any] = []
     # One effect for all has no intervals for people (CV-P528): that of the average is in its table.
-    if not points or answer.heterogeneous:
+    if not getattr(answer, "one_effect", points and not answer.heterogeneous):
         found = [answer.interval(*points, level) for level in LEVELS]
         if hasattr(answer, "band"):
             found += [answer.band(*points, level) for level in LEVELS]

@@ -78,11 +78,11 @@ def _printed_cross_fit(session: BaseSession, question: PublishedQuestion) -> Res
     require_covariates(session.study, "cross_fit")
     plan = paper_plan(question)
     question.require_acceptance(Proof.ASYMPTOTIC, REMARK)
+    halved(plan.budget)  # before it is charged
 
     def compute(gate: Gate) -> Facts:
-        (effect, effect_sd), (square, square_sd) = release_printed(
-            gate, plan, session.table, influence(session.table, CLIP)
-        )
+        released = release_printed(gate, plan, session.table, influence(session.table, CLIP))
+        (effect, effect_sd), (square, square_sd) = released
         rows = session.table.rows
         noise = plan.noise("effect", Fraction(effect_sd) * plan.amount("effect"))
         # The published variance is kept from falling below zero, and noise is never taken off it.
@@ -164,10 +164,15 @@ def model_answers(models: FoldNuisances | None, z: Floats, half: float, clip: fl
     return np.stack([first, second, 1 / p, 1 / (1 - p)])
 
 
+def halved(budget: Budget) -> Budget:
+    """Return half of a budget; raises where that is too small a number."""
+    return Budget(budget.epsilon / 2, budget.delta / 2)
+
+
 def release_printed(gate: Gate, plan: Plan, table: Table, found: Influence) -> list[tuple[float, float]]:
     """Return effect and variance with noise that follows their influence functions, and the noise's deviations."""
-    half = Budget(plan.budget.epsilon / 2, plan.budget.delta / 2)
-    factor, width = published_factor(half, max(found.rows, 2)), table.study.outcome_bounds.width
+    factor = published_factor(halved(plan.budget), max(found.rows, 2))
+    width = table.study.outcome_bounds.width
     numbers = []
     for name, value, largest, least in (
         ("effect", found.effect, found.largest, width),
