@@ -18,9 +18,9 @@ BY_PASSES, BY_ENGINE, BY_ROWS = HOW = ("streaming", "pushed down", "in memory")
 _BY_UNIT: dict[str, Mapping[Unit, Iterable[str]]] = {
     "groups": groups.METHODS,
     "arms": {
-        Unit.OUTCOME: arms.METHODS,
+        Unit.OUTCOME: [name for name in arms.METHODS if name != "doubly_robust"],
         Unit.TREATMENT_AND_OUTCOME: ("doubly_robust",),
-        Unit.RECORD: arms.METHODS[:1],
+        Unit.RECORD: ("difference_in_means", "doubly_robust"),
     },
     "event_study": event_study.METHODS,
     "outcomes": outcomes.METHODS,
