@@ -140,7 +140,8 @@ ARMS = {
     "difference in means": asked("arms", "difference_in_means", OUTCOME, PURE, kind="several arms"),
     "weighting": asked("arms", "weighting", OUTCOME, PURE, kind="several arms"),
     "matching": asked("arms", "matching", OUTCOME, PURE, kind="several arms"),
-    "records": asked("arms", "auto", RECORD, PURE, kind="several arms"),
+    "pairs": asked("arms", "doubly_robust", PAIR, GAUSSIAN, kind="several arms"),
+    "records": asked("arms", "difference_in_means", RECORD, PURE, kind="several arms"),
     "adjusted records": asked("arms", "doubly_robust", RECORD, GAUSSIAN, kind="several arms"),
 }
 GROUP_EFFECTS = {

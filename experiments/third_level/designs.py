@@ -180,6 +180,22 @@ def steep(n: int = 5_000) -> Design:
     )
 
 
+def outliers(share: float, n: int = 5_000) -> Design:
+    """Own: this share of controls, and 0.4 points more of the treated, lie 40 standard deviations off."""
+    rng = np.random.default_rng([SEED, 8])
+    x = rng.uniform(-1, 1, (n, 3))
+    rates = share, share + 0.004
+
+    def outcomes(rng: np.random.Generator, treated: np.ndarray, mean: np.ndarray) -> np.ndarray:
+        rate = np.where(treated, rates[1], rates[0])
+        return mean + 40 * ((rng.uniform(size=len(mean)) < rate) - rate) + rng.normal(size=len(mean))
+
+    base = 0.5 * x[:, 0]
+    means = base + 40 * rates[0], base + 40 * rates[1]
+    name = f"own: {100 * share:g}% outliers"
+    return _simulated(name, x, expit(0.4 * x[:, 0]), means, outcomes, (-10, 50), (-1, 1))
+
+
 def nie_wager_a(n: int = 5_000) -> Design:
     rng = np.random.default_rng([SEED, 4])
     x = rng.uniform(size=(n, 5))
@@ -225,6 +241,8 @@ DESIGNS: dict[str, Callable[[], Design]] = {
     "spend": spend,
     "steep": steep,
     "twins": twins,
+    "far.2": lambda: outliers(0.002),
+    "far2": lambda: outliers(0.02),
     "nwa": nie_wager_a,
     "nwc": nie_wager_c,
     "ks": kang_schafer,

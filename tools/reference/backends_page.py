@@ -17,11 +17,7 @@ BY_PASSES, BY_ENGINE, BY_ROWS = HOW = ("streaming", "pushed down", "in memory")
 # Questions with methods by what they protect; private pairs and these methods need all rows.
 _BY_UNIT: dict[str, Mapping[Unit, Iterable[str]]] = {
     "groups": groups.METHODS,
-    "arms": {
-        Unit.OUTCOME: [name for name in arms.METHODS if name != "doubly_robust"],
-        Unit.TREATMENT_AND_OUTCOME: ("doubly_robust",),
-        Unit.RECORD: ("difference_in_means", "doubly_robust"),
-    },
+    "arms": arms.METHODS,
     "event_study": event_study.METHODS,
     "outcomes": outcomes.METHODS,
     "survival": survival.METHODS,

@@ -23,7 +23,6 @@ from counterveil.data.domains import Label, LabelIndex
 from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy import Budget, Unit, amounts
 from counterveil.questions import session as questions
-from counterveil.questions.arms import METHODS as ARMS_METHODS
 from counterveil.questions.asking import Asked
 from counterveil.questions.ate import method_names, settings_from_text
 from counterveil.questions.cate import cate_methods
@@ -53,7 +52,7 @@ _SOME, _SURVIVAL = ("method", "mechanism"), ("auto", "kaplan_meier", "stratified
 QUESTIONS = {
     "ate": Kind("the average effect", (*_FULL, "trim", "settings"), method_names()),
     "outcomes": Kind("effects on several outcomes", _FULL, (*_NAMED, "trial", "doubly_robust")),
-    "arms": Kind("several arms against a reference", _SOME, ("auto", *ARMS_METHODS)),
+    "arms": Kind("several arms against a reference", _SOME, (*_NAMED, "doubly_robust")),
     "groups": Kind("effects in subgroups", (*_SOME, "by"), (*_NAMED, "adjusted", "arms")),
     "survival": Kind("survival of both arms", _SOME, _SURVIVAL),
     "event_study": Kind("effects by period", (*_SOME, "estimand"), _NAMED),

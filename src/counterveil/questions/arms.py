@@ -29,12 +29,13 @@ from counterveil.statistics.moments.adjusted_means import adjusted_arms
 from counterveil.statistics.moments.trial import record_arms
 from counterveil.statistics.pairs.effect import pair_arms
 
-# Methods that adjust for covariates, and the one that does not.
-ADJUSTED = ("weighting", "matching")
-_PLAIN = "difference_in_means"
-# The one that adjusts where arms are private.
-_PRIVATE = "doubly_robust"
-METHODS = (_PLAIN, *ADJUSTED, _PRIVATE)
+# Methods by what they protect: one does not adjust for covariates; where arms are private, one does.
+_PLAIN, _ADJUSTED, _PRIVATE = "difference_in_means", ("weighting", "matching"), "doubly_robust"
+METHODS = {
+    Unit.OUTCOME: (_PLAIN, *_ADJUSTED),
+    Unit.TREATMENT_AND_OUTCOME: (_PRIVATE,),
+    Unit.RECORD: (_PLAIN, _PRIVATE),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,26 +64,24 @@ class ArmsArguments(Arguments[ArmsResult]):
 
     def checked(self, study: Study) -> Asked[ArmsResult]:
         """Return the checked question; nothing here looks at data or budget."""
+        refuse_unknown_method(self.method, ("auto", *METHODS[self.unit]))
         if self.unit is Unit.TREATMENT_AND_OUTCOME:
             return self._of_pairs(study)
-        record = self.unit is Unit.RECORD
-        refuse_unknown_method(self.method, ("auto", _PLAIN, *([_PRIVATE] if record else ADJUSTED)))
         method = self.method
         if method == "auto" and study.covariates and study.randomised is not True:
-            method = _PRIVATE if record else "weighting"
+            method = METHODS[self.unit][1]
         chosen = _PLAIN if method == "auto" else method
         question = self.question(chosen, self.mechanism, self.settings)
         _refuse_other_studies(study, question)
         if method == "auto":
             refuse_undeclared_trial(study)
-        if method in (*ADJUSTED, _PRIVATE):
+        if method in (*_ADJUSTED, _PRIVATE):
             require_covariates(study, method)
-        if self.settings is not None and not (method in ADJUSTED and isinstance(self.settings, Arms)):
+        if self.settings is not None and not (method in _ADJUSTED and isinstance(self.settings, Arms)):
             raise refusal("CV-P019", kind=type(self.settings).__name__, method=method)
         return Asked(question.budget, partial(_answer, question=question))
 
     def _of_pairs(self, study: Study) -> Asked[ArmsResult]:
-        refuse_unknown_method(self.method, ("auto", _PRIVATE))
         question = self.question(_PRIVATE, self.mechanism, self.settings)
         _refuse_other_studies(study, question)
         refuse_shape(study, question.unit, self.name)

@@ -222,9 +222,10 @@ def test_private_records_of_observational_studies_are_adjusted(delta):
     assert found.table[0].known.uncertainty.extra < apart[0].extra + apart[1].extra
 
 
-def test_without_noise_private_arms_are_those_of_augmented_weights():
+@pytest.mark.parametrize("epsilon", [10**5, 10**10])
+def test_without_noise_private_arms_are_those_of_augmented_weights(epsilon):
     data = trial(n=6000, confounded=True)
-    found = ask(data, study(randomised=False), epsilon=10**10, protects="record")
+    found = ask(data, study(randomised=False), epsilon=epsilon, protects="record")
     for effect, truth in zip(found.table, GAINS[1:], strict=True):
         assert abs(effect.estimate - truth) < 3 * effect.std_error.sampling
         assert effect.std_error.noise < 0.1 * effect.std_error.sampling

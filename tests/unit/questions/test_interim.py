@@ -185,6 +185,7 @@ def test_what_is_looked_at_is_private():
     "change",
     [
         {"rows": [1, 1]},
+        {"rows": []},
         {"rows": 5},
         {"rows": [True]},
         {"spending": "all"},

@@ -162,6 +162,7 @@ def refusal(code, *arguments, **named):
 
 
 def test_too_few_and_unknown(sites):
+    refusal("CV-P500", [])
     refusal("CV-P500", sites[:1])
     refusal("CV-P506", sites, method="median")
     refusal("CV-P019", sites, weight_limits=0.5)

@@ -76,7 +76,7 @@ def test_every_argument_is_real_typed_and_described(name):
 def test_methods_that_editors_complete_are_those_there_are():
     tables = {
         choices.AteMethod: method_names(),
-        choices.ArmsMethod: ("auto", *arms.METHODS),
+        choices.ArmsMethod: ("auto", *(name for known in arms.METHODS.values() for name in known)),
         choices.CateMethod: cate_methods(),
         choices.GroupsMethod: ("auto", *(name for known in groups.METHODS.values() for name in known)),
         choices.OutcomesMethod: ("auto", *(name for known in outcomes.METHODS.values() for name in known)),

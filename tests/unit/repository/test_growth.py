@@ -28,8 +28,7 @@ def forms():
         for unit in method.forms
         if name != AUTO
     )
-    yield from (("arms", name, "outcome") for name in arms.METHODS if name != "doubly_robust")
-    yield "arms", "doubly_robust", "record"
+    yield from (("arms", name, unit.value) for unit, known in arms.METHODS.items() for name in known)
     yield from (("groups", name, unit.value) for unit, known in groups.METHODS.items() for name in known)
     yield from (
         ("cate", name, unit.value)
