@@ -42,6 +42,7 @@ from counterveil.statistics.moments.doubly_robust import (
     chain_of,
     chosen_clip,
     expected_shared,
+    far_lost,
     mechanisms_of,
     not_corrected,
     over_scaled,
@@ -150,11 +151,12 @@ def _clipped(gate: Gate, models: ArmModels, design: ArmDesign) -> _Clipped:
         edges = typical[arm] * SIZES
         unseen = not_corrected(moments, fit, arm, slopes[arm], edges / share)
         far = sqrt(fit.residual) * float(1 + spreads[arm])
-        numbers = float(typical[arm]), 1.0, far, unseen, float(least[arm]), scale.place
-        clips[arm], lost[arm] = chosen_clip(
+        *hidden, longest = far_lost(moments, scale, {arm: slopes[arm]}, edges / share)
+        hidden = (*hidden, longest * share)
+        numbers = float(typical[arm]), 1.0, far, unseen, hidden, float(least[arm]), scale.place
+        clips[arm], lost[arm], missed[arm] = chosen_clip(
             counts[arm], sd, edges, design.score_unit / share, share * rows, *numbers
         )
-        missed[arm] = np.interp(clips[arm], edges, unseen)
     return _Clipped(_ends(models, clips, spreads) / shares, lost, missed)
 
 

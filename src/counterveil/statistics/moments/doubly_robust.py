@@ -20,7 +20,7 @@ Singh 2022); private regression from noisy second moments (Dwork, Talwar, Thakur
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
@@ -311,6 +311,22 @@ _HEAVY, _UNEVEN = 0.01, 0.9
 # Outcomes of which a cell of the second histogram holds more than this part, or whose standard deviation is less than
 # this part of a cell, may be one value and a few others that noise hides.
 _ONE_CELL, _RESOLVED = 0.75, 0.4
+# Outcomes are far out from this many standard deviations on.
+_FAR_OUT = 4.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hidden:
+    """Cells where noise may hide outcomes: distances from the centre, noisy shares of all rows, and their noise."""
+
+    distances: Floats
+    shares: Floats
+    sd: float
+
+    def lost(self, reach: Callable[[Floats], Floats]) -> tuple[Floats, Floats]:
+        """Return estimates of what is lost, (clips,), and their noise; `reach` returns losses (clips, distances)."""
+        each = reach(self.distances)
+        return each @ self.shares, self.sd * np.sqrt((each**2).sum(axis=1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +334,8 @@ class Centre:
     """Where the outcomes lie, in units of half their range around its middle: a centre and a scale.
 
     `tail` is the mean of what exceeds three scales from the centre, in scales, `reach` how far the farthest lie, and
-    `skew` the skewness. `whole` says that they may lie anywhere in the range, so that nothing is cut off.
+    `skew` the skewness. `whole` says that they may lie anywhere in the range, so that nothing is cut off. `hidden` are
+    cells farther off, where noise may hide some.
     """
 
     centre: float
@@ -327,6 +344,7 @@ class Centre:
     reach: float
     skew: float = 0.0
     whole: bool = False
+    hidden: Hidden | None = None
 
     @property
     def uneven(self) -> bool:
@@ -357,15 +375,24 @@ def _outcomes_between(records: Records, edges: Floats) -> NDArray[np.int64]:
 
 def release_place(gate: Gate, records: Records, pure: bool, cells: int) -> Centre:
     """Return centre and standard deviation of the outcomes from two histograms, the second where the first is full."""
-    low, high = -1.0, 1.0
+    edges, near = np.linspace(-1.0, 1.0, cells + 1), slice(0, cells)
     for look in (1, 2):
-        edges = np.linspace(low, high, cells + 1)
         counts = partial(_outcomes_between, records, edges)
         released = release_counts(gate, f"place {look}", counts, pure)
         noisy, sd = released.floats(), sqrt(released.variance)
         if look == 1:
-            low, high = _filled(noisy, sd, edges, records.count)
-    return _spread(noisy, sd, edges, records.count)
+            edges, near = _around(*_filled(noisy, sd, edges, records.count), cells)
+    return _spread(noisy, sd, edges, near, records.count)
+
+
+def _around(low: float, high: float, cells: int) -> tuple[Floats, slice]:
+    """Return edges of cells of one width between these ends, and beyond them of widths that double; which are near."""
+    middle, steps = (low + high) / 2, (high - low) / 2 * 2.0 ** np.arange(1, 12)
+    below, above = (middle - steps)[::-1], middle + steps
+    below = np.append(-1.0, below[below > -1]) if low > -1 else below[:0]
+    above = np.append(above[above < 1], 1.0) if high < 1 else above[:0]
+    edges = np.concatenate([below, np.linspace(low, high, cells + 1), above])
+    return edges, slice(len(below), len(below) + cells)
 
 
 def _filled(noisy: Floats, sd: float, edges: Floats, rows: int) -> tuple[float, float]:
@@ -379,34 +406,42 @@ def _filled(noisy: Floats, sd: float, edges: Floats, rows: int) -> tuple[float, 
     return float(edges[max(first - 1, 0)]), float(edges[min(last + 1, cells)])
 
 
-def _spread(noisy: Floats, sd: float, edges: Floats, rows: int) -> Centre:
+def _spread(noisy: Floats, sd: float, edges: Floats, near: slice, rows: int) -> Centre:
     """Return mean and standard deviation of the cells that noise cannot explain.
 
     Where these are two values or hardly more than one cell, outcomes that noise hides may have most of the variance:
     they may lie anywhere in the range.
     """
-    middles, width = (edges[1:] + edges[:-1]) / 2, float(edges[1] - edges[0])
+    middles, width = (edges[1:] + edges[:-1]) / 2, float(np.diff(edges[near.start : near.stop + 1])[0])
     ends = bool(noisy[0] > 4 * sd and noisy[-1] > 4 * sd)
     two_valued = ends and float(np.abs(noisy[1:-1]).sum()) < 8 * sd * sqrt(len(noisy))
-    weights = np.where(noisy > _SURE * sd, noisy, 0.0)
+    sure = noisy > _SURE * sd
+    weights = np.where(sure, noisy, 0.0)
     weights = weights / weights.sum() if weights.sum() > 0 else np.full(len(noisy), 1 / len(noisy))
     centre = float(weights @ middles)
     # What cells hold that noise hides one by one counts together, the less the more noise there is in that.
-    hidden = noisy / rows - weights
+    hidden = np.zeros(len(noisy))
+    hidden[near] = (noisy / rows - weights)[near]
 
     def more(off: Floats, likely: float) -> float:
-        doubt = sd / rows * float(np.linalg.norm(off))
+        doubt = sd / rows * float(np.linalg.norm(off[near]))
         return float(hidden @ off) / (1 + (doubt / likely) ** 2)
 
     least = max(float(weights @ (middles - centre) ** 2), width**2 / 12)
     scale = sqrt(least + max(more((middles - centre) ** 2, least), 0.0))
     if two_valued or scale < _RESOLVED * width or noisy.max() > _ONE_CELL * noisy.sum():
-        return WHOLE
+        most = int(noisy.argmax())
+        others = np.arange(len(noisy)) != most
+        far = Hidden(np.abs(middles - middles[most])[others], noisy[others] / rows, sd / rows)
+        return WHOLE if two_valued else replace(WHOLE, hidden=far)
     off = (middles - centre) / scale
     size = np.abs(off)
     tail, reach = float(weights @ np.maximum(size - 3, 0.0)), float(size[_seen(noisy, sd)].max(initial=0.0))
     skew = float(weights @ off**3) + more(off**3, 1.0)
-    return Centre(centre, scale, tail, reach, skew)
+    outside = size > _FAR_OUT
+    outside[near] &= ~(np.logical_or.accumulate(sure) & np.logical_or.accumulate(sure[::-1])[::-1])[near]
+    far = Hidden(size[outside] * scale, noisy[outside] / rows, sd / rows)
+    return Centre(centre, scale, tail, reach, skew, hidden=far)
 
 
 def _seen(noisy: Floats, sd: float) -> NDArray[np.bool_]:
@@ -1048,11 +1083,13 @@ _WINDOW, _LEAST_SCALE = 3.0, 0.2
 # Clip of the outcome in the Grams, in its standard deviations, and the farthest that it is where tails are heavy.
 _OUTCOME_REACH, _FARTHEST = 2.5, 6.0
 # Cells of the sizes of scores, in expected standard deviations.
-SIZES = 2.0 ** np.arange(-2, 5.01, 0.5)
+SIZES = 2.0 ** np.arange(-2, 7.01, 0.5)
 # Part of the size that is cut off a score which moves its mean: scores are cut off on both sides.
 _ONE_SIDED = 0.25
 # The same of scores that noise hides, and from which skewness of outcomes on all of it does.
 _HIDDEN, _SKEWED = 0.5, 0.5
+# Scores farther out than so many expected standard deviations are counted by what clips lose of them.
+_FAR, _HELD = 6.0, 0.7
 # The largest part of the scores that is cut off.
 _MOST_CUT = 0.03
 # The standard deviation of what is left of the expected shared error once that is taken off, beside it.
@@ -1159,9 +1196,10 @@ def arm_effect(gate: Gate, records: Records, design: ArmDesign, estimand: Estima
     edges = sqrt(typical) * SIZES
     counts, sd = release_sizes(gate, records, scale, found.score, edges, design.pure)
     missed = np.sum([not_corrected(moments, fit, arm, weights[arm], edges) for arm in (0, 1)], axis=0)
-    numbers = design.score_unit, records.count, sqrt(typical), peaked, far, missed, least, scale.place
-    clip, lost = chosen_clip(counts, sd, edges, *numbers)
-    more = float(np.interp(clip, edges, missed)) / len(found.sides)
+    hidden = far_lost(moments, scale, {0: weights[0], 1: weights[1]}, edges)
+    numbers = design.score_unit, records.count, sqrt(typical), peaked, far, missed, hidden, least, scale.place
+    clip, lost, more = chosen_clip(counts, sd, edges, *numbers)
+    more /= len(found.sides)
     sides = tuple(replace(side, product=side.product + more) for side in found.sides)
     found = replace(found, sides=sides)
     seen = release_arm_score(gate, records, scale, found.score, clip)
@@ -1184,6 +1222,41 @@ def not_corrected(moments: ArmSecond, fit: ArmFit, arm: int, weights: Floats, cl
     return np.asarray(lost.sum(axis=1) ** 2 * level + (lost @ _NODES) ** 2 * slope)
 
 
+def far_lost(
+    moments: ArmSecond, scale: RowScale, weights: Mapping[int, Floats], clips: Floats
+) -> tuple[Floats, Floats, float]:
+    """Return how much the means of these arms lose by outcomes far out, the noise of that, and how far scores reach."""
+    far = scale.place.hidden
+    if far is None:
+        return np.zeros(len(clips)), np.zeros(len(clips)), 0.0
+    spreads = {a: sqrt(max(float(own @ moments.covariances[a] @ own), 1e-12)) for a, own in weights.items()}
+
+    def reach(distances: Floats) -> Floats:
+        total = np.zeros((len(clips), len(distances)))
+        for arm, spread in spreads.items():
+            share = moments.shares[arm]
+            scores = np.outer(distances / scale.unit, np.abs(1 / share + spread * _NODES))
+            total += share * np.maximum(scores - clips[:, None, None], 0.0) @ _MASSES
+        return total
+
+    longest = max(1 / moments.shares[arm] + 2 * spread for arm, spread in spreads.items())
+    return *far.lost(reach), longest * float(far.distances.max(initial=0.0)) / scale.unit
+
+
+def _held(
+    counts: Floats, sd: float, edges: Floats, typical: float, hidden: tuple[Floats, Floats, float]
+) -> Floats:
+    """Return what clips lose of scores far out, as a standard deviation: what is seen of it, or the noise in that."""
+    lost, doubt, longest = hidden
+    sizes = np.minimum(np.append(edges, 1.42 * edges[-1])[1:] / 1.19, longest)
+    each = np.maximum(sizes - edges[:, None], 0.0) * (edges > _FAR * typical)
+    found, noise = each @ counts[1:], sd * np.sqrt((each**2).sum(axis=1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        precision = 1 / doubt**2, 1 / noise**2
+        both = (lost * precision[0] + found * precision[1]) / sum(precision)
+        return _HELD * np.where((doubt > 0) & (noise > 0), np.maximum(both, 1 / np.sqrt(sum(precision))), 0.0)
+
+
 def chosen_clip(
     counts: Floats,
     sd: float,
@@ -1194,10 +1267,11 @@ def chosen_clip(
     peaked: float,
     far: float,
     missed: Floats,
+    hidden: tuple[Floats, Floats, float],
     least: float,
     around: Centre,
-) -> tuple[float, float]:
-    """Return where scores are clipped, and a bound of how far that moves their mean.
+) -> tuple[float, float, float]:
+    """Return where scores are clipped, a bound of how far that moves their mean, and a variance of what that leaves.
 
     `least` is a clip that uneven outcomes need, and zero where they are even; `missed` is the variance of what scores
     do not correct. A clip may be so far out that noise adds a part of the sampling error. Outcomes that are skewed and
@@ -1214,24 +1288,26 @@ def chosen_clip(
     part = np.minimum.accumulate(np.where(above > sure, above, 0.0) / rows)
     # What noise hides, if tails fall with the fourth power; all of it, and of what is seen, may lie on one side where
     # outcomes are skewed, which are more peaked and fall like residuals with large weights.
+    missed = missed + _held(counts / rows, sd / rows, edges, typical, hidden) ** 2
     square, reached = around.skew**2 / 2, edges / 3
     if skewed:
         peaked, reached = peaked * (1 + square), np.maximum(reached, far * min(square, 1.0))
-    hidden = np.minimum(noise / rows, peaked * (typical / edges) ** 4) * reached
-    hidden *= 1.0 if skewed else 0.0 if uneven else _HIDDEN
+    unseen = np.minimum(noise / rows, peaked * (typical / edges) ** 4) * reached
+    unseen *= 1.0 if skewed else 0.0 if uneven else _HIDDEN
     gaps = np.diff(np.append(edges, 1.4 * edges[-1]))
-    cut = np.cumsum((part * gaps)[::-1])[::-1] * (1.0 if uneven else _ONE_SIDED) + hidden
+    cut = np.cumsum((part * gaps)[::-1])[::-1] * (1.0 if uneven else _ONE_SIDED) + unseen
     # Half the length of an interval from sampling, noise and what is cut off.
     cost = 2 * np.sqrt(typical**2 / rows + (edges * unit) ** 2 + missed) + cut
     cost += np.where(part > _MOST_CUT + noise / rows, np.inf, 0.0)
     best = int(np.argmin(cost)) if np.isfinite(cost).any() else len(edges) - 1
     clip = float(edges[best])
     clip = max(clip, min(2.5 * typical, 1.42 * clip))
-    if around.heavy or around.whole or 2 * sqrt(typical**2 / rows + (least * unit) ** 2) < cost[best]:
+    whole = around.whole and around.hidden is None
+    if around.heavy or whole or 2 * sqrt(typical**2 / rows + (least * unit) ** 2) < cost[best]:
         clip = max(clip, least)
     free = (_HEAVY_NOISE if around.heavy else _NOISE) * typical / sqrt(rows) / unit
     clip = max(clip, min(free, float(edges[-1])))
-    return clip, float(np.interp(clip, edges, cut))
+    return clip, float(np.interp(clip, edges, cut)), float(np.interp(clip, edges, missed))
 
 
 def _effect(
