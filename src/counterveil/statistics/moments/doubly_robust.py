@@ -65,19 +65,14 @@ from counterveil.statistics.moments.kernels.scores import (
 )
 from counterveil.statistics.moments.orthogonal import (
     MOST_ENTRIES,
-    ChainSplit,
     Design,
     ScoredEffect,
-    affordable,
     bounded,
     drawn_in,
     feature_moments,
     fewest_rows,
     inner_share,
-    orthogonal_effect,
-    overlap_width,
     release_norms,
-    split,
     symmetric,
     triangle,
 )
@@ -618,7 +613,7 @@ def release_arm_score(
         one = Fraction(1, n << TERM_BITS)
         return [total * one, SQUARE_WEIGHT * square * one / 2**TERM_BITS]
 
-    released = gate.release_vector("score", values, orthogonal_score(n, Fraction(0)))
+    released = gate.release_vector("score", values, orthogonal_score(n))
     found, sd = released.floats(), sqrt(released.variance)
     return ScoreMoments(
         clip * float(found[0]), clip**2 * float(found[1]) / weight, clip * sd, clip**2 * sd / weight
@@ -899,6 +894,8 @@ _BIAS = 1.5
 _MOST_BIAS = 2.0
 # Most that the squared spread of weights counts, beside one.
 _MOST_SPREAD = 2.0
+# The least mean of e (1 - e), and the part of the rows that overlap weights are taken to be worth.
+_LEAST_OVERLAP, _OVERLAP = 0.02, 0.75
 # Squares and products are taken to move an effect that moves by this many standard errors.
 _SURE_MOVED = 2.0
 
@@ -966,6 +963,7 @@ def weighted(moments: ArmSecond, fit: ArmFit, estimand: Estimand, rows: int, gua
     """Return the score for an estimand, of several arms that on everyone, with the ridge of least expected error."""
     p = moments.shares
     target = _target(moments, estimand)
+    # Of overlap weights the mean of z is released with the Grams, so that scores hold no more than residuals.
     people = {Estimand.ATE: (1.0, 1.0), Estimand.ATT: (0.0, 1 / p[1]), Estimand.ATC: (1 / p[0], 0.0)}
     own = {Estimand.ATT: 1, Estimand.ATC: 0}.get(estimand)
     weights = np.zeros((len(p), len(moments.overall) + 1))
@@ -982,7 +980,12 @@ def weighted(moments: ArmSecond, fit: ArmFit, estimand: Estimand, rows: int, gua
     slopes, off = fit.slopes.values, target - moments.means
     levels = fit.levels + (off * slopes).sum(axis=1)
     effect = float(levels[1] - levels[0])
-    score = ArmScore(fit.lines(moments), weights, people[estimand], effect)
+    if estimand is Estimand.ATO:
+        vary, noise = slopes[1] - slopes[0], _overlapping(moments)[1]
+        chance = float(vary @ np.einsum("a,aij->ij", p, moments.covariances) @ vary) / (_OVERLAP * rows)
+        product = sides[0].product + noise * float(vary @ vary)
+        sides[0] = replace(sides[0], product=product, sampling=sides[0].sampling + chance)
+    score = ArmScore(fit.lines(moments), weights, people.get(estimand, (0.0, 0.0)), effect)
     return BalancedScore(score, levels, tuple(sides))
 
 
@@ -1030,8 +1033,26 @@ def _contrast(
 
 def _target(moments: ArmSecond, estimand: Estimand) -> Floats:
     """Return the mean of z over the people asked about."""
+    if estimand is Estimand.ATO:
+        return _overlapping(moments)[0]
     own = {Estimand.ATT: 1, Estimand.ATC: 0}.get(estimand)
     return moments.overall if own is None else np.asarray(moments.means[own])
+
+
+def _overlapping(moments: ArmSecond) -> tuple[Floats, float]:
+    """Return the mean of z over the people of overlap weights, and the variance of an entry of it from noise.
+
+    Weights are 1 - e in the treated arm and e in the other, e being the regression b'z of treatment: with them both
+    arms have the same mean of z (Li, Morgan and Zaslavsky 2018).
+    """
+    p, means, covariances = moments.shares, moments.means, moments.covariances
+    gap = means[1] - means[0]
+    pooled = np.einsum("a,aij->ij", p, covariances) + p[0] * p[1] * np.outer(gap, gap)
+    b = np.linalg.solve(pooled, p[0] * p[1] * gap)
+    part = b / max(float(p[0] * p[1] * (1 - b @ gap)), _LEAST_OVERLAP)
+    found = means + np.array([p[0], -p[1]])[:, None] * (covariances @ part)
+    noise = len(p) * moments.mean_sd**2 + float(p**4 @ moments.errors * (part @ part))
+    return np.asarray(p @ found), 2 * noise
 
 
 def _side(moments: ArmSecond, fit: ArmFit, arm: int, estimand: Estimand, rows: int, guard: Guard) -> _Side:
@@ -1374,10 +1395,8 @@ def arm_design(session: BaseSession, question: Question, settings: DoublyRobust)
         feature_ladder(study) if settings.degree == "auto" else (feature_map(study, int(settings.degree)),)
     )
     mechanisms = dict.fromkeys((question.mechanism, *(["staircase"] if question.open_noise else [])))
-    overlap = question.estimand is Estimand.ATO
-    judged = (affordable, overlap_width) if overlap else (arms_affordable, expected_width)
     numbers = session.batches.rows, question.budget, tuple(mechanisms)
-    found = shortest(ladder, *numbers, *judged, arms=arms_of(study))
+    found = shortest(ladder, *numbers, arms=arms_of(study))
     return found.features, found.design
 
 
@@ -1390,14 +1409,31 @@ def arm_adjusted(session: BaseSession, question: Question, features: FeatureMap,
         effect = arm_effect(gate, Records(session.batches, features), chain, question.estimand)
         low, high = session.study.outcome_range
         unit = float(high - low) / 2
-        more = {
-            "model_bias_bound": effect.bias * unit,
+        sampling, noise, product = (
+            part * unit**2 for part in (effect.sampling, effect.noise, effect.product)
+        )
+        # Pure noise is one of the coordinates of a ball: mean and mean square of the score.
+        extra, ball, dimensions = (product, noise, 2) if design.pure else (noise + product, 0.0, 0)
+        bias = effect.bias * unit
+        details = {
+            "adjusted": True,
+            "rows": design.rows,
+            "features": design.features,
+            "mechanism": design.drawn,
+            "share_treated": effect.share,
+            "residual_passes": _PASSES,
+            "se_sampling": sqrt(sampling),
+            "se_score_noise": sqrt(noise),
+            "se_models": sqrt(product),
+            "model_bias_bound": bias,
             "moved_by_squares_and_products": effect.degrees * unit,
         }
         return Facts(
-            adjusted_said(session, features, chain),
-            **error_of_score(effect, effect.bias, unit, design, 2),
-            details={"adjusted": True} | figures(effect, unit, design, _PASSES) | more,
+            # Overlap weights are lines where propensities are.
+            adjusted_said(session, features, chain, inverse=question.estimand is not Estimand.ATO),
+            estimate=effect.value * unit,
+            uncertainty=Uncertainty(None, sampling, sampling, None, extra, bias, ball, dimensions),
+            details=details,
         )
 
     drawn = mechanisms_of(design)
@@ -1411,7 +1447,9 @@ def chain_of(session: BaseSession, design: Design, *, means: bool = False) -> Ar
     return ArmDesign(design, searched=low != 0 or high != 1, means=means)
 
 
-def adjusted_said(session: BaseSession, features: FeatureMap, chain: ArmDesign) -> dict[str, Any]:
+def adjusted_said(
+    session: BaseSession, features: FeatureMap, chain: ArmDesign, *, inverse: bool = True
+) -> dict[str, Any]:
     """Return what every adjusted answer says of itself."""
     return {
         "method": "doubly robust with moments by arm",
@@ -1424,32 +1462,7 @@ def adjusted_said(session: BaseSession, features: FeatureMap, chain: ArmDesign) 
             Caveat.COVERAGE_MEASURED,
         ),
         # Weights of a trial are right whatever the covariates.
-        "assumptions": None if session.study.randomised is True else linear_scores(features, inverse=True),
-    }
-
-
-def error_of_score(effect: ScoredEffect, bias: float, unit: float, design: Design, coordinates: int) -> Facts:
-    """Return an effect with its uncertainty, in outcomes of which `unit` is half the range.
-
-    Pure noise is one of the `coordinates` of a ball: mean and mean square of the score, and perhaps its denominator.
-    """
-    sampling, noise, product = (part * unit**2 for part in (effect.sampling, effect.noise, effect.product))
-    extra, ball, dimensions = (product, noise, coordinates) if design.pure else (noise + product, 0.0, 0)
-    known = Uncertainty(None, sampling, sampling, None, extra, bias * unit, ball, dimensions)
-    return Facts(estimate=effect.value * unit, uncertainty=known)
-
-
-def figures(effect: ScoredEffect, unit: float, design: Design, passes: int) -> dict[str, float | str]:
-    """Return the single figures of an adjusted effect; all of them are public or released."""
-    return {
-        "rows": design.rows,
-        "features": design.features,
-        "mechanism": design.drawn,
-        "share_treated": effect.share,
-        "residual_passes": passes,
-        "se_sampling": sqrt(effect.sampling) * unit,
-        "se_score_noise": sqrt(effect.noise) * unit,
-        "se_models": sqrt(effect.product) * unit,
+        "assumptions": None if session.study.randomised is True else linear_scores(features, inverse=inverse),
     }
 
 
@@ -1477,12 +1490,6 @@ def _releases(chain: ArmDesign) -> tuple[tuple[str, str], ...]:
     )
 
 
-# The overlap-weighted effect: one noisy matrix of second moments models treatment and outcome (Dwork, Talwar, Thakurta
-# and Zhang 2014), an orthogonal score (Robinson 1988; Chernozhukov et al. 2018; Li, Morgan and Zaslavsky 2018) reads it
-# off. The treatment's model is left unshrunk, so that the product of both models' errors, whose variance the interval
-# carries, has mean zero whatever their alignment.
-
-
 def bounded_contrast(session: BaseSession, question: Question, kappa: float) -> Result:
     """Return the private difference in means with kappa sd(y) / (0.75 sd(t)) added at both ends.
 
@@ -1499,81 +1506,16 @@ def bounded_contrast(session: BaseSession, question: Question, kappa: float) -> 
     return replace(found, method="unadjusted contrast with a declared bound on confounding")
 
 
-DOUBLY_ROBUST_PAGES = (
-    "statistics/moments/record_moments.proof.md",
-    "statistics/histogram.proof.md",
-    "statistics/moments/free_gram.proof.md",
-    "statistics/moments/orthogonal_score.proof.md",
-)
-
-_NOT_COVERED = (
-    Caveat.UNDECLARED_COVARIATES,
-    Caveat.OTHER_THAN_FEATURES,
-    Caveat.CLAMPING,
-    Caveat.CLIPPED_RESIDUALS,
-    Caveat.COVERAGE_MEASURED,
-)
-
-
 def doubly_robust(session: BaseSession, question: Question) -> Result:
     """Return the adjusted private effect, or what the settings say where adjustment is not affordable."""
     require_covariates(session.study, "doubly_robust")
     settings = question.settings or DoublyRobust()
-    overlap = question.estimand is Estimand.ATO
     features, design = arm_design(session, question, settings)
-    if overlap and settings.degree == 2 and not design.fits:
-        raise _too_many(features.size)
-    rule = affordable if overlap else arms_affordable
-    if not rule(design):
-        if settings.kappa is None:
-            raise unaffordable(design, rule)
-        return bounded_contrast(session, question, settings.kappa)
-    if not overlap:
+    if arms_affordable(design):
         return arm_adjusted(session, question, features, design)
-    return _orthogonal(session, question, features, design)
-
-
-def _orthogonal(session: BaseSession, question: Question, features: FeatureMap, design: Design) -> Result:
-    """Return the overlap-weighted effect."""
-    shares, question = split(design), replace(question, mechanism=design.mechanism)
-    plan = shares.plan(question.budget, question.mechanism)
-    low, high = session.study.outcome_range
-
-    def compute(gate: Gate) -> Facts:
-        effect = orthogonal_effect(gate, Records(session.batches, features), design, shares)
-        unit = float(high - low) / 2
-        facts = figures(effect, unit, design, shares.residual_passes)
-        return Facts(
-            **error_of_score(effect, effect.bias, unit, design, 3),
-            method="orthogonal adjustment, equal to the ATE if the effect is constant",
-            releases=_doubly_robust_releases(shares, design),
-            not_covered=_NOT_COVERED,
-            assumptions=None if session.study.randomised is True else linear_scores(features, inverse=False),
-            details={"adjusted": True, **facts, "shared_noise_bound": effect.bias * unit},
-        )
-
-    return settled(
-        Result, session, question, plan, compute, pages=DOUBLY_ROBUST_PAGES, mechanisms=mechanisms_of(design)
-    )
-
-
-def _doubly_robust_releases(shares: ChainSplit, design: Design) -> tuple[tuple[str, str], ...]:
-    mechanism = "l2-ball noise" if design.pure else "Gaussian noise"
-    words = {
-        "centre": "means and mean squares of covariates, treatment and outcome",
-        "norms": "histogram of the rows' lengths",
-        "gram": "second moments of covariates, treatment and outcome",
-        "first_pass": "first pass over the orthogonal score",
-        "score": "orthogonal score",
-    }
-    return tuple(
-        (
-            words.get(name, "moments of the outcome's residuals"),
-            f"{float(share):.3g} of the budget; "
-            + ("Laplace noise" if design.pure and name == "norms" else mechanism),
-        )
-        for name, share in shares.shares
-    )
+    if settings.kappa is None:
+        raise unaffordable(design)
+    return bounded_contrast(session, question, settings.kappa)
 
 
 def unaffordable(

@@ -31,18 +31,17 @@ from counterveil.numerics.products import (
     upper_places,
 )
 from counterveil.numerics.public_choices import LEAST_SHARE, LEFT_OF_TREATMENT
-from counterveil.numerics.shrinkage import Denoised, denoised, shrunk
+from counterveil.numerics.shrinkage import Denoised, shrunk
 from counterveil.privacy import Budget
 from counterveil.privacy.caveats import ConfoundingBeyond, NotAdjusted, confounding
 from counterveil.results.result import Result
-from counterveil.session import Gate, Kind, Plan
+from counterveil.session import Gate, Plan
 from counterveil.statistics.histogram import release_counts
 from counterveil.statistics.moments.kernels.scores import (
     TERM_BITS,
     LinearModels,
     counts_between,
     residual_sums,
-    score_sums,
 )
 from counterveil.statistics.moments.records import (
     MIDDLE,
@@ -56,7 +55,6 @@ from counterveil.statistics.moments.sensitivity import (
     OFF_DIAGONAL,
     SQUARE_WEIGHT,
     free_gram,
-    orthogonal_score,
     record_moments,
 )
 
@@ -74,9 +72,6 @@ _RESIDUALS = (0.01, 0.1, 0.5)
 MOST_NOISE = {"gaussian": 1.6, "pure": 1.2}
 # Entries of the largest Gram that is released.
 MOST_ENTRIES = 10_000
-# Expected widths: clip of scores in standard deviations, their part of the budget, and what the Gram's noise adds
-# beside sampling, measured by `python -m experiments.record_effect.budgets`.
-_SCORE_REACH, _SCORE_SHARE, _MODELS = 4.0, 0.25, 3.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +125,6 @@ class ChainSplit:
     treatment: float
     outcome: float
 
-    def plan(self, budget: Budget, mechanism: str) -> Plan:
-        """Return the plan of the releases."""
-        kinds = dict.fromkeys(dict(self.shares), Kind.VECTOR)
-        if mechanism != "gaussian":
-            kinds["norms"] = Kind.CELLS
-        return Plan.split(budget, dict(self.shares), mechanism, kinds)
-
     @property
     def residual_passes(self) -> int:
         """How many times moments of residuals are released."""
@@ -180,17 +168,6 @@ def _at(design: Design, rows: int) -> Design:
     return replace(design, rows=rows)
 
 
-def overlap_width(design: Design) -> float:
-    """Return about how many times wider the interval of the overlap-weighted effect is than one without privacy.
-
-    Noise of the Gram enters through every feature. A larger epsilon or delta never makes it wider for the same
-    features and mechanism.
-    """
-    noise = _SCORE_REACH * float(design.sd(_SCORE_SHARE, 3, 2.1)) * sqrt(design.rows)
-    models = _MODELS * sqrt(design.features + 1) * gram_index(design)
-    return sqrt(1 + noise**2 + models**2)
-
-
 @lru_cache(maxsize=256)
 def split(design: Design) -> ChainSplit:
     """Return the split with the least expected error, averaged over how much of the outcome is noise."""
@@ -217,7 +194,7 @@ def split(design: Design) -> ChainSplit:
             )
             shares = first | {"gram": rest - f2 - fr}
             shares |= {f"residual {k + 1}": fr / passes for k in range(passes)}
-            shares |= {"first_pass": f2 / 5, "score": 4 * f2 / 5}
+            shares["score"] = f2
             best = (
                 value,
                 ChainSplit(tuple(shares.items()), float(lengths[place[1]]), float(lengths[place[2]])),
@@ -284,8 +261,6 @@ EDGES = np.array([0.8, 1.0, 1.15, 1.3, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 5.0, 6.5, 
 _SPREAD_OF_SQUARES = 2.0
 # The shift of outcomes to steps of 2**-20 of half the range.
 _SHIFT = 3
-# Weight of the denominator beside the score in the last release; the less, the less noise the score gets.
-INFORMATION = Fraction(1, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -516,49 +491,6 @@ def release_residuals(
     return release_residual_products(gate, name, records.count, sums, clip, reach)
 
 
-@dataclass(frozen=True, slots=True)
-class ScorePass:
-    """Released means of the score r, its square and (t-e)^2, and their noise."""
-
-    score: float
-    square: float
-    information: float
-    score_sd: float
-    square_sd: float
-    information_sd: float
-
-
-def release_score(
-    gate: Gate,
-    name: str,
-    records: Records,
-    standard: Standard,
-    models: LinearModels,
-    clip: float,
-    largest: float,
-) -> ScorePass:
-    """Return a pass over the orthogonal score; r is clipped to [-clip, clip] and (t-e)^2 to [0, largest]."""
-    n = records.count
-
-    def values() -> list[Fraction]:
-        ((score, square, information),) = records.run(
-            over_models, score_sums, standard, models, clip, largest
-        )
-        one = Fraction(1, n << TERM_BITS)
-        return [score * one, SQUARE_WEIGHT * square * one / 2**TERM_BITS, INFORMATION * information * one]
-
-    released = gate.release_vector(name, values, orthogonal_score(n, INFORMATION))
-    found, sd = released.floats(), sqrt(released.variance)
-    return ScorePass(
-        clip * float(found[0]),
-        clip**2 * float(found[1]) / float(SQUARE_WEIGHT),
-        largest * float(found[2]) / float(INFORMATION),
-        clip * sd,
-        clip**2 * sd / float(SQUARE_WEIGHT),
-        largest * sd / float(INFORMATION),
-    )
-
-
 # Outcomes that few people carry: a clip that follows a standard deviation would cut these people off.
 
 
@@ -568,41 +500,11 @@ def release_score(
 _CROWDED_MEAN = 0.7
 # No residual of an outcome in its range is longer, in units of half the range.
 LONGEST_RESIDUAL = 2.0
-# An outcome that loses this part of its variance when it is clipped has heavy tails (normal ones lose a twentieth).
-_HEAVY = 0.3
-# A clip is made so long that noise adds these parts of the sampling error: little, and as much again where tails are
-# heavy, because there a near clip moves the effect itself.
-_REACH_FACTOR, _HEAVY_FACTOR = 0.2, 1.0
-# Clips beyond this many standard deviations cut nobody off.
-_LONGEST_REACH = 60.0
 
 
 def carried_by_few(mean: float) -> bool:
     """Return whether a released mean outcome, in units of half the range around its middle, lies near an end."""
     return abs(mean) > _CROWDED_MEAN
-
-
-def longer_reach(reach: float, noise: float, heavy: bool, share: float, rows: int) -> float:
-    """Return where the score is clipped, in its standard deviations: at `reach`, or further out where noise allows.
-
-    `noise` is the noise of the mean of a score clipped at one standard deviation, beside the sampling error. Where an
-    arm is small, the shortest interval decides.
-    """
-    reach = max(reach, min((_HEAVY_FACTOR if heavy else _REACH_FACTOR) / noise, _LONGEST_REACH))
-    further = np.geomspace(reach, max(reach, _LONGEST_REACH), 32)
-    lengths = 2 * np.sqrt((1 + (noise * further) ** 2) / rows) + cut_off(further, share)
-    return float(further[np.argmin(lengths)])
-
-
-def cut_off(reach: Floats | float, share: float) -> Floats:
-    """Return how far a clip moves the mean score, both in standard deviations of the score, if outcomes are skewed.
-
-    Residuals beyond z of their standard deviations are taken to hold exp(-1 - z) on one side, as exponential ones do;
-    both arms lose alike where they are of one size, in opposite directions.
-    """
-    sd = sqrt(share * (1 - share))
-    treated, control = (np.exp(-1 - np.asarray(reach) * sd / size) for size in (1 - share, share))
-    return np.asarray(sd * np.abs(treated - control))
 
 
 # Prior variances of means and mean squares over columns; they say how far noisy ones are drawn in.
@@ -673,14 +575,12 @@ class Nuisances:
 
     `product` is an upper estimate of the squared error of the outcome model's coefficients; `noise_bias` bounds
     what the shared noise of the Gram does to the product of both errors, `raised_bias` what directions of little
-    variance do that neither model sees whole; `shared` is the part of the treatment
-    model's noise that the outcome model has as well. `residual_variance` is an upper estimate of the residual variance.
+    variance do that neither model sees whole. `residual_variance` is an upper estimate of the residual variance.
     """
 
     models: LinearModels
     gram: Denoised
     treatment_sd: float
-    treatment_factor: float
     gamma: float  # squared length of the treatment's coefficients
     gamma_error: float
     beta: float  # squared length of the outcome's coefficients
@@ -688,12 +588,10 @@ class Nuisances:
     noise_bias: float
     raised_bias: float
     unexplained: float  # part of the outcome's coefficients that was shrunk away
-    shared: float
     residual_variance: float
     variance: float  # of the treatment
     step: float = 0.0  # squared length of the last correction of the outcome's coefficients
     least_clip: float = 0.0  # of residuals
-    heavy: bool = False  # tails of the outcome
 
     @property
     def bias(self) -> float:
@@ -701,19 +599,9 @@ class Nuisances:
         return self.noise_bias + self.raised_bias
 
     @property
-    def treatment_error(self) -> float:
-        """Expected squared error that errors of the treatment's model add to (t-e)^2."""
-        return self.treatment_variance * self.gram.trace
-
-    @property
     def treatment_variance(self) -> float:
         """Variance of one coefficient of the treatment model around the truth, Gram error included."""
         return self.treatment_sd**2 + self.gram.error * self.gamma
-
-    @property
-    def predicted(self) -> tuple[float, float]:
-        """Standard deviation and bias that the two models' errors leave in the effect."""
-        return sqrt(self.treatment_variance * self.product) / self.variance, self.bias / self.variance
 
 
 def first_models(moments: SecondMoments, scaling: Scaling, gram: Denoised) -> Nuisances:
@@ -750,7 +638,6 @@ def first_models(moments: SecondMoments, scaling: Scaling, gram: Denoised) -> Nu
         models,
         gram,
         moments.treatment_sd,
-        own.factor,
         own.squared,
         error_t,
         outcome.squared,
@@ -758,12 +645,9 @@ def first_models(moments: SecondMoments, scaling: Scaling, gram: Denoised) -> Nu
         gram.error * gram.trace * longest,
         gram.raised * longest,
         1 - outcome.factor,
-        effect * own.factor * (moments.treatment_sd**2 + gram.error * own.squared) * gram.trace,
         _residual_variance(moments, gram, effect, product, outcome_variance),
         left,
         least_clip=LONGEST_RESIDUAL if scaling.crowded or lost else 0.0,
-        heavy=scaling.variance - moments.outcome
-        > max(_HEAVY * scaling.variance, scaling.variance_sd + moments.square_sd),
     )
 
 
@@ -853,19 +737,8 @@ def refined(nuisances: Nuisances, residuals: ResidualProducts) -> Nuisances:
         raised_bias=nuisances.raised_bias * (1 - k + k * _RAISED_LEFT),
         unexplained=nuisances.unexplained * (1 - k),
         step=step.squared,
-        shared=nuisances.shared * (1 - k),
         residual_variance=float(np.clip(noise_left, 1e-5, nuisances.residual_variance)),
     )
-
-
-# Clip of the score in the first pass, in multiples of that in the second, and a margin there for wrong predictions.
-_FIRST_REACH, _MARGIN = 1.25, 1.15
-_LEAST_CLIP, _LARGEST_CLIP = 0.0005, 2.0
-_LEAST_INFORMATION = 0.35
-# (t-e)^2 is clipped here; noise in e may carry it beyond one.
-_LARGEST_INFORMATION = 1.2
-
-ReleasePass = Callable[[str, LinearModels, float, float], ScorePass]
 
 
 @dataclass(frozen=True, slots=True)
@@ -885,135 +758,9 @@ class ScoredEffect:
     degrees: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Scorer:
-    """What both passes share: number of rows, clip in standard deviations, and the release itself."""
-
-    rows: int
-    reach: float
-    release_pass: ReleasePass
-
-    def first(self, nuisances: Nuisances) -> tuple[Nuisances, ScorePass]:
-        """Return the models around the effect of a first pass, and that pass, called "first_pass"."""
-        clip = _FIRST_REACH * self.reach * _score_sd(nuisances)
-        clip = float(np.clip(clip, self._least_clip(nuisances), _LARGEST_CLIP))
-        seen = self.release_pass("first_pass", nuisances.models, clip, _LARGEST_INFORMATION)
-        return _after_first(nuisances, seen, self._floor(nuisances)), seen
-
-    def last(self, nuisances: Nuisances, first: ScorePass) -> ScoredEffect:
-        """Return the effect from a last pass, called "score"; the models may have been refined since the first."""
-        predicted = _score_sd(nuisances) * _MARGIN
-        measured = sqrt(max(first.square, 0.0) + 1.5 * first.square_sd)
-        clip = self.reach * min(predicted, measured)
-        clip = float(np.clip(clip, self._least_clip(nuisances), _LARGEST_CLIP))
-        seen = self.release_pass("score", nuisances.models, clip, _LARGEST_INFORMATION)
-        sd = _score_sd(nuisances)
-        # Scores that no outcome reaches are not cut off.
-        lost = (
-            sd * float(cut_off(clip / sd, nuisances.models.share))
-            if clip < self._furthest(nuisances)
-            else 0.0
-        )
-        return _effect(nuisances, first, seen, self._floor(nuisances), self.rows, lost)
-
-    def _least_clip(self, nuisances: Nuisances) -> float:
-        return max(_LEAST_CLIP, nuisances.least_clip / LONGEST_RESIDUAL * self._furthest(nuisances))
-
-    def _furthest(self, nuisances: Nuisances) -> float:
-        share = nuisances.models.share
-        return LONGEST_RESIDUAL * max(share, 1 - share)
-
-    def _floor(self, nuisances: Nuisances) -> float:
-        return _LEAST_INFORMATION * nuisances.variance
-
-
-def _score_sd(nuisances: Nuisances) -> float:
-    """Return an upper estimate of the standard deviation of the unweighted score."""
-    return sqrt((nuisances.variance + nuisances.treatment_error) * nuisances.residual_variance)
-
-
-def _after_first(nuisances: Nuisances, first: ScorePass, floor: float) -> Nuisances:
-    """Return the models around the effect of the first pass."""
-    information = max(first.information - nuisances.treatment_error, floor)
-    step = (first.score + nuisances.shared) / information
-    sd = first.score_sd / information
-    expected = nuisances.treatment_variance * nuisances.product / nuisances.variance**2 + 0.0025
-    step *= expected / (expected + sd * sd)
-    models = nuisances.models
-    models = replace(models, effect=models.effect + step, outcome=models.outcome - step * models.shrunk)
-    shared = nuisances.shared + step * nuisances.treatment_factor * nuisances.treatment_error
-    product = nuisances.product + step**2 * nuisances.gamma_error
-    return replace(nuisances, models=models, shared=shared, product=product)
-
-
-def _effect(
-    nuisances: Nuisances, first: ScorePass, second: ScorePass, floor: float, rows: int, lost: float
-) -> ScoredEffect:
-    # The second pass has four times the budget of the first.
-    a, b = first.information_sd**2, second.information_sd**2
-    ours = a / (a + b)
-    information = ours * second.information + (1 - ours) * first.information
-    denominator = max(information - nuisances.treatment_error, floor)
-    last = (second.score + nuisances.shared) / denominator
-    m = len(nuisances.models.outcome)
-    information_variance = ours**2 * second.information_sd**2 + (1 - ours) ** 2 * first.information_sd**2
-    information_variance += 2 * nuisances.treatment_error**2 / m + 0.05 * information**2 / rows
-    product = nuisances.product + last**2 * nuisances.gamma
-    square = max(second.square, 0.0) + second.square_sd
-    noise = second.score_sd**2 + last**2 * information_variance
-    models = nuisances.treatment_variance * product + 2 * nuisances.shared**2 / m
-    return ScoredEffect(
-        nuisances.models.effect + last,
-        square / max(rows - m - 1, 1) / denominator**2,
-        noise / denominator**2,
-        models / denominator**2,
-        (nuisances.bias + lost) / denominator,
-        nuisances.models.share,
-    )
-
-
 # From this noise of the Gram on, coordinates are clipped here and this share of the rows is shortened. Noise grows with
 # the longest row; what shortening takes away of the confounding stays far below it.
 _KNOBS = ((0.6, 2.0, 0.2), (0.35, 2.0, 0.1), (0.25, 2.0, 0.05), (0.1, 2.5, 0.005), (0.0, 4.0, 0.001))
-
-
-def orthogonal_effect(gate: Gate, records: Records, design: Design, split: ChainSplit) -> ScoredEffect:
-    """Return the effect, from centre, norms, Gram, residuals and two passes over the score."""
-    moments, standard = standard_rows(gate, records, design)
-    scaling = scaling_of(moments, 1 + standard.squared_length, split.treatment, split.outcome)
-    second = release_gram(gate, records, standard, scaling)
-    nuisances = first_models(second, scaling, denoised(second.matrix, second.entry_sd))
-    return _refine_and_score(gate, records, design, split, standard, nuisances)
-
-
-def _refine_and_score(
-    gate: Gate,
-    records: Records,
-    design: Design,
-    split: ChainSplit,
-    standard: Standard,
-    nuisances: Nuisances,
-) -> ScoredEffect:
-    """Return the effect: residuals, a first pass, residuals around its effect, the last pass."""
-
-    def release_pass(name: str, models: LinearModels, clip: float, largest: float) -> ScorePass:
-        return release_score(gate, name, records, standard, models, clip, largest)
-
-    noise = float(design.sd(float(dict(split.shares)["score"]), 3, 2.1)) * sqrt(design.rows)
-    reach = float(clip_reach(noise))
-    reach = longer_reach(reach, noise, nuisances.heavy, nuisances.models.share, design.rows)
-    scorer = Scorer(records.count, reach, release_pass)
-    first: ScorePass | None = None
-    for place in range(split.residual_passes):
-        if place == split.residual_passes - 1:
-            nuisances, first = scorer.first(nuisances)
-        residuals = release_residuals(
-            gate, f"residual {place + 1}", records, standard, nuisances.models, residual_clip(nuisances)
-        )
-        nuisances = refined(nuisances, residuals)
-    if first is None:
-        nuisances, first = scorer.first(nuisances)
-    return scorer.last(nuisances, first)
 
 
 def standard_rows(gate: Gate, records: Records, design: Design) -> tuple[RecordMeans, Standard]:

@@ -760,7 +760,7 @@ def _histogram_share(form: str, rows: int, budget: Budget, mechanism: str) -> Fr
 
 def _model_shares(models: ChainSplit) -> dict[str, Fraction]:
     """Return the shares of the models' releases, in the proportions that suit an effect on everyone."""
-    kept = {name: share for name, share in models.shares if name not in ("first_pass", "score")}
+    kept = {name: share for name, share in models.shares if name != "score"}
     return {name: _MODELS * share / sum(kept.values()) for name, share in kept.items()}
 
 

@@ -55,9 +55,9 @@ def record_moments(rows: int, features: int, weight: Fraction) -> Fraction:
 
 
 # Proof: orthogonal_score.proof.md
-def orthogonal_score(rows: int, information: Fraction) -> Fraction:
-    """Return the l2 sensitivity of the means of (r, 1.665 r^2, information q), r in [-1, 1] and q in [0, 1]."""
-    return sqrt_up(4 + information**2) / rows
+def orthogonal_score(rows: int) -> Fraction:
+    """Return the l2 sensitivity of the means of (r, 1.665 r^2), r in [-1, 1]."""
+    return Fraction(2, rows)
 
 
 def residual_moments(rows: int) -> Fraction:

@@ -61,21 +61,6 @@ class LinearModels:
         return np.asarray(self.share + projected(u, self.shrunk))
 
 
-def score_sums(row_blocks: Iterable[Block], models: LinearModels, clip: float, largest: float) -> Sums:
-    """Return the sums of r/C, (r/C)^2 and q/Cq: r = (t-e)(y - effect t - m) is clipped to C = `clip`, q is (t-e)^2.
-
-    Squares are in units of 4**-TERM_BITS, the others of 2**-TERM_BITS.
-    """
-    totals = [0, 0, 0]
-    for u, t, y in row_blocks:
-        treatment_residual = models.treatment_residual(u, t)
-        r = _whole(treatment_residual * models.residual(u, t, y) / clip)
-        q = np.abs(_whole(treatment_residual * treatment_residual / largest))
-        terms = (r, r * r, q)
-        totals = [total + int(term.sum()) for total, term in zip(totals, terms, strict=True)]
-    return (np.array(totals, dtype=object),)
-
-
 def residual_sums(
     row_blocks: Iterable[Block], models: LinearModels | ArmLines, clip: float, reach: float
 ) -> Sums:
