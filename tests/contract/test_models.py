@@ -1,7 +1,7 @@
 """Contracts of methods that fit models to private records: folds, cross-fitting, orthogonal scores, adjustment."""
 
 from fractions import Fraction
-from math import exp, pi, sqrt
+from math import pi, sqrt
 from types import SimpleNamespace
 
 import numpy as np
@@ -22,10 +22,8 @@ from counterveil.numerics.public_choices import fold_rows
 from counterveil.privacy import Estimand
 from counterveil.published import doubly_robust as proved_cross_fit
 from counterveil.statistics.moments import doubly_robust as adjusted
-from counterveil.statistics.moments import orthogonal as doubly_robust_effect
 from counterveil.statistics.moments.adjusted_means import _Clipped, _mean
 from counterveil.statistics.moments.doubly_robust import ScoreMoments
-from counterveil.statistics.moments.orthogonal import ScorePass
 from counterveil.statistics.moments.records import Records, WeightedMeans
 from counterveil.statistics.moments.trial import Direction, Prediction, residual_totals
 
@@ -89,38 +87,6 @@ def test_average_over_folds(passed, bound):
 def beyond(limit, sd):
     """Return the mean excess of a normal number over a limit."""
     return sd * norm.pdf(limit / sd) - limit * norm.sf(limit / sd) if sd else 0.0
-
-
-def looks():
-    first = ScorePass(0.011, 0.02, 0.13, 0.004, 0.003, 0.02)
-    return first, ScorePass(-0.008, 0.018, 0.12, 0.002, 0.0015, 0.01)
-
-
-def errors():
-    """Return what models leave: simulated numbers, none of them zero or one."""
-    errors = {"treatment_error": 0.01, "shared": 0.003, "product": 0.02, "gamma": 0.05}
-    models = SimpleNamespace(outcome=np.zeros(5), effect=0.3, share=0.4)
-    return SimpleNamespace(treatment_variance=0.004, bias=0.0007, models=models, **errors)
-
-
-def test_effect_of_the_orthogonal_score():
-    (first, second), known, rows, m, lost = looks(), errors(), 400, 5, 0.0002
-    found = doubly_robust_effect._effect(known, first, second, 0.01, rows, lost)
-    a, b = first.information_sd**2, second.information_sd**2
-    ours = a / (a + b)
-    information = ours * second.information + (1 - ours) * first.information
-    below = information - known.treatment_error
-    last = (second.score + known.shared) / below
-    assert found.value == pytest.approx(0.3 + last)
-    # Residuals have m + 1 degrees of freedom less than rows; the square is raised by its own noise.
-    assert found.sampling == pytest.approx((second.square + second.square_sd) / (rows - m - 1) / below**2)
-    doubt = ours**2 * b + (1 - ours) ** 2 * a + 2 * known.treatment_error**2 / m
-    doubt += 0.05 * information**2 / rows
-    assert found.noise == pytest.approx((second.score_sd**2 + last**2 * doubt) / below**2)
-    product = known.product + last**2 * known.gamma
-    models = known.treatment_variance * product + 2 * known.shared**2 / m
-    assert found.product == pytest.approx(models / below**2)
-    assert found.bias == pytest.approx((known.bias + lost) / below)
 
 
 def test_effect_of_the_scores_by_arm():
@@ -191,9 +157,8 @@ def test_doubly_robust_adds_its_parts(estimand, delta):
     for level in (0.99, 0.9999):
         wider = 1.0
         if said["mechanism"] != "gaussian":
-            # Three numbers are released with the overlap-weighted score, two with the others.
-            size, alpha = 3 if estimand == "ATO" else 2, 1 - level
-            wider = (tail_of_the_ball(alpha, size) / sqrt(size + 1) / norm.ppf(1 - alpha / 2)) ** 2
+            alpha = 1 - level
+            wider = (tail_of_the_ball(alpha) / sqrt(3) / norm.ppf(1 - alpha / 2)) ** 2
             assert wider > 1.05
         assert known.extra_at(1 - level) == pytest.approx(wider * score + said["se_models"] ** 2)
         again, ends = type(result).from_dict(result.to_dict()), result.untruncated_interval(level)
@@ -203,17 +168,15 @@ def test_doubly_robust_adds_its_parts(estimand, delta):
         assert sum(ends) / 2 == pytest.approx(result.estimate)
     assert known.noise is None
     assert known.variance == known.variance_cap == pytest.approx(said["se_sampling"] ** 2)
-    assert known.bias == pytest.approx(said.get("model_bias_bound", said.get("shared_noise_bound")))
+    assert known.bias == pytest.approx(said["model_bias_bound"])
 
 
-def tail_of_the_ball(alpha, size):
-    """Return what one coordinate exceeds with this chance: in three dimensions e^-q (2 + q)/2, in two by quadrature."""
+def tail_of_the_ball(alpha):
+    """Return what one coordinate of two exceeds with this chance."""
     low, high = 0.0, 60.0
     for _ in range(60):
         middle = (low + high) / 2
-        chance = exp(-middle) * (2 + middle) / 2
-        if size == 2:
-            chance = 2 / pi * quad(lambda x: x * k1(x), middle, np.inf)[0]
+        chance = 2 / pi * quad(lambda x: x * k1(x), middle, np.inf)[0]
         low, high = (middle, high) if chance > alpha else (low, middle)
     return high
 

@@ -234,8 +234,8 @@ SENSITIVITIES: tuple[Mutant, ...] = (
     _of("free_gram", " * (1 + LENGTH_SLACK)", "", "contract/test_noise.py", about="rounding"),
     _of(
         "sensitivity.orthogonal_score",
-        "4 + information**2",
-        "4",
+        "Fraction(2, rows)",
+        "Fraction(1, rows)",
         _unit("moments/record_moments"),
     ),
     _of(

@@ -66,7 +66,6 @@ from counterveil.statistics.moments.kernels.scores import (
 from counterveil.statistics.moments.orthogonal import (
     MOST_ENTRIES,
     Design,
-    ScoredEffect,
     bounded,
     drawn_in,
     feature_moments,
@@ -1198,6 +1197,23 @@ def _scale(
     reach = 1.0 if place.whole else reach
     scale = RowScale(standard, place, _CONSTANT * length, _OUTCOME * length, reach)
     return scale, first.treated, first.treated_sd
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredEffect:
+    """The effect in units of half the outcome's range, and the parts of its uncertainty.
+
+    `sampling`, `noise` and `product` are variances, `bias` is a bound that is added to the half-width, of which
+    `degrees` is how far squares and products move the effect. `share` is that of the treated.
+    """
+
+    value: float
+    sampling: float
+    noise: float
+    product: float
+    bias: float
+    share: float
+    degrees: float = 0.0
 
 
 def arm_effect(gate: Gate, records: Records, design: ArmDesign, estimand: Estimand) -> ScoredEffect:

@@ -741,23 +741,6 @@ def refined(nuisances: Nuisances, residuals: ResidualProducts) -> Nuisances:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ScoredEffect:
-    """The effect in units of half the outcome's range, and the parts of its uncertainty.
-
-    `sampling`, `noise` and `product` are variances, `bias` is a bound that is added to the half-width, of which
-    `degrees` is how far squares and products move the effect. `share` is that of the treated.
-    """
-
-    value: float
-    sampling: float
-    noise: float
-    product: float
-    bias: float
-    share: float
-    degrees: float = 0.0
-
-
 # From this noise of the Gram on, coordinates are clipped here and this share of the rows is shortened. Noise grows with
 # the longest row; what shortening takes away of the confounding stays far below it.
 _KNOBS = ((0.6, 2.0, 0.2), (0.35, 2.0, 0.1), (0.25, 2.0, 0.05), (0.1, 2.5, 0.005), (0.0, 4.0, 0.001))
