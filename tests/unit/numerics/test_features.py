@@ -25,11 +25,9 @@ from counterveil.numerics.propensity import partial_shares
 from counterveil.numerics.public_choices import public_normals, public_uniforms
 from counterveil.numerics.running_sums import FLAT, SUMS, Form, root_coefficients
 from counterveil.statistics.moments.kernels.scores import (
-    LinearModels,
     MomentSpan,
     higher_functions,
     higher_variances,
-    score_sums,
 )
 
 COLUMNS = (
@@ -79,20 +77,6 @@ def test_grams_are_exact_integers(largest):
     exact = whole.T @ whole
     assert exact_gram([w[:BLOCK], w[BLOCK:]], bits).tolist() == exact.tolist()
     assert (np.abs(steps(w, bits)) <= np.abs(w) * 2**bits).all()
-
-
-def test_score_is_the_product_of_both_residuals():
-    rng = np.random.default_rng(2)
-    n = 6000
-    u = np.column_stack([np.ones(n), rng.normal(size=(n, 2))])
-    t = (rng.random(n) < 0.5).astype(float)
-    y = rng.normal(size=n)
-    models = LinearModels(0.5, 0.1, np.array([0, 0.1, 0.0]), np.zeros(3), np.array([0.0, 0.2, 0.1]), 0.4)
-    r = (t - 0.5 - 0.1 * u[:, 1]) * (y - 0.1 - 0.4 * (t - 0.5) - 0.2 * u[:, 1] - 0.1 * u[:, 2])
-    parts = [(u[:BLOCK], t[:BLOCK], y[:BLOCK]), (u[BLOCK:], t[BLOCK:], y[BLOCK:])]
-    ((score, square, _),) = score_sums(parts, models, 0.6, 1.2)
-    assert float(Fraction(score, 2**20)) == pytest.approx(np.clip(r / 0.6, -1, 1).sum(), abs=0.02)
-    assert float(Fraction(square, 4**20)) == pytest.approx((np.clip(r / 0.6, -1, 1) ** 2).sum(), abs=0.02)
 
 
 KNOTS = (0.25, 0.5, 0.75)

@@ -18,11 +18,14 @@ from counterveil.statistics.moments.doubly_robust import (
     ArmSlopes,
     Centre,
     Guard,
+    Hidden,
     ResidualProducts,
     RowScale,
     arm_moments,
     arms_affordable,
+    chosen_clip,
     expected_shared,
+    far_lost,
     first_fit,
     fitted_slopes,
     moved_by_richer,
@@ -89,6 +92,64 @@ def test_without_noise_the_effect_is_that_of_two_lines_and_so_is_its_variance(pe
         whole += sign * (counts * (u @ lines[arm]) + own * exact * (y - u @ lines[arm]))
     variance = (whole - counts * wanted).var() / ROWS
     assert score.var() / ROWS + found.sampling == pytest.approx(variance, rel=0.05)
+
+
+def test_without_noise_overlap_weights_give_both_arms_one_mean_at_which_lines_are_compared(people):
+    u, t, y = people
+    propensity = u @ np.linalg.lstsq(u, t, rcond=None)[0]
+    treated, control = (
+        np.average(u, axis=0, weights=w) for w in (t * (1 - propensity), (1 - t) * propensity)
+    )
+    assert treated == pytest.approx(control, abs=1e-9)
+    lines = [np.linalg.lstsq(u[t == arm], y[t == arm], rcond=None)[0] for arm in (0, 1)]
+    moments = moments_of(people)
+    found = weighted(moments, first_fit(moments, 1e-9), Estimand.ATO, ROWS, Guard(1.0, 0.0))
+    score = found.score.of(u, t, y)
+    assert found.score.effect + score.mean() == pytest.approx(treated @ (lines[1] - lines[0]), abs=1e-3)
+    # With lines, that is the least-squares coefficient of the treatment where slopes do not differ.
+    assert found.product < 1e-6
+    for arm, weights in ((1, 1 - propensity), (0, propensity)):
+        own = t == arm
+        wanted = weights[own] / weights[own].mean()
+        shown = u[own] @ found.score.weights[arm] * own.mean()
+        assert shown == pytest.approx(wanted, abs=0.01)
+
+
+@pytest.mark.parametrize("distance", [0.5, 3.0, 40.0])
+def test_what_clips_lose_of_outcomes_far_out(people, distance):
+    moments, clips = moments_of(people), np.array([0.5, 4.0, 30.0])
+    centre = Centre(0.0, 0.4, 0.0, 3.0, hidden=Hidden(np.array([distance]), np.array([0.01]), 0.002))
+    scale = RowScale(Standard(np.zeros(3), np.ones(3), 4.0, 9.0), centre, 6.3, 2.7, 2.5)
+    weights = {arm: np.array([0.3, -0.2, 0.1]) for arm in (0, 1)}
+    lost, noise, longest = far_lost(moments, scale, weights, clips)
+    # Weights along a row are skewed: an exponential with the weights' own mean and variance.
+    draws, wanted = np.random.default_rng(0).exponential(size=400_000) - 1, np.zeros(3)
+    for arm, weight in weights.items():
+        share = moments.shares[arm]
+        spread = np.sqrt(weight @ moments.covariances[arm] @ weight)
+        scores = np.abs(1 / share + spread * draws) * distance / scale.unit
+        wanted += share * np.array([np.maximum(scores - clip, 0.0).mean() for clip in clips])
+    assert lost == pytest.approx(0.01 * wanted, rel=0.05, abs=1e-5)
+    assert noise == pytest.approx(0.002 * wanted, rel=0.05, abs=1e-5)
+    assert longest > 2 * distance / scale.unit
+    assert (np.diff(lost) <= 0).all()
+
+
+def test_a_clip_holds_what_is_seen_of_outcomes_far_out_or_the_noise_in_that():
+    edges, rows, sd = 2.0 ** np.arange(-2, 7.01, 0.5), 10_000, 30.0
+    counts = np.zeros(len(edges) + 1)
+    counts[1] = rows
+    common = (rows, 1.0, 3.0, 3.0, np.zeros(len(edges)))
+
+    def variance(lost, noise, longest=128.0):
+        hidden = np.full(len(edges), lost), np.full(len(edges), noise), longest
+        return chosen_clip(counts, sd, edges, 0.001, *common, hidden, 0.0, Centre(0.0, 1.0, 0.0, 4.0))[2]
+
+    assert variance(0.0, 0.0) == 0
+    assert 0 < variance(0.0, 0.01) < variance(0.0, 0.05)
+    assert variance(0.1, 0.001) == pytest.approx((0.7 * 0.1) ** 2, rel=0.05)
+    # Where scores cannot reach far, their sizes say that none is lost.
+    assert variance(0.1, 0.01, longest=1.0) < variance(0.1, 0.01)
 
 
 def test_residuals_correct_lines_that_noise_has_spoiled(people):

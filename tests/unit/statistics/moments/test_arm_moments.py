@@ -275,6 +275,16 @@ def test_place_of_outcomes_in_a_range_twenty_times_too_wide():
         assert release_place(NotingGate(), Rows, pure=False, cells=32).whole
     rng_values = np.zeros(20_000)
     assert release_place(NotingGate(), Rows, pure=False, cells=8).whole
+    # Few outcomes far out of the cells that are looked at again stand where they may be hidden, at their distance.
+    rng_values = np.append(rng.normal(size=19_980), np.full(20, 60.0))
+    found = release_place(NotingGate(), Rows, pure=False, cells=32)
+    far = found.hidden.shares > 0
+    assert found.hidden.shares[far].sum() == pytest.approx(0.001)
+    assert found.hidden.distances[far] == pytest.approx(0.6, rel=0.3)
+    assert found.hidden.distances.max() > 1.0
+    lost, noise = found.hidden.lost(lambda distances: np.maximum(distances - 0.1, 0.0)[None])
+    assert lost == pytest.approx(0.001 * 0.5, rel=0.35)
+    assert noise < 1e-6
 
 
 CATE_GRID = list(product((-1.0, 0.2, 1.0), ("u", "w"), (0, 1), (-1.0, 0.0, 1.0)))

@@ -359,6 +359,23 @@ def test_what_noise_hides_is_in_the_interval(delta, amount, most_length):
         assert np.ptp(found.interval()) < most_length
 
 
+@pytest.mark.parametrize("delta", ["0", "1e-6"])
+@pytest.mark.parametrize("estimand", thinned(["ATE", "ATO"], "ATE"))
+def test_outcomes_far_out_of_a_range_that_holds_them_are_in_the_interval(estimand, delta):
+    declared = replace(study(), outcome_range=(-20, 80))
+    covered = []
+    for seed in range(8):
+        rng = np.random.default_rng(700 + seed)
+        x, t = rng.uniform(size=(RARE_ROWS, 3)), rng.uniform(size=RARE_ROWS) < 0.5
+        # Forty standard deviations out: 6 of 1,000 treated and 2 of 1,000 others.
+        far = 40 * (rng.random(RARE_ROWS) < np.where(t, 0.006, 0.002))
+        y = x[:, 0] + rng.normal(size=RARE_ROWS) + far
+        data = {"t": t.astype(int), "y": y} | {f"x{j}": x[:, j] for j in range(3)}
+        found = answered(data, declared, seed, epsilon=1, delta=delta, estimand=estimand)
+        covered.append(found.interval()[0] <= 40 * 0.004 <= found.interval()[1])
+    assert sum(covered) >= 7
+
+
 def heavy(seed):
     """Outcomes around the middle of their range whose effect lies in a long tail, and the effect in these rows."""
     rng = np.random.default_rng(seed)
