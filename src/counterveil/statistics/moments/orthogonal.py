@@ -592,6 +592,7 @@ class Nuisances:
     variance: float  # of the treatment
     step: float = 0.0  # squared length of the last correction of the outcome's coefficients
     least_clip: float = 0.0  # of residuals
+    hidden: float = 0.0  # variance of the outcome that a clip of the Gram took off, or the noise in that
 
     @property
     def bias(self) -> float:
@@ -648,6 +649,9 @@ def first_models(moments: SecondMoments, scaling: Scaling, gram: Denoised) -> Nu
         _residual_variance(moments, gram, effect, product, outcome_variance),
         left,
         least_clip=LONGEST_RESIDUAL if scaling.crowded or lost else 0.0,
+        hidden=max(
+            scaling.variance - moments.outcome, float(np.hypot(scaling.variance_sd, moments.square_sd))
+        ),
     )
 
 

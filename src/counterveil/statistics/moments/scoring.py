@@ -55,6 +55,7 @@ from counterveil.statistics.moments.sensitivity import (
     MODEL_TERMS,
     PURE_MODEL_TERMS,
     SCORE_TERMS,
+    SQUARE_WEIGHT,
     CellTerms,
 )
 
@@ -73,6 +74,7 @@ class PlainScore:
     mean: float
     share_sd: float
     square: float  # released mean square of the outcome, for the effect of the share's noise
+    square_sd: float = 0.0
     models_leave: None = None
     left_bounds: tuple[float, ...] = ()
     part_reached: float = 1.0
@@ -96,6 +98,11 @@ class PlainScore:
     def variance(self) -> float:
         """About the variance of the scores of the smaller arm, which are the larger ones."""
         return _variance(self.square, self.mean) / min(self.share, 1 - self.share) ** 2
+
+    def unseen(self, seen: float) -> float:
+        """Return the mean square of scores that a histogram with this variance may not show, or the noise in it."""
+        weight = 1 / (self.share * (1 - self.share))
+        return max(weight * (self.square - self.mean**2) - seen, weight * self.square_sd)
 
     @property
     def extra(self) -> float:
@@ -136,6 +143,11 @@ class AdjustedScore:
     extra: float
     bias: float
     crowded: bool = False
+    hidden: float = 0.0
+
+    def unseen(self, _seen: float) -> float:
+        """Return the mean square of scores that noise may hide."""
+        return 0.0 if self.crowded else self.weight * self.hidden
 
     @property
     def offset(self) -> float:
@@ -214,6 +226,7 @@ class MeanScore:
 
     mean: float = 0.0
     square: float = 1.0
+    square_sd: float = 0.0
     offset: float = 0.0
     extra: float = 0.0
     bias: float = 0.0
@@ -230,6 +243,10 @@ class MeanScore:
     def variance(self) -> float:
         """About the variance of the outcomes."""
         return _variance(self.square, self.mean)
+
+    def unseen(self, seen: float) -> float:
+        """Return the mean square of outcomes that a histogram with this variance may not show, or the noise in it."""
+        return max(self.square - self.mean**2 - seen, self.square_sd)
 
     @property
     def reach(self) -> float:
@@ -259,25 +276,30 @@ _SURE, _SEEN = 3.3, 1.0
 # What clipping takes off counts this many times beside the noise when clips are compared, and may lie in one cell
 # out of at most so many.
 _CARE, _ONE_OF = 1.5, 4
+# What noise may hide counts this many times.
+_HELD = 0.7
 # The nearest clip, in standard deviations of the scores; and the nearest without a histogram.
 _NEAREST, _BLIND = 2.0, 3.5
 # A clip is as long as noise allows that adds this part of the other errors.
 _SPARE = 0.25
 # Information is supposed to lie so far from one, as a standard deviation, and within these ends.
 _INFORMATION_SD, _INFORMATION = 0.2, (0.5, 1.5)
-# Part of the noise of a count that is supposed to hide rows in the first cell beyond those shown.
-_HIDDEN = 0.1
 # A histogram is worth its price where the noise of a cell is below this part of the rows.
 RESOLVED = 1 / 400
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreClip:
-    """Scores are taken as (psi - centre) / size, clipped to [-1, 1]; `lost` is what that may take off their mean."""
+    """Scores are taken as (psi - centre) / size, clipped to [-1, 1].
+
+    `lost` is what that may take off the mean of those seen; `hidden` a standard deviation of what it takes off those
+    that noise hides.
+    """
 
     centre: float
     size: float
     lost: float = 0.0
+    hidden: float = 0.0
 
 
 def edges_of(reach: float) -> Floats:
@@ -301,23 +323,26 @@ def release_histogram(gate: Gate, records: Records, score: Score, pure: bool) ->
 
 
 def clip_without_histogram(score: Score, rows: int, cells: int, unit: float) -> ScoreClip:
-    """Return a clip some standard deviations from the middle, from moments released before; `unit` as below."""
-    sizes = _BLIND * sqrt(score.variance), free_clip(score.variance, score.extra, rows / cells, unit)
-    return ScoreClip(0.0, min(max(sizes), score.reach))
+    """Return the clip of the shortest expected interval from moments released before; `unit` as below.
 
-
-def clip_of_few(score: Score, rows: int, cells: int, unit: float) -> ScoreClip:
-    """Return the clip of the shortest expected interval where few people carry the outcome, which may cut nobody off.
-
-    A clip at C takes at most the mean square over 4 C off a mean: (x - C)+ <= x^2 / (4 C).
+    A clip at C takes at most the mean square over 4 C off a mean, (x - C)+ <= x^2 / (4 C): that of all scores where few
+    people carry the outcome, else what noise may hide of it.
     """
-    size = rows / cells
-    sizes = np.geomspace(min(sqrt(score.variance), score.reach), score.reach, 32)
-    lost = _CARE * score.variance / (4 * sizes) * min(cells, _ONE_OF)
-    lost[-1] = 0.0
-    lengths = 2 * np.sqrt(score.variance / size + score.extra + (sizes * unit / size) ** 2) + lost
-    best = int(np.argmin(lengths))
-    return ScoreClip(0.0, float(sizes[best]), float(lost[best]))
+    size, variance = rows / cells, score.variance
+    nearest = min((1.0 if score.crowded else _BLIND) * sqrt(variance), score.reach)
+    sizes = np.geomspace(nearest, score.reach, 32)
+    lost = (_CARE * variance if score.crowded else 0.0) / (4 * sizes) * min(cells, _ONE_OF)
+    hidden = _hidden(score.unseen(variance) / (4 * sizes), cells)
+    lost[-1] = hidden[-1] = 0.0
+    errors = variance / size + score.extra + (sizes * unit / size) ** 2 + hidden**2
+    best = float(sizes[np.argmin(2 * np.sqrt(errors) + lost)])
+    clip = max(best, min(free_clip(variance, score.extra, size, unit), score.reach))
+    return ScoreClip(0.0, clip, float(np.interp(clip, sizes, lost)), float(np.interp(clip, sizes, hidden)))
+
+
+def _hidden(lost: Floats, cells: int) -> Floats:
+    """Return a standard deviation of what clips take off the mean of a cell, from a bound for all rows."""
+    return np.asarray(_HELD * sqrt(min(cells, _ONE_OF)) * lost)
 
 
 def free_clip(variance: float, extra: float, size: float, unit: float) -> float:
@@ -329,7 +354,7 @@ def within_range(clip: ScoreClip, score: MeanScore) -> ScoreClip:
     """Return the part of a clip in which outcomes can lie."""
     low = max(clip.centre - clip.size, -1 - score.mean)
     high = min(clip.centre + clip.size, 1 - score.mean)
-    return ScoreClip((low + high) / 2, (high - low) / 2, clip.lost)
+    return replace(clip, centre=(low + high) / 2, size=(high - low) / 2)
 
 
 def chosen_clip(
@@ -339,16 +364,16 @@ def chosen_clip(
     rows: int,
     cells: int,
     unit: float,
-    extra: float = 0.0,
-    part_reached: float = 1.0,
+    score: Score,
 ) -> ScoreClip:
     """Return the clip of least expected error of the mean of one of `cells` equal cells.
 
-    `unit` is the noise of a sum of scores clipped at one, `extra` the variance of other errors of that mean. The
-    histogram has how far scores could reach, of whose mean square theirs is `part_reached`: no more than that part of
-    what lies beyond a clip is lost, (x - C)+ <= x^2 (r - C)/r^2 for 0 <= x <= r <= 2 C. Post-processing of released
-    counts.
+    `unit` is the noise of a sum of scores clipped at one. The histogram has how far scores could reach, of whose mean
+    square theirs is `part_reached`: no more than that part of what lies beyond a clip is lost, (x - C)+ <=
+    x^2 (r - C)/r^2 for 0 <= x <= r <= 2 C. What the histogram does not show, noise may hide: a clip loses what counts
+    there say, or the noise in that, and at most its mean square over 4 C. Post-processing of released counts.
     """
+    extra, part_reached = score.extra, score.part_reached
     seen = _shown(counts, sd)
     if seen.sum() <= 0:
         return ScoreClip(0.0, float(ends[-2]))
@@ -361,18 +386,19 @@ def chosen_clip(
     variance = part_reached * float(part @ (middles - centre) ** 2) + float(width) ** 2 / 12
     size = rows / cells
     furthest = max(float(far[seen > 0].max()), 3 * sqrt(variance))
-    sizes = np.geomspace(_NEAREST * sqrt(variance), furthest, 32)
-    shown = np.flatnonzero(seen)
-    places = np.arange(len(seen))
-    steps = np.maximum(shown[0] - places, places - shown[-1])
-    part = part + np.where(steps > 0, _HIDDEN * sd * 2.0 ** (1 - np.maximum(steps, 1)), 0.0) / rows
+    sizes = np.geomspace(_NEAREST * sqrt(variance), max(furthest, float(ends[-2])), 48)
+    over = np.maximum(np.abs(middles - centre) - sizes[:, None], 0.0) * (seen == 0)
+    held = np.maximum(over @ counts, sd * np.linalg.norm(over, axis=1)) / rows
+    hidden = _hidden(np.minimum(held, score.unseen(variance) / (4 * sizes)), cells)
     # Scores of a cell are supposed to fill it evenly.
     over = np.clip(far - sizes[:, None], 0.0, far - near)
     cut = over**2 / (2 * (far - near)) + np.maximum(near - sizes[:, None], 0.0)
     beyond = cut @ part * min(cells, _ONE_OF) * part_reached
-    errors = (sizes * unit / size) ** 2 + variance / size + (_CARE * beyond) ** 2
+    errors = (sizes * unit / size) ** 2 + variance / size + (_CARE * beyond) ** 2 + hidden**2
     best = max(float(sizes[np.argmin(errors)]), min(free_clip(variance, extra, size, unit), furthest))
-    return ScoreClip(centre, best, float(np.interp(best, sizes, beyond)))
+    return ScoreClip(
+        centre, best, float(np.interp(best, sizes, beyond)), float(np.interp(best, sizes, hidden))
+    )
 
 
 def _distances(ends: Floats, centre: float) -> tuple[Floats, Floats]:
@@ -438,7 +464,7 @@ class ArmPlaces:
 class Tallies:
     """Released numbers of every cell, in the units of the scores, and the standard deviations of their noise.
 
-    `lost` is what clipping may take off a mean, `doubt` the variance that noise of the information adds to it.
+    `lost` is what clipping may take off a mean, `doubt` the variance of what it hides and of noisy information.
 
     `totals` are sums of (psi - centre) over the cell's rows; their noise has no covariance with that of `sizes`.
     `treatment_residual` and `residual` are sums of what the models leave of treatment and outcome, where there are
@@ -526,6 +552,7 @@ def _scaled(noisy: Floats, sd: float, terms: CellTerms, clip: ScoreClip, score: 
         sd * COUNT_NOISE * clip.size**2,
         pure,
         clip.lost,
+        clip.hidden**2,
     )
     if not terms.further:
         return found
@@ -555,7 +582,7 @@ def _whole_effects(cells: Tallies, information: Floats, sd: float) -> Tallies:
         total_sd=cells.total_sd / by,
         square_sd=cells.square_sd / by**2,
         lost=cells.lost / by,
-        doubt=part * noise * (mean / by) ** 2,
+        doubt=cells.doubt / by**2 + part * noise * (mean / by) ** 2,
     )
 
 
@@ -592,7 +619,7 @@ def model_errors(cells: Tallies, score: Score) -> tuple[Floats, Floats]:
     """
     none = np.zeros(len(cells.sizes))
     if not isinstance(score, AdjustedScore) or cells.treatment_residual is None or cells.residual is None:
-        return none, none + score.extra
+        return none, none + score.extra + cells.doubt
     sizes = np.maximum(cells.sizes, 3 * cells.size_sd)
     treatment, outcome = cells.treatment_residual / sizes, cells.residual / sizes
     # Who was treated, and outcomes, vary by chance as well.
@@ -686,14 +713,13 @@ class Scoring:
         if isinstance(score, MeanScore):
             if histogram is None or score.crowded:
                 return ScoreClip(-score.mean, 1.0)  # cuts nothing off
-            return within_range(chosen_clip(*histogram, rows, cells, unit), score)
+            return within_range(chosen_clip(*histogram, rows, cells, unit, score), score)
         if score.crowded and isinstance(score, PlainScore):
             # Those few who carry the outcome are hidden by the noise of a histogram of scores.
             return ScoreClip(0.0, score.reach)
         if histogram is None:
-            without = clip_of_few if score.crowded else clip_without_histogram
-            return without(score, rows, cells, unit)
-        return chosen_clip(*histogram, rows, cells, unit, score.extra, score.part_reached)
+            return clip_without_histogram(score, rows, cells, unit)
+        return chosen_clip(*histogram, rows, cells, unit, score)
 
     def _score(self, gate: Gate, records: Records) -> Score:
         if self.split is not None:
@@ -703,8 +729,9 @@ class Scoring:
         moments = release_moments(gate, records, 0)
         mean = float(np.clip(moments.outcome, -1.0, 1.0))
         square = float(np.clip(moments.outcome_square, 0.0, 1.0))
+        square_sd = moments.sd / float(SQUARE_WEIGHT)
         if self.form == "arms":
-            return MeanScore(mean, square, offset=mean)
+            return MeanScore(mean, square, square_sd, mean)
         declared = self.study.treated_share
         share = (1 + moments.treatment) / 2 if declared is None else float(declared)
         return PlainScore(
@@ -712,6 +739,7 @@ class Scoring:
             mean,
             moments.sd / 2 if declared is None else 0.0,
             square,
+            square_sd,
         )
 
 
@@ -796,6 +824,7 @@ def _adjusted(
         + _wrong_weights(nuisances),
         bias=nuisances.bias / nuisances.variance,
         crowded=nuisances.least_clip > 0,
+        hidden=nuisances.hidden,
     )
 
 

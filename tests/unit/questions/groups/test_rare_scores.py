@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 import counterveil as cv
-from counterveil.statistics.moments.scoring import MeanScore, PlainScore, chosen_clip, clip_of_few, edges_of
+from counterveil.statistics.moments.scoring import (
+    MeanScore,
+    PlainScore,
+    chosen_clip,
+    clip_without_histogram,
+    edges_of,
+)
 
 COVARIATES = {"a": cv.Range(0, 1), "b": cv.Binary()}
 
@@ -55,8 +61,8 @@ def test_what_a_rule_gains_on_a_rare_outcome_is_covered_where_covariates_are_adj
 
 def test_scores_are_divided_by_their_information():
     # Propensities beyond 0.1 and 0.9 are kept there, so that scores move by less than effects do: without the division
-    # a fifth of what the outcome's model errs by is left, and the errors below are twice as large.
-    declared = cv.Study("t", "y", (-95, 105), COVARIATES, control=0)
+    # a fifth of what the outcome's model errs by is left, and the root mean square below is 0.21.
+    declared = cv.Study("t", "y", (-20, 30), COVARIATES, control=0)
     asked = {"by": "b", "protects": "record", "method": "adjusted", "epsilon": 0.5}
     n, errors = 20_000, []
     for seed in range(8):
@@ -67,7 +73,7 @@ def test_scores_are_divided_by_their_information():
         rows = {"a": a, "b": generator.integers(0, 2, n), "t": t, "y": y}
         found = cv.groups(rows, declared, noise=cv.SeededNoise(seed), **asked)
         errors += [effect.estimate - 1 for effect in found.table]
-    assert np.sqrt(np.mean(np.square(errors))) < 0.65
+    assert np.sqrt(np.mean(np.square(errors))) < 0.185
 
 
 def test_one_cell_alone_still_has_a_width():
@@ -76,15 +82,23 @@ def test_one_cell_alone_still_has_a_width():
     ends = np.concatenate([[edges[0] * 2**0.5], edges, [edges[-1] * 2**0.5]])
     counts = np.zeros(len(ends) - 1)
     counts[len(counts) // 2] = 10_000.0
-    clip = chosen_clip(ends, counts, 20.0, 10_000, 2, 30.0)
+    clip = chosen_clip(ends, counts, 20.0, 10_000, 2, 30.0, MeanScore(0.0, 0.0))
     assert clip.centre == 0
     assert 0 < clip.size < 0.1
+    assert clip.hidden == 0
+    # A mean square that noise may hide lies anywhere beyond: the clip goes further out, and says what it may lose.
+    further = chosen_clip(ends, counts, 1000.0, 10_000, 2, 30.0, MeanScore(0.0, 0.0, square_sd=0.1))
+    assert further.size > 10 * clip.size
+    assert further.hidden == pytest.approx(0.7 * 2**0.5 * 0.1 / (4 * further.size), rel=0.05)
+    # Counts that are nearly free of noise say more than the mean square.
+    surer = chosen_clip(ends, counts, 0.001, 10_000, 2, 30.0, MeanScore(0.0, 0.0, square_sd=0.1))
+    assert surer.hidden < 0.01 * further.hidden
 
 
 @pytest.mark.parametrize("unit", [0.1, 2.0, 30.0])
 def test_without_a_histogram_no_rare_score_loses_more_than_is_said(unit):
-    score = SimpleNamespace(variance=0.05, extra=0.0, reach=20.0)
-    clip = clip_of_few(score, 5_000, 2, unit)
+    score = SimpleNamespace(variance=0.05, extra=0.0, reach=20.0, crowded=True, unseen=lambda _: 0.0)
+    clip = clip_without_histogram(score, 5_000, 2, unit)
     assert clip.size <= score.reach
     # Scores of one size, as rare as their mean square says; all of them may be in one of the two cells.
     sizes = np.geomspace(0.1, score.reach, 400)
@@ -92,3 +106,21 @@ def test_without_a_histogram_no_rare_score_loses_more_than_is_said(unit):
     assert cut.max() <= clip.lost
     # Where noise allows, nobody is cut off.
     assert (clip.size == pytest.approx(score.reach)) == (unit == 0.1)
+
+
+@pytest.mark.parametrize(("method", "epsilon"), [("adjusted", 1), ("adjusted", 4), ("arms", 4)])
+def test_groups_hold_outcomes_far_out_of_a_range_that_holds_them(method, epsilon):
+    # Forty standard deviations out: 10 of 1,000 treated and 2 of 1,000 others, in one of the groups.
+    covariates = {"a": cv.Range(0, 1), "b": cv.Binary()}
+    declared = cv.Study("t", "y", (-20, 80), covariates, control=0, randomised=True)
+    asked = {"by": "b", "protects": "record", "method": method, "epsilon": epsilon, "delta": 1e-6}
+    n, covered = 8000, 0
+    for seed in range(10):
+        generator = np.random.default_rng(seed)
+        a, b, t = generator.random(n), generator.integers(0, 2, n), generator.integers(0, 2, n)
+        far = generator.random(n) < np.where(t == 1, 0.01, 0.002) * b
+        y = a + 0.3 * t + generator.normal(size=n) + 40 * far
+        found = cv.groups({"a": a, "b": b, "t": t, "y": y}, declared, noise=cv.SeededNoise(seed), **asked)
+        for (low, high), effect in zip(found.interval().values(), (0.3, 0.62), strict=True):
+            covered += low <= effect <= high
+    assert covered >= 17  # of 20
