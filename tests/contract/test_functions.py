@@ -54,16 +54,18 @@ def test_effects_as_functions_are_near_the_truth(method):
 
 def test_covariance_of_an_effect_from_looks():
     """Two passes averaged by variance; noise, sampling and what shrinkage leaves out."""
-    passes = Passes((np.array([1.0, 2.0]), np.array([3.0, 1.0])), (0.02, 0.01), (0.01, 0.005))
-    mean, noise, extra = passes.averaged()
-    share = np.array([1 / 0.03, 1 / 0.015]) / (1 / 0.03 + 1 / 0.015)
+    passes = Passes((np.array([1.0, 2.0]), np.array([3.0, 1.0])), (0.02, 0.01), (0.01, 0.003), (0.0, 0.06))
+    mean, noise, extra, lost = passes.averaged()
+    # The square of what a clip takes off is shared by both coordinates.
+    share = np.array([1 / 0.03, 1 / 0.0148]) / (1 / 0.03 + 1 / 0.0148)
     assert_allclose(mean, share @ np.array([[1.0, 2.0], [3.0, 1.0]]))
     assert noise == pytest.approx(share[0] ** 2 * 0.02 + share[1] ** 2 * 0.01)
-    assert extra == pytest.approx(share[0] ** 2 * 0.01 + share[1] ** 2 * 0.005)
+    assert extra == pytest.approx(share[0] ** 2 * 0.01 + share[1] ** 2 * 0.003)
+    assert lost == pytest.approx(share[1] * 0.06)
     gram = np.array([[0.5, 0.1], [0.1, 0.3]])
 
     system = System((gram,), np.eye(2), None, 1, 500, 0.001)
-    covariance = (noise + extra) * np.eye(2) + 0.4 / 500 * gram
+    covariance = (noise + extra) * np.eye(2) + (0.4 / 500 + lost**2) * gram
     posterior, response = np.array([[0.2, 0.01], [0.01, 0.1]]), np.array([[0.9, 0.02], [0.01, 0.8]])
     shrunken = SimpleNamespace(
         posterior=posterior, response=response, weights=np.array([0.3, 0.7]), scales=None

@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from math import sqrt
 
-from counterveil.numerics.arrays import sqrt_up
+import numpy as np
+
+from counterveil.numerics.arrays import Floats, sqrt_up
 from counterveil.privacy import Budget
 from counterveil.results.question import Question
 from counterveil.session import BaseSession, Gate, Kind, Plan, ReleasedVector
@@ -19,6 +21,8 @@ COUNTS_L1 = Fraction(2)
 COUNTS_L2 = sqrt_up(Fraction(2))
 # Of rows, or of their public weights up to 1.
 Count = int | Fraction
+# What noise may hide of sizes beyond a clip counts this many times, as a standard deviation.
+HELD = 0.7
 
 
 def release_counts(
@@ -46,6 +50,12 @@ def release_sums(
 ) -> ReleasedVector:
     """Return numbers with Laplace noise by the sum of their changes where `pure`, else by the length of it."""
     return gate.release_cells(name, values, l1) if pure else gate.release_vector(name, values, l2)
+
+
+def beyond(counts: Floats, sd: float, sizes: Floats, clips: Floats) -> Floats:
+    """Return what clips take off all sizes together: what noisy counts say of it, or the noise in that."""
+    over = np.maximum(sizes - clips[:, None], 0.0)
+    return np.asarray(np.maximum(over @ counts, sd * np.linalg.norm(over, axis=1)))
 
 
 def count_mechanisms(session: BaseSession, question: Question) -> list[str]:

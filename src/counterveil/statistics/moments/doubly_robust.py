@@ -52,7 +52,7 @@ from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.settings import DoublyRobust
-from counterveil.statistics.histogram import release_counts
+from counterveil.statistics.histogram import HELD, release_counts
 from counterveil.statistics.moments.kernels.scores import (
     TERM_BITS,
     ArmLines,
@@ -1109,7 +1109,7 @@ _ONE_SIDED = 0.25
 # The same of scores that noise hides, and from which skewness of outcomes on all of it does.
 _HIDDEN, _SKEWED = 0.5, 0.5
 # Scores farther out than so many expected standard deviations are counted by what clips lose of them.
-_FAR, _HELD = 6.0, 0.7
+_FAR = 6.0
 # The largest part of the scores that is cut off.
 _MOST_CUT = 0.03
 # The standard deviation of what is left of the expected shared error once that is taken off, beside it.
@@ -1291,7 +1291,7 @@ def _held(
     with np.errstate(divide="ignore", invalid="ignore"):
         precision = 1 / doubt**2, 1 / noise**2
         both = (lost * precision[0] + found * precision[1]) / sum(precision)
-        return _HELD * np.where((doubt > 0) & (noise > 0), np.maximum(both, 1 / np.sqrt(sum(precision))), 0.0)
+        return HELD * np.where((doubt > 0) & (noise > 0), np.maximum(both, 1 / np.sqrt(sum(precision))), 0.0)
 
 
 def chosen_clip(

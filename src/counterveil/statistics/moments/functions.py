@@ -50,9 +50,9 @@ from counterveil.results.functions import (
     require_gaussian,
     vector_plan,
 )
-from counterveil.session import BaseSession, Gate, Plan
+from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.settings import Cate
-from counterveil.statistics.histogram import release_counts
+from counterveil.statistics.histogram import HELD, beyond, release_counts
 from counterveil.statistics.moments.kernels.scores import (
     STATISTIC_BITS,
     MomentSpan,
@@ -156,14 +156,40 @@ def release_gradient(gate: Gate, name: str, rows: UnitRows, weights: Floats, cli
     return release_residual_products(gate, name, rows.count, sums, clip)
 
 
-def release_size(gate: Gate, name: str, rows: UnitRows, weights: Floats) -> float:
-    """Return a size that nearly all residuals stay below, from a noisy histogram.
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Noisy counts of sizes of residuals, as parts of all, between the edges; none lies beyond `reach`.
 
-    Skewed residuals that are clipped shift effects, so that few may be: as many as the noise of the counts hides.
+    Nearly all stay below `most`: skewed residuals that are clipped shift effects, so that few may be, as many as the
+    noise of the counts hides.
     """
+
+    counts: Floats
+    sd: float
+    most: float
+    reach: float
+
+    def lost(self, clip: float) -> float:
+        """Return what a clip may take off a mean, as a standard deviation."""
+        return float(self._lost(np.array([clip]))[0])
+
+    def _lost(self, clips: Floats) -> Floats:
+        low = np.append(0.0, EDGES)
+        sizes = np.where(low < self.reach, (low + np.append(EDGES, EDGES[-1])) / 2, 0.0)
+        return HELD * beyond(self.counts, self.sd, np.minimum(sizes, self.reach), clips)
+
+    def clip(self, least: float, unit: float) -> float:
+        """Return the clip of least error of a function whose noise is `unit` times the clip, no nearer than `least`."""
+        clips = np.append(least, EDGES[least < EDGES])
+        return float(clips[np.argmin((unit * clips) ** 2 + self._lost(clips) ** 2)])
+
+
+def release_size(gate: Gate, name: str, rows: UnitRows, weights: Floats, level: float) -> Sizes:
+    """Return sizes of residuals from a noisy histogram; `level` is the mean outcome."""
     released = release_counts(gate, name, lambda: rows.run(size_counts, weights, EDGES)[0], pure=False)
-    edges = np.append(EDGES, EDGES[-1])
-    return first_few(released.floats(), released.variance, _CLIPPED * rows.count, -1.0, edges)[0]
+    edges, counts = np.append(EDGES, EDGES[-1]), released.floats()
+    most = first_few(counts, released.variance, _CLIPPED * rows.count, -1.0, edges)[0]
+    return Sizes(counts / rows.count, sqrt(released.variance) / rows.count, most, 1 + min(abs(level), 1.0))
 
 
 _MIDDLE = OUTCOME_STEPS // 2
@@ -317,22 +343,29 @@ class LearnerFit:
 
 @dataclass(frozen=True, slots=True)
 class Passes:
-    """Products G w* as seen so far, the privacy variance of each, and what the Gram's noise adds to it."""
+    """Products G w* as seen so far, the privacy variance of each, and what the Gram's noise adds to it.
+
+    `lost` are standard deviations of what clips take off, which go together in all passes.
+    """
 
     products: tuple[Floats, ...]
     noise: tuple[float, ...]
     extra: tuple[float, ...]
+    lost: tuple[float, ...]
 
-    def and_(self, products: Floats, noise: float, extra: float) -> Passes:
+    def and_(self, products: Floats, noise: float, extra: float, lost: float) -> Passes:
         """Return the passes with one more."""
-        return Passes((*self.products, products), (*self.noise, noise), (*self.extra, extra))
+        more = (*self.products, products), (*self.noise, noise), (*self.extra, extra)
+        return Passes(*more, (*self.lost, lost))
 
-    def averaged(self) -> tuple[Floats, float, float]:
-        """Return the average by variances, and the two parts of its variance."""
-        inverse = np.array([1.0 / (a + b) for a, b in zip(self.noise, self.extra, strict=True)])
+    def averaged(self) -> tuple[Floats, float, float, float]:
+        """Return the average by variances, the two parts of its variance, and what clips take off it."""
+        noise, extra, lost = np.array(self.noise), np.array(self.extra), np.array(self.lost)
+        # Noise is in every coordinate, what clips take off in all together.
+        inverse = 1.0 / (noise + extra + lost**2 / len(self.products[0]))
         share = inverse / inverse.sum()
         mean = np.einsum("i,ij->j", share, np.array(self.products))
-        return mean, float(share**2 @ np.array(self.noise)), float(share**2 @ np.array(self.extra))
+        return mean, float(share**2 @ noise), float(share**2 @ extra), float(share @ lost)
 
 
 def positive(matrix: Floats, sd: float) -> Floats:
@@ -346,7 +379,7 @@ def first_fit(system: System, moments: ArmProducts, guess: float) -> tuple[Learn
     products = np.concatenate(moments.products)
     length, residual = guess, min(max(moments.square, _LEAST_RESIDUAL), _LARGEST_RESIDUAL)
     for _ in range(_ROUNDS):
-        passes = Passes((products,), (moments.product_sd**2,), (system.entry_variance * length,))
+        passes = Passes((products,), (moments.product_sd**2,), (system.entry_variance * length,), (0.0,))
         fit = fitted(system, passes, residual)
         weights = system.mixing @ fit.theta
         length = float(weights @ weights) / len(system.grams)
@@ -377,22 +410,28 @@ def next_clip(system: System, fit: LearnerFit, reach: float, level: float) -> fl
 
 
 def refined(
-    system: System, fit: LearnerFit, passes: Passes, found: ResidualProducts
+    system: System, fit: LearnerFit, passes: Passes, found: ResidualProducts, lost: float
 ) -> tuple[LearnerFit, Passes]:
-    """Return the fit with one more pass, over residuals around the last weights."""
+    """Return the fit with one more pass, over residuals around the last weights, of which a clip may take `lost`."""
     products = found.products + system.gram @ system.mixing @ fit.theta
     error = fit.shrunken.posterior
-    more = passes.and_(products, found.sd**2, system.entry_variance * system.length(error))
+    more = passes.and_(products, found.sd**2, system.entry_variance * system.length(error), lost)
     residual = found.square - max(system.prediction_error(error), 0.0) / 2
     return fitted(system, more, min(max(residual, _LEAST_RESIDUAL), _LARGEST_RESIDUAL)), more
 
 
 def fitted(system: System, passes: Passes, residual: float) -> LearnerFit:
     """Return the parameters that all passes agree on, shrunk by groups."""
-    mean, noise, extra = passes.averaged()
-    covariance = (noise + extra) * np.eye(len(mean)) + residual / system.rows * system.gram
+    mean, covariance = measured(system, passes, residual)
     normal = Normal.of(system.gram @ system.mixing, mean, covariance)
     return LearnerFit(shrink(normal, system.prior), normal, residual)
+
+
+def measured(system: System, passes: Passes, residual: float) -> tuple[Floats, Floats]:
+    """Return what all passes say and its covariance; those of whom clips take off are like all people."""
+    mean, noise, extra, lost = passes.averaged()
+    own = (residual / system.rows + lost**2) * system.gram
+    return mean, (noise + extra) * np.eye(len(mean)) + own
 
 
 def effect_weights(system: System, fit: LearnerFit, passes: Passes) -> tuple[Floats, Floats, Floats]:
@@ -400,8 +439,8 @@ def effect_weights(system: System, fit: LearnerFit, passes: Passes) -> tuple[Flo
 
     True weights may be as large as upper limits of their groups' scales.
     """
-    mean, noise, extra = passes.averaged()
-    covariance = (noise + extra) * np.eye(len(mean)) + fit.residual / system.rows * system.gram
+    _, covariance = measured(system, passes, fit.residual)
+    _, noise, extra, _ = passes.averaged()
     shrunken = fit.shrunken
     # theta = gain @ mean, with the gain of the posterior.
     gain = shrunken.posterior @ np.linalg.solve(covariance, system.gram @ system.mixing).T
@@ -449,7 +488,7 @@ def effect_model(
     """
     basis, unit = design.basis, half_range(session) * scale
     weights, errors, noise = effect_weights(system, fit, passes)
-    measured = unshrunk(system, fit, basis.orders)
+    free = unshrunk(system, fit, basis.orders)
     values, covariance = weights * unit, errors * unit**2
     beyond = higher_functions(basis)
     mechanism = "l2-ball noise" if question.budget.pure else "Gaussian noise"
@@ -474,10 +513,8 @@ def effect_model(
         },
         higher=None if beyond is None else (beyond, higher_variances(basis, values, covariance)),
     )
-    mean = measured.mean * float(basis.scale[0])
-    scaled = replace(
-        measured, weights=measured.weights * unit, covariance=measured.covariance * unit**2, mean=mean
-    )
+    mean = free.mean * float(basis.scale[0])
+    scaled = replace(free, weights=free.weights * unit, covariance=free.covariance * unit**2, mean=mean)
     return decided(found, scaled, question.method == "auto" and question.settings is None)
 
 
@@ -656,14 +693,18 @@ def t_learner(session: BaseSession, question: CateQuestion) -> CateModel:
         system = arm_system(design, moments, rows.count)
         fit, passes = first_fit(system, moments, guess(system))
         level = mean_outcome(moments, constant_of(design))
-        for place, name in enumerate(pass_names):
-            weights = system.weights(fit.theta)
-            clip = next_clip(system, fit, _LOW_REACH if few else REACH, level)
-            if place == 1:
-                size = release_size(gate, SIZE, rows, weights)
-            if place >= 1:
-                clip = min(size, clip) if few else size
-            fit, passes = refined(system, fit, passes, release_gradient(gate, name, rows, weights, clip))
+        reach, (first, *later) = _LOW_REACH if few else REACH, pass_names
+        clip = next_clip(system, fit, reach, level)
+        gradient = release_gradient(gate, first, rows, system.weights(fit.theta), clip)
+        fit, passes = refined(system, fit, passes, gradient, 0.0)
+        sizes = release_size(gate, SIZE, rows, system.weights(fit.theta), level)
+        passes = replace(passes, lost=(0.0, sizes.lost(clip)))
+        unit = sqrt(design.basis.size) * gradient.sd / clip * float(plan.amount(first, Kind.VECTOR))
+        for name in later:
+            least = min(sizes.most, next_clip(system, fit, reach, level)) if few else sizes.most
+            clip = sizes.clip(least, unit / float(plan.amount(name, Kind.VECTOR)))
+            gradient = release_gradient(gate, name, rows, system.weights(fit.theta), clip)
+            fit, passes = refined(system, fit, passes, gradient, sizes.lost(clip))
         return effect_model(
             session, question, "T-learner", design, plan, system, fit, passes, 1.0 / design.length
         )
@@ -743,7 +784,7 @@ def r_learner(session: BaseSession, question: CateQuestion) -> CateModel:
     plan = vector_plan(question, _r_learner_shares(steps))
 
     def compute(gate: Gate) -> CateModel:
-        system, fit, passes = _fit(gate, session, design, steps)
+        system, fit, passes = _fit(gate, session, design, plan, steps)
         scale = 2.0 / (design.length * _BOTH)
         return effect_model(session, question, "R-learner", design, plan, system, fit, passes, scale)
 
@@ -762,7 +803,7 @@ def _r_learner_shares(steps: list[str]) -> dict[str, Fraction]:
 
 
 def _fit(
-    gate: Gate, session: BaseSession, design: LearnerDesign, steps: list[str]
+    gate: Gate, session: BaseSession, design: LearnerDesign, plan: Plan, steps: list[str]
 ) -> tuple[System, LearnerFit, Passes]:
     """Return the normal equations of the interacted rows and what all passes say."""
     source, size = session.batches, design.basis.size
@@ -774,7 +815,8 @@ def _fit(
     weights = by_arm.weights(start.theta)
     effect = (weights[1] - weights[0]) / design.length
     theta = np.concatenate((weights[0] / design.length, effect / 2)) * length
-    clip = next_clip(by_arm, start, REACH, mean_outcome(moments, constant_of(design)))
+    level = mean_outcome(moments, constant_of(design))
+    clip = next_clip(by_arm, start, REACH, level)
     form = InteractedForm(design.basis, length, propensity, effect, theta, clip)
     found = release_statistics(gate, "interacted moments", UnitRows(source, form))
     gram = positive(found.grams[0], found.entry_sd * sqrt(2.0))
@@ -782,16 +824,18 @@ def _fit(
     system = System((gram,), np.eye(2 * size), prior, size, source.rows, found.entry_sd**2)
     error = start.shrunken.posterior * 2
     products = found.products[0] * clip + gram @ theta
-    passes = Passes(
-        (products,), (found.product_sd**2 * clip**2,), (found.entry_sd**2 * float(np.trace(error)),)
-    )
+    noise, extra = found.product_sd**2 * clip**2, found.entry_sd**2 * float(np.trace(error))
+    passes = Passes((products,), (noise,), (extra,), (0.0,))
     residual = min(max(found.square * clip**2 / 2, 1e-4), 1.0)
     fit = fitted(system, passes, residual)
     plain = UnitRows(source, replace(form, clip=inf))
-    clip = release_size(gate, SIZE, plain, system.weights(fit.theta))
+    sizes = release_size(gate, SIZE, plain, system.weights(fit.theta), level)
+    passes = replace(passes, lost=(sizes.lost(clip),))
+    unit = sqrt(design.basis.size) * found.product_sd * float(plan.amount("interacted moments", Kind.VECTOR))
     for name in steps:
+        clip = sizes.clip(sizes.most, unit / float(plan.amount(name, Kind.VECTOR)))
         gradient = release_gradient(gate, name, plain, system.weights(fit.theta), clip)
-        fit, passes = refined(system, fit, passes, gradient)
+        fit, passes = refined(system, fit, passes, gradient, sizes.lost(clip))
     return system, fit, passes
 
 

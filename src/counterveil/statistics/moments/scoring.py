@@ -25,7 +25,14 @@ from counterveil.privacy import Budget
 from counterveil.results.question import Question
 from counterveil.session import Gate, Kind, Plan
 from counterveil.settings import Groups
-from counterveil.statistics.histogram import COUNTS_L1, COUNTS_L2, release_counts, release_sums
+from counterveil.statistics.histogram import (
+    COUNTS_L1,
+    COUNTS_L2,
+    HELD,
+    beyond,
+    release_counts,
+    release_sums,
+)
 from counterveil.statistics.moments.kernels.scores import (
     LOWEST,
     TERM_BITS,
@@ -276,8 +283,6 @@ _SURE, _SEEN = 3.3, 1.0
 # What clipping takes off counts this many times beside the noise when clips are compared, and may lie in one cell
 # out of at most so many.
 _CARE, _ONE_OF = 1.5, 4
-# What noise may hide counts this many times.
-_HELD = 0.7
 # The nearest clip, in standard deviations of the scores; and the nearest without a histogram.
 _NEAREST, _BLIND = 2.0, 3.5
 # A clip is as long as noise allows that adds this part of the other errors.
@@ -342,7 +347,7 @@ def clip_without_histogram(score: Score, rows: int, cells: int, unit: float) -> 
 
 def _hidden(lost: Floats, cells: int) -> Floats:
     """Return a standard deviation of what clips take off the mean of a cell, from a bound for all rows."""
-    return np.asarray(_HELD * sqrt(min(cells, _ONE_OF)) * lost)
+    return np.asarray(HELD * sqrt(min(cells, _ONE_OF)) * lost)
 
 
 def free_clip(variance: float, extra: float, size: float, unit: float) -> float:
@@ -387,18 +392,15 @@ def chosen_clip(
     size = rows / cells
     furthest = max(float(far[seen > 0].max()), 3 * sqrt(variance))
     sizes = np.geomspace(_NEAREST * sqrt(variance), max(furthest, float(ends[-2])), 48)
-    over = np.maximum(np.abs(middles - centre) - sizes[:, None], 0.0) * (seen == 0)
-    held = np.maximum(over @ counts, sd * np.linalg.norm(over, axis=1)) / rows
+    held = beyond(counts, sd, np.where(seen == 0, np.abs(middles - centre), 0.0), sizes) / rows
     hidden = _hidden(np.minimum(held, score.unseen(variance) / (4 * sizes)), cells)
     # Scores of a cell are supposed to fill it evenly.
     over = np.clip(far - sizes[:, None], 0.0, far - near)
     cut = over**2 / (2 * (far - near)) + np.maximum(near - sizes[:, None], 0.0)
-    beyond = cut @ part * min(cells, _ONE_OF) * part_reached
-    errors = (sizes * unit / size) ** 2 + variance / size + (_CARE * beyond) ** 2 + hidden**2
+    lost = cut @ part * min(cells, _ONE_OF) * part_reached
+    errors = (sizes * unit / size) ** 2 + variance / size + (_CARE * lost) ** 2 + hidden**2
     best = max(float(sizes[np.argmin(errors)]), min(free_clip(variance, extra, size, unit), furthest))
-    return ScoreClip(
-        centre, best, float(np.interp(best, sizes, beyond)), float(np.interp(best, sizes, hidden))
-    )
+    return ScoreClip(centre, best, float(np.interp(best, sizes, lost)), float(np.interp(best, sizes, hidden)))
 
 
 def _distances(ends: Floats, centre: float) -> tuple[Floats, Floats]:

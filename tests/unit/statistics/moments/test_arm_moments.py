@@ -1,5 +1,6 @@
 """Brute force: no exchange of a record moves moments, statistics or balance by arm further than claimed."""
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
@@ -349,7 +350,7 @@ def test_no_exchange_moves_a_gradient_step_further_than_claimed(clip, make):
 def test_no_exchange_moves_the_counts_of_sizes_further_than_claimed():
     weights = np.zeros((2, BASIS.size))
     found, claim = changes(
-        lambda gate, rows: release_size(gate, "s", rows, weights), "s", lambda record: arm_rows(record)
+        lambda gate, rows: release_size(gate, "s", rows, weights, 0.0), "s", lambda record: arm_rows(record)
     )
     assert found == pytest.approx(claim, rel=1e-12)
 
@@ -373,8 +374,15 @@ def test_what_is_released_is_what_was_summed():
 
 def test_size_is_the_smallest_edge_above_nearly_all_residuals():
     rows = arm_rows((0.3, "v", 1, 0.9), length=1.0)
-    found = release_size(NotingGate(), "s", rows, np.zeros((2, BASIS.size)))
-    assert found == EDGES[np.searchsorted(EDGES, 0.9)]
+    found = release_size(NotingGate(), "s", rows, np.zeros((2, BASIS.size)), 0.0)
+    assert found.most == EDGES[np.searchsorted(EDGES, 0.9)]
+    # A clip at 0.1 loses what lies beyond it: sizes of 0.5, 0.1, 0.2 and 0.9, of five rows.
+    assert found.lost(0.1) == pytest.approx(0.7 * (0.4 + 0.1 + 0.8) / 5, rel=0.1)
+    assert found.lost(1.0) < 1e-6
+    noisy = replace(found, sd=0.01)
+    assert noisy.lost(1.0) == 0  # no outcome lies further from the mean than the end of its range
+    assert noisy.clip(0.2, 1e-6) > 0.9
+    assert noisy.clip(0.2, 100.0) == 0.2
 
 
 def test_rows_are_shortened_with_their_outcomes():
