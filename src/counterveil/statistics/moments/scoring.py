@@ -337,17 +337,12 @@ def clip_without_histogram(score: Score, rows: int, cells: int, unit: float) -> 
     nearest = min((1.0 if score.crowded else _BLIND) * sqrt(variance), score.reach)
     sizes = np.geomspace(nearest, score.reach, 32)
     lost = (_CARE * variance if score.crowded else 0.0) / (4 * sizes) * min(cells, _ONE_OF)
-    hidden = _hidden(score.unseen(variance) / (4 * sizes), cells)
+    hidden = HELD * score.unseen(variance) / (4 * sizes)
     lost[-1] = hidden[-1] = 0.0
     errors = variance / size + score.extra + (sizes * unit / size) ** 2 + hidden**2
     best = float(sizes[np.argmin(2 * np.sqrt(errors) + lost)])
     clip = max(best, min(free_clip(variance, score.extra, size, unit), score.reach))
     return ScoreClip(0.0, clip, float(np.interp(clip, sizes, lost)), float(np.interp(clip, sizes, hidden)))
-
-
-def _hidden(lost: Floats, cells: int) -> Floats:
-    """Return a standard deviation of what clips take off the mean of a cell, from a bound for all rows."""
-    return np.asarray(HELD * sqrt(min(cells, _ONE_OF)) * lost)
 
 
 def free_clip(variance: float, extra: float, size: float, unit: float) -> float:
@@ -393,7 +388,7 @@ def chosen_clip(
     furthest = max(float(far[seen > 0].max()), 3 * sqrt(variance))
     sizes = np.geomspace(_NEAREST * sqrt(variance), max(furthest, float(ends[-2])), 48)
     held = beyond(counts, sd, np.where(seen == 0, np.abs(middles - centre), 0.0), sizes) / rows
-    hidden = _hidden(np.minimum(held, score.unseen(variance) / (4 * sizes)), cells)
+    hidden = HELD * np.minimum(held, score.unseen(variance) / (4 * sizes))
     # Scores of a cell are supposed to fill it evenly.
     over = np.clip(far - sizes[:, None], 0.0, far - near)
     cut = over**2 / (2 * (far - near)) + np.maximum(near - sizes[:, None], 0.0)
@@ -482,7 +477,7 @@ class Tallies:
     square_sd: float
     heavy: bool
     lost: float = 0.0
-    doubt: float = 0.0
+    doubt: Floats | float = 0.0
     treatment_residual: Floats | None = None
     residual: Floats | None = None
     treatment_residual_sd: float = 0.0
@@ -575,7 +570,7 @@ def _whole_effects(cells: Tallies, information: Floats, sd: float) -> Tallies:
     noise = (sd * count / whole) ** 2
     part = _INFORMATION_SD**2 / (_INFORMATION_SD**2 + noise)
     by = float(np.clip(1 + part * (float(information.sum()) / whole - 1), *_INFORMATION))
-    mean = (cells.centre + float(cells.totals.sum()) / whole) / by
+    means = (cells.centre + cells.totals / np.maximum(cells.sizes, 3 * cells.size_sd)) / by
     return replace(
         cells,
         totals=cells.totals / by,
@@ -584,7 +579,7 @@ def _whole_effects(cells: Tallies, information: Floats, sd: float) -> Tallies:
         total_sd=cells.total_sd / by,
         square_sd=cells.square_sd / by**2,
         lost=cells.lost / by,
-        doubt=cells.doubt / by**2 + part * noise * (mean / by) ** 2,
+        doubt=cells.doubt / by**2 + part * noise * (means / by) ** 2,
     )
 
 

@@ -28,6 +28,24 @@ def model():
     return ask()
 
 
+@pytest.mark.parametrize("epsilon", [1, 4])
+def test_one_effect_for_all_holds_outcomes_far_out_of_a_range_that_holds_them(epsilon):
+    # Forty standard deviations out: 8 of 1,000 treated and 2 of 1,000 others.
+    declared = cv.Study("t", "y", (-20, 80), {k: cv.Range(0, 1) for k in "ab"}, control=0)
+    covered = []
+    for seed in range(8):
+        generator = np.random.default_rng(seed)
+        a, b, t = *generator.random((2, 8000)), generator.integers(0, 2, 8000)
+        far = generator.random(8000) < np.where(t == 1, 0.008, 0.002)
+        y = a + 0.3 * t + generator.normal(size=8000) + 40 * far
+        asked = {"protects": "record", "epsilon": epsilon, "delta": 1e-6, "noise": cv.SeededNoise(seed)}
+        found = cv.cate({"a": a, "b": b, "t": t, "y": y}, declared, **asked)
+        assert not found.heterogeneous
+        low, high = found.table[0].interval()
+        covered.append(low <= 0.3 + 40 * 0.006 <= high)
+    assert sum(covered) >= 7
+
+
 @pytest.mark.parametrize("method", ["auto", "t_learner", "r_learner"])
 def test_truth_lies_in_the_intervals(method):
     found = ask(method=method)

@@ -15,6 +15,7 @@ from counterveil.errors import ParameterError, StudyError
 from counterveil.numerics.products import Standard
 from counterveil.questions.groups import LayoutPlaces, layout_of
 from counterveil.questions.policy import EffectSums, effect_sums
+from counterveil.statistics.moments import scoring
 from counterveil.statistics.moments.kernels.scores import LinearModels
 from counterveil.statistics.moments.scoring import (
     AdjustedScore,
@@ -233,6 +234,17 @@ def test_errors_that_both_models_show_are_taken_off():
     wrong = replace(CELLS, totals=SIZES * score.weight * a * b, centre=0.0, size_sd=0.0, **left)
     found = effect_sums(wrong, score, ROWS, UNIT, 0.0)
     assert found.means == pytest.approx(OFFSET * UNIT * SIZES / ROWS, rel=1e-4)
+
+
+def test_noise_of_the_information_counts_by_the_effect_of_each_cell():
+    # Everything is divided by one noisy number, so that a cell is wrong by a part of its own mean.
+    cells = replace(CELLS, totals=SIZES * np.array([0.0, 1.0, 3.0]), centre=1.0, size_sd=0.0)
+    noise = (4.0 * np.sqrt(3) / ROWS) ** 2
+    found = scoring._whole_effects(cells, SIZES, 4.0)
+    part = 0.2**2 / (0.2**2 + noise)
+    assert found.doubt == pytest.approx(part * noise * np.array([1.0, 2.0, 4.0]) ** 2)
+    _, extra = scoring.model_errors(found, SCORE)
+    assert extra == pytest.approx(SCORE.extra + found.doubt)
 
 
 def test_a_weighted_sum_knows_its_noise_its_spread_and_its_errors():

@@ -89,7 +89,7 @@ def test_one_cell_alone_still_has_a_width():
     # A mean square that noise may hide lies anywhere beyond: the clip goes further out, and says what it may lose.
     further = chosen_clip(ends, counts, 1000.0, 10_000, 2, 30.0, MeanScore(0.0, 0.0, square_sd=0.1))
     assert further.size > 10 * clip.size
-    assert further.hidden == pytest.approx(0.7 * 2**0.5 * 0.1 / (4 * further.size), rel=0.05)
+    assert further.hidden == pytest.approx(0.7 * 0.1 / (4 * further.size), rel=0.05)
     # Counts that are nearly free of noise say more than the mean square.
     surer = chosen_clip(ends, counts, 0.001, 10_000, 2, 30.0, MeanScore(0.0, 0.0, square_sd=0.1))
     assert surer.hidden < 0.01 * further.hidden
