@@ -113,7 +113,7 @@ _HISTOGRAMS = (*_PLACES, "norms", "sizes")
 # Cells of a histogram of outcomes, at least and at most; an average one holds this many times its noise.
 _CELLS, _CELL_NOISE = (8, 32), 6.0
 # From this noise of the Grams on, coordinates are clipped here and this share of the rows is shortened.
-_KNOBS = ((0.5, 2.0, 0.2), (0.25, 2.0, 0.1), (0.1, 2.5, 0.05), (0.03, 3.0, 0.02), (0.0, 4.0, 0.005))
+_KNOBS = ((0.5, 2.0, 0.1), (0.25, 2.0, 0.03), (0.1, 2.5, 0.005), (0.03, 3.0, 0.001), (0.0, 4.0, 0.0003))
 # Rows are at most this long, squared, for each feature; longer where there is little noise.
 _LONGEST, _LONGEST_OF_ALL, _LITTLE_NOISE = 3.0, 16.0, 0.1
 # What the variance of the product of errors is multiplied by, below the first and above the second of these indices.
