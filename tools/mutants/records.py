@@ -48,33 +48,13 @@ RECORDS: tuple[Mutant, ...] = (
         "ipw_moments.release_moments", "sensitivity.squares * factor**2", "sensitivity.squares * factor", _IPW
     ),
     _of("ipw_nuisances.arm_centres", "/ (size**2 + sd**2)", "/ size**2", _IPW),
-    # The orthogonal score.
-    _of("doubly_robust_effect._effect", "noise = second.score_sd**2 + last**2", "noise = last**2", _MODELS),
-    _of("doubly_robust_effect._effect", "max(rows - m - 1, 1)", "rows", _MODELS),
-    _of(
-        "doubly_robust_effect._effect",
-        "max(second.square, 0.0) + second.square_sd",
-        "max(second.square, 0.0)",
-        _MODELS,
-    ),
-    _of(
-        "doubly_robust_effect._effect",
-        "nuisances.product + last**2 * nuisances.gamma",
-        "nuisances.product",
-        _MODELS,
-    ),
-    _of("doubly_robust_effect._effect", "(nuisances.bias + lost) / denominator", "0.0", _MODELS),
-    _of("doubly_robust.error_of_score", "(noise + product, 0.0, 0)", "(noise, 0.0, 0)", _MODELS),
-    _of(
-        "doubly_robust.error_of_score",
-        "(part * unit**2 for part in",
-        "(part * unit for part in",
-        _MODELS,
-    ),
-    _of(
-        "doubly_robust.error_of_score", "(product, noise, coordinates)", "(product + noise, 0.0, 0)", _MODELS
-    ),
     # Moments by arm.
+    _of("doubly_robust.arm_adjusted", "(noise + product, 0.0, 0)", "(noise, 0.0, 0)", _MODELS),
+    _of("doubly_robust.arm_adjusted", "part * unit**2 for part in", "part * unit for part in", _MODELS),
+    _of("doubly_robust.arm_adjusted", "(product, noise, 2)", "(product + noise, 0.0, 0)", _MODELS),
+    _of("doubly_robust._overlapping", "[p[0], -p[1]]", "[p[1], -p[0]]", _ARM_MODELS),
+    _of("far_lost", "total += share * np.maximum", "total += np.maximum", _ARM_MODELS),
+    _of("doubly_robust._held", "return HELD * np.where", "return 0 * np.where", _ARM_MODELS),
     _of("arm_run._effect", "seen.score - found.shared", "seen.score", _MODELS),
     _of("arm_run._effect", "found.product + expected_shared(found.shared)", "found.product", _MODELS),
     _of("arm_run._effect", "(found.bias + found.degrees + lost) * unit", "0.0", _MODELS),
