@@ -12,7 +12,7 @@ from experiments.every_method.asking import FREE, METHODS, TOLD
 from experiments.every_method.runs import DELTAS, EPSILONS, Row
 
 NEAR = 1.15
-VALID = 0.85
+VALID = 0.9
 # Methods with fewer draws than this in common with the automatic choice are not compared with it.
 FEWEST = 10
 
@@ -99,15 +99,13 @@ class Gap:
     near: frozenset[str]
 
 
-def gaps(name: str, rows: list[Row], valid_only: bool, told: bool = True) -> list[Gap]:
-    """Return the ratio of root mean square errors in every cell of a design, over draws that both methods have.
+def gaps(name: str, rows: list[Row], valid_only: bool, told: bool, of: str) -> list[Gap]:
+    """Return the ratio of root mean square `of` (error or half) in every cell of a design, over draws that both have.
 
     The best is taken over all private methods, or, with `valid_only`, over those whose interval claims to be one for
-    the effect and covers in at least 85 % of the draws; without `told`, over those that know what the choice knows.
+    the effect and covers in at least 90 % of the draws; without `told`, over those that know what the choice knows.
     """
-    errors = {
-        key: {row.draw: row.error for row in group if not row.refusal} for key, group in _groups(rows).items()
-    }
+    errors = {k: {r.draw: getattr(r, of) for r in g if not r.refusal} for k, g in _groups(rows).items()}
     valid = {key for key, cell in cells(rows).items() if cell.valid and cell.coverage >= VALID}
     listed = []
     for epsilon, delta in product(EPSILONS, DELTAS):

@@ -18,6 +18,7 @@ from counterveil.bounded_reading import UnreadableError, parse_literal
 from counterveil.data import Layout, Range, Study, silence
 from counterveil.data.features import feature_map
 from counterveil.errors import CounterveilError, ParameterError, refusal
+from counterveil.numerics.public_choices import LEFT_OF_TREATMENT
 from counterveil.privacy import Estimand, Unit
 from counterveil.questions.asking import Arguments, Asked, question_of, refuse_range
 from counterveil.questions.choices import AteMethod, EstimandName, Mechanism
@@ -61,9 +62,7 @@ AUTO = "auto"
 _FEW_STRATA, _ROWS_A_STRATUM = 64, 16
 # With fewer rows than this for each feature, weights that balance a trial's arms may cost more than they gain.
 _ROWS_A_FEATURE = 25
-# The most noise of an average over folds, in parts of the outcome's range: it has to be less where a declared bound on
-# confounding makes other answers possible.
-_FOLD_NOISE = {"declared": 0.0125, "none": 0.05}
+_FOLD_NOISE = 0.05  # the most that an average over folds may have, in parts of the outcome's range
 # Doubly robust answers beside folds, with pure noise: what clipping adds at either end, in parts of the score's noise;
 # the variance of products of errors in lines beside that of independent coordinates. Set on simulated people of plans
 # with 3, 8 and 20 covariates.
@@ -140,7 +139,6 @@ def _for_changes(session: BaseSession, question: Question) -> Choice:
 def _for_records(session: BaseSession, question: Question) -> Choice:
     """Return the adjusting method of the shortest expected interval."""
     adjusting, widths = _adjusting(question), expected_widths(session, question)
-    kappa = adjusting.settings.kappa
     shortest = min(widths, key=lambda name: widths[name], default=None)
     if shortest == "doubly_robust":
         return Choice(adjusting, "rows and budget suffice to adjust for all covariates")
@@ -152,7 +150,7 @@ def _for_records(session: BaseSession, question: Question) -> Choice:
         )
     if shortest is not None:
         return _named(question, shortest, "adjusting in separate folds is expected to be the most precise")
-    if kappa is None:
+    if adjusting.settings.kappa is None:
         return Choice(adjusting, "every other interval for the effect needs a declared bound on confounding")
     plain = replace(question.in_pure_noise(), method="doubly_robust", settings=adjusting.settings)
     return Choice(plain, "rows and budget are too small to adjust, and kappa is declared")
@@ -179,8 +177,10 @@ def expected_widths(session: BaseSession, question: Question) -> dict[str, float
         width, noise = folds_width(session.study, session.batches.rows, folds)
     except ParameterError:
         return found
-    most = _FOLD_NOISE["none" if adjusting.settings.kappa is None else "declared"]
-    return found | ({"sample_and_aggregate": width} if noise <= most else {})
+    # The arms compared, with what kappa adds where half are treated, in standard errors of which two are added.
+    kappa = adjusting.settings.kappa
+    other = inf if kappa is None else 1 + kappa * sqrt(session.batches.rows) / (2 * LEFT_OF_TREATMENT)
+    return found | ({"sample_and_aggregate": width} if noise <= _FOLD_NOISE and width <= other else {})
 
 
 def _width(design: Design) -> float:
