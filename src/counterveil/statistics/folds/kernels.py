@@ -18,9 +18,9 @@ from counterveil.numerics.propensity import checked_tolerance, fit_propensity, l
 
 Predict = Callable[[Floats], Floats]
 
-# Ridge penalties per row, in units of features of order one: only to keep small folds solvable.
-RIDGE = 1e-2
-LINE_RIDGE = 1e-3
+# Ridge penalty per row, in units of features of order one: only to keep small folds solvable. What it shrinks of slopes
+# is confounding that stays.
+RIDGE = 1e-5
 PROPENSITY_CLIP = 0.05
 
 
@@ -38,7 +38,7 @@ def ols_effect(x: Floats, t: Floats, y: Floats) -> float:
 
     With one slope for both arms, people would count by how even their chances of treatment were (Lin 2013).
     """
-    treated, control = (_ridge(x[t == arm], y[t == arm], LINE_RIDGE) for arm in (1, 0))
+    treated, control = (_ridge(x[t == arm], y[t == arm]) for arm in (1, 0))
     return float((treated(x) - control(x)).mean())
 
 
@@ -77,10 +77,10 @@ def fitted_models(outcome: Any, propensity: Any, copy: Callable[[Any], Any]) -> 
     return fit
 
 
-def _ridge(x: Floats, y: Floats, penalty: float = RIDGE) -> Predict:
+def _ridge(x: Floats, y: Floats) -> Predict:
     centre, mean = x.mean(axis=0), y.mean()
     z = x - centre
-    slopes = np.linalg.solve(z.T @ z + (penalty * len(x) + 1e-9) * np.eye(x.shape[1]), z.T @ (y - mean))
+    slopes = np.linalg.solve(z.T @ z + (RIDGE * len(x) + 1e-9) * np.eye(x.shape[1]), z.T @ (y - mean))
     return lambda points: np.asarray((points - centre) @ slopes + mean)
 
 
