@@ -20,8 +20,8 @@ from experiments.every_method.table import NEAR, Gap, ceiling, cells, gaps, mark
 Count = tuple[bool, bool, str]
 COUNTS: dict[Count, str] = {
     (False, True, "error"): "best of all private methods by error",
-    (True, False, "error"): "best by error of those with an interval for the effect but hand-picked strata",
-    (True, False, "half"): "shortest of those with an interval for the effect but hand-picked strata",
+    (True, False, "error"): "best by error with an interval for the effect, except hand-picked strata",
+    (True, False, "half"): "shortest with an interval for the effect, except hand-picked strata",
 }
 
 

@@ -42,10 +42,10 @@ def two_lines(data, rows):
     """Return the mean over rows of the difference between the lines of both arms."""
     x, t, y = features_of(data)[rows], data["t"][rows] == 1, data["y"][rows]
     columns = np.column_stack([np.ones(len(x)), x])
-    # Slopes are penalised a little, 1e-5 a row, and the constant is not.
-    free = np.diag([0.0] + [1e-5] * x.shape[1])
+    # Slopes are penalised a little, by 1e-5 of the feature's squares around its mean, and the constant is not.
+    free = {arm: np.append(0.0, 1e-5 * x[t == arm].var(axis=0) * (t == arm).sum() + 1e-9) for arm in (1, 0)}
     first, second = (
-        np.linalg.solve(columns[own].T @ columns[own] + own.sum() * free, columns[own].T @ y[own])
+        np.linalg.solve(columns[own].T @ columns[own] + np.diag(free[own is t]), columns[own].T @ y[own])
         for own in (t, ~t)
     )
     return (columns @ (first - second)).mean()

@@ -177,7 +177,7 @@ def expected_widths(session: BaseSession, question: Question) -> dict[str, float
         width, noise = folds_width(session.study, session.batches.rows, folds)
     except ParameterError:
         return found
-    # The arms compared, with what kappa adds where half are treated, in standard errors of which two are added.
+    # A plain comparison with what kappa adds at both ends: half are treated, and an interval is two standard errors.
     kappa = adjusting.settings.kappa
     other = inf if kappa is None else 1 + kappa * sqrt(session.batches.rows) / (2 * LEFT_OF_TREATMENT)
     return found | ({"sample_and_aggregate": width} if noise <= _FOLD_NOISE and width <= other else {})

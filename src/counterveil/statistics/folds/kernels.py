@@ -18,8 +18,7 @@ from counterveil.numerics.propensity import checked_tolerance, fit_propensity, l
 
 Predict = Callable[[Floats], Floats]
 
-# Ridge penalty per row, in units of features of order one: only to keep small folds solvable. What it shrinks of slopes
-# is confounding that stays.
+# Ridge penalty in parts of a feature's own squares: what it shrinks of slopes is confounding that stays.
 RIDGE = 1e-5
 PROPENSITY_CLIP = 0.05
 
@@ -80,7 +79,8 @@ def fitted_models(outcome: Any, propensity: Any, copy: Callable[[Any], Any]) -> 
 def _ridge(x: Floats, y: Floats) -> Predict:
     centre, mean = x.mean(axis=0), y.mean()
     z = x - centre
-    slopes = np.linalg.solve(z.T @ z + (RIDGE * len(x) + 1e-9) * np.eye(x.shape[1]), z.T @ (y - mean))
+    penalty = np.diag(RIDGE * (z * z).sum(axis=0) + 1e-9)
+    slopes = np.linalg.solve(z.T @ z + penalty, z.T @ (y - mean))
     return lambda points: np.asarray((points - centre) @ slopes + mean)
 
 
@@ -113,8 +113,8 @@ def stacks(folds: list[Indices], columns: int) -> Iterator[tuple[slice, Indices]
 def outcome_lines(x: Floats, t: Floats, y: Floats) -> Floats:
     """Return the outcome models of folds with x (B, m, d), t and y (B, m): slopes and constant, (B, 2, d + 1).
 
-    The treated come first. Where an arm has no rows, its constant is nan. What is solved has no eigenvalue below
-    the penalty and none above the number of rows times columns: it is far from singular, whatever the rows.
+    The treated come first. Where an arm has no rows, its constant is nan. Scaled by its diagonal, what is
+    solved has no eigenvalue below the penalty and none above the number of columns: it is far from singular.
     """
     lines = np.empty((len(x), 2, x.shape[2] + 1))
     for place, arm in enumerate((1.0, 0.0)):
@@ -125,7 +125,7 @@ def outcome_lines(x: Floats, t: Floats, y: Floats) -> Floats:
         mean = (own * y).sum(axis=1) / some
         z = (x - centre[:, None]) * own[:, :, None]
         products = z.transpose(0, 2, 1) @ z
-        _add_diagonal(products, RIDGE * count + 1e-9)
+        _add_diagonal(products, RIDGE * (z * z).sum(axis=1) + 1e-9)
         totals = z.transpose(0, 2, 1) @ (y - mean[:, None])[:, :, None]
         slopes = np.linalg.solve(products, totals)[:, :, 0]
         lines[:, place, :-1] = slopes
@@ -152,7 +152,7 @@ def logit_lines(x: Floats, t: Floats) -> Floats:
     gradient, score = slope(weights)
     while (going := np.sqrt((gradient * gradient).sum(axis=1)) > enough).any():
         hessian = turned @ (rows * (score * (1.0 - score) / size)[:, :, None])
-        _add_diagonal(hessian, np.full(folds, penalty))
+        _add_diagonal(hessian, np.full((folds, 1), penalty))
         direction = np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0]
         following = weights - direction
         found = slope(following)
@@ -189,6 +189,6 @@ def at(x: Floats, lines: Floats) -> Floats:
 
 
 def _add_diagonal(matrices: Floats, values: Floats) -> None:
-    """Add one of the values (B,) to the diagonal of each matrix (B, p, p), in place."""
+    """Add values (B, p), or one for all (B, 1), to the diagonal of each matrix (B, p, p), in place."""
     places = np.arange(matrices.shape[1])
-    matrices[:, places, places] += values[:, None]
+    matrices[:, places, places] += values

@@ -158,7 +158,7 @@ def release_gradient(gate: Gate, name: str, rows: UnitRows, weights: Floats, cli
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Noisy counts of sizes of residuals, as parts of all, between the edges; none lies beyond `reach`.
+    """Noisy counts of sizes of residuals, as parts of all, between the edges; none is supposed beyond `reach`.
 
     Nearly all stay below `most`: skewed residuals that are clipped shift effects, so that few may be, as many as the
     noise of the counts hides.
@@ -490,7 +490,7 @@ def effect_model(
     weights, errors, noise = effect_weights(system, fit, passes)
     free = unshrunk(system, fit, basis.orders)
     values, covariance = weights * unit, errors * unit**2
-    beyond = higher_functions(basis)
+    further = higher_functions(basis)
     mechanism = "l2-ball noise" if question.budget.pure else "Gaussian noise"
     mechanisms = ("ball" if question.budget.pure else "gaussian",)
     found = CateModel(
@@ -511,7 +511,7 @@ def effect_model(
             "residual_sd": sqrt(fit.residual) * half_range(session),
             "budget_split": plan.shares,
         },
-        higher=None if beyond is None else (beyond, higher_variances(basis, values, covariance)),
+        higher=None if further is None else (further, higher_variances(basis, values, covariance)),
     )
     mean = free.mean * float(basis.scale[0])
     scaled = replace(free, weights=free.weights * unit, covariance=free.covariance * unit**2, mean=mean)

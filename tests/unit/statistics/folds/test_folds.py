@@ -179,6 +179,7 @@ def test_without_a_bound_effects_are_clipped_around_the_released_comparison():
 
 
 def test_other_learners_are_not_clipped_around_a_comparison_they_may_have_nothing_to_do_with():
+    assert cv.settings.Folds().bound is None
     for learner, centred in (("ols", True), ("aipw", True), (ols_effect, False)):
         asked = question(settings=cv.settings.Folds(learner=learner))
         assert sample_and_aggregate.folding_of(STUDY, 300, asked).centred == centred
