@@ -14,6 +14,10 @@ from counterveil.questions import choices
 
 _SECTION = re.compile(r"^(Args|Attributes|Returns|Raises|Yields):\s*$", re.M)
 _ENTRY = re.compile(r"^(\w+(?:, \w+)*): ", re.M)
+# As numpydoc writes them: a title that is underlined, and entries "name : type" above indented text.
+_UNDERLINED = re.compile(r"^([A-Z][A-Za-z ]+)\n-{3,}\n", re.M)
+_NAMED = re.compile(r"^\*{0,2}(\w+(?:, \w+)*)(?: : .*)?\n", re.M)
+_DESCRIBING = ("Parameters", "Other Parameters", "Attributes")
 _LINE = 100
 
 
@@ -30,6 +34,8 @@ def doc_of(thing: Any) -> Doc:
     text = getdoc(thing) or ""
     if isinstance(thing, type) and text.startswith(f"{thing.__name__}("):
         text = ""  # made by dataclasses
+    if _UNDERLINED.search(text):
+        return _numpydoc(text)
     paragraphs: list[str] = []
     entries: dict[str, str] = {}
     parts = _SECTION.split(text)
@@ -44,6 +50,20 @@ def doc_of(thing: Any) -> Doc:
             paragraphs += [f"{title}: {' '.join(block.split())}"]
         # What follows a section without being indented is text again.
         paragraphs += _paragraphs("\n".join(line for line in lines if line and not line.startswith(" ")))
+    return Doc(paragraphs, entries)
+
+
+def _numpydoc(text: str) -> Doc:
+    """Return what a docstring with underlined sections says."""
+    first, *parts = _UNDERLINED.split(text)
+    paragraphs, entries = _paragraphs(first), {}
+    for title, body in zip(parts[::2], parts[1::2], strict=True):
+        if title in _DESCRIBING:
+            _, *named = _NAMED.split(body)
+            for names, words in zip(named[::2], named[1::2], strict=True):
+                entries |= dict.fromkeys(names.split(", "), _plain(words))
+        elif title not in ("Examples", "See Also"):
+            paragraphs.append(f"{title}: {' '.join(body.split())}")
     return Doc(paragraphs, entries)
 
 
