@@ -67,6 +67,8 @@ class PostgresStore(Store):
     """Entries in the schema `counterveil` of a PostgreSQL database."""
 
     table = "counterveil.entries"
+    # Whatever the server's default is: a writer that waited for its turn must see what the one before it committed.
+    begin_writing = "BEGIN ISOLATION LEVEL READ COMMITTED"
     begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
     mark = "%s"
     study = _STUDY
@@ -262,6 +264,8 @@ class ServerAnchor:
     def _connected(self) -> psycopg.Connection[Any]:
         """Return a new connection whose commits last, and which does not wait forever for another session."""
         connection = psycopg.connect(self._url, autocommit=True)
+        # Whatever the server's default is: whoever waited for a row must see where the one before moved it.
+        connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         connection.execute(f"SET lock_timeout = '{PATIENCE}s'".encode())
         connection.execute("SET synchronous_commit = on")
         if connection.execute("SHOW fsync").fetchone() != ("on",):

@@ -1,7 +1,9 @@
 """The PostgreSQL ledger against a real server: same promises, same refusals, least rights."""
 
 import importlib.util
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from urllib.parse import quote
 
 import pytest
 
@@ -123,6 +125,28 @@ def test_a_server_without_syncs_is_refused(cluster):
             open_ledger(place, create=True)
     finally:
         cluster.restart()
+
+
+@pytest.mark.parametrize("level", ["read committed", "repeatable read", "serializable"])
+def test_writers_take_turns_whatever_isolation_the_server_begins_with(cluster, level):
+    place = cluster.emptied()
+    began = (
+        place + "?options=" + quote(f"-c default_transaction_isolation={level.replace(' ', chr(92) + ' ')}")
+    )
+
+    def requests(name):
+        with open_ledger(began) as ledger:
+            return [spend(ledger, f"{name} {number}") for number in range(6)]
+
+    with open_ledger(began, create=True, anchor=began) as ledger:
+        assert ledger._store._run("SHOW default_transaction_isolation") == [(level,)]
+        ledger.register("trial", Budget(10))
+    with ThreadPoolExecutor(4) as threads:
+        answers = [answer for given in threads.map(requests, range(4)) for answer in given]
+    assert len(answers) == 24
+    with open_ledger(began) as ledger:
+        assert ledger.verify().ok
+        assert ledger.account("trial").spent.epsilon == Fraction(24, 10)
 
 
 def test_a_busy_ledger_says_so(address):
