@@ -12,7 +12,7 @@ from math import log
 import numpy as np
 
 from counterveil.data.cells import Coded, Column, double_of
-from counterveil.data.domains import Label, gaps, number_of, plain_number
+from counterveil.data.domains import EXACT_DOUBLES, Label, gaps, plain_number
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.session import Gate
 from counterveil.statistics.histogram import COUNTS_L1, release_counts
@@ -80,7 +80,11 @@ def _doubles(column: Column) -> Floats:
 
 
 def label_counts(column: Column) -> dict[Label, int]:
-    """Return how many rows have each label that occurs; numbers that are equal are one label, long texts none."""
+    """Return how many rows have each label that occurs; numbers that are equal are one label.
+
+    Numbers from 2^53 on have none: one cell that makes whole numbers doubles makes several of them one. Nor have long
+    texts.
+    """
     hole = gaps(column, None)
     held = column.keep(~hole)
     values = held.codes if isinstance(held, Coded) else held.values
@@ -94,9 +98,12 @@ def label_counts(column: Column) -> dict[Label, int]:
 
 
 def _label(cell: object) -> Label | None:
-    number = number_of(cell)
-    text = str(cell) if number is None else plain_number(number)
-    return None if isinstance(text, str) and len(text) > _LONGEST_LABEL else text
+    double = double_of(cell)
+    if double is None:
+        text = str(cell)
+        return text if len(text) <= _LONGEST_LABEL else None
+    # By the nearest double, and by its shortest text: so a number reads in every container.
+    return plain_number(Fraction(repr(double))) if abs(double) < EXACT_DOUBLES else None
 
 
 def release_labels(gate: Gate, name: str, column: Column) -> list[tuple[Label, int]]:

@@ -1,9 +1,10 @@
 """A replaced row moves counts and sums of outcomes by the claimed amounts; what is read off noisy counts."""
 
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
+import pandas as pd
 import pytest
 from tests.unit.statistics.moments.fixed_outputs import FixedGate, largest_changes
 from tests.unit.statistics.moments.small_records import NotingGate
@@ -12,6 +13,7 @@ import counterveil as cv
 from counterveil.audit import Universe, l1, l2, largest_change
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.data.cells import from_array, from_cells
+from counterveil.data.sources import read
 from counterveil.numerics.products import linear_form
 from counterveil.privacy import Budget
 from counterveil.session import Gate, Kind, Plan, SeededNoise
@@ -259,11 +261,41 @@ def test_one_row_moves_two_counts_by_one():
             one, two = column(rows), column((other, rows[1]))
             moved = np.abs(range_counts(one) - range_counts(two))
             assert moved.sum() <= 2
-            counts = [label_counts(each) for each in (one, two)]
-            assert (
-                sum(abs(counts[0].get(key, 0) - counts[1].get(key, 0)) for key in {**counts[0], **counts[1]})
-                <= 2
+            assert label_changes(one, two) <= 2
+
+
+def label_changes(one, two):
+    counts = [label_counts(each) for each in (one, two)]
+    return sum(abs(counts[0].get(key, 0) - counts[1].get(key, 0)) for key in {**counts[0], **counts[1]})
+
+
+@pytest.mark.parametrize(
+    "held", [list, np.array, pd.Series, lambda cells: pd.Series(cells, dtype=object)], ids=str
+)
+def test_one_cell_that_changes_the_type_of_a_column_moves_two_counts_of_labels(held):
+    # Beside a gap or a fraction whole numbers are doubles, beside a text they are texts.
+    whole = [2**53 + place // 2 for place in range(400)]
+    small = [place % 3 for place in range(12)]
+    broken = [0.1, 1e-320, 1e16, 0.3, 1e300] * 3
+    for cells in (whole, small, broken, [*small, *whole]):
+        columns = [
+            read({"x": held([cell, *cells[1:]])}, ("x",), frozenset())["x"]
+            for cell in (
+                cells[0],
+                None,
+                0.5,
+                "x",
+                "1e999",
+                float("inf"),
+                True,
+                2**70,
+                "0.1000000000000000001",
             )
+        ]
+        for one, two in combinations(columns, 2):
+            assert label_changes(one, two) <= 2
+    assert label_counts(from_array(np.array(whole), "x")) == {}
+    assert label_counts(column(["9007199254740993", "inf", "Infinity", "1e400", 2**53 - 1])) == {2**53 - 1: 1}
 
 
 def test_labels_are_numbers_where_they_are_written_so_and_only_those_that_occur():
