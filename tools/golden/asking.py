@@ -15,7 +15,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
-from tools.answer_sweep.ways import Asked, Columns, data_for, study
+from tools.golden.ways import Asked, Columns, data_for, study
 
 import counterveil as cv
 

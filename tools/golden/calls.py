@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from functools import cache, partial
 from typing import Any
 
-from tools.answer_sweep.ways import SHARED, TRIAL, TRIALS, Slope, ways
 from tools.golden.asking import (
     FRONT_DOOR,
     SOURCES,
@@ -23,6 +22,7 @@ from tools.golden.asking import (
 )
 from tools.golden.numbers import POINTS
 from tools.golden.settings_calls import settings_calls
+from tools.golden.ways import SHARED, TRIAL, TRIALS, Slope, ways
 
 import counterveil as cv
 

@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from tools.answer_sweep.ways import PLAIN, QUICK, SHARED, Slope
 from tools.golden.asking import Call, Given, answer, published, settings
 from tools.golden.numbers import POINTS
+from tools.golden.ways import PLAIN, QUICK, SHARED, Slope
 
 import counterveil as cv
 

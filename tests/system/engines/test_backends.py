@@ -22,7 +22,7 @@ from tests.unit.statistics.moments.pass_questions import (
     people,
     study,
 )
-from tools.answer_sweep.ways import Slope
+from tools.golden.ways import Slope
 from tools.reference.backends_page import BY_ROWS, lines
 
 import counterveil as cv

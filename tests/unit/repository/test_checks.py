@@ -1,4 +1,4 @@
-"""The checks of the repository find what they are for: docs, errors, modules, noise, portability, proofs, words."""
+"""The checks of the repository find what they are for: docs, errors, modules, noise, portability, proofs."""
 
 import ast
 import contextlib
@@ -224,24 +224,3 @@ def test_a_bound_that_stands_under_no_page_is_named(tool, write, tmp_path):
         "statistics/linear/sensitivity.py: gone.proof.md is missing",
         "statistics/linear/total.proof.md: no module of this folder has its name or names it",
     ]
-
-
-def test_no_module_compares_english(tool, root):
-    assert tool("check_words").problems(root / "src" / "counterveil") == []
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        'found = text.startswith("CONFOUNDING by anything")\n',
-        'found = "nothing is adjusted for" in said\n',
-        'found = said == "at the ends of cells"\n',
-        'found = said not in ("as printed", "x")\n',
-        'SAID = "parallel trends assumed"\nfound = said.endswith(SAID)\n',
-        'found = advice == f"did you mean {name}?"\n',
-    ],
-)
-def test_a_comparison_with_a_sentence_is_named(tool, write, tmp_path, text):
-    write("results/sly.py", text)
-    assert tool("check_words").problems(tmp_path)
-    assert tool("check_words").main([str(tmp_path)]) == 1

@@ -1,1 +1,0 @@
-"""Every method asked at the edges of what may be asked."""
