@@ -101,6 +101,8 @@ class Site:
         self._check_ledger(request.anchor)
         kept = self.records.answered(request)
         if kept is not None:
+            # A site that stopped between keeping an answer and this.
+            summed_site.forget(self.file, request)
             return kept
         if not summed_site.fits(request, step):
             raise RefusedError(refusals.UNSUITABLE)
@@ -114,20 +116,32 @@ class Site:
             try:
                 result = self._computed(request, summed_site.opened(request, step, private))
             except NextPart as part:
+                self._note_head()
                 return KeptAnswer(summed_site.part_of(request, step, private, part), None)
         if not self.file.policy.diagnostics and "diagnostics" in result:
             result = result | {"diagnostics": {}}
-        with open_ledger(self.file.ledger) as ledger:
-            answer = KeptAnswer(result, head_of(ledger))
+        answer = KeptAnswer(result, self._note_head())
         self.records.keep(request, answer)
+        summed_site.forget(self.file, request)
         return answer
 
-    def _check_ledger(self, anchor: Head | None) -> None:
-        """Refuse where the ledger lacks what the last answer, or the coordinator, saw of it."""
+    def _note_head(self) -> Head:
+        """Return where the ledger ends, noted before anything that it was charged for leaves.
+
+        A part of a sum must never be drawn again: two draws under the same masks differ by their noise alone. So a
+        ledger in which the draw is missing later, or the entry that was noted last now, is refused.
+        """
+        head = self._check_ledger(None)
+        self.records.note_head(head)
+        return head
+
+    def _check_ledger(self, anchor: Head | None) -> Head:
+        """Return where the ledger ends; refuse one that lacks what was noted last, or what the coordinator saw."""
         heads = [head for head in (self.records.last_head(), anchor) if head is not None]
         try:
             with open_ledger(self.file.ledger) as ledger:
                 check_heads(ledger, heads)
+                return head_of(ledger)
         except (FederationError, LedgerError):
             raise RefusedError(refusals.DAMAGED_LEDGER) from None
 

@@ -230,10 +230,13 @@ class SiteRecords:
         assert answer.head is not None
         facts = {"fingerprint": request.fingerprint(), "result": answer.result, "head": asdict(answer.head)}
         write_json(self._answers / f"{key_of(request)}.json", facts)
-        write_json(self._answers / _LAST, asdict(answer.head))
+
+    def note_head(self, head: Head) -> None:
+        """Note where the ledger ends, before an answer is kept or a part of a sum leaves."""
+        write_json(self._answers / _LAST, asdict(head))
 
     def last_head(self) -> Head | None:
-        """Return where the ledger ended when the last answer was settled, None before the first."""
+        """Return where the ledger ended before the last answer or part of a sum left, None before the first."""
         kept = read_json(self._answers / _LAST, "seq", "hash")
         return None if kept is None else _head(kept)
 
@@ -302,7 +305,8 @@ def key_of(request: SiteRequest) -> str:
 # Whether a site's ledger still holds what its answers and its coordinator saw of it.
 #
 # A ledger alone cannot detect that it was replaced by an older copy. Each kept answer therefore names the end of
-# the ledger after it was settled, and the coordinator keeps the last end that it was told.
+# the ledger after it was settled, a site notes the end before an answer or a part of a sum leaves, and the coordinator
+# keeps the last end that it was told.
 
 
 def head_of(ledger: Ledger) -> Head:
@@ -324,7 +328,9 @@ def check_heads(ledger: Ledger, heads: Iterable[Head]) -> None:
         try:
             ledger.check_contains(head.seq, head.hash)
         except LedgerError:
-            raise not_sound(f"a ledger without entry {head.seq}, which precedes a stored answer") from None
+            raise not_sound(
+                f"a ledger without entry {head.seq}, which precedes an answer or a part of a sum"
+            ) from None
 
 
 def not_sound(got: str) -> CounterveilError:

@@ -90,6 +90,11 @@ def fits(request: SiteRequest, step: Step | None) -> bool:
     return request.ask.summed and request.ask.adds_up
 
 
+def forget(file: SiteFile, request: SiteRequest) -> None:
+    """Remove the site's key for a sum whose answer is kept: whoever gets it later could unmask what was sent."""
+    _path(file, request).unlink(missing_ok=True)
+
+
 def _path(file: SiteFile, request: SiteRequest) -> Path:
     return file.answers / "summed" / f"{key_of(request)}.json"
 

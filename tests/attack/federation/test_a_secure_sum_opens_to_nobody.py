@@ -20,7 +20,7 @@ from counterveil.federation.masking import (
     sum_request,
     total_of,
 )
-from counterveil.federation.messages import FAILED, Reply
+from counterveil.federation.messages import DAMAGED_LEDGER, FAILED, Reply
 
 KINDS = thinned(range(len(SUMS)), 1)
 
@@ -110,6 +110,50 @@ def test_sums_that_a_coordinator_makes_up_draw_nothing_again(kind):
             assert Reply.from_text(site.answer(text)).refusal != FAILED, (len(numbers), totals.keys())
     assert {*drawn(site).values()} == {1}
     assert charged(world)[0].startswith("epsilon 8, delta ")
+
+
+@pytest.mark.parametrize("kind", thinned(range(len(SUMS)), 2))
+def test_a_ledger_restored_in_mid_sum_sends_no_part_and_no_key_outlives_the_sum(kind):
+    """Two draws under the same masks would differ by their noise alone, for one charge."""
+    world = sum_world.__wrapped__(os.getpid(), kind, False)
+    site, drawings = world.sites["North"], 0
+    question, step = read_request(next(text for name, text, reply in world.said if not reply))
+    keys = site.file.answers / "summed"
+    (key,) = keys.iterdir()
+    private = key.read_text()
+    while True:
+        older, count = ledger_of(site), sum(drawn(site).values())
+        said = world.ask(step)
+        if "summed" not in said[0]:
+            break
+        newer = ledger_of(site)
+        if sum(drawn(site).values()) > count:
+            drawings += 1
+            put_back(site, older)
+            assert refused(site, sum_request(question, step)) == DAMAGED_LEDGER
+            put_back(site, newer)
+            assert world.ask(step) == said
+        told = {said[0]["summed"]["name"]: total_of(read_numbers(one["summed"], "numbers") for one in said)}
+        step = replace(step, totals=step.totals | told)
+    assert drawings
+    assert [*keys.iterdir()] == []
+    # As if the site had stopped between keeping its answer and removing the key.
+    key.write_text(private)
+    assert world.ask(step) == said
+    assert [*keys.iterdir()] == []
+
+
+def ledger_of(site):
+    """Return the files of a site's ledger with its anchor."""
+    return {path: path.read_bytes() for path in site.file.folder.glob("ledger.db*")}
+
+
+def put_back(site, files):
+    for path in site.file.folder.glob("ledger.db*"):
+        path.unlink()
+    for path, content in files.items():
+        path.write_bytes(content)
+        path.chmod(0o600)
 
 
 def drawn(site):
