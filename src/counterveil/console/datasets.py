@@ -7,9 +7,9 @@ from typing import Any
 
 from counterveil.accounting import AccessPolicy, Account, Posting, open_ledger
 from counterveil.accounting.accounts import check_name
-from counterveil.console.studies import StudyLine, fitting, study_lines
+from counterveil.console.studies import StudyLine, fitting, readable, study_lines
 from counterveil.console.visit import Page, Redirect, Visit, wrong
-from counterveil.console.workspace import DataSet
+from counterveil.console.workspace import DataSet, RowsPlace
 from counterveil.data import Study
 from counterveil.errors import refusal
 from counterveil.privacy import Budget, Unit, show
@@ -25,7 +25,9 @@ def all_datasets(visit: Visit) -> Page:
     found, problems = visit.workspace.datasets()
     lines, proposed = study_lines(visit), study_lines(visit, True)
     cards = [
-        _summary(each) | _next(fitting(lines, visit, each.source), fitting(proposed, visit, each.source))
+        _summary(each)
+        | _next(fitting(lines, visit, each.source), fitting(proposed, visit, each.source))
+        | _fault(visit, each.source)
         for each in found
     ]
     # What lies in the folder is the steward's to know.
@@ -33,6 +35,7 @@ def all_datasets(visit: Visit) -> Page:
     cards += [
         {"key": None, "name": name, "has_rows": True}
         | _next(fitting(lines, visit, source), fitting(proposed, visit, source))
+        | _fault(visit, source)
         for name, source in loose.items()
     ]
     facts = {"datasets": cards, "problems": [(place.name, error) for place, error in problems]}
@@ -47,6 +50,12 @@ def _next(lines: list[StudyLine], proposed: list[StudyLine]) -> dict[str, Any]:
         "unfinished": None if whole or not lines else min(lines, key=lambda line: line.open),
         "proposed": proposed,
     }
+
+
+def _fault(visit: Visit, source: RowsPlace | None) -> dict[str, Any]:
+    """Return why rows cannot be read, None where they can, and the name of their file."""
+    fault = None if source is None else visit.workspace.fault(source)
+    return {"fault": fault, "source": None if source is None else source.name}
 
 
 def one_dataset(visit: Visit) -> Page:
@@ -72,6 +81,7 @@ def one_dataset(visit: Visit) -> Page:
                 line.name for line in fitting(study_lines(visit), visit, found.source) if not line.open
             ],
             "rows": found.source.name if found.source is not None and visit.person.steward else None,
+            "fault": _fault(visit, found.source)["fault"] if visit.person.steward else None,
         },
     )
 
@@ -79,11 +89,13 @@ def one_dataset(visit: Visit) -> Page:
 def new_dataset(visit: Visit) -> Page:
     """Return the form that registers a data set; what a study needs at the chosen levels is permitted."""
     visit.require_steward("to register the data set")
-    loose, name = visit.workspace.loose(), visit.word("name")
+    loose, faults = readable(visit, visit.workspace.loose())
+    name = visit.word("name")
     lines = [line for line in fitting(study_lines(visit), visit, loose.get(name)) if not line.open]
     chosen = visit.word("study") or next((line.name for line in lines), "")
     header = visit.workspace.columns(loose[name]) if name in loose else None
-    facts = {"name": name, "names": list(loose), "study": chosen, "studies": [line.name for line in lines]}
+    facts: dict[str, Any] = {"name": name, "names": list(loose), "faults": faults}
+    facts |= {"study": chosen, "studies": [line.name for line in lines]}
     facts |= {"columns": sorted(header or ())[:_MOST_COLUMNS], "methods": list(method_names())}
     return Page("register.html", facts | {"ledger": visit.workspace.new_ledger().name})
 

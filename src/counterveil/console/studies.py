@@ -89,7 +89,16 @@ def _line(text: StudyText) -> StudyLine:
 def fitting(lines: list[StudyLine], visit: Visit, source: RowsPlace | None) -> list[StudyLine]:
     """Return the studies whose columns the rows have; all of them where the rows are not in a file."""
     columns = None if source is None else visit.workspace.columns(source)
-    return [line for line in lines if columns is None or line.columns <= columns]
+    return [line for line in lines if columns is None or (columns and line.columns <= columns)]
+
+
+def readable(
+    visit: Visit, sources: dict[str, RowsPlace]
+) -> tuple[dict[str, RowsPlace], list[tuple[str, CounterveilError]]]:
+    """Return the sources whose columns can be read, and the files of the others with the reason of each."""
+    faults = {name: visit.workspace.fault(source) for name, source in sources.items()}
+    listed = [(sources[name].name, fault) for name, fault in faults.items() if fault is not None]
+    return {name: source for name, source in sources.items() if faults[name] is None}, listed
 
 
 def _form(text: StudyText) -> StudyForm | None:
@@ -110,13 +119,16 @@ def _read(text: StudyText) -> tuple[Study | None, list[Finding]]:
 
 def new_study(visit: Visit) -> Page:
     """Return the form of a new study."""
-    sources, given = list(_columns_by_name(visit)), visit.word("source")
+    sources, faults = readable(visit, _sources(visit))
+    given = visit.word("source")
     taken = {line.name for line in study_lines(visit, not visit.person.steward)}
     names = (given if number == 1 else f"{given}-{number}" for number in range(1, len(taken) + 3))
     return Page(
         "study_new.html",
         {
-            "sources": sources,
+            "sources": list(sources),
+            # What is wrong with a file is its steward's to know.
+            "faults": faults if visit.person.steward else [],
             # A file beside the rows may itself hold rows that nobody registered yet.
             "codebooks": visit.workspace.codebooks(everywhere=visit.person.steward),
             "given": {"name": next(name for name in names if name not in taken), "source": given},
@@ -145,12 +157,16 @@ def make_study(visit: Visit) -> Redirect:
 
 def _columns_by_name(visit: Visit) -> dict[str, Callable[[], Any]]:
     """Return where the columns of a draft come from; an analyst gets their names and not their types."""
-    datasets = [each for each in visit.workspace.datasets()[0] if each.source is not None]
-    sources = {each.account.dataset: each.source for each in datasets if each.source is not None}
     if visit.person.steward:
-        sources = visit.workspace.sources() | sources
-        return {name: source.open for name, source in sources.items()}
-    return {name: partial(_names, source) for name, source in sources.items()}
+        return {name: source.open for name, source in _sources(visit).items()}
+    return {name: partial(_names, source) for name, source in _sources(visit).items()}
+
+
+def _sources(visit: Visit) -> dict[str, RowsPlace]:
+    """Return the rows of accounts by their names, for the steward those of the folder too."""
+    datasets = [each for each in visit.workspace.datasets()[0] if each.source is not None]
+    found = {each.account.dataset: each.source for each in datasets if each.source is not None}
+    return visit.workspace.sources() | found if visit.person.steward else found
 
 
 def _names(source: RowsPlace) -> list[str]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -15,7 +16,7 @@ from counterveil.bounded_reading import UnreadableError, parse_toml, read_text, 
 from counterveil.data import Study, open_table
 from counterveil.data.sources.dispatch import columns_of
 from counterveil.data.study import named_study, names_in
-from counterveil.errors import CounterveilError, LedgerError, StudyError, masked, refusal
+from counterveil.errors import CounterveilError, LedgerError, StudyError, masked, refusal, unforeseen
 from counterveil.federation.files import write_whole
 
 FILE = "console.toml"
@@ -221,22 +222,29 @@ class Workspace:
         return {name: source for name, source in self.sources().items() if source.place not in named}
 
     def columns(self, source: RowsPlace) -> frozenset[str] | None:
-        """Return the names of the columns of a file, None for rows that lie elsewhere."""
+        """Return the names of the columns of a file, none of one that cannot be read, None for rows elsewhere."""
+        found = self._header(source)
+        return frozenset() if isinstance(found, CounterveilError) else found
+
+    def fault(self, source: RowsPlace) -> CounterveilError | None:
+        """Return why the columns of a file cannot be read, None where they can or the rows lie elsewhere."""
+        found = self._header(source)
+        return found if isinstance(found, CounterveilError) else None
+
+    def _header(self, source: RowsPlace) -> frozenset[str] | CounterveilError | None:
         try:
             stat = Path(source.place).stat()
         except OSError:
             return None
         if source.table is not None or not source.place.endswith(_DATA):
             return None
-        key = f"{source.place}\n{stat.st_mtime_ns}\n{stat.st_size}"
-        return _HEADERS.of(key, lambda: frozenset(columns_of(source.open())))
+        # Of the status too, which a change of permissions changes.
+        key = f"{source.place}\n{stat.st_mtime_ns}\n{stat.st_ctime_ns}\n{stat.st_size}"
+        return _HEADERS.of(key, partial(_header_of, source))
 
     def _is_codebook(self, source: RowsPlace) -> bool:
         """Return whether the header of a file is that of a codebook."""
-        try:
-            names = {name.lower().replace(" ", "_") for name in self.columns(source) or ()}
-        except CounterveilError:
-            return False
+        names = {name.lower().replace(" ", "_") for name in self.columns(source) or ()}
         return not names.isdisjoint(_DESCRIBED) and not names.isdisjoint(_DESCRIBING)
 
     # Studies: files that people write, here or elsewhere.
@@ -350,7 +358,15 @@ def _names(path: Path) -> list[str]:
 
 
 _PARTS: KeptReadings[tuple[str, ...]] = KeptReadings()
-_HEADERS: KeptReadings[frozenset[str]] = KeptReadings()
+_HEADERS: KeptReadings[frozenset[str] | CounterveilError] = KeptReadings()
+
+
+def _header_of(source: RowsPlace) -> frozenset[str] | CounterveilError:
+    """Return the names of the columns of a file, or why they cannot be read: one bad file is not all of them."""
+    try:
+        return frozenset(columns_of(source.open()))
+    except Exception as fault:
+        return fault if isinstance(fault, CounterveilError) else unforeseen(fault)
 
 
 def _parts_of(text: str) -> tuple[str, ...]:

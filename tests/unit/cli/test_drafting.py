@@ -139,3 +139,13 @@ def test_estimated_ranges_are_charged(folder):
 )
 def test_what_is_refused(folder, words, code):
     assert run("draft", "t.csv", *words) == code
+
+
+def test_a_header_in_another_encoding_is_named_with_its_file(folder):
+    (folder / "latin.csv").write_bytes("arm,y,caf\xe9\n0,1,2\n".encode("latin-1"))
+    assert run("draft", "latin.csv") == "CV-D310"
+    (folder / "study.toml").write_text('treatment = "arm"\noutcome = "y"\noutcome_range = [0, 9]\n')
+    said = json.loads(run("check", "latin.csv", "--study", "study.toml", "--json", code=3))
+    (finding,) = [one for one in said["findings"] if one["code"] == "CV-D310"]
+    assert "'latin.csv'" in finding["what"]
+    assert "iconv -f cp1252" in finding["mend"]

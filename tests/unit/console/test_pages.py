@@ -353,3 +353,43 @@ def test_a_coordinator_sees_the_pooled_answer_or_why_there_is_none(folder, stewa
     page = words(steward.get("/federation"))
     assert "No pooled answer yet" in page
     assert "CV-F020" in page
+
+
+UNREADABLE = {
+    "latin.csv": "treated,score,caf\xe9\n0,1,2\n".encode("latin-1"),
+    "wide.csv": "treated,score,caf\xe9\n0,1,2\n".encode("utf-16"),
+    "long.csv": b"treated," + b"x" * 131_073 + b"\n0,1\n",
+    "twice.csv": b"treated,treated\n0,1\n",
+    "broken.parquet": b"PAR1 this is not it",
+}
+PAGES = ("/", "/studies", "/studies/new", "/register", "/register?name=trial", "/ledgers", "/studies/primary")
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_a_file_that_cannot_be_read_is_listed_as_such_and_stops_nothing_else(steward, analyst, folder, name):
+    key = steward.register()
+    (folder / name).write_bytes(UNREADABLE[name])
+    for path in (*PAGES, f"/data/{key}", f"/data/{key}/ask", f"/studies/primary/check?data={key}"):
+        assert steward.get(path).status_code == 200, path
+        assert analyst.get(path).status_code in (200, 403), path
+    code = {"twice.csv": "CV-D010", "broken.parquet": "CV-D015", "long.csv": "CV-D311"}.get(name, "CV-D310")
+    for path in ("/", "/studies/new", "/register"):
+        page = steward.get(path)
+        said = words(page)
+        assert f"{name} cannot be read:" in said, path
+        assert code_of(page) == code
+        assert "To fix: " in said
+        assert name not in words(analyst.get(path))
+    # It is not there to be chosen, and a form that names it all the same is refused with the same code.
+    assert f'<option value="{name.partition(".")[0]}"' not in steward.get("/studies/new").text
+    sent = steward.post("/studies/new", "/studies/new", name="other", source=name.partition(".")[0])
+    assert (sent.status_code, code_of(sent)) == (409, code)
+
+
+def test_rows_of_an_account_that_cannot_be_read_are_said_to_be_so(steward, analyst, folder):
+    key = steward.register()
+    (folder / "trial.csv").write_bytes((folder / "trial.csv").read_bytes().replace(b"ward", b"w\xe4rd", 1))
+    for path in ("/", f"/data/{key}"):
+        assert "trial.csv cannot be read" in words(steward.get(path))
+        assert "trial.csv" not in words(analyst.get(path))
+    assert "Its rows cannot be read" in words(analyst.get("/"))

@@ -7,6 +7,7 @@ import pickle
 import signal
 import sys
 import threading
+import tracemalloc
 import warnings
 from decimal import Decimal
 from types import SimpleNamespace
@@ -32,6 +33,7 @@ from counterveil.data import (
     passes,
     silence,
 )
+from counterveil.data.sources.dispatch import columns_of
 from counterveil.errors import DataError
 
 PLAIN = Study("t", "y", (0, 1))
@@ -198,11 +200,54 @@ def test_files_that_cannot_be_read(tmp_path):
     packed.write_bytes(b"t,y\n0,1\n")
     refused("CV-D015", packed)
     latin = tmp_path / "latin.csv"
-    latin.write_bytes(b"t,y,caf\xe9\n0,1,2\n")
+    latin.write_bytes(b"t,y\n0,caf\xe9\n")
     refused("CV-D015", latin)
     empty = tmp_path / "empty.csv"
     empty.write_bytes(b"")
     refused("CV-D001", empty)
+
+
+# Names of columns that no reader of UTF-8 can read, by what they are in.
+UNREADABLE = {
+    "latin.csv": "t,y,caf\xe9\n0,1,2\n".encode("latin-1"),
+    "windows.tsv": "t\ty\tprice in \u20ac\n0\t1\t2\n".encode("cp1252"),
+    "utf-16.csv": "t,y,caf\xe9\n0,1,2\n".encode("utf-16"),
+    "utf-16-le.csv": "t,y,caf\xe9\n0,1,2\n".encode("utf-16-le"),
+    "utf-16-be.csv": "t,y,caf\xe9\n0,1,2\n".encode("utf-16-be"),
+    "packed.csv.gz": gzip.compress("t,y,caf\xe9\n0,1,2\n".encode("latin-1")),
+}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_a_header_in_another_encoding_is_refused_with_its_file_and_encoding(tmp_path, name):
+    (tmp_path / name).write_bytes(UNREADABLE[name])
+    fault = refused("CV-D310", tmp_path / name)
+    assert repr(name) in fault.problem
+    assert ("UTF-16" if "utf-16" in name else "Windows-1252 or Latin-1") in fault.got
+    with pytest.raises(DataError, match="CV-D310"):
+        columns_of(tmp_path / name)
+
+
+def test_a_header_depends_on_no_row_after_it(tmp_path):
+    # Both in one block of the file: names are public, and whether they can be read must not depend on rows.
+    (tmp_path / "latin.csv").write_bytes(b"t,y\n0,caf\xe9\n")
+    assert list(columns_of(tmp_path / "latin.csv")) == ["t", "y"]
+    (tmp_path / "mac.csv").write_bytes("\ufeffth\u00e9,y\r0,1\r".encode())
+    assert list(columns_of(tmp_path / "mac.csv")) == ["th\u00e9", "y"]
+
+
+def test_a_header_has_an_end(tmp_path):
+    (tmp_path / "cell.csv").write_text("t,y," + "x" * 131_073 + "\n0,1,2\n")
+    refused("CV-D311", tmp_path / "cell.csv")
+    with gzip.open(tmp_path / "bomb.csv.gz", "wb", compresslevel=1) as file:
+        file.write(b"t,y,")
+        for _ in range(50):
+            file.write(b"x" * 1_000_000)
+    tracemalloc.start()
+    refused("CV-D311", tmp_path / "bomb.csv.gz")
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 20_000_000  # ten times the longest line that is read
 
 
 def test_names_inside_nested_columns_do_not_count(tmp_path):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import base64
+import codecs
 import csv
 import glob
 import gzip
+import re
 import struct
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
@@ -22,7 +25,7 @@ from counterveil.data.cells import (
     unreadable_file,
 )
 from counterveil.data.sources import relations
-from counterveil.errors import refusal
+from counterveil.errors import CounterveilError, refusal
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -30,6 +33,12 @@ if TYPE_CHECKING:
 Settings: TypeAlias = dict[str, str | bool | int | float | list[str]]
 
 _DELIMITERS = (",", ";", "\t", "|")
+# Bytes of a line: what DuckDB reads at most, enough for 100,000 columns. A compressed file may hold a line of any size.
+LONGEST_LINE = 2_097_152
+_LINE_END = re.compile(rb"\r\n?|\n")
+_CHUNK = 65_536
+# Where the zeros of UTF-16 show, which has one in every ASCII letter.
+_SAMPLE = 4
 _CSV = ("a CSV file in UTF-8 with a header line", (".csv", ".csv.gz", ".tsv", ".tsv.gz"))
 _PARQUET = ("a Parquet file", (".parquet", ".pq"))
 
@@ -46,7 +55,8 @@ def column_names(path: str | PathLike[str]) -> list[str]:
     """Return the names of all columns of a file, from its header line or its end; reads no row."""
     files, parquet = _found(Path(path))
     if not parquet:
-        return _header(files[0], ())[1]
+        with _readable(Path(path), parquet):
+            return _header(files[0], ())[1]
     with _connected(Path(path), parquet) as connection:
         query = "SELECT name, num_children FROM parquet_schema(?)"
         return _top_level(connection.execute(query, [_escaped(files)[0]]).fetchall())
@@ -130,11 +140,18 @@ def _found(given: Path) -> tuple[list[Path], bool]:
 def _connected(given: Path, parquet: bool, settings: Settings | None = None) -> Iterator[DuckDBPyConnection]:
     import duckdb
 
+    with _readable(given, parquet), duckdb.connect(config=settings or {}) as connection:
+        yield connection
+
+
+@contextmanager
+def _readable(given: Path, parquet: bool) -> Iterator[None]:
+    """Turn every error of a reader into CV-D015: its own message quotes the line it stumbled on."""
+    import duckdb
+
     try:
-        with duckdb.connect(config=settings or {}) as connection:
-            yield connection
-    except (duckdb.Error, OSError, EOFError, UnicodeDecodeError, csv.Error):
-        # The engine's own message quotes the line it stumbled on, so it is not passed on.
+        yield
+    except (duckdb.Error, OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error):
         raise unreadable_file(given.name, (_PARQUET if parquet else _CSV)[0]) from None
 
 
@@ -184,33 +201,84 @@ def _open_csv(connection: DuckDBPyConnection, files: list[Path], names: tuple[st
     return relation, {name: (f"c{header.index(name)}", "VARCHAR") for name in names}
 
 
-def _lines(file: Path) -> Any:
-    opener = gzip.open if file.name.lower().endswith(".gz") else open
-    return opener(file, "rt", encoding="utf-8-sig", newline="")
+def _opener(file: Path) -> Callable[..., Any]:
+    return gzip.open if file.name.lower().endswith(".gz") else open
+
+
+def _first_lines(file: Path, count: int) -> list[bytes]:
+    """Return the first lines of a file with their ends, each cut at LONGEST_LINE + 1 bytes.
+
+    As bytes: the header line alone decides whether names can be read, not the rows that come after it.
+    """
+    found: list[bytes] = []
+    with _opener(file)(file, "rb") as content:
+        held = b""
+        while len(found) < count:
+            # A line may end in \r, \n or both: one byte more tells whether \n follows a \r.
+            end = _LINE_END.search(held)
+            if end is not None and (end.end() < len(held) or end.group() != b"\r"):
+                found.append(held[: end.end()])
+                held = held[end.end() :]
+                continue
+            more = content.read(_CHUNK) if len(held) <= LONGEST_LINE else b""
+            if not more:
+                return [*found, held[: LONGEST_LINE + 1]]
+            held += more
+    return found
 
 
 def _mixed(file: Path) -> bool:
     """Return whether the header line of a file ends in another way than the line after it."""
-    with _lines(file) as lines:
-        ends = [line[len(line.rstrip("\r\n")) :] for line in (lines.readline(), lines.readline())]
-    return bool(ends[1]) and ends[0] != ends[1]
+    header, *others = (line[len(line.rstrip(b"\r\n")) :] for line in _first_lines(file, 2))
+    return any(end and end != header for end in others)
 
 
 def _check_rows(file: Path, delimiter: str, columns: int) -> None:
     """Raise what an unreadable file raises where a row has a broken quotation or another number of cells."""
-    with _lines(file) as lines:
-        rows = csv.reader(lines, delimiter=delimiter, strict=True)
+    with _opener(file)(file, "rt", encoding="utf-8-sig", newline="") as content:
+        rows = csv.reader(_bounded(content), delimiter=delimiter, strict=True)
         if any(len(row) not in (0, columns) for row in rows):
             raise csv.Error("a row of another length")
 
 
+def _bounded(content: Any) -> Iterator[str]:
+    """Yield the lines of a file, or raise what an unreadable file raises where one is too long for memory."""
+    while line := content.readline(LONGEST_LINE + 1):
+        if len(line) > LONGEST_LINE:
+            raise csv.Error("a line without an end")
+        yield line
+
+
 def _header(file: Path, names: tuple[str, ...]) -> tuple[str, list[str]]:
-    """Return the delimiter under which the header names most of the study's columns, and the names."""
-    with _lines(file) as lines:
-        first = lines.readline()
-    headers = {mark: next(csv.reader([first], delimiter=mark), []) for mark in _DELIMITERS}
+    """Return the delimiter under which the header names most of the study's columns, and the names.
+
+    Raises CV-D310 where the header line is not UTF-8, and CV-D311 where it is too long.
+    """
+    first = _header_line(file)
+    try:
+        headers = {mark: next(csv.reader([first], delimiter=mark), []) for mark in _DELIMITERS}
+    except csv.Error:
+        # The only fault of one line of text: a cell beyond `csv.field_size_limit()`.
+        raise _endless_header(file) from None
     best = max(_DELIMITERS, key=lambda mark: (len(set(names) & set(headers[mark])), len(headers[mark])))
     return best, headers[best]
+
+
+def _header_line(file: Path) -> str:
+    line = _first_lines(file, 1)[0]
+    if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in line[:_SAMPLE]:
+        raise refusal("CV-D310", name=file.name, encoding="UTF-16 (Excel: Unicode Text)", codec="utf-16")
+    if len(line) > LONGEST_LINE:
+        raise _endless_header(file)
+    try:
+        return line.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        encoding = "Windows-1252 or Latin-1 (Excel: CSV)"
+        raise refusal("CV-D310", name=file.name, encoding=encoding, codec="cp1252") from None
+
+
+def _endless_header(file: Path) -> CounterveilError:
+    return refusal("CV-D311", name=file.name, longest=csv.field_size_limit(), line=LONGEST_LINE)
 
 
 def _open_parquet(
