@@ -56,12 +56,14 @@ def run() -> list[dict[str, str]]:
     for size in SIZES:
         frame, study = study_of(size)
         table = Table.attach(frame, study)
-        cv.cate(table, study, epsilon=1)  # so that nothing is compiled or built while the clock runs
+        cv.cate(
+            table, study, protects="record", epsilon=1, delta=1e-6
+        )  # so that nothing is compiled or built while the clock runs
         for method in ("t_learner", "r_learner"):
             models: list[cv.results.CateModel] = []
             own = seconds(
                 lambda method=method, models=models, table=table: models.append(
-                    cv.cate(table, table.study, epsilon=1, method=method)
+                    cv.cate(table, table.study, protects="record", epsilon=1, delta=1e-6, method=method)
                 )
             )
             model = models[0]

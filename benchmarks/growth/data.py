@@ -66,6 +66,6 @@ def arguments(asked: Asked) -> dict[str, Any]:
         found["queries"] = np.random.default_rng(SEED).uniform(size=(_QUERIES, COVARIATES))
     if {"model", "policy"} & set(asked.made):
         frame, study = people("cohort", _MODEL_ROWS)
-        model = cv.cate(frame, study, epsilon=4, noise=cv.SeededNoise(SEED))
+        model = cv.cate(frame, study, protects="record", epsilon=4, delta=1e-6, noise=cv.SeededNoise(SEED))
         found |= {"model": model} if "model" in asked.made else {"policy": cv.Policy.from_model(model)}
     return found

@@ -36,6 +36,7 @@ def draw(design: str, method: str, seed: int, rows: int = ROWS, epsilon: float =
         data.study,
         protects="outcome" if method in OUTCOMES else "record",
         epsilon=epsilon,
+        delta="1e-6",
         method=OUTCOMES.get(method, method),
         noise=cv.SeededNoise(seed),
     )

@@ -119,7 +119,13 @@ def policies(row: Row, draws: int) -> str:
     cover, wide, band = [], [], []
     for seed in range(FIRST_SEED, FIRST_SEED + draws):
         frame, study = row.draw(seed)
-        asked = {"cost": COST, "epsilon": row.epsilon, "delta": row.delta, "noise": cv.SeededNoise(seed)}
+        asked = {
+            "cost": COST,
+            "protects": "record",
+            "epsilon": row.epsilon,
+            "delta": row.delta,
+            "noise": cv.SeededNoise(seed),
+        }
         found = cv.policy_value(frame, study, policy=RULE, **asked)
         ends = np.array([one.interval() for one in found.gains])
         cover.append((ends[:, 0] <= target) & (target <= ends[:, 1]))

@@ -94,13 +94,15 @@ class Ranking:
 TABLES: dict[str, Callable[[int], Iterator[str]]] = {
     "values": partial(
         _rows,
-        ask=lambda people, study, given: cv.policy_value(people, study, policy=RULE, **given),
+        ask=lambda people, study, given: cv.policy_value(
+            people, study, policy=RULE, protects="record", **given
+        ),
         where=[0.5],
     ),
     "curves": partial(
         _rows,
         ask=lambda people, study, given: cv.targeting_curve(
-            people, study, model=Ranking(), thresholds=RANKED, **given
+            people, study, model=Ranking(), thresholds=RANKED, protects="record", **given
         ),
         where=[*reversed(RANKED), 0.0],
     ),

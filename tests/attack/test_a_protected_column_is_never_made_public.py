@@ -111,11 +111,11 @@ def test_records_that_were_protected_are_not_shown_at_outcome_level(book):
 
 
 def test_nor_after_other_questions_about_records(book):
-    cv.cate(DATA, study(), epsilon=1, ledger=book)
+    cv.cate(DATA, study(), protects="record", epsilon=1, delta=1e-6, ledger=book)
     with refused("CV-L041"):
         ask(book, study())
     rule = cv.Policy.where(age=(40, 65))
-    assert cv.policy_value(DATA, study(), policy=rule, epsilon=1, ledger=book)
+    assert cv.policy_value(DATA, study(), policy=rule, protects="record", epsilon=1, ledger=book)
     assert cv.groups(DATA, study(), by={"age": (40,)}, protects="record", epsilon=1, ledger=book)
     bought = cv.settings.Stratified(cuts={"age": 2})
     assert ask(book, study(), "record", method="stratified", settings=bought)

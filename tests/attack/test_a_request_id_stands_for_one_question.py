@@ -77,7 +77,7 @@ def test_two_penalties_are_two_requests(session):
 
 def test_two_rules_are_two_requests(session):
     def asked(rule):
-        return session.policy_value(policy=rule, epsilon=1, request_id="one")
+        return session.policy_value(policy=rule, protects="record", epsilon=1, request_id="one")
 
     asked(lambda row: row["age"] > 40)
     with other_request():
@@ -94,7 +94,9 @@ class Slope:
 
 def test_two_models_of_one_class_are_two_requests(session):
     def asked(slope):
-        return session.targeting_curve(model=Slope(slope), thresholds=(0.2,), epsilon=1, request_id="one")
+        return session.targeting_curve(
+            model=Slope(slope), thresholds=(0.2,), protects="record", epsilon=1, request_id="one"
+        )
 
     asked(0.01)
     with other_request():

@@ -236,12 +236,12 @@ def test_what_is_no_study_is_called_so_by_every_question(study):
         lambda: cv.moments(PEOPLE, study, **asked),
         lambda: cv.ate(PEOPLE, study, **asked),
         lambda: cv.groups(PEOPLE, study, by=["age"], **asked),
-        lambda: cv.cate(PEOPLE, study, epsilon=1),
+        lambda: cv.cate(PEOPLE, study, protects="record", epsilon=1, delta=1e-6),
         lambda: cv.arms(PEOPLE, study, **asked),
         lambda: cv.survival(PEOPLE, study, **asked),
         lambda: cv.quantiles(PEOPLE, study, **asked),
         lambda: cv.outcomes(PEOPLE, study, **asked),
-        lambda: cv.overlap(PEOPLE, study, epsilon=1),
+        lambda: cv.overlap(PEOPLE, study, protects="record", epsilon=1),
     )
     for call in calls:
         with pytest.raises(CounterveilError, match="CV-S015"):

@@ -176,7 +176,7 @@ def test_no_cell_of_an_exported_table_begins_like_a_formula(label):
     found = [
         cv.ate(data, declared, protects="outcome", epsilon=1, **noise),
         cv.groups(data, declared, by=[FORMULA], protects="record", epsilon=5, **noise),
-        cv.overlap(data, declared, epsilon=5, **noise),
+        cv.overlap(data, declared, protects="record", epsilon=5, **noise),
         cv.moments(data, declared, protects="record", epsilon=20, delta="1e-6", **noise),
         cv.plan(declared, rows=40, protects="outcome", epsilon=1, draws=2),
     ]

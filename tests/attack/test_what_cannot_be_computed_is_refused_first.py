@@ -50,7 +50,7 @@ def test_ranges_whose_squares_are_not_doubles(bounds):
 @pytest.mark.parametrize("rows", [4, 5, 6, 7])
 def test_fewer_than_eight_rows_with_a_declared_share(rows):
     with session(rows) as held:
-        found = held.policy_value(policy=cv.Policy.where(a=(0, 0.5)), epsilon=1)
+        found = held.policy_value(policy=cv.Policy.where(a=(0, 0.5)), protects="record", epsilon=1)
         assert np.isfinite(found.estimate)
 
 
@@ -122,7 +122,7 @@ QUESTIONS = [
     ("moments", {"protects": "record"}),
     ("moments", {"protects": "outcome"}),
     ("policy_value", {"protects": "record", "policy": cv.Policy.where(a=(0, 0.5))}),
-    ("overlap", {}),
+    ("overlap", {"protects": "record"}),
 ]
 
 
@@ -132,7 +132,7 @@ def test_a_delta_from_one_over_n_on_is_refused_first(question, asked):
         with cv.Session(delta_people(), DELTA_STUDY, budget=cv.Budget(5, "1/2")) as session:
             with pytest.raises(CounterveilError, match="CV-P006"):
                 getattr(session, question)(epsilon=1, delta=delta, **asked)
-            left = session.remaining(asked.get("protects", "record"))
+            left = session.remaining(asked["protects"])
             assert (left.epsilon, left.delta) == (5, Fraction(1, 2))
 
 

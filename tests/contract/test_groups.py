@@ -187,7 +187,11 @@ def gain_fields(known, weights, sums, pure):
 def test_value_of_a_rule(passed, without_delta):
     # The few sums of plain scores have pure noise with a delta as well.
     cost, pure = 0.4, True
-    asked = {"policy": cv.Policy.where(site=["b", "c"]), "cost": cost} | BY_SCORES | budget(without_delta)
+    asked = (
+        {"protects": "record", "policy": cv.Policy.where(site=["b", "c"]), "cost": cost}
+        | BY_SCORES
+        | budget(without_delta)
+    )
     result = cv.policy_value(TRIAL, DESIGN, noise=cv.SeededNoise(6), **asked)
     share, mean, _ = centre_of(passed)
     codes = (~SITES[0]).astype(int)
@@ -213,7 +217,11 @@ class Ranking:
 @pytest.mark.parametrize("without_delta", [True, False])
 def test_targeting_curve(passed, without_delta):
     cost, pure = 0.25, True
-    asked = {"model": Ranking(), "thresholds": (1.5, 2.5), "cost": cost} | BY_SCORES | budget(without_delta)
+    asked = (
+        {"protects": "record", "model": Ranking(), "thresholds": (1.5, 2.5), "cost": cost}
+        | BY_SCORES
+        | budget(without_delta)
+    )
     curve = cv.targeting_curve(TRIAL, DESIGN, noise=cv.SeededNoise(6), **asked)
     share, mean, _ = centre_of(passed)
     codes = np.select(SITES, [0, 1, 2])

@@ -99,7 +99,9 @@ class Ours:
             table = Table.attach(frame, study)
             sources = [SeededNoise(1000 * (place + 1) + run) for run in range(samples)]
             models = [
-                cv.cate(table, study, epsilon=epsilon, delta=DELTA, method=method, noise=source)
+                cv.cate(
+                    table, study, protects="record", epsilon=epsilon, delta=DELTA, method=method, noise=source
+                )
                 for source in sources
             ]
             self.answers[name] = np.array([model.effect(asked) for model in models])

@@ -15,7 +15,9 @@ def held(make, rows, draws, first):
     points, bands, errors = [], [], []
     for seed in range(first, first + draws):
         data, others = make(rows, seed), make(300, seed + 10_000)
-        model = cv.cate(data.frame, data.study, epsilon=1, noise=cv.SeededNoise(seed))
+        model = cv.cate(
+            data.frame, data.study, protects="record", epsilon=1, delta=1e-6, noise=cv.SeededNoise(seed)
+        )
         people = {name: others.frame[name] for name in data.study.covariates}
         truth = data.effect_at(people)
         low, high = model.interval(people)
@@ -62,7 +64,7 @@ def test_clipping_does_not_shift_effects_of_outcomes_that_are_not_symmetric(kind
     for seed in range(2):
         frame, slope, bounds = outcomes_of(kind, np.random.default_rng(seed), 30_000)
         study = cv.Study("t", "y", bounds, UNIT, control=0)
-        model = cv.cate(frame, study, epsilon=1, noise=cv.SeededNoise(seed))
+        model = cv.cate(frame, study, protects="record", epsilon=1, delta=1e-6, noise=cv.SeededNoise(seed))
         low, high = model.interval(people)
         held_at.append(np.mean((low <= slope * people["a"]) & (slope * people["a"] <= high)))
     assert np.mean(held_at) >= 0.9
@@ -80,7 +82,16 @@ def test_interacted_regression_is_right_where_the_functions_cannot_express_the_o
     people = {"a": a[:500], "b": b[:500]}
     errors = {}
     for method in ("t_learner", "r_learner"):
-        model = cv.cate(frame, study, epsilon=3, method=method, settings=settings, noise=cv.SeededNoise(2))
+        model = cv.cate(
+            frame,
+            study,
+            protects="record",
+            epsilon=3,
+            delta=1e-6,
+            method=method,
+            settings=settings,
+            noise=cv.SeededNoise(2),
+        )
         errors[method] = np.sqrt(np.mean((model.effect(people) - 1 - people["b"]) ** 2))
     assert errors["r_learner"] < 0.1
     assert errors["r_learner"] < 0.6 * errors["t_learner"]

@@ -28,7 +28,7 @@ def released() -> dict[str, dict[str, Any]]:
         return {"epsilon": 5, "noise": cv.SeededNoise(seed)}
 
     outcome = {"protects": "outcome"}
-    model = cv.cate(data, trials.STUDY, delta="1e-6", **asked(4))
+    model = cv.cate(data, trials.STUDY, protects="record", delta="1e-6", **asked(4))
     above = trials.STUDY.changed(outcome_range=(Fraction(0), Fraction(trials.RANGE[1])))
     ratio = outcome | {"method": "difference_in_means", "measure": "ratio"}
     return {

@@ -128,11 +128,11 @@ def groups(
     request.ask("groups", by=cut_points(by))
 
 
-@question(protects="record", delta=None)
+@question()
 def cate(request: CommandRequest, out: Out = None) -> None:
     """Estimate the effect as a function of the covariates (CATE).
 
-    One epsilon pays for the whole function. If delta is omitted, it is the smaller of 1e-6 and 1/(10 n).
+    One epsilon pays for the whole function.
     """
     request.ask("cate", out)
 
@@ -153,7 +153,7 @@ def outcomes(
     request.ask("outcomes", importance=by_name(importance), estimand=estimand)
 
 
-@question("mechanism", without=("method",), protects="record")
+@question("mechanism", without=("method",))
 def overlap(request: CommandRequest) -> None:
     """Summarise how alike the arms are when whole records are private.
 
@@ -163,7 +163,7 @@ def overlap(request: CommandRequest) -> None:
     request.ask("overlap")
 
 
-@question(protects="record")
+@question()
 def policy_value(
     request: CommandRequest,
     policy: Annotated[
@@ -311,7 +311,7 @@ SomeLevel = Annotated[
 ]
 
 
-@question("mechanism", without=("method", "report"), protects="record")
+@question("mechanism", without=("method", "report"))
 def moments(
     request: CommandRequest,
     outcomes: Annotated[

@@ -15,7 +15,7 @@ from counterveil.errors import refusal
     "setting",
     "measure",
     without=("data", "study", "where"),
-    protects="record",
+    protects=None,
     epsilon=None,
 )
 def omop(

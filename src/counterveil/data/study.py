@@ -279,7 +279,7 @@ _EVENT = 'cv.Study("treated", outcome="years", event="died", horizon=5)'
 _LEARNERS = 'method="sample_and_aggregate", settings=cv.settings.Folds(learner=cv.settings.ModelPair(...))'
 _NEIGHBOURS = 'method="matching", settings=cv.settings.Matching(neighbours=5)'
 _SCORES = 'method="weighting", trim=0.1'
-_REGRESS = 'cv.moments(data, study, epsilon=1).regress("score ~ treated + age")'
+_REGRESS = 'cv.moments(data, study, protects="record", epsilon=1).regress("score ~ treated + age")'
 _FORMULA = 'cv.ate("score ~ treated | age", data, study, protects="outcome", epsilon=1)'
 ELSEWHERE = {
     # MatchIt, WeightIt

@@ -312,7 +312,7 @@ class QueryForm:
         *,
         queries: Any = None,
         epsilon: Number,
-        delta: Number | None = None,
+        delta: Number = 0,
         level: float = 0.95,
         settings: Any = None,
         accept: str | None = None,
@@ -327,13 +327,14 @@ class QueryForm:
             data: rows, as for `counterveil.ate`; or an open `Session`, whose study and ledger are then used.
             study: roles, public bounds and categories of the columns; left out with a session.
             queries: people to ask about, as a table of covariates.
-            delta: None takes the smaller of 1e-6 and 1/(10 n).
+            delta: a small positive number: the form has Gaussian noise.
             accept: "unproved", from an analyst who knows that the privacy claim is false.
             settings: the form's own settings.
             epsilon, level, ledger, dataset, request_id, noise: as for `counterveil.cate`.
         """
         source = FormSource(data, study, ledger, dataset, noise)
         asked = CateArguments(
+            protects=Unit.RECORD.value,
             epsilon=epsilon,
             delta=delta,
             method=f"published.{self.name}",
@@ -350,5 +351,4 @@ class QueryForm:
         first = PublishedQuestion.of(checked, accept)
         with source.open(first.own_budget) as session:
             session.admit(first.uses(session.study))
-            question = asked.about(session.study, session.table.rows)
-            return answer(FormSource(session, None), PublishedQuestion.of(question, accept), self.run)
+            return answer(FormSource(session, None), first, self.run)

@@ -25,7 +25,7 @@ from counterveil.privacy import Budget, Proof
 from counterveil.privacy.caveats import Caveat, Target
 from counterveil.published.asking import PublishedQuestion, QueryForm, release_vector_scaled
 from counterveil.results.answering import Facts, settled
-from counterveil.results.functions import CateAnswers, Queries
+from counterveil.results.functions import CateAnswers, Queries, usual_delta
 from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.settings.methods import POSITIVE, Settings, one_of, setting, whole
 from counterveil.statistics.folds.aggregation import quietly
@@ -330,10 +330,10 @@ def asked_queries(question: PublishedQuestion) -> Queries:
     return question.queries
 
 
-def paper_plan(question: PublishedQuestion) -> Plan:
+def paper_plan(question: PublishedQuestion, rows: int) -> Plan:
     """Return the plan, or refuse a pure budget: the published noise is Gaussian."""
     if question.budget.pure:
-        raise refusal("CV-P564", budget=question.budget)
+        raise refusal("CV-P564", budget=question.budget, delta=f"{float(usual_delta(rows)):.1g}")
     return Plan.split(question.budget, {"answers": Fraction(1)}, "gaussian", {"answers": Kind.VECTOR})
 
 
@@ -498,7 +498,7 @@ def _functional(session: BaseSession, question: PublishedQuestion) -> CateAnswer
     """Return a kernel regression plus a Gaussian process at queries, as in DP-CATE (Theorem 2); refuted."""
     settings = question.settings or KernelSettings()
     queries = asked_queries(question)
-    plan = paper_plan(question)
+    plan = paper_plan(question, session.batches.rows)
     remark = REMARK + (REMARK_PRINTED if settings.algorithm == PRINTED else "")
     question.require_acceptance(Proof.REFUTED, remark)
     _scikit_learn()
@@ -576,7 +576,7 @@ def _finite_queries(session: BaseSession, question: PublishedQuestion) -> CateAn
     """Return effects at queries with noise by influence functions, as in DP-CATE (Theorem 1); refuted."""
     settings = question.settings or InfluenceSettings()
     queries = asked_queries(question)
-    plan = paper_plan(question)
+    plan = paper_plan(question, session.batches.rows)
     question.require_acceptance(Proof.REFUTED, QUERIES_REMARK)
     _scikit_learn()
     box = FeatureBox.of(session.study)

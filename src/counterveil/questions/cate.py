@@ -9,17 +9,15 @@ from typing import Any, ClassVar
 from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
-from counterveil.privacy import Number, Unit
+from counterveil.privacy import Unit
 from counterveil.questions.asking import Arguments, Asked, question_of
 from counterveil.questions.ate import answer as average_effect
-from counterveil.questions.choices import CateMethod, Protects
+from counterveil.questions.choices import CateMethod
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.functions import (
-    LARGEST_DELTA,
     CateAnswers,
     CateModel,
     CateQuestion,
-    default_delta,
     one_effect_model,
     read_queries,
 )
@@ -138,7 +136,7 @@ class CateArguments(Arguments[CateModel | CateAnswers]):
         protects: "record", everything about a person; "outcome", where covariates and treatment are public; or
             "treatment and outcome", where covariates are.
         epsilon: privacy loss to spend on the whole function; evaluating it costs nothing.
-        delta: None takes the smaller of 1e-6 and 1/(10 n); 0 for pure differential privacy.
+        delta: 0 for pure differential privacy; a small positive number, as 1e-6, allows Gaussian noise.
         method: "auto", "t_learner" or "r_learner"; for public covariates "auto" or "series".
         level: confidence level of intervals and bands, which include the privacy noise.
         queries: people to ask about, as a table of covariates; None for a model, evaluated as often as you like.
@@ -148,8 +146,6 @@ class CateArguments(Arguments[CateModel | CateAnswers]):
 
     name: ClassVar[str] = "cate"
     units: ClassVar[tuple[Unit, ...]] = tuple(Unit)
-    protects: Protects = "record"
-    delta: Number | None = None  # type: ignore[assignment]
     method: CateMethod = "auto"
     queries: Any = None
     settings: Settings | None = None
@@ -161,23 +157,19 @@ class CateArguments(Arguments[CateModel | CateAnswers]):
 
         def answer(session: BaseSession) -> CateModel | CateAnswers:
             session.admit(checked.uses(study, "cate"))
-            return answer_cate(session, self.about(study, session.batches.rows))
+            return answer_cate(session, checked)
 
         return Asked(checked.budget, answer)
 
-    def about(self, study: Study, rows: int | None = None) -> CateQuestion:
-        """Return the checked question, for any method; `rows` is None while the data have not been looked at.
-
-        Without a delta, the default for that many rows is taken.
-        """
+    def about(self, study: Study) -> CateQuestion:
+        """Return the checked question, for any method; nothing here looks at data."""
         refuse_shape(study, self.unit)
         refuse_several_arms(study)
         require_covariates(study, "cate")
-        usual = LARGEST_DELTA if rows is None else default_delta(rows)
         question = CateQuestion.ask(
             protects=self.unit,
             epsilon=self.epsilon,
-            delta=usual if self.delta is None else self.delta,
+            delta=self.delta,
             estimand="ATE",
             method=self.method,
             level=self.level,

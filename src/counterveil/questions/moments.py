@@ -17,7 +17,7 @@ from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Unit
 from counterveil.privacy.caveats import Caveat, ClippedOutliers, Downweighted, Fact
 from counterveil.questions.asking import Arguments, Asked, question_of
-from counterveil.questions.choices import Mechanism, Protects
+from counterveil.questions.choices import Mechanism
 from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question, refuse_extremes, refuse_few_clusters
 from counterveil.results.regression import CONSTANT, Matrix, Moments, RobustMiddle, parse_formula
@@ -63,7 +63,6 @@ class MomentsArguments(Arguments[Moments]):
     """
 
     name: ClassVar[str] = "moments"
-    protects: Protects = "record"
     outcomes: Sequence[str] = ()
     terms: Sequence[str] = ()
     robust: Sequence[str] = ()

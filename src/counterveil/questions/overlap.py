@@ -11,7 +11,7 @@ from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
 from counterveil.privacy import Unit
 from counterveil.questions.asking import Arguments, Asked, question_of
-from counterveil.questions.choices import Mechanism, Protects
+from counterveil.questions.choices import Mechanism
 from counterveil.results.answering import settled
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.overlap import ArmDifference, OverlapSummary, ScoreCell
@@ -45,7 +45,6 @@ class OverlapArguments(Arguments[OverlapSummary]):
     """
 
     name: ClassVar[str] = "overlap"
-    protects: Protects = "record"
     mechanism: Mechanism | None = None
 
     def checked(self, study: Study) -> Asked[OverlapSummary]:

@@ -33,7 +33,7 @@ from counterveil.numerics.products import FeatureMap
 from counterveil.privacy import Number, Unit
 from counterveil.privacy.caveats import Caveat
 from counterveil.questions.asking import Arguments, Asked, question_of
-from counterveil.questions.choices import PolicyMethod, Protects
+from counterveil.questions.choices import PolicyMethod
 from counterveil.questions.groups import (
     Shape,
     caveats,
@@ -567,7 +567,6 @@ class PolicyValueArguments(Arguments[PolicyValue]):
     units: ClassVar[tuple[Unit, ...]] = tuple(Unit)
     policy: Any
     cost: Number | None = None
-    protects: Protects = "record"
     method: PolicyMethod = "auto"
     settings: DifferenceInMeans | Groups | Matching | Weighting | None = None
 
@@ -701,7 +700,6 @@ class TargetingCurveArguments(Arguments[TargetingCurve]):
     bins: int = 10
     thresholds: Sequence[float] | None = None
     cost: Number = 0
-    protects: Protects = "record"
     method: PolicyMethod = "auto"
     settings: DifferenceInMeans | Groups | Matching | Weighting | None = None
 

@@ -336,10 +336,10 @@ _FOR_SALE = (
     "epsilon that you choose for it, on top of what this result spent; the smaller, the wider the intervals of its "
     "figures. Ask as below; result.to_html(path, overlap=summary) then shows it in this place."
 )
-_ASK = """summary = cv.overlap(data, study, epsilon=0.5)
+_ASK = """summary = cv.overlap(data, study, protects="record", epsilon=0.5)
 result.to_html("report.html", overlap=summary)
 
-counterveil overlap DATA --study study.toml --epsilon 0.5"""
+counterveil overlap DATA --study study.toml --protects record --epsilon 0.5"""
 
 
 def table_one_cells(facts: Facts) -> Cells | None:

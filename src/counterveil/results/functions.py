@@ -163,8 +163,8 @@ def _as_written(values: Floats, name: str, study: Study) -> list[float | Label]:
     return [domain.labels[int(code)] for code in values]
 
 
-# The delta that is taken where none is given: a tenth of one over the number of rows, and never more than this.
-LARGEST_DELTA = Fraction(1, 10**6)
+# The delta that refusals name: a tenth of one over the number of rows, and never more than this.
+_LARGEST_DELTA = Fraction(1, 10**6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,15 +183,16 @@ class CateQuestion(Question):
         return Question.request(self, plan, study, question=question, queries=asked, **said)
 
 
-def default_delta(rows: int) -> Fraction:
-    """Return the delta of a request that names none, from the public number of rows."""
-    return min(LARGEST_DELTA, Fraction(1, 10 * rows))
+def usual_delta(rows: int) -> Fraction:
+    """Return a delta far below one over the public number of rows."""
+    return min(_LARGEST_DELTA, Fraction(1, 10 * rows))
 
 
-def require_gaussian(question: Question, method: str) -> None:
+def require_gaussian(question: Question, method: str, rows: int) -> None:
     """Raise CV-P521 where a method whose noise is Gaussian was asked for a pure guarantee."""
     if question.budget.pure:
-        raise refusal("CV-P521", method=method, budget=question.budget)
+        delta = f"{float(usual_delta(rows)):.1g}"
+        raise refusal("CV-P521", method=method, budget=question.budget, delta=delta)
 
 
 def vector_plan(question: Question, shares: Mapping[str, Fraction]) -> Plan:

@@ -26,7 +26,17 @@ def files(tmp_path):
 
 def test_a_function_is_written_and_read_off(files):
     model = files / "model.json"
-    words = ["cate", files / "data.csv", "--study", files / "study.toml", "--epsilon", 2]
+    words = [
+        "cate",
+        files / "data.csv",
+        "--study",
+        files / "study.toml",
+        "--protects",
+        "record",
+        "--epsilon",
+        2,
+    ]
+    words += ["--delta", "1e-6"]
     assert "Guarantee:" in said(*words, "--method", "t_learner", "--out", model)
     asked = said("effect", model, files / "rows.csv").splitlines()
     assert asked[0] == "effect,low,high"
@@ -66,7 +76,18 @@ def test_groups_prints_text_json_and_a_page(groups_files, tmp_path):
 
 def test_policy_value_reads_a_stored_rule(groups_files):
     data, declared, rule = groups_files
-    words = ["policy-value", data, "--study", declared, "--policy", rule, "--epsilon", 1]
+    words = [
+        "policy-value",
+        data,
+        "--study",
+        declared,
+        "--policy",
+        rule,
+        "--protects",
+        "record",
+        "--epsilon",
+        1,
+    ]
     facts = as_json(*words, "--cost", "1/2")
     assert facts["cost"] == 0.5
     assert facts["policy"] == "treat where site is south"
@@ -76,7 +97,18 @@ def test_policy_value_reads_a_stored_rule(groups_files):
 
 def test_what_is_no_rule_is_refused(groups_files):
     data, declared, _ = groups_files
-    words = ["policy-value", data, "--study", declared, "--policy", declared, "--epsilon", 1]
+    words = [
+        "policy-value",
+        data,
+        "--study",
+        declared,
+        "--policy",
+        declared,
+        "--protects",
+        "record",
+        "--epsilon",
+        1,
+    ]
     assert refusal(*words) == "CV-P545"
 
 
@@ -120,7 +152,7 @@ def saved(tmp_path_factory):
         writer.writerow(columns)
         writer.writerows(zip(*columns.values(), strict=True))
     declared.write_text(STUDY.to_toml())
-    words = ["moments", data, "--study", declared, "--epsilon", 4, "--delta", "1e-6"]
+    words = ["moments", data, "--study", declared, "--protects", "record", "--epsilon", 4, "--delta", "1e-6"]
     words += ["--outcome", "dose", "--term", "t:age", "--out", out]
     assert "Second moments of 8 columns" in said(*words)
     return out

@@ -212,11 +212,13 @@ def test_from_tables_to_a_report_and_a_ledger(hospital, monkeypatch):
     policy = said("ledger", "access-policy", "--study", "study.toml", "--protects", "record")
     (hospital / "policy.toml").write_text(policy)
     said("ledger", "create", "book.db", "--dataset", "h", "--epsilon", "2", "--access-policy", "policy.toml")
-    spent = ("--epsilon", "1", "--ledger", "book.db")
+    asked = ("--protects", "record", "--epsilon", "1")
+    spent = (*asked, "--ledger", "book.db")
     said(*command, "effect.toml", *spent, "--report", "effect.html")
     assert "eligible_in_1_or_2_" in (hospital / "effect.html").read_text()
+    assert refusal(*command, "effect.toml", "--epsilon", "1") == "CV-P001"  # no level is chosen unasked
     # Another specification chooses other people, whom the access policy does not list.
     (hospital / "other.toml").write_text(TOLD.replace("washout = 365", "washout = 300"))
     assert refusal(*command, "other.toml", *spent) == "CV-L080"
-    said(*command, "curves.toml", "--epsilon", "1", "--report", "curves.md")
-    assert refusal(*command, "curves.toml", "--epsilon", "1", "--estimand", "ATT") == "CV-D900"
+    said(*command, "curves.toml", *asked, "--report", "curves.md")
+    assert refusal(*command, "curves.toml", *asked, "--estimand", "ATT") == "CV-D900"

@@ -34,7 +34,13 @@ FORMS = {"influence": cv.published.cate_finite, "kernel": cv.published.cate_func
 
 
 def ask(form, settings=None, **changed):
-    given = {"epsilon": 1, "accept": "unproved", "queries": PEOPLE, "noise": SeededNoise(1)} | changed
+    given = {
+        "epsilon": 1,
+        "delta": 1e-6,
+        "accept": "unproved",
+        "queries": PEOPLE,
+        "noise": SeededNoise(1),
+    } | changed
     return FORMS[form](dict(DATA.frame), DATA.study, settings=settings, **given)
 
 

@@ -107,7 +107,7 @@ def test_the_outcome_of_looks_is_read_in_no_other_role(book):
         subsets=chosen.subsets, looks=cv.interim.planned("y", ROWS, epsilon=3)
     )
     book.register("subsets", cv.Budget(9), access_policy=access_policy)
-    asked = {"epsilon": 1, "ledger": book, "dataset": "subsets"}
+    asked = {"protects": "record", "epsilon": 1, "ledger": book, "dataset": "subsets"}
     whole = asked | {"protects": "record", "method": "trial"}
     assert code_of(lambda: cv.overlap(people(100), beside, **asked)) == "CV-L083"
     assert code_of(lambda: cv.ate(people(100), beside, **whole)) == "CV-L083"

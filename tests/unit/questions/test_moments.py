@@ -17,7 +17,7 @@ COVARIATES = {
     "dose": cv.Binary(),
 }
 STUDY = cv.Study("t", "y", (0, 20), COVARIATES, randomised=True)
-NORMAL = {"epsilon": 1, "delta": "1e-6"}
+NORMAL = {"protects": "record", "epsilon": 1, "delta": "1e-6"}
 
 
 def people(n=6000, seed=0):
@@ -58,7 +58,7 @@ def test_it_is_charged_once_and_resent():
 @pytest.mark.parametrize("delta", ["1e-6", 0])
 def test_with_a_large_budget_it_is_the_regression_of_the_rows(delta):
     data = people()
-    found = cv.moments(data, STUDY, epsilon=10**6, delta=delta, noise=cv.SeededNoise(2))
+    found = cv.moments(data, STUDY, protects="record", epsilon=10**6, delta=delta, noise=cv.SeededNoise(2))
     names = ("t", "before", "site=n", "site=s")
     fit = found.regress("y ~ t + before + site")
     assert fit.terms == ("Intercept", *names)
@@ -167,7 +167,9 @@ def test_r_squared_and_intervals_are_those_of_the_rows(protects):
 )
 def test_refusals(arguments, code):
     with pytest.raises(CounterveilError, match=code):
-        cv.moments(people(500), STUDY, **({"epsilon": 100, "delta": "1e-6"} | arguments))
+        cv.moments(
+            people(500), STUDY, **({"protects": "record", "epsilon": 100, "delta": "1e-6"} | arguments)
+        )
 
 
 def test_refusals_of_studies():
@@ -176,10 +178,15 @@ def test_refusals_of_studies():
         {"before": "before", "before_range": (0, 10)},
     ):
         with pytest.raises(CounterveilError, match="CV-S095"):
-            cv.moments(people(50), cv.Study("t", "y", (0, 20), {"age": (20, 80)}, **declared), epsilon=1)
+            cv.moments(
+                people(50),
+                cv.Study("t", "y", (0, 20), {"age": (20, 80)}, **declared),
+                protects="record",
+                epsilon=1,
+            )
     many = {f"x{place}": cv.Range(0, 1) for place in range(140)}
     with pytest.raises(CounterveilError, match="CV-P789"):
-        cv.moments({}, cv.Study("t", "y", (0, 20), many), epsilon=1)
+        cv.moments({}, cv.Study("t", "y", (0, 20), many), protects="record", epsilon=1)
 
 
 def test_several_outcomes_are_columns_too():
@@ -189,7 +196,7 @@ def test_several_outcomes_are_columns_too():
     data["visits"] = 0.5 * t + rng.normal(size=4000)
     declared = {"outcomes": {"days": (-6, 8), "visits": (-6, 6)}, "baseline": {"days": "days0"}}
     study = cv.Study("t", randomised=True, **declared)
-    found = cv.moments(data, study, epsilon=4, delta="1e-6", noise=cv.SeededNoise(0))
+    found = cv.moments(data, study, protects="record", epsilon=4, delta="1e-6", noise=cv.SeededNoise(0))
     assert found.columns == ("t", "days", "visits", "days0")
     for formula, name, truth in (("days ~ t + days0", "days0", 1.0), ("visits ~ t", "t", 0.5)):
         one = found.regress(formula).coefficient(name)

@@ -13,7 +13,7 @@ COVARIATES = {f"x{k}": cv.Range(-3, 3) for k in range(4)} | {
     "site": cv.Categories(("n", "s", "w")),
 }
 STUDY = cv.Study("t", "y", (0, 1), COVARIATES)
-NORMAL = {"epsilon": 1, "delta": "1e-6"}
+NORMAL = {"protects": "record", "epsilon": 1, "delta": "1e-6"}
 
 
 def people(n=4000, seed=0):
@@ -39,7 +39,7 @@ def test_intervals_cover_the_differences_of_these_people(budget):
     exact = {name: truth(data, name) for name in names}
     covered = []
     for seed in range(40):
-        found = cv.overlap(data, STUDY, noise=cv.SeededNoise(seed), **budget)
+        found = cv.overlap(data, STUDY, noise=cv.SeededNoise(seed), **({"protects": "record"} | budget))
         intervals = found.interval()
         for name in names:
             low, high = intervals[name]
@@ -55,7 +55,7 @@ def test_shares_along_the_score_rise_and_cover():
         assert 0 <= low <= cell.treated / (cell.treated + cell.control) <= high <= 1
     assert sum(cell.treated + cell.control for cell in found.cells) == pytest.approx(4000, abs=150)
     # Nothing is known of a part whose counts are lost in the noise.
-    lost = cv.overlap(people(100), STUDY, epsilon="0.01", noise=cv.SeededNoise(1))
+    lost = cv.overlap(people(100), STUDY, protects="record", epsilon="0.01", noise=cv.SeededNoise(1))
     assert lost.share_interval(0)[1] - lost.share_interval(0)[0] > 0.5
 
 
@@ -63,7 +63,7 @@ def test_what_is_free_or_has_no_covariates_is_refused():
     with pytest.raises(ParameterError, match="CV-P670"):
         cv.overlap(people(100), STUDY, protects="outcome", epsilon=1)
     with pytest.raises(cv.CounterveilError, match="CV-S"):
-        cv.overlap({"t": [0, 1] * 5, "y": [0] * 10}, cv.Study("t", "y", (0, 1)), epsilon=1)
+        cv.overlap({"t": [0, 1] * 5, "y": [0] * 10}, cv.Study("t", "y", (0, 1)), protects="record", epsilon=1)
 
 
 def test_means_deviations_and_shares_are_those_of_the_arms():

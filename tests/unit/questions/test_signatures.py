@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import MISSING, fields
 from fractions import Fraction
 from functools import partial
 from typing import get_args, get_type_hints
@@ -18,10 +19,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import counterveil as cv
+from counterveil.cli import effects
+from counterveil.cli.requests import described as described_command
 from counterveil.errors import ClaimError, ParameterError
 from counterveil.inference.pooling import POOLING_METHODS
 from counterveil.privacy import Estimand, Unit
-from counterveil.questions import arms, choices, groups, outcomes, quantiles, survival
+from counterveil.questions import arms, choices, groups, outcomes, quantiles, session, survival
 from counterveil.questions.ate import method_names, settings_from_values
 from counterveil.questions.cate import cate_methods
 from counterveil.results.measures import MEASURES, Measure
@@ -58,6 +61,23 @@ def test_function_and_method_take_the_same_arguments(name):
     hints, own = get_type_hints(function), get_type_hints(method)
     assert {key: hints[key] for key in own} == own
     assert hints.keys() - own.keys() == OPENING
+
+
+@pytest.mark.parametrize("kind", session.QUESTIONS.values(), ids=session.QUESTIONS)
+def test_no_question_picks_what_is_protected_or_spends_a_delta_unasked(kind):
+    said = {each.name: each.default for each in fields(kind)}
+    assert (said["protects"], said["delta"]) == (MISSING, 0)
+    with pytest.raises(ParameterError, match=r"CV-P028(.|\n)*protects="):
+        getattr(cv, kind.name)({}, None, epsilon=1)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [effects.estimate, effects.arms, effects.cate, effects.overlap, effects.policy_value, effects.moments],
+)
+def test_commands_have_the_defaults_of_questions(command):
+    said = {each.name: (each.required, each.default) for each in described_command(command)}
+    assert (said["--protects"], said["--delta"]) == ((True, None), (False, "0"))
 
 
 @pytest.mark.parametrize("name", [*QUESTIONS, "pool", "plan"])

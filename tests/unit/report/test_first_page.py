@@ -138,8 +138,8 @@ def test_private_arms_have_no_table_but_its_price_or_what_was_bought(tmp_path):
     result = cv.ate(data, declared, protects="record", epsilon=2, method="trial")
     assert result.by_arm == {}
     page = result.to_html(tmp_path / "page.html").read_text()
-    assert "cv.overlap(data, study, epsilon=0.5)" in page
-    summary = cv.overlap(data, declared, epsilon=2)
+    assert "--protects record --epsilon 0.5" in page
+    summary = cv.overlap(data, declared, protects="record", epsilon=2)
     page = result.to_html(tmp_path / "page.html", overlap=summary).read_text()
     assert "cv.overlap(data" not in page
     assert "is a release of its own, with noise" in page

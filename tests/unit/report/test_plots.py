@@ -61,7 +61,7 @@ def test_a_real_release_carries_no_stamp():
 
 
 def test_a_policy_curve_starts_at_nothing_and_ends_at_everybody():
-    asked = {"model": AgeModel(), "thresholds": (-0.3, 0.3), "cost": 0.5, "epsilon": 1}
+    asked = {"model": AgeModel(), "thresholds": (-0.3, 0.3), "cost": 0.5, "protects": "record", "epsilon": 1}
     curve = cv.targeting_curve(rows(3000), study(share=0.5), noise=cv.SeededNoise(1), **asked)
     ax = cv.plots.policy_curve(curve)
     line = ax.lines[0]
@@ -75,7 +75,9 @@ def test_a_policy_curve_starts_at_nothing_and_ends_at_everybody():
 
 @pytest.fixture(scope="module")
 def model():
-    return cv.cate(rows(2000), study(share=0.5), epsilon=2, noise=cv.SeededNoise(1))
+    return cv.cate(
+        rows(2000), study(share=0.5), protects="record", epsilon=2, delta=1e-6, noise=cv.SeededNoise(1)
+    )
 
 
 def test_an_effect_curve_holds_the_others_and_shows_its_band(model):

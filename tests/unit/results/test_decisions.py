@@ -116,7 +116,7 @@ def test_auto_answers_with_a_function_where_effects_are_seen_to_differ(protects)
 
 def test_a_function_asked_by_name_stays_one_and_says_its_p_value():
     frame, study = one_trial(lambda x: 0.1 + 0 * x, 8000)
-    asked = {"epsilon": 2, "delta": "1e-6", "noise": cv.SeededNoise(1)}
+    asked = {"protects": "record", "epsilon": 2, "delta": "1e-6", "noise": cv.SeededNoise(1)}
     model = cv.cate(frame, study, method="t_learner", **asked)
     assert model.heterogeneous
     assert model.details[P_VALUE] > 0.05
@@ -124,7 +124,13 @@ def test_a_function_asked_by_name_stays_one_and_says_its_p_value():
 
 def test_one_number_is_the_average_over_the_study_s_people():
     frame, study = one_trial(lambda x: 0.1 + 0 * x, 8000)
-    asked = {"epsilon": 2, "delta": "1e-6", "method": "t_learner", "noise": cv.SeededNoise(1)}
+    asked = {
+        "protects": "record",
+        "epsilon": 2,
+        "delta": "1e-6",
+        "method": "t_learner",
+        "noise": cv.SeededNoise(1),
+    }
     model = cv.cate(frame, study, **asked)
     mean = model.basis.features({"x": frame["x"]}).mean(axis=0)
     size = len(mean)

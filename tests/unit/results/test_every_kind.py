@@ -102,7 +102,7 @@ MADE = {
     "Moments": moments,
     "Regression": lambda: moments().regress("y ~ arm + age"),
     "Compliance": lambda: moments().compliance("taken"),
-    "OverlapSummary": lambda: cv.overlap(people(), study(), epsilon=4),
+    "OverlapSummary": lambda: cv.overlap(people(), study(), protects="record", epsilon=4),
     "Sensitivity": lambda: weighted().sensitivity(),
     "Sensitivity of groups": lambda: cv.groups(people(), study(), by="sex", **OUTCOME).sensitivity(),
     "Balance": lambda: weighted().balance(),

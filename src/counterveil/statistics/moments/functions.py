@@ -778,7 +778,7 @@ _LEAST_PROPENSITY = 0.05
 
 def r_learner(session: BaseSession, question: CateQuestion) -> CateModel:
     """Return the effect as a function of the covariates, by one regression of both arms."""
-    require_gaussian(question, "r_learner")
+    require_gaussian(question, "r_learner", session.batches.rows)
     design = design_of(session, question)
     steps = [f"step {place + 1}" for place in range(_R_LEARNER_PASSES)]
     plan = vector_plan(question, _r_learner_shares(steps))

@@ -16,7 +16,14 @@ PEOPLE = {
 
 
 def ask(n=3000, **arguments):
-    given = {"epsilon": 2, "noise": cv.SeededNoise(1), "queries": PEOPLE, "method": "t_learner"} | arguments
+    given = {
+        "protects": "record",
+        "epsilon": 2,
+        "delta": 1e-6,
+        "noise": cv.SeededNoise(1),
+        "queries": PEOPLE,
+        "method": "t_learner",
+    } | arguments
     return cv.cate(rows(n), study(share=0.5), **given)
 
 

@@ -13,7 +13,7 @@ MEAN = 0.5 * 0.5 + 0.3 * 1.5 - 0.2 * 0.5
 
 
 def value(policy, n=30_000, **arguments):
-    given = {"epsilon": 2, "delta": 1e-6, "noise": cv.SeededNoise(3)} | arguments
+    given = {"protects": "record", "epsilon": 2, "delta": 1e-6, "noise": cv.SeededNoise(3)} | arguments
     return cv.policy_value(rows(n), study(share=0.5), policy=policy, **given)
 
 
@@ -108,7 +108,9 @@ def test_rules_made_of_models_treat_above_the_cost():
 )
 def test_refusals_come_before_the_data(policy, arguments, code):
     with pytest.raises(ParameterError, match=code):
-        cv.policy_value(None, study(share=0.5), policy=policy, epsilon=1, **arguments)
+        cv.policy_value(
+            None, study(share=0.5), policy=policy, **({"protects": "record", "epsilon": 1} | arguments)
+        )
 
 
 @pytest.mark.parametrize(
@@ -138,7 +140,7 @@ class SiteModel:
 
 
 def curve(model=None, **arguments):
-    given = {"epsilon": 2, "delta": 1e-6, "noise": cv.SeededNoise(4)} | arguments
+    given = {"protects": "record", "epsilon": 2, "delta": 1e-6, "noise": cv.SeededNoise(4)} | arguments
     ranking = SiteModel() if model is None else model
     return cv.targeting_curve(rows(12_000), study(share=0.5), model=ranking, **given)
 
@@ -168,14 +170,14 @@ def test_the_curve_of_the_true_effect_rises_as_it_should():
     ],
 )
 def test_curves_are_refused_before_the_data(arguments, code):
-    given = {"model": AgeModel(), "epsilon": 1} | arguments
+    given = {"model": AgeModel(), "protects": "record", "epsilon": 1} | arguments
     with pytest.raises(ParameterError, match=code):
         cv.targeting_curve(None, study(share=0.5), **given)
 
 
 def test_a_released_model_makes_rules_and_curves_that_are_stored_without_data(tmp_path):
     data, declared = rows(6000), study(share=0.5)
-    model = cv.cate(data, declared, epsilon=2, noise=cv.SeededNoise(1))
+    model = cv.cate(data, declared, protects="record", epsilon=2, delta=1e-6, noise=cv.SeededNoise(1))
     rule = cv.Policy.from_model(model, cost=1)
     path = rule.save(tmp_path / "rule.json")
     assert path.stat().st_size < 100_000
@@ -183,14 +185,14 @@ def test_a_released_model_makes_rules_and_curves_that_are_stored_without_data(tm
     plain = cv.Policy.load(cv.Policy.from_model(model, threshold=1).save(tmp_path / "plain.json"))
     assert (again.cost, plain.cost) == (1, None)
     first, second = (
-        cv.policy_value(data, declared, policy=one, noise=cv.SeededNoise(2), epsilon=1)
+        cv.policy_value(data, declared, policy=one, noise=cv.SeededNoise(2), protects="record", epsilon=1)
         for one in (rule, again)
     )
     assert first == second
     assert first.cost == 1
     assert any("the model was released before" in remark for remark in first.guarantee.remarks)
     curve = cv.targeting_curve(
-        data, declared, model=model, bins=3, cost=1, epsilon=1, noise=cv.SeededNoise(2)
+        data, declared, model=model, bins=3, cost=1, protects="record", epsilon=1, noise=cv.SeededNoise(2)
     )
     assert len(curve.gains) <= 3
 
@@ -200,10 +202,12 @@ def test_a_model_that_does_not_know_all_labels_is_refused_before_a_row_could_tel
     known = [place for place, site in enumerate(data["site"]) if site != "east"]
     smaller = study(share=0.5, covariates={"site": cv.Categories(["north", "south"])})
     kept = {name: [data[name][place] for place in known] for name in ("t", "y", "site")}
-    model = cv.cate(kept, smaller, epsilon=2, noise=cv.SeededNoise(1))
+    model = cv.cate(kept, smaller, protects="record", epsilon=2, delta=1e-6, noise=cv.SeededNoise(1))
     for ask in (
-        lambda: cv.policy_value(None, study(share=0.5), policy=cv.Policy.from_model(model), epsilon=1),
-        lambda: cv.targeting_curve(None, study(share=0.5), model=model, epsilon=1),
+        lambda: cv.policy_value(
+            None, study(share=0.5), policy=cv.Policy.from_model(model), protects="record", epsilon=1
+        ),
+        lambda: cv.targeting_curve(None, study(share=0.5), model=model, protects="record", epsilon=1),
     ):
         with pytest.raises(ParameterError) as refused:
             ask()
@@ -216,5 +220,5 @@ def test_a_cost_beyond_every_outcome_is_refused_before_anything_is_spent(cost):
         ledger.register("people", cv.Budget(5))
         with cv.Session(rows(400), study(share=0.5), ledger=ledger, dataset="people") as session:
             with pytest.raises(ParameterError, match="CV-P663"):
-                session.policy_value(policy=SOUTH, cost=cost, epsilon=1)
+                session.policy_value(policy=SOUTH, cost=cost, protects="record", epsilon=1)
             assert session.account().requests == 0

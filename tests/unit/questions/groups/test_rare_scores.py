@@ -44,7 +44,7 @@ def test_effects_on_a_rare_outcome_are_covered(epsilon):
 @pytest.mark.parametrize(("rate", "delta"), [(0.005, 0), (0.02, 1e-6)])
 def test_what_a_rule_gains_on_a_rare_outcome_is_covered_where_covariates_are_adjusted_for(rate, delta):
     declared = cv.Study("t", "y", (0, 1), COVARIATES, control=0)
-    asked = {"policy": cv.Policy.where(b=[1]), "epsilon": 8, "delta": delta}
+    asked = {"policy": cv.Policy.where(b=[1]), "protects": "record", "epsilon": 8, "delta": delta}
     covered = 0
     for seed in range(30):
         generator = np.random.default_rng(seed)

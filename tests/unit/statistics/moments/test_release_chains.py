@@ -269,7 +269,7 @@ def test_other_questions_are_refused():
     )
     for ask in (
         lambda: cv.groups({}, told, by={"x": (0.5,)}, protects="outcome", epsilon=1),
-        lambda: cv.cate({}, told, epsilon=1),
+        lambda: cv.cate({}, told, protects="record", epsilon=1, delta=1e-6),
         lambda: cv.event_study({}, told, protects="outcome", epsilon=1),
     ):
         with pytest.raises(CounterveilError, match="CV-S022"):
