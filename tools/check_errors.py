@@ -11,7 +11,7 @@ from pathlib import Path
 from string import Formatter
 
 TABLE = "src/counterveil/refusals.toml"
-SOURCES = ("src", "lab/src")
+SOURCES = ("src", "lab/src", "r/inst/python")
 CODE = re.compile(r"\bCV-[A-Z]\d{3}[b-z]?\b")
 FIELDS = ("problem", "expected", "got", "fix")
 FUNCTIONS = ("refusal", "filled")

@@ -18,9 +18,14 @@ python <- function() {
 
 # Call a function of the package; a refusal becomes a condition whose class is its code.
 ask <- function(fun, args = list(), named = list()) {
-  helper <- python()$helper
   named <- named[!vapply(named, is.null, logical(1))]
-  found <- helper$call(fun, lapply(args, to_python), do.call(reticulate::dict, lapply(named, to_python)))
+  called(fun, lapply(args, to_python), lapply(named, to_python))
+}
+
+# The same with arguments that are Python's already, or plain lists.
+called <- function(fun, args, named = list()) {
+  helper <- python()$helper
+  found <- helper$call(fun, args, do.call(reticulate::dict, named))
   if (reticulate::py_to_r(helper$dict_has(found, "code"))) {
     code <- reticulate::py_to_r(found[["code"]])
     stop(structure(
@@ -39,32 +44,32 @@ to_python <- function(x) {
   if (is.data.frame(x)) {
     return(to_columns(x))
   }
-  if (is.factor(x)) x <- as.character(x)
-  if (is.list(x)) {
+  if (is.null(x) || identical(class(x), "list")) {
     x <- lapply(x, to_python)
     return(if (is.null(names(x))) reticulate::r_to_py(x) else do.call(reticulate::dict, x))
+  }
+  x <- plain_argument(x)
+  if (inherits(x, "python.builtin.object")) {
+    return(x)
   }
   if (is.double(x) && all(is.finite(x)) && all(x == round(x)) && all(abs(x) < 2^31)) x <- as.integer(x)
   reticulate::r_to_py(if (length(x) > 1) as.list(unname(x)) else x)
 }
 
-# Columns of a data frame, tibble or the like, as plain numbers and texts.
-to_columns <- function(data) {
-  data <- as.list(as.data.frame(data, stringsAsFactors = FALSE))
-  missing <- list()
-  for (name in names(data)) {
-    cells <- data[[name]]
-    if (is.factor(cells) || inherits(cells, c("Date", "POSIXt"))) cells <- as.character(cells)
-    cells <- as.vector(unclass(cells))
-    if (is.character(cells)) {
-      gone <- which(is.na(cells))
-      cells[gone] <- ""
-      missing[[name]] <- as.list(gone - 1L)
-    } else {
-      cells <- as.double(cells)
-    }
-    data[[name]] <- if (length(cells) == 1) list(cells) else cells
-  }
-  values <- do.call(reticulate::dict, data)
-  python()$helper$columns(values, if (length(missing)) do.call(reticulate::dict, missing) else reticulate::dict())
+# An argument by its class, as a column is read: labels and dates are texts, integer64 whole numbers.
+plain_argument <- function(x) {
+  switch(class_of(x),
+    text = as.vector(unclass(x)),
+    factor = as.character(x),
+    number = as.vector(unclass(x)),
+    integer64 = python()$helper$whole_numbers(bytes(x)),
+    date = format(x, "%Y-%m-%d"),
+    moment = moment_texts(x),
+    seconds = ,
+    days = as.double(unclass(x)),
+    stop("an argument of class ", paste(class(x), collapse = ", "), " has no meaning here; ",
+      "write numbers, texts, TRUE or FALSE, or a list of them",
+      call. = FALSE
+    )
+  )
 }

@@ -53,10 +53,15 @@ domain <- function(x) {
   if (is.character(x)) {
     return(ask(package$Categories, list(as.list(x))))
   }
-  if (is.numeric(x) && length(x) == 2) {
-    return(ask(package$Range, list(x[1], x[2])))
+  if (class_of(x) %in% c("number", "integer64") && length(x) == 2) {
+    return(ask(package$Range, as.list(ends(x))))
   }
   stop("a range is c(low, high), a vector of labels, a factor, or cv_binary()", call. = FALSE)
+}
+
+# The ends of a range as plain numbers.
+ends <- function(x) {
+  if (class_of(x) == "integer64") as.double(unlist(reticulate::py_to_r(to_python(x)))) else as.double(x)
 }
 
 #' @export

@@ -7,22 +7,70 @@ from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
 from typing import Any
 
+import numpy as np
 
-def columns(
-    values: Mapping[str, Sequence[Any]], missing: Mapping[str, Sequence[int]]
-) -> dict[str, list[Any]]:
-    """Return columns of R with None where a text is missing; places are counted from 0."""
-    made = {name: list(cells) for name, cells in values.items()}
-    for name, places in missing.items():
-        for place in places:
-            made[name][int(place)] = None
-    return made
+from counterveil.data.cells import duplicated_columns
+from counterveil.errors import CounterveilError, refusal
+
+
+class Columns(dict[str, Any]):
+    """Columns of a data frame; one whose class is unknown is refused where it is asked for."""
+
+    def __init__(self, columns: Mapping[str, Any], refused: Mapping[str, CounterveilError]) -> None:
+        super().__init__(columns)
+        self._refused = dict(refused)
+
+    def __getitem__(self, name: str) -> Any:
+        if name in self._refused:
+            raise self._refused[name]
+        return super().__getitem__(name)
+
+
+def columns(names: Sequence[str], read: Sequence[Mapping[str, Any]]) -> Columns:
+    """Return the columns of a data frame as R read them.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The name of each column.
+    read : sequence of mapping
+        For each column its ``kind`` and what goes with it. "number" has ``cells``, the bytes of doubles; "integer64"
+        the bytes of doubles whose bits are whole numbers; "text" its ``cells`` and the places of ``missing`` ones,
+        counted from 0; "refused" its ``class``, a ``fix`` and how many ``rows``.
+    """
+    if len(set(names)) < len(names):
+        raise duplicated_columns(name for name in names if names.count(name) > 1)
+    cells: dict[str, Any] = {}
+    refused = {}
+    for name, column in zip(names, read, strict=True):
+        if column["kind"] == "refused":
+            cells[name] = [None] * int(column["rows"])
+            refused[name] = refusal("CV-D013r", name=name, kind=column["class"], fix=column["fix"])
+        elif column["kind"] == "integer64":
+            cells[name] = _integers(column["cells"])
+        elif column["kind"] == "text":
+            cells[name] = list(column["cells"])
+            for place in column["missing"]:
+                cells[name][int(place)] = None
+        else:
+            cells[name] = np.frombuffer(column["cells"], dtype="<f8")
+    return Columns(cells, refused)
+
+
+def _integers(bits: bytes) -> np.ma.MaskedArray[Any, Any]:
+    """Return the whole numbers of an integer64, which R stores in the bits of doubles; its NA is the smallest one."""
+    values = np.frombuffer(bits, dtype="<i8")
+    return np.ma.MaskedArray(values, values == np.iinfo(np.int64).min)
+
+
+def whole_numbers(bits: bytes) -> int | list[int | None] | None:
+    """Return an integer64 as whole numbers, one of them alone where it is one."""
+    numbers = _integers(bits).tolist()
+    return numbers[0] if len(numbers) == 1 else numbers
 
 
 def call(function: Callable[..., Any], args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a function returned, or the facts of its refusal."""
-    from counterveil.errors import CounterveilError
-
     try:
         return {"value": function(*args, **named)}
     except CounterveilError as error:
