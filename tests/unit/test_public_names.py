@@ -2,10 +2,13 @@
 
 import subprocess
 import sys
+import tomllib
 from dataclasses import fields, is_dataclass
 from math import inf, nan
+from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 from tests.command_line import asked
 
 import counterveil
@@ -138,6 +141,7 @@ EXTRAS = (
     "pandas",
     "polars",
     "pyarrow",
+    "pyreadstat",
     "ibis",
     "pyspark",
     "flwr",
@@ -151,6 +155,7 @@ EXTRAS = (
 )
 PROGRAM = """
 import sys
+import tomllib
 for name in sys.argv[1:]:
     sys.modules[name] = None  # importing it fails as if it were not installed
 import numpy as np
@@ -173,6 +178,57 @@ def test_effects_and_the_command_line_load_without_any_extra():
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("Guarantee:") == 2
+
+
+CONSOLE = ("starlette", "jinja2", "uvicorn")
+PAGES = """
+import sys
+import tomllib
+for name in sys.argv[2:]:
+    sys.modules[name] = None  # importing it fails as if it were not installed
+from pathlib import Path
+from counterveil.console.application import PAGES, Console
+from counterveil.console.server import server_of
+from counterveil.console.visit import Sessions, SignedIn
+from counterveil.console.workspace import Workspace
+from tests.unit.console.visitor import PLACE, Visitor
+sessions = Sessions()
+console = Console(Workspace(Path(sys.argv[1])), sessions, PLACE)
+server_of(console)
+visitor = Visitor(console.application(), sessions, SignedIn("ada", steward=True))
+pages = [pattern for method, pattern, _ in PAGES if method == "GET" and "{" not in pattern]
+print({page: visitor.get(page).status_code for page in pages})
+print(visitor.get("/federation").text)
+"""
+
+
+def test_the_console_runs_with_the_packages_of_its_extra_alone(tmp_path):
+    """A study of several sites is listed with what it needs; every other page works."""
+    pytest.importorskip("starlette", reason="the extra console is not installed")
+    (tmp_path / "study").mkdir()
+    for name in ("study.toml", "declaration.toml"):
+        (tmp_path / "study" / name).write_text("")
+    others = [name for name in EXTRAS if name not in CONSOLE]
+    done = subprocess.run(
+        [sys.executable, "-c", PAGES, str(tmp_path), *others],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    statuses, federation = done.stdout.split("\n", 1)
+    assert statuses.count(": 200") == statuses.count(":") >= 6, statuses
+    assert "CV-E060" in federation
+
+
+def test_the_console_s_server_is_not_one_with_known_holes():
+    """CVE-2026-48710 and CVE-2026-54283 are mended in starlette 1.3.1, which Flower's pin admits."""
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    wanted = {
+        one.name: one.specifier for one in map(Requirement, project["optional-dependencies"]["console"])
+    }
+    assert not any(wanted["starlette"].contains(version) for version in ("1.0", "1.2.9", "1.3.0"))
+    assert wanted["starlette"].contains("1.3.1")
 
 
 @pytest.mark.parametrize(
