@@ -158,11 +158,12 @@ def _site(path: Path) -> dict[str, Any]:
 
 def _study(path: Path) -> dict[str, Any]:
     """Return a coordinator's study, where each site stands, and the pooled answer or why there is none yet."""
-    from counterveil.federation.coordinator import members_of, pooled, states
-    from counterveil.federation.study_files import StudyFolder
-
     answer: dict[str, Any] = {"answer": None, "missing": None}
     try:
+        # Needs the extra `federation`, without which every other page works.
+        from counterveil.federation.coordinator import members_of, pooled, states
+        from counterveil.federation.study_files import StudyFolder
+
         folder = StudyFolder(path)
         found = states(folder)
         if any(each.answered for each in found):

@@ -13,7 +13,8 @@ from typing import Any
 
 from counterveil.bounded_reading import Fields, UnreadableError, parse_message
 from counterveil.errors import CounterveilError, refusal
-from counterveil.federation.files import check_name, read_public_key
+from counterveil.federation.files import check_name
+from counterveil.federation.keys import read_public_key
 from counterveil.federation.messages import MOST_SITES, VERSION, SiteRequest
 
 try:

@@ -9,7 +9,7 @@ from counterveil.accounting import open_ledger
 from counterveil.data import Study
 from counterveil.data.study import to_toml
 from counterveil.errors import refusal
-from counterveil.federation import files
+from counterveil.federation import files, keys
 from counterveil.federation import site_files as site_file
 from counterveil.federation import study_files as study_file
 from counterveil.federation.files import check_private, host_of, private_folder, write_whole
@@ -33,10 +33,10 @@ def make_site(
     except BaseException:
         (folder / site_file.FILE).unlink()
         raise
-    write_whole(file.keys / files.AUTHORITY, certificate)
-    files.make_server_keys(file.keys, (), "counterveil node", files.AUTHORITY_OF_NODE)
-    files.make_node_key(file.keys)
-    files.make_secret(file.keys / files.SECRET)
+    write_whole(file.keys / keys.AUTHORITY, certificate)
+    keys.make_server_keys(file.keys, (), "counterveil node", keys.AUTHORITY_OF_NODE)
+    keys.make_node_key(file.keys)
+    keys.make_secret(file.keys / keys.SECRET)
     with open_ledger(file.ledger, create=True) as ledger:
         if file.dataset not in {account.dataset for account in ledger.datasets()}:
             ledger.register(file.dataset, budget, access_policy=file.policy.access_policy(study))
@@ -52,11 +52,11 @@ def make_study(
     # What all sites would refuse is not asked.
     checked_arguments(study, made.ask)
     for path in public_keys.values():
-        files.read_public_key(path)
+        keys.read_public_key(path)
     check_private(private_folder(folder))
-    files.make_server_keys(folder / "keys", (host_of(made.address),), "counterveil coordinator")
-    files.make_secret(folder / "keys" / files.TOKEN)
-    files.make_secret(folder / "keys" / files.SECRET)
+    keys.make_server_keys(folder / "keys", (host_of(made.address),), "counterveil coordinator")
+    keys.make_secret(folder / "keys" / keys.TOKEN)
+    keys.make_secret(folder / "keys" / keys.SECRET)
     private_folder(folder / "sites")
     for site, path in public_keys.items():
         write_whole(folder / "sites" / f"{site}.pub", path.read_bytes())

@@ -16,7 +16,7 @@ from counterveil.accounting import open_ledger
 from counterveil.data import Layout, Study, check_columns, open_table, rows_of_source, source_in_database
 from counterveil.data.table import arm_sizes
 from counterveil.errors import BudgetError, CounterveilError, FederationError, LedgerError, refusal
-from counterveil.federation import files, summed_site
+from counterveil.federation import keys, summed_site
 from counterveil.federation import messages as refusals
 from counterveil.federation.files import check_private
 from counterveil.federation.judging import ESTIMATORS, options_of
@@ -339,11 +339,11 @@ def check_site(folder: Path) -> dict[str, Any]:
         check_columns(source, study)
     else:
         rows = rows_of_source(source, study).rows
-    for name in (files.AUTHORITY, files.NODE_KEY, files.AUTHORITY_OF_NODE, files.CERTIFICATE, files.SECRET):
+    for name in (keys.AUTHORITY, keys.NODE_KEY, keys.AUTHORITY_OF_NODE, keys.CERTIFICATE, keys.SECRET):
         if not (file.keys / name).is_file():
             raise refusal("CV-P607", name=name)
         check_private(file.keys / name)
-    files.read_public_key(file.keys / files.NODE_PUBLIC)
+    keys.read_public_key(file.keys / keys.NODE_PUBLIC)
     Site(file).check_ledger()
     with open_ledger(file.ledger) as ledger:
         account = ledger.account(file.dataset)

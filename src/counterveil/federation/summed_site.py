@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from counterveil.federation import files
+from counterveil.federation import keys
 from counterveil.federation import messages as refusals
 from counterveil.federation.files import read_json, write_json
 from counterveil.federation.masking import (
@@ -33,7 +33,7 @@ def offer(file: SiteFile, request: SiteRequest, rows: int) -> dict[str, Any]:
     if kept is None:
         private = new_key()
         member = Member(request.site, request.request_id, public_key(private), rows)
-        signed = signature_of(member, request.study_id, file.keys / files.NODE_KEY)
+        signed = signature_of(member, request.study_id, file.keys / keys.NODE_KEY)
         kept = {"fingerprint": request.fingerprint(), "private": private, "members": ""}
         kept |= {"key": member.key, "rows": rows, "signature": signed}
         write_json(_path(file, request), kept)

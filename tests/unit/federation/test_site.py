@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 import counterveil as cv
 from counterveil.data import batches
 from counterveil.errors import CounterveilError, ParameterError
-from counterveil.federation import files
+from counterveil.federation import keys
 from counterveil.federation import messages as refusals
 from counterveil.federation.files import check_address, check_name
 from counterveil.federation.judging import judged
@@ -347,10 +347,10 @@ def test_a_missing_key_is_found_by_the_check(new_site):
 
 
 def test_a_certificate_names_its_hosts_and_is_signed_by_its_authority(tmp_path):
-    files.make_server_keys(tmp_path, ("study.example.org", "10.0.0.7"), "coordinator")
+    keys.make_server_keys(tmp_path, ("study.example.org", "10.0.0.7"), "coordinator")
     authority, server = (
         x509.load_pem_x509_certificate((tmp_path / name).read_bytes())
-        for name in (files.AUTHORITY, files.CERTIFICATE)
+        for name in (keys.AUTHORITY, keys.CERTIFICATE)
     )
     server.verify_directly_issued_by(authority)
     names = server.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -361,10 +361,10 @@ def test_a_certificate_names_its_hosts_and_is_signed_by_its_authority(tmp_path):
 
 
 def test_a_public_key_is_read_and_other_files_are_not(tmp_path, authority):
-    assert isinstance(files.read_public_key(files.make_node_key(tmp_path)), ec.EllipticCurvePublicKey)
+    assert isinstance(keys.read_public_key(keys.make_node_key(tmp_path)), ec.EllipticCurvePublicKey)
     for path in (authority, tmp_path / "none"):
         with pytest.raises(ParameterError, match="CV-P603"):
-            files.read_public_key(path)
+            keys.read_public_key(path)
 
 
 @pytest.mark.parametrize("name", ["", " a", "a/b", "..", "a" * 41, "a\n", "é"])

@@ -33,7 +33,7 @@ from flwr.supercore.task_identity import TaskIdentity
 from flwr.superlink.grid import HttpGrid
 
 from counterveil.errors import refusal
-from counterveil.federation import files
+from counterveil.federation import keys
 from counterveil.federation.engines.flower import wire
 from counterveil.federation.files import port_of, private_folder
 from counterveil.federation.study_files import StudyFolder
@@ -65,10 +65,10 @@ class FlowerLink:
         self._folder = folder
         self._listen = listen
         self._keys = folder.keys
-        self._authority = (self._keys / files.AUTHORITY).read_bytes()
+        self._authority = (self._keys / keys.AUTHORITY).read_bytes()
         self._address = f"127.0.0.1:{port_of(folder.study.address)}"
         self._names = {
-            public_key_to_bytes(files.read_public_key(folder.public_key(site))): site
+            public_key_to_bytes(keys.read_public_key(folder.public_key(site))): site
             for site in folder.study.asks
         }
         self._nodes: dict[str, int] = {}
@@ -133,24 +133,24 @@ class FlowerLink:
         return [(site, wire.unwrapped(message)) for site, message in pairs if site is not None]
 
     def _arguments(self, home: Path) -> list[str]:
-        arguments = [str(self._keys / files.TOKEN)]
+        arguments = [str(self._keys / keys.TOKEN)]
         arguments += ["--host", self._listen, "--port", str(port_of(self._folder.study.address))]
-        arguments += ["--ssl-certfile", str(self._keys / files.CERTIFICATE)]
-        arguments += ["--ssl-keyfile", str(self._keys / files.KEY)]
-        arguments += ["--ssl-ca-certfile", str(self._keys / files.AUTHORITY)]
+        arguments += ["--ssl-certfile", str(self._keys / keys.CERTIFICATE)]
+        arguments += ["--ssl-keyfile", str(self._keys / keys.KEY)]
+        arguments += ["--ssl-ca-certfile", str(self._keys / keys.AUTHORITY)]
         # The coordinator takes the server app's task itself; nobody without the secret can.
         arguments += [
             "--isolation",
             "process",
             "--superexec-auth-secret-file",
-            str(self._keys / files.SECRET),
+            str(self._keys / keys.SECRET),
         ]
         arguments += ["--enable-supernode-auth", "--disable-runtime-dependency-installation"]
         return [*arguments, "--database", str(home / "link.db")]
 
     def _waited(self) -> ControlHttpClient:
         """Return a client of the Control API as soon as the link answers, or raise CV-F021."""
-        token = (self._keys / files.TOKEN).read_text(encoding="utf-8")
+        token = (self._keys / keys.TOKEN).read_text(encoding="utf-8")
         control = ControlHttpClient.from_server_address(
             server_address=self._address,
             insecure=False,
@@ -200,7 +200,7 @@ class FlowerLink:
         self._grid.set_run(run_from_proto(task.run))
 
     def _taken(self) -> str:
-        proof = wire.executor_proof(self._keys / files.SECRET)
+        proof = wire.executor_proof(self._keys / keys.SECRET)
         executor = wire.runtime_client(self._address, self._authority, proof)
         try:
             ends = time.monotonic() + _STARTING_SECONDS

@@ -17,7 +17,7 @@ from flwr.supercore.constant import TaskType
 from flwr.supercore.runtime import RuntimeHttpClient
 from flwr.supernode.runtime.run_clientapp import pull_task_input, push_message, push_task_output
 
-from counterveil.federation import files
+from counterveil.federation import keys
 from counterveil.federation.engines.flower import wire
 from counterveil.federation.site_files import SiteFile
 
@@ -53,8 +53,8 @@ def _serve_once(file: SiteFile, answer: Answerer, stopping: threading.Event) -> 
     home = file.folder / "flower"
     port = wire.free_port()
     process = wire.start("node", _arguments(file, port), home, file.folder / "node.log")
-    authority, address = (file.keys / files.AUTHORITY_OF_NODE).read_bytes(), f"127.0.0.1:{port}"
-    executor = wire.runtime_client(address, authority, wire.executor_proof(file.keys / files.SECRET))
+    authority, address = (file.keys / keys.AUTHORITY_OF_NODE).read_bytes(), f"127.0.0.1:{port}"
+    executor = wire.runtime_client(address, authority, wire.executor_proof(file.keys / keys.SECRET))
     try:
         while process.poll() is None and not stopping.is_set():
             token = _token(executor)
@@ -98,10 +98,10 @@ def _work(client: RuntimeHttpClient, answer: Answerer) -> bool:
 
 def _arguments(file: SiteFile, port: int) -> list[str]:
     arguments = ["--superlink", file.coordinator]
-    arguments += ["--root-certificates", str(file.keys / files.AUTHORITY)]
-    arguments += ["--auth-supernode-private-key", str(file.keys / files.NODE_KEY)]
-    arguments += ["--isolation", "process", "--superexec-auth-secret-file", str(file.keys / files.SECRET)]
+    arguments += ["--root-certificates", str(file.keys / keys.AUTHORITY)]
+    arguments += ["--auth-supernode-private-key", str(file.keys / keys.NODE_KEY)]
+    arguments += ["--isolation", "process", "--superexec-auth-secret-file", str(file.keys / keys.SECRET)]
     arguments += ["--host", "127.0.0.1", "--port", str(port)]
-    arguments += ["--ssl-certfile", str(file.keys / files.CERTIFICATE)]
-    arguments += ["--ssl-keyfile", str(file.keys / files.KEY)]
-    return [*arguments, "--ssl-ca-certfile", str(file.keys / files.AUTHORITY_OF_NODE)]
+    arguments += ["--ssl-certfile", str(file.keys / keys.CERTIFICATE)]
+    arguments += ["--ssl-keyfile", str(file.keys / keys.KEY)]
+    return [*arguments, "--ssl-ca-certfile", str(file.keys / keys.AUTHORITY_OF_NODE)]
