@@ -1,15 +1,53 @@
 """The command line, as all tests call it."""
 
+import io
 import json
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from unittest.mock import patch
 
-from typer.testing import CliRunner
+from counterveil.cli.app import INTERRUPTED, run
 
-from counterveil.cli.app import app
+
+@dataclass(frozen=True)
+class Asked:
+    """What became of a command: what it printed, its exit code and the error that ended it."""
+
+    stdout: str
+    stderr: str
+    output: str
+    exit_code: int
+    exception: BaseException | None
+
+
+class Both(io.StringIO):
+    """A stream whose text goes into another one too, in the order in which it comes."""
+
+    def __init__(self, joint):
+        super().__init__()
+        self.joint = joint
+
+    def write(self, text):
+        self.joint.write(text)
+        return super().write(text)
 
 
 def asked(*words, typed=None):
-    """Return what became of a command: its output, its exit code and the error that ended it."""
-    return CliRunner().invoke(app, [str(word) for word in words], input=typed)
+    """Return what became of a command; `typed` is what a person answers."""
+    joint = io.StringIO()
+    out, err, code, fault = Both(joint), Both(joint), 0, None
+    with redirect_stdout(out), redirect_stderr(err), patch.object(sys, "stdin", io.StringIO(typed or "")):
+        try:
+            run([str(word) for word in words])
+        except SystemExit as end:
+            code = end.code or 0
+            fault = end if code else None
+        except KeyboardInterrupt:
+            code = INTERRUPTED
+        except Exception as error:
+            code, fault = 1, error
+    return Asked(out.getvalue(), err.getvalue(), joint.getvalue(), code, fault)
 
 
 def said(*words, typed=None):

@@ -2,11 +2,9 @@
 
 import os
 import tempfile
-from functools import cache
 from pathlib import Path
 
 import pytest
-import typer.testing
 from hypothesis import HealthCheck, settings
 from hypothesis.configuration import set_hypothesis_home_dir
 
@@ -22,16 +20,6 @@ settings.register_profile(
     "any machine", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("any machine")
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _one_command_line():
-    """Build the command line once: for each command that a test runs it would take 0.12 s."""
-    built = cache(typer.main.get_command)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(typer.main, "get_command", built)
-        patch.setattr(typer.testing, "_get_command", built)
-        yield
 
 
 TESTS = Path(__file__).parent

@@ -8,11 +8,10 @@ from inspect import getdoc
 from typing import Any
 
 from tools.reference.markdown import table, template
-from typer.main import get_command_name
 
 from counterveil import errors
 from counterveil.cli import app as program
-from counterveil.cli.requests import Described, described
+from counterveil.cli.program import Described, described
 
 # The command whose options the others repeat.
 MODEL = "estimate"
@@ -36,7 +35,7 @@ HOW_TO = {
 
 def cli_page() -> str:
     """Return the text of `docs/reference/cli.md`."""
-    commands = dict(commands_of(program.app))
+    commands = dict(program.program.every())
     unknown = set(HOW_TO) - set(commands)
     if unknown:
         raise ValueError(f"no such command: {', '.join(sorted(unknown))}; put HOW_TO right")
@@ -45,14 +44,6 @@ def cli_page() -> str:
         _section(name, command, set() if name == MODEL else known) for name, command in commands.items()
     ]
     return template("cli.head", commands="\n".join(sections), exit_codes=_exit_codes())
-
-
-def commands_of(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield every command below a group with the words that call it."""
-    for each in group.registered_commands:
-        yield before + (each.name or get_command_name(each.callback.__name__)), each.callback
-    for each in group.registered_groups:
-        yield from commands_of(each.typer_instance, f"{before}{each.name} ")
 
 
 def _section(name: str, command: Any, known: set[tuple[str, str, str]]) -> str:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import shutil
 import sys
-from copy import copy
+from collections.abc import Sequence
 from textwrap import fill
-from typing import Annotated, Any, NoReturn
-
-import typer
+from typing import NoReturn
 
 from counterveil.cli.audit import audit, console, export, reproduce
 from counterveil.cli.coordinator import coordinator_app
@@ -39,9 +36,9 @@ from counterveil.cli.installation import demo, demo_federation, doctor, explain
 from counterveil.cli.ledger import ledger_app
 from counterveil.cli.omop import omop
 from counterveil.cli.planning import plan
-from counterveil.cli.requests import Command, commands
+from counterveil.cli.program import Group, read
 from counterveil.cli.site import site_app
-from counterveil.errors import CounterveilError, printable, unforeseen
+from counterveil.errors import CounterveilError, unforeseen
 
 INTERRUPTED = 130
 # What a shell shows for a program whose reader went away.
@@ -55,33 +52,18 @@ EXIT_CODES = {
     NO_READER: "the output pipe was closed early",
 }
 
-# What typer raises for wrong words: a class of the package click, or of typer's own copy of it in newer versions.
-USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
-app = commands(
+def _version() -> str:
+    import counterveil
+
+    return f"counterveil {counterveil.__version__}"
+
+
+program = Group(
     "Differentially private causal inference: effects with intervals that include the privacy noise.",
-    name="counterveil",
-    context_settings={"help_option_names": ["-h", "--help"]},
+    version=_version,
 )
-federation_app = commands("Estimate one effect across sites that keep their records.")
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        import counterveil
-
-        print(f"counterveil {counterveil.__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def frame(
-    version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_version, help="Show the version.")
-    ] = False,
-) -> None:
-    """Hold the options of the program itself."""
-
+federation = Group("Estimate one effect across sites that keep their records.")
 
 # The short texts are for the list of commands, which cuts long ones off.
 for function, short in (
@@ -108,14 +90,12 @@ for function, short in (
     (check, "Check that data fit a study file; free."),
     (export, "Answers of a ledger, for an output check or a registry."),
 ):
-    app.command(cls=Command, short_help=short)(function)
-app.add_typer(ledger_app, name="ledger", short_help="Privacy budgets: create, show, verify.")
-app.add_typer(federation_app, name="federation", short_help="Several sites over a network.")
-federation_app.add_typer(site_app, name="site", short_help="A site that answers a coordinator's requests.")
-federation_app.add_typer(coordinator_app, name="coordinator", short_help="One question to several sites.")
-federation_app.command("demo", cls=Command, short_help="Four sites and a coordinator on this machine.")(
-    demo_federation
-)
+    program.command(short_help=short)(function)
+program.add("ledger", ledger_app, short_help="Privacy budgets: create, show, verify.")
+program.add("federation", federation, short_help="Several sites over a network.")
+federation.add("site", site_app, short_help="A site that answers a coordinator's requests.")
+federation.add("coordinator", coordinator_app, short_help="One question to several sites.")
+federation.command("demo", short_help="Four sites and a coordinator on this machine.")(demo_federation)
 for function, short in (
     (console, "Work in the browser, on this machine."),
     (explain, "Page of an error code, or a proof."),
@@ -124,51 +104,39 @@ for function, short in (
     (reproduce, "Tables, figures and claims of papers, run again."),
     (demo, "A real study, from data to report and ledger."),
 ):
-    app.command(cls=Command, short_help=short)(function)
+    program.command(short_help=short)(function)
 
 
-def _asked(name: str) -> typer.Typer:
-    """Return the program with the command of this name alone, or all of it: reading every option takes a while."""
-    chosen = [one for one in app.registered_commands if getattr(one.callback, "__name__", "") == name]
-    if not chosen:
-        return app
-    found = copy(app)
-    found.registered_commands, found.registered_groups = chosen, []
-    return found
+def run(words: Sequence[str]) -> None:
+    """Do what the words of a command line ask for; a refusal is raised, and SystemExit for another exit code."""
+    read(program, "counterveil", words)()
 
 
 def main() -> None:
     """Run the command line; refusals become a message and the exit code of their kind."""
+    code: object = 0
     try:
         try:
-            asked = "".join(sys.argv[1:2]).replace("-", "_")
-            code = _asked(asked)(prog_name="counterveil", standalone_mode=False)
+            run(sys.argv[1:])
         finally:
             # Where the reader of the output has gone, it shows here and not after the last line of Python.
             sys.stdout.flush()
     except CounterveilError as error:
         _refuse(error)
-    except USAGE_ERROR as error:
-        # Words of the command line are repeated here; one of them may be an address with a password.
-        said = io.StringIO()
-        error.show(said)
-        print("\n".join(map(printable, said.getvalue().splitlines())), file=sys.stderr)
-        sys.exit(error.exit_code)
-    except (KeyboardInterrupt, typer.Abort):
+    except KeyboardInterrupt:
         code = INTERRUPTED
     except BrokenPipeError:
         # Nothing more can be said; what is left in the buffer goes nowhere, without a second complaint.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(NO_READER)
     except SystemExit as end:
-        # typer leaves so after completing a word, and where the reader of the output has gone.
-        sys.exit(NO_READER if isinstance(end.__context__, OSError) else end.code)
+        # typer leaves so where the reader of a help page has gone.
+        code = NO_READER if isinstance(end.__context__, OSError) else end.code
     except Exception as fault:
         _refuse(unforeseen(fault))
-    # typer turns an interrupt into this exit code before it reaches us.
     if code == INTERRUPTED:
         print("interrupted; a budget that was reserved stays spent", file=sys.stderr)
-    sys.exit(code or 0)
+    sys.exit(code)  # type: ignore[arg-type]
 
 
 def _refuse(error: CounterveilError) -> NoReturn:

@@ -7,8 +7,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from counterveil.bounded_reading import UnreadableError, checked_path
 from counterveil.cli.requests import Given, argument, option, options, shared
 from counterveil.errors import refusal
@@ -58,7 +56,7 @@ def audit(
     code is 1 if a claim is broken or an attack has no power.
     """
     given["jobs"] = max(given["jobs"], 1)
-    raise typer.Exit(laboratory().audit(names=names or [], **given))
+    raise SystemExit(laboratory().audit(names=names or [], **given))
 
 
 def reproduce(
@@ -85,7 +83,7 @@ def reproduce(
     a figure SVG and PNG. claims.csv has the verdict on every claim; page.md links all of them and lists the claims that
     fail. Data sets are looked for below COUNTERVEIL_DATA.
     """
-    raise typer.Exit(laboratory().reproduce(paper, quick, figures or [], out, max(jobs, 1), listed))
+    raise SystemExit(laboratory().reproduce(paper, quick, figures or [], out, max(jobs, 1), listed))
 
 
 def laboratory() -> Any:

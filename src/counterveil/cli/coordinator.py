@@ -8,14 +8,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from counterveil.cli.program import Group
 from counterveil.cli.requests import (
     AsJson,
-    Command,
     Given,
     Report,
     argument,
     check_target,
-    commands,
     option,
     options,
     shared,
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from counterveil.federation.study_files import StudyFolder
 
 
-coordinator_app = commands("Ask several sites one question and pool their answers.")
+coordinator_app = Group("Ask several sites one question and pool their answers.")
 
 Folder = Annotated[Path, argument("FOLDER", "The coordinator's folder for this study.")]
 
@@ -69,9 +68,7 @@ _QUESTION = [
 ]
 
 
-@coordinator_app.command(
-    cls=Command, short_help="Create the folder of a study: question, sites, certificates."
-)
+@coordinator_app.command(short_help="Create the folder of a study: question, sites, certificates.")
 @shared("study", *_ASKED, "setting", "as_json", more=[*_STUDY, *_QUESTION])
 def create(given: Given, folder: Folder) -> None:
     """Create the folder of a study: the question, the sites, and certificates.
@@ -116,7 +113,7 @@ def create(given: Given, folder: Folder) -> None:
     print(json.dumps(facts, indent=2) if given["as_json"] else text)
 
 
-@coordinator_app.command(cls=Command, short_help="Ask the sites and pool their answers.")
+@coordinator_app.command(short_help="Ask the sites and pool their answers.")
 def run(
     folder: Folder,
     listen: Annotated[
@@ -150,7 +147,7 @@ def run(
     _show_result(opened, None, report, as_json)
 
 
-@coordinator_app.command(cls=Command, short_help="Show which sites have answered.")
+@coordinator_app.command(short_help="Show which sites have answered.")
 def status(folder: Folder, as_json: AsJson = False) -> None:
     """Show which sites have answered, and why the others have not."""
     from counterveil.federation.coordinator import states
@@ -165,7 +162,7 @@ def status(folder: Folder, as_json: AsJson = False) -> None:
         print("\n".join(f"{each.site}: epsilon {each.epsilon}, {each.state}" for each in found))
 
 
-@coordinator_app.command(cls=Command, short_help="Pool the answers received so far; free.")
+@coordinator_app.command(short_help="Pool the answers received so far; free.")
 def result(
     folder: Folder,
     method: Annotated[str | None, option("NAME", "Pool in another way than the study says.")] = None,

@@ -7,8 +7,6 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from counterveil.cli.asking import Dialogue, bounds, joined, label
 from counterveil.cli.requests import STOPPED, Given, charging, check_target, options, say, shared
 from counterveil.errors import DataError, refusal
@@ -264,7 +262,7 @@ def check(given: Given) -> None:
     }
     say(facts, "\n".join(_verdict(found)), given["as_json"])
     if not found.fits:
-        raise typer.Exit(DataError.exit_code)
+        raise SystemExit(DataError.exit_code)
 
 
 def _verdict(found: Checked) -> list[str]:

@@ -14,8 +14,6 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from counterveil.cli.requests import AsJson, argument, option
 from counterveil.errors import explanation, refusal
 
@@ -74,7 +72,7 @@ def doctor(as_json: AsJson = False) -> None:
         console.print(table)
         console.print("Small simulated trial: " + ("works" if facts["works"] else "FAILED"))
     if not healthy:
-        raise typer.Exit(1)
+        raise SystemExit(1)
 
 
 def _version(package: str) -> str | None:
@@ -222,7 +220,7 @@ def demo_federation(
     print(f"\nForest plot: {place / 'pooled.html'}")
     print(f"Time: setting up {prepared - begin:.1f} s, asking and pooling {done - prepared:.1f} s")
     if code:
-        raise typer.Exit(code)
+        raise SystemExit(code)
 
 
 def rows(frame: Mapping[str, Any]) -> int:

@@ -8,16 +8,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from counterveil.cli.program import Group
 from counterveil.cli.requests import (
     Analyst,
     Anchor,
     AsJson,
-    Command,
     Given,
     argument,
-    commands,
     option,
     shared,
 )
@@ -26,7 +23,7 @@ if TYPE_CHECKING:
     from counterveil.accounting import Account, Ledger, Posting
 
 
-ledger_app = commands("Privacy budgets: create a ledger, show what was spent, verify it.")
+ledger_app = Group("Privacy budgets: create a ledger, show what was spent, verify it.")
 
 _DRAFT = """\
 # Draft of an access policy: what this account permits. It cannot be changed once registered, so check every line.
@@ -43,7 +40,7 @@ _DRAFT = """\
 Where = Annotated[str, argument("LEDGER", "A file or a PostgreSQL URL.")]
 
 
-@ledger_app.command(cls=Command, short_help="Register a data set and its total budget.")
+@ledger_app.command(short_help="Register a data set and its total budget.")
 def create(
     ledger: Where,
     dataset: Annotated[str, option("NAME", "Name of the data set.")],
@@ -87,7 +84,7 @@ def create(
         _print(book, as_json)
 
 
-@ledger_app.command("access-policy", cls=Command, short_help="Draft an access policy from a study file.")
+@ledger_app.command("access-policy", short_help="Draft an access policy from a study file.")
 @shared("study", "protects", "as_json")
 def draft_access_policy(
     given: Given,
@@ -129,7 +126,7 @@ def draft_access_policy(
     print(json.dumps(draft.to_dict(), indent=2) if given["as_json"] else _DRAFT + draft.to_toml().rstrip())
 
 
-@ledger_app.command(cls=Command, short_help="Show what was granted, spent and remains.")
+@ledger_app.command(short_help="Show what was granted, spent and remains.")
 def show(
     ledger: Where,
     entries: Annotated[bool, option("", "List every entry too.", "--entries")] = False,
@@ -145,10 +142,10 @@ def show(
     with open_ledger(ledger, inspect=True) as book:
         _print(book, as_json, entries=entries)
         if book.problem() is not None:
-            raise typer.Exit(LedgerError.exit_code)
+            raise SystemExit(LedgerError.exit_code)
 
 
-@ledger_app.command(cls=Command, short_help="Verify every entry, the totals and the anchors.")
+@ledger_app.command(short_help="Verify every entry, the totals and the anchors.")
 def verify(
     ledger: Where,
     head: Annotated[
@@ -177,10 +174,10 @@ def verify(
             place = "" if report.problem_seq is None else f" at entry {report.problem_seq}"
             print(f"FIRST PROBLEM{place}: {report.problem}")
     if not report.ok:
-        raise typer.Exit(LedgerError.exit_code)
+        raise SystemExit(LedgerError.exit_code)
 
 
-@ledger_app.command(cls=Command, short_help="Copy a ledger file.")
+@ledger_app.command(short_help="Copy a ledger file.")
 def backup(
     ledger: Where, target: Annotated[Path, argument("TARGET", "The copy, a file that does not exist yet.")]
 ) -> None:
@@ -196,7 +193,7 @@ def backup(
     print(f"copied up to entry {seq}\nhead: {head}")
 
 
-@ledger_app.command(cls=Command, short_help="Keep the head in one more place.")
+@ledger_app.command(short_help="Keep the head in one more place.")
 def anchor(
     ledger: Where, place: Annotated[str, argument("PLACE", "A file, a folder or a PostgreSQL URL.")]
 ) -> None:

@@ -9,9 +9,10 @@ import threading
 from pathlib import Path
 from typing import Annotated, Any
 
-from counterveil.cli.requests import AsJson, Command, Given, argument, commands, options, shared
+from counterveil.cli.program import Group
+from counterveil.cli.requests import AsJson, Given, argument, options, shared
 
-site_app = commands("Answer the requests of a coordinator; the records stay at the site.")
+site_app = Group("Answer the requests of a coordinator; the records stay at the site.")
 
 Folder = Annotated[Path, argument("FOLDER", "The site's folder.")]
 RequestKey = Annotated[
@@ -59,7 +60,7 @@ _POLICY = [
 _LOG = logging.getLogger(__name__)
 
 
-@site_app.command(cls=Command, short_help="Create the folder of a site: settings, policy, keys, ledger.")
+@site_app.command(short_help="Create the folder of a site: settings, policy, keys, ledger.")
 @shared("study", "table", "as_json", more=[*_SITE, *_POLICY])
 def create(given: Given, folder: Folder) -> None:
     """Create the folder of a site: settings, policy, keys, and a ledger with the total budget of its people.
@@ -84,7 +85,7 @@ def create(given: Given, folder: Folder) -> None:
     _say(facts, f"{file.name}: send {key} to the coordinator", given["as_json"])
 
 
-@site_app.command(cls=Command, short_help="Check settings, data, ledger and keys.")
+@site_app.command(short_help="Check settings, data, ledger and keys.")
 def check(folder: Folder, as_json: AsJson = False) -> None:
     """Check settings, data, ledger and keys, and show what remains of the budget.
 
@@ -98,7 +99,7 @@ def check(folder: Folder, as_json: AsJson = False) -> None:
     _say(facts, "\n".join(lines), as_json)
 
 
-@site_app.command(cls=Command, short_help="Answer requests until interrupted.")
+@site_app.command(short_help="Answer requests until interrupted.")
 def run(folder: Folder) -> None:
     """Answer requests until interrupted.
 
@@ -135,13 +136,13 @@ def _stopping() -> threading.Event:
     return wanted
 
 
-@site_app.command(cls=Command, short_help="List the requests that wait for a decision.")
+@site_app.command(short_help="List the requests that wait for a decision.")
 def requests(folder: Folder, as_json: AsJson = False) -> None:
     """List the requests that wait for the steward's decision."""
     _show_requests(folder, None, None, as_json)
 
 
-@site_app.command(cls=Command, short_help="Approve a request.")
+@site_app.command(short_help="Approve a request.")
 def approve(folder: Folder, request: RequestKey, as_json: AsJson = False) -> None:
     """Approve a request; it is answered when the coordinator asks again."""
     from counterveil.federation.site_files import APPROVED
@@ -149,7 +150,7 @@ def approve(folder: Folder, request: RequestKey, as_json: AsJson = False) -> Non
     _show_requests(folder, request, APPROVED, as_json)
 
 
-@site_app.command(cls=Command, short_help="Decline a request.")
+@site_app.command(short_help="Decline a request.")
 def decline(folder: Folder, request: RequestKey, as_json: AsJson = False) -> None:
     """Decline a request; the coordinator is informed."""
     from counterveil.federation.site_files import REJECTED

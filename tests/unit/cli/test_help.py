@@ -1,30 +1,28 @@
 """Help pages, names of commands and completion in a shell."""
 
+import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+import typer
+from tests.command_line import asked, said
 from tests.thinned import thinned_rows
-from tools.reference.cli_page import commands_of
-from typer.main import get_command
 
-from counterveil.cli.app import app
-from counterveil.cli.requests import described
+from counterveil.cli.app import program
+from counterveil.cli.program import described
 
-COMMANDS = dict(commands_of(app))
-# Made once: of 42 commands it takes longer than a page.
-PROGRAM = get_command(app)
+COMMANDS = dict(program.every())
 
 
 def page(name, option):
-    found = CliRunner().invoke(
-        PROGRAM, [*name.split(), option], env={"COLUMNS": "80"}, prog_name="counterveil"
-    )
-    assert found.exit_code == 0, found.output
-    return found.output
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "80")
+        return said(*name.split(), option)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -62,7 +60,7 @@ def test_bash_completes_commands_and_options(tmp_path, typed, offered):
     program.chmod(0o755)
     words = " ".join(f"'{word}'" for word in ["counterveil", *typed.split(" ")])
     script = (
-        'eval "$(counterveil --show-completion bash)"\n'
+        'eval "$(counterveil --show-completion)"\n'
         f"COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))\n"
         '_counterveil_completion counterveil; echo "${COMPREPLY[*]}"\n'
     )
@@ -71,8 +69,54 @@ def test_bash_completes_commands_and_options(tmp_path, typed, offered):
         capture_output=True,
         text=True,
         check=False,
-        # So that typer need not look for the shell among the processes.
-        env=os.environ
-        | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"},
+        env=os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"},
     )
     assert run.stdout.split() == offered.split(), run.stderr
+
+
+def test_typer_is_used_by_its_documented_names_alone():
+    """Its insides change in minors: classes below `typer.core` went, and click with them."""
+    found = []
+    for path in (
+        path for folder in ("src", "lab/src", "tests", "tools") for path in Path(folder).rglob("*.py")
+    ):
+        text = path.read_text(encoding="utf-8")
+        # Few files name them, and reading all of them as Python would take half a minute.
+        for node in ast.walk(ast.parse(text)) if re.search(r"typer|(import|from) click", text) else ():
+            names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
+            names += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
+            if (
+                isinstance(node, ast.Attribute)
+                and isinstance(node.value, ast.Name)
+                and node.value.id == "typer"
+            ):
+                names.append(f"typer.{node.attr}")
+            found += [(str(path), name) for name in names if name.split(".")[0] in ("typer", "click")]
+    documented = {"typer", "typer.prompt"} | {f"typer.{name}" for name in vars(typer) if name[0].isupper()}
+    assert [each for each in found if each[1] not in documented] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "help_of"),
+    [
+        (["estimate"], "estimate"),
+        (["estimate", "t.csv", "--nope"], "estimate"),
+        (["federation", "site", "approve"], "federation site approve"),
+        (["ledger", "nope"], "ledger"),
+        (["nope"], ""),
+        (["console", "folder", "--port", "1e400"], "console"),
+        (["plan", "--level", "٣"], "plan"),
+    ],
+)
+def test_words_that_do_not_fit_name_the_help_page(words, help_of):
+    found = asked(*words)
+    assert found.exit_code == 2
+    assert found.stdout == ""
+    assert (
+        found.stderr.splitlines()[-1]
+        == f"Try '{' '.join(['counterveil', *help_of.split(), '-h'])}' for help."
+    )
+
+
+def test_a_password_in_wrong_words_is_not_repeated_in_control_characters():
+    assert "\x1b" not in asked("estimate", "--\x1b[2Jnope").stderr
