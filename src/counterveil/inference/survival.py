@@ -1371,6 +1371,12 @@ def _part(above: float, falls: float, arc: float) -> float:
     return 2 * above / (slope + sqrt(max(slope**2 + 16 * arc * above, 0.0)))
 
 
+def _mean_bend(straight: Ends, bent: Ends) -> float:
+    """Return how far ends move on average as curves bend in their cells; an open end has no such distance."""
+    down = straight[0] - bent[0]
+    return (down + bent[1] - straight[1]) / 2 if isfinite(bent[1]) else down
+
+
 _ANGLES = 8
 
 
@@ -1383,9 +1389,9 @@ class CrossingGap(Apart):
 
     @property
     def estimate(self) -> float:
-        """One quantile minus the other; infinite where only one is known, 0 where none is."""
+        """One quantile minus the other; infinite where only one is known, not a number where none is."""
         own, others = self.one.estimate, self.other.estimate
-        return own - others if isfinite(own) or isfinite(others) else 0.0
+        return own - others if isfinite(own) or isfinite(others) else nan
 
     @property
     def p_value(self) -> float:
@@ -1406,7 +1412,7 @@ class CrossingGap(Apart):
             return widest
         straight, theirs = self.one.ends(level), self.other.ends(level)
         down, up = self._reach(level)
-        bent = self._bent(straight[0] - low + high - straight[1], theirs[0] - least + most - theirs[1]) / 2
+        bent = self._bent(_mean_bend(straight, (low, high)), _mean_bend(theirs, (least, most)))
         # Where outcomes lie in a crowded cell, and whom weights leave out, is no matter of chance.
         left_out = self.one.answers.whole and bool(self.one.answers.curves.grouping.any())
         pinned = [

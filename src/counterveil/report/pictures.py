@@ -14,7 +14,7 @@ from textwrap import fill
 from typing import Any
 
 from counterveil.errors import refusal
-from counterveil.report.text import Facts, from_to, percent, rounded, span
+from counterveil.report.text import Facts, from_to, percent, rounded, with_interval
 
 INK, PALE, PALER, GREY, WARNING = "#155a8a", "#9fc1d8", "#d6e5ef", "#51606f", "#8a1c1c"
 COLOURS = (INK, "#9a5b00", "#1d6b3c", "#7a3e8f")  # of lines beside each other, as on pages
@@ -105,7 +105,7 @@ def comparable(facts: dict[str, Any]) -> list[dict[str, Any]]:
     found = []
     for effect in effects:
         error = effect["std_error"]["total"]
-        name = f"{effect['name']}: {rounded(effect['estimate'], error)} {span(effect['interval'], error)}"
+        name = f"{effect['name']}: {with_interval(rounded(effect['estimate'], error), effect['interval'], error)}"
         parts = {
             key: {
                 end: _divided(value, error) if end != "level" else value for end, value in effect[key].items()

@@ -8,7 +8,17 @@ from typing import Any
 
 from counterveil.privacy import Budget
 from counterveil.report.caveats import caveat_words
-from counterveil.report.text import Cells, Facts, Item, View, percent, probability, rounded, span, wrapped
+from counterveil.report.text import (
+    Cells,
+    Facts,
+    Item,
+    View,
+    percent,
+    probability,
+    rounded,
+    with_interval,
+    wrapped,
+)
 from counterveil.report.view import (
     details_sentence,
     effect_cells,
@@ -72,7 +82,7 @@ def mean_facts(rows: list[dict[str, Any]], ends: Sequence[tuple[float, float]], 
         around = {
             end: (value - mean) / sd if known else None for end, value in (("low", low), ("high", high))
         }
-        name = f"{one['column']}: {rounded(mean, error)} {span({'low': low, 'high': high}, error)}"
+        name = f"{one['column']}: {with_interval(rounded(mean, error), {'low': low, 'high': high}, error)}"
         effects.append({"name": name, "estimate": 0.0, "interval": around})
     return {
         "level": level,
@@ -229,7 +239,7 @@ def _cells(texts: list[str]) -> str:
 def _number(value: float) -> str:
     """Return a number in eight signs and a minus, or the fewest that show three digits of it."""
     if not isfinite(value):
-        return "inf" if value > 0 else "-inf"
+        return "open"
     if value == 0 or abs(value) >= 0.001:
         for decimals in (4, 3, 2, 1, 0):
             plain = f"{value:.{decimals}f}"

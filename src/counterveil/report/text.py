@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from math import floor, inf, isfinite, isnan, log10
+from math import floor, inf, isfinite, isinf, isnan, log10
 from textwrap import wrap
 from typing import Any, TypeAlias
 
@@ -13,12 +13,10 @@ Facts = dict[str, Any]
 
 def rounded(value: float | None, error: float | None) -> str:
     """Return `value` with as many decimals as its error makes meaningful (two digits of the error)."""
-    if value is None:
-        return "inf"
+    if value is None or isinf(value):
+        return "unbounded"
     if isnan(value):
         return "unknown"
-    if not isfinite(value):
-        return "inf" if value > 0 else "-inf"
     if error is None or not isfinite(error) or error <= 0:
         return f"{value:z.4g}"
     decimals = max(0, 1 - floor(log10(error)))
@@ -49,12 +47,19 @@ def held_against(sites: int, colluding: int) -> str:
 
 
 def span(interval: Facts, error: float | None) -> str:
-    """Return an interval as text, with the digits that the error makes meaningful."""
+    """Return an interval as text, with the digits that the error makes meaningful; an open end in words."""
     if interval.get("gap"):
         return " or ".join(_sides(interval["gap"], error))
-    low = "(-inf" if interval["low"] is None else f"[{rounded(interval['low'], error)}"
-    high = "inf)" if interval["high"] is None else f"{rounded(interval['high'], error)}]"
-    return f"{low}, {high}"
+    low, high = (end if end is None or isfinite(end) else None for end in (interval["low"], interval["high"]))
+    if low is not None and high is not None:
+        return f"[{rounded(low, error)}, {rounded(high, error)}]"
+    return " ".join(_sides([high, low], error)) or "any value"
+
+
+def with_interval(estimate: str, interval: Facts, error: float | None) -> str:
+    """Return an estimate before its interval: "1.2 [0.8, 1.9]", "1.2 (at least 0.8)" where an end is open."""
+    ends = span(interval, error)
+    return f"{estimate} {ends}" if ends.startswith("[") else f"{estimate} ({ends})"
 
 
 def time_span(estimate: float, interval: Facts, error: float | None) -> str:
@@ -66,13 +71,31 @@ def time_span(estimate: float, interval: Facts, error: float | None) -> str:
     return f"{time(estimate)} [{time(interval['low'])}, {time(interval['high'])}]"
 
 
+def quantile_name(share: float, difference: bool = False) -> str:
+    """Return the name of a quantile, or of the difference of two: that of a half is the median."""
+    if difference:
+        return "difference of medians" if share == 0.5 else f"difference of {percent(share)} quantiles"
+    return "median" if share == 0.5 else f"{percent(share)} quantile"
+
+
+def effect_line(name: object, estimate: float, interval: Facts, time: bool = False) -> str:
+    """Return one number with its interval as a line; an end that is open is said in words.
+
+    With `time`, a number that is infinite or not known is that of a quantile that was not reached by the horizon.
+    """
+    middle = f"{estimate:.4g}" if isfinite(estimate) else "not reached" if time else rounded(estimate, None)
+    return f"{name} {with_interval(middle, interval, None)}"
+
+
 def from_to(interval: Facts, error: float | None) -> str:
     """Return an interval as words of a sentence."""
     if interval.get("gap"):
         return " or ".join(_sides(interval["gap"], error))
     low, high = (interval[end] for end in ("low", "high"))
     if high is None:
-        return f"{rounded(low, error)} upwards, without an upper end" if low is not None else "everything"
+        return f"{rounded(low, error)} upwards, without an upper end" if low is not None else "any value"
+    if low is None:
+        return f"at most {rounded(high, error)}"
     return f"{rounded(low, error)} to {rounded(high, error)}"
 
 

@@ -10,7 +10,18 @@ from counterveil.privacy import Adjacency, Budget, Estimand, Guarantee, Proof, P
 from counterveil.report.caveats import caveat_words, opening_of, target_words, trends_of
 from counterveil.report.confounding import effect_cells as sensitivity_cells
 from counterveil.report.confounding import sensitivity_items
-from counterveil.report.text import Cells, Facts, Item, View, few_words, percent, probability, rounded, span
+from counterveil.report.text import (
+    Cells,
+    Facts,
+    Item,
+    View,
+    few_words,
+    percent,
+    probability,
+    rounded,
+    span,
+    with_interval,
+)
 
 LABELS = {
     "bias_allowance": "bias that the interval allows for",
@@ -337,15 +348,16 @@ def title(facts: Facts) -> str:
     return str(facts.get("title") or f"Effect of {facts['treatment']} on {facts['outcome']}")
 
 
+def _with_interval(effect: Facts) -> str:
+    error = effect["std_error"]["total"]
+    return with_interval(rounded(effect["estimate"], error), effect["interval"], error)
+
+
 def one_line(facts: Facts) -> str:
     """Return a result in one line: warnings by their first words, the first effects and the budget."""
     effects = sorted(facts["effects"], key=lambda effect: not effect.get("summary"))
     spent = Budget.from_dict(facts["spent"])
-    shown = [
-        f"{effect['name']} {rounded(effect['estimate'], effect['std_error']['total'])} "
-        f"{span(effect['interval'], effect['std_error']['total'])}"
-        for effect in effects[:2]
-    ]
+    shown = [f"{effect['name']} {_with_interval(effect)}" for effect in effects[:2]]
     left = [f"{len(effects) - 2} more"] * (len(effects) > 2)
     warnings = [text.partition(":")[0] for text in first_lines(facts)]
     return "; ".join([*warnings, title(facts), *shown, *left, str(spent)])

@@ -111,8 +111,14 @@ class Decided:
         """Return effects around the estimate with the two-sided p-value of each; free.
 
         P-values are those of an interval of the result's level: they cross 1 - level at its ends.
+        Without a finite estimate or end there is nothing to draw around: the curve is empty.
         """
         estimate, ends, level = self._ends(None)
+        if not isfinite(estimate):
+            closed = [end for end in ends if isfinite(end)]
+            if not closed:
+                return []
+            estimate = closed[0]
         reach = [abs(end - estimate) for end in ends]
         finite = [one for one in reach if isfinite(one)] or [abs(estimate) or 1.0]
         low, high = (one if isfinite(one) else max(finite) for one in reach)

@@ -36,6 +36,7 @@ from counterveil.inference.uncertainty import (
 from counterveil.numerics.arrays import Ends, Floats
 from counterveil.privacy import Budget, Guarantee
 from counterveil.privacy.caveats import Detail, read_fact, written
+from counterveil.report.text import effect_line
 from counterveil.results.decisions import Decided
 from counterveil.results.shown import written_to
 from counterveil.session import Lomax, mechanism_from_dict
@@ -124,6 +125,11 @@ class OwnScale(Known):
     """What is known on a scale of its own, such as that of ratios; ends of intervals may be infinite."""
 
     __slots__ = ()
+
+    @property
+    def time(self) -> bool:
+        """Whether it is a time or value that some share reaches, which is infinite where it is not reached."""
+        return False
 
     @property
     @abstractmethod
@@ -248,8 +254,9 @@ class Effect(Decided):
         return level_of_each(chosen, self.several) if simultaneous else chosen
 
     def __repr__(self) -> str:
-        low, high = self.interval()
-        return f"<Effect: {self.name} {self.estimate:.4g} [{low:.4g}, {high:.4g}]>"
+        time = isinstance(self.known, OwnScale) and self.known.time
+        ends = interval_facts(self.level, self.interval(), self._gap())
+        return f"<Effect: {effect_line(self.name, self.estimate, ends, time)}>"
 
     def facts(self) -> dict[str, Any]:
         """Return estimate, standard error and intervals as JSON-ready facts."""

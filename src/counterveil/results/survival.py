@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from math import isfinite, log
+from math import log
 from typing import Any, ClassVar, Literal
 
 from counterveil.errors import refusal
@@ -25,7 +25,7 @@ from counterveil.inference.survival import (
 )
 from counterveil.numerics.arrays import Ends
 from counterveil.privacy.caveats import Caveat, Fact
-from counterveil.report.text import percent, probability, rounded, span, time_span
+from counterveil.report.text import probability, quantile_name, rounded, time_span, with_interval
 from counterveil.results.effect import ByName, Effect, Known, OwnScale, check_level, finite, interval_facts
 from counterveil.results.question import Question, adjusted_caveats, causal_caveats
 from counterveil.results.released import ReleasedAnswer
@@ -41,6 +41,11 @@ class OpenEnded(OwnScale):
     """A number whose interval may have no end: a hazard ratio, a quantile, or the difference of two."""
 
     known: HazardRatio | Crossing | CrossingGap
+
+    @property
+    def time(self) -> bool:
+        """Whether it is a quantile, or the difference of two."""
+        return not isinstance(self.known, HazardRatio)
 
     @property
     def null(self) -> float:
@@ -141,12 +146,16 @@ class SurvivalResult(ReleasedAnswer):
     def quantile(self, arm: ArmName, share: float = 0.5) -> Effect:
         """Return the time by which a share of an arm had the event: the median; infinite where not by the horizon."""
         known = OpenEnded(self._crossing(arm, share))
-        return self._effect(f"{percent(share)} quantile, {arm}", known)
+        return self._effect(f"{quantile_name(share)}, {arm}", known)
 
     def quantile_difference(self, share: float = 0.5) -> Effect:
-        """Return the difference of both arms' quantiles, treated minus control."""
+        """Return the difference of both arms' quantiles, treated minus control.
+
+        Infinite where one arm's quantile is not reached by the horizon, not a number where neither is; printed as
+        "not reached". Ends of its interval are infinite where a quantile may lie beyond the horizon.
+        """
         gap = CrossingGap(self._crossing("treated", share), self._crossing("control", share))
-        return self._effect(f"difference of the {percent(share)} quantiles", OpenEnded(gap))
+        return self._effect(quantile_name(share, difference=True), OpenEnded(gap))
 
     def _crossing(self, arm: str, share: float) -> Crossing:
         return Crossing(self._answers, check_arm(arm), 1 - check_share(share))
@@ -263,7 +272,7 @@ class SurvivalResult(ReleasedAnswer):
 
     def _notes(self) -> list[tuple[str, str]]:
         test, ratio = self.log_rank, self.restricted_mean_ratio
-        low, high = ratio.interval(self.level)
+        ends = interval_facts(self.level, ratio.interval(self.level))
         at = self.times[-1]
         hazards = self.hazard_ratio()
         notes = [
@@ -285,7 +294,7 @@ class SurvivalResult(ReleasedAnswer):
             (
                 "Restricted mean",
                 "; ".join(said(self.restricted_mean(arm), arm) for arm in reversed(ARMS))
-                + f"; ratio {ratio.estimate:.3g} [{low:.3g}, {high:.3g}{']' if isfinite(high) else ')'}",
+                + f"; ratio {with_interval(f'{ratio.estimate:.3g}', ends, None)}",
             ),
             (
                 "Log-rank test",
@@ -317,7 +326,8 @@ def check_share(share: object) -> float:
 def said(one: Effect, arm: str = "") -> str:
     """Return a number with its interval as text, after the name of its arm."""
     error = float(one.std_error)
-    return f"{arm} {rounded(one.estimate, error)} {span(interval_facts(one.level, one.interval()), error)}".strip()
+    ends = interval_facts(one.level, one.interval())
+    return f"{arm} {with_interval(rounded(one.estimate, error), ends, error)}".strip()
 
 
 def survival_result(
@@ -388,7 +398,7 @@ class QuantilesResult(ByName, ReleasedAnswer):
     def quantile(self, arm: ArmName, share: float = 0.5) -> Effect:
         """Return the value below which a share of an arm's outcomes lies."""
         known = OpenEnded(self._crossing(arm, share))
-        return Effect(f"{percent(share)} quantile, {arm}", known, self.level)
+        return Effect(f"{quantile_name(share)}, {arm}", known, self.level)
 
     def quantile_difference(self, share: float = 0.5) -> Effect:
         """Return the difference of both arms' quantiles, treated minus control."""
@@ -396,7 +406,7 @@ class QuantilesResult(ByName, ReleasedAnswer):
 
     def _difference(self, share: float, several: int) -> Effect:
         gap = CrossingGap(self._crossing("treated", share), self._crossing("control", share))
-        return Effect(f"{percent(share)} quantile", OpenEnded(gap), self.level, several)
+        return Effect(quantile_name(share), OpenEnded(gap), self.level, several)
 
     def _crossing(self, arm: str, share: float) -> Crossing:
         return Crossing(self._answers, check_arm(arm), 1 - check_share(share))
@@ -469,7 +479,7 @@ class QuantilesResult(ByName, ReleasedAnswer):
             "effects": [one.facts() for one in self.table],
             "notes": [
                 (
-                    f"{percent(share)} quantile",
+                    quantile_name(share).capitalize(),
                     "; ".join(said(self.quantile(arm, share), arm) for arm in ("treated", "control")),
                 )
                 for share in self.shares

@@ -107,7 +107,8 @@ def test_fewer_people_than_noise_are_lost_and_say_so():
     assert found.difference().p_value == 1
     at_once = people(2000) | {"years": np.full(2000, 0.3), "died": np.ones(2000, int)}
     found = cv.survival(at_once, study(grid=8), protects="record", epsilon=1, noise=cv.SeededNoise(1))
-    assert ", inf)\n" in str(found)
+    assert "(at least " in str(found)
+    assert "inf" not in str(found)
 
 
 def test_a_median_beyond_the_horizon_is_not_reached():
@@ -116,6 +117,34 @@ def test_a_median_beyond_the_horizon_is_not_reached():
     for text in (found.summary(), found.to_html(), found.to_markdown()):
         assert "treated not reached" in text
         assert "inf" not in text.split("Median")[1][:60]
+
+
+@pytest.mark.parametrize(("horizon", "known"), [(2, 2), (1.4, 1), (0.4, 0)])
+def test_a_difference_of_quantiles_is_known_or_said_to_be_open(horizon, known):
+    noise = cv.SeededNoise(0)
+    found = cv.survival(people(500), study(horizon=horizon), protects="record", epsilon=2, noise=noise)
+    arms = [found.quantile(arm) for arm in ("treated", "control")]
+    assert sum(np.isfinite(one.estimate) for one in arms) == known
+    gap = found.quantile_difference()
+    assert gap.estimate == pytest.approx(arms[0].estimate - arms[1].estimate, nan_ok=True)
+    # An arm whose quantile may lie beyond the horizon leaves its own side open, and no other.
+    low, high = gap.interval()
+    assert [np.isfinite(high), np.isfinite(low)] == [np.isfinite(one.interval()[1]) for one in arms]
+    for one in (gap, *arms):
+        text = repr(one)
+        assert not {"inf", "nan"} & set(text.lower().replace("[", " ").replace("]", " ").split())
+        assert ("not reached" in text.partition("[")[0].partition("(")[0]) == (not np.isfinite(one.estimate))
+    json.dumps(gap.facts(), allow_nan=False)
+    assert 0 < gap.p_value <= 1
+    if known < 2:
+        assert all(0 < point["p_value"] <= 1 for point in gap.confidence_curve(3))
+
+
+def test_a_half_is_named_the_median():
+    found = asked()
+    assert found.quantile("control").name == "median, control"
+    assert found.quantile_difference().name == "difference of medians"
+    assert found.quantile_difference(0.25).name == "difference of 25% quantiles"
 
 
 def test_a_result_is_written_and_read_back():
