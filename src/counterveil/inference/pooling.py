@@ -46,29 +46,34 @@ _USUAL_LEVEL = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Heterogeneity:
-    """Cochran's Q with its degrees of freedom and p-value, I^2 (the part of Q beyond chance), and tau^2."""
+    """Cochran's Q with its degrees of freedom and p-value, I^2 (the part of Q beyond chance), and tau^2.
+
+    `scale` is what is compared between sites, such as "difference" or "log ratio".
+    """
 
     q: float
     df: int
     p_value: float
     i_squared: float
     tau_squared: float
+    scale: str = "difference"
 
     @property
     def tau(self) -> float:
         """The standard deviation of the sites' effects."""
         return sqrt(self.tau_squared)
 
-    def to_dict(self) -> dict[str, float]:
-        """Return the figures by name."""
+    def to_dict(self) -> dict[str, float | str]:
+        """Return the figures and the scale by name."""
         return asdict(self)
 
 
-def heterogeneity(estimates: Floats, variances: Floats) -> Heterogeneity:
+def heterogeneity(estimates: Floats, variances: Floats, scale: str = "difference") -> Heterogeneity:
     """Return how much estimates (J,) differ beyond what their variances (J,) explain."""
     q, df = _excess(0.0, estimates, variances), len(estimates) - 1
     beyond = max(0.0, 1 - df / q) if q > 0 else 0.0
-    return Heterogeneity(q, df, float(chdtrc(df, q)), beyond, paule_mandel(estimates, variances))
+    between = paule_mandel(estimates, variances)
+    return Heterogeneity(q, df, float(chdtrc(df, q)), beyond, between, scale)
 
 
 def paule_mandel(estimates: Floats, variances: Floats) -> float:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import exp, hypot, inf, isfinite, log, sqrt
 from os import PathLike
@@ -28,7 +28,15 @@ from counterveil.bounded_reading import (
     read_text,
 )
 from counterveil.errors import CounterveilError, ParameterError, refusal, shown
-from counterveil.inference.measures import ApartMeans, JointMeans, NoisyRatio, RatioDifference, p_value
+from counterveil.inference.measures import (
+    ODDS,
+    RATIO,
+    ApartMeans,
+    JointMeans,
+    NoisyRatio,
+    RatioDifference,
+    p_value,
+)
 from counterveil.inference.moments import LinearFit, NoisyMoments, SummedMoments
 from counterveil.inference.pooling import (
     POOLING_METHODS,
@@ -41,6 +49,7 @@ from counterveil.inference.pooling import (
     i_squared_of,
     noise_variance,
     other_variance,
+    paule_mandel,
     pooling_weights,
     released_variance,
     steadied_variances,
@@ -61,6 +70,7 @@ from counterveil.results.effect import (
     Known,
     Linear,
     OwnScale,
+    StdError,
     around,
     check_level,
     interval_facts,
@@ -70,7 +80,23 @@ from counterveil.results.effect import (
     within,
 )
 from counterveil.results.groups import GroupsResult, RatioResult
-from counterveil.results.measures import DIFFERENCE, NAMES, NEEDED, Needed, known_as, refuse_of_difference
+from counterveil.results.measures import (
+    DIFFERENCE,
+    LIFT,
+    NAMES,
+    NEEDED,
+    OF_MEANS,
+    Measured,
+    Needed,
+    averaged_in_words,
+    called,
+    check_measure,
+    difference_of,
+    known_as,
+    refuse_of_difference,
+    refuse_range,
+    replaced_in_words,
+)
 from counterveil.results.regression import Formula, Matrix, Moments
 from counterveil.results.result import (
     Comparison,
@@ -221,32 +247,271 @@ def pooled_opening(sites: Answers) -> dict[str, Any]:
     return found
 
 
-# Ways of pooling whose weights are public: sizes, and the scales of the noise.
+# Ways of pooling measures of both arms' means. All but the last average the means, with weights that are public.
 METHODS = {
-    "mvagg": "pooled by size: the subset of sites of least variance",
-    "all": "pooled by size: all sites",
-    "largest": "of the largest site alone",
+    "mvagg": "means of both arms, pooled by size: the subset of sites of least variance",
+    "all": "means of both arms, pooled by size: all sites",
+    "largest": "means of both arms of the largest site alone",
+    "random_effects": "random effects: equal weights, Student's t over sites; ratios by their logarithms",
 }
+# The variance of a number that is lost in noise: not infinite, so that all sites together have a weight.
+_LOST = 1e150
+# What the sites' own numbers are called on the scale on which they are compared.
+_SCALES = {RATIO: "log ratio", ODDS: "log odds ratio", LIFT: "log of 1 + lift"}
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredSite:
+    """One site's part in an average of measures: its result, its weight and its public number of rows."""
+
+    name: str
+    weight: float
+    rows: int
+    result: MeasureResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PooledMeasure(MeasureResult):
+    """A ratio, an odds ratio or a lift over several sites; nothing in it is private and nothing it does spends budget.
+
+    `numbers` are the averages of both arms' means, of which the estimate is made. For `random_effects` the estimate is
+    that of `random`, the mean of the sites' own logarithms, and `numbers` are the means of the sites in it.
+    `heterogeneity` compares the sites' logarithms; of differences and of numbers needed to treat, the differences.
+    """
+
+    _DERIVED: ClassVar[tuple[str, ...]] = ("estimate", "uncertainty", "numbers", "heterogeneity", "random")
+
+    sites: tuple[MeasuredSite, ...]
+    heterogeneity: Heterogeneity
+    random: PooledKnown | None = None
+    weight_limits: WeightLimits | None = None
+
+    @classmethod
+    def _made(  # type: ignore[override]
+        cls,
+        measure: str,
+        method: str,
+        level: float,
+        sites: tuple[MeasuredSite, ...],
+        weight_limits: WeightLimits | None,
+        **_: Any,
+    ) -> PooledMeasure:
+        found: Named = [(site.name, _of_means(site.result, site.name, measures=True)) for site in sites]
+        check_agreement(found)
+        if any(site.result.measure != measure for site in sites):
+            raise ValueError("sites of another measure")
+        return pool_measures(found, sizes_of(found), method, check_level(level), weight_limits)
+
+    @property
+    def effect(self) -> Effect:
+        """The measure over all sites with its error, that of differences between sites included."""
+        if self.random is None:
+            return super(PooledMeasure, self).effect
+        return PooledEffect(self._effect_name, _of_random(self.measure, self.random), self.level)
+
+    @property
+    def difference(self) -> Effect:
+        """The average difference of both arms with its error."""
+        if self.random is None:
+            return super(PooledMeasure, self).difference
+        return self.effect if self.measure == DIFFERENCE else self.as_measure(DIFFERENCE).effect
+
+    @property
+    def _risk_ratio(self) -> Effect | None:
+        return self.effect if self.measure == RATIO else self.as_measure(RATIO).effect
+
+    def as_measure(self, measure: str) -> PooledMeasure:
+        """Return another measure of the same sites, pooled in the same way; free."""
+        assert self.means is not None
+        refuse_range(check_measure(measure), self.means.range)
+        sites: Any = [(site.name, site.result.as_measure(measure)) for site in self.sites]
+        return pool_measures(sites, sizes_of(sites), self.method, self.level, self.weight_limits)
+
+    def heterogeneity_interval(self, level: float | None = None) -> dict[str, Ends]:
+        """Return intervals for "tau", the standard deviation between sites, and for "i_squared"; free."""
+        chosen = self.level if level is None else check_level(level)
+        return _differing_intervals(*_compared(self._means_of_sites, self.measure), chosen)
+
+    def prediction_interval(self, level: float | None = None) -> Ends:
+        """Return the two ends of an interval for the measure at one more site like these; random effects only."""
+        if self.random is None:
+            raise refusal("CV-P507", method=self.method)
+        return _one_more(self.measure, self.random, self.level if level is None else check_level(level))
+
+    @property
+    def table(self) -> tuple[Effect, ...]:
+        """The measure of every site, at the level of the average, and that of all."""
+        rows = [
+            Effect(site.name, known_as(self.measure, site.result.numbers), self.level) for site in self.sites
+        ]
+        return (*rows, replace(self.effect, name="pooled"))
+
+    @property
+    def _means_of_sites(self) -> list[ApartMeans | JointMeans]:
+        return [_means(site.result) for site in self.sites]
+
+    def _columns(self) -> list[dict[str, Any]]:
+        own = {"estimand": self.estimand.value, "measure": self.measure}
+        return _columns_of_sites([(site.name, site.weight) for site in self.sites], own)
+
+    def _rows(self) -> list[dict[str, Any]]:
+        """Return a dictionary for each site (`type` is "study") and one for all ("summary")."""
+        sources = [*(site.result._source() for site in self.sites), self._source()]
+        rows = zip(self._columns(), self.table, sources, strict=True)
+        prediction = None if self.random is None else self.prediction_interval()
+        found = [{"term": self.treatment} | own | effect.row() | source for own, effect, source in rows]
+        return _with_differing(found, self.heterogeneity, prediction)
+
+    def _shown(self) -> dict[str, Any]:
+        *sites, pooled = (effect.facts() for effect in self.table)
+        rows = [facts | {"weight": site.weight} for facts, site in zip(sites, self.sites, strict=True)]
+        found = MeasureResult._shown(self) | {
+            "effects": [*rows, pooled | {"weight": 1.0, "summary": True}],
+            "heterogeneity": self.heterogeneity.to_dict(),
+        }
+        if self.random is not None:
+            found["prediction"] = interval_facts(self.level, self.prediction_interval())
+        return found
+
+    def report_facts(self) -> dict[str, Any]:
+        """Return what reports and pictures show: a row for every site and one for all, and how far sites differ."""
+        return MeasureResult.report_facts(self) | {
+            "effects": self._shown()["effects"],
+            "method": METHODS[self.method],
+        }
+
+    def _notes(self) -> list[tuple[str, str]]:
+        notes = MeasureResult._notes(self)
+        in_average = [(site.name, _means(site.result)) for site in self.sites if site.weight > 0]
+        notes[:0] = [("Estimate", text) for text in replaced_in_words(self.measure, in_average)]
+        found, ends = self.heterogeneity, self.heterogeneity_interval()["tau"]
+        effect = self.difference if found.scale == DIFFERENCE else self.effect
+        # A ratio's error on the scale of logarithms; a lift is a ratio less 1.
+        unit = 1.0 if found.scale == DIFFERENCE else effect.estimate + (self.measure == LIFT)
+        error = effect.std_error.total / unit
+        notes.append(("Heterogeneity", differing_words(found, ends, found.scale, error)))
+        if self.random is not None:
+            if self.weight_limits is not None:
+                notes.append(("Weights", _held(self.weight_limits)))
+            assert self.means is not None
+            noun = called(self.measure, self.means.range) if self.measure in OF_MEANS else DIFFERENCE
+            unit = self.effect if self.measure in OF_MEANS else self.difference
+            notes.append(("One more site", _one_more_words(noun, self.prediction_interval(), unit)))
+        return notes
+
+    def _sentence(self) -> str:
+        if self.random is not None:
+            mean = "geometric mean" if self.measure in OF_MEANS else "mean"
+            return f"{self._sentence_in('sites')}; {mean} over {_SITES_LIKE_THESE}"
+        assert isinstance(self.means, PooledMeans)
+        return f"{self._sentence_in('sites')}; {averaged_in_words(self.means, self.details)}"
+
+
+def _columns_of_sites(weights: Sequence[tuple[str, float]], own: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return what names the rows of sites and that of all of them in a data frame."""
+    rows = [{"site": name, "type": "study", "weight": weight} | own for name, weight in weights]
+    return [*rows, {"site": "pooled", "type": "summary", "weight": 1.0} | own]
+
+
+def differing_columns(found: Heterogeneity, prediction: Ends | None) -> dict[str, Any]:
+    """Return how far sites differ as columns of a data frame, under the names of R's `broom` for metafor."""
+    low, high = (None, None) if prediction is None else prediction
+    return {
+        "cochran_qe": found.q,
+        "df_cochran_qe": found.df,
+        "p_value_cochran_qe": found.p_value,
+        "i_squared": found.i_squared,
+        "tau_squared": found.tau_squared,
+        "heterogeneity_scale": found.scale,
+        "prediction_low": low,
+        "prediction_high": high,
+    }
+
+
+def _with_differing(
+    rows: list[dict[str, Any]], found: Heterogeneity, prediction: Ends | None
+) -> list[dict[str, Any]]:
+    """Return rows of a data frame with how far sites differ in the last, that of all sites."""
+    last = differing_columns(found, prediction)
+    return [*(row | dict.fromkeys(last) for row in rows[:-1]), rows[-1] | last]
+
+
+def _compared(means: Sequence[ApartMeans | JointMeans], measure: str) -> tuple[Floats, Floats]:
+    """Return what is compared between sites, differences or logarithms of ratios, and its variances."""
+    if measure in OF_MEANS:
+        logs = _logarithms(means, measure)
+        variances = [one.sampling_sd**2 + one.noise_sd**2 for one in logs]
+        return np.array([one.estimate for one in logs]), np.nan_to_num(variances, posinf=_LOST)
+    differences = [one.values[0] - one.values[1] for one in means]
+    return np.array(differences), np.array([one.error_of_difference.total_sd**2 for one in means])
+
+
+def _of_random(measure: str, random: PooledKnown) -> Known:
+    """Return the measure over sites whose own numbers have the mean `random`."""
+    if measure in OF_MEANS:
+        return PooledRatio(random, 0.0 if measure == LIFT else 1.0)
+    return Needed(random) if measure == NEEDED else random
+
+
+def _one_more(measure: str, random: PooledKnown, level: float) -> Ends:
+    """Return the ends of an interval for the measure at one more site; of numbers needed to treat, the difference."""
+    known = _of_random(measure, random)
+    return known.one_more(level) if isinstance(known, PooledRatio) else random.one_more(level)
+
+
+def _logarithms(means: Sequence[ApartMeans | JointMeans], measure: str) -> list[_Logarithm]:
+    """Return the logarithms of the sites' ratios, or odds ratios; that of 1 + lift is that of the ratio."""
+    return [_Logarithm(Measured(one, ODDS if measure == ODDS else RATIO)) for one in means]
+
+
+def _differing(means: Sequence[ApartMeans | JointMeans], measure: str) -> Heterogeneity:
+    """Return how far sites differ beyond their errors."""
+    return heterogeneity(*_compared(means, measure), _SCALES.get(measure, DIFFERENCE))
+
+
+def _differing_intervals(estimates: Floats, variances: Floats, level: float) -> dict[str, Ends]:
+    """Return intervals for the standard deviation between sites and for I^2."""
+    low, high = tau_squared_interval(estimates, variances, level)
+    parts = (i_squared_of(low, variances), i_squared_of(high, variances))
+    return {"tau": (sqrt(low), sqrt(high)), "i_squared": parts}
 
 
 def pool_measures(
     sites: Named, sizes: Floats, method: str, level: float, bounds: WeightLimits | None
-) -> MeasureResult:
-    """Return the measure of the arms' means, averaged over sites by size; `sites` are all results of a measure."""
-    pooled, weights = _pooled_means([(name, _means(result)) for name, result in sites], sizes, method, bounds)
-    kept = [place for place, weight in enumerate(weights) if weight > 0]
+) -> PooledMeasure:
+    """Return the measure of several sites; `sites` are all results of a measure with the means of both arms."""
+    means = [(name, _means(result)) for name, result in sites]
     first = sites[0][1]
     assert isinstance(first, MeasureResult)
+    if method not in METHODS:
+        raise refusal("CV-P508", methods=" or ".join(map(repr, METHODS)), method=method)
+    random = None
+    if method == "random_effects":
+        random, weights = _random_effects(means, first.measure, sizes, bounds)
+        pooled = PooledMeans(
+            tuple(one for _, one in means), tuple(map(float, weights)), tuple(name for name, _ in sites)
+        )
+    else:
+        pooled, weights = _pooled_means(means, sizes, method, bounds)
+    kept = [place for place, weight in enumerate(weights) if weight > 0]
     said: dict[str, float | str] = {"rows": int(sizes.sum()), "sites": len(sites)}
     said |= {"mean_treated": pooled.values[0], "mean_control": pooled.values[1]}
     if bounds is not None:
         said["site_weight_limit"] = bounds.max_weight
     own = {f"weight_{name}": float(weight) for (name, _), weight in zip(sites, weights, strict=True)}
-    return MeasureResult.of(
-        first.measure,
-        pooled,
-        **_provenance(sites, f"means of both arms, {METHODS[method]}"),
-        site_sources=tuple(result._source() for _, result in sites),
+    known = known_as(first.measure, pooled) if random is None else _of_random(first.measure, random)
+    return PooledMeasure._of_known(
+        known,
+        measure=first.measure,
+        numbers=pooled,
+        random=random,
+        sites=tuple(
+            MeasuredSite(name, float(weight), int(size), cast("MeasureResult", result))
+            for (name, result), weight, size in zip(sites, weights, sizes, strict=True)
+        ),
+        heterogeneity=_differing([one for _, one in means], first.measure),
+        weight_limits=bounds,
+        **_provenance(sites, method),
         level=level,
         estimand=first.estimand,
         not_covered=pooled_caveats(
@@ -258,6 +523,30 @@ def pool_measures(
     )
 
 
+def _random_effects(
+    sites: Sequence[tuple[str, ApartMeans | JointMeans]],
+    measure: str,
+    sizes: Floats,
+    bounds: WeightLimits | None,
+) -> tuple[PooledKnown, Floats]:
+    """Return the mean of what sites are compared by, with equal weights over those that are not lost in noise.
+
+    Public numbers alone order the sites. Released ones say only how many are taken: by the variance between sites, in
+    the unit of public variances, which is right for the median site.
+    """
+    means = [one for _, one in sites]
+    estimates, variances = _compared(means, measure)
+    tau_squared, public = paule_mandel(estimates, variances), public_variances(means, sizes)
+    unit = float(np.median(variances / public))
+    weights = held(sites, public, sizes, "random_effects", bounds, tau_squared / unit)
+    between = ErrorBetweenSites.of(estimates[weights > 0])
+    known: Sequence[Known] = (
+        _logarithms(means, measure) if measure in OF_MEANS else [difference_of(one) for one in means]
+    )
+    limits = None if measure in OF_MEANS else _limits([cast("Linear", one).limits for one in known])
+    return PooledKnown(tuple(known), tuple(map(float, weights)), limits, tau_squared, between), weights
+
+
 def _pooled_means(
     sites: Sequence[tuple[str, ApartMeans | JointMeans]],
     sizes: Floats,
@@ -265,8 +554,6 @@ def _pooled_means(
     bounds: WeightLimits | None,
 ) -> tuple[PooledMeans, Floats]:
     """Return the average of both arms' means, by weights that are public, and these."""
-    if method not in METHODS:
-        raise refusal("CV-P508", methods=" or ".join(map(repr, METHODS)), method=method)
     means = [one for _, one in sites]
     weights = held(sites, public_variances(means, sizes), sizes, method, bounds)
     return PooledMeans(tuple(means), tuple(map(float, weights)), tuple(name for name, _ in sites)), weights
@@ -650,7 +937,8 @@ METHOD_TEXTS = {
 }
 # What the average is of; for random effects the sites are a sample of all there could be.
 _AVERAGES = "the average of the sites' effects with the weights shown, whether or not the sites differ"
-_MEAN = "the mean effect of sites like these, which may differ; wide for a few sites"
+_SITES_LIKE_THESE = "sites like these, which may differ; wide for a few sites"
+_MEAN = f"the mean effect of {_SITES_LIKE_THESE}"
 
 
 def _held(limits: WeightLimits) -> str:
@@ -659,23 +947,30 @@ def _held(limits: WeightLimits) -> str:
     return f"from sizes and noise, not from variances that sites report; at most {limits.max_weight:.0%} each{own}"
 
 
-def pooled_notes(pooled: PooledResult, noun: str = "effect") -> list[tuple[str, str]]:
-    """Return how sites differ, how they are weighed and what one more would have; their numbers are called `noun`."""
-    found, error = pooled.heterogeneity, pooled.std_error.total
-    ends = pooled.heterogeneity_interval()
-    differ = (
+def differing_words(found: Heterogeneity, tau: Ends, noun: str, error: float) -> str:
+    """Return how far sites differ; what is compared is called `noun`, and `error` says how exactly it is known."""
+    return (
         f"Q = {found.q:.3g} on {found.df} degrees of freedom, p {probability(found.p_value)}; "
         f"I^2 = {found.i_squared:.0%}; standard deviation of the sites' {noun}s (tau) "
-        f"{rounded(found.tau, error)} [{', '.join(rounded(end, error) for end in ends['tau'])}]"
+        f"{rounded(found.tau, error)} [{', '.join(rounded(end, error) for end in tau)}]"
     )
+
+
+def _one_more_words(noun: str, ends: Ends, pooled: OneEffect | Effect) -> str:
+    low, high = (rounded(end, pooled.std_error.total) for end in ends)
+    return f"its {noun} lies in [{low}, {high}] ({pooled.level:.0%}, conservative)"
+
+
+def pooled_notes(pooled: PooledResult, noun: str = "effect") -> list[tuple[str, str]]:
+    """Return how sites differ, how they are weighed and what one more would have; their numbers are called `noun`."""
+    tau = pooled.heterogeneity_interval()["tau"]
+    differ = differing_words(pooled.heterogeneity, tau, noun, pooled.std_error.total)
     average = _MEAN if pooled.method == "random_effects" else _AVERAGES
     notes = [("Average", average), ("Heterogeneity", differ)]
     if pooled.weight_limits is not None:
         notes.append(("Weights", _held(pooled.weight_limits)))
     if pooled.uncertainty.between_sites is not None:
-        low, high = (rounded(end, error) for end in pooled.prediction_interval())
-        said = f"its {noun} lies in [{low}, {high}] ({pooled.level:.0%}, conservative)"
-        notes.append(("One more site", said))
+        notes.append(("One more site", _one_more_words(noun, pooled.prediction_interval(), pooled)))
     return notes
 
 
@@ -721,9 +1016,7 @@ class PooledResult(OneEffect):
         chosen = self.level if level is None else check_level(level)
         estimates = np.array([site.result.estimate for site in self.sites])
         variances = np.array([released_variance(site.result.uncertainty) for site in self.sites])
-        low, high = tau_squared_interval(estimates, variances, chosen)
-        parts = (i_squared_of(low, variances), i_squared_of(high, variances))
-        return {"tau": (sqrt(low), sqrt(high)), "i_squared": parts}
+        return _differing_intervals(estimates, variances, chosen)
 
     @property
     def table(self) -> tuple[Effect, ...]:
@@ -732,15 +1025,16 @@ class PooledResult(OneEffect):
         return (*own, replace(self.effect, name="pooled"))
 
     def _columns(self) -> list[dict[str, Any]]:
-        estimand = {"estimand": self.estimand.value}
-        rows = [{"site": site.name, "type": "study", "weight": site.weight} | estimand for site in self.sites]
-        return [*rows, {"site": "pooled", "type": "summary", "weight": 1.0} | estimand]
+        own = {"estimand": self.estimand.value}
+        return _columns_of_sites([(site.name, site.weight) for site in self.sites], own)
 
     def _rows(self) -> list[dict[str, Any]]:
         """Return a dictionary for each site (`type` is "study") and one for the average ("summary")."""
         sources = [*(site.result._source() for site in self.sites), self._source()]
         rows = zip(self._columns(), self.table, sources, strict=True)
-        return [{"term": self.treatment} | own | effect.row() | source for own, effect, source in rows]
+        found = [{"term": self.treatment} | own | effect.row() | source for own, effect, source in rows]
+        prediction = None if self.uncertainty.between_sites is None else self.prediction_interval()
+        return _with_differing(found, self.heterogeneity, prediction)
 
     def _shown(self) -> dict[str, Any]:
         weights = [*(site.weight for site in self.sites), 1.0]
@@ -788,14 +1082,16 @@ _BY_VARIANCE = ("mvagg", "ivw", "random_effects")
 
 def pool_one(
     results: Sources, method: str, level: float, weight_limits: WeightLimits | None
-) -> PooledResult | MeasureResult:
+) -> PooledResult | PooledMeasure | PooledNeeded:
     """Return the average of effects, one of each site."""
     sites = read_sites(results, measures=True)
     if not any(isinstance(result, MeasureResult) for _, result in sites):
         return _averaged(sites, method, level, weight_limits)
     check_agreement(sites)
     if all(isinstance(result, MeasureResult) and result.means is not None for _, result in sites):
-        return pool_measures(sites, sizes_of(sites), method, level, weight_limits)
+        found = pool_measures(sites, sizes_of(sites), method, level, weight_limits)
+        repeat = repeat_of_pool([name for name, _ in sites], method, level)
+        return found if weight_limits is not None else replace(found, repeat=repeat)
     differences = [(name, difference_result(cast("MeasureResult", result))) for name, result in sites]
     return needed_of(_pooled(differences, method, level, weight_limits))
 
@@ -988,8 +1284,28 @@ class PooledKnown:
         """Standard deviation of the privacy noise."""
         return hypot(*(weight * one.noise_sd for weight, one in self._weighed()))
 
+    @property
+    def total_sd(self) -> float:
+        """Standard deviation of all errors together, differences between sites included."""
+        own = sqrt(self.sampling_sd**2 + self.noise_sd**2 + self._spread)
+        return own if self.between_sites is None else max(own, self.between_sites.std_error)
+
+    @property
+    def _spread(self) -> float:
+        return self.between * float(np.square(self.weights).sum())
+
     def interval(self, level: float) -> Ends:
         """Return the two ends of an interval of this level; nothing is known where a site's number is infinite."""
+        between = 0.0 if self.between_sites is None else self.between_sites.half_width(level)
+        return self._ends(level, self._spread, between)
+
+    def one_more(self, level: float) -> Ends:
+        """Return the two ends of an interval for the number at one more site; for random effects alone."""
+        assert self.between_sites is not None
+        return self._ends(level, self._spread + self.between, self.between_sites.reach(level))
+
+    def _ends(self, level: float, spread: float, between: float) -> Ends:
+        """Return the ends for a variance of `spread` beside the errors, at least `between` from the estimate."""
         if not isfinite(self.estimate):
             return within((-inf, inf), self.limits)
         normal, down, up = -float(ndtri((1 - level) / 2)), 0.0, 0.0
@@ -997,9 +1313,7 @@ class PooledKnown:
             (low, high), own = one.interval(level), normal * hypot(one.sampling_sd, one.noise_sd)
             down += weight * max(one.estimate - low - own, 0.0)
             up += weight * max(high - one.estimate - own, 0.0)
-        spread = self.between * float(np.square(self.weights).sum())
-        half = normal * sqrt(self.sampling_sd**2 + self.noise_sd**2 + spread)
-        half = half if self.between_sites is None else max(half, self.between_sites.half_width(level))
+        half = max(normal * sqrt(self.sampling_sd**2 + self.noise_sd**2 + spread), between)
         return within((self.estimate - half - down, self.estimate + half + up), self.limits)
 
 
@@ -1036,44 +1350,68 @@ class _Logarithm:
 
 @dataclass(frozen=True, slots=True)
 class PooledRatio(OwnScale):
-    """An average of ratios on the scale of logarithms, such as hazard ratios."""
+    """An average of ratios on the scale of logarithms, such as hazard ratios; one whose `null` is 0 is a lift."""
 
     logarithm: PooledKnown
-
-    @property
-    def null(self) -> float:
-        """The value of no effect."""
-        return 1.0
+    null: float = 1.0
 
     @property
     def estimate(self) -> float:
-        """The ratio."""
+        """The ratio, or the lift."""
+        return self._ratio - self._less
+
+    @property
+    def _ratio(self) -> float:
         return exp(self.logarithm.estimate)
+
+    @property
+    def _less(self) -> float:
+        return 1.0 - self.null
 
     @property
     def sampling_sd(self) -> float:
         """Standard deviation of the sampling error."""
-        return self.estimate * self.logarithm.sampling_sd
+        return self._ratio * self.logarithm.sampling_sd
 
     @property
     def noise_sd(self) -> float:
         """Standard deviation of the privacy noise."""
-        return self.estimate * self.logarithm.noise_sd
+        return self._ratio * self.logarithm.noise_sd
+
+    @property
+    def total_sd(self) -> float:
+        """Standard deviation of all errors together, differences between sites included."""
+        return self._ratio * self.logarithm.total_sd
 
     def interval(self, level: float) -> Ends:
         """Return the two ends, which may be infinite."""
-        low, high = self.logarithm.interval(level)
-        return exp(low), exp(min(high, 700.0)) if isfinite(high) else inf
+        return self._of_logarithms(self.logarithm.interval(level))
+
+    def one_more(self, level: float) -> Ends:
+        """Return the two ends of an interval for one more site; for random effects alone."""
+        return self._of_logarithms(self.logarithm.one_more(level))
+
+    def _of_logarithms(self, ends: Ends) -> Ends:
+        low, high = ends
+        return exp(low) - self._less, exp(min(high, 700.0)) - self._less if isfinite(high) else inf
 
     def p_value(self, level: float, value: float | None = None) -> float:  # noqa: ARG002 - of every level the same
-        """Return the p-value of a ratio of `value`, one if it is omitted."""
-        return p_value(self.logarithm.interval, log(value) if value else 0.0)
+        """Return the p-value of a value, no effect if it is omitted."""
+        ratio = 1.0 if value is None else value + self._less
+        return p_value(self.logarithm.interval, log(ratio) if ratio > 0 else -inf)
 
 
 class PooledEffect(Effect):
     """One row of a pooled table. Its intervals for all rows are Bonferroni's: they hold however rows depend."""
 
     __slots__ = ()
+
+    @property
+    def std_error(self) -> StdError:
+        """Standard error: total, with differences between sites, sampling part, privacy-noise part."""
+        if isinstance(self.known, PooledKnown | PooledRatio):
+            return StdError(self.known.total_sd, self.known.sampling_sd, self.known.noise_sd)
+        return super().std_error
 
     @property
     def adjusted_p_value(self) -> float:
@@ -1087,18 +1425,60 @@ class PooledEffect(Effect):
 
 @dataclass(frozen=True, slots=True)
 class PooledRow:
-    """One pooled effect: the weights of the sites that have it, by name, and how far these differ."""
+    """One pooled effect: the weights of the sites that have it, by name, their own effects, how far they differ."""
 
     effect: Effect
     weights: Mapping[str, float]
+    sites: tuple[Effect, ...]
     heterogeneity: Heterogeneity
 
     def facts(self) -> dict[str, Any]:
         """Return the row as JSON-ready facts."""
-        return self.effect.facts() | {
+        own = zip(self.sites, self.weights.values(), strict=True)
+        found = self.effect.facts() | {
             "weights": dict(self.weights),
+            "site_effects": [one.facts() | {"weight": weight} for one, weight in own],
             "heterogeneity": self.heterogeneity.to_dict(),
         }
+        ends = self.prediction_interval()
+        return found if ends is None else found | {"prediction": interval_facts(self.effect.level, ends)}
+
+    def heterogeneity_interval(self, level: float | None = None) -> dict[str, Ends]:
+        """Return intervals for "tau", the standard deviation between sites, and for "i_squared"; free."""
+        chosen = self.effect.level if level is None else check_level(level)
+        return _differing_intervals(*_row_compared([one.known for one in self.sites]), chosen)
+
+    def prediction_interval(self, level: float | None = None) -> Ends | None:
+        """Return the two ends of an interval for one more site; None but for random effects."""
+        chosen = self.effect.level if level is None else check_level(level)
+        known = self.effect.known.difference if isinstance(self.effect.known, Needed) else self.effect.known
+        if isinstance(known, PooledKnown | PooledRatio):
+            random = known if isinstance(known, PooledKnown) else known.logarithm
+            return None if random.between_sites is None else known.one_more(chosen)
+        if isinstance(known, Linear) and isinstance(known.uncertainty, PooledUncertainty):
+            half = known.uncertainty.reach(chosen)
+            return None if half is None else around(known.estimate, half)
+        return None
+
+
+def _row_compared(known: Sequence[Known]) -> tuple[Floats, Floats]:
+    """Return what is compared between sites and its variances: estimates, or logarithms of ratios."""
+    measure = known[0].measure if isinstance(known[0], Measured) else None
+    if measure is not None:
+        return _compared([cast("Any", one).means for one in known], measure)
+    if all(isinstance(one, Linear | Needed) for one in known):
+        linear = [cast("Linear", one.difference if isinstance(one, Needed) else one) for one in known]
+        variances = [released_variance(cast("Uncertainty", one.uncertainty)) for one in linear]
+        return np.array([one.estimate for one in linear]), np.array(variances)
+    scaled = [_Logarithm(one) for one in known] if _is_ratio(known[0]) else known
+    variances = [one.sampling_sd**2 + one.noise_sd**2 for one in scaled]
+    estimates = np.nan_to_num([one.estimate for one in scaled], posinf=0.0, neginf=0.0)
+    # An infinite variance has no weight; nor may one be zero.
+    return estimates, np.nan_to_num(variances, posinf=_LOST) + 1e-300
+
+
+def _is_ratio(known: Known) -> bool:
+    return isinstance(known, OwnScale) and known.null == 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -1116,26 +1496,28 @@ class _Way:
         values = [numbers for _, numbers in own]
         if all(isinstance(one, Linear) for one in values):
             made = averaged(own, sizes, self.method, self.bounds)
-            linear = Linear(made.estimate, made.uncertainty, made.limits)
-            return self._made(name, known_as(self.measure, linear), own, made.weights, made.heterogeneity)
+            known = known_as(self.measure, Linear(made.estimate, made.uncertainty, made.limits))
+            return self._made(name, known, own, made.weights, DIFFERENCE)
         if all(isinstance(one, ApartMeans | JointMeans) for one in values):
             return self._of_means(name, own, sizes)
-        if isinstance(values[0], OwnScale) and values[0].null == 1.0:
+        if _is_ratio(values[0]):
             logs = [(site, _Logarithm(known)) for site, known in own]
-            found, weights, differ = self._by_intervals(logs, sizes)
-            return self._made(name, PooledRatio(found), own, weights, differ)
-        found, weights, differ = self._by_intervals(own, sizes)
-        return self._made(name, found, own, weights, differ)
+            found, weights = self._by_intervals(logs, sizes)
+            return self._made(name, PooledRatio(found), own, weights, _SCALES[RATIO])
+        found, weights = self._by_intervals(own, sizes)
+        return self._made(name, found, own, weights, DIFFERENCE)
 
     def _of_means(self, name: str, own: Sequence[tuple[str, Any]], sizes: Floats) -> PooledRow:
+        scale = _SCALES.get(self.measure, DIFFERENCE)
+        if self.method not in METHODS:
+            raise refusal("CV-P508", methods=" or ".join(map(repr, METHODS)), method=self.method)
+        if self.method == "random_effects":
+            random, weights = _random_effects(own, self.measure, sizes, self.bounds)
+            return self._made(name, _of_random(self.measure, random), own, weights, scale)
         pooled, weights = _pooled_means(own, sizes, self.method, self.bounds)
-        gaps = np.array([one.values[0] - one.values[1] for one in pooled.sites])
-        errors = np.array([one.error_of_difference.total_sd**2 for one in pooled.sites])
-        return self._made(name, known_as(self.measure, pooled), own, weights, heterogeneity(gaps, errors))
+        return self._made(name, known_as(self.measure, pooled), own, weights, scale)
 
-    def _by_intervals(
-        self, own: Sequence[tuple[str, Any]], sizes: Floats
-    ) -> tuple[PooledKnown, Floats, Heterogeneity]:
+    def _by_intervals(self, own: Sequence[tuple[str, Any]], sizes: Floats) -> tuple[PooledKnown, Floats]:
         """Return the average of numbers with intervals of their own.
 
         No weight follows what a site says of its sampling error: all have one sampling variance per person.
@@ -1145,23 +1527,27 @@ class _Way:
         noise = np.array([one.noise_sd**2 for one in known])
         sure = np.isfinite(sampling)
         person = float(np.mean((sampling * sizes)[sure])) if sure.any() else 1.0
-        # Not infinite, so that all sites together have a weight.
-        variances = np.nan_to_num(np.where(sure, person / sizes, inf) + noise, posinf=1e150)
-        estimates = np.nan_to_num([one.estimate for one in known], posinf=0.0, neginf=0.0)
-        differ = heterogeneity(estimates, np.nan_to_num(sampling + noise, posinf=1e150) + 1e-300)
+        variances = np.nan_to_num(np.where(sure, person / sizes, inf) + noise, posinf=_LOST)
         random = self.method == "random_effects"
-        tau_squared = differ.tau_squared if random else 0.0
+        estimates, own_variances = _row_compared(known)
+        tau_squared = paule_mandel(estimates, own_variances) if random else 0.0
         weights = held(own, variances, sizes, self.method, self.bounds, tau_squared)
         between = ErrorBetweenSites.of(estimates[weights > 0]) if random else None
         limits = _limits_of(known)
         given = tuple(map(float, weights))
-        return PooledKnown(tuple(known), given, limits, tau_squared, between), weights, differ
+        return PooledKnown(tuple(known), given, limits, tau_squared, between), weights
 
-    def _made(
-        self, name: str, known: Known, own: Answers, weights: Floats, differ: Heterogeneity
-    ) -> PooledRow:
+    def _made(self, name: str, known: Known, own: Answers, weights: Floats, scale: str) -> PooledRow:
         weighed = {site: float(weight) for (site, _), weight in zip(own, weights, strict=True)}
-        return PooledRow(PooledEffect(name, known, self.level, self.several), weighed, differ)
+        shown = [(site, self._known_of(numbers)) for site, numbers in own]
+        sites = tuple(Effect(site, each, self.level) for site, each in shown)
+        differ = heterogeneity(*_row_compared([each for _, each in shown]), scale)
+        return PooledRow(PooledEffect(name, known, self.level, self.several), weighed, sites, differ)
+
+    def _known_of(self, numbers: Any) -> Known:
+        """Return what a site knows of its own number, on the scale of the measure."""
+        measured = isinstance(numbers, Linear | ApartMeans | JointMeans)
+        return known_as(self.measure, numbers) if measured else cast("Known", numbers)
 
 
 def _limits_of(known: Sequence[Known]) -> Ends | None:
@@ -1177,6 +1563,29 @@ def _limits_of(known: Sequence[Known]) -> Ends | None:
                 (-1.0, 1.0) if isinstance(one, Gap) else one.limits if isinstance(one, Area) else None
             )
     return _limits(found)
+
+
+def _row_words(row: PooledRow) -> str:
+    """Return the sites' own numbers with their weights, and how far they differ."""
+    own = ", ".join(
+        f"{said(one, str(one.name))} (weight {weight:.0%})"
+        for one, weight in zip(row.sites, row.weights.values(), strict=True)
+    )
+    found, tau, error = row.heterogeneity, row.heterogeneity_interval()["tau"], row.effect.std_error.total
+    unit = abs(row.effect.estimate) if _is_ratio(row.effect.known) and isfinite(row.effect.estimate) else 1.0
+    words = f"{own}; sites differ: {differing_words(found, tau, found.scale, error / (unit or 1.0))}"
+    ends = row.prediction_interval()
+    if ends is None:
+        return words
+    low, high = (rounded(end, error) for end in ends)
+    return f"{words}; one more site lies in [{low}, {high}] ({row.effect.level:.0%}, conservative)"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PooledAverage(PooledEffect):
+    """An average of one number of the sites' answers; `pooled` has these, their weights and how far they differ."""
+
+    pooled: PooledRow = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -1207,7 +1616,7 @@ class PooledTable(ByName, Comparison):
         """The pooled effects, in the order of the first site's answer."""
         return tuple(row.effect for row in self.rows)
 
-    def average(self, of: Callable[[Any], Effect]) -> Effect:
+    def average(self, of: Callable[[Any], Effect]) -> PooledAverage:
         """Return the average of any number of the sites' answers: `lambda site: site.hazard_ratio()`; free.
 
         It is one of many that could be asked for: its interval is for this number alone.
@@ -1215,7 +1624,8 @@ class PooledTable(ByName, Comparison):
         own = [(one.name, of(one.result)) for one in self.answers]
         sizes = sizes_of([(one.name, one.result) for one in self.answers])
         way = _Way(self.method, self.level, self.weight_limits)
-        return way.row(str(own[0][1].name), [(name, one.known) for name, one in own], sizes).effect
+        row = way.row(str(own[0][1].name), [(name, one.known) for name, one in own], sizes)
+        return PooledAverage(row.effect.name, row.effect.known, self.level, pooled=row)
 
     @property
     def _compared(self) -> Sequence[Effect]:
@@ -1224,6 +1634,7 @@ class PooledTable(ByName, Comparison):
     def _columns(self) -> list[dict[str, Any]]:
         return [
             {"effect": row.effect.name, "sites": len(row.weights), "estimand": self.estimand.value}
+            | differing_columns(row.heterogeneity, row.prediction_interval())
             for row in self.rows
         ]
 
@@ -1237,14 +1648,10 @@ class PooledTable(ByName, Comparison):
     def _notes(self) -> Iterator[tuple[str, str]]:
         yield "Average", f"{METHOD_TEXTS[self.method]}, row by row; intervals for all rows are Bonferroni's"
         if isinstance(self.answers[0].result, SurvivalResult):
-            yield "Hazard ratio", said(self.average(lambda site: site.hazard_ratio()))
+            ratio = self.average(lambda site: site.hazard_ratio())
+            yield "Hazard ratio", f"{said(ratio)}; {_row_words(ratio.pooled)}"
         for row in self.rows:
-            weights = ", ".join(f"{site} {weight:.0%}" for site, weight in row.weights.items())
-            found = row.heterogeneity
-            yield (
-                str(row.effect.name),
-                f"weights {weights}; sites differ: I^2 = {found.i_squared:.0%}, p {probability(found.p_value)}",
-            )
+            yield str(row.effect.name), _row_words(row)
         if self.left_out:
             yield "Left out", f"{'; '.join(self.left_out)}: of one site alone"
 

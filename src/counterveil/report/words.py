@@ -12,7 +12,7 @@ from counterveil.privacy import Adjacency, Budget, Proof, show
 from counterveil.report.caveats import opening_of, supposed_words, target_words, trends_of
 from counterveil.report.measures import direction_words, effect_noun, estimated, measured, plural, value_words
 from counterveil.report.pictures import widest
-from counterveil.report.text import percent, probability, rounded
+from counterveil.report.text import from_to, percent, probability, rounded
 from counterveil.report.view import caveat_names, lead_sentence, unit_word
 
 ANEW = (
@@ -330,17 +330,19 @@ def write_up(facts: dict[str, Any]) -> str:
     """Return a result as sentences for a paper, of at most 150 words; nothing in them is private.
 
     What does not fit is left out whole, in this order: what is public, the parts of standard errors, caveats but
-    their names, effects after the first, remarks on the guarantee, the method.
+    their names, effects after the first, remarks on the guarantee, the method, how far sites differ.
     """
     first = [f"{facts[key]}." for key in ("guarantee_warning", "warning") if facts.get(key)]
-    for public, parts, told, letters, rest in [
-        (True, True, _EFFECTS, _CAVEATS[0], True),
-        (False, True, _EFFECTS, _CAVEATS[0], True),
-        (False, False, _EFFECTS, _CAVEATS[1], True),
-        *((False, False, 1, letters, True) for letters in _CAVEATS[1:]),
-        (False, False, 1, 1, False),
+    for public, parts, told, letters, rest, sites in [
+        (True, True, _EFFECTS, _CAVEATS[0], True, True),
+        (False, True, _EFFECTS, _CAVEATS[0], True, True),
+        (False, False, _EFFECTS, _CAVEATS[1], True, True),
+        *((False, False, 1, letters, True, True) for letters in _CAVEATS[1:]),
+        (False, False, 1, 1, False, True),
+        (False, False, 1, 1, False, False),
     ]:
         said = [*first, _asked(facts, rest), *_assumed(facts), _found(facts, told, parts)]
+        said += _sites_differ(facts, sites)
         said += [_guaranteed(facts, rest)]
         limits = [_not_covered(facts, letters)] if facts["not_covered"] else []
         public_said = _public(facts) if public else "What is public is listed in the full report."
@@ -357,7 +359,8 @@ def _asked(facts: dict[str, Any], method: bool) -> str:
     about += f" in {clusters:,.0f} clusters" if isinstance(clusters, int | float) else ""
     effect = f'We estimated the effect of "{facts["treatment"]}" on "{facts["outcome"]}"'
     how = _first_clause(str(facts["method"]), _METHOD) if method else ""
-    return f"{effect}{about} ({lead_sentence(facts)}{f'; {how}' if how else ''})."
+    lead = lead_sentence(facts) if method else lead_sentence(facts).partition(";")[0]
+    return f"{effect}{about} ({lead}{f'; {how}' if how else ''})."
 
 
 def _first_clause(text: str, most: int) -> str:
@@ -407,10 +410,29 @@ def _found(facts: dict[str, Any], told: int, parts: bool) -> str:
     if not several:
         return f"{estimated(facts)} {found}. {covers}"
     if shown[0].get("summary"):
-        return f"The {found}. {covers} The effects of the sites are in the table."
+        return f"The {found}. {covers}"
     left = len(effects) - len(shown)
     more = f"; {left} more {'is' if left == 1 else 'are'} in the table" if left else ""
     return f"Estimated {plural(effect_noun(facts))}: {found}{more}. {covers}"
+
+
+def _sites_differ(facts: Facts, told: bool) -> list[str]:
+    """Return how far pooled sites differ, or only where their effects are, as a sentence of its own."""
+    found = facts.get("heterogeneity")
+    if "sites" not in facts:
+        return []
+    if not told or found is None:
+        return ["The effects of the sites are in the table."]
+    scale = "" if found["scale"] == "difference" else f" ({found['scale']}s)"
+    p = probability(found["p_value"])
+    p = f"p {p}" if p.startswith("<") else f"p = {p}"
+    said = f"Sites, listed in the table, differ{scale}: Q = {found['q']:.3g} ({found['df']} df, {p}), "
+    said += f"I² = {found['i_squared']:.0%}, tau² = {found['tau_squared']:.2g}"
+    if "prediction" not in facts:
+        return [f"{said}."]
+    error = next(one for one in facts["effects"] if one.get("summary"))["std_error"]["total"]
+    ends = facts["prediction"]
+    return [f"{said}; {percent(ends['level'])} prediction interval {from_to(ends, error)}."]
 
 
 def _figures(facts: dict[str, Any], effect: dict[str, Any], parts: bool) -> str:

@@ -9,12 +9,12 @@ from math import hypot, inf
 from typing import Literal
 
 from counterveil.errors import CounterveilError, refusal
-from counterveil.inference.measures import ODDS, RATIO, ApartMeans, JointMeans, Means, Quotient
+from counterveil.inference.measures import ODDS, RATIO, ApartMeans, JointMeans, Means, Quotient, p_value
 from counterveil.inference.pooling import PooledMeans
 from counterveil.numerics.arrays import Ends
 from counterveil.privacy import Estimand
 from counterveil.report.text import probability, rounded
-from counterveil.results.effect import Effect, Linear, OwnScale
+from counterveil.results.effect import Effect, Known, Linear, OwnScale
 
 DIFFERENCE, LIFT, NEEDED = "difference", "lift", "nnt"
 Measure = Literal["difference", "ratio", "lift", "odds_ratio", "nnt"] | str
@@ -151,9 +151,9 @@ def _interval(quotient: Quotient, level: float) -> Ends:
 
 @dataclass(frozen=True, slots=True)
 class Needed(OwnScale):
-    """One over a released difference."""
+    """One over a released difference, or over an average of such."""
 
-    difference: Linear
+    difference: Known
 
     @property
     def null(self) -> float:
@@ -191,7 +191,9 @@ class Needed(OwnScale):
 
     def p_value(self, level: float, value: float | None = None) -> float:  # noqa: ARG002 - no margins of it
         """Return the p-value of no effect."""
-        return self.difference.uncertainty.p_value(self.difference.estimate, level)
+        if isinstance(self.difference, Linear):
+            return self.difference.uncertainty.p_value(self.difference.estimate, level)
+        return p_value(self.difference.interval)
 
 
 def known_as(measure: str, numbers: Numbers) -> Measured | Needed | Linear:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from math import isfinite
 from typing import Any, ClassVar, Self
@@ -19,7 +19,7 @@ from counterveil.report.caveats import people_words
 from counterveil.report.measures import drawn_side_by_side, needed_sentence, side_by_side
 from counterveil.results.confounding import Sensitivity, sensitivity_of
 from counterveil.results.decisions import Decided
-from counterveil.results.effect import Effect, Linear, StdError, around, check_level, noise_from_dict
+from counterveil.results.effect import Effect, Known, Linear, StdError, around, check_level, noise_from_dict
 from counterveil.results.measures import (
     DIFFERENCE,
     NAMES,
@@ -29,7 +29,6 @@ from counterveil.results.measures import (
     Measure,
     Measured,
     Numbers,
-    averaged_in_words,
     called,
     check_measure,
     difference_in_words,
@@ -197,39 +196,34 @@ class MeasureResult(Result):
 
     `numbers` are the means of both arms with their joint error, or the difference where that alone was released
     (numbers needed to treat). `uncertainty` is that of the delta method; intervals are not made from it.
-    `site_sources` are the provenance of pooled sites, as columns.
     """
 
     _DERIVED: ClassVar[tuple[str, ...]] = ("estimate", "uncertainty")
 
     measure: str
     numbers: Numbers
-    site_sources: tuple[dict[str, Any], ...] = ()
 
     @classmethod
     def of(cls, measure: str, numbers: Numbers, **terms: Any) -> Self:
         """Return the result; `terms` are the provenance and the estimand."""
-        known = known_as(measure, numbers)
+        return cls._of_known(known_as(measure, numbers), measure=measure, numbers=numbers, **terms)
+
+    @classmethod
+    def _of_known(cls, known: Known, **terms: Any) -> Self:
+        """Return the result whose estimate and error are those of a number on its own scale."""
         variance, noise = known.sampling_sd**2, known.noise_sd
         normal = {"mechanism": "gaussian", "sensitivity": "1", "mu": "1"}
         if isfinite(noise) and noise > 0:
             normal["sensitivity"] = str(Fraction(noise))
         uncertainty = Uncertainty(noise_from_dict(normal), variance, variance)
-        return cls(
-            measure=measure,
-            numbers=numbers,
-            estimate=known.estimate,
-            uncertainty=uncertainty,
-            **terms,
-        )
+        return cls(estimate=known.estimate, uncertainty=uncertainty, **terms)
 
     @classmethod
     def _made(cls, measure: str, numbers: Numbers, **terms: Any) -> Self:
         if isinstance(numbers, Linear) and check_measure(measure) != NEEDED:
             raise ValueError("the means of both arms are missing")
-        sites = len(numbers.sites) if isinstance(numbers, PooledMeans) else 0
-        if len(terms.get("site_sources", ())) != sites:
-            raise ValueError("sources of other sites")
+        if isinstance(numbers, PooledMeans):
+            raise ValueError("means of several sites")
         return cls.of(check_measure(measure), numbers, **terms)
 
     @property
@@ -250,10 +244,13 @@ class MeasureResult(Result):
     @property
     def effect(self) -> Effect:
         """The measure with its error."""
+        return Effect(self._effect_name, known_as(self.measure, self.numbers), self.level)
+
+    @property
+    def _effect_name(self) -> str:
         own = self.estimand.value
         name = own if self.measure == DIFFERENCE else f"{NAMES[self.measure]}, {own}"
-        name = name if self.population is None else f"{name}, trimmed"
-        return Effect(name, known_as(self.measure, self.numbers), self.level)
+        return name if self.population is None else f"{name}, trimmed"
 
     def as_measure(self, measure: Measure) -> OneEffect:
         """Return the same released numbers as another measure; free."""
@@ -263,8 +260,7 @@ class MeasureResult(Result):
             refuse_range(check_measure(measure), self.means.range)
         if measure == DIFFERENCE and self.means is None:
             return difference_result(self)
-        terms = measure_terms(self) | {"site_sources": self.site_sources}
-        return MeasureResult.of(measure, self.numbers, **terms)
+        return MeasureResult.of(measure, self.numbers, **measure_terms(self))
 
     def untruncated_interval(self, level: float | None = None) -> Ends:
         """Return the interval, which is not cut: a ratio has no range."""
@@ -281,39 +277,18 @@ class MeasureResult(Result):
 
     @property
     def table(self) -> tuple[Effect, ...]:
-        """The measure; where means were pooled, that of every site in them before it."""
-        if not isinstance(self.means, PooledMeans):
-            return (self.effect,)
-        rows = [
-            Effect(name, known_as(self.measure, site), self.level)
-            for name, site in zip(self.means.names, self.means.sites, strict=True)
-        ]
-        return (*rows, replace(self.effect, name="pooled"))
+        """The measure, alone."""
+        return (self.effect,)
 
     def _columns(self) -> list[dict[str, Any]]:
-        own = {"estimand": self.estimand.value, "measure": self.measure}
-        if not isinstance(self.means, PooledMeans):
-            return [own]
-        sites = zip(self.means.names, self.means.weights, strict=True)
-        rows = [{"site": name, "type": "study", "weight": weight} | own for name, weight in sites]
-        return [*rows, {"site": "pooled", "type": "summary", "weight": 1.0} | own]
-
-    def _rows(self) -> list[dict[str, Any]]:
-        """Return a dictionary for the measure; where means were pooled, one for each site before it."""
-        rows = zip(self._columns(), self.table, (*self.site_sources, self._source()), strict=True)
-        return [{"term": self.treatment} | own | effect.row() | source for own, effect, source in rows]
+        return [{"estimand": self.estimand.value, "measure": self.measure}]
 
     def report_facts(self) -> dict[str, Any]:
-        """Return what reports and pictures show: the facts of `to_dict`, with a row for every site and one for all."""
+        """Return what reports and pictures show: the facts of `to_dict`, and what the measure is called."""
         facts = Result.report_facts(self)
         if self.measure != DIFFERENCE:
             facts |= {"called": called(self.measure, None if self.means is None else self.means.range)}
-        if not isinstance(self.means, PooledMeans):
-            return facts
-        *sites, pooled = (effect.facts() for effect in self.table)
-        rows = [site | {"weight": weight} for site, weight in zip(sites, self.means.weights, strict=True)]
-        summary = pooled | {"weight": 1.0, "summary": True}
-        return facts | {"sites": list(self.means.names), "effects": [*rows, summary]}
+        return facts
 
     def _shown(self) -> dict[str, Any]:
         shown = {name: value for name, value in self.effect.facts().items() if name != "name"}
@@ -322,19 +297,14 @@ class MeasureResult(Result):
     def _notes(self) -> list[tuple[str, str]]:
         notes = [("NNT", needed_sentence(self.effect.facts()))] if self.measure == NEEDED else []
         if self.means is not None:
-            rows: list[tuple[str | None, AnyMeans]] = [(None, self.means)]
-            if isinstance(self.means, PooledMeans):
-                rows += self.means.weighed
-            notes += [("Estimate", text) for text in replaced_in_words(self.measure, rows)]
+            notes += [("Estimate", text) for text in replaced_in_words(self.measure, [(None, self.means)])]
             notes.append(("Means", means_in_words(self.means)))
         if self.measure != DIFFERENCE:
             notes.append(("Difference", difference_in_words(self.difference)))
         return notes
 
     def _sentence(self) -> str:
-        if not isinstance(self.means, PooledMeans):
-            return self._sentence_in("study")
-        return f"{self._sentence_in('sites')}; {averaged_in_words(self.means, self.details)}"
+        return self._sentence_in("study")
 
     def _sentence_in(self, where: str) -> str:
         whose = whose_words(self.estimand, where) + (

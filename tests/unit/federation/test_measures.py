@@ -122,7 +122,7 @@ def test_a_measure_that_is_not_allowed_or_not_there_costs_nothing(
         ({"measure": "ratio"}, {"outcome_range": (-1, 1)}, {}, "CV-P686"),
         ({"measure": "odds_ratio"}, {"outcome_range": (0, 2)}, {}, "CV-P686"),
         (ADJUSTED, {}, {}, "CV-P687"),
-        ({"measure": "ratio"}, {}, {"pooling": "random_effects"}, "CV-P600"),
+        ({"measure": "ratio"}, {}, {"pooling": "ivw"}, "CV-P600"),
     ],
 )
 def test_a_study_that_every_site_would_refuse_is_not_made(tmp_path, question, changes, settings, code):

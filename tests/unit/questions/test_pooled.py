@@ -13,6 +13,7 @@ from counterveil.privacy import SIMULATED, Proof
 from counterveil.privacy.caveats import AtSites, FoldModels, KeptPeople, NotAdjusted, Target
 from counterveil.questions.pooled import PooledMoments, PooledNeeded, PooledTable
 from counterveil.report.caveats import fact_words
+from counterveil.results.survival import said as said_of
 
 METHODS = ("mvagg", "ivw", "all", "largest", "random_effects")
 STUDY = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1), "z": cv.Binary()}, randomised=True)
@@ -319,6 +320,101 @@ def test_means_are_averaged_by_size_and_divided_once(ratio_sites):
     assert found.details["weight_north"] == pytest.approx(weights[0])
 
 
+# Risks of three sites whose ratios differ by far more than their errors.
+APART = {"north": (9000, 0.5), "south": (4000, 0.9), "west": (5000, 0.1)}
+
+
+def site_apart(rows, seed, lift):
+    generator, treated = np.random.default_rng(seed), np.arange(rows) % 2
+    data = {"t": treated, "y": (generator.random(rows) < 0.2 * (1 + lift * treated)).astype(int)}
+    return cv.ate(data, TRIAL, protects="outcome", epsilon=1, measure="ratio")
+
+
+@pytest.fixture(scope="module")
+def apart():
+    return {name: site_apart(rows, seed, lift) for seed, (name, (rows, lift)) in enumerate(APART.items(), 1)}
+
+
+# What Fieller's intervals of these sites reach beyond normal ones of their logarithms, averaged.
+SKEWNESS = 0.005
+
+
+def logs_of(results, measure="ratio"):
+    """Return the sites' log ratios and their variances by the delta method, from means and errors alone."""
+    found = []
+    for one in results.values():
+        (treated, control), errors = one.means.values, one.means.known
+        variances = [known.sampling_sd**2 + known.noise_sd**2 for known in errors]
+        if measure == "odds_ratio":
+            odds = treated / (1 - treated) / (control / (1 - control))
+            slopes = 1 / (treated * (1 - treated)), 1 / (control * (1 - control))
+        else:
+            odds, slopes = treated / control, (1 / treated, 1 / control)
+        found.append((np.log(odds), np.square(slopes) @ variances))
+    return (np.array(column) for column in zip(*found, strict=True))
+
+
+@pytest.mark.parametrize("method", ["mvagg", "all", "largest", "random_effects"])
+@pytest.mark.parametrize("measure", ["ratio", "odds_ratio", "lift"])
+def test_pooled_ratios_say_how_far_the_sites_logarithms_differ(apart, measure, method):
+    found = cv.pool({name: one.as_measure(measure) for name, one in apart.items()}, method=method)
+    logs, variances = logs_of(apart, measure)
+    weights = 1 / variances
+    q = weights @ (logs - weights @ logs / weights.sum()) ** 2
+    differ = found.heterogeneity
+    assert (differ.q, differ.df) == (pytest.approx(q, rel=1e-6), 2)
+    assert differ.i_squared == pytest.approx(1 - 2 / q)
+    between = 1 / (variances + differ.tau_squared)
+    assert between @ (logs - between @ logs / between.sum()) ** 2 == pytest.approx(2, rel=1e-6)
+    assert differ.scale == {"ratio": "log ratio", "odds_ratio": "log odds ratio"}.get(
+        measure, "log of 1 + lift"
+    )
+    ends = found.heterogeneity_interval()
+    assert ends["tau"][0] < differ.tau < ends["tau"][1]
+    # The sites' own, and the same figures wherever the answer goes.
+    *sites, pooled = found.tidy()
+    assert [row["estimate"] for row in sites] == [one.as_measure(measure).estimate for one in apart.values()]
+    assert [site.weight for site in found.sites] == [row["weight"] for row in sites]
+    assert (pooled["cochran_qe"], pooled["tau_squared"]) == (differ.q, differ.tau_squared)
+    assert found.to_dict()["heterogeneity"] == differ.to_dict()
+    said = " ".join(found.full().split())
+    for name in (*APART, f"Q = {differ.q:.3g} on 2 degrees of freedom", f"sites' {differ.scale}s (tau)"):
+        assert name in said
+    assert f"I² = {differ.i_squared:.0%}, tau² = {differ.tau_squared:.2g}" in found.write_up()
+    assert type(found).from_dict(json.loads(json.dumps(found.to_dict(), allow_nan=False))) == found
+
+
+def test_random_effects_of_ratios_are_those_of_their_logarithms(apart):
+    found, (logs, _) = cv.pool(apart, method="random_effects"), logs_of(apart)
+    assert found.estimate == pytest.approx(np.exp(logs.mean()))
+    # Student's t with two degrees of freedom over the three logarithms, as far from them as they are from each other.
+    half = 4.302653 * logs.std(ddof=1) / 3**0.5
+    assert np.log(found.interval()) == pytest.approx([logs.mean() - half, logs.mean() + half], abs=SKEWNESS)
+    one_more = [logs.mean() - 2 * half, logs.mean() + 2 * half]
+    assert np.log(found.prediction_interval()) == pytest.approx(one_more, abs=SKEWNESS)
+    assert found.std_error.total == pytest.approx(found.estimate * logs.std(ddof=1) / 3**0.5)
+    lift = found.as_measure("lift")
+    assert lift.interval() == pytest.approx([end - 1 for end in found.interval()])
+    assert lift.p_value == pytest.approx(found.p_value)
+    assert lift.prediction_interval() == pytest.approx([end - 1 for end in found.prediction_interval()])
+    differences = [one.difference.estimate for one in apart.values()]
+    difference = found.as_measure("difference")
+    assert difference.estimate == pytest.approx(np.mean(differences))
+    assert found.as_measure("nnt").estimate == pytest.approx(1 / np.mean(differences))
+    assert found.difference.interval() == difference.interval()
+    low, high = (f"{end:.2f}" for end in found.prediction_interval())
+    assert f"95% prediction interval {low} to {high}" in found.write_up()
+    assert f"its risk ratio lies in [{low}, {high}]" in " ".join(str(found).split())
+    with pytest.raises(ParameterError, match="CV-P507"):
+        cv.pool(apart, method="all").prediction_interval()
+
+
+def test_a_ratio_lost_in_noise_takes_no_part_in_random_effects(apart):
+    found = cv.pool(apart | {"lost": ratio_site(50, 2, epsilon="1/100")}, method="random_effects")
+    assert [site.weight for site in found.sites][-1] == 0
+    assert found.interval()[1] < np.inf
+
+
 def test_a_site_in_noise_is_left_out_by_public_numbers():
     results = {"north": ratio_site(900, 1), "lost": ratio_site(50, 2, epsilon="1/100")}
     found = cv.pool(results)
@@ -348,9 +444,8 @@ def test_rare_outcomes_are_no_release_sent_twice():
 
 def test_what_is_not_pooled_is_refused(ratio_sites):
     results = list(ratio_sites.values())
-    for method in ("ivw", "random_effects"):
-        with pytest.raises(ParameterError, match="CV-P508"):
-            cv.pool(results, method=method)
+    with pytest.raises(ParameterError, match="CV-P508"):
+        cv.pool(results, method="ivw")
     with pytest.raises(ParameterError, match="CV-P502"):
         cv.pool([results[0], ratio_site(200, 7, measure="difference")])
     for measure in ("odds_ratio", "difference"):
@@ -531,6 +626,54 @@ def test_survival_and_any_number_of_it_is_averaged(survival):
         ends = [of(one).interval() for one in survival]
         assert min(end[0] for end in ends) <= low < high <= max(end[1] for end in ends)
         assert high - low < min(end[1] - end[0] for end in ends)
+
+
+@pytest.mark.parametrize("method", ["mvagg", "random_effects"])
+def test_averages_of_hazard_ratios_keep_the_sites_and_how_far_they_differ(survival, method):
+    found = cv.pool(dict(zip("abc", survival, strict=True)), method=method)
+    ratio = found.average(lambda one: one.hazard_ratio())
+    own = [one.hazard_ratio() for one in survival]
+    assert [(one.name, one.estimate) for one in ratio.pooled.sites] == [
+        (name, one.estimate) for name, one in zip("abc", own, strict=True)
+    ]
+    logs = np.log([one.estimate for one in own])
+    weights = np.array([(one.estimate / float(one.std_error)) ** 2 for one in own])
+    differ = ratio.pooled.heterogeneity
+    assert differ.q == pytest.approx(weights @ (logs - weights @ logs / weights.sum()) ** 2)
+    assert differ.scale == "log ratio"
+    said = " ".join(str(found).split())
+    assert all(f"{name} {said_of(one)} (weight" in said for name, one in zip("abc", own, strict=True))
+    assert f"Q = {differ.q:.3g} on 2 degrees of freedom" in said
+    ends = ratio.pooled.prediction_interval()
+    if method == "mvagg":
+        assert ends is None
+    else:
+        low, high = ratio.interval()
+        assert ends[0] < low < high < ends[1]
+
+
+def test_ratios_of_several_outcomes_compare_the_logarithms_of_sites():
+    two = cv.Study("t", outcomes={"y": (0, 1), "z": (0, 1)}, randomised=True)
+
+    def one(seed, rows):
+        source, arm = np.random.default_rng(seed), np.arange(rows) % 2
+        data = {"t": arm} | {name: (source.random(rows) < 0.2 + 0.1 * arm).astype(int) for name in "yz"}
+        asked = {"protects": "outcome", "epsilon": 2, "noise": cv.SeededNoise(seed)}
+        return cv.outcomes(data, two, measure="ratio", method="difference_in_means", **asked)
+
+    sites = {name: one(seed, 2000) for seed, name in enumerate("abc")}
+    for method in ("all", "random_effects"):
+        found = cv.pool(sites, method=method)
+        for row in found.rows:
+            own = [site.effect(row.effect.name) for site in sites.values()]
+            logs = np.log([each.estimate for each in own])
+            weights = np.array([(each.estimate / float(each.std_error)) ** 2 for each in own])
+            centre = weights @ logs / weights.sum()
+            assert row.heterogeneity.q == pytest.approx(weights @ (logs - centre) ** 2)
+            assert [each.estimate for each in row.sites] == [each.estimate for each in own]
+        again = PooledTable.from_dict(json.loads(json.dumps(found.to_dict(), allow_nan=False)))
+        assert again.table == found.table
+        assert {row["heterogeneity_scale"] for row in found.tidy()} == {"log ratio"}
 
 
 def test_a_quantile_that_a_site_does_not_reach_is_not_known(survival):
