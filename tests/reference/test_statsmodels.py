@@ -39,6 +39,28 @@ def test_regressions_hc1_errors_and_wald_tests(protects):
         assert adjusted == pytest.approx(other.rsquared_adj, abs=DIGITS)
 
 
+@pytest.mark.parametrize("protects", ["record", "outcome"])
+def test_labels_are_compared_with_the_first(protects):
+    pd, rng, n = pytest.importorskip("pandas"), np.random.default_rng(6), 20_000
+    t, site = rng.integers(0, 2, n), rng.choice(["a", "b", "c"], n, p=[0.5, 0.3, 0.2])
+    y = 0.3 + 0.1 * t + 0.2 * (site == "b") - 0.1 * (site == "c") + 0.05 * rng.normal(size=n)
+    data = pd.DataFrame({"t": t, "site": site, "y": np.clip(y, 0, 1)})
+    for labels in (["a", "b", "c"], ["b", "a", "c"]):
+        study = cv.Study("t", "y", (0, 1), {"site": cv.Categories(labels)}, control=0)
+        moments = cv.moments(data, study, protects=protects, delta="1e-6", terms=["t:site"], **FREE)
+        found = moments.regress("y ~ t*C(site)")
+        coded = f"C(site, Treatment({labels[0]!r}))"
+        other = linear.ols(f"y ~ t*{coded}", data).fit()
+        assert len(found.params) == len(other.params)
+        for name in found.params.index:
+            theirs = ":".join(
+                f"{coded}[T.{part.removeprefix('site=')}]" if "=" in part else part
+                for part in name.split(":")
+            )
+            assert found.params[name] == pytest.approx(other.params[theirs], abs=DIGITS)
+            assert found.bse[name] == pytest.approx(other.bse[theirs], rel=0.01)
+
+
 def test_errors_of_clusters():
     rng = np.random.default_rng(4)
     school = np.repeat(np.arange(400), 10)

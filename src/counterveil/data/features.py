@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -195,9 +195,16 @@ class UnitFeatures:
         return low, high
 
 
-def feature_map(study: Study, degree: int) -> FeatureMap:
-    """Return the columns of a study's covariates and, at degree 2, their products and squares."""
-    columns = tuple(_mapped_columns(study))
+def feature_map(study: Study, degree: int, *, reference: Literal["first", "last"] = "last") -> FeatureMap:
+    """Return the columns of a study's covariates and, at degree 2, their products and squares.
+
+    Parameters
+    ----------
+    reference : {"first", "last"}
+        Which label of a covariate has no column: with one for each label the columns would add up to a constant.
+        Coefficients of regressions compare with it; what adjusts for covariates is the same either way.
+    """
+    columns = tuple(_mapped_columns(study, reference))
     if degree == 1:
         return FeatureMap(columns)
     pairs = [
@@ -231,11 +238,11 @@ def counted_features(features: FeatureMap) -> int:
     return others + sum(min(2, count) for count in flags.values())
 
 
-def _mapped_columns(study: Study) -> Iterator[Column]:
+def _mapped_columns(study: Study, reference: Literal["first", "last"]) -> Iterator[Column]:
     for name, domain in study.covariates.items():
         if isinstance(domain, Categories):
-            # The last label is the reference: with all of them the columns would add up to a constant.
-            for code in range(len(domain.labels) - 1):
+            first = 1 if reference == "first" else 0
+            for code in range(first, first + len(domain.labels) - 1):
                 yield Column(name, 0.0, 1.0, code, True)
         elif isinstance(domain, Range):
             low, high = domain.floats()

@@ -59,7 +59,7 @@ def test_it_is_charged_once_and_resent():
 def test_with_a_large_budget_it_is_the_regression_of_the_rows(delta):
     data = people()
     found = cv.moments(data, STUDY, protects="record", epsilon=10**6, delta=delta, noise=cv.SeededNoise(2))
-    names = ("t", "before", "site=n", "site=s")
+    names = ("t", "before", "site=s", "site=w")
     fit = found.regress("y ~ t + before + site")
     assert fit.terms == ("Intercept", *names)
     errors = np.array([one.std_error.sampling for one in fit.coefficients])
@@ -71,7 +71,7 @@ def test_with_a_large_budget_it_is_the_regression_of_the_rows(delta):
 
 def test_coefficients_lie_near_the_truth(released):
     fit = released.regress("y ~ t*age + before + site")
-    for name, truth in {"before": 0.6, "site=n": -1.0, "t:age": 0.0}.items():
+    for name, truth in {"before": 0.6, "site=w": 1.0, "t:age": 0.0}.items():
         one = fit.coefficient(name)
         assert abs(one.estimate - truth) < 4 * one.std_error.total
         assert one.std_error.total == pytest.approx(np.hypot(one.std_error.sampling, one.std_error.noise))
@@ -218,7 +218,7 @@ def test_terms_absorbed_groups_and_robust_errors_are_those_of_least_squares(prot
     found = cv.moments(data, study, protects=protects, terms=terms, robust=[formula], **options)
     fit = found.regress(formula, cov_type="HC1")
     shown = (data["t"], np.log(data["before"]), data["age"] ** 2, data["age"])
-    x = np.column_stack((*shown, np.ones(6000), data["site"] == "n", data["site"] == "s"))
+    x = np.column_stack((*shown, np.ones(6000), data["site"] == "s", data["site"] == "w"))
     inverse = np.linalg.inv(x.T @ x)
     own = inverse @ (x.T @ data["y"])
     left = x * (data["y"] - x @ own)[:, None]

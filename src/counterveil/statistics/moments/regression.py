@@ -78,7 +78,7 @@ class Columns:
     @classmethod
     def of(cls, study: Study, outcomes: Sequence[str], terms: Sequence[str]) -> Columns:
         """Return the columns that a study and the arguments declare; no row is looked at."""
-        features = feature_map(study, 1)
+        features = feature_map(study, 1, reference="first")
         arms = study.arms[1:] if study.arms is not None else (study.treated,)
         treatments = [study.treatment] if study.arms is None else [f"{study.treatment}={arm}" for arm in arms]
         own = [column.source for column in features.columns]
@@ -205,7 +205,7 @@ def _middle(study: Study, name: str) -> tuple[float, float]:
 
 
 def _named(study: Study, column: Column) -> str:
-    """Return the name of a covariate's column; the last label is the reference and has none."""
+    """Return the name of a covariate's column; the first label is the reference and has none."""
     domain = study.covariates[column.source]
     return column.source if column.label is None else f"{column.source}={domain.labels[column.label]}"  # type: ignore[union-attr]
 
