@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import importlib.util
 import json
@@ -48,6 +49,9 @@ SEXES = ("female", "male")
 # A century: longer windows are mistakes.
 _MOST_DAYS = 36_525
 _MOST_CONCEPTS, _LARGEST_ID = 10_000, 2**31 - 1
+# 130 bits of a hash, 5 a letter: nobody finds two specifications of one name. With two ids of ten digits the name has
+# the 63 letters that PostgreSQL allows.
+_DIGEST_LETTERS = 26
 # Short enough for every database to keep it whole.
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,47}")
 _KEYS = {
@@ -206,8 +210,8 @@ class Specification:
     def eligible(self) -> str:
         """The column that is 1 for people of the study; its name stands for this specification and no other."""
         text = json.dumps(self.to_dict(), sort_keys=True, default=str)
-        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-        return f"eligible_in_{self.target}_or_{self.comparator}_{digest}"
+        digest = base64.b32encode(hashlib.sha256(text.encode()).digest()).decode().lower()
+        return f"eligible_in_{self.target}_or_{self.comparator}_{digest[:_DIGEST_LETTERS]}"
 
     def study(self) -> Study:
         """Return the study of the people who are eligible; from the specification alone."""

@@ -101,6 +101,19 @@ def refused(call, *args, **more):
     return error.value.code
 
 
+def test_a_condition_stands_for_one_specification_and_fits_into_an_identifier():
+    """Analysts write specifications: two of one name must take more trials than anybody has (2^65)."""
+    largest = {"target": 2**31 - 1, "comparator": 2**31 - 2}
+    asked = cv.omop.Specification(**BASE | SPECIFICATIONS[0] | largest)
+    name, letters = asked.eligible.rsplit("_", 1)
+    assert name == "eligible_in_2147483647_or_2147483646"
+    assert len(set(letters)) > 8
+    assert 32 ** len(letters) >= 2**130
+    assert len(asked.eligible) <= 63
+    longer = BASE | SPECIFICATIONS[0] | largest | {"washout": asked.washout + 1}
+    assert asked.eligible != cv.omop.Specification(**longer).eligible
+
+
 def test_invalid_specifications_are_refused():
     good = {**HAND, "covariates": {}}
     ill = {"from": "condition", "concepts": [5], "days": [-9, -1]}
