@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import inf, log, pi, sqrt
+from math import inf, isclose, log, pi, sqrt
 from typing import Any
 
 import numpy as np
@@ -54,7 +54,7 @@ class Assumptions:
         explained: share of the variance of outcomes that follows the covariates (of their log-odds' where outcomes
             are binary).
         confounding: standard deviation of the log-odds of treatment due to the covariates.
-        share: share of people who are treated.
+        share: share of people who are treated; of several arms, of those in another arm than the reference.
         binary: whether outcomes are one end of their range or the other.
         correlation: of covariates that stand beside each other, falling with their distance; or a matrix.
         covariates: public summaries by name: mean and standard deviation of a number, shares of labels.
@@ -67,6 +67,7 @@ class Assumptions:
         others: mean, standard deviation, effect and whether they are binary, of outcomes beside the first.
         denominator: mean and standard deviation of denominators; None where outcomes are no ratios.
         complying: share of people who receive what they are assigned; None where all do.
+        arms: number of arms.
     """
 
     mean: float
@@ -84,6 +85,7 @@ class Assumptions:
     others: dict[str, dict[str, Any]] = field(default_factory=dict)
     denominator: list[float] | None = None
     complying: float | None = None
+    arms: int = 2
 
     @classmethod
     def of(
@@ -102,7 +104,9 @@ class Assumptions:
         """Return the assumptions of a study, with what is left out taken from its declarations; raises CV-P700."""
         low, high = map(float, study.outcome_range)
         width = high - low
-        declared = 0.5 if study.treated_share is None else float(study.treated_share)
+        arms = len(study.treatment_labels) if study.arms is not None else 2
+        # Arms are of one size unless a share is declared.
+        declared = 1 - 1 / arms if study.treated_share is None else float(study.treated_share)
         mean = (low + high) / 2 if mean is None else mean
         observed = bool(study.covariates) and not study.randomised
         usual = (_EXPLAINED if study.covariates else 0.0, _CONFOUNDING if observed else 0.0)
@@ -120,6 +124,7 @@ class Assumptions:
             binary=_flag(binary, (low, high) == (0.0, 1.0)),
             correlation=_correlation(study, correlation),
             covariates=_summaries(study, {} if covariates is None else covariates),
+            arms=arms,
         )
         if found.explained > 0 and not study.covariates:
             raise out_of_range("explained", "0 in a study without covariates", explained)
@@ -141,7 +146,7 @@ class Assumptions:
         text = (
             f"outcomes without treatment {outcomes} {self.mean:.4g}{said_sd}; effect {self.effect:.4g} on everybody; "
             f"{percent(self.explained, '.3g')} of the outcome variance explained by covariates; "
-            f"{percent(self.share, '.3g')} treated"
+            f"{self._shares()}"
         )
         text += f"; confounding {self.confounding:.3g}" if self.confounding else ""
         text += self._more()
@@ -150,6 +155,16 @@ class Assumptions:
         matrix = not isinstance(self.correlation, float)
         text += "; covariates correlated as given" if matrix else f"; correlation {self.correlation:.3g}"
         return text + (f"; public summaries of {len(self.covariates)} covariates" if self.covariates else "")
+
+    def _shares(self) -> str:
+        """Return how many people are in each arm."""
+        if self.arms == 2:
+            return f"{percent(self.share, '.3g')} treated"
+        reference, each = 1 - self.share, self.share / (self.arms - 1)
+        if isclose(reference, each):
+            return f"{percent(each, '.3g')} in each of {self.arms} arms"
+        others = f"each of the {self.arms - 1} other arms"
+        return f"{percent(reference, '.3g')} in the reference arm and {percent(each, '.3g')} in {others}"
 
     def _more(self) -> str:
         """Return what is assumed of a person's further numbers."""
@@ -570,19 +585,25 @@ def _level(mean_at: Callable[[float], float], share: float) -> float:
     return float(brentq(lambda at: mean_at(at) - share, odds - 60, odds + 60))
 
 
-def plain_half_width(people: People, level: float) -> float:
+def plain_half_width(study: Study, people: People, level: float) -> float:
     """Return half the length of the least-squares interval of the effect, adjusted for all covariates.
 
-    Standard errors are robust to heteroskedasticity.
+    Standard errors are robust to heteroskedasticity. Of several arms, the mean over their effects against the
+    reference, as the half-width of the private answer is.
     """
     rows = len(people.outcome)
-    design = np.column_stack([np.ones(rows), people.treated.astype(np.float64), people.columns])
+    if study.arms is None:
+        arms = people.treated.astype(np.float64)[:, None]
+    else:
+        labels = people.frame[study.treatment]
+        arms = np.column_stack([(labels == label).astype(np.float64) for label in study.treatment_labels[1:]])
+    design = np.column_stack([np.ones(rows), arms, people.columns])
     inverse = np.linalg.pinv(design.T @ design)
     residual = people.outcome - design @ (inverse @ (design.T @ people.outcome))
-    lever = design @ inverse[1]
+    levers = design @ inverse[:, 1 : 1 + arms.shape[1]]
     loss = max(rows - design.shape[1], 1)
-    variance = float(np.sum((lever * residual) ** 2)) * rows / loss
-    return float(ndtri((1 + level) / 2)) * sqrt(variance)
+    variances = ((levers * residual[:, None]) ** 2).sum(axis=0) * rows / loss
+    return float(ndtri((1 + level) / 2) * np.sqrt(variances).mean())
 
 
 # How near to certain a chance is taken at most.

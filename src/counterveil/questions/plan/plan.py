@@ -867,7 +867,8 @@ class Plan(Shown):
         if not self.by_least_squares:
             return f"without privacy the half-width would be {half}"
         everyone = " with everyone followed to the horizon" if self.question == "survival" else ""
-        return f"least squares for the average effect{everyone} would have a half-width of {half}"
+        effect = "an arm's effect" if self.question == "arms" else "the average effect"
+        return f"least squares for {effect}{everyone} would have a half-width of {half}"
 
     def _cells(self) -> Cells:
         # Which ratio would be detected depends on the mean of the controls: power is that of the effect assumed.
@@ -997,7 +998,8 @@ class PlanArguments:
         explained: assumed share of the outcome variance that lines in the covariates explain; None takes 0.2.
         confounding: assumed standard deviation of the log-odds of treatment due to the covariates; None takes 0.5
             unless the study is randomised.
-        share: assumed share treated; None takes the declared one, or one half.
+        share: assumed share treated; None takes the declared one, or one half. Of several arms, the share in another
+            arm than the reference, which these arms have equal parts of; None takes arms of one size.
         binary: whether the outcome is one end of its range or the other; None assumes so for 0 to 1.
         correlation: assumed correlation of covariates that stand beside each other, falling with their distance, or a
             matrix of public correlations; None takes 0.3.
@@ -1091,7 +1093,7 @@ class PlanArguments:
         plainly = measure == DIFFERENCE and study.denominator is None
         by_least_squares = question in _BY_LEAST_SQUARES and plainly
         hardly_any = partial(_plain, searched, Budget(_HARDLY_ANY, delta))
-        plain = partial(_least_squares, level) if by_least_squares else hardly_any
+        plain = partial(_least_squares, study, level) if by_least_squares else hardly_any
         levels = _levels(study, sizes, budgets[0], level, self.spending) if question == "interim" else {}
         cells = [Trial(ask, budget, size, units[0], levels.get(size)) for size in sizes for budget in budgets]
         if compared:
@@ -1201,8 +1203,8 @@ def _by_length(cells: list[Trial]) -> tuple[PlannedAnswer, ...]:
 _BY_LEAST_SQUARES = ("ate", "arms", "groups", "cate", "policy_value", "survival")
 
 
-def _least_squares(level: float, people: People, _noise: SeededNoise) -> float:
-    return plain_half_width(people, level)
+def _least_squares(study: Study, level: float, people: People, _noise: SeededNoise) -> float:
+    return plain_half_width(study, people, level)
 
 
 def _plain(ask: Ask, budget: Budget, people: People, noise: SeededNoise) -> float:

@@ -181,6 +181,25 @@ def test_several_arms_are_planned_with_their_coverage():
     assert "several arms" in str(plan)
 
 
+def test_a_plan_of_several_arms_is_about_all_of_them():
+    arms = ("a", "b", "c", "d")
+    study = cv.Study("t", "y", (0, 10), arms=arms, reference="a", randomised=True)
+    asked = {"protects": "outcome", "epsilon": 100}
+    plan = cv.plan(study, question="arms", rows=4000, sd=2, draws=3, **asked)
+    # Arms of 1,000 with a standard deviation of 2 each: without privacy and with hardly any noise.
+    half = 1.96 * 2 * (1 / 1000 + 1 / 1000) ** 0.5
+    assert plan.without_privacy == pytest.approx(half, rel=0.02)
+    rng = np.random.default_rng(0)
+    people = {"t": np.array(arms)[np.arange(4000) % 4], "y": rng.normal(5, 2, 4000).clip(0, 10)}
+    found = cv.arms(people, study, noise=cv.SeededNoise(1), **asked).interval().values()
+    actual = np.mean([(high - low) / 2 for low, high in found])
+    assert plan.answers[0].half_width == pytest.approx(actual, rel=0.05)
+    assert "25% in each of 4 arms" in " ".join(str(plan).split())
+    uneven = cv.plan(study, question="arms", rows=4000, sd=2, draws=3, share=0.6, **asked)
+    assert "40% in the reference arm and 20% in each of the 3 other arms" in " ".join(str(uneven).split())
+    assert uneven.without_privacy == pytest.approx(1.96 * 2 * (1 / 1600 + 1 / 800) ** 0.5, rel=0.02)
+
+
 @pytest.mark.parametrize(
     ("question", "code"), [("pool", "CV-P700"), ("groups", "CV-P701"), ("policy_value", "CV-P701")]
 )
