@@ -5,6 +5,8 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+# Flower pins typer, rich, starlette and others below what the rest is tested with.
+FEDERATION := $(VENV)/federation
 # Private data sets of the team, when they lie beside the checkout.
 export COUNTERVEIL_DATA ?= $(wildcard $(CURDIR)/../shared/data)
 
@@ -13,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Modules are compiled when they are first imported; most are never.
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check
 
-.PHONY: demo demo-federation check ready compile test test-all test-portable lint reference docs wheel constraints sbom mutants bench growth fuzz clean
+.PHONY: demo demo-federation check environments ready compile test test-all test-portable lint reference docs wheel constraints sbom mutants bench growth fuzz clean
 
 $(VENV)/bin/python:
 	@echo "Making a virtual environment in $(VENV)"
@@ -27,35 +29,45 @@ $(VENV)/.demo: $(VENV)/bin/python pyproject.toml
 $(VENV)/.test: $(VENV)/bin/python pyproject.toml lab/pyproject.toml
 	@echo "Installing Counterveil, its laboratory and what their tests need (2 GB, one to three minutes, once)"
 	@$(INSTALL) -e ".[test]" -e ./lab
-	@touch $@ $(VENV)/.demo $(VENV)/.federation
+	@touch $@ $(VENV)/.demo
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m counterveil demo
 
-$(VENV)/.federation: $(VENV)/bin/python pyproject.toml
-	@echo "Installing Counterveil and what a federation needs (about a minute, once)"
-	@$(INSTALL) -e ".[federation]"
+$(FEDERATION)/.ready: pyproject.toml
+	@echo "Installing Counterveil and what a federation needs, apart (about a minute, once)"
+	@$(PYTHON) -m venv $(FEDERATION)
+	@$(if $(PIP_CONSTRAINT),PIP_CONSTRAINT=$(CURDIR)/constraints-federation.txt) $(FEDERATION)/bin/python -m pip install \
+		--quiet --no-compile --disable-pip-version-check -e ".[federation-test]"
 	@touch $@
 
-demo-federation: $(VENV)/.federation
-	$(BIN)/python -m counterveil federation demo
+demo-federation: $(FEDERATION)/.ready
+	$(FEDERATION)/bin/python -m counterveil federation demo
 
 # A worker that has nothing left takes tests from the other, so that both cores finish together.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+# Only these folders have such tests, and the others import what is not installed there.
+PYTEST_FEDERATION := PYTHONPATH=lab/src $(FEDERATION)/bin/python -m pytest tests/system/federation tests/attack/federation
 
 check: ready
 	$(PYTEST) -m "not slow and not long"
 
-test: ready
-	$(PYTEST) -m "not slow"
+test: environments ready
+	$(PYTEST) -m "not slow and not federation"
+	$(PYTEST_FEDERATION) -m "federation and not slow"
 
 test-all: export COUNTERVEIL_TESTS = all
-test-all: ready
-	$(PYTEST)
+test-all: environments ready
+	$(PYTEST) -m "not federation"
+	$(PYTEST_FEDERATION) -m federation
 
 # The tests that compute with floats, as machines with other vector units, another BLAS and another libm round.
 test-portable: ready
 	$(BIN)/python -m tools.portable -n 2 --dist worksteal
+
+# Both are installed at the same time.
+environments:
+	@$(MAKE) --no-print-directory --jobs 2 $(VENV)/.test $(FEDERATION)/.ready
 
 # One core checks types while the other writes byte code, before two processes of tests would each write all of it.
 ready: $(VENV)/.test

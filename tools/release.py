@@ -2,7 +2,7 @@
 
 wheel        builds sdists and wheels of the package and its laboratory in dist/, compares them with the repository,
              and tries the wheels in an empty environment: `counterveil -h`, `doctor`, the demo and `audit --list`
-constraints  writes constraints.txt: the versions that pip chooses today for every extra
+constraints  writes constraints.txt and constraints-federation.txt: the versions that pip chooses today
 sbom         writes build/sbom.cdx.json: what an installation of the core consists of, as CycloneDX
 version TAG  fails unless both pyproject.toml, CITATION.cff and the tag name the same version
 
@@ -31,13 +31,15 @@ LABORATORY = ROOT / "lab"
 DIST, WORK = ROOT / "dist", ROOT / "build/release"
 SBOM = ROOT / "build/sbom.cdx.json"
 CONSTRAINTS = ROOT / "constraints.txt"
+FEDERATION_CONSTRAINTS = ROOT / "constraints-federation.txt"
 EXTRAS = "test,docs,bench,browser"
+FEDERATION_EXTRAS = "federation-test"
 LABORATORY_EXTRAS = "interpret"
 # Tracked files that belong to the repository and to no sdist.
 LEFT_OUT = (".ci/", ".github/", ".dockerignore", ".gitignore", ".pre-commit-config.yaml")
 # Files that the build adds.
 _ADDED = re.compile(r"\.(egg|dist)-info/|/PKG-INFO$|/setup\.cfg$|\.abi3\.so$")
-_HEAD = "# Made by `make constraints` with Python {python}: the versions that pip chose for every extra.\n"
+_HEAD = "# Made by `make constraints` with Python {python}: the versions that pip chose.\n"
 
 
 def run(*command: str | Path, **kwargs: Any) -> str:
@@ -130,21 +132,26 @@ def pins(report: dict[str, Any]) -> list[str]:
 
 
 def constraints() -> int:
-    """Write the versions that pip chooses for every extra."""
+    """Write the versions that pip chooses for every extra; those of a federation apart, as it is installed apart."""
+    resolved(CONSTRAINTS, f"{ROOT}[{EXTRAS}]", f"{LABORATORY}[{LABORATORY_EXTRAS}]")
+    resolved(FEDERATION_CONSTRAINTS, f"{ROOT}[{FEDERATION_EXTRAS}]")
+    return 0
+
+
+def resolved(target: Path, *wanted: str) -> None:
+    """Write the versions that pip chooses for some packages together."""
     python = environment("resolve")
     report = WORK / "resolved.json"
     run(
         *(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--dry-run"),
-        *("--ignore-installed", "--report", report, f"{ROOT}[{EXTRAS}]"),
-        f"{LABORATORY}[{LABORATORY_EXTRAS}]",
+        *("--ignore-installed", "--report", report, *wanted),
     )
     lines = pins(json.loads(report.read_text(encoding="utf-8")))
-    CONSTRAINTS.write_text(
+    target.write_text(
         _HEAD.format(python=f"{sys.version_info.major}.{sys.version_info.minor}") + "\n".join(lines) + "\n",
         encoding="utf-8",
     )
-    print(f"{CONSTRAINTS.name}: {len(lines)} packages")
-    return 0
+    print(f"{target.name}: {len(lines)} packages")
 
 
 def bill(inspected: dict[str, Any]) -> dict[str, Any]:

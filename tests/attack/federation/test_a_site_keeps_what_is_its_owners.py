@@ -104,6 +104,7 @@ def test_a_site_whose_secrets_are_open_does_not_run(world, name):
         check_site(world.path / "North")
 
 
+@pytest.mark.federation
 def test_the_api_does_not_describe_itself():
     pytest.importorskip("flwr", reason="needs the extra [federation]")
     from counterveil.federation.engines.flower import child
