@@ -55,6 +55,8 @@ RECORDS: tuple[Mutant, ...] = (
     _of("doubly_robust._overlapping", "[p[0], -p[1]]", "[p[1], -p[0]]", _ARM_MODELS),
     _of("far_lost", "total += share * np.maximum", "total += np.maximum", _ARM_MODELS),
     _of("doubly_robust._held", "return HELD * np.where", "return 0 * np.where", _ARM_MODELS),
+    _of("longest_weighted", "scale.farthest_outcome + ", "", _ARM_MODELS),
+    _of("doubly_robust.chosen_clip", "< cells, counts, 0.0)", "<= len(counts), counts, 0.0)", _ARM_MODELS),
     _of("arm_run._effect", "seen.score - found.shared", "seen.score", _MODELS),
     _of("arm_run._effect", "found.product + expected_shared(found.shared)", "found.product", _MODELS),
     _of("arm_run._effect", "(found.bias + found.degrees + lost) * unit", "0.0", _MODELS),

@@ -395,8 +395,8 @@ class PooledMeasure(MeasureResult):
                 notes.append(("Weights", _held(self.weight_limits)))
             assert self.means is not None
             noun = called(self.measure, self.means.range) if self.measure in OF_MEANS else DIFFERENCE
-            unit = self.effect if self.measure in OF_MEANS else self.difference
-            notes.append(("One more site", _one_more_words(noun, self.prediction_interval(), unit)))
+            own = self.effect if self.measure in OF_MEANS else self.difference
+            notes.append(("One more site", _one_more_words(noun, self.prediction_interval(), own)))
         return notes
 
     def _sentence(self) -> str:

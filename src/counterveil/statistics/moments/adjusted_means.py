@@ -43,6 +43,7 @@ from counterveil.statistics.moments.doubly_robust import (
     chosen_clip,
     expected_shared,
     far_lost,
+    longest_weighted,
     mechanisms_of,
     not_corrected,
     over_scaled,
@@ -146,6 +147,7 @@ def _clipped(gate: Gate, models: ArmModels, design: ArmDesign) -> _Clipped:
     counts, sd = release_sizes(gate, models.rows, scale, score, SIZES, design.pure)
     counts = counts.reshape(len(shares), -1)
     least = scale.least_clip(fit.levels) * (1 + SCORE_WEIGHT_REACH * spreads)
+    bounds = shares * longest_weighted(score.lines, score.weights, scale)
     clips, lost, missed = (np.empty(len(shares)) for _ in range(3))
     for arm, share in enumerate(shares):
         edges = typical[arm] * SIZES
@@ -155,7 +157,7 @@ def _clipped(gate: Gate, models: ArmModels, design: ArmDesign) -> _Clipped:
         hidden = found, doubt, longest * share
         numbers = float(typical[arm]), 1.0, far, unseen, hidden, float(least[arm]), scale.place
         clips[arm], lost[arm], missed[arm] = chosen_clip(
-            counts[arm], sd, edges, design.score_unit / share, share * rows, *numbers
+            counts[arm], sd, edges, design.score_unit / share, share * rows, *numbers, float(bounds[arm])
         )
     return _Clipped(_ends(models, clips, spreads) / shares, lost, missed)
 

@@ -523,6 +523,17 @@ class RowScale:
         """Bound of |(1, z)|."""
         return sqrt(1.0 + self.standard.squared_length)
 
+    @property
+    def farthest_outcome(self) -> float:
+        """Bound of an outcome's size in these units: ranges are [-1, 1] before."""
+        return (1.0 + abs(self.place.centre)) / self.unit
+
+    def farthest_line(self, line: Floats) -> float:
+        """Return a bound of |line'(1, z)|: of all rows, each coordinate and the length of z are limited."""
+        by_length = sqrt(self.standard.squared_length) * float(np.linalg.norm(line[1:]))
+        by_coordinate = self.standard.limit * float(np.abs(line[1:]).sum())
+        return abs(float(line[0])) + min(by_length, by_coordinate)
+
     def rows(self, records: TableRecords) -> Iterator[Block]:
         """Yield (1, z), the place of the arm and outcome in these units, a block at a time."""
         for part in records.parts():
@@ -1110,6 +1121,10 @@ _ONE_SIDED = 0.25
 _HIDDEN, _SKEWED = 0.5, 0.5
 # Scores farther out than so many expected standard deviations are counted by what clips lose of them.
 _FAR = 6.0
+# Counts of scores of events (0 or 1) beyond an edge are people from so many standard deviations of their noise on.
+_STANDS_OUT = 4.0
+# Tails of other scores are at most this many times what falls with the fourth power.
+_TAILS = 4.0
 # The largest part of the scores that is cut off.
 _MOST_CUT = 0.03
 # The standard deviation of what is left of the expected shared error once that is taken off, beside it.
@@ -1235,12 +1250,37 @@ def arm_effect(gate: Gate, records: Records, design: ArmDesign, estimand: Estima
     missed = np.sum([not_corrected(moments, fit, arm, weights[arm], edges) for arm in (0, 1)], axis=0)
     hidden = far_lost(moments, scale, {0: weights[0], 1: weights[1]}, edges)
     numbers = design.score_unit, records.count, sqrt(typical), peaked, far, missed, hidden, least, scale.place
-    clip, lost, more = chosen_clip(counts, sd, edges, *numbers)
+    clip, lost, more = chosen_clip(counts, sd, edges, *numbers, longest_score(found.score, scale))
     more /= len(found.sides)
     sides = tuple(replace(side, product=side.product + more) for side in found.sides)
     found = replace(found, sides=sides)
     seen = release_arm_score(gate, records, scale, found.score, clip)
     return _effect(seen, found, moments, scale, records.count, typical, lost)
+
+
+# Proof: longest_score.proof.md
+def longest_score(score: ArmScore, scale: RowScale) -> float:
+    """Return a bound of the size of every score, from released lines and weights and the limits of rows and outcomes.
+
+    A row of arm a has the score people_a (tau'u - effect) +- alpha_a'u (y - beta_a'u).
+    """
+    control, treated = score.lines.values
+    gain = treated - control
+    gain[0] -= score.effect
+    own = longest_weighted(score.lines, score.weights, scale)
+    return float(max(scale.farthest_line(gain) * np.array(score.people) + own))
+
+
+# Proof: longest_score.proof.md
+def longest_weighted(lines: ArmLines, weights: Floats, scale: RowScale) -> Floats:
+    """Return for every arm a bound of the size of its weighted residuals alpha_a'u (y - beta_a'u)."""
+    pairs = zip(weights, lines.values, strict=True)
+    return np.array(
+        [
+            scale.farthest_line(weight) * (scale.farthest_outcome + scale.farthest_line(line))
+            for weight, line in pairs
+        ]
+    )
 
 
 def not_corrected(moments: ArmSecond, fit: ArmFit, arm: int, weights: Floats, clips: Floats) -> Floats:
@@ -1307,22 +1347,34 @@ def chosen_clip(
     hidden: tuple[Floats, Floats, float],
     least: float,
     around: Centre,
+    longest: float = inf,
 ) -> tuple[float, float, float]:
     """Return where scores are clipped, a bound of how far that moves their mean, and a variance of what that leaves.
+
+    No score is longer than `longest`: cells beyond it are empty, whatever their noisy counts say, and a clip there cuts
+    off nothing. A false count far out costs as much as its cell is far. So scores of events, which have no tails
+    beyond `longest`, are counted where they stand out of the noise; of others no more lies beyond an edge than tails
+    that fall with the fourth power leave.
 
     `least` is a clip that uneven outcomes need, and zero where they are even; `missed` is the variance of what scores
     do not correct. A clip may be so far out that noise adds a part of the sampling error. Outcomes that are skewed and
     no more are clipped nearer than `least` where a bound of what that cuts off is shorter than the noise.
     """
-    cells, place = len(counts), np.arange(1, len(counts))
+    events = around.whole and around.hidden is None
     skewed = not around.whole and abs(around.skew) > _SKEWED
     uneven = least > 0 or skewed
+    # The last cell that a score may lie in is that of the longest.
+    cells, place = int(np.searchsorted(edges, longest)) + 1, np.arange(1, len(counts))
+    counts = np.where(np.arange(len(counts)) < cells, counts, 0.0)
     above = (
         place * np.cumsum(counts[::-1])[::-1][1:] + (cells - place) * (rows - np.cumsum(counts)[:-1])
     ) / cells
-    noise = sd * np.sqrt(place * (cells - place) / cells)
-    sure = np.where(edges > 6 * typical, 4, 2) / (2 if uneven else 1) * noise
-    part = np.minimum.accumulate(np.where(above > sure, above, 0.0) / rows)
+    above = np.where(place < cells, above, 0.0)
+    noise = sd * np.sqrt(np.maximum(place * (cells - place), 0) / cells)
+    sure = _STANDS_OUT if events else np.where(edges > 6 * typical, 4, 2) / (2 if uneven else 1)
+    part = np.minimum.accumulate(np.where(above > sure * noise, above, 0.0) / rows)
+    if not events:
+        part = np.minimum(part, _TAILS * peaked * (typical / edges) ** 4)
     # What noise hides, if tails fall with the fourth power; all of it, and of what is seen, may lie on one side where
     # outcomes are skewed, which are more peaked and fall like residuals with large weights.
     missed = missed + _held(counts / rows, sd / rows, edges, typical, hidden) ** 2
@@ -1333,17 +1385,17 @@ def chosen_clip(
     unseen *= 1.0 if skewed else 0.0 if uneven else _HIDDEN
     gaps = np.diff(np.append(edges, 1.4 * edges[-1]))
     cut = np.cumsum((part * gaps)[::-1])[::-1] * (1.0 if uneven else _ONE_SIDED) + unseen
+    cut, missed = (np.where(edges < longest, one, 0.0) for one in (cut, missed))
     # Half the length of an interval from sampling, noise and what is cut off.
     cost = 2 * np.sqrt(typical**2 / rows + (edges * unit) ** 2 + missed) + cut
     cost += np.where(part > _MOST_CUT + noise / rows, np.inf, 0.0)
     best = int(np.argmin(cost)) if np.isfinite(cost).any() else len(edges) - 1
     clip = float(edges[best])
     clip = max(clip, min(2.5 * typical, 1.42 * clip))
-    whole = around.whole and around.hidden is None
-    if around.heavy or whole or 2 * sqrt(typical**2 / rows + (least * unit) ** 2) < cost[best]:
+    if around.heavy or events or 2 * sqrt(typical**2 / rows + (least * unit) ** 2) < cost[best]:
         clip = max(clip, least)
     free = (_HEAVY_NOISE if around.heavy else _NOISE) * typical / sqrt(rows) / unit
-    clip = max(clip, min(free, float(edges[-1])))
+    clip = min(max(clip, min(free, float(edges[-1]))), longest)
     return clip, float(np.interp(clip, edges, cut)), float(np.interp(clip, edges, missed))
 
 

@@ -12,6 +12,7 @@ from counterveil.numerics.products import Column, FeatureMap, Standard
 from counterveil.privacy import Budget, Estimand
 from counterveil.statistics.moments import doubly_robust
 from counterveil.statistics.moments.doubly_robust import (
+    WHOLE,
     ArmDesign,
     ArmFit,
     ArmSecond,
@@ -28,12 +29,15 @@ from counterveil.statistics.moments.doubly_robust import (
     far_lost,
     first_fit,
     fitted_slopes,
+    longest_score,
+    longest_weighted,
     moved_by_richer,
     refined,
     residual_clip,
     shortest,
     weighted,
 )
+from counterveil.statistics.moments.kernels.scores import ArmLines, ArmScore
 from counterveil.statistics.moments.orthogonal import Design, fewest_rows
 
 ROWS, SD = 40_000, 1e-6
@@ -150,6 +154,69 @@ def test_a_clip_holds_what_is_seen_of_outcomes_far_out_or_the_noise_in_that():
     assert variance(0.1, 0.001) == pytest.approx((0.7 * 0.1) ** 2, rel=0.05)
     # Where scores cannot reach far, their sizes say that none is lost.
     assert variance(0.1, 0.01, longest=1.0) < variance(0.1, 0.01)
+
+
+# Directions of rows, ends of coordinates and of outcomes: what a bound is attained at is among them.
+_LIMIT, _LENGTH = 2.0, 2.5
+
+
+@pytest.mark.parametrize("case", [0, 1, 2, 3])
+def test_no_row_has_a_score_beyond_the_bound_of_released_numbers(case):
+    source = np.random.default_rng([17, case])
+    scale = RowScale(
+        Standard(np.zeros(2), np.ones(2), _LIMIT, _LENGTH**2), Centre(-0.3, 0.4, 0.0, 3.0), 6.3, 2.7, 1.5
+    )
+    lines, weights = ArmLines(source.normal(size=(2, 3))), source.normal(size=(2, 3))
+    if case == 3:
+        # Weights along the opposite of the line reach it: the row of this direction and the farther outcome.
+        lines, weights = ArmLines(np.array([[0.0, -0.6, 0.0], [0.0, 0.0, 0.0]])), np.zeros((2, 3))
+        weights[0] = [1.0, 0.9, 0.0]
+    angles = np.linspace(0, 2 * np.pi, 4001)
+    z = np.column_stack([np.cos(angles), np.sin(angles)]) * _LENGTH
+    z = np.vstack([np.clip(z, -_LIMIT, _LIMIT), 0.3 * z])
+    u = np.column_stack([np.ones(len(z)), z])
+    score = ArmScore(lines, weights, (1.0, 0.7), 0.2)
+    largest, own = 0.0, np.zeros(2)
+    for arm, end in product((0, 1), (-1.0, 0.2, 1.0)):
+        t, y = np.full(len(u), float(arm)), np.full(len(u), (end + 0.3) / scale.unit)
+        largest = max(largest, np.abs(score.of(u, t, y)).max())
+        weighted_residuals = u @ weights[arm] * (y - u @ lines.values[arm])
+        own[arm] = max(own[arm], np.abs(weighted_residuals).max())
+    bounds = longest_weighted(lines, weights, scale)
+    assert largest <= longest_score(score, scale)
+    assert (own <= bounds + 1e-12).all()
+    if case == 3:
+        assert own[0] == pytest.approx(bounds[0], rel=1e-6)
+
+
+def test_noise_in_cells_that_no_score_reaches_moves_no_clip():
+    edges, rows, sd = 2.0 ** np.arange(-2, 7.01, 0.5), 5_000, 40.0
+    counts = np.zeros(len(edges) + 1)
+    counts[:6] = rows / 6
+    nothing = np.zeros(len(edges)), np.zeros(len(edges)), 0.0
+    common = (rows, 1.0, 3.0, 3.0, np.zeros(len(edges)), nothing, 0.0)
+    for centre in (WHOLE, Centre(0.0, 1.0, 0.0, 4.0)):
+        clips = []
+        for false in (0.0, 600.0):
+            noisy = counts.copy()
+            noisy[-3:] += false  # far beyond the longest score
+            clips.append(chosen_clip(noisy, sd, edges, 0.001, *common, centre, 5.0))
+        assert clips[0] == clips[1]
+        assert clips[0][0] <= 5.0
+    # Without the bound the same noise sends the clip of events to the end.
+    far = chosen_clip(noisy, sd, edges, 0.001, *common, WHOLE)
+    assert far[0] > 20
+
+
+def test_a_clip_at_the_longest_score_cuts_nothing_off_beyond_it():
+    edges, rows = 2.0 ** np.arange(-2, 7.01, 0.5), 5_000
+    counts = np.zeros(len(edges) + 1)
+    counts[3] = rows
+    nothing = np.zeros(len(edges)), np.zeros(len(edges)), 0.0
+    common = (rows, 1.0, 3.0, 3.0, np.full(len(edges), 0.5), nothing, 0.0, Centre(0.0, 1.0, 0.0, 4.0))
+    # All scores are shorter than the first edge, where a clip loses nothing.
+    assert chosen_clip(counts, 30.0, edges, 1e-6, *common, 0.2) == (0.2, 0.0, 0.0)
+    assert chosen_clip(counts, 30.0, edges, 1e-6, *common)[2] == pytest.approx(0.5)
 
 
 def test_residuals_correct_lines_that_noise_has_spoiled(people):
