@@ -209,6 +209,7 @@ def answer_look(
     question = replace(asked.about(session.study), look=number)
     found = answer(session, question)
     said: dict[str, float | str] = {"look": f"{number} of {len(looks.planned)}"}
+    said |= {"look_boundary": float(this.alpha), "looks_left": len(looks.planned) - number}
     said["level_of_all_looks"] = looks.level
     words = f"{found.method}; look {said['look']}, all intervals together {percent(looks.level)}"
     caveats = (*found.not_covered, OneLook(float(this.alpha)))

@@ -107,19 +107,26 @@ def _way(value: float | None) -> str:
     return "fewer" if value is not None and value < 0 else "more"
 
 
-_SHOWN_BY = {"superiority": "superior", "noninferiority": "not inferior", "equivalence": "equivalent"}
+_SHOWN_BY = {"superiority": "superior", "noninferiority": "non-inferior", "equivalence": "equivalent"}
+_CONTRADICTED = {"superiority": "Not superior", "noninferiority": "Inferior", "equivalence": "Not equivalent"}
 
 
 def margin_sentence(facts: dict[str, Any]) -> str:
-    """Return a test against a margin in words: what is shown or not, the interval and the bounds, and p."""
+    """Return a test against a margin in words: its verdict, the bounds, the interval and p."""
     low, high = facts["bounds"]
     inside = f"between {low:.4g} and {high:.4g}" if None not in (low, high) else ""
     inside = inside or (f"above {low:.4g}" if high is None else f"below {high:.4g}")
-    ends = ", ".join(f"{end:.4g}" for end in facts["interval"])
-    shown = "" if facts["met"] else "not shown to be "
+    shown = _SHOWN_BY[facts["kind"]]
+    verdict = {
+        "met": f"{shown.capitalize()}: the effect is {inside}",
+        "contradicted": f"{_CONTRADICTED[facts['kind']]}: the effect is not {inside}",
+        "inconclusive": f"Inconclusive: not shown to be {shown}, with an effect {inside}",
+    }[facts["verdict"]]
+    ends = dict(zip(("low", "high"), facts["interval"], strict=True))
+    estimate = "unbounded" if facts["estimate"] is None else f"{facts['estimate']:.4g}"
     return (
-        f"{shown}{_SHOWN_BY[facts['kind']]}: effect {inside}; estimate {facts['estimate']:.4g}, "
-        f"{percent(facts['level'])} CI [{ends}], one-sided p {probability(facts['p_value'])}"
+        f"{verdict}; estimate {estimate}, {percent(facts['level'])} interval {span(ends, None)}, "
+        f"one-sided p {probability(facts['p_value'])}"
     )
 
 

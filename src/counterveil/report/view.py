@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
+from scipy.special import ndtri
+
 from counterveil.privacy import Adjacency, Budget, Estimand, Guarantee, Proof, Protected, show
 from counterveil.report.caveats import caveat_words, opening_of, target_words, trends_of
 from counterveil.report.confounding import effect_cells as sensitivity_cells
@@ -20,6 +22,7 @@ from counterveil.report.text import (
     probability,
     rounded,
     span,
+    text_table,
     with_interval,
 )
 
@@ -61,6 +64,8 @@ LABELS = {
     "shared_noise_bound": "bound on noise shared by both models",
     "short_of_neighbours": "units with fewer neighbours",
     "look": "planned look",
+    "look_boundary": "p-value from which on down this look rules out zero",
+    "looks_left": "planned looks to come",
     "level_of_all_looks": "level of all looks together",
     "rows_where": "rows of the study: those where",
     "shrinkage": "shrinkage by randomized response",
@@ -284,7 +289,8 @@ def short_view(facts: Facts) -> View:
     many, facts = len(facts["effects"]), {**facts, "effects": facts["effects"][:_ROWS]}
     cells, left = effect_cells(facts, _ROWS), many - _ROWS
     remarks = "; ".join(_remarks_on_intervals(facts, many))
-    items = [("Interval", remarks)] if remarks else []
+    items = [("Look", look_sentence(facts))]
+    items += [("Interval", remarks)] if remarks else []
     items += facts.get("notes", [])
     items.append(("Guarantee", guarantee_line(facts)))
     items += [("Remark", remark) for remark in short_remarks(facts, _REMARKS, _REMARK)]
@@ -299,6 +305,7 @@ def full_view(facts: Facts) -> View:
     """Return everything that is known of a result, in words."""
     guarantee, means = facts["guarantee"], mean_cells(facts)
     items = [
+        ("Look", look_sentence(facts)),
         ("Interval", interval_sentence(facts)),
         *facts.get("notes", []),
         *_assumed(facts),
@@ -321,6 +328,28 @@ def provenance_items(facts: Facts) -> list[Item]:
         ("Spent", f"{Budget.from_dict(facts['spent'])} ({releases})"),
         ("Proofs", ", ".join(guarantee["pages"])),
     ]
+
+
+def look_sentence(facts: Facts) -> str:
+    """Return at a planned look its boundary and whether to go on; nothing elsewhere."""
+    details, effect = facts["details"], facts["effects"][0] if facts["effects"] else {}
+    if "look_boundary" not in details:
+        return ""
+    boundary, p = details["look_boundary"], effect["p_value"]
+    crossed = p <= boundary
+    if crossed:
+        verdict = "stop, as zero is ruled out"
+    elif details["looks_left"]:
+        verdict = "continue, as zero is not ruled out"
+    else:
+        verdict = "zero is not ruled out, and no look is left"
+    z = -float(ndtri(boundary / 2))
+    return f"{details['look']}: {verdict}; p {p:.2g}, boundary p {boundary:.2g} (|z| {z:.2f})"
+
+
+def effects_text(effects: list[Facts], level: float) -> str:
+    """Return effects as a table of text."""
+    return "\n".join(text_table(effect_cells({"effects": effects, "level": level})))
 
 
 def _assumed(facts: Facts) -> list[Item]:
@@ -360,7 +389,10 @@ def one_line(facts: Facts) -> str:
     shown = [f"{effect['name']} {_with_interval(effect)}" for effect in effects[:2]]
     left = [f"{len(effects) - 2} more"] * (len(effects) > 2)
     warnings = [text.partition(":")[0] for text in first_lines(facts)]
-    return "; ".join([*warnings, title(facts), *shown, *left, str(spent)])
+    look = look_sentence(facts).partition(";")[0]
+    return "; ".join(
+        [*warnings, title(facts), *shown, *left, *([f"look {look}"] if look else []), str(spent)]
+    )
 
 
 def first_lines(facts: Facts) -> list[str]:

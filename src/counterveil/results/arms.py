@@ -18,7 +18,7 @@ from counterveil.inference.uncertainty import NoiseDistribution, NoiseSum, Uncer
 from counterveil.numerics.arrays import Ends, Floats
 from counterveil.privacy import Estimand, exact
 from counterveil.report.text import probability
-from counterveil.results.effect import ByName, Effect, FactsOf, Linear, check_table, solved
+from counterveil.results.effect import ByName, Effect, EffectTable, FactsOf, Linear, check_table, solved
 from counterveil.results.measures import (
     DIFFERENCE,
     OF_MEANS,
@@ -94,10 +94,10 @@ class ArmsResult(Comparison):
             for mean, effect in zip(self.means[1:], solved(self.table), strict=True)
         }
 
-    def pairwise(self) -> tuple[Effect, ...]:
-        """Return every arm's effect against each one before it, for free; `several` counts all pairs."""
+    def pairwise(self) -> EffectTable:
+        """Return a table of every arm's effect against each one before it, for free; `several` counts all pairs."""
         pairs = list(combinations(range(len(self.means)), 2))
-        return tuple(self._contrast(later, earlier, len(pairs)) for earlier, later in pairs)
+        return EffectTable(self._contrast(later, earlier, len(pairs)) for earlier, later in pairs)
 
     def slope(self, doses: Mapping[Any, float] | None = None) -> Effect:
         """Return the change of the mean outcome by one more unit of a dose: least squares over the arms; free.

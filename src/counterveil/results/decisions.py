@@ -24,7 +24,10 @@ KINDS = (SUPERIORITY, NONINFERIORITY, EQUIVALENCE)
 _REACH = 1.8
 
 
-@dataclass(frozen=True, slots=True)
+Verdict = Literal["met", "contradicted", "inconclusive"]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class MarginTest:
     """Whether an effect lies inside `bounds`, of which one may be infinite.
 
@@ -52,13 +55,29 @@ class MarginTest:
         """Whether the effect is shown to lie inside the bounds."""
         return self.p_value <= self.alpha
 
+    @property
+    def verdict(self) -> Verdict:
+        """What the test says: "met", "contradicted" where no part of the interval is inside, else "inconclusive"."""
+        if self.met:
+            return "met"
+        (low, high), (least, most) = self.bounds, self.interval
+        return "contradicted" if most < low or least > high else "inconclusive"
+
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON-ready facts; a bound that is none is None."""
-        bounds = [end if isfinite(end) else None for end in self.bounds]
-        return asdict(self) | {"bounds": bounds, "alpha": self.alpha, "met": self.met}
+        """Return everything as JSON-ready facts; a bound or an end that is none is None."""
+        ends = {
+            name: [end if isfinite(end) else None for end in pair]
+            for name, pair in (("bounds", self.bounds), ("interval", self.interval))
+        }
+        estimate = self.estimate if isfinite(self.estimate) else None
+        said = {"estimate": estimate, "alpha": self.alpha, "met": self.met, "verdict": self.verdict}
+        return asdict(self) | ends | said
 
     def __str__(self) -> str:
         return margin_sentence(self.to_dict())
+
+    def __repr__(self) -> str:
+        return f"<MarginTest: {self}>"
 
 
 class Decided:

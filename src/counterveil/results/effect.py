@@ -37,6 +37,7 @@ from counterveil.numerics.arrays import Ends, Floats
 from counterveil.privacy import Budget, Guarantee
 from counterveil.privacy.caveats import Detail, read_fact, written
 from counterveil.report.text import effect_line
+from counterveil.report.view import effects_text
 from counterveil.results.decisions import Decided
 from counterveil.results.shown import written_to
 from counterveil.session import Lomax, mechanism_from_dict
@@ -304,6 +305,19 @@ class Effect(Decided):
         if gap is not None:
             found |= {"conf_gap_low": gap[0], "conf_gap_high": gap[1]}
         return found | {"level": self.level}
+
+
+class EffectTable(tuple[Effect, ...]):
+    """Effects in their order, a tuple that prints as a table."""
+
+    __slots__ = ()
+
+    def tidy(self) -> list[dict[str, Any]]:
+        """Return a row for each effect, with its name under `contrast`."""
+        return [{"contrast": one.name} | one.row() for one in solved(self)]
+
+    def __repr__(self) -> str:
+        return effects_text([one.facts() for one in solved(self)], self[0].level) if self else "no effects"
 
 
 def solved(effects: Sequence[Effect], *levels: float) -> Sequence[Effect]:

@@ -122,6 +122,15 @@ def test_the_automatic_choice_weights_where_nobody_declared_a_trial():
     assert [effect.estimate for effect in auto.table] == [effect.estimate for effect in named.table]
 
 
+def test_pairs_of_arms_print_as_a_table():
+    found = cv.arms(trial(), study(), protects="outcome", epsilon=1, noise=cv.SeededNoise(1)).pairwise()
+    heading, *rows = str(found).splitlines()
+    assert "simultaneous 95%" in heading
+    assert [row.split("  ")[0] for row in map(str.strip, rows)] == [effect.name for effect in found]
+    assert [row["contrast"] for row in found.tidy()] == [effect.name for effect in found]
+    assert isinstance(found, tuple)
+
+
 def test_a_question_about_two_arms_is_refused():
     for method in ("auto", "difference_in_means"):
         with pytest.raises(StudyError, match="CV-S063"):

@@ -46,6 +46,27 @@ def code_of(call):
     return caught.value.code
 
 
+def test_a_look_says_its_boundary_and_whether_to_go_on(book):
+    for number, word in ((1, "continue"), (2, "continue"), (3, "no look is left")):
+        data = people(ROWS[number - 1]) | {"y": np.full(ROWS[number - 1], 0.5)}
+        found = cv.interim.look(data, STUDY, number=number, protects="outcome", ledger=book)
+        boundary = found.details["look_boundary"]
+        assert found.level == pytest.approx(1 - boundary)
+        lines = " ".join(found.summary().split())
+        assert f"Look: {number} of 3: " in lines
+        assert f"boundary p {boundary:.2g}" in lines
+        excluded = not found.interval()[0] <= 0 <= found.interval()[1]
+        assert (found.p_value <= boundary) is excluded
+        assert ("stop, as zero is ruled out" in lines) is excluded
+        assert (word in repr(found)) is not excluded
+
+
+def test_a_large_effect_stops_a_trial(book):
+    data = people(200)
+    found = cv.interim.look(data | {"y": data["arm"] * 1.0}, STUDY, number=1, protects="outcome", ledger=book)
+    assert "look 1 of 3: stop, as zero is ruled out" in repr(found)
+
+
 @pytest.mark.parametrize("spending", SPENDING)
 @pytest.mark.parametrize("rows", [[7], [50, 100], [10, 300, 301, 1000], [1, 10**9]])
 def test_the_looks_share_the_error_and_no_more(spending, rows):

@@ -1,6 +1,7 @@
 """Tests against margins agree with intervals; between a function and one number the test keeps its level."""
 
-from math import inf
+import json
+from math import inf, nan
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from scipy.stats import norm, ttest_ind
 
 import counterveil as cv
 from counterveil.errors import CounterveilError
-from counterveil.results.decisions import margin_bounds
+from counterveil.results.decisions import MarginTest, margin_bounds
 from counterveil.results.functions import P_VALUE, Unshrunk, decided
 
 STUDY = cv.Study("t", "y", (0, 2), control=0, randomised=True)
@@ -49,6 +50,25 @@ def test_with_a_large_budget_it_is_the_test_without_privacy():
     assert found.test("noninferiority", margin=0.01).p_value == pytest.approx(plain, rel=0.02)
     lower = norm.sf((0.03 - found.estimate) / found.std_error.total)
     assert found.test("equivalence", margin=0.03, level=0.9).p_value == pytest.approx(lower, rel=0.02)
+
+
+def test_a_test_prints_its_verdict():
+    def test(kind, bounds, interval, estimate=0.0, p=0.5):
+        found = MarginTest(kind, bounds, estimate, interval, 0.95, p)
+        json.dumps(found.to_dict(), allow_nan=False)
+        assert repr(found) == f"<MarginTest: {found}>"
+        assert not {"inf", "-inf", "[inf", "inf]", "inf)", "inf,"} & set(str(found).split())
+        return found.verdict, str(found).partition(":")[0]
+
+    assert test("noninferiority", (-0.1, inf), (-0.05, 0.1), p=0.001) == ("met", "Non-inferior")
+    assert test("noninferiority", (-0.1, inf), (-0.2, 0.1)) == ("inconclusive", "Inconclusive")
+    assert test("noninferiority", (-inf, 0.1), (0.2, 0.3), p=0.999) == ("contradicted", "Inferior")
+    assert test("superiority", (0.0, inf), (0.1, 0.3), p=0.001) == ("met", "Superior")
+    assert test("superiority", (1.0, inf), (0.4, inf)) == ("inconclusive", "Inconclusive")
+    assert test("superiority", (0.0, inf), (-0.3, -0.1), p=0.999) == ("contradicted", "Not superior")
+    assert test("equivalence", (-0.1, 0.1), (-0.05, 0.05), p=0.001) == ("met", "Equivalent")
+    assert test("equivalence", (-0.1, 0.1), (-inf, inf), nan) == ("inconclusive", "Inconclusive")
+    assert test("equivalence", (-0.1, 0.1), (0.2, inf), inf, p=0.999) == ("contradicted", "Not equivalent")
 
 
 def test_margins():
