@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, fields, is_dataclass
 from enum import Enum
 from fractions import Fraction
 from functools import lru_cache
-from math import frexp, hypot, inf, isfinite, isqrt
+from math import frexp, hypot, inf, isfinite, isqrt, log
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
@@ -283,23 +283,41 @@ class Effect(Decided):
             }
         return found | ({} if self.size is None else {"size": self.size, "size_sd": self.size_sd})
 
-    def row(self) -> dict[str, Any]:
-        """Return the effect as a row of a data frame; names are those of R's `broom`, with underscores."""
-        (low, high), error = self.interval(), self.std_error
-        statistic = self.estimate / error.total if error.total else inf  # not on scales of their own
+    def row(self, exponentiate: bool = True) -> dict[str, Any]:
+        """Return the effect as a row of a data frame; names and scales are those of R's `broom`, with underscores.
+
+        As there, standard errors and the statistic of a ratio (of hazards, of means, of odds) are those of its
+        logarithm.
+
+        Parameters
+        ----------
+        exponentiate : bool, default True
+            False gives estimate and interval of a ratio as logarithms too; other effects are as they are.
+        """
+        (low, high), error, own = self.interval(), self.std_error, isinstance(self.known, OwnScale)
+        errors, estimate = [error.total, error.sampling, error.noise], self.estimate
+        statistic = None if own else estimate / error.total if error.total else inf
+        ratio = self._null == 1
+
+        def scaled(value: float) -> float:
+            if exponentiate or not ratio:
+                return value
+            return log(value) if value > 0 else -inf
+
+        if ratio:
+            errors = [one / estimate if 0 < estimate < inf else inf for one in errors]
+            statistic = log(estimate) / errors[0] if 0 < errors[0] < inf else None
         found = {
-            "estimate": self.estimate,
-            "std_error": error.total,
-            "se_sampling": error.sampling,
-            "se_noise": error.noise,
-            "statistic": None if isinstance(self.known, OwnScale) else statistic,
+            "estimate": scaled(estimate),
+            **dict(zip(("std_error", "se_sampling", "se_noise"), errors, strict=True)),
+            "statistic": statistic,
             "p_value": self.p_value,
-            "conf_low": low,
-            "conf_high": high,
+            "conf_low": scaled(low),
+            "conf_high": scaled(high),
         }
         if self.several > 1:
             least, most = self.interval(simultaneous=True)
-            all_of_them = {"conf_low_simultaneous": least, "conf_high_simultaneous": most}
+            all_of_them = {"conf_low_simultaneous": scaled(least), "conf_high_simultaneous": scaled(most)}
             found |= {"adj_p_value": self.adjusted_p_value} | all_of_them
         gap = self._gap()
         if gap is not None:

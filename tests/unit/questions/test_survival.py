@@ -140,6 +140,21 @@ def test_a_difference_of_quantiles_is_known_or_said_to_be_open(horizon, known):
         assert all(0 < point["p_value"] <= 1 for point in gap.confidence_curve(3))
 
 
+def test_rows_of_ratios_are_on_the_scale_of_logarithms():
+    found = asked(**EXACT).hazard_ratio()
+    row, logs = found.row(), found.row(exponentiate=False)
+    assert row["estimate"] == found.estimate
+    # Without noise the log-rank and the Wald test of one parameter nearly agree, and so do their p-values.
+    low, high = (np.log(row[end]) for end in ("conf_low", "conf_high"))
+    assert row["std_error"] == pytest.approx((high - low) / (2 * 1.96), rel=0.05)
+    assert row["statistic"] == pytest.approx(np.log(found.estimate) / row["std_error"])
+    assert logs["std_error"] == row["std_error"]
+    assert logs["statistic"] == row["statistic"]
+    assert (logs["estimate"], logs["conf_low"]) == pytest.approx((np.log(found.estimate), low))
+    gap = asked(**EXACT).difference()
+    assert gap.row(exponentiate=False) == gap.row()
+
+
 def test_a_half_is_named_the_median():
     found = asked()
     assert found.quantile("control").name == "median, control"
