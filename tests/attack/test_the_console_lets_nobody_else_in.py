@@ -246,6 +246,17 @@ def test_every_answer_has_its_headers_and_the_cookie_its_limits(console):  # noq
         assert {"httponly", "samesite=strict", f"path={PLACE}/"} <= parts
 
 
+def test_no_address_is_answered_past_the_guard_or_without_the_headers(steward):
+    """A page that is nearly there is no redirection: it would name any host, and carry no policy."""
+    for path in ("/studies/", "/ledgers/", "/data/0123456789ab/ask/", "", "/nothing", "/static/console.css/"):
+        found = steward.get(path, follow_redirects=False)
+        assert (found.status_code, code_of(found)) == (404, "CV-W007"), path
+        assert "default-src 'none'" in found.headers["content-security-policy"]
+        elsewhere = steward.get(path, headers={"host": "evil.example"}, follow_redirects=False)
+        assert (elsewhere.status_code, code_of(elsewhere)) == (403, "CV-W002"), path
+        assert "location" not in {*found.headers, *elsewhere.headers}
+
+
 def test_no_page_has_inline_script_or_style(steward):
     key = steward.register()
     steward.ask(key)

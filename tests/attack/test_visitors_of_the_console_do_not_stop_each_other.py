@@ -166,6 +166,29 @@ def test_a_form_that_trickles_in_is_refused(tmp_path, monkeypatch):
     assert b"CV-W004" in answer
 
 
+def test_a_form_whose_visitor_leaves_is_no_fault_of_the_console(tmp_path, caplog):
+    from counterveil.console import visit as sessions
+    from counterveil.console.visit import SignedIn
+
+    opened = sessions.Sessions()
+    name, value = opened.enter(opened.invite(SignedIn("bob", steward=False)))
+    with serving(make_folder(tmp_path), opened, most=8, patience=HANGS) as (host, port):
+        head = f"POST {PLACE}/register HTTP/1.1\r\nHost: {host}:{port}\r\nOrigin: http://{host}:{port}\r\n"
+        head += f"Cookie: {name}={value}\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+        for _ in range(3):
+            with socket.create_connection((host, port), timeout=HANGS) as gone:
+                gone.sendall(f"{head}Expect: 100-continue\r\nContent-Length: 99\r\n\r\n".encode())
+                # The form is being read: what was sent of it is asked for.
+                assert gone.recv(65_536).startswith(b"HTTP/1.1 100")
+                gone.sendall(b"token=")
+        with socket.create_connection((host, port), timeout=HANGS) as other:
+            other.sendall(
+                f"GET {PLACE}/ HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n".encode()
+            )
+            assert b"".join(iter(lambda: other.recv(65_536), b"")).startswith(b"HTTP/1.1 401")
+    assert caplog.records == []
+
+
 def test_a_plan_that_takes_too_long_is_stopped(console, monkeypatch):  # noqa: F811
     from counterveil.console import application
 

@@ -184,10 +184,18 @@ class Console:
             Route(self._place + "/leave", self._guarded(self._leave), methods=["POST"]),
             Route(self._place + "/static/{name}", self._guarded(self._static), methods=["GET"]),
         ]
-        return Starlette(
-            routes=routes,
-            exception_handlers={404: self._no_page, 405: self._no_page, Exception: self._fault},
+        guarded = self._guarded(_no_page)
+
+        async def missing(request: Request, _: Exception) -> Response:
+            found: Response = await guarded(request)
+            return found
+
+        found = Starlette(
+            routes=routes, exception_handlers={404: missing, 405: missing, Exception: self._fault}
         )
+        # Redirections of its own would pass neither the guard nor get its headers.
+        found.router.redirect_slashes = False
+        return found
 
     def whose(self, headers: list[tuple[bytes, bytes]]) -> SignedIn | None:
         """Return whom the headers of a request belong to, None for a stranger."""
@@ -336,10 +344,6 @@ class Console:
             )
         return self._refusal(error, session)
 
-    async def _no_page(self, request: Request, _: Exception) -> Response:
-        error = refusal("CV-W007", expected="a page of the console", got="another address or method")
-        return _sealed(self._refusal(error, self._session(request)))
-
     async def _fault(self, request: Request, fault: Exception) -> Response:
         return _sealed(self._broken(fault, self._session(request)))
 
@@ -392,6 +396,10 @@ def in_process(handler: Handler, visit: Visit) -> Reply | CounterveilError:
     finally:
         if hasattr(signal, "alarm"):
             signal.alarm(0)
+
+
+async def _no_page(_: Request) -> Response:
+    raise refusal("CV-W007", expected="a page of the console", got="another address or method")
 
 
 def _sealed(response: Response) -> Response:

@@ -21,9 +21,9 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from counterveil.accounting.accounts import check_name, system_user
+from counterveil.accounting.accounts import system_user
 from counterveil.console.application import Console
-from counterveil.console.visit import Sessions, SignedIn, random_place
+from counterveil.console.visit import Sessions, SignedIn, new_analyst, random_place
 from counterveil.console.workspace import Workspace
 from counterveil.errors import refusal
 
@@ -124,10 +124,8 @@ def serve(
     With `browser` the steward's link is opened in one as soon as the console serves.
     """
     workspace, sessions = Workspace(folder), Sessions()
-    people = [SignedIn(system_user(), steward=True)]
-    for name in analysts:
-        check_name("analyst", name)
-        people.append(SignedIn(name, steward=False))
+    steward = SignedIn(system_user(), steward=True)
+    people = [steward, *(new_analyst(name, steward) for name in analysts)]
     place = random_place()
     listening = _listening(port)
     console = Console(workspace, sessions, place)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 import secrets
 import threading
 import time
+import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from anyio import fail_after
+from starlette.requests import ClientDisconnect
 
 from counterveil.accounting.accounts import check_name
 from counterveil.bounded_reading import written_float
@@ -309,7 +312,7 @@ LONGEST_FORM = 4_000_000
 # A table of a thousand columns has eight fields for each.
 _MOST_FIELDS = 8_100
 _LONGEST_QUERY = 8_000
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_LOOPBACK = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:[0-9]{1,5})?", re.IGNORECASE)
 _FORM = "application/x-www-form-urlencoded"
 _POLICY = "; ".join(
     (
@@ -341,12 +344,8 @@ def check_origin(method: str, headers: Mapping[str, str], *, from_file: bool = F
     With `from_file` a page of the console is opened from a file, which has no origin.
     """
     host = headers.get("host", "")
-    try:
-        name = urlsplit(f"//{host}").hostname
-    except ValueError:
-        name = None
     # Another name that leads to this machine is how a page elsewhere would reach it (DNS rebinding).
-    if name not in _LOOPBACK:
+    if _LOOPBACK.fullmatch(host) is None:
         raise refusal("CV-W002", got="a request to another host name")
     if not from_file and headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
         raise refusal("CV-W002", got="a request from a page of another origin")
@@ -372,6 +371,8 @@ async def read_form(request: Any) -> dict[str, str]:
                     raise wrong(f"a form of at most {LONGEST_FORM:,} bytes", "a larger one")
     except TimeoutError:
         raise wrong(f"a form that arrives within {FORM_LIFE:g} seconds", "a slower one") from None
+    except ClientDisconnect:
+        raise wrong("a form that arrives whole", "a visitor who left") from None
     return fields(bytes(body))
 
 
@@ -416,16 +417,32 @@ def change(visit: Visit) -> Page:
     """Make a new link for a person, which this page shows once, or end all that an analyst has open."""
     visit.require_steward("for a new link")
     assert visit.people is not None
-    name = visit.word("name")
-    check_name("analyst", name)
-    # The steward gets links for other browsers; a name stands for one person in the ledger.
-    person = SignedIn(name, steward=name == visit.person.name)
+    name, role = visit.word("name"), visit.word("role")
+    # The role is that of the form: a name that is typed never makes a steward.
+    if role == "steward" and name == visit.person.name and visit.word("do") == "renew":
+        person = visit.person
+    elif role == "analyst":
+        person = new_analyst(name, visit.person)
+    else:
+        raise wrong("role: analyst, or a new link of your own", repr(role))
     if visit.word("do") != "revoke":
         return everybody(visit, person, f"{visit.address}/enter?token={visit.people.invite(person)}")
-    if person.steward or person not in visit.people.people():
+    if person not in visit.people.people():
         raise wrong("name: an analyst of this console", repr(name))
     visit.people.revoke(person)
     return everybody(visit, revoked=name)
+
+
+def new_analyst(name: str, steward: SignedIn) -> SignedIn:
+    """Return an analyst of this name, or raise CV-W013 for the steward's: a name is one person in the ledger."""
+    check_name("analyst", name)
+    if _alike(name) == _alike(steward.name):
+        raise refusal("CV-W013", got=repr(name))
+    return SignedIn(name, steward=False)
+
+
+def _alike(name: str) -> str:
+    return unicodedata.normalize("NFKC", name).casefold()
 
 
 def wrong(expected: str, got: str) -> CounterveilError:

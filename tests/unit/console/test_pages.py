@@ -269,19 +269,29 @@ def link_in(page):
 
 def test_a_link_is_renewed_and_a_session_revoked(steward, console):
     bob = console("bob", steward=False)
-    made = steward.post("/people", "/people", name="eve")
+    made = steward.post("/people", "/people", name="eve", role="analyst")
     first = link_in(made)
     assert "eve, analyst A link is not used yet; 0 sessions open." in words(made)
-    second = link_in(steward.post("/people", "/people", name="eve", do="renew"))
+    second = link_in(steward.post("/people", "/people", name="eve", role="analyst", do="renew"))
     bob.client.cookies.clear()
     assert code_of(bob.client.get(first)) == "CV-W001"
     assert "eve, analyst" in words(bob.client.get(second))
-    revoked = steward.post("/people", "/people", name="eve", do="revoke")
+    revoked = steward.post("/people", "/people", name="eve", role="analyst", do="revoke")
     assert "eve is signed out everywhere" in words(revoked)
     assert code_of(bob.get("/")) == "CV-W001"
     # The steward signs out instead, and nobody else has that name.
     assert code_of(steward.post("/people", "/people", name="ada", do="revoke")) == "CV-W004"
     assert "New link for ada" in words(steward.post("/people", "/people", name="ada", do="renew"))
+
+
+@pytest.mark.parametrize("name", ["ada", "Ada", "\uff21da"])
+def test_the_steward_s_name_is_no_analyst_s_and_makes_nobody_a_steward(steward, name):
+    invited = steward.post("/people", "/people", name=name, role="analyst")
+    assert code_of(invited) == "CV-W013"
+    assert "enter?token" not in invited.text
+    for typed in ({"name": "eve", "role": "steward"}, {"name": "ada", "role": ""}):
+        assert code_of(steward.post("/people", "/people", **typed)) == "CV-W004"
+    assert words(steward.get("/people")).count("session open") == 1
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import urllib.request
 import pytest
 from tests.command_line import asked
 
+from counterveil.accounting.accounts import system_user
 from counterveil.console.visit import IDLE_LIFE, LINK_LIFE, Sessions, SignedIn, check_origin, fields
 from counterveil.errors import CounterveilError
 
@@ -81,6 +82,12 @@ def test_names_of_this_machine_are_let_in(host):
         ("GET", {"host": "evil.example"}),
         ("GET", {"host": "127.0.0.1.evil.example:8000"}),
         ("GET", {"host": "[::1"}),
+        ("GET", {"host": "[::1]evil"}),
+        ("GET", {"host": "[::1]evil.example:8000"}),
+        ("GET", {"host": "evil.example@127.0.0.1"}),
+        ("GET", {"host": "127.0.0.1:8000/evil"}),
+        ("GET", {"host": "127.0.0.1:evil"}),
+        ("GET", {"host": "localhost\n"}),
         ("GET", {"host": "evil.example@127.0.0.1.example"}),
         ("GET", LOCAL | {"sec-fetch-site": "cross-site"}),
         ("GET", LOCAL | {"sec-fetch-site": "same-site"}),
@@ -111,6 +118,7 @@ def test_folders_and_ports_that_cannot_be_used_are_refused(folder):
     assert command_refused(folder / "absent") == "CV-W009"
     assert command_refused(folder, "--port", 70000) == "CV-W011"
     assert command_refused(folder, "--analyst", " bob") == "CV-L011"
+    assert command_refused(folder, "--analyst", "bob", "--analyst", system_user().upper()) == "CV-W013"
     (folder / "console.toml").write_text("ledger = 1\n")
     assert command_refused(folder) == "CV-W009"
     (folder / "console.toml").write_text("ledgers = [1]\n")
