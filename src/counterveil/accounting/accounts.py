@@ -25,6 +25,29 @@ from counterveil.errors import (
 from counterveil.privacy import Budget, Charge, Unit, read_written, show, written
 
 
+def differences(registered: Mapping[str, Any], asked: Mapping[str, Any]) -> list[str]:
+    """Return what two registrations of a data set differ in; empty where they are the same.
+
+    Limits follow from budget and rule, and who asked is no term.
+    """
+    found = [
+        f"{name} {Budget.from_dict(asked[name])}, registered {Budget.from_dict(registered[name])}"
+        for name in ("budget", "record_budget")
+        if Budget.from_dict(asked[name]) != Budget.from_dict(registered[name])
+    ]
+    found += [
+        f"{name} {asked[name]!r}, registered {registered[name]!r}"
+        for name in ("rule", "note")
+        if asked[name] != registered[name]
+    ]
+    before, after = (
+        {} if facts["access_policy"] is None else AccessPolicy.from_dict(facts["access_policy"]).to_dict()
+        for facts in (registered, asked)
+    )
+    names = sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
+    return found + ([f"access policy: another {', '.join(names)}"] if names else [])
+
+
 class OverBudgetError(BudgetError):
     """The request costs more than the remaining budget; has `requested`, `remaining`, `difference`. Code CV-B001."""
 

@@ -34,6 +34,7 @@ from counterveil.accounting.accounts import (
     check_study,
     cut_off,
     damaged,
+    differences,
     digest,
     entry_of,
     fault,
@@ -564,8 +565,11 @@ class Ledger:
         access_policy: AccessPolicy | None = None,
         rule: str | None = None,
         note: str = "",
-    ) -> None:
-        """Register the total budget and the access policy of a data set; neither can be changed.
+    ) -> Account:
+        """Register the total budget and the access policy of a data set; return the account.
+
+        Neither can be changed. The same registration once more, in a notebook that runs again, adds nothing and
+        gives nothing back: it returns the account as it stands. With other terms it is refused (CV-L005).
 
         `budget` is for all answers together. `record_budget` is the part of it that answers which protect whole
         records may spend; all of it if omitted. Without an access policy, the first request fixes one.
@@ -577,12 +581,13 @@ class Ledger:
         levels = Levels.granted(budget, record_budget, rule)
         with self._writing():
             before = self._store.registration(dataset)
-            if before is not None:
-                first = Levels.from_dict(unseal(before)).outcome
-                raise refusal("CV-L005", dataset=dataset, budget=first.budget, rule=first.name)
             own = None if access_policy is None else access_policy.to_dict()
             facts = levels.to_dict() | {"access_policy": own, "note": note, "asked_by": self._analyst}
-            self._append("register", dataset, "", facts)
+            if before is None:
+                self._append("register", dataset, "", facts)
+            elif differing := differences(unseal(before), facts):
+                raise refusal("CV-L005", dataset=dataset, differing="; ".join(differing))
+        return self.account(dataset)
 
     def reserve(
         self,

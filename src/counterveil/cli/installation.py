@@ -75,13 +75,13 @@ def _packages() -> tuple[list[str], dict[str, list[str]]]:
     required: list[str] = []
     brought: list[tuple[str, str]] = []
     for text in metadata.requires("counterveil") or []:
-        name, extra = _NAME.match(text), _EXTRA.search(text)
-        if name is None:
+        found, only_with = _NAME.match(text), _EXTRA.search(text)
+        if found is None:
             continue
-        if extra is None:
-            required.append(name[0])
+        if only_with is None:
+            required.append(found[0])
         else:
-            brought.append((name[0], extra[1]))
+            brought.append((found[0], only_with[1]))
     building = {extra for name, extra in brought if name == "counterveil"}
     optional: dict[str, list[str]] = {}
     for name, extra in brought:
@@ -194,9 +194,8 @@ def demo(
     told = [f"{training.name}: {training.source}", training.notes, "Only outcomes are private here."]
     print("\n".join(line for each in told for line in wrapped(each)) + "\n")
     ledger = folder / "ledger.db"
-    if not ledger.exists():
-        with cv.open_ledger(ledger, create=True) as book:
-            book.register("lalonde", cv.Budget(epsilon=3))
+    with cv.open_ledger(ledger, create=True) as book:
+        book.register("lalonde", cv.Budget(epsilon=3))
     with cv.Session(training.frame, training.study, ledger=ledger, dataset="lalonde") as session:
         # A named request: run again, the demo gets the stored answer free of charge.
         with Waiting("estimating"):

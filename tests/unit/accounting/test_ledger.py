@@ -11,7 +11,15 @@ from fractions import Fraction
 
 import pytest
 
-from counterveil.accounting import Answered, Ledger, OverBudgetError, Reservation, Uses, open_ledger
+from counterveil.accounting import (
+    AccessPolicy,
+    Answered,
+    Ledger,
+    OverBudgetError,
+    Reservation,
+    Uses,
+    open_ledger,
+)
 from counterveil.accounting.accounts import opening_entry
 from counterveil.accounting.sql_store import MemoryStore
 from counterveil.errors import BudgetError, LedgerError
@@ -303,6 +311,43 @@ def test_simulated_results_are_refused_by_a_lasting_ledger(ledger):
     assert ledger.head() == head
 
 
+def test_the_same_registration_again_returns_the_account_as_it_stands(tmp_path):
+    """A notebook that runs again registers again: nothing is added, granted or given back."""
+    policy = AccessPolicy(public=["age", "treated"], protects=["outcome"])
+    terms = {"record_budget": Budget(1), "access_policy": policy, "note": "approved 12 May"}
+    place = tmp_path / "ledger.db"
+    with open_ledger(place, create=True) as ledger:
+        ledger.register("trial", Budget(2), **terms)
+        spend(ledger, "r1", pure("0.4"))
+    with open_ledger(place, create=True) as ledger:
+        account, entries = ledger.account("trial"), len(ledger.entries())
+        assert account.spent.epsilon == Fraction(2, 5)
+        assert ledger.register("trial", Budget("2.0"), **terms) == account
+        assert ledger.register("trial", Budget(2), **terms, rule="sum") == account
+        assert len(ledger.entries()) == entries
+        for other, named in (
+            ({"budget": Budget(3)}, "budget epsilon 3, registered epsilon 2"),
+            ({"record_budget": None}, "record_budget epsilon 2, registered epsilon 1"),
+            ({"note": ""}, "note '', registered 'approved 12 May'"),
+            ({"access_policy": None}, "access policy: another .*public"),
+            ({"access_policy": replace(policy, public=("treated",))}, "access policy: another public"),
+        ):
+            with pytest.raises(LedgerError, match=f"(?s)CV-L005.*{named}"):
+                ledger.register("trial", **({"budget": Budget(2)} | terms | other))
+        assert ledger.verify().ok
+        assert ledger.account("trial") == account
+
+
+def test_an_account_without_a_policy_is_registered_again_after_its_first_request():
+    with open_ledger(":memory:") as memory:
+        made = memory.register("trial", Budget(1))
+        assert made == memory.account("trial")
+        spend(memory, "r1", pure("0.4"))
+        assert memory.register("trial", Budget(1)).spent.epsilon == Fraction(2, 5)
+        with refuses("CV-L005"):
+            memory.register("trial", Budget(1), access_policy=AccessPolicy(protects=["outcome"]))
+
+
 def test_memory_keeps_what_a_file_keeps_and_undoes_what_fails(ledger):
     """The same entries, accounts and refusals, whichever store holds them."""
     with open_ledger(":memory:") as memory:
@@ -319,7 +364,7 @@ def test_memory_keeps_what_a_file_keeps_and_undoes_what_fails(ledger):
                     "trial", "r4", pure("0.1"), uses=USES, fingerprint="f", description={"bad": object()}
                 )
             with refuses("CV-L005"):
-                book.register("trial", Budget(1))
+                book.register("trial", Budget(2))
         # Only a ledger that lasts refuses unproved forms where its access policy is that of the first request.
         kept, lasting = memory.account("trial"), ledger.account("trial")
         assert (kept.access_policy.unproved, lasting.access_policy.unproved) == (True, False)
