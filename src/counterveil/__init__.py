@@ -119,7 +119,11 @@ def __getattr__(name: str) -> Any:
             if collects:
                 gc.enable()
         return getattr(home, name, home)
-    raise AttributeError(f"module 'counterveil' has no attribute {name!r}")
+    if name.startswith("_"):
+        raise AttributeError(f"module 'counterveil' has no attribute {name!r}")
+    from counterveil.results.elsewhere import missing_name
+
+    raise AttributeError(missing_name(name))
 
 
 def __dir__() -> list[str]:

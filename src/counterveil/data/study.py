@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
@@ -44,6 +43,7 @@ from counterveil.data.domains import (
     plain_ends,
     plain_number,
 )
+from counterveil.data.effect_formula import EffectFormula
 from counterveil.data.outcomes import Before, Cluster, Denominator, Person, Role, Several, TimeToEvent, Where
 from counterveil.errors import CounterveilError, ParameterError, refusal, shown
 from counterveil.privacy import Number, Unit, exact, show
@@ -343,56 +343,6 @@ def refuse_arguments(
     lacking = [f"{key}=" for key in needed if own[key].default is Parameter.empty]
     if lacking:
         raise refusal("CV-P028c", name=name, lacking=", ".join(lacking))
-
-
-_LONGEST = 20_000
-_NAME = r"\s*(?:`([^`]+)`|([^`~|+]*[^`~|+\s]))\s*"
-_FORMULAS_FORMULA = re.compile(rf"{_NAME}~{_NAME}(?:\|(.*))?", re.S)
-_TERM = re.compile(rf"{_NAME}(?:\+|$)", re.S)
-ALL = "."
-
-
-@dataclass(frozen=True, slots=True)
-class EffectFormula:
-    """The names that a formula has; covariates of "." are all there are."""
-
-    outcome: str
-    treatment: str
-    covariates: tuple[str, ...]
-
-    @classmethod
-    def read(cls, text: object, known: Sequence[str]) -> EffectFormula:
-        """Return the names in a formula, those of covariates among the known ones, or raise CV-S150."""
-        found = _FORMULAS_FORMULA.fullmatch(text) if isinstance(text, str) and len(text) <= _LONGEST else None
-        if found is None:
-            raise _unreadable(text)
-        outcome, treatment = (found[1] or found[2], found[3] or found[4])
-        names = _terms(found[5], text) if found[5] is not None else []
-        if names == [ALL]:
-            names = [name for name in known if name not in (outcome, treatment)]
-        if len({outcome, treatment, *names}) < 2 + len(names):
-            raise _unreadable(text)
-        for name in (outcome, *names):
-            if name not in known:
-                raise refusal("CV-S150b", name=name, fix=nearest(name, known, "the study"))
-        return cls(outcome, treatment, tuple(names))
-
-
-def _terms(part: str, text: object) -> list[str]:
-    names, place = [], 0
-    while place < len(part):
-        found = _TERM.match(part, place)
-        if found is None:
-            raise _unreadable(text)
-        names.append(found[1] or found[2])
-        place = found.end()
-    if not names or part.rstrip().endswith("+"):
-        raise _unreadable(text)
-    return names
-
-
-def _unreadable(text: object) -> CounterveilError:
-    return refusal("CV-S150", text=text)
 
 
 # The study: which column plays which role, and every bound and label; all public.
@@ -761,7 +711,10 @@ class Study:
             return declared._chosen(formula)
         if not isinstance(declared, Mapping):
             raise refusal("CV-S150c", got=declared)
-        chosen = EffectFormula.read(formula, [name for name in declared if isinstance(name, str)])
+        names = [name for name in declared if isinstance(name, str)]
+        chosen = EffectFormula.read(
+            formula, names, lambda name: not isinstance(as_domain(name, declared[name]), Range), ranges=True
+        )
         covariates = {name: as_domain(name, declared[name]) for name in chosen.covariates}
         outcome = as_domain(chosen.outcome, declared[chosen.outcome])
         ends = (outcome.lo, outcome.hi) if isinstance(outcome, Range) else (0, 1)
@@ -777,7 +730,12 @@ class Study:
     def _chosen(self, formula: str) -> Study:
         """Return the part of this study that a formula names: one of its outcomes and some of its covariates."""
         own = (self.outcome,) if self.several is None else self.several.names
-        chosen = EffectFormula.read(formula, (*own, *self.covariates))
+        chosen = EffectFormula.read(
+            formula,
+            (*own, *self.covariates),
+            lambda name: name not in own and not isinstance(self.covariates[name], Range),
+            ranges=False,
+        )
         for role, name, known in (
             ("treatment", chosen.treatment, (self.treatment,)),
             ("outcome", chosen.outcome, own),

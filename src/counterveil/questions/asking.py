@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -17,6 +17,7 @@ from typing import (
     Generic,
     ParamSpec,
     Protocol,
+    TypeGuard,
     TypeVar,
     cast,
     get_args,
@@ -29,6 +30,7 @@ from numpy.typing import NDArray
 
 from counterveil.accounting import Ledger
 from counterveil.data import Binary, Categories, Range, Study, Table, check_study, silence
+from counterveil.data.effect_formula import without_ranges
 from counterveil.data.study import known_arguments, read_declared, refuse_arguments
 from counterveil.errors import refusal
 from counterveil.numerics.arrays import Floats, one_thread
@@ -336,16 +338,33 @@ def asks(ask: Callable[Concatenate[object, Study, P], Found]) -> Asks[P, Found]:
 
     @wraps(ask)
     def call(*args: Any, **named: Any) -> Found:
-        if len(args) + ("study" in named) != 3:
+        places = [*args, *(named[key] for key in ("data", "study") if key in named)]
+        _refuse_formula(places)
+        if len(places) != 3:
             found: Found = checked(*args, **named)
             return found
-        formula, data, *last = args
-        declared = read_declared(last[0] if last else named.pop("study"))
-        said = {"randomised", "randomized"} & set(named) if isinstance(declared, Mapping) else ()
-        design = {key: named.pop(key) for key in said}
-        return call(data, Study.from_formula(formula, declared, **design), **named)
+        formula, data, declared = places
+        declared = read_declared(declared)
+        rest = {key: one for key, one in named.items() if key not in ("data", "study")}
+        said = {"randomised", "randomized"} & set(rest) if isinstance(declared, Mapping) else ()
+        design = {key: rest.pop(key) for key in said}
+        return call(data, Study.from_formula(formula, declared, **design), **rest)
 
     return cast("Asks[P, Found]", call)
+
+
+def _is_formula(value: object) -> TypeGuard[str]:
+    return isinstance(value, str) and "~" in value
+
+
+def _refuse_formula(places: Sequence[object]) -> None:
+    """Raise CV-S015 for a formula that came without what declares its columns, or after the data."""
+    if any(isinstance(each, Study) for each in places):
+        return
+    if len(places) > 1 and _is_formula(places[1]):
+        raise refusal("CV-S015g", formula=places[1])
+    if len(places) == 2 and _is_formula(places[0]):
+        raise without_ranges(places[0], places[1])
 
 
 def with_smaller_noise(

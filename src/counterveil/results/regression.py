@@ -46,8 +46,15 @@ from counterveil.results.shown import Shown
 _NAME = r"\s*(`[^`]+`|[^\s~+*:|\[\]`()-]+)\s*"
 _CALLS = (
     re.compile(rf"`[^`]*`|(?:np\.)?(?P<call>log)\({_NAME}\)"),
-    re.compile(rf"`[^`]*`|(?P<call>C)\({_NAME}\)|(?P<square>I)\({_NAME}\*\*\s*2\s*\)"),
+    re.compile(
+        rf"`[^`]*`|\b(?P<call>C|i|factor|as\.factor)\({_NAME}\)|\b(?P<square>I)\({_NAME}(?:\*\*|\^)\s*2\s*\)"
+    ),
 )
+_REFERENCE = re.compile(
+    rf"\b(?:C|i|factor)\({_NAME},[^)]*?(?:Treatment\(|ref\w*\s*=)[^'\"]*['\"]([^'\"]*)['\"]"
+)
+_POWER = re.compile(r"(.+?)(?:\^|\*\*)2")
+_FUNCTION = re.compile(r"(?:np\.)?([A-Za-z]\w*)\((.*)")
 _TOKEN = re.compile(r"`([^`]+)`|([~+*:|\[\]-])|([^\s~+*:|\[\]`-][^\s~+*:|\[\]`]*)")
 _LONGEST = 10_000
 
@@ -77,10 +84,13 @@ def written_out(text: str, groups: Mapping[str, tuple[str, ...]]) -> str:
         name = next(part for part in match.groups()[1:] if part not in (None, "I")).strip("`")
         if found["call"] == "log":
             return f"`log({name})`"
-        if found["call"] == "C" and name not in groups:
+        if found["call"] and name not in groups:
             raise refusal("CV-P791", groups=", ".join(map(repr, groups)) or "none", name=name)
         return f"`{name}`" if found["call"] else f"`{name}`:`{name}`"
 
+    reference = _REFERENCE.search(text)
+    if reference is not None:
+        raise refusal("CV-P783r", text=text, name=reference[1].strip("` "), label=reference[2])
     for calls in _CALLS:
         text = calls.sub(plain, text)
     return text
@@ -91,6 +101,10 @@ def parse_formula(text: str, columns: Sequence[str], groups: dict[str, tuple[str
     if not isinstance(text, str) or len(text) > _LONGEST:
         raise _unreadable(text, "a text with one ~")
     left, tilde, right = _outside_brackets(written_out(text, groups))
+    if "|" in right and "~" in right and "[" not in right:
+        terms, _, instrumented = right.rpartition("|")
+        formula = f"{left.strip()} ~ {terms.strip()} + [{instrumented.strip()}]"
+        raise refusal("CV-P783v", text=text, formula=formula.replace("`", ""))
     if not tilde:
         raise _unreadable(text, "no ~")
     response = _columns(left, columns, groups, text)
@@ -195,7 +209,7 @@ def _expanded(
     for name in names:
         own = groups.get(name, (name,))
         if own[0] not in columns:
-            raise refusal("CV-P784", columns=", ".join(map(repr, columns)), name=name)
+            raise _not_released(name, columns)
         lists.append(own)
     if sign != ":":
         for own in lists:
@@ -204,6 +218,19 @@ def _expanded(
         for first in lists[0]:
             for second in lists[1]:
                 yield _product(first, second, columns)
+
+
+def _not_released(name: str, columns: Sequence[str]) -> CounterveilError:
+    """Return CV-P784, with the line to write where it is clear what was meant."""
+    listed = ", ".join(map(repr, columns))
+    power, function = _POWER.fullmatch(name), _FUNCTION.fullmatch(name)
+    if power is not None:
+        return refusal("CV-P784t", columns=listed, name=name, term=f"I({power[1]}**2)")
+    if function is not None and function[1] == "log":
+        return refusal("CV-P784t", columns=listed, name=name, term=name)
+    if function is not None:
+        return refusal("CV-P784f", columns=listed, name=name)
+    return refusal("CV-P784", columns=listed, name=name)
 
 
 def _product(first: str, second: str, columns: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from math import isfinite
 from pathlib import Path
-from typing import Any, ClassVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from counterveil.errors import refusal
 from counterveil.privacy import Estimand, Protected
@@ -13,6 +13,7 @@ from counterveil.privacy.caveats import Fact
 from counterveil.report import View, fragment, latex, markdown, page, plots, text_of
 from counterveil.report.airlock import no_formula
 from counterveil.report.caveats import people_words
+from counterveil.results.elsewhere import missing_attribute
 
 # In this order; pyarrow makes a table of a list of rows by another name.
 _MAKERS = (("pandas", "DataFrame"), ("polars", "DataFrame"), ("pyarrow", "Table"))
@@ -120,6 +121,11 @@ class Shown:
     def balance(self) -> Shown:
         """Return the balance of public covariates before and after adjustment; CV-P022 where there is none."""
         raise refusal("CV-P022b", kind=type(self).__name__)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(missing_attribute(type(self), name), name=name, obj=self)
 
     def __dir__(self) -> list[str]:
         return [name for name in object.__dir__(self) if not name.startswith("_")]
