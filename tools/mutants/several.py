@@ -82,12 +82,24 @@ SEVERAL: tuple[Mutant, ...] = (
     # Rules and curves.
     _of("sums.effect_sums", "2 * worth * totals", "worth * totals", _GROUPS),
     _of("sums.effect_sums", "abs(worth) * left / rows", "0.0", _GROUPS),
+    _of(
+        "sums.effect_sums",
+        "np.maximum(sizes, cells.safe_sizes)",
+        "sizes",
+        "unit/questions/groups/test_policy.py",
+    ),
+    _of(
+        "policy.constant",
+        "False if False in said",
+        "None if False in said",
+        "unit/questions/groups/test_policy.py",
+    ),
     _of("EffectSums.sum", "- value**2, 0.0)", ", 0.0)", _GROUPS),
     _of("EffectSums.sum", "sqrt(float(weights @ weights))", "float(weights.sum())", _GROUPS),
     _of(
         "value._gains",
-        '"policy - everybody": np.array([-1.0, 0.0])',
-        '"policy - everybody": np.array([1.0, 0.0])',
+        '"policy - everybody": -others',
+        '"policy - everybody": others',
         _GROUPS,
     ),
     _of("curve._qini", "(steps[place] + after) / 2", "steps[place]", _GROUPS),

@@ -595,6 +595,8 @@ def cell_ratios(cells: Tallies, score: Score, unit: float, limit: float) -> list
     """Return what is known about the mean score of every cell; `unit` is half the outcome's range."""
     variances = cell_variances(cells)
     shift, extra = model_errors(cells, score)
+    # Of a mean over the size as released, or where that is lost in its noise, over the least that a ratio has.
+    extra = extra * (cells.safe_sizes / np.maximum(cells.sizes, cells.size_sd)) ** 2
     return [
         NoisyRatio(
             total=float(cells.totals[place] - shift[place]) * unit,

@@ -23,7 +23,7 @@ from counterveil.data import (
     public_points,
     silence,
 )
-from counterveil.data.domains import Categories, Label, LabelIndex
+from counterveil.data.domains import Categories, Domain, Label, LabelIndex
 from counterveil.errors import CounterveilError, refusal, shown
 from counterveil.inference.measures import NoisyRatio
 from counterveil.inference.pooling import PooledUncertainty
@@ -296,6 +296,18 @@ class Policy:
                 found &= np.array([_named(label, wanted) for label in labels])[places]
         return found
 
+    def constant(self, study: Study) -> bool | None:
+        """Return what the rule says of everyone whom the study allows, None where declarations do not tell.
+
+        Numbers lie in their declared ranges, to which they are clamped, and labels are those declared.
+        """
+        if reads_rows_alone(self.model) and not self.model.heterogeneous:
+            return bool(self.decide(columns_as_written(public_points(study, 1), study))[0])
+        if self.conditions is None:
+            return None
+        said = [_of_everyone(study.covariates[name], wanted) for name, wanted in self.conditions.items()]
+        return False if False in said else None if None in said else True
+
     def price(self, cost: Number | None) -> float:
         """Return what treating one person costs: `cost`, or what the rule was made with, or nothing."""
         return checked_cost(self.cost or 0 if cost is None else cost)
@@ -378,6 +390,19 @@ def stored_policy(path: Path, cost: Number | None) -> Policy:
         return Policy.from_dict(facts)
 
     return load(path, read, lambda got: _refusal("a file that Policy.save or CateModel.save wrote", got))
+
+
+def _of_everyone(domain: Domain, condition: tuple[Any, ...]) -> bool | None:
+    """Return whether a condition holds for all values of a domain, or for none; None where for some."""
+    kind, *wanted = condition
+    if kind == "between":
+        assert isinstance(domain, Range)
+        least, most, (low, high) = float(domain.lo), float(domain.hi), wanted
+        if low <= least and most < high:
+            return True
+        return False if most < low or high <= least or high <= low else None
+    assert not isinstance(domain, Range)
+    return True if all(_named(label, wanted) for label in domain.labels) else None
 
 
 def _named(label: Any, wanted: list[Any]) -> bool:
@@ -475,7 +500,8 @@ def effect_sums(cells: Tallies, score: Score, rows: int, unit: float, cost: floa
         cells.total_sd * unit / rows,
         abs(worth) * left / rows,
         cells.square_sd * unit**2 / rows,
-        extra * unit**2 * (np.clip(sizes, 0.0, rows) / rows) ** 2,
+        # What was taken off a total belongs to a cell that is not smaller than its noise, and so does its variance.
+        extra * unit**2 * (np.clip(np.maximum(sizes, cells.safe_sizes), 0.0, rows) / rows) ** 2,
         score.bias * unit,
         cells.lost * unit,
         cells.heavy,
@@ -605,6 +631,17 @@ class RulePlaces:
         return self.rule.decide(covariate_columns(part.batch, part.rows)).astype(np.int64)
 
 
+@dataclass(frozen=True, slots=True)
+class OnePlace:
+    """One cell, of everybody."""
+
+    in_turn: ClassVar[bool] = False
+
+    def __call__(self, part: Part) -> Codes:
+        """Return the cell of every row."""
+        return np.zeros(len(part.y), dtype=np.int64)
+
+
 @silence()
 def answer_policy(session: BaseSession, question: Question, rule: Policy, cost: float) -> PolicyValue:
     """Return the value of a checked rule."""
@@ -626,11 +663,14 @@ def answer_policy(session: BaseSession, question: Question, rule: Policy, cost: 
     refuse_few_clusters(session.study, "policy_value", question.method, session.batches.rows)
     question = with_form(session, question)
     found = scoring(session.study, session.batches, question)
-    place = RulePlaces(rule)
+    # A rule that declarations make the same for everyone has no second cell, and its share is public.
+    constant = rule.constant(session.study)
+    place: Placing = RulePlaces(rule) if constant is None else OnePlace()
+    cells = 2 if constant is None else 1
 
     def compute(gate: Gate) -> Facts:
         return Facts(
-            _gains(released_sums(found, gate, place, 2, cost), question.level),
+            _gains(released_sums(found, gate, place, cells, cost), question.level, constant),
             policy=rule.name,
             cost=cost,
             method=f"mean {_doubly_robust(question)}score of those treated",
@@ -643,17 +683,21 @@ def answer_policy(session: BaseSession, question: Question, rule: Policy, cost: 
     return settled_scores(PolicyValue, session, question, found, compute, said, rule.remarks)
 
 
-def _gains(sums: EffectSums | CellEffects, level: float) -> Facts:
-    """Return the three gains of a rule and the share of people whom it treats."""
+def _gains(sums: EffectSums | CellEffects, level: float, constant: bool | None = None) -> Facts:
+    """Return the three gains of a rule and the share of people whom it treats; `constant` is its word for everyone."""
+    treated, others = np.array([0.0, 1.0]), np.array([1.0, 0.0])
+    if constant is not None:
+        treated, others = np.array([float(constant)]), np.array([float(not constant)])
     wanted = {
-        "policy - nobody": np.array([0.0, 1.0]),
-        "policy - everybody": np.array([-1.0, 0.0]),
-        "everybody - nobody": np.array([1.0, 1.0]),
+        "policy - nobody": treated,
+        "policy - everybody": -others,
+        "everybody - nobody": treated + others,
     }
     gains = tuple(
         Effect(name, sums.sum(weights), level, len(wanted), sums.rows) for name, weights in wanted.items()
     )
-    return Facts(gains=gains, share=float(np.clip(sums.sizes[1] / sums.rows, 0.0, 1.0)))
+    share = float(np.clip(sums.sizes[1] / sums.rows, 0.0, 1.0)) if constant is None else float(constant)
+    return Facts(gains=gains, share=share)
 
 
 def _public(found: Facts) -> Facts:

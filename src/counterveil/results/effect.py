@@ -296,7 +296,9 @@ class Effect(Decided):
         """
         (low, high), error, own = self.interval(), self.std_error, isinstance(self.known, OwnScale)
         errors, estimate = [error.total, error.sampling, error.noise], self.estimate
-        statistic = None if own else estimate / error.total if error.total else inf
+        # What is known exactly has no error.
+        exact = inf if estimate else 0.0
+        statistic = None if own else estimate / error.total if error.total else exact
         ratio = self._null == 1
 
         def scaled(value: float) -> float:

@@ -483,6 +483,11 @@ class Tallies:
     treatment_residual_sd: float = 0.0
     residual_sd: float = 0.0
 
+    @property
+    def safe_sizes(self) -> Floats:
+        """Sizes to divide by: none is taken for less than three standard deviations of its noise."""
+        return np.maximum(self.sizes, 3 * self.size_sd)
+
 
 def cell_terms(models: bool, pure: bool) -> CellTerms:
     """Return the terms of a cell and their weights."""
@@ -570,7 +575,7 @@ def _whole_effects(cells: Tallies, information: Floats, sd: float) -> Tallies:
     noise = (sd * count / whole) ** 2
     part = _INFORMATION_SD**2 / (_INFORMATION_SD**2 + noise)
     by = float(np.clip(1 + part * (float(information.sum()) / whole - 1), *_INFORMATION))
-    means = (cells.centre + cells.totals / np.maximum(cells.sizes, 3 * cells.size_sd)) / by
+    means = (cells.centre + cells.totals / cells.safe_sizes) / by
     return replace(
         cells,
         totals=cells.totals / by,
@@ -593,7 +598,7 @@ def cell_variances(cells: Tallies) -> Floats:
     mean = float(cells.totals.sum()) / whole
     noise = float(_squares_noise(cells, np.array(mean))) * count / whole
     shared = max(float(cells.squares.sum()) / whole - mean**2, noise, 1e-12)
-    sizes = np.maximum(cells.sizes, 3 * cells.size_sd)
+    sizes = cells.safe_sizes
     means = cells.totals / sizes
     own = np.maximum(cells.squares / sizes - means**2, 0.0)
     # Variances of cells are assumed to differ by about a half of what they have in common.
@@ -612,12 +617,13 @@ def model_errors(cells: Tallies, score: Score) -> tuple[Floats, Floats]:
     """Return what errors of the models add to every cell's total, as far as it shows, and the variance left.
 
     The mean score of a cell is wrong by weight times (error of the propensity) times (error of the outcome's
-    model), both averaged over the cell; the released sums of what the models leave estimate the two.
+    model), both averaged over the cell; the released sums of what the models leave estimate the two. Both results are
+    of a cell of its `safe_sizes`: the variance left in a total is that of the mean times these squared.
     """
     none = np.zeros(len(cells.sizes))
     if not isinstance(score, AdjustedScore) or cells.treatment_residual is None or cells.residual is None:
         return none, none + score.extra + cells.doubt
-    sizes = np.maximum(cells.sizes, 3 * cells.size_sd)
+    sizes = cells.safe_sizes
     treatment, outcome = cells.treatment_residual / sizes, cells.residual / sizes
     # Who was treated, and outcomes, vary by chance as well.
     treatment_doubt = (cells.treatment_residual_sd / sizes) ** 2 + 0.25 / sizes
