@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-RUNNABLE = ("README.md", "docs/tutorials/*.md", "docs/how-to/*.md")
+RUNNABLE = ("README.md", "docs/tutorials/*.md", "docs/how-to/*.md", "docs/reference/ledger.md")
 LINKED = ("*.md", "docs/**/*.md", "src/**/*.md", "experiments/**/*.md")
 NO_RUN = "<!-- no-run -->"
 SECONDS = 300

@@ -604,8 +604,40 @@ class Ledger:
         """Return a reservation whose cost is now spent, or the stored answer of the same request.
 
         A request that was reserved before and has no answer gets the same reservation again, at no cost.
-        What the request `uses` must be allowed by the account's access policy; the first request fixes one where none
-        was registered.
+
+        Parameters
+        ----------
+        dataset : str
+            The account.
+        request_id : str
+            The request's name. Asked again under it, the stored answer comes back, free of charge.
+        charge : Charge
+            The epsilon and delta asked for, and one event for each draw: ``PureEvent(epsilon)`` for any epsilon-DP
+            release.
+        uses : Uses
+            What is protected, and every column that is read. The account's access policy must allow it; the first
+            request fixes one where none was registered.
+        fingerprint : str
+            A text that only equal requests share: everything that the answer depends on. The same name with another
+            fingerprint is refused (CV-L007).
+        description : dict
+            What was asked, as JSON can hold it: parameters, never rows. It is stored and shown.
+        simulated : bool
+            Whether noise comes from a seed, which no lasting ledger takes (CV-L008).
+        asked_by : str, optional
+            Who asks; `analyst` if omitted.
+
+        Returns
+        -------
+        Reservation or Answered
+            What `release` and `settle` take, or the stored answer as JSON text.
+
+        Raises
+        ------
+        OverBudgetError
+            If less remains than the request costs (CV-B001); nothing is spent.
+        LedgerError
+            If the access policy does not allow the request (CV-L041 to CV-L049), or the ledger cannot be written.
         """
         asker = self._analyst if asked_by is None else asked_by
         named = {"dataset": dataset, "request_id": request_id, "fingerprint": fingerprint, "analyst": asker}

@@ -12,7 +12,7 @@ from tools import check_docs
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = sorted(
     path.relative_to(ROOT).as_posix()
-    for pattern in ("README.md", "docs/tutorials/*.md", "docs/how-to/*.md")
+    for pattern in ("README.md", "docs/tutorials/*.md", "docs/how-to/*.md", "docs/reference/ledger.md")
     for path in ROOT.glob(pattern)
 )
 
@@ -20,6 +20,13 @@ PAGES = sorted(
 @pytest.mark.parametrize("page", PAGES)
 def test_the_examples_of_a_page_run(page):
     assert check_docs.run_page(ROOT / page, ROOT) is None
+
+
+@pytest.mark.parametrize("page", ["docs/tutorials/first-trial.md", "docs/how-to/run-in-ci-or-notebook.md"])
+def test_a_notebook_that_registers_runs_again(page, tmp_path):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    (tmp_path / "twice.md").write_text(text + "\n" + text, encoding="utf-8")
+    assert check_docs.run_page(tmp_path / "twice.md", tmp_path) is None
 
 
 def test_the_pages_with_examples_are_all_looked_at():
