@@ -51,6 +51,7 @@ def look(
     dataset = request.charged.dataset or book.datasets()[0].dataset
     before = book.state_of(dataset, name) == "answered"
     asked = {key: value for key, value in request.arguments.items() if key != "request_id"}
+    request.publish(study)
     found = cv.interim.look(request.given["data"], study, number=number, **asked)
     charged = replace(request.charged, request_id=name, answered_before=before)
     replace(request, charged=charged).show(found)

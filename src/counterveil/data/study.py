@@ -594,8 +594,9 @@ class Study:
         """Whether attaching tells no more than that all rows fit: none are chosen, nor people or clusters named."""
         return not self.subsets and not self.clustered and self.person is None
 
-    def public_columns(self, unit: Unit) -> tuple[str, ...]:
-        """Return the names of the columns that are public where `unit` is protected."""
+    def public_columns(self, protects: str) -> tuple[str, ...]:
+        """Return the names of the columns that are public where `protects`, such as "outcome", is protected."""
+        unit = Unit.parse(protects)
         private = self.outcomes if unit.treatment_public else (self.treatment, *self.outcomes)
         return tuple(name for name in self.read_columns if unit.covariates_public and name not in private)
 
