@@ -72,9 +72,7 @@ Analyst = Annotated[
 ]
 Report = Annotated[
     Path | None,
-    option(
-        "FILE", "Also write a report: HTML, or Markdown or LaTeX for a name in .md or .tex.", section=OUTPUT
-    ),
+    option("FILE", "Also write a report; its name ends in .html, .md, .tex, .csv or .json.", section=OUTPUT),
 ]
 Out = Annotated[Path | None, option("FILE", "Write the model as JSON; it holds no data.", section=OUTPUT)]
 AsJson = Annotated[bool, option("", "Print JSON.", "--json", section=OUTPUT)]
@@ -346,8 +344,8 @@ def question(
         def command(given: Given, **own: Any) -> None:
             from counterveil.data.passes import Waiting
 
-            for name in ("report", "out"):
-                check_target((given | own).get(name))
+            check_report(given.get("report"))
+            check_target(own.get("out"))
             charges = charging(*(given.get(name) for name in _CHARGED))
             with charges as charged, Waiting(ask.__name__.replace("_", "-"), STOPPED) as waiting:
                 ask(CommandRequest(given, charged, waiting), **own)
@@ -407,6 +405,25 @@ def charging(
         yield Charging(place, ledger, dataset, request_id or uuid.uuid4().hex, before)
 
 
+# What a report is written as, by the end of its name.
+_FORMS = {
+    ".html": "html",
+    ".htm": "html",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".tex": "latex",
+    ".csv": "csv",
+    ".json": "json",
+}
+
+
+def check_report(path: Path | None) -> None:
+    """Raise CV-P021 if a report could not be written, or its name says no form; called before anything is spent."""
+    check_target(path)
+    if path is not None and path.suffix.lower() not in _FORMS:
+        raise refusal("CV-P021b", known=", ".join(_FORMS), path=path)
+
+
 def check_target(path: Path | None) -> None:
     """Raise CV-P021 if a file could not be written; called before anything is spent."""
     if path is None:
@@ -429,28 +446,31 @@ def show(
     more: dict[str, Any] | None = None,
 ) -> None:
     """Print the answer and what it was charged to, and write its report if wanted; `more` is added to the JSON."""
-    say(answer.to_dict() | (more or {}), str(answer), as_json, charged)
+    facts = answer.to_dict() | (more or {})
+    say(facts, str(answer), as_json, charged)
     if report is not None:
         from counterveil.data.passes import Waiting
 
         try:
             with Waiting("report"):
-                _write(answer, report)
+                _write(answer, report, facts)
         except OSError as error:
             raise _unwritable(report, str(error)) from None
         if not as_json:
             print(f"Report:      {report}")
 
 
-def _write(answer: Any, report: Path) -> None:
+def _write(answer: Any, report: Path, facts: dict[str, Any]) -> None:
     """Write a report in the form that the name of its file asks for."""
-    kind = report.suffix.lower()
-    if kind in (".md", ".markdown"):
-        answer.to_markdown(report)
-    elif kind == ".tex":
-        answer.to_latex(report)
+    form = _FORMS[report.suffix.lower()]
+    if form == "csv":
+        from counterveil.report.airlock import csv_of
+
+        report.write_text(csv_of(answer.tidy()), encoding="utf-8", newline="")
+    elif form == "json":
+        report.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
     else:
-        answer.to_html(report)
+        getattr(answer, f"to_{form}")(report)
 
 
 def say(facts: dict[str, Any], text: str, as_json: bool, charged: Charging | None = None) -> None:

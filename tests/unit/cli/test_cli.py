@@ -258,6 +258,51 @@ def test_a_report_with_nowhere_to_go_costs_nothing(charging_folder, path):
     assert spent() == 0
 
 
+@pytest.mark.parametrize("path", ["o.xlsx", "report", "o.CSV.gz"])
+def test_a_report_whose_name_says_no_form_costs_nothing(charging_folder, path):
+    said(*CREATE)
+    found = asked(*ESTIMATE, "--ledger", "book.db", "--report", path)
+    assert found.exception.code == "CV-P021"
+    assert ".html, .htm, .md, .markdown, .tex, .csv, .json" in str(found.exception)
+    assert spent() == 0
+    assert not (charging_folder / path).exists()
+
+
+def test_the_name_of_a_report_says_what_is_written(charging_folder):
+    said(*CREATE)
+    named = (*ESTIMATE, "--ledger", "book.db", "--request-id", "primary", "--json", "--report")
+    printed = as_json(*named[:-2], "--report", "o.json")
+    assert json.loads((charging_folder / "o.json").read_text()) == printed
+    for name, begin in (
+        ("o.html", "<!doctype html>"),
+        ("o.MD", "# "),
+        ("o.tex", "\\begin{tabular}"),
+        ("o.csv", "term,"),
+    ):
+        said(*named, name)
+        text = (charging_folder / name).read_text()
+        assert text.startswith(begin), text[:200]
+    (row,) = csv.DictReader((charging_folder / "o.csv").open())
+    assert float(row["estimate"]) == printed["estimate"]
+    said(
+        "plan",
+        "--study",
+        "study.toml",
+        "--rows",
+        400,
+        "--protects",
+        "outcome",
+        "--epsilon",
+        1,
+        "--report",
+        "p.csv",
+    )
+    assert (
+        "estimate" in (charging_folder / "p.csv").read_text()
+        or "half_width" in (charging_folder / "p.csv").read_text()
+    )
+
+
 def test_an_interrupt_while_a_report_is_written_loses_no_answer(charging_folder, monkeypatch):
     said(*CREATE)
 
