@@ -14,7 +14,7 @@ from counterveil.cli.requests import (
     Given,
     Report,
     argument,
-    check_report,
+    check_target,
     option,
     options,
     shared,
@@ -132,7 +132,7 @@ def run(
     """
     from counterveil.federation.sum_round import run_study
 
-    check_report(report)
+    check_target(report)
     opened = _open(folder)
     for site in again or []:
         opened.renew(site)
@@ -173,7 +173,7 @@ def result(
 
     No site is asked and nothing is spent.
     """
-    check_report(report)
+    check_target(report)
     _show_result(_open(folder), method, report, as_json)
 
 

@@ -48,7 +48,6 @@ def omop(
         request.waiting.close()
         print(found.study.to_toml().rstrip())
         return
-    request.publish(found.study)
     if found.study.event is None:
         request.show(cv.ate(found.rows, found.study, **given))
         return

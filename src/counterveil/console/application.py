@@ -117,6 +117,7 @@ PAGES: tuple[tuple[str, str, Handler], ...] = (
     ("GET", "/", datasets.all_datasets),
     ("GET", "/register", datasets.new_dataset),
     ("POST", "/register/confirm", datasets.confirm_register),
+    ("POST", "/register/change", datasets.change_register),
     ("POST", "/register", datasets.register),
     ("GET", "/data/{key}", datasets.one_dataset),
     ("GET", "/data/{key}/ask", asking.form),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -16,7 +16,17 @@ from counterveil.accounting.accounts import check_request
 from counterveil.bounded_reading import UnreadableError, parse_json, written_float
 from counterveil.console.datasets import levels
 from counterveil.console.studies import StudyLine, fitting, same_study, study_lines
-from counterveil.console.visit import Page, Redirect, Visit, coded, for_analysts, wrong
+from counterveil.console.visit import (
+    FormFault,
+    Page,
+    Redirect,
+    Visit,
+    coded,
+    fault_of_form,
+    for_analysts,
+    status_of,
+    wrong,
+)
 from counterveil.console.workspace import DataSet, KeptReadings, StudyText
 from counterveil.data import Range, Study
 from counterveil.data.domains import Label, LabelIndex
@@ -31,7 +41,6 @@ from counterveil.questions.policy import Policy
 from counterveil.report.text import rounded
 from counterveil.results.measures import MEASURES
 from counterveil.results.question import Question
-from counterveil.session import columns_to_publish
 
 _LONGEST_FIELD = 4_000
 # What a field of groups says of labels, each of which is one.
@@ -140,12 +149,12 @@ class FormRequest:
         return asked.uses(self.study, self.kind)
 
 
-def form(visit: Visit) -> Page:
-    """Return the form of a request: questions, levels and methods that study, policy and budget allow."""
+def form(visit: Visit, fault: FormFault | None = None) -> Page:
+    """Return the form of a request as it was filled in: what study, policy and budget allow."""
     data = visit.workspace.dataset(visit.path["key"])
     lines = fitting(study_lines(visit), visit, data.source)
     studies = [line.name for line in lines if not line.open]
-    given = {name: visit.word(name, longest=_LONGEST_FIELD) for name in FIELDS}
+    given = _given(visit)
     chosen = visit.word("study") or next(iter(studies), "")
     offer, refused, groups = Offer(), None, []
     if chosen:
@@ -164,7 +173,8 @@ def form(visit: Visit) -> Page:
     fields = QUESTIONS[given["question"]].fields if offer.found else ()
     facts = {"dataset": data, "levels": levels(data.account), "studies": studies, "chosen": chosen}
     facts |= {"offer": offer, "refused": refused, "kinds": QUESTIONS, "fields": fields, "groups": groups}
-    return Page("ask.html", facts | {"measures": MEASURES, "given": given})
+    facts |= {"measures": MEASURES, "given": given, "fault": fault}
+    return Page("ask.html", facts, 200 if fault is None else status_of(fault.error))
 
 
 def _one_of(given: str, offered: tuple[str, ...]) -> str:
@@ -231,6 +241,31 @@ def _example(study: Study) -> dict[str, Any]:
 
 
 def confirm(visit: Visit) -> Page:
+    """Return the page that says what a request costs and what becomes public, or the form with what is wrong in it."""
+    try:
+        return _confirm(visit)
+    except CounterveilError as error:
+        return form(visit, fault_of_form(error, _checks(_given(visit))))
+
+
+def _checks(given: dict[str, str]) -> dict[str, Callable[[], object]]:
+    """Return what reads each field of the form alone."""
+    return {
+        "epsilon": lambda: Budget(given["epsilon"]),
+        "delta": lambda: Budget(1, given["delta"] or "0"),
+        "level": lambda: _level(given["level"]),
+        "trim": lambda: _limit(given["trim"]),
+    }
+
+
+def _level(text: str) -> float:
+    level = _number(text)
+    if not 0 < level < 1:
+        raise refusal("CV-P015", level=level)
+    return level
+
+
+def _confirm(visit: Visit) -> Page:
     """Return the page that says what a request costs and what becomes public; nothing is spent yet."""
     wanted = _wanted(visit)
     if not wanted.given["request"]:
@@ -276,6 +311,8 @@ def spend(visit: Visit) -> Redirect:
     # What was confirmed is what is asked: a study that changed since is not.
     same_study(wanted.text, visit.word("before"))
     asked = wanted.asked()
+    if wanted.data.account.access_policy is None and not visit.word("fixed"):
+        raise wrong("the box beside what becomes public for good: ticked", "a box that is not ticked")
     try:
         with _TURNS[hash((wanted.data.key, wanted.given["request"])) % len(_TURNS)]:
             seq = _answer(visit, wanted, asked)
@@ -294,9 +331,6 @@ def _answer(visit: Visit, wanted: FormRequest, asked: Asked[Any]) -> int:
         )
     name = wanted.data.account.dataset
     with visit.workspace.opened(wanted.data.ledger, inspect=False) as book:
-        # The page before listed what becomes public, and that this cannot be undone.
-        confirmed = columns_to_publish(book, name, wanted.study, wanted.unit)
-        book.publish(name, [column.name for column in confirmed])
         with questions.Session(
             wanted.data.source.open(),
             wanted.study,
@@ -311,17 +345,23 @@ def _answer(visit: Visit, wanted: FormRequest, asked: Asked[Any]) -> int:
 
 def _wanted(visit: Visit) -> FormRequest:
     """Return the request in a form; only studies that the steward accepted can be asked with."""
-    given = {name: visit.word(name, longest=_LONGEST_FIELD) for name in FIELDS}
+    given = _given(visit)
     if given["question"] not in QUESTIONS:
         raise wrong(f"question: one of {', '.join(QUESTIONS)}", repr(given["question"]))
     given["protects"] = Unit.parse(given["protects"]).value
+    text = visit.workspace.study(visit.word("study"))
+    return FormRequest(visit.workspace.dataset(visit.path["key"]), text, text.study(), given)
+
+
+def _given(visit: Visit) -> dict[str, str]:
+    """Return the fields of a request as they were typed."""
+    given = {name: visit.word(name, longest=_LONGEST_FIELD) for name in FIELDS}
     given["level"] = given["level"] or "0.95"
     # Each covariate has a field: that its labels make groups, or where a number is cut.
     split = {name.removeprefix("by-"): visit.word(name) for name in visit.form if name.startswith("by-")}
     cuts = {name: None if told == _WHOLE else _parts(told, ",") for name, told in split.items() if told}
     given["by"] = json.dumps(cuts) if cuts else given["by"]
-    text = visit.workspace.study(visit.word("study"))
-    return FormRequest(visit.workspace.dataset(visit.path["key"]), text, text.study(), given)
+    return given
 
 
 def _number(text: str, name: str = "level") -> float:
@@ -397,23 +437,43 @@ def plan_form(visit: Visit) -> Page:
 
 
 def plan(visit: Visit) -> Page:
-    """Return what simulated studies would answer; no private row is read and nothing is spent."""
-    study = visit.workspace.study(visit.path["name"], "proposed" in visit.form).study()
+    """Return what simulated studies would answer, or the form with what is wrong in it; nothing is spent."""
+    try:
+        return _page(visit, _plan(visit))
+    except CounterveilError as error:
+        checks: dict[str, Callable[[], object]] = {
+            "rows": lambda: visit.whole("rows", 1000, _MOST_ROWS),
+            "epsilons": lambda: [Budget(word) for word in _epsilons(visit)],
+            "delta": lambda: Budget(1, visit.word("delta") or "0"),
+            "effect": lambda: visit.number("effect", 0.0),
+            "sd": lambda: visit.number("sd", 0.0),
+            "draws": lambda: visit.whole("draws", 3, _MOST_DRAWS),
+        }
+        return _page(visit, None, fault_of_form(error, checks))
+
+
+def _epsilons(visit: Visit) -> list[str]:
     words = (visit.word("epsilons") or _USUAL).replace(",", " ").split()
     if len(words) > _MOST_EPSILONS:
         raise wrong(f"at most {_MOST_EPSILONS} values of epsilon", f"{len(words)}")
+    return words
+
+
+def _plan(visit: Visit) -> list[plans.Plan]:
+    """Return what simulated studies would answer; no private row is read."""
+    study = visit.workspace.study(visit.path["name"], "proposed" in visit.form).study()
     rows, columns = visit.whole("rows", 1000, _MOST_ROWS), len(study.columns)
     if rows * columns > _MOST_CELLS:
         raise wrong(f"rows: at most {_MOST_CELLS // columns:,} with {columns} columns", f"{rows:,}")
     terms = {
         "rows": rows,
-        "epsilon": words,
+        "epsilon": _epsilons(visit),
         "delta": visit.word("delta") or 0,
         "effect": visit.number("effect", 0.0),
         "sd": visit.number("sd", 0.0) if visit.word("sd") else None,
         "draws": visit.whole("draws", 3, _MOST_DRAWS),
     }
-    return _page(visit, _planned(study, visit.word("estimand") or "ATE", terms))
+    return _planned(study, visit.word("estimand") or "ATE", terms)
 
 
 def _planned(study: Study, estimand: str, terms: dict[str, Any]) -> list[plans.Plan]:
@@ -433,7 +493,7 @@ def _planned(study: Study, estimand: str, terms: dict[str, Any]) -> list[plans.P
     return found
 
 
-def _page(visit: Visit, found: list[plans.Plan] | None) -> Page:
+def _page(visit: Visit, found: list[plans.Plan] | None, fault: FormFault | None = None) -> Page:
     given = {name: visit.word(name) for name in _FIELDS}
     proposed = "proposed" in visit.form or "proposed" in visit.query
     text = visit.workspace.study(visit.path["name"], proposed)
@@ -448,6 +508,7 @@ def _page(visit: Visit, found: list[plans.Plan] | None) -> Page:
         "datasets": datasets,
         "chosen": chosen,
         "plan": None,
+        "fault": fault,
     }
     facts["loose"] = [name for name, source in loose.items() if fitting([line], visit, source)]
     if found is not None:
@@ -455,7 +516,7 @@ def _page(visit: Visit, found: list[plans.Plan] | None) -> Page:
         facts |= _compared([row for each in found for row in each.tidy()], left)
         views = [(each.protects, each.view()) for each in found]
         facts |= {"plan": views[0][1], "views": views, "compared": found[0].protects is None}
-    return Page("plan.html", facts)
+    return Page("plan.html", facts, 200 if fault is None else status_of(fault.error))
 
 
 def _compared(rows: Iterable[dict[str, Any]], left: dict[str, Any]) -> dict[str, Any]:

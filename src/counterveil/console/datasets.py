@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from counterveil.accounting import AccessPolicy, Account, Posting, open_ledger
 from counterveil.accounting.accounts import check_name
 from counterveil.console.studies import StudyLine, fitting, readable, study_lines
-from counterveil.console.visit import Page, Redirect, Visit, wrong
+from counterveil.console.visit import FormFault, Page, Redirect, Visit, fault_of_form, status_of, wrong
 from counterveil.console.workspace import DataSet, RowsPlace
 from counterveil.data import Study
-from counterveil.errors import refusal
+from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy import Budget, Unit, show
 from counterveil.questions.ate import method_names
 from counterveil.session.session import shown_columns
 
 _REQUESTS = 15
 _MOST_COLUMNS = 1_000
+# Fields of the form that are folded away.
+_FOLDED = ("record_epsilon", "max_", "note", "any_outcome", "public-", "method-")
 
 
 def all_datasets(visit: Visit) -> Page:
@@ -89,20 +94,38 @@ def one_dataset(visit: Visit) -> Page:
 def new_dataset(visit: Visit) -> Page:
     """Return the form that registers a data set; what a study needs at the chosen levels is permitted."""
     visit.require_steward("to register the data set")
+    return _form(visit, None)
+
+
+def change_register(visit: Visit) -> Page:
+    """Return the same form with everything that was typed."""
+    visit.require_steward("to register the data set")
+    return _form(visit, None)
+
+
+def _form(visit: Visit, fault: FormFault | None) -> Page:
+    """Return the form as it was filled in, or empty; nothing is ticked that nobody ticked."""
     loose, faults = readable(visit, visit.workspace.loose())
+    given = defaultdict(str, visit.form or visit.query)
     name = visit.word("name")
     lines = [line for line in fitting(study_lines(visit), visit, loose.get(name)) if not line.open]
     chosen = visit.word("study") or next((line.name for line in lines), "")
     header = visit.workspace.columns(loose[name]) if name in loose else None
-    facts: dict[str, Any] = {"name": name, "names": list(loose), "faults": faults}
-    facts |= {"study": chosen, "studies": [line.name for line in lines]}
+    facts: dict[str, Any] = {"name": name, "names": list(loose), "faults": faults, "fault": fault}
+    facts |= {"study": chosen, "studies": [line.name for line in lines], "given": given}
     facts |= {"columns": sorted(header or ())[:_MOST_COLUMNS], "methods": list(method_names())}
-    return Page("register.html", facts | {"ledger": visit.workspace.new_ledger().name})
+    # The part that is folded away is open where something in it was filled in.
+    folded = [key for key, value in given.items() if value and key.startswith(_FOLDED)]
+    facts |= {"ledger": visit.workspace.new_ledger().name, "more": bool(folded)}
+    return Page("register.html", facts, 200 if fault is None else status_of(fault.error))
 
 
 def confirm_register(visit: Visit) -> Page:
     """Return the page that says what would be registered, and that it cannot be undone."""
-    wanted = _wanted(visit)
+    try:
+        wanted = _wanted(visit)
+    except CounterveilError as error:
+        return _form(visit, fault_of_form(error, _checks(visit)))
     policy = wanted["access_policy"]
     facts = {
         "wanted": wanted,
@@ -111,6 +134,22 @@ def confirm_register(visit: Visit) -> Page:
     }
     facts |= {"ledger": visit.workspace.new_ledger().name, "given": dict(visit.form)}
     return Page("register_confirm.html", facts)
+
+
+def _checks(visit: Visit) -> dict[str, Callable[[], object]]:
+    """Return what reads each field of the form alone."""
+
+    def epsilon(name: str) -> Budget | None:
+        text = visit.word(name)
+        return Budget(text) if text or name == "epsilon" else None
+
+    def delta(name: str) -> Budget:
+        return Budget(1, visit.word(name) or "0")
+
+    found: dict[str, Callable[[], object]] = {name: partial(visit.word, name) for name in ("name", "note")}
+    found |= {name: partial(epsilon, name) for name in ("epsilon", "record_epsilon", "max_epsilon")}
+    found |= {name: partial(delta, name) for name in ("delta", "max_delta")}
+    return found | {"protects": partial(_units, visit)}
 
 
 def register(visit: Visit) -> Redirect:
@@ -147,13 +186,14 @@ def _wanted(visit: Visit) -> dict[str, Any]:
 
 
 def _units(visit: Visit) -> tuple[Unit, ...]:
-    return tuple(unit for unit in Unit if visit.word(f"protects-{unit.value}"))
+    units = tuple(unit for unit in Unit if visit.word(f"protects-{unit.value}"))
+    if visit.word("study") and not units:
+        raise wrong("at least one level of protection that answers may have", "none")
+    return units
 
 
 def _policy_of(study: Study, units: tuple[Unit, ...], visit: Visit) -> AccessPolicy:
     """Return the policy that permits a study at these levels, with the further columns and limits of a form."""
-    if not units:
-        raise wrong("at least one level of protection", "none")
     terms: dict[str, Any] = shown_columns(study, units) | dict(study.unit_columns) | {"protects": units}
     more = {name.removeprefix("public-") for name in visit.form if name.startswith("public-")}
     terms["public"] = sorted(terms["public"] | more)
@@ -161,8 +201,7 @@ def _policy_of(study: Study, units: tuple[Unit, ...], visit: Visit) -> AccessPol
     terms["missing"] = {name: rule for name, rule in terms["missing"].items() if name not in more}
     named = any(unit.covariates_public for unit in units) and not visit.word("any_outcome")
     terms["outcomes"] = study.outcomes if named else None
-    methods = [name for name in method_names() if visit.word(f"method-{name}")]
-    terms["methods"] = methods if len(methods) < len(method_names()) else None
+    terms["methods"] = [name for name in method_names() if visit.word(f"method-{name}")] or None
     terms |= {key: visit.word(key) or None for key in ("max_epsilon", "max_delta")}
     return AccessPolicy(**terms)
 

@@ -21,7 +21,7 @@ from counterveil.console.columns import (
     text_of,
     with_described,
 )
-from counterveil.console.visit import Page, Redirect, Visit, coded, status_of, wrong
+from counterveil.console.visit import FormFault, Page, Redirect, Visit, coded, fault_of_form, status_of, wrong
 from counterveil.console.workspace import (
     LONGEST_PROPOSAL,
     LONGEST_STUDY,
@@ -117,8 +117,8 @@ def _read(text: StudyText) -> tuple[Study | None, list[Finding]]:
     return None if findings else study, findings
 
 
-def new_study(visit: Visit) -> Page:
-    """Return the form of a new study."""
+def new_study(visit: Visit, fault: FormFault | None = None) -> Page:
+    """Return the form of a new study, as it was filled in."""
     sources, faults = readable(visit, _sources(visit))
     given = visit.word("source")
     taken = {line.name for line in study_lines(visit, not visit.person.steward)}
@@ -131,13 +131,27 @@ def new_study(visit: Visit) -> Page:
             "faults": faults if visit.person.steward else [],
             # A file beside the rows may itself hold rows that nobody registered yet.
             "codebooks": visit.workspace.codebooks(everywhere=visit.person.steward),
-            "given": {"name": next(name for name in names if name not in taken), "source": given},
+            "given": {
+                "name": visit.word("name") or next(name for name in names if name not in taken),
+                "source": given,
+                "codebook": visit.word("codebook"),
+            },
+            "fault": fault,
         },
+        200 if fault is None else status_of(fault.error),
     )
 
 
-def make_study(visit: Visit) -> Redirect:
-    """Write a table of columns under a new name, as far as a codebook describes them; no row is read."""
+def make_study(visit: Visit) -> Redirect | Page:
+    """Write a table of columns under a new name, or return the form with what is wrong in it; no row is read."""
+    try:
+        return _make_study(visit)
+    except CounterveilError as error:
+        field = "name" if error.code == "CV-W010" else ""
+        return new_study(visit, replace(fault_of_form(error, {}), field=field))
+
+
+def _make_study(visit: Visit) -> Redirect:
     name, proposed = visit.word("name"), not visit.person.steward
     known = {each.partition(SEVERAL)[0] for each in visit.workspace.studies(proposed)}
     if proposed and len(known) >= _MOST_PROPOSED:

@@ -69,6 +69,34 @@ def for_analysts(error: CounterveilError) -> CounterveilError:
     return error if isinstance(error, _PUBLIC) else refusal("CV-W006")
 
 
+# What a visitor corrects in the form; other refusals have a page of their own.
+_CORRECTED = (ParameterError, StudyError, BudgetError, LedgerError)
+_CORRECTED_CODES = ("CV-W004", "CV-W010", "CV-W013")
+
+
+@dataclass(frozen=True, slots=True)
+class FormFault:
+    """A refusal of what was typed, and the field that it is about; no name where it is about several."""
+
+    error: CounterveilError
+    field: str = ""
+
+
+def fault_of_form(error: CounterveilError, checks: Mapping[str, Callable[[], object]]) -> FormFault:
+    """Return the refusal with the field that it is about, or raise what no field of the form mends.
+
+    `checks` reads single fields; the first that is refused is the one.
+    """
+    if not isinstance(error, _CORRECTED) and error.code not in _CORRECTED_CODES:
+        raise error
+    for name, check in checks.items():
+        try:
+            check()
+        except CounterveilError as found:
+            return FormFault(found, name)
+    return FormFault(error)
+
+
 _LONGEST = 200
 
 

@@ -19,7 +19,6 @@ from counterveil.session.session import (
     Request,
     Responses,
     choose_mechanism,
-    columns_to_publish,
     drafted_access_policy,
 )
 
@@ -38,7 +37,6 @@ __all__ = [
     "Responses",
     "SeededNoise",
     "choose_mechanism",
-    "columns_to_publish",
     "drafted_access_policy",
     "fixed_ambient_generators",
     "mechanism_from_dict",

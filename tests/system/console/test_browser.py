@@ -139,6 +139,14 @@ def walked(watched, tmp_path_factory):
     seen.at("plan")
     page.click("text=Register ward")
     seen.at("register")
+    # Nothing is ticked beforehand; a wrong number is told beside its field, and what was typed stays.
+    assert page.locator("input:checked").count() == 0
+    page.fill("#f-epsilon", "-3")
+    page.check("#f-protects-outcome")
+    page.click("text=See what would be registered")
+    seen.at("register wrong")
+    assert "CV-P004" in page.inner_text(".field:has(#f-epsilon)")
+    assert page.is_checked("#f-protects-outcome")
     page.fill("#f-epsilon", "3")
     page.click("text=See what would be registered")
     assert "This cannot be undone" in page.inner_text("main")

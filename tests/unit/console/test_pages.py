@@ -263,6 +263,106 @@ def test_proposals_are_limited(steward, analyst, folder):
     assert code_of(analyst.post("/studies/new", "/studies/new", name="more")) == "CV-W004"
 
 
+def test_nothing_is_ticked_beforehand(steward):
+    """What an account permits for good is the steward's to tick."""
+    page = steward.get("/register?name=trial").text
+    assert 'type="checkbox"' in page
+    assert " checked" not in page
+    found = steward.post(page, "/register/confirm", epsilon="3")
+    assert (found.status_code, code_of(found)) == (400, "CV-W004")
+    assert "at least one level of protection" in words(found)
+
+
+def test_what_was_typed_into_a_registration_is_kept(steward):
+    """By a wrong number, which is told beside its field, and by changing what would be registered."""
+    typed = {
+        "epsilon": "3",
+        "delta": "1e-6",
+        "protects-record": "1",
+        "method-matching": "1",
+        "note": "board 7",
+    }
+    typed |= {"max_epsilon": "2", "public-age": "1", "any_outcome": "1"}
+    page = "/register?name=trial"
+    for field, value, code in (
+        ("epsilon", "-1", "CV-P004"),
+        ("epsilon", "two", "CV-P003"),
+        ("delta", "7", "CV-P005"),
+        ("record_epsilon", "x", "CV-P003"),
+        ("max_epsilon", "0", "CV-P004"),
+    ):
+        wanted = typed | {field: value}
+        found = steward.post(page, "/register/confirm", **wanted)
+        assert (found.status_code, code_of(found)) == (400, code), field
+        assert f'<input id="f-{field}"' in found.text
+        beside = found.text.partition(f'<input id="f-{field}"')[2].partition("</div>")[0]
+        assert 'aria-invalid="true"' in beside
+        assert code in beside
+        assert found.text.count("aria-invalid") == 1
+        assert steward.form(found.text, "/register/confirm").items() >= wanted.items(), field
+    confirmed = steward.post(page, "/register/confirm", **typed)
+    assert "This cannot be undone" in confirmed.text
+    again = steward.post(confirmed.text, "/register/change")
+    form = steward.form(again.text, "/register/confirm")
+    assert form.items() >= typed.items()
+    assert "protects-outcome" not in form
+    assert "<details open>" in again.text
+
+
+def test_what_was_typed_into_a_request_is_kept(steward):
+    key = steward.register()
+    typed = {"epsilon": "0.5", "request": "first", "level": "0.9"}
+    for field, value, code in (
+        ("epsilon", "-1", "CV-P004"),
+        ("epsilon", "1/0", "CV-P003"),
+        ("delta", "2", "CV-P005"),
+        ("level", "95", "CV-P015"),
+        ("trim", "lots", "CV-W004"),
+    ):
+        wanted = typed | {field: value}
+        found = steward.confirm(key, **wanted)
+        assert (found.status_code, code_of(found)) == (400, code), field
+        beside = found.text.partition(f'<input id="f-{field}"')[2].partition("</div>")[0]
+        assert code in beside, field
+        form = steward.form(found.text, f"/data/{key}/confirm")
+        assert form.items() >= wanted.items(), field
+    too_much = steward.confirm(key, **typed | {"epsilon": "30"})
+    assert (too_much.status_code, code_of(too_much)) == (409, "CV-B001")
+    assert (
+        steward.form(too_much.text, f"/data/{key}/confirm").items()
+        >= {"epsilon": "30", "request": "first"}.items()
+    )
+
+
+def test_what_was_typed_into_a_plan_or_a_new_study_is_kept(steward):
+    for field, value in (("rows", "many"), ("epsilons", "1 -2"), ("draws", "51"), ("sd", "x")):
+        typed = {"rows": "200", "draws": "1", "epsilons": "1", "effect": "2"} | {field: value}
+        found = steward.post("/studies/primary/plan", "/studies/primary/plan", **typed)
+        assert found.status_code == 400
+        assert "CV-" in found.text.partition(f'<input id="f-{field}"')[2].partition("</div>")[0], field
+        assert steward.form(found.text, "/studies/primary/plan").items() >= typed.items()
+    found = steward.post("/studies/new", "/studies/new", name="../x", source="trial")
+    assert code_of(found) == "CV-W010"
+    assert steward.form(found.text, "/studies/new").items() >= {"name": "../x", "source": "trial"}.items()
+
+
+def test_what_becomes_public_for_good_is_ticked_before_the_first_request(steward, folder):
+    with cv.open_ledger(folder / "ledger.db", create=True) as book:
+        book.register("trial", cv.Budget(3))
+    key = re.search(r"/data/([0-9a-f]{12})\"", steward.get("/").text).group(1)
+    page = steward.confirm(key, protects="outcome")
+    assert "These columns become public, for good: treated, age, site." in words(page)
+    assert " checked" not in page.text
+    refused = steward.post(page.text, f"/data/{key}/spend")
+    assert (refused.status_code, code_of(refused)) == (400, "CV-W004")
+    with cv.open_ledger(folder / "ledger.db") as book:
+        assert book.account("trial").requests == 0
+    assert steward.post(page.text, f"/data/{key}/spend", fixed="1").status_code == 200
+    later = steward.confirm(key, protects="outcome")
+    assert "for good" not in words(later)
+    assert steward.post(later.text, f"/data/{key}/spend").status_code == 200
+
+
 def link_in(page):
     return re.search(rf"{HOST}{PLACE}/enter\?token=[\w-]+", page.text).group()
 

@@ -180,7 +180,7 @@ def test_forms_of_the_steward_are_refused_with_a_token_of_ones_own(steward, anal
 
 
 def test_a_policy_that_nobody_confirmed_is_not_registered(steward, folder):
-    page = steward.post("/register?name=trial", "/register/confirm", epsilon="3")
+    page = steward.post("/register?name=trial", "/register/confirm", epsilon="3", **{"protects-outcome": "1"})
     study = folder / "studies" / "primary.toml"
     study.write_text(STUDY.partition("site")[0])
     found = steward.post(page.text, "/register")

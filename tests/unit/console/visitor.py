@@ -104,7 +104,7 @@ class Visitor:
     def register(self, access_policy=None, **typed):
         """Register by the forms, at all levels; or with a policy that no form makes, given as TOML."""
         if access_policy is None:
-            levels = {f"protects-{level}": "1" for level in ("treatment and outcome", "record")}
+            levels = {f"protects-{level}": "1" for level in ("outcome", "treatment and outcome", "record")}
             wanted = {"epsilon": "3"} | levels | typed
             page = self.post("/register?name=trial", "/register/confirm", **wanted)
             assert "This cannot be undone" in page.text, page.text

@@ -1,5 +1,0 @@
-#' @export
-cv_publish <- function(session, ...) {
-  ask(session$value$publish, as.list(c(...)))
-  invisible(session)
-}
