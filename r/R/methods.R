@@ -52,6 +52,10 @@ plot.counterveil <- function(x, ...) print(autoplot_counterveil(x))
 
 autoplot_counterveil <- function(object, ...) {
   if (!requireNamespace("ggplot2", quietly = TRUE)) stop("plots need the package ggplot2", call. = FALSE)
+  if (inherits(object, "cv_survival_result")) survival_plot(object) else forest_plot(object)
+}
+
+forest_plot <- function(object) {
   # Columns of the data, not variables of this function.
   estimate <- conf.low <- conf.high <- name <- NULL
   rows <- as.data.frame(tidy(object))
@@ -61,6 +65,38 @@ autoplot_counterveil <- function(object, ...) {
     ggplot2::geom_errorbarh(ggplot2::aes(xmin = conf.low, xmax = conf.high), height = 0.2) +
     ggplot2::geom_point() +
     ggplot2::labs(x = "effect, with its interval", y = NULL)
+}
+
+# Both arms' curves with intervals, bands and the numbers at risk.
+survival_plot <- function(object) {
+  time <- estimate <- low <- high <- band_low <- band_high <- arm <- NULL
+  drawn <- jsonlite::fromJSON(reticulate::py_to_r(python()$helper$curves(object$value)))
+  curves <- drawn$curves
+  curves$arm <- factor(curves$arm, drawn$arms)
+  share <- c("estimate", "low", "high", "band_low", "band_high")
+  curves[share] <- lapply(curves[share], function(x) pmin(pmax(x, 0), 1))
+  horizon <- max(curves$time)
+  colours <- stats::setNames(c("#1b5e93", "#b8541e"), drawn$arms)
+  note <- sprintf(
+    "%g%% intervals (dark) and bands that hold at all times (light), privacy noise included; spent: %s.",
+    100 * drawn$level, drawn$spent
+  )
+  ggplot2::ggplot(curves, ggplot2::aes(x = time, y = estimate, colour = arm, fill = arm)) +
+    ggplot2::geom_ribbon(ggplot2::aes(ymin = band_low, ymax = band_high), alpha = 0.15, colour = NA) +
+    ggplot2::geom_ribbon(ggplot2::aes(ymin = low, ymax = high), alpha = 0.3, colour = NA) +
+    ggplot2::geom_line(ggplot2::aes(linetype = arm), linewidth = 0.8) +
+    ggplot2::scale_colour_manual(values = colours, name = NULL) +
+    ggplot2::scale_fill_manual(values = colours, name = NULL) +
+    ggplot2::scale_linetype_manual(values = c("solid", "dashed"), name = NULL) +
+    ggplot2::scale_x_continuous(breaks = c(drawn$risk$time, horizon), labels = c(drawn$risk$label, horizon)) +
+    ggplot2::coord_cartesian(ylim = c(0, 1)) +
+    ggplot2::labs(
+      title = if (drawn$simulated) "SIMULATED, NOT A PRIVATE RELEASE",
+      x = sprintf("%s; below, people at risk: %s (released, with noise)", drawn$time, paste(drawn$arms, collapse = ", ")),
+      y = paste("probability of being free of", drawn$event), caption = note
+    ) +
+    ggplot2::theme_minimal() +
+    ggplot2::theme(legend.position = "top")
 }
 
 autoplot.counterveil <- autoplot_counterveil

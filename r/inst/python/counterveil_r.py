@@ -11,6 +11,7 @@ import numpy as np
 
 from counterveil.data.cells import duplicated_columns
 from counterveil.errors import CounterveilError, refusal
+from counterveil.report.measures import ARMS, arm_rows, risk_columns
 
 
 class Columns(dict[str, Any]):
@@ -95,6 +96,36 @@ def facts(result: Any) -> str:
         "proof": guarantee.proof.value,
     }
     return json.dumps([{name: _plain(cell) for name, cell in found.items()}])
+
+
+def curves(result: Any) -> str:
+    """Return what a plot of survival draws, as JSON: both arms' curves, numbers at risk, and the words on the axes.
+
+    The time has the name of its column, and arms have the labels that the study gives them; results that were read
+    from a file know neither.
+    """
+    facts = result.report_facts()
+    study = getattr(result.repeat, "study", None)
+    names = {arm: arm if study is None else f"{study.treatment} = {getattr(study, arm)}" for arm in ARMS}
+    if study is not None and study.control is None:
+        names["control"] = f"{study.treatment} other than {study.treated}"
+    drawn = [row | {"arm": names[arm]} for arm in ARMS for row in arm_rows(facts, arm)]
+    risk = [
+        {"time": time, "label": "\n".join([f"{time:g}", *(counts[arm] for arm in ARMS)])}
+        for time, counts in risk_columns(facts)
+    ]
+    return json.dumps(
+        {
+            "curves": [{name: _plain(cell) for name, cell in row.items()} for row in drawn],
+            "risk": risk,
+            "arms": [names[arm] for arm in ARMS],
+            "time": "time" if study is None else study.outcome,
+            "event": "the event" if study is None else study.event.column,
+            "level": facts["level"],
+            "spent": str(result.spent),
+            "simulated": result.simulated,
+        }
+    )
 
 
 def _plain(cell: Any) -> Any:
