@@ -79,6 +79,8 @@ SEVERAL: tuple[Mutant, ...] = (
         "self.one.sampling_sd",
         _GROUPS,
     ),
+    # Outcomes at the ends of their range.
+    _of("outcomes_at_ends", "crowd(*counts[:-3:-1])", "crowd(*counts[:2])", "unit/statistics/test_ends.py"),
     # Rules and curves.
     _of("sums.effect_sums", "2 * worth * totals", "worth * totals", _GROUPS),
     _of("sums.effect_sums", "abs(worth) * left / rows", "0.0", _GROUPS),

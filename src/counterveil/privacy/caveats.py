@@ -196,6 +196,29 @@ class ClampedOutcomes(Detail):
     high: float
 
 
+# Outcomes crowd at an end of their range where the share there exceeds this by twice the half-width of its 95 %
+# interval: noise alone says so of about one answer in a thousand.
+CROWDED = 0.01
+
+
+class OutcomesAtEnds(Detail):
+    """How many more outcomes lie in the lowest and the highest cell of the range than in the cell beside it.
+
+    A cell is the `part` of the range. `lower` and `upper` are shares of all outcomes, each with the two ends of its
+    95 % interval, from a released histogram: clamping leaves such a crowd, a density that is smooth there leaves none.
+    """
+
+    part: float
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+
+    @property
+    def crowded(self) -> tuple[str, ...]:
+        """The ends at which outcomes crowd beyond what noise explains: "lower", "upper"."""
+        ends = (("lower", self.lower), ("upper", self.upper))
+        return tuple(name for name, (share, low, _) in ends if share - 2 * (share - low) > CROWDED)
+
+
 class ClippedOutliers(Detail):
     """Columns whose numbers are clipped farther than a reach, or so many SDs, from what other columns predict."""
 
@@ -328,7 +351,7 @@ FIELDS: dict[str, tuple[type, ...]] = {
         Caveat,
         *(ParallelTrends, ConfoundingBeyond, ErrorsOfPropensity, LearnerBias, MisspecifiedModels),
         *(OtherEstimand, SmallArms, BiasBeyond, ResidualImbalance, OtherFunctions, NotExpressed),
-        *(StrataLeftOut, ClippedPropensities, ClippedFolds, ClampedOutcomes, ClippedOutliers),
+        *(StrataLeftOut, ClippedPropensities, ClippedFolds, ClampedOutcomes, OutcomesAtEnds, ClippedOutliers),
         *(Downweighted, Shrinkage),
         *(OneLook, SitesLeftOut, SitesWithoutAnswer),
     ),

@@ -72,7 +72,7 @@ _WORDS: dict[Fact, str] = {
     Caveat.UNEVEN_CENSORING: "hazards that jump within time cells: more than neighbouring cells suggest",
     Caveat.AFTER_THE_HORIZON: "events after the horizon",
     Caveat.UNEVEN_WITHIN_CELLS: "outcomes that crowd within a cell too little to stand out: taken to lie evenly in it",
-    Caveat.CLAMPING: "clamping of outcomes to the declared range",
+    Caveat.CLAMPING: "clamping of outcomes to the declared range: this answer does not say how many lie at its ends",
     Caveat.CLAMPING_OF_PREDICTED: "clamping of outcomes, and of outcomes minus prediction, to the declared range",
     Caveat.CLAMPING_OF_COVARIATES_TOO: "clamping of outcomes and covariates to the declared ranges",
     Caveat.CLAMPING_TO_RANGES: "clamping to the declared ranges",
@@ -170,6 +170,8 @@ def _composed(fact: Fact) -> str:
                 f"which a stratum counts at most {limit:g} times its smaller arm (the weight kept shows how much is "
                 "lost)"
             )
+        case caveats.OutcomesAtEnds():
+            return _at_ends(fact)
         case caveats.ClippedPropensities(clip):
             return f"scores outside [{clip:.3g}, {1 - clip:.3g}], which are clipped"
         case caveats.ClippedOutliers(columns, reaches, in_sds):
@@ -203,6 +205,28 @@ def _composed_of_people(fact: Fact) -> str:
                 f"the {kept:,} of {rows:,} people whose propensity score is in [{limit:.3g}, {1 - limit:.3g}]"
             )
     raise TypeError(type(fact).__name__)
+
+
+def _at_ends(fact: caveats.OutcomesAtEnds) -> str:
+    """Return how many outcomes lie at the ends of their range, in capitals where they crowd there."""
+    cell = f"{fact.part:.3g} of the range"
+
+    def share(end: tuple[float, ...]) -> str:
+        return f"{max(end[0], 0.0):.1%} [{end[1]:.1%}, {end[2]:.1%}]"
+
+    said = {"lower": f"the lowest {cell} holds {share(fact.lower)}"}
+    said["upper"] = f"the highest {cell} holds {share(fact.upper)}"
+    if not fact.crowded:
+        return (
+            "clamping of outcomes to the declared range: no crowd at its ends was found; "
+            f"{' and '.join(said.values())} of outcomes more than the cell beside it (released)"
+        )
+    name = "BOTH ENDS" if len(fact.crowded) == 2 else f"THE {fact.crowded[0].upper()} END"
+    found = " and ".join(said[end] for end in fact.crowded)
+    return (
+        f"OUTCOMES AT {name} OF THE DECLARED RANGE: {found} of outcomes more than the cell beside it (released), as "
+        "clamping leaves them; declare a wider range unless outcomes cannot lie beyond it"
+    )
 
 
 def trend_words(fact: ParallelTrends) -> str:

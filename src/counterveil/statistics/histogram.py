@@ -13,6 +13,7 @@ import numpy as np
 
 from counterveil.numerics.arrays import Floats, sqrt_up
 from counterveil.privacy import Budget
+from counterveil.privacy.caveats import OutcomesAtEnds
 from counterveil.results.question import Question
 from counterveil.session import BaseSession, Gate, Kind, Plan, ReleasedVector
 
@@ -50,6 +51,26 @@ def release_sums(
 ) -> ReleasedVector:
     """Return numbers with Laplace noise by the sum of their changes where `pure`, else by the length of it."""
     return gate.release_cells(name, values, l1) if pure else gate.release_vector(name, values, l2)
+
+
+# Half-widths of 95 % intervals for the difference of two counts, in standard deviations of the noise of one: normal,
+# and of two Laplace numbers, P(|X - X'| > t b) = (1 + t / 2) exp(-t).
+_NORMAL_HALF, _LAPLACE_HALF = 2.772, 2.909
+
+
+def outcomes_at_ends(counts: Floats, sd: float, rows: int, pure: bool) -> OutcomesAtEnds:
+    """Return how many outcomes crowd at the ends of their range, from noisy counts in its equal cells.
+
+    Clamped outcomes all lie in the outermost cell. What this cell holds more than the one beside it estimates them
+    where the density is about even in both; it may be natural at an end that outcomes cannot pass.
+    """
+    half = (_LAPLACE_HALF if pure else _NORMAL_HALF) * sd / rows
+
+    def crowd(end: float, beside: float) -> tuple[float, ...]:
+        more = (float(end) - float(beside)) / rows
+        return tuple(float(np.clip(one, -1.0, 1.0)) for one in (more, more - half, more + half))
+
+    return OutcomesAtEnds(1 / len(counts), crowd(*counts[:2]), crowd(*counts[:-3:-1]))
 
 
 def beyond(counts: Floats, sd: float, sizes: Floats, clips: Floats) -> Floats:

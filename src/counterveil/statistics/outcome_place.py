@@ -19,8 +19,9 @@ from counterveil.data.table import arm_sizes
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.columns import Arm, cell_totals
 from counterveil.numerics.products import exact_dot
+from counterveil.privacy.caveats import OutcomesAtEnds
 from counterveil.session import Gate
-from counterveil.statistics.histogram import release_counts
+from counterveil.statistics.histogram import outcomes_at_ends, release_counts
 
 # Fractional digits of outcomes around their centre.
 OUTCOME_BITS = 16
@@ -59,12 +60,14 @@ WHOLE = Place(OUTCOME_STEPS // 2, OUTCOME_STEPS // 2)
 class Octaves:
     """Noisy counts of outcomes by their distance from the centre, and the standard deviation of their noise.
 
-    Numbers of all rows are known: the counts add up to them. `at_end` says that most lie at an end of the range.
+    Numbers of all rows are known: the counts add up to them. `at_end` says that most lie at an end of the range,
+    `crowds` how many at each.
     """
 
     counts: Floats
     sd: float
     at_end: bool
+    crowds: OutcomesAtEnds
 
     def tails(self) -> tuple[Floats, Floats]:
         """Return the counts from each octave on, and the standard deviation of each."""
@@ -106,7 +109,8 @@ class Spread:
     """The place of outcomes, their standard deviation, and the shares of outcomes by their distance from the centre.
 
     Everything is in halves of the declared range. `distances` is None where outcomes are not searched. `hidden` are
-    shares of outcomes that noise may hide farther off: nothing is computed from them but what a clip may lose.
+    shares of outcomes that noise may hide farther off: nothing is computed from them but what a clip may lose. `ends`
+    says how many crowd at the ends.
     """
 
     place: Place
@@ -114,6 +118,7 @@ class Spread:
     distances: Floats | None = None
     shares: Floats | None = None
     hidden: Floats | None = None
+    ends: OutcomesAtEnds | None = None
 
     @property
     def centre(self) -> float:
@@ -144,11 +149,12 @@ def count_octaves(gate: Gate, source: Backend, pure: bool = True, which: str = "
     """Return the centre of outcomes and the octaves of their distances from it, from two releases of one outcome."""
     cells = release_counts(gate, f"centre{which}", partial(_counted, source, _cells), pure)
     centre, at_end = _centre(cells.floats(), sqrt(cells.variance), OUTCOME_STEPS // _CELLS)
+    crowds = outcomes_at_ends(cells.floats(), sqrt(cells.variance), source.rows, pure)
     by_distance = partial(_octaves, centre=centre)
     octaves = release_counts(gate, f"spread{which}", partial(_counted, source, by_distance), pure)
     noisy = octaves.floats()
     noisy += (source.rows - noisy.sum()) / _OCTAVES
-    return centre, Octaves(noisy, sqrt(octaves.variance), at_end)
+    return centre, Octaves(noisy, sqrt(octaves.variance), at_end, crowds)
 
 
 def find_place(gate: Gate, source: Backend, pure: bool = True, which: str = "") -> Spread:
@@ -157,7 +163,7 @@ def find_place(gate: Gate, source: Backend, pure: bool = True, which: str = "") 
     shares, hidden = octaves.certain()
     sd = sqrt(float(shares @ DISTANCES**2))
     reach = max(int(min(_REACH * sd, 2.0) * WHOLE.reach), 1)
-    return Spread(Place(centre, reach), sd, DISTANCES, shares, hidden)
+    return Spread(Place(centre, reach), sd, DISTANCES, shares, hidden, octaves.crowds)
 
 
 def _counted(source: Backend, count: Callable[[Integers], Integers]) -> list[int]:

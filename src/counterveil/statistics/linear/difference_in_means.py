@@ -77,7 +77,7 @@ def difference_in_means(session: BaseSession, question: Question) -> Result:
                 *searched(plan),
                 *release_words(bounds, share > 0, ("difference in means", "its variance")),
             ),
-            not_covered=causal_caveats(study, question.estimand) + place.said(study),
+            not_covered=place.not_covered(study, causal_caveats(study, question.estimand)),
             details={
                 "rows": source.rows,
                 "treated": treated,

@@ -31,7 +31,7 @@ from counterveil.numerics.products import (
 )
 from counterveil.numerics.propensity import partial_shares
 from counterveil.privacy import Budget, Estimand, exact
-from counterveil.privacy.caveats import Caveat, ClampedOutcomes, Fact
+from counterveil.privacy.caveats import Caveat, ClampedOutcomes, Fact, OutcomesAtEnds
 from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question, too_few_clusters
 from counterveil.results.result import Result
@@ -343,12 +343,13 @@ _SEEN, _SURE = 6.0, 2.5
 class Interval:
     """A part of the declared range: its lower end in steps, how often the range is halved, and what clamping may hide.
 
-    `lost` is in parts of the declared range.
+    `lost` is in parts of the declared range; `crowds` says how many outcomes lie at its ends, where that was released.
     """
 
     low: int = 0
     halvings: int = 0
     lost: float = 0.0
+    crowds: OutcomesAtEnds | None = None
 
     @property
     def part(self) -> Fraction:
@@ -384,9 +385,11 @@ class Interval:
         low, high = map(float, self.ends(study))
         return {"outcomes_from": low, "outcomes_to": high, "se_clamping": self.hidden(study)}
 
-    def said(self, study: Study) -> tuple[Fact, ...]:
-        """Return what the interval of the effect does not cover because of it."""
-        return (ClampedOutcomes(*map(float, self.ends(study))),) if self.halvings else ()
+    def not_covered(self, study: Study, others: tuple[Fact, ...]) -> tuple[Fact, ...]:
+        """Return what the interval of the effect does not cover, `others` being known before the search."""
+        if self.crowds is not None:
+            others = tuple(self.crowds if one is Caveat.CLAMPING else one for one in others)
+        return others + ((ClampedOutcomes(*map(float, self.ends(study))),) if self.halvings else ())
 
 
 WHOLE_RANGE = Interval()
@@ -461,12 +464,13 @@ def find_interval(
         return WHOLE_RANGE
     centre, octaves = count_octaves(gate, source, pure=plan.mechanism != "gaussian")
     tails, sds = octaves.tails()
+    whole = Interval(crowds=octaves.crowds)
     if tails[1] < _SEEN * sds[1]:
-        return WHOLE_RANGE
+        return whole
     shares = octaves.shares(_SURE)
     lo, hi = source.study.outcome_range
     noise, width = _noise(plan, sensitivity), float(hi - lo)
-    found = [(noise, WHOLE_RANGE)]
+    found = [(noise, whole)]
     for place, reach in enumerate(ENDS):
         # Half the width of the interval is the reach; at an end of the range all of it is.
         halvings = len(ENDS) - 1 - place - (0 if octaves.at_end else 1)
@@ -474,7 +478,8 @@ def find_interval(
             steps = OUTCOME_STEPS >> halvings
             low = min(max(centre - steps // 2, 0), OUTCOME_STEPS - steps)
             lost = source.rows / smaller * float(shares @ np.maximum(ENDS - reach, 0.0)) / 2
-            found.append((noise / 4.0**halvings + (lost * width) ** 2, Interval(low, halvings, lost)))
+            own = Interval(low, halvings, lost, octaves.crowds)
+            found.append((noise / 4.0**halvings + (lost * width) ** 2, own))
     return min(found, key=lambda one: one[0])[1]
 
 
@@ -600,7 +605,7 @@ def linear_effect(session: BaseSession, question: Question, effect: LinearEffect
             uncertainty=with_rare_events(known, session.study.outcome_range, sizes),
             method=effect.method,
             releases=(*searched(plan), *release_words(bounds, variance is not None)),
-            not_covered=effect.not_covered + place.said(table.study),
+            not_covered=place.not_covered(table.study, effect.not_covered),
             details=effect.details
             | effect.with_bias(known.sampling_sd)
             | place.details(table.study)

@@ -46,13 +46,13 @@ from counterveil.numerics.products import (
 )
 from counterveil.numerics.shrinkage import averaged_posterior, low_rank, second_moments
 from counterveil.privacy import Budget, Estimand
-from counterveil.privacy.caveats import Caveat, LinearScores, NotAdjusted
+from counterveil.privacy.caveats import Caveat, LinearScores, NotAdjusted, OutcomesAtEnds
 from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.settings import DoublyRobust
-from counterveil.statistics.histogram import HELD, release_counts
+from counterveil.statistics.histogram import HELD, outcomes_at_ends, release_counts
 from counterveil.statistics.moments.kernels.scores import (
     TERM_BITS,
     ArmLines,
@@ -329,7 +329,7 @@ class Centre:
 
     `tail` is the mean of what exceeds three scales from the centre, in scales, `reach` how far the farthest lie, and
     `skew` the skewness. `whole` says that they may lie anywhere in the range, so that nothing is cut off. `hidden` are
-    cells farther off, where noise may hide some.
+    cells farther off, where noise may hide some; `ends` says how many outcomes crowd at the ends of the range.
     """
 
     centre: float
@@ -339,6 +339,7 @@ class Centre:
     skew: float = 0.0
     whole: bool = False
     hidden: Hidden | None = None
+    ends: OutcomesAtEnds | None = None
 
     @property
     def uneven(self) -> bool:
@@ -375,8 +376,11 @@ def release_place(gate: Gate, records: Records, pure: bool, cells: int) -> Centr
         released = release_counts(gate, f"place {look}", counts, pure)
         noisy, sd = released.floats(), sqrt(released.variance)
         if look == 1:
+            ends = outcomes_at_ends(noisy, sd, records.count, pure)
             edges, near = _around(*_filled(noisy, sd, edges, records.count), cells)
-    return _spread(noisy, sd, edges, near, records.count)
+    found = _spread(noisy, sd, edges, near, records.count)
+    # Outcomes of two values lie at the ends.
+    return found if found is WHOLE else replace(found, ends=ends)
 
 
 def _around(low: float, high: float, cells: int) -> tuple[Floats, slice]:
@@ -1229,6 +1233,7 @@ class ScoredEffect:
     bias: float
     share: float
     degrees: float = 0.0
+    ends: OutcomesAtEnds | None = None
 
 
 def arm_effect(gate: Gate, records: Records, design: ArmDesign, estimand: Estimand) -> ScoredEffect:
@@ -1255,7 +1260,8 @@ def arm_effect(gate: Gate, records: Records, design: ArmDesign, estimand: Estima
     sides = tuple(replace(side, product=side.product + more) for side in found.sides)
     found = replace(found, sides=sides)
     seen = release_arm_score(gate, records, scale, found.score, clip)
-    return _effect(seen, found, moments, scale, records.count, typical, lost)
+    effect = _effect(seen, found, moments, scale, records.count, typical, lost)
+    return replace(effect, ends=scale.place.ends)
 
 
 # Proof: longest_score.proof.md
@@ -1498,7 +1504,9 @@ def arm_adjusted(session: BaseSession, question: Question, features: FeatureMap,
         }
         return Facts(
             # Overlap weights are lines where propensities are.
-            adjusted_said(session, features, chain, inverse=question.estimand is not Estimand.ATO),
+            adjusted_said(
+                session, features, chain, inverse=question.estimand is not Estimand.ATO, ends=effect.ends
+            ),
             estimate=effect.value * unit,
             uncertainty=Uncertainty(None, sampling, sampling, None, extra, bias, ball, dimensions),
             details=details,
@@ -1516,7 +1524,12 @@ def chain_of(session: BaseSession, design: Design, *, means: bool = False) -> Ar
 
 
 def adjusted_said(
-    session: BaseSession, features: FeatureMap, chain: ArmDesign, *, inverse: bool = True
+    session: BaseSession,
+    features: FeatureMap,
+    chain: ArmDesign,
+    *,
+    inverse: bool = True,
+    ends: OutcomesAtEnds | None = None,
 ) -> dict[str, Any]:
     """Return what every adjusted answer says of itself."""
     return {
@@ -1525,7 +1538,7 @@ def adjusted_said(
         "not_covered": (
             Caveat.UNDECLARED_COVARIATES,
             Caveat.NONLINEARITY,
-            Caveat.CLAMPING,
+            ends or Caveat.CLAMPING,
             Caveat.CLIPPED_SCORES,
             Caveat.COVERAGE_MEASURED,
         ),

@@ -29,7 +29,7 @@ from counterveil.numerics.bases import Basis
 from counterveil.numerics.products import WholeSum, blocks
 from counterveil.numerics.shrinkage import spike_and_slab
 from counterveil.privacy import Budget, Estimand
-from counterveil.privacy.caveats import Caveat, Fact, LinearScores
+from counterveil.privacy.caveats import Caveat, Fact, LinearScores, OutcomesAtEnds
 from counterveil.results.answering import Facts, settled
 from counterveil.results.arms import ArmsResult, OutcomeEffect, OutcomesResult
 from counterveil.results.effect import Effect, Linear
@@ -961,6 +961,7 @@ class PairEffect:
     estimate: float
     uncertainty: Uncertainty
     details: dict[str, float | str]
+    ends: OutcomesAtEnds | None = None
 
 
 def place_of(gate: Gate, table: Table, choice: Choice, which: str = "") -> Spread:
@@ -1052,7 +1053,11 @@ def pair_effects(
     found = release_scores(gate, choice, numbers)
     sizes = [one.target.sizes() for one in numbers]
     return [
-        replace(one, uncertainty=with_rare_events(one.uncertainty, table.study.outcome_range, own))
+        replace(
+            one,
+            uncertainty=with_rare_events(one.uncertainty, table.study.outcome_range, own),
+            ends=spread.ends,
+        )
         for one, own in zip(found, sizes, strict=True)
     ]
 
@@ -1104,7 +1109,7 @@ def pairs(session: BaseSession, question: Question) -> Result:
 
     def compute(gate: Gate) -> Facts:
         effect = pair_effect(gate, table, choice, question.estimand)
-        said = provenance(session, question, choice, effect.details)
+        said = provenance(session, question, choice, effect.details, effect.ends)
         return Facts(said, estimate=effect.estimate, uncertainty=effect.uncertainty)
 
     return settled(Result, session, question, choice.plan, compute)
@@ -1200,9 +1205,13 @@ def asked(
 
 
 def provenance(
-    session: BaseSession, question: Question, choice: Choice, details: dict[str, float | str]
+    session: BaseSession,
+    question: Question,
+    choice: Choice,
+    details: dict[str, float | str],
+    ends: OutcomesAtEnds | None = None,
 ) -> dict[str, Any]:
-    """Return what every answer of this level says of itself."""
+    """Return what every answer of this level says of itself; `ends` is how many outcomes crowd at those of ranges."""
     study, pure = session.study, choice.plan.kind("models") is Kind.VECTOR
     pages = PAGES if len(choice.plan.parts) > 2 else PAGES[1:]
     laplace = ("laplace",) if Kind.CELLS in dict(choice.plan.kinds).values() else ()
@@ -1212,7 +1221,9 @@ def provenance(
         "guarantee": question.guarantee(session, pages, mechanisms=drawn),
         "method": "doubly robust score with public covariates",
         "releases": _releases(choice.plan),
-        "not_covered": _not_covered(study),
+        "not_covered": tuple(
+            ends if ends is not None and one is Caveat.CLAMPING else one for one in _not_covered(study)
+        ),
         "details": {"rows": len(choice.rows.z), "features": len(choice.rows.order) - 1} | details,
         "assumptions": design_says(study) if study.unconfounded else LinearScores(False, squares, products),
     }
