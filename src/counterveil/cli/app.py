@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Sequence
 from textwrap import fill
@@ -41,6 +42,8 @@ from counterveil.cli.site import site_app
 from counterveil.errors import CounterveilError, unforeseen
 
 INTERRUPTED = 130
+# What a shell shows for a program that was told to end.
+TERMINATED = 128 + signal.SIGTERM
 # What a shell shows for a program whose reader went away.
 NO_READER = 141
 # What the exit codes mean that no class of errors has for itself; `tools/reference` prints both.
@@ -49,6 +52,7 @@ EXIT_CODES = {
     1: "`doctor` found a problem",
     2: "invalid command line",
     INTERRUPTED: "interrupted from the keyboard; a budget that was reserved stays spent",
+    TERMINATED: "ended by SIGTERM; a budget that was reserved stays spent",
     NO_READER: "the output pipe was closed early",
 }
 
@@ -112,9 +116,24 @@ def run(words: Sequence[str]) -> None:
     read(program, "counterveil", words)()
 
 
+class _Ending:
+    """What SIGTERM does: the command ends as by Ctrl-C, so that nothing of it stays on a disk."""
+
+    def __init__(self) -> None:
+        self.wanted = False
+        signal.signal(signal.SIGTERM, self._end)
+
+    def _end(self, *_: object) -> None:
+        self.wanted = True
+        # Whoever is told twice ends, whatever it is doing: what it leaves is removed by others.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        raise KeyboardInterrupt
+
+
 def main() -> None:
     """Run the command line; refusals become a message and the exit code of their kind."""
     code: object = 0
+    ending = _Ending()
     try:
         try:
             run(sys.argv[1:])
@@ -122,6 +141,9 @@ def main() -> None:
             # Where the reader of the output has gone, it shows here and not after the last line of Python.
             sys.stdout.flush()
     except CounterveilError as error:
+        if ending.wanted:
+            # The interrupt was taken for a fault of what it interrupted.
+            _ended()
         _refuse(error)
     except KeyboardInterrupt:
         code = INTERRUPTED
@@ -133,10 +155,19 @@ def main() -> None:
         # typer leaves so where the reader of a help page has gone.
         code = NO_READER if isinstance(end.__context__, OSError) else end.code
     except Exception as fault:
+        if ending.wanted:
+            _ended()
         _refuse(unforeseen(fault))
+    if ending.wanted:
+        _ended()
     if code == INTERRUPTED:
         print("interrupted; a budget that was reserved stays spent", file=sys.stderr)
     sys.exit(code)  # type: ignore[arg-type]
+
+
+def _ended() -> NoReturn:
+    print("ended by SIGTERM; a budget that was reserved stays spent", file=sys.stderr)
+    sys.exit(TERMINATED)
 
 
 def _refuse(error: CounterveilError) -> NoReturn:

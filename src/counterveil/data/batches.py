@@ -7,16 +7,15 @@ memory does not grow with the number of rows. Where no scratch file can or may b
 from __future__ import annotations
 
 import importlib.util
-import os
 from collections import deque
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import counterveil.scratch as scratch
 from counterveil.data.cells import Column
 from counterveil.data.outcomes import only_subset
 from counterveil.data.passes import BLOCK_ROWS as BATCH
@@ -33,7 +32,7 @@ from counterveil.data.sources.dispatch import (
     source_elsewhere,
     source_in_database,
 )
-from counterveil.data.spool import NEVER, VARIABLE, SpooledRows, spool
+from counterveil.data.spool import SpooledRows, spool
 from counterveil.data.study import Study
 from counterveil.data.table import (
     Pass,
@@ -140,7 +139,7 @@ def _sorted_there(source: object, study: Study) -> bool:
 
     Clusters are numbered with all rows at hand.
     """
-    may = study.person is None or os.environ.get(VARIABLE) != NEVER
+    may = study.person is None or scratch.place() is not None
     return may and not study.clustered and not in_spark(source) and _streamable(source)
 
 
@@ -229,7 +228,7 @@ def _opened(source: Any, study: Study) -> Iterator[relations.Located]:
         memory = MEMORY if extent is None else max(MEMORY, _ROW_GROUPS * extent.row_group)
         # One thread: each holds row groups, and the rows are waited for by one.
         with (
-            settings_of_engine(f"{memory}B", _folder(study)) as settings,
+            settings_of_engine(f"{memory}B") as settings,
             opened(source, study.read_columns, settings | {"threads": 1}) as located,
         ):
             yield located
@@ -240,16 +239,6 @@ def _opened(source: Any, study: Study) -> Iterator[relations.Located]:
         yield source, relations.locate(source, study.read_columns)
     except duckdb.Error:
         raise refusal("CV-D016", kind="a DuckDB relation") from None
-
-
-def _folder(study: Study) -> str | None:
-    """Return the folder to sort rows in where one is named, or raise CV-D057."""
-    named = os.environ.get(VARIABLE)
-    if study.person is None or not named:
-        return None
-    if not Path(named).is_dir() or not os.access(named, os.W_OK | os.X_OK):
-        raise refusal("CV-D057", variable=VARIABLE)
-    return named
 
 
 def _even(tables: Iterator[Table]) -> Iterator[Table]:

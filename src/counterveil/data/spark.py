@@ -7,7 +7,6 @@ with rows in an executor is caught there, so that no log quotes them.
 from __future__ import annotations
 
 import json
-import os
 import re
 import weakref
 from collections.abc import Callable, Iterable, Iterator
@@ -19,6 +18,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+import counterveil.scratch as scratch
 from counterveil.data.cells import Column
 from counterveil.data.features import feature_map
 from counterveil.data.outcomes import only_subset
@@ -33,7 +33,7 @@ from counterveil.data.sources.relations import (
     plain_column,
     usable,
 )
-from counterveil.data.spool import NEVER, VARIABLE, forms, packed, unpacked
+from counterveil.data.spool import forms, packed, unpacked
 from counterveil.data.study import Study
 from counterveil.data.table import Pass, Survey, Table, joined_tables, without_rows
 from counterveil.errors import refusal
@@ -367,7 +367,7 @@ class SparkRows:
         if study.person is not None:
             # Sorted on the executors' disks in any case.
             return cls._kept(by_person(frame, reading), reading)
-        if os.environ.get(VARIABLE) != NEVER:
+        if scratch.place() is not None:
             return cls._kept(frame, reading)
         return cls._checked(
             reading, frame, _answers(frame, partial(surveyed, reading), BLOCK_ROWS), BLOCK_ROWS

@@ -1,12 +1,12 @@
 """Scratch rows: encoded once, packed as bytes, kept in an unnamed file, read from there at every pass.
 
-The file is gone when it is closed, when its rows are dropped, and when the process ends, however it ends.
+The file has no name: it is gone when it is closed, when its rows are dropped, and when the process ends, however it
+ends.
 """
 
 from __future__ import annotations
 
 import os
-import tempfile
 import weakref
 from collections.abc import Iterator
 from io import FileIO
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import counterveil.scratch as scratch
 from counterveil.data.domains import OUTCOME_STEPS, Range
 from counterveil.data.passes import Sums, in_order, side_by_side
 from counterveil.data.study import Study
@@ -94,9 +95,6 @@ def _words(size: int) -> int:
     return -(-size // _WORD) * _WORD
 
 
-# Names the folder of such files, or says "none": never write rows to a disk.
-VARIABLE = "COUNTERVEIL_SCRATCH"
-NEVER = "none"
 # Bytes that are left free for others.
 _RESERVE = 1 << 30
 
@@ -179,15 +177,8 @@ def spool(study: Study, batch: int, rows: int | None) -> SpooledRows | None:
     That is where the variable says so, and where the disk has no room for `rows` rows, as far as they are known.
     A folder that the variable names and that cannot be used raises CV-D057.
     """
-    named = os.environ.get(VARIABLE)
-    if named == NEVER:
-        return None
-    try:
-        # Unlinked at once or, where the file system can, never linked; for its owner alone.
-        file = tempfile.TemporaryFile(buffering=0, dir=named or tempfile.gettempdir())  # noqa: SIM115
-    except OSError:
-        if named:
-            raise refusal("CV-D057", variable=VARIABLE) from None
+    file = scratch.unnamed_file()
+    if file is None:
         return None
     found = SpooledRows(study, batch, file)
     if rows is not None and not found._room(rows):

@@ -16,6 +16,7 @@ from typing import Any
 
 from counterveil.data import Categories, Fill, Study
 from counterveil.data.domains import Domain, domain_from
+from counterveil.data.sources.dispatch import spilling_here
 from counterveil.data.sources.relations import Kind, duckdb_kind, quoted
 from counterveil.data.study import read_toml
 from counterveil.errors import CounterveilError, DataError, installing, masked, refusal, shown
@@ -617,7 +618,7 @@ def _connected(place: str) -> Any:
     import duckdb
 
     try:
-        return duckdb.connect(place, read_only=True)
+        return spilling_here(duckdb.connect(place, read_only=True))
     except duckdb.Error:
         raise refusal("CV-D071", kind="no DuckDB file that can be opened") from None
 

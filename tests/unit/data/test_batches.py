@@ -158,5 +158,5 @@ def test_a_row_group_larger_than_the_engines_usual_memory_is_read(tmp_path, monk
     monkeypatch.setattr(batches, "MEMORY", 20_000_000)
     assert rows_of_source(path, study).rows == 30_000
     monkeypatch.setattr(batches, "_ROW_GROUPS", 0)
-    with pytest.raises(DataError, match="CV-D015"):
+    with pytest.raises(DataError, match="CV-D312"):
         rows_of_source(path, study)

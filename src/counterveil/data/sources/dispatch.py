@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
-import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+import counterveil.scratch as scratch
 from counterveil.data.cells import Column, from_array, from_cells, no_such_column, uneven_arrays
 from counterveil.data.sources import files, relations
 from counterveil.data.sources.relations import Kind, duckdb_kind, ibis_kind, usable
@@ -156,7 +157,10 @@ def _server(url: str, table: str) -> Any:
     import ibis
 
     try:
-        return ibis.connect(url).table(table)
+        backend = ibis.connect(url)
+        if backend.name == "duckdb":
+            spilling_here(backend.con)
+        return backend.table(table)
     except Exception:
         # The driver's message may quote the URL and its password.
         raise refusal("CV-D071", kind=f"no table {shown(table)} at {masked(url)}") from None
@@ -168,6 +172,11 @@ def _cluster(url: str, table: str) -> Any:
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder
+    if SparkSession.getActiveSession() is None:
+        # What Spark keeps on its disks: in clear for nobody, and here where somebody says where.
+        builder = builder.config("spark.io.encryption.enabled", "true")
+        folder = scratch.lasting() if os.environ.get(scratch.VARIABLE) else None
+        builder = builder if folder is None else builder.config("spark.local.dir", folder)
     try:
         session = (builder if url == _SPARK else builder.master(url)).getOrCreate()
         frame = session.read.parquet(table) if "/" in table else session.table(table)
@@ -180,7 +189,7 @@ def _file(path: str, table: str) -> Any:
     import duckdb
 
     try:
-        return duckdb.connect(path, read_only=True).table(table)
+        return spilling_here(duckdb.connect(path, read_only=True)).table(table)
     except duckdb.Error:
         raise refusal("CV-D071", kind=f"no table {shown(table)} in the DuckDB file") from None
 
@@ -295,7 +304,7 @@ def _frame(kind: Any) -> str | None:
 # The name under which a query finds the rows.
 ROWS = "counterveil_rows"
 
-# Groups beyond this much memory go to a private folder on disk, which is removed with the connection.
+# What does not fit into this much memory goes to a scratch folder.
 _MEMORY = "2GB"
 # Up to 2^18 combinations of small integers are counted in a plain array instead of a hash table.
 _DENSE_BITS = 18
@@ -396,7 +405,24 @@ def _check(columns: dict[str, tuple[str, Kind]], names: tuple[str, ...]) -> None
 
 
 @contextmanager
-def settings_of_engine(memory: str = _MEMORY, inside: str | None = None) -> Iterator[files.Settings]:
-    """Give the settings of an engine of our own: bounded memory, and a folder that is removed afterwards."""
-    with tempfile.TemporaryDirectory(prefix="counterveil-", dir=inside) as folder:
-        yield {"memory_limit": memory, "temp_directory": folder, "perfect_ht_threshold": _DENSE_BITS}
+def settings_of_engine(memory: str = _MEMORY) -> Iterator[files.Settings]:
+    """Give the settings of an engine of our own: bounded memory beside a folder that is removed afterwards.
+
+    Where no rows may lie on a disk, as much memory as the engine takes by itself.
+    """
+    with scratch.folder() as folder:
+        where = (
+            {"temp_directory": ""} if folder is None else {"temp_directory": folder, "memory_limit": memory}
+        )
+        yield {**where, "perfect_ht_threshold": _DENSE_BITS}
+
+
+def spilling_here(connection: Any) -> Any:
+    """Return a connection to somebody's DuckDB, told to write what does not fit into memory into our scratch folder."""
+    import duckdb
+
+    folder = (scratch.lasting() or "").replace("'", "''")
+    # Rows of a query that runs already stay where they are.
+    with suppress(duckdb.Error):
+        connection.execute(f"SET temp_directory = '{folder}'")
+    return connection

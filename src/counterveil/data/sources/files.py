@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import codecs
 import csv
+import errno
 import glob
 import gzip
+import os
 import re
 import struct
 import zlib
@@ -17,6 +19,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import counterveil.scratch as scratch
 from counterveil.bounded_reading import UnreadableError, checked_path
 from counterveil.data.cells import (
     Column,
@@ -47,7 +50,10 @@ def read(
     path: str | PathLike[str], names: tuple[str, ...], numeric: frozenset[str], order: str | None = None
 ) -> dict[str, Column]:
     """Return the named columns of a file, or of the files of a pattern in the order of their names."""
-    with opened(path, names) as (relation, wanted):
+    with (
+        scratch.folder() as folder,
+        opened(path, names, {"temp_directory": folder or ""}) as (relation, wanted),
+    ):
         return relations.fetch(relation, wanted, numeric, order)
 
 
@@ -87,7 +93,8 @@ def opened(
 ) -> Iterator[relations.Located]:
     """Give the relation over the files at `path` and where the names are in it; the ending says their form.
 
-    The relation lives on a connection of its own with these settings, for as long as the context does.
+    The relation lives on a connection of its own with these settings, for as long as the context does. Without settings
+    it is for looking at the relation alone: no rows may lie on a disk.
     """
     files, parquet = _found(Path(path))
     with _connected(Path(path), parquet, settings) as connection:
@@ -140,8 +147,23 @@ def _found(given: Path) -> tuple[list[Path], bool]:
 def _connected(given: Path, parquet: bool, settings: Settings | None = None) -> Iterator[DuckDBPyConnection]:
     import duckdb
 
-    with _readable(given, parquet), duckdb.connect(config=settings or {}) as connection:
+    chosen = settings or {"temp_directory": ""}
+    with _readable(given, parquet), duckdb.connect(config=chosen) as connection, with_room():
         yield connection
+
+
+@contextmanager
+def with_room() -> Iterator[None]:
+    """Turn what an engine raises where memory or disk do not suffice into CV-D312."""
+    import duckdb
+
+    try:
+        yield
+    except (duckdb.OutOfMemoryException, duckdb.IOException, MemoryError) as error:
+        # A full disk is told by the words of the operating system, which the engine passes on.
+        if isinstance(error, duckdb.IOException) and os.strerror(errno.ENOSPC) not in str(error):
+            raise
+        raise refusal("CV-D312", variable=scratch.VARIABLE) from None
 
 
 @contextmanager

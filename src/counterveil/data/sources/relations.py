@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -194,9 +196,18 @@ def fetch_parts(
         for batch in relation.project(_projection(wanted, numeric)).to_arrow_reader(rows):
             arrays = {name: from_arrow(batch.column(name)) for name in batch.schema.names}
             yield {name: _column(arrays, place, name) for place, name in enumerate(wanted)}
-    except pa.ArrowException:
+    except pa.ArrowException as error:
         # The engine's errors come through the reader as errors of its library; they may quote rows.
-        raise duckdb.Error("not all rows could be read") from None
+        kind = duckdb.OutOfMemoryException if _no_room(str(error)) else duckdb.Error
+        raise kind("not all rows could be read") from None
+
+
+def _no_room(said: str) -> bool:
+    """Return whether an error says that memory or disk did not suffice: the engine says the name of its class."""
+    import duckdb
+
+    name = duckdb.OutOfMemoryException.__name__.removesuffix("Exception").casefold()
+    return name in said.replace(" ", "").casefold() or os.strerror(errno.ENOSPC) in said
 
 
 def _order_of_people(identifier: str, sql_type: str, name: str) -> tuple[str, ...]:

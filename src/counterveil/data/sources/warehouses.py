@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from counterveil.data.sources.files import Settings
+from counterveil.data.sources import files
 from counterveil.data.sources.relations import Kind, Located
 from counterveil.errors import CounterveilError, refusal
 
@@ -22,7 +22,7 @@ _WRITTEN = dict.fromkeys((Kind.BOOLEAN, Kind.INTEGER, Kind.EXACT, Kind.UNBOUNDED
 
 
 @contextmanager
-def opened(table: Any, names: tuple[str, ...], settings: Settings) -> Iterator[Located]:
+def opened(table: Any, names: tuple[str, ...], settings: files.Settings) -> Iterator[Located]:
     """Give a relation over the rows, good for one query, and where the names are in it.
 
     With one thread in the settings, as some databases serve no other than the one that they were opened in.
@@ -42,7 +42,7 @@ def opened(table: Any, names: tuple[str, ...], settings: Settings) -> Iterator[L
                 for place, (name, kind) in enumerate(kinds.items())
             }
         )
-        with duckdb.connect(config=settings) as connection:
+        with duckdb.connect(config=settings) as connection, files.with_room():
             relation = connection.from_arrow(_batches(chosen, sqlite))
             types = map(str, relation.types)
             yield (

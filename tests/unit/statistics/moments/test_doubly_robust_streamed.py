@@ -91,8 +91,8 @@ def test_a_file_is_read_once_or_once_a_release_and_memory_holds_one_batch(
 
 
 def test_a_folder_that_cannot_be_used_costs_nothing(parquet, tmp_path, monkeypatch):
-    monkeypatch.setenv("COUNTERVEIL_SCRATCH", str(tmp_path / "missing"))
     with cv.Session(parquet, STUDY, budget=cv.Budget(2, "1e-5")) as session:
+        monkeypatch.setenv("COUNTERVEIL_SCRATCH", str(tmp_path / "missing"))
         with pytest.raises(DataError, match="CV-D057"):
             session.ate(**WORDS)
         assert session.remaining().epsilon == 2
