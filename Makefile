@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Modules are compiled when they are first imported; most are never.
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check
 
-.PHONY: demo demo-federation check environments ready compile test test-all test-portable lint reference docs wheel constraints sbom mutants bench growth fuzz clean
+.PHONY: demo demo-federation check environments ready compile test test-all test-portable test-newest lint reference docs wheel constraints sbom mutants bench growth fuzz clean
 
 $(VENV)/bin/python:
 	@echo "Making a virtual environment in $(VENV)"
@@ -60,6 +60,16 @@ test-all: export COUNTERVEIL_TESTS = all
 test-all: environments ready
 	$(PYTEST) -m "not federation"
 	$(PYTEST_FEDERATION) -m federation
+
+# What reads data, asks and prints, with any Python and the newest of everything: peers in the other tests hold pandas
+# below 3. `make test-newest PYTHON=python3.14`; with PANDAS='pandas<3' the pandas before.
+PANDAS ?= pandas>=3
+test-newest:
+	@echo "Installing the newest packages for $$($(PYTHON) --version) apart (about a minute)"
+	@$(PYTHON) -m venv --clear $(VENV)/newest
+	@$(VENV)/newest/bin/python -m pip install --quiet --no-compile --disable-pip-version-check -e \
+		".[pandas,polars,pyarrow,demo]" "$(PANDAS)" cryptography pytest hypothesis
+	$(VENV)/newest/bin/python -m pytest tests/unit/data tests/unit/session tests/unit/cli -m "not slow"
 
 # The tests that compute with floats, as machines with other vector units, another BLAS and another libm round.
 test-portable: ready
