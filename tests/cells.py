@@ -43,18 +43,23 @@ NUMBER_TEXTS = {
     "\uff2e\uff41\uff2e": TEXT, "1_000": TEXT, "\uff11\uff12": TEXT, "\u0661": TEXT, "\u00bd": TEXT, "\u22121": TEXT,
     "\u00a01": TEXT, "1\u00a0": TEXT, "\u20031": TEXT, "1,000": TEXT, "1,5": TEXT, "1 2": TEXT, "0x10": TEXT,
     "0x1p3": TEXT, "1e": TEXT, "1e+": TEXT, "e5": TEXT, "1e5.0": TEXT, "1e+-5": TEXT, ".": TEXT, "+": TEXT, "-": TEXT,
-    "--1": TEXT, "+-1": TEXT, "1d5": TEXT, "1f": TEXT, "1L": TEXT, "abc": TEXT, "None": TEXT, "N/A": TEXT,
-    "#N/A": TEXT, "yes": TEXT, "inf1": TEXT, "infin": TEXT, "\u0130nf": TEXT, "\u221e": TEXT, "fal\u017fe": TEXT,
+    "--1": TEXT, "+-1": TEXT, "1d5": TEXT, "1f": TEXT, "1L": TEXT, "abc": TEXT, "None": TEXT, "N/A": MISSING,
+    "n/a": MISSING, "#NA": MISSING, "#N/A": MISSING, " #n/a n/a": MISSING, "1.#IND": MISSING, "-1.#QNAN": MISSING,
+    "1x#IND": TEXT, "#": TEXT, "n/": TEXT, "yes": TEXT, "t": TEXT, "F": TEXT, "0b1": TEXT, "inf1": TEXT,
+    "infin": TEXT, "\u0130nf": TEXT, "\u221e": TEXT, "fal\u017fe": TEXT,
     "1%": TEXT, "$1": TEXT, "2020-01-01": TEXT, "(1)": TEXT, "it's": TEXT,
 }  # fmt: skip
 
 # Texts where one of LABELS is needed; the number is the label's place.
 LABEL_TEXTS = {
     "1": 0, "1.0": 0, " 1 ": 0, "01": 0, "+1": 0, "1e0": 0, "true": 0, "TRUE": 0, "x": 1, "0": 2, "-0": 2, "false": 2,
-    "2.5": 3, "2.50": 3, "-7": 4, "-7e0": 4,
+    "2.5": 3, "2.50": 3, "-7": 4, "-7e0": 4, "t": 0, "YES": 0, " yes ": 0, "F": 2, "no": 2, "0x1": 0, "0X0": 2,
+    "0b01": 0,
+    "2.5000000000000000001": 3, "1e-999": 2,
     "": MISSING, " ": MISSING, "NA": MISSING, "na": MISSING, "NAN": MISSING, "NaN ": MISSING, "-nan": MISSING,
-    "null": MISSING,
-    "X": OTHER, " x": OTHER, "\u00a01": OTHER, "\uff11": OTHER, "1_000": OTHER, "inf": OTHER, "nan(1)": OTHER,
+    "null": MISSING, "N/A": MISSING, "#N/A": MISSING, "1.#QNAN": MISSING,
+    "0x2": OTHER, "0xffffffffffffffff": OTHER, "-0x1": OTHER, "0b2": OTHER, "y": OTHER, "none": OTHER, "X": OTHER,
+    " x": OTHER, "\u00a01": OTHER, "\uff11": OTHER, "1_000": OTHER, "inf": OTHER, "nan(1)": OTHER,
     "\u00a0nan": OTHER, "\u00a0": OTHER, "1e999": OTHER, "1e99999999999": OTHER, "2": OTHER, "it's": OTHER,
 }  # fmt: skip
 
@@ -72,7 +77,8 @@ OBJECTS = [
     (np.float16(2.5), 2.5, 3), (np.float32(0.1), float(np.float32(0.1)), OTHER), (np.longdouble(1), 1, 0),
     (np.longdouble("1e4000"), HIGH, OTHER), (math.inf, HIGH, OTHER), (-math.inf, LOW, OTHER),
     (Decimal("2.50"), 2.5, 3), (Decimal("Infinity"), HIGH, OTHER), (Decimal("-Infinity"), LOW, OTHER),
-    (Decimal("1e999"), HIGH, OTHER), (Decimal("-1e999999"), LOW, OTHER), (Decimal("1e-999999"), 0, OTHER),
+    (Decimal("1e999"), HIGH, OTHER), (Decimal("-1e999999"), LOW, OTHER), (Decimal("1e-999999"), 0, 2),
+    (Decimal("2.5000000000000000001"), 2.5, 3),
     (Fraction(5, 2), 2.5, 3), (Fraction(1, 3), 1 / 3, OTHER), (Fraction(10**400), HIGH, OTHER), (Word("1"), 1, 0),
     (np.str_("1_000"), TEXT, OTHER),
     (1 + 2j, TYPE, TYPE), (complex("nan"), TYPE, TYPE), (np.complex64(1), TYPE, TYPE), (b"1", TYPE, TYPE),

@@ -139,7 +139,7 @@ def stepping_clock(monkeypatch):
 
 def test_entries_carry_a_day_and_settling_the_day_of_reserving(tmp_path, stepping_clock):
     with cv.open_ledger(tmp_path / "book.db", create=True) as book:
-        book.register("people", cv.Budget(3))
+        book.register("people", cv.Budget(3), access_policy=cv.drafting.AccessPolicy(public=["treated"]))
         cv.ate(DATA, STUDY, protects="outcome", epsilon=1, ledger=book)
         times = [entry.facts["at"] for entry in book.entries()]
     # The account, the request, its two releases and its answer.
@@ -158,7 +158,7 @@ def test_an_answer_after_midnight_carries_the_day_of_its_reservation(tmp_path, m
 
     monkeypatch.setattr(ledger_module, "datetime", Clock)
     with cv.open_ledger(tmp_path / "book.db", create=True) as book:
-        book.register("people", cv.Budget(3))
+        book.register("people", cv.Budget(3), access_policy=cv.drafting.AccessPolicy(public=["treated"]))
         cv.ate(DATA, STUDY, protects="outcome", epsilon=1, ledger=book)
         reserved, *later = (entry.facts["at"] for entry in book.entries()[1:])
     assert later == [reserved] * 3
@@ -173,7 +173,7 @@ def askers(place):
 def place(tmp_path):
     path = tmp_path / "book.db"
     with cv.open_ledger(path, create=True) as book:
-        book.register("people", cv.Budget(3))
+        book.register("people", cv.Budget(3), access_policy=cv.drafting.AccessPolicy(public=["treated"]))
     return path
 
 
@@ -308,7 +308,7 @@ def read_only_place():
     # Not in pytest's folder, into which others may not look.
     folder = Path(tempfile.mkdtemp(prefix="read-only-"))
     with cv.open_ledger(folder / "ledger.db", create=True) as ledger:
-        ledger.register("people", cv.Budget(10))
+        ledger.register("people", cv.Budget(10), access_policy=cv.drafting.AccessPolicy(public=["arm"]))
         cv.ate(PEOPLE, READ_ONLY_STUDY, protects="outcome", epsilon=1, ledger=ledger, dataset="people")
     yield folder / "ledger.db"
     folder.chmod(0o700)

@@ -45,6 +45,8 @@ def refused(code):
 
 
 def ask(book, declared, protects="outcome", data=None, **more):
+    if book.account("people").access_policy is None:
+        book.publish("people", declared.public_columns(protects))
     return cv.ate(DATA if data is None else data, declared, protects=protects, epsilon=1, ledger=book, **more)
 
 

@@ -180,6 +180,7 @@ def test_one_changed_byte_anywhere_in_the_first_pages_of_a_ledger(tmp_path):
     whole = tmp_path / "ledger.db"
     with cv.open_ledger(whole, create=True) as ledger:
         ledger.register("people", cv.Budget(10))
+        ledger.publish("people", STUDY.public_columns("outcome"))
         cv.ate(
             PEOPLE, STUDY, protects="outcome", epsilon=1, ledger=ledger, dataset="people", request_id="one"
         )

@@ -109,6 +109,8 @@ def code(book, dataset, declared, protects=PAIR):
 
 @pytest.mark.parametrize("dataset", ["private arms", "open"])
 def test_a_subset_of_known_people_tells_nothing_about_their_arms(book, dataset):
+    if dataset == "open":
+        book.publish("open", ["id", "age", "mixed", "untreated"])
     assert {code(book, dataset, study(where)) for where in (MIXED, UNTREATED)} == {"CV-L080"}
 
 
@@ -137,6 +139,8 @@ def test_a_drafted_access_policy_permits_its_study_and_no_weaker_level(book):
 
 
 def test_a_first_request_keeps_its_treatment_private(book):
+    assert code(book, "open", study()) == "CV-L090"
+    book.publish("open", ["age"])
     assert code(book, "open", study()) == "answered"
     assert book.account("open").access_policy.public == ("age",)
     assert code(book, "open", study(), "outcome") == "CV-L041"
@@ -222,6 +226,7 @@ def place(tmp_path):
 def test_a_lasting_ledger_refuses_them(place):
     with cv.open_ledger(place, create=True) as book:
         book.register("people", cv.Budget(50))
+        book.publish("people", UNPROVED_STUDY.public_columns("outcome"))
         with pytest.raises(cv.CounterveilError, match="CV-L045"):
             cv.published.outcome_matching(UNPROVED_DATA, UNPROVED_STUDY, ledger=book, **PAPER)
         # Neither as the first request nor later.

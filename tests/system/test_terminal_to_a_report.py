@@ -24,7 +24,7 @@ def way(tmp_path, monkeypatch):
             rows.writerow(columns)
             rows.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))
         said = run("draft", "rows.csv", "--ask", typed="".join(f"{line}\n" for line in answers))
-        assert len(re.findall(r"^\[\d+\] ", said, re.M)) == len(answers) <= MOST_QUESTIONS
+        assert len(re.findall(r"\[\d+\] ", said)) == len(answers) <= MOST_QUESTIONS
         assert "open questions" not in said
         asked = ("--study", "study.toml", "--protects", "outcome", "--epsilon", "4")
         if question == "estimate":

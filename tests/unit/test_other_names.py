@@ -90,13 +90,27 @@ def test_labels_of_other_packages_are_the_column(term):
         ("y ~ d | x1^2", 'terms=["log(a)", "I(a**2)"]'),
         ("y ~ d | I(x1**2)", "declare its range"),
         ("y ~ x1 | d ~ x2", '.regress("y ~ x1 + [d ~ x2]")'),
-        ("Surv(y, x2) ~ d", 'cv.Study("TREATMENT", "y", event="x2", horizon=HORIZON)'),
+        ("y ~ Surv(d, x2)", "declare its range"),
     ],
 )
 def test_other_formulas_are_refused_with_the_line_to_write(formula, line):
     found = refused(formula, ROWS, RANGES)
     assert found.code == "CV-S150"
     assert line in found.fix
+
+
+def test_a_time_to_an_event_is_written_as_in_survival_packages():
+    found = cv.Study.from_formula(
+        "Surv(days, died) ~ arm | age", {"days": (0, 360), "age": (18, 90)}, control=0
+    )
+    same = cv.Study("arm", "days", event="died", horizon=360, covariates={"age": (18, 90)}, control=0)
+    assert found == same
+    chosen = cv.Study.from_formula("Surv(days, died) ~ arm", same)
+    assert (chosen.event.column, tuple(chosen.covariates)) == ("died", ())
+    for formula in ("Surv(days, hurt) ~ arm", "Surv(days, days) ~ arm"):
+        with pytest.raises(cv.CounterveilError, match="CV-S150"):
+            cv.Study.from_formula(formula, same)
+    assert '"days": (lowest, highest)' in refused("Surv(days, died) ~ d", ROWS).fix
 
 
 @pytest.mark.parametrize(

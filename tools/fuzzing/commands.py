@@ -35,6 +35,7 @@ def prepare(folder: Path) -> None:
         (home / f"{name}.json").write_text(json.dumps(facts))
     with cv.open_ledger(home / "ledger.db", create=True) as ledger:
         ledger.register("people", trials.BUDGET)
+        ledger.publish("people", trials.STUDY.public_columns("outcome"))
 
 
 def make(rng: random.Random, folder: Path) -> Attempt:

@@ -29,6 +29,7 @@ def prepare(folder: Path) -> None:
     people = trials.people(random.Random(3), 40)
     with cv.open_ledger(place, create=True) as ledger:
         ledger.register("people", trials.BUDGET)
+        ledger.publish("people", trials.STUDY.public_columns("outcome"))
         for number in range(6):
             cv.ate(
                 people, trials.STUDY, protects="outcome", epsilon="1/7", method="difference_in_means", ledger=ledger,

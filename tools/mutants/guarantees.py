@@ -274,8 +274,8 @@ GUARANTEES: tuple[Mutant, ...] = (
     _of("domains.numbers", "values[hole] = fill", "values[hole] = 0.0", _TABLE),
     _of(
         "domains.LabelIndex.code",
-        "(self._numbers_for_text if isinstance(cell, str) else self.numbers)",
-        "self.numbers",
+        "return self.doubles.get(meaning) if isinstance(meaning, float) else None",
+        "return None if isinstance(cell, str) else self.doubles.get(meaning)",
         _TABLE,
         "unit/data/test_sources.py",
         "unit/data/test_study.py",

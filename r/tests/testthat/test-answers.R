@@ -87,3 +87,14 @@ test_that("regressions, survival and plans are asked for in the same way", {
   planned <- cv_plan(study, rows = c(200, 400), epsilon = 1, protects = "outcome", draws = 3)
   expect_gt(nrow(tidy(planned)), 0)
 })
+
+test_that("the first request on a ledger names what it would make public", {
+  place <- tempfile(fileext = ".db")
+  cv <- reticulate::import("counterveil")
+  cv$open_ledger(place, create = TRUE)$close()
+  session <- cv_session(trial, study, epsilon = 3, ledger = place, dataset = "trial")
+  expect_error(cv_ate(session, protects = "outcome", epsilon = 1), class = "CV-L090")
+  expect_identical(cv_remaining(session)[["epsilon"]], 3)
+  cv_publish(session, "arm", "age", "sex", "smoker")
+  expect_s3_class(cv_ate(session, protects = "outcome", epsilon = 1), "counterveil")
+})

@@ -340,9 +340,12 @@ class AccessPolicy:
 
     @classmethod
     @lru_cache(maxsize=64)
-    def of_study(cls, uses: Uses, *, unproved: bool = False) -> AccessPolicy:
-        """Return the access policy that a first request fixes: public is what it makes public, all else is private."""
-        public = uses.made_public
+    def of_study(cls, uses: Uses, *, unproved: bool = False, published: tuple[str, ...] = ()) -> AccessPolicy:
+        """Return the access policy that a first request fixes: public is what it makes public and what was published.
+
+        All else is private.
+        """
+        public = (*published, *uses.made_public)
         return cls(
             public=public,
             missing=rules_of(uses.treatment, uses.missing, public),

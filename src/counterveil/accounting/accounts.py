@@ -344,6 +344,21 @@ class Standing:
         return own if own is not None or self._latest is None else read_access_policy(self._latest)
 
     @cached_property
+    def published(self) -> tuple[str, ...]:
+        """The columns that were made public before the first request."""
+        rows = self._store.published(self.row.dataset)
+        return tuple(sorted({name for row in rows for name in read_entry(row)["public"]}))
+
+    def unpublished(self, columns: Iterable[str]) -> tuple[str, ...]:
+        """Return those of the columns that the first request would make public without their being published before.
+
+        None where an access policy says what is public, or where the ledger ends with the process.
+        """
+        if self.access_policy is not None or not self._store.lasting:
+            return ()
+        return tuple(name for name in columns if name not in self.published)
+
+    @cached_property
     def totals(self) -> Totals:
         """What all requests so far cost and how many they were."""
         latest = self._vouching()
@@ -392,6 +407,7 @@ def account_of(store: Store, dataset: str) -> Account:
         unproved=totals.unproved,
         access_policy=known.access_policy,
         access_policyed=known.registration["access_policy"] is not None,
+        published=known.published,
         note=str(known.registration["note"]),
     )
 
@@ -486,10 +502,15 @@ def study_after(store: Store, dataset: str, request_id: str, charge: Charge) -> 
 
 
 def check_request(
-    access_policy: AccessPolicy | None, uses: Uses, face: Budget, request_id: str = "", lasting: bool = True
+    access_policy: AccessPolicy | None,
+    uses: Uses,
+    face: Budget,
+    request_id: str = "",
+    lasting: bool = True,
+    published: tuple[str, ...] = (),
 ) -> None:
     """Raise the refusal of a request that the access policy does not allow; `face` is what it asks to spend."""
-    check_study(access_policy, uses, lasting)
+    check_study(access_policy, uses, lasting, published)
     if access_policy is None:
         return
     if access_policy.methods is not None and uses.method not in access_policy.methods:
@@ -522,7 +543,7 @@ def check_offer(known: Standing, uses: Uses, face: Budget, request_id: str, last
 
     Where losses do not simply add up, only the draws say what a request costs, and the budget is left to `reserve`.
     """
-    check_request(known.access_policy, uses, face, request_id, lasting)
+    check_request(known.access_policy, uses, face, request_id, lasting, known.published)
     rule = known.levels.outcome
     if isinstance(rule, SumRule):
         totals_after(known, uses, rule.cost(Charge(face, ())), face)
@@ -553,14 +574,17 @@ def _check_planned(looks: Looks, uses: Uses, face: Budget, request_id: str) -> N
         raise _not_planned(f"look {uses.look} with {planned}", str(face))
 
 
-def check_study(access_policy: AccessPolicy | None, uses: Uses, lasting: bool = True) -> None:
+def check_study(
+    access_policy: AccessPolicy | None, uses: Uses, lasting: bool = True, published: tuple[str, ...] = ()
+) -> None:
     """Raise the refusal of a study that the access policy does not allow at this level, whatever it would spend.
 
-    Without an access policy all goes but a free choice of private rows, which only a ledger that does not last allows.
+    Without an access policy all goes but a free choice of private rows, which only a ledger that does not last allows;
+    columns that were published are not private.
     """
     if access_policy is None:
         if lasting:
-            check_shown(None, uses)
+            check_shown(AccessPolicy(public=published) if published else None, uses)
         return
     if uses.unit not in access_policy.protects:
         allowed = " or ".join(f"protects={unit.value!r}" for unit in access_policy.protects)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from urllib.parse import urlsplit
 
 from counterveil.accounting import accounts as refusals
-from counterveil.accounting.access_policy import AccessPolicy, Uses
+from counterveil.accounting.access_policy import AccessPolicy, Uses, names, quoted
 from counterveil.accounting.accounts import (
     GENESIS,
     Standing,
@@ -210,6 +210,9 @@ class _Book:
     access_policyed: bool
     # The hash of the entry that registered it.
     registered: str
+    # What was published before the first request, and by how many entries.
+    published: tuple[str, ...] = ()
+    publications: int = 0
     # The number of its newest reserve entry among those that were read.
     newest: int | None = None
     # Request id -> (fingerprint, whether it is settled).
@@ -268,6 +271,9 @@ class Past:
         return None
 
     def _continue(self, dataset: str, book: _Book, store: Store) -> None:
+        for entry in store.published(dataset):
+            if entry.seq <= self._start:
+                _add_published(book, unseal(entry))
         row = store.latest_reserve(dataset, self._start + 1)
         if row is not None:
             facts = unseal(row)
@@ -318,6 +324,8 @@ def _problem(row: Row, seq: int, previous: str, past: Past) -> str | None:
         book = past.book(row.dataset)
         if book is None:
             return f"data set {row.dataset!r} was not registered before"
+        if row.kind == "publish":
+            return _publish(row, facts, book)
         if row.kind == "reserve":
             return _reserve(row, facts, book, past)
         if row.kind in ("release", "settle"):
@@ -344,6 +352,24 @@ def _registered(row: Row, facts: dict[str, Any]) -> _Book:
     return _Book(levels, levels.nothing(), access_policy, access_policy is not None, row.hash)
 
 
+def _publish(row: Row, facts: dict[str, Any], book: _Book) -> str | None:
+    if facts["registered"] != book.registered:
+        return "it names another registration of its data set"
+    if book.access_policy is not None:
+        return "what is public was fixed before"
+    if row.request_id or row.name != str(book.publications + 1):
+        return "it is not the next that makes columns public"
+    if list(names(facts["public"], "public")) != facts["public"]:
+        return "its columns are not in order"
+    _add_published(book, facts)
+    return None
+
+
+def _add_published(book: _Book, facts: dict[str, Any]) -> None:
+    book.published = tuple(sorted({*book.published, *facts["public"]}))
+    book.publications += 1
+
+
 def _reserve(row: Row, facts: dict[str, Any], book: _Book, past: Past) -> str | None:
     if past.seen(row.dataset, row.request_id, book) is not None:
         return f"request {row.request_id!r} is reserved a second time"
@@ -352,7 +378,7 @@ def _reserve(row: Row, facts: dict[str, Any], book: _Book, past: Past) -> str | 
     charge = Charge.from_dict(facts["charge"])
     uses = Uses.from_dict(facts["uses"])
     access_policy = book.access_policy or AccessPolicy.of_study(
-        uses, unproved=bool(facts["access_policy"]["unproved"])
+        uses, unproved=bool(facts["access_policy"]["unproved"]), published=book.published
     )
     if facts["access_policy"] != (None if book.access_policyed else access_policy.to_dict()):
         return "its access policy is not that of its account"
@@ -572,7 +598,8 @@ class Ledger:
         gives nothing back: it returns the account as it stands. With other terms it is refused (CV-L005).
 
         `budget` is for all answers together. `record_budget` is the part of it that answers which protect whole
-        records may spend; all of it if omitted. Without an access policy, the first request fixes one.
+        records may spend; all of it if omitted. Without an access policy, `publish` says what is public and the first
+        request fixes the rest.
         """
         refusals.check_name("dataset", dataset)
         for granted in (budget, budget if record_budget is None else record_budget):
@@ -588,6 +615,34 @@ class Ledger:
             elif differing := differences(unseal(before), facts):
                 raise refusal("CV-L005", dataset=dataset, differing="; ".join(differing))
         return self.account(dataset)
+
+    def publish(self, dataset: str, columns: Iterable[str]) -> None:
+        """Make columns of a data set public, for good: answers may show every value of them from now on.
+
+        Only before the first request of an account without a registered access policy, whose public columns are final.
+        Columns that are public already change nothing.
+        """
+        refusals.check_name("dataset", dataset)
+        listed = names(columns, "public")
+        with self._writing():
+            known = Standing(self._store, dataset)
+            policy = known.access_policy
+            new = set(listed).difference(known.published if policy is None else policy.public)
+            if not new:
+                return
+            if policy is not None:
+                raise refusal(
+                    "CV-L091", dataset=dataset, new=quoted(sorted(new)), public=quoted(policy.public)
+                )
+            facts: dict[str, object] = {"public": sorted(new), "registered": known.row.hash}
+            facts["asked_by"] = self._analyst
+            place = str(len(self._store.published(dataset)) + 1)
+            self._append("publish", dataset, "", facts, place)
+
+    def unpublished(self, dataset: str, columns: Iterable[str]) -> tuple[str, ...]:
+        """Return those of the columns that must be published before the first request may make them public."""
+        with self._reading():
+            return Standing(self._store, dataset).unpublished(columns)
 
     def reserve(
         self,
@@ -669,7 +724,9 @@ class Ledger:
         access_policy = known.access_policy
         if access_policy is None:
             # A ledger that dies with the process adds nothing up for others, so it may hold unproved forms.
-            access_policy = AccessPolicy.of_study(uses, unproved=not self._store.lasting)
+            access_policy = AccessPolicy.of_study(
+                uses, unproved=not self._store.lasting, published=known.published
+            )
         check_request(access_policy, uses, charge.face, request_id)
         cost = known.levels.cost(charge)
         return totals_after(known, uses, cost, charge.face).to_dict() | {
@@ -683,8 +740,10 @@ class Ledger:
     def check_study(self, dataset: str, uses: Uses) -> None:
         """Raise the refusal of a study that the account's access policy does not allow, before any row is read."""
         with self._reading():
-            access_policy = Standing(self._store, dataset).access_policy
-        check_study(access_policy, uses, self._store.lasting)
+            known = Standing(self._store, dataset)
+            access_policy = known.access_policy
+            published = known.published if access_policy is None else ()
+        check_study(access_policy, uses, self._store.lasting, published)
 
     def check_offer(self, dataset: str, uses: Uses, face: Budget, request_id: str) -> None:
         """Raise what a request would be refused for, as far as its draws are not needed to tell; nothing is spent."""

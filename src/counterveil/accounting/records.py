@@ -38,6 +38,8 @@ class Account:
     access_policy: AccessPolicy | None
     # Whether the access policy was registered; else the first request fixed it, or will.
     access_policyed: bool
+    # The columns that were published before the first request.
+    published: tuple[str, ...]
 
     def left(self, unit: Unit) -> Remaining:
         """Return the remaining budget of requests that protect `unit`."""
@@ -66,7 +68,8 @@ class Account:
     def access_policy_from(self) -> str:
         """Who fixed the access policy."""
         if self.access_policy is None:
-            return "none yet: the first request fixes it"
+            published = f", public are {', '.join(map(repr, self.published))}" if self.published else ""
+            return f"none yet: the first request fixes it{published}"
         return "registered" if self.access_policyed else "fixed by the first request"
 
     def lines(self) -> list[str]:
@@ -243,6 +246,13 @@ class Store(ABC):
     def registration(self, dataset: str) -> Row | None:
         """Return the entry that registered `dataset`."""
         return self.of_request(dataset, "", "register")
+
+    def published(self, dataset: str) -> list[Row]:
+        """Return the entries that made columns of `dataset` public, in order."""
+        rows: list[Row] = []
+        while (row := self.of_request(dataset, "", "publish", str(len(rows) + 1))) is not None:
+            rows.append(row)
+        return rows
 
     def at(self, seq: int) -> Row | None:
         """Return the entry with this number."""

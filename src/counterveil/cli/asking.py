@@ -15,13 +15,14 @@ from counterveil.errors import CounterveilError, refusal, shown
 if TYPE_CHECKING:
     from counterveil.drafting import Draft
 
-_QUIT, _IGNORE, _NONE, _BUT = "quit", ("ignore", "ignored"), "none", r"all\s+but\s+"
+_QUIT, _IGNORE, _NONE, _BUT = "quit", ("ignore", "ignored"), ("none", "no", "n"), r"all\s+but\s+"
 # Groups of covariates by their kind, in the order in which they are asked about.
 _GROUPS = {"range": "Numeric", "categories": "Categorical", "binary": "Categorical", "": "Other"}
 _TRUTH = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
 _SURVIVAL = re.compile(r"surv\s*\(\s*(.+?)\s*,\s*(.+?)\s*\)", re.I)
 # A column or a pattern before what is said of it.
 _SAID = re.compile(r"(?:^|(?<=[,;\s]))\s*([^\s,;=|]+)\s*=")
+_PERSON = ("column", "order", "max_rows_per_person")
 _FORMS = "LOW:HIGH, binary, A|B|C or ignore; for all of these, or as NAME=..., lab_*=..."
 
 
@@ -49,7 +50,9 @@ class Dialogue:
             print()
         return self.made
 
-    def _questions(self) -> Iterator[tuple[str, Callable[[], Any], Callable[[str], Mapping[str, Any]]]]:
+    def _questions(
+        self,
+    ) -> Iterator[tuple[str, Callable[[], Any], Callable[[str], Mapping[str, Any] | None]]]:
         """Yield each question, whether it is open still, and how its answer is read."""
         yield "Treatment column", lambda: self._open("treatment"), lambda typed: {"treatment": typed}
         placed = self.made.role("treatment")
@@ -68,7 +71,8 @@ class Dialogue:
         people = [name for name in identifiers(self.made.places) if self.made.places[name] == "ignored"]
         if people and self._open("randomised") and self.made.role("person") is None:
             text = (
-                "Person ID if people have several rows, else Enter; with order and most rows as ID, VISIT, 10"
+                "Person ID if people have several rows, as ID or as ID, VISIT, 10 (the order of rows, and how many of "
+                "a person count); no if every row is another person"
             )
             yield text, lambda: self.made.role("person") is None, self._person
         yield "Was treatment assigned at random (yes, no)", lambda: self._open("randomised"), _randomised
@@ -83,7 +87,7 @@ class Dialogue:
 
     def _grouped(
         self, title: str, group: list[str]
-    ) -> Iterator[tuple[str, Callable[[], Any], Callable[[str], Mapping[str, Any]]]]:
+    ) -> Iterator[tuple[str, Callable[[], Any], Callable[[str], Mapping[str, Any] | None]]]:
         def left() -> list[str]:
             found = {*self._open_outcomes(), *(each.column for each in self.made.open_questions)}
             return [name for name in group if name in found]
@@ -100,7 +104,9 @@ class Dialogue:
         one = [each.name for each in self.made.all_of("outcome")] if self._open("outcome_range") else []
         return [name for name, ends in told.items() if ends == "?"] or one
 
-    def _ask(self, text: str, still: Callable[[], Any], read: Callable[[str], Mapping[str, Any]]) -> None:
+    def _ask(
+        self, text: str, still: Callable[[], Any], read: Callable[[str], Mapping[str, Any] | None]
+    ) -> None:
         """Ask until the question is no longer open, or stays so; what does not fit is said, and asked again."""
         from counterveil.data.codebooks import folded
 
@@ -113,12 +119,20 @@ class Dialogue:
             if not typed:
                 return
             try:
-                tried = self._again(joined(self.made.answers, read(typed)))
+                answered = read(typed)
+                if answered is None:
+                    return
+                tried = self._again(joined(self.made.answers, answered))
                 tried.save(self._out)
             except CounterveilError as error:
-                print(f"{error.problem}: {error.got}; {error.fix}", file=sys.stderr)
+                print(
+                    f"Not taken: {error.got}. Expected: {error.expected}. To fix: {error.fix}",
+                    file=sys.stderr,
+                )
             else:
                 self.made = tried
+                if still() == found:
+                    print(f"Not enough: {shown(typed)} leaves this question open", file=sys.stderr)
 
     def _names(self, typed: str) -> list[str]:
         """Return the names and patterns in a text; names of columns may hold blanks."""
@@ -134,12 +148,23 @@ class Dialogue:
             return {"outcomes": [survival[1]], "event": survival[2]}
         return {"outcomes": self._names(typed)}
 
-    def _person(self, typed: str) -> Mapping[str, Any]:
+    def _person(self, typed: str) -> Mapping[str, Any] | None:
+        """Return what is said of people with several rows, None where every row is another person."""
+        places = self.made.places
+        if typed.lower() in _NONE and typed not in places:
+            return None
         parts = [part.strip() for part in typed.split(",")]
-        table: dict[str, Any] = dict(zip(("column", "order", "max_rows_per_person"), parts, strict=False))
-        if "max_rows_per_person" in table:
-            table["max_rows_per_person"] = label(table["max_rows_per_person"])
-        return {"person": table}
+        for name in parts[:2]:
+            if name not in places:
+                raise _unusable("a column that says whose a row is", f"{shown(name)}, which is no column")
+        if len(parts) == 1:
+            return {"person": {"column": parts[0]}}
+        most = label(parts[2]) if len(parts) == 3 else None
+        if not isinstance(most, int) or isinstance(most, bool) or most < 1:
+            said = f"{shown(parts[2])} as the number of rows" if len(parts) > 2 else "no number of rows"
+            more = f", and {len(parts) - 3} more" if len(parts) > 3 else ""
+            raise _unusable("ID, or ID, VISIT, 10; covariates are asked for later", f"{said}{more}")
+        return {"person": dict(zip(_PERSON, (*parts[:2], most), strict=True))}
 
     def _covariates_text(self) -> str:
         aside = [f"{name} ({why})" for name, why in self.made.set_aside.items()]
@@ -149,7 +174,7 @@ class Dialogue:
         )
 
     def _covariates(self, typed: str) -> Mapping[str, Any]:
-        if typed.lower() == _NONE:
+        if typed.lower() in _NONE and typed not in self.made.places:
             return {"covariates": []}
         but = re.match(_BUT, typed, re.I)
         if but is not None:
@@ -225,9 +250,11 @@ def _arms(typed: str, known: list[Any]) -> Mapping[str, Any]:
         if len(labels) != 1 or labels[0] not in known:
             raise _unusable(f"one of {', '.join(map(str, known))}", shown(typed))
         return {"control": labels[0]}
+    if len(labels) < 2:
+        raise _unusable("the labels of all arms, control first, such as 0, 1", shown(typed))
     if len(labels) > 2:
         return {"arms": labels, "reference": labels[0]}
-    return dict(zip(("treated", "control"), reversed(labels), strict=False))
+    return dict(zip(("treated", "control"), reversed(labels), strict=True))
 
 
 def _randomised(typed: str) -> Mapping[str, Any]:
@@ -237,7 +264,7 @@ def _randomised(typed: str) -> Mapping[str, Any]:
 
 
 def _unusable(expected: str, got: str) -> CounterveilError:
-    return refusal("CV-P721c", expected=expected, got=got, fix=f"write {expected}")
+    return refusal("CV-P721c", expected=expected, got=got, fix="write that, or Enter to leave it open")
 
 
 def label(text: str | None) -> Any:

@@ -14,7 +14,7 @@ from counterveil.cli.requests import (
     Given,
     Report,
     argument,
-    check_target,
+    check_report,
     option,
     options,
     shared,
@@ -132,7 +132,7 @@ def run(
     """
     from counterveil.federation.sum_round import run_study
 
-    check_target(report)
+    check_report(report)
     opened = _open(folder)
     for site in again or []:
         opened.renew(site)
@@ -173,7 +173,7 @@ def result(
 
     No site is asked and nothing is spent.
     """
-    check_target(report)
+    check_report(report)
     _show_result(_open(folder), method, report, as_json)
 
 

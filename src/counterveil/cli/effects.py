@@ -15,7 +15,7 @@ from counterveil.cli.requests import (
     Out,
     Report,
     argument,
-    check_target,
+    check_report,
     option,
     options,
     question,
@@ -51,6 +51,7 @@ def look(
     dataset = request.charged.dataset or book.datasets()[0].dataset
     before = book.state_of(dataset, name) == "answered"
     asked = {key: value for key, value in request.arguments.items() if key != "request_id"}
+    request.publish(study)
     found = cv.interim.look(request.given["data"], study, number=number, **asked)
     charged = replace(request.charged, request_id=name, answered_before=before)
     replace(request, charged=charged).show(found)
@@ -261,7 +262,7 @@ def sensitivity(
     from counterveil.results.effect import load, no_effects
 
     report, as_json = given.pop("report"), given.pop("as_json")
-    check_target(report)
+    check_report(report)
     found = load(result, _read_answer, lambda got: no_effects(got, "`counterveil estimate --json`"))
     show(found.sensitivity(**given), report, as_json)
 
@@ -300,7 +301,7 @@ def pool(
     """
     import counterveil as cv
 
-    check_target(report)
+    check_report(report)
     bounds = None if max_weight is None else cv.settings.WeightLimits(max_weight)
     show(cv.pool(files, method=method, level=level, weight_limits=bounds), report, as_json)
 

@@ -196,6 +196,8 @@ def demo(
     ledger = folder / "ledger.db"
     with cv.open_ledger(ledger, create=True) as book:
         book.register("lalonde", cv.Budget(epsilon=3))
+        # Of public people, so their treatment and covariates may be shown.
+        book.publish("lalonde", training.study.public_columns("outcome"))
     with cv.Session(training.frame, training.study, ledger=ledger, dataset="lalonde") as session:
         # A named request: run again, the demo gets the stored answer free of charge.
         with Waiting("estimating"):

@@ -52,7 +52,10 @@ def create(
     ] = None,
     access_policy: Annotated[
         Path | None,
-        option("FILE", "What the account permits (TOML); if omitted, the first request determines it."),
+        option(
+            "FILE",
+            "What the account permits (TOML); if omitted, columns are made public one by one before the first request.",
+        ),
     ] = None,
     record_epsilon: Annotated[
         str | None, option("NUMBER", "Part of epsilon for record-level requests; all of it if omitted.")

@@ -48,6 +48,7 @@ def omop(
         request.waiting.close()
         print(found.study.to_toml().rstrip())
         return
+    request.publish(found.study)
     if found.study.event is None:
         request.show(cv.ate(found.rows, found.study, **given))
         return

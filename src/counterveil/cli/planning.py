@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from counterveil.cli.effects import by_name, cut_points
-from counterveil.cli.requests import Given, check_target, number_or_word, options, parameters, shared, show
+from counterveil.cli.requests import Given, check_report, number_or_word, options, parameters, shared, show
 
 _PEOPLE = "Assumptions"
 _QUESTIONS = (
@@ -103,7 +103,7 @@ def plan(given: Given) -> None:
     from counterveil.data.passes import Waiting
     from counterveil.questions.policy import stored_policy
 
-    check_target(given["report"])
+    check_report(given["report"])
     own = {each.name: given[each.name] for each in _OWN if each.name != "epsilon"}
     rows, by, policy, denominator = (own[name] for name in ("rows", "by", "policy", "denominator"))
     own |= {

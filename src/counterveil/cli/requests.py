@@ -13,6 +13,8 @@ from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
+import typer
+
 from counterveil.bounded_reading import UnreadableError, checked_path, written_float
 from counterveil.cli.program import LEDGER, OUTPUT, Word
 from counterveil.errors import CounterveilError, refusal
@@ -70,9 +72,7 @@ Analyst = Annotated[
 ]
 Report = Annotated[
     Path | None,
-    option(
-        "FILE", "Also write a report: HTML, or Markdown or LaTeX for a name in .md or .tex.", section=OUTPUT
-    ),
+    option("FILE", "Also write a report; its name ends in .html, .md, .tex, .csv or .json.", section=OUTPUT),
 ]
 Out = Annotated[Path | None, option("FILE", "Write the model as JSON; it holds no data.", section=OUTPUT)]
 AsJson = Annotated[bool, option("", "Print JSON.", "--json", section=OUTPUT)]
@@ -114,6 +114,9 @@ _REQUEST = "Name of this request. Repeating a named request returns the stored a
 _DELTA = "0 for pure differential privacy; a small positive number allows Gaussian noise."
 _STUDY = "Study file (TOML): column roles, public bounds and categories; FILE#NAME for one of several in it."
 _DATA = argument("DATA", "A CSV or Parquet file, or a pattern that names several.")
+_PUBLISH = (
+    "Let the columns that an account's first request needs become public, for good, without being asked."
+)
 # The options that several commands share, in their order.
 _SHARED = {
     each.name: each
@@ -156,6 +159,7 @@ _SHARED = {
             dataset="Account in the ledger; may be omitted if the ledger has only one.",
             request_id=_REQUEST,
         ),
+        *options(bool, "", False, LEDGER, publish=_PUBLISH),
         _parameter("analyst", Analyst),
         _parameter("report", Report),
         _parameter("as_json", AsJson, False),
@@ -211,6 +215,9 @@ def _place(parameter: Parameter, is_shared: bool) -> int:
 
 _QUESTION = ("data", "study", "protects", "epsilon", "delta", "method", "level", "where")
 _CHARGED = ("ledger", "dataset", "request_id", "anchor", "analyst")
+_PUBLISH = (
+    "Let the columns that an account's first request needs become public, for good, without being asked."
+)
 STOPPED = "Ctrl-C stops it, but gives no budget back"
 _NO_LEDGER = (
     "none, so the cost of several calls is not added up; create one with `counterveil ledger create` and "
@@ -277,11 +284,43 @@ class CommandRequest:
 
         data = self.given["data"]
         data = open_table(data, self.given["table"]) if "table" in self.given else data
+        self.publish(self.study)
         found = getattr(cv, question)(data, self.study, **self.arguments | own)
         # Printed first: what was paid for is not lost if the file cannot be written.
         self.show(found)
         if out is not None:
             found.save(out)
+
+    def publish(self, study: Study) -> None:
+        """Make public what a first request on the account needs, if somebody says so here or with --publish.
+
+        Otherwise the request is refused with the list of columns, before anything is spent.
+        """
+        from counterveil.privacy import Unit
+        from counterveil.session import columns_to_publish
+
+        ledger, dataset = self.charged.ledger, self.charged.dataset
+        if ledger is None or self.given["protects"] is None:
+            return
+        known = [account.dataset for account in ledger.datasets()]
+        name = dataset if dataset is not None else known[0] if len(known) == 1 else None
+        if name not in known:
+            return  # refused where the session is opened
+        columns = columns_to_publish(ledger, name, study, Unit.parse(self.given["protects"]))
+        if not columns:
+            return
+        if not self.given["publish"]:
+            if not somebody_is_there():
+                return
+            self.waiting.close()
+            lines = [f"This is the first request of the account {name!r}. It makes public, for good:"]
+            lines += [f"  {column.words()}" for column in columns]
+            lines += [
+                "Answers may show each person's values of them; no further column can become public later."
+            ]
+            print("\n".join(lines), file=sys.stderr)
+            typer.confirm("Make them public?", abort=True, err=True)
+        ledger.publish(name, [column.name for column in columns])
 
     def show(self, answer: Any) -> None:
         """Print the answer and what it was charged to, and write the report if one is wanted."""
@@ -296,7 +335,8 @@ def question(
 
     The command gets a `CommandRequest` as its first argument. `more` names further shared options.
     """
-    names = [name for name in (*_QUESTION, *more, *_CHARGED, "report", "as_json") if name not in without]
+    listed = (*_QUESTION, *more, *_CHARGED, "publish", "report", "as_json")
+    names = [name for name in listed if name not in without]
 
     def decorate(ask: Callable[..., None]) -> Callable[..., None]:
         @shared(*names, **defaults)
@@ -304,8 +344,8 @@ def question(
         def command(given: Given, **own: Any) -> None:
             from counterveil.data.passes import Waiting
 
-            for name in ("report", "out"):
-                check_target((given | own).get(name))
+            check_report(given.get("report"))
+            check_target(own.get("out"))
             charges = charging(*(given.get(name) for name in _CHARGED))
             with charges as charged, Waiting(ask.__name__.replace("_", "-"), STOPPED) as waiting:
                 ask(CommandRequest(given, charged, waiting), **own)
@@ -313,6 +353,11 @@ def question(
         return command
 
     return decorate
+
+
+def somebody_is_there() -> bool:
+    """Return whether a question in the terminal can be answered."""
+    return sys.stdin.isatty()
 
 
 def parameters(given: Given) -> dict[str, Any]:
@@ -360,6 +405,25 @@ def charging(
         yield Charging(place, ledger, dataset, request_id or uuid.uuid4().hex, before)
 
 
+# What a report is written as, by the end of its name.
+_FORMS = {
+    ".html": "html",
+    ".htm": "html",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".tex": "latex",
+    ".csv": "csv",
+    ".json": "json",
+}
+
+
+def check_report(path: Path | None) -> None:
+    """Raise CV-P021 if a report could not be written, or its name says no form; called before anything is spent."""
+    check_target(path)
+    if path is not None and path.suffix.lower() not in _FORMS:
+        raise refusal("CV-P021b", known=", ".join(_FORMS), path=path)
+
+
 def check_target(path: Path | None) -> None:
     """Raise CV-P021 if a file could not be written; called before anything is spent."""
     if path is None:
@@ -382,28 +446,31 @@ def show(
     more: dict[str, Any] | None = None,
 ) -> None:
     """Print the answer and what it was charged to, and write its report if wanted; `more` is added to the JSON."""
-    say(answer.to_dict() | (more or {}), str(answer), as_json, charged)
+    facts = answer.to_dict() | (more or {})
+    say(facts, str(answer), as_json, charged)
     if report is not None:
         from counterveil.data.passes import Waiting
 
         try:
             with Waiting("report"):
-                _write(answer, report)
+                _write(answer, report, facts)
         except OSError as error:
             raise _unwritable(report, str(error)) from None
         if not as_json:
             print(f"Report:      {report}")
 
 
-def _write(answer: Any, report: Path) -> None:
+def _write(answer: Any, report: Path, facts: dict[str, Any]) -> None:
     """Write a report in the form that the name of its file asks for."""
-    kind = report.suffix.lower()
-    if kind in (".md", ".markdown"):
-        answer.to_markdown(report)
-    elif kind == ".tex":
-        answer.to_latex(report)
+    form = _FORMS[report.suffix.lower()]
+    if form == "csv":
+        from counterveil.report.airlock import csv_of
+
+        report.write_text(csv_of(answer.tidy()), encoding="utf-8", newline="")
+    elif form == "json":
+        report.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
     else:
-        answer.to_html(report)
+        getattr(answer, f"to_{form}")(report)
 
 
 def say(facts: dict[str, Any], text: str, as_json: bool, charged: Charging | None = None) -> None:

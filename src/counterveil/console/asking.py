@@ -41,6 +41,7 @@ from counterveil.questions.policy import Policy
 from counterveil.report.text import rounded
 from counterveil.results.measures import MEASURES
 from counterveil.results.question import Question
+from counterveil.session import columns_to_publish
 
 _LONGEST_FIELD = 4_000
 # What a field of groups says of labels, each of which is one.
@@ -331,6 +332,9 @@ def _answer(visit: Visit, wanted: FormRequest, asked: Asked[Any]) -> int:
         )
     name = wanted.data.account.dataset
     with visit.workspace.opened(wanted.data.ledger, inspect=False) as book:
+        # The page before listed what becomes public, and that this cannot be undone.
+        confirmed = columns_to_publish(book, name, wanted.study, wanted.unit)
+        book.publish(name, [column.name for column in confirmed])
         with questions.Session(
             wanted.data.source.open(),
             wanted.study,

@@ -90,19 +90,27 @@ def too_many_groups(most: int, rows: int, strata: int) -> CounterveilError:
 # What a cell says: a number, nothing, or something that is refused; one definition for every source.
 #
 # | cell | where a number is needed (outcome, `Range`) | where a label is needed (treatment, `Binary`, `Categories`) |
-# |---|---|---| | None, null, a masked entry, pandas' NA and NaT, a NaN of any type and width | missing | missing | |
-# a truth value | 1 or 0 | the number 1 or 0 | | int, float of any width, Decimal, Fraction: finite | the nearest
-# double, clamped | that number, exactly | | the same: infinite, or beyond the largest double | beyond every bound, so
-# clamped | no label: refused | | text: blank, or NA, NaN, +NaN, -NaN, NULL in any case | missing | missing, unless
-# declared as a label | | text: a numeral | the nearest double, clamped | the declared text, else the number it is
-# written as | | text: true, false in any case | 1 or 0 | the declared text, else the number 1 or 0 | | text: inf,
-# infinity in any case, perhaps signed | beyond every bound, so clamped | the declared text, else refused | | any
-# other text | refused | the declared text, else refused | | bytes, complex numbers, dates, times, anything else |
-# refused by type | refused by type |
+# |---|---|---|
+# | None, null, a masked entry, pandas' NA and NaT, a NaN of any type and width | missing | missing |
+# | a truth value | 1 or 0 | the number 1 or 0 |
+# | int, float of any width, Decimal, Fraction | the nearest double, clamped | the nearest double |
+# | the same: infinite, or beyond the largest double | beyond every bound, so clamped | no label: refused |
+# | text: blank, or what readers take for a gap (`MISSING`) | missing | missing |
+# | text: a numeral | the nearest double, clamped | the nearest double |
+# | text: true, false in any case | 1 or 0 | the number 1 or 0 |
+# | text: t, f, yes, no in any case | refused | the number 1 or 0 |
+# | text: 0x and 0b numerals below 2^53 | refused | that number |
+# | text: inf, infinity in any case, perhaps signed | beyond every bound, so clamped | no label: refused |
+# | any other text | refused | the declared text, else refused |
+# | bytes, complex numbers, dates, times, anything else | refused by type | refused by type |
+#
+# A cell means the same whatever the other cells of its column are. Readers and containers turn a column of numerals
+# into numbers, one of truth words into truth values, and each of these into texts where one cell is something else:
+# what any of them takes for a number is that number, as a text too.
 #
 # Blanks are the ASCII ones: tab, line feed, vertical tab, form feed, carriage return, space. They may surround
 # numerals and words. A numeral is `[+-]digits[.digits][e[+-]digits]` or `[+-].digits[e[+-]digits]` in ASCII digits;
-# underscores, thousands separators, hexadecimal forms, digits of other scripts and `nan(...)` are other text.
+# underscores, thousands separators, digits of other scripts and `nan(...)` are other text.
 #
 # The patterns are written in what Python's `re` and DuckDB's RE2 read alike, letters of both cases spelled out: the
 # two do not fold the same letters beyond ASCII. PostgreSQL and Spark read no numbers out of text at all (CV-D052).
@@ -114,7 +122,10 @@ READABLE = (str, bool, int, float, Decimal, Fraction, np.bool_, np.integer, np.f
 
 
 def _any_case(*words: str) -> str:
-    spelled = ("".join(f"[{letter}{letter.upper()}]" for letter in word) for word in words)
+    spelled = (
+        "".join(f"[{letter}{letter.upper()}]" if letter.isalpha() else f"[{letter}]" for letter in word)
+        for word in words
+    )
     return f"(?:{'|'.join(spelled)})"
 
 
@@ -130,7 +141,9 @@ TRUE = _alone(_any_case("true"))
 FALSE = _alone(_any_case("false"))
 ABOVE = _alone(r"\+?" + _any_case("inf", "infinity"))
 BELOW = _alone("-" + _any_case("inf", "infinity"))
-MISSING = _alone(rf"(?:{_any_case('na', 'null')}|[+-]?{_any_case('nan')})?")
+MISSING = _alone(
+    rf"(?:{_any_case('na', 'null', 'n/a', '#na', '#n/a', '#n/a n/a')}|[+-]?{_any_case('nan', '1.#ind', '1.#qnan')})?"
+)
 
 _NUMERAL = re.compile(NUMERAL)
 _WORDS = (
@@ -140,6 +153,14 @@ _WORDS = (
     (re.compile(BELOW), -np.inf),
 )
 _MISSING = re.compile(MISSING)
+# What some readers take for truth values and for whole numbers: DuckDB, pyarrow, R.
+_TRUTHS = (
+    (re.compile(_alone(_any_case("t", "yes"))), 1.0),
+    (re.compile(_alone(_any_case("f", "no"))), 0.0),
+)
+_PREFIXED = re.compile(_alone("0(?:[xX][0-9a-fA-F]{1,14}|[bB][01]{1,53})"))
+# From here on a double stands for several whole numbers: a gap anywhere in a column may turn others into it.
+EXACT_DOUBLES = 2**53
 
 
 def is_nothing(cell: object) -> bool:
@@ -184,6 +205,21 @@ def double_of(cell: object) -> float | None:
         return np.inf if cell > 0 else -np.inf  # type: ignore[operator]
     except Exception:  # of a type derived from these, whatever it does instead
         return None
+
+
+def meaning_of(cell: object) -> float | str | None:
+    """Return what a cell means where a label is needed: a number, else its text; None where it is neither."""
+    if not isinstance(cell, str):
+        double = double_of(cell)
+        return None if double is None else double + 0.0
+    double = double_of(cell)
+    if double is None:
+        double = next((value for word, value in _TRUTHS if word.fullmatch(cell)), None)
+    if double is None and _PREFIXED.fullmatch(cell):
+        whole = int(cell.strip(BLANKS), 0)
+        double = float(whole) if whole < EXACT_DOUBLES else None
+    # Adding zero makes one zero of the two.
+    return cell if double is None else double + 0.0
 
 
 Mask: TypeAlias = NDArray[np.bool_]

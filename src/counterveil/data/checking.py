@@ -477,7 +477,7 @@ def _declared(study: Study, name: str) -> tuple[Any, ...]:
 
 def _undeclared(column: Column, index: LabelIndex) -> dict[str, int]:
     """Return how many rows have each label that is not declared, the most frequent first."""
-    held = column.keep(~gaps(column, index))
+    held = column.keep(~gaps(column))
     if isinstance(held, Coded):
         counts = Counter({held.cells[code]: int(n) for code, n in _counted(held.codes)})
     else:

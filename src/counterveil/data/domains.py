@@ -1,8 +1,8 @@
 """Labels, the declared domains of columns, and how cells are encoded by them.
 
-The same column reaches us as numbers from a frame and as text from a CSV file, so a label is
-compared by its meaning: text with text letter by letter, everything else as exact numbers, with
-`true` and `false` standing for 1 and 0.
+The same column reaches us as numbers from a frame and as text from a CSV file, and one cell may make texts of all
+numbers of a column. So a label is compared by its meaning, which depends on the cell alone: what is a number, or reads
+as one, by its nearest double, with truth words standing for 1 and 0; other text letter by letter.
 """
 
 from __future__ import annotations
@@ -21,7 +21,18 @@ from typing import Any, Literal, Protocol, TypeAlias, TypeGuard, runtime_checkab
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data.cells import BLANKS, Coded, Column, Mask, Numbers, double_of, says_nothing, truth_of
+from counterveil.data.cells import (
+    BLANKS,
+    EXACT_DOUBLES,
+    Coded,
+    Column,
+    Mask,
+    Numbers,
+    double_of,
+    meaning_of,
+    says_nothing,
+    truth_of,
+)
 from counterveil.errors import CounterveilError, ParameterError, refusal, shown
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.privacy import Number, exact, show
@@ -31,9 +42,6 @@ Label: TypeAlias = str | int | float
 # The numerals of `cell_rules` with at most three digits of exponent: a cell must not be able to ask for a number of a
 # billion digits.
 _PLAIN_NUMBER = re.compile(r"[+-]?(\d{1,400}(\.\d{0,400})?|\.\d{1,400})([eE][+-]?\d{1,3})?", re.ASCII)
-
-# From here on a double stands for several whole numbers: a gap anywhere in a column may turn others into it.
-EXACT_DOUBLES = 2**53
 
 
 def number_of(cell: object) -> Fraction | None:
@@ -79,9 +87,14 @@ def plain_number(value: Fraction) -> int | float | str:
 
 
 def checked_label(label: object, role: str) -> Label:
-    """Return `label` as a text, an int or a float in one form per meaning, or raise CV-S007."""
+    """Return `label` as a text, an int or a float in one form per meaning, or raise CV-S007, CV-S160 or CV-S161."""
     plain = label.item() if isinstance(label, np.generic) else label
     if isinstance(plain, str):
+        if says_nothing(plain):
+            raise refusal("CV-S161", role=role, label=plain)
+        meaning = meaning_of(plain)
+        if isinstance(meaning, float) and math.isinf(meaning):
+            raise refusal("CV-S160", role=role, label=plain)
         return plain
     if isinstance(plain, int | float) and abs(plain) < EXACT_DOUBLES:
         return int(plain) if isinstance(plain, int) or plain.is_integer() else plain
@@ -92,46 +105,33 @@ def first_confusable(labels: Sequence[Label]) -> tuple[Label, Label] | None:
     """Return two labels that the same cell could mean, None if all are distinct."""
     seen: dict[object, Label] = {}
     for label in labels:
-        number = number_of(label)
-        keys: list[object] = [] if number is None else [number]
-        keys += [label] if isinstance(label, str) else []
-        for key in keys:
-            if key in seen:
-                return seen[key], label
-        seen.update(dict.fromkeys(keys, label))
+        meaning = meaning_of(label)
+        if meaning in seen:
+            return seen[meaning], label
+        seen[meaning] = label
     return None
 
 
 class LabelIndex:
-    """The place of a cell's label in a list of declared labels."""
+    """The place of a cell's label in a list of declared labels: a text and the number that it reads as are one label.
+
+    So what one row means does not change where another cell makes texts of a column of numbers.
+    """
 
     def __init__(self, labels: Sequence[Label]) -> None:
         self.labels = tuple(labels)
-        self.numbers: dict[Fraction, int] = {}
-        # The doubles that stand for these numbers, where there are any.
-        self.doubles: dict[float, int] = {}
-        self._texts: dict[str, int] = {}
-        self._numbers_for_text: dict[Fraction, int] = {}
-        for code, label in enumerate(self.labels):
-            number = number_of(label)
-            if number is not None and abs(number) < EXACT_DOUBLES:
-                self.numbers[number] = code
-                double = double_meaning(number)
-                if double is not None:
-                    self.doubles[double] = code
-            if isinstance(label, str):
-                self._texts[label] = code
-            elif number is not None:
-                self._numbers_for_text[number] = code
+        meanings = [meaning_of(label) for label in self.labels]
+        # By the doubles that are meant, and by other texts.
+        self.doubles = {each: code for code, each in enumerate(meanings) if isinstance(each, float)}
+        self._texts = {each: code for code, each in enumerate(meanings) if isinstance(each, str)}
 
     def code(self, cell: object) -> int | None:
         """Return the place of the label that `cell` means, None where it means none of them."""
+        # Before it is looked at in detail: most cells are declared texts.
         if isinstance(cell, str) and cell in self._texts:
             return self._texts[cell]
-        number = number_of(cell)
-        if number is None:
-            return None
-        return (self._numbers_for_text if isinstance(cell, str) else self.numbers).get(number)
+        meaning = meaning_of(cell)
+        return self.doubles.get(meaning) if isinstance(meaning, float) else None
 
 
 @lru_cache(maxsize=256)
@@ -162,13 +162,6 @@ def cell_middles(cells: Range) -> tuple[Label, ...]:
     """Return the middle of every cell of a cut range."""
     middles = ((low + high) / 2 for low, high in pairwise((cells.lo, *cells.cuts, cells.hi)))
     return tuple(int(middle) if middle.denominator == 1 else float(middle) for middle in middles)
-
-
-def is_missing_text(cell: object, index: LabelIndex | None) -> bool:
-    """Return whether a text cell stands for no value, unless it is a declared label."""
-    if not isinstance(cell, str):
-        return False
-    return says_nothing(cell) and (index is None or index.code(cell) is None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -557,11 +550,11 @@ NO_LABEL = -1
 OUTCOME_STEPS = 2**24
 
 
-def gaps(column: Column, index: LabelIndex | None) -> Mask:
-    """Return which rows hold no value; blank text counts as none unless it is a declared label."""
+def gaps(column: Column) -> Mask:
+    """Return which rows hold no value; text that says so counts as none."""
     if isinstance(column, Numbers):
         return column.missing
-    blank = np.array([is_missing_text(cell, index) for cell in column.cells], dtype=np.bool_)
+    blank = np.array([isinstance(cell, str) and says_nothing(cell) for cell in column.cells], dtype=np.bool_)
     return column.take(blank, for_missing=True)
 
 
@@ -612,11 +605,14 @@ def _codes(column: Column, index: LabelIndex) -> NDArray[np.int64]:
         found = index.codes(column.values)
         return found if column.text is None else np.where(column.text, NO_LABEL, found)
     found = np.full(len(column), NO_LABEL, dtype=np.int64)
-    meant: Mapping[Any, int] = index.doubles
-    if column.values.dtype.kind in "biu":
-        meant = {int(number): place for number, place in index.numbers.items() if number.denominator == 1}
+    values, meant = column.values, index.doubles
+    if values.dtype.kind in "iu" and any(abs(number) >= EXACT_DOUBLES for number in meant):
+        # As doubles, which one gap makes of them.
+        values = values.astype(np.float64)
+    if values.dtype.kind != "f":
+        meant = {int(number): place for number, place in meant.items() if number.is_integer()}
     for number, place in meant.items():
-        found = np.where(column.values == number, place, found)
+        found = np.where(values == number, place, found)
     return found
 
 

@@ -1,7 +1,8 @@
 """Formulas of effects, "outcome ~ treatment | covariate + covariate": which column plays which role.
 
-Names are those of declared columns. C(site), factor(site) and i(site) are the labels of a declared column. What other
-packages write in formulas and this one does not read is refused with the line to write in its place.
+The outcome may be a time to an event, Surv(days, death): its public range ends at the end of follow-up. Names are those
+of declared columns. C(site), factor(site) and i(site) are the labels of a declared column. What other packages write in
+formulas and this one does not read is refused with the line to write in its place.
 """
 
 from __future__ import annotations
@@ -29,11 +30,12 @@ _SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class EffectFormula:
-    """The names that a formula has; covariates of "." are all there are."""
+    """The names that a formula has; covariates of "." are all there are, `event` is that of Surv(time, event)."""
 
     outcome: str
     treatment: str
     covariates: tuple[str, ...]
+    event: str | None = None
 
     @classmethod
     def read(
@@ -55,14 +57,17 @@ class EffectFormula:
         found = _WHOLE.fullmatch(text) if isinstance(text, str) and len(text) <= _LONGEST else None
         if found is None:
             raise _unreadable(text)
-        outcome = found[1] or _column(found[2], known, found[2], has_labels)
+        timed = None if found[2] in known else _TIME.fullmatch(found[2] or "")
+        event = None if timed is None else timed[2]
+        outcome = timed[1] if timed else found[1] or _column(found[2], known, found[2], has_labels)
         treatment = found[3] or _column(found[4], known, outcome, None)
         names = (
             _terms(found[5], text, known, (outcome, treatment), has_labels) if found[5] is not None else []
         )
         if names == [_ALL]:
-            names = [name for name in known if name not in (outcome, treatment)]
-        if len({outcome, treatment, *names}) < 2 + len(names):
+            names = [name for name in known if name not in (outcome, treatment, event)]
+        roles = [outcome, treatment, *names, *([] if event is None else [event])]
+        if len(set(roles)) < len(roles):
             raise _unreadable(text)
         unknown = [name for name in (outcome, *names) if name not in known]
         for name in unknown:
@@ -73,13 +78,16 @@ class EffectFormula:
         if unknown:
             lacking = ", ".join(f'"{name}": ...' for name in unknown[:_SHOWN])
             raise refusal("CV-S150r", names=", ".join(map(repr, unknown)), lacking=lacking)
-        return cls(outcome, treatment, tuple(names))
+        return cls(outcome, treatment, tuple(names), event)
 
 
 def without_ranges(text: str, data: object) -> CounterveilError:
     """Return the refusal of a formula that came without a study and without ranges."""
     found = _WHOLE.fullmatch(text) if len(text) <= _LONGEST else None
-    names = [found[1] or found[2]] if found is not None else []
+    names = []
+    if found is not None:
+        timed = _TIME.fullmatch(found[2] or "")
+        names = [timed[1] if timed else found[1] or found[2]]
     if found is not None and found[5] is not None:
         names += [first or second for first, second in _TERM.findall(found[5]) if (first or second) != _ALL]
     plain = [inside[1] if (inside := _LABELS.fullmatch(name)) else name for name in names]
@@ -123,9 +131,6 @@ def _column(
         if has_labels is not None and name in known and not has_labels(name):
             raise refusal("CV-P791", groups="a column that is declared by its labels", name=name)
         return name
-    timed = _TIME.fullmatch(term)
-    if timed is not None:
-        raise refusal("CV-S150t", term=term, time=timed[1], event=timed[2])
     if _FUNCTION.fullmatch(term):
         raise refusal("CV-S150i", term=term)
     sign = next((sign for sign in "*:" if sign in term), None)

@@ -299,7 +299,7 @@ class Fitted:
 
 def fit(groups: RowGroups, study: Study, layout: Layout) -> Fitted:
     """Return the groups as strata need them, or raise what attaching the same rows would raise."""
-    holes = {key.name: gaps(groups.columns[key.name], key.labels) for key in groups.keys}
+    holes = {key.name: gaps(groups.columns[key.name]) for key in groups.keys}
     if groups.cut_off:
         raise _flooded(groups, holes, study)
     survey = Survey(study)

@@ -392,12 +392,11 @@ def _judge(condition: Condition, columns: Mapping[str, Column]) -> tuple[Mask, M
             return np.logical_and.reduce(trues), np.logical_or.reduce(falses)
         return np.logical_or.reduce(trues), np.logical_and.reduce(falses)
     column = columns[condition.column]
-    index = index_of(condition.labels) if isinstance(condition, Among) else None
-    hole = encoding.gaps(column, index)
+    hole = encoding.gaps(column)
     if isinstance(condition, Missing):
         return hole, ~hole
-    if index is not None:
-        held = encoding.codes(column, hole, index, None) >= 0
+    if isinstance(condition, Among):
+        held = encoding.codes(column, hole, index_of(condition.labels), None) >= 0
     else:
         assert isinstance(condition, Compared)
         held = _compared(encoding.numbers(column, hole, 0.0, condition.column), condition)

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data import domains as encoding
-from counterveil.data.cells import BLANKS, SPELLED, Coded, Column, Mask, Numbers, double_of
-from counterveil.data.domains import EXACT_DOUBLES, LabelIndex, index_of, number_of
+from counterveil.data.cells import BLANKS, EXACT_DOUBLES, SPELLED, Coded, Column, Mask, Numbers, double_of
+from counterveil.data.domains import LabelIndex, index_of, number_of
 from counterveil.data.outcomes import Before, earlier_name, level_name
 from counterveil.data.study import Study
 from counterveil.errors import CounterveilError, DataError, refusal
@@ -64,7 +64,7 @@ def nobody(column: Column) -> Mask:
             return column.missing
         return np.asarray(column.missing | ~((np.abs(values) < EXACT_DOUBLES) & (np.floor(values) == values)))
     unnamed = np.array([identity(cell) is None for cell in column.cells], dtype=np.bool_)
-    return np.asarray(encoding.gaps(column, None) | column.take(unnamed, for_missing=True))
+    return np.asarray(encoding.gaps(column) | column.take(unnamed, for_missing=True))
 
 
 def identity(cell: object) -> str | None:
@@ -114,7 +114,7 @@ def ranks(column: Column) -> NDArray[np.intp]:
     keys = [_key(cell, double_of(cell)) for cell in column.cells]
     place_of = {key: place for place, key in enumerate(sorted(set(keys)))}
     per_cell = np.array([place_of[key] for key in keys], dtype=np.intp)
-    return np.where(encoding.gaps(column, None), len(keys), column.take(per_cell, for_missing=0))
+    return np.where(encoding.gaps(column), len(keys), column.take(per_cell, for_missing=0))
 
 
 def _key(cell: object, double: float | None) -> tuple[int, float, str]:
@@ -306,8 +306,7 @@ def reduced(columns: dict[str, Column], study: Study) -> dict[str, Column]:
         rows = rows[np.arange(len(rows)) - first[place[rows]] < person.max_rows_per_person]
     found: dict[str, Column] = {}
     for name in _reduced_columns(study):
-        index = study.label_index(name)
-        hole = encoding.gaps(columns[name], index)
+        hole = encoding.gaps(columns[name])
         own = _of_people(rows[~hole[rows]], place, people)
         if name in study.columns:
             found[name] = _one_value(columns[name], hole, own, name, study)
@@ -355,7 +354,7 @@ def _in_order(columns: dict[str, Column], study: Study, place: Places) -> Places
 
 def _meaning(column: Column, index: LabelIndex | None) -> tuple[NDArray[Any], ...]:
     """Return keys, the first counting most, that are equal for cells that mean the same to a study."""
-    hole = encoding.gaps(column, index)
+    hole = encoding.gaps(column)
     if index is not None:
         return hole, *_labels(column, hole, index)
     # Texts that are no numbers are alike: some sources read no more of them.
@@ -395,8 +394,8 @@ def _by_period(
     assert before.time is not None
     index, name = index_of(before.labels(study.outcome)), study.outcome
     times = columns[before.time]
-    period = encoding.codes(times, encoding.gaps(times, index), index, None)
-    hole = encoding.gaps(columns[name], None)
+    period = encoding.codes(times, encoding.gaps(times), index, None)
+    hole = encoding.gaps(columns[name])
     held = rows[~hole[rows]]
     _check_adoption(columns[study.treatment], study, rows, period, who)
 
@@ -418,7 +417,7 @@ def _check_adoption(
     if study.person.rules[study.treatment] != "ever":
         return
     index, (place, people) = study.treatment_index, who
-    treated = encoding.codes(column, encoding.gaps(column, index), index, None) == 0
+    treated = encoding.codes(column, encoding.gaps(column), index, None) == 0
     ever = np.zeros(people, dtype=np.bool_)
     ever[place[rows[treated[rows]]]] = True
     inside = rows[period[rows] >= 0]

@@ -594,8 +594,9 @@ class Study:
         """Whether attaching tells no more than that all rows fit: none are chosen, nor people or clusters named."""
         return not self.subsets and not self.clustered and self.person is None
 
-    def public_columns(self, unit: Unit) -> tuple[str, ...]:
-        """Return the names of the columns that are public where `unit` is protected."""
+    def public_columns(self, protects: str) -> tuple[str, ...]:
+        """Return the names of the columns that are public where `protects`, such as "outcome", is protected."""
+        unit = Unit.parse(protects)
         private = self.outcomes if unit.treatment_public else (self.treatment, *self.outcomes)
         return tuple(name for name in self.read_columns if unit.covariates_public and name not in private)
 
@@ -700,6 +701,8 @@ class Study:
     def from_formula(cls, formula: str, declared: object, **more: Any) -> Study:
         """Return the study of a formula, "outcome ~ treatment | covariates"; "| ." takes all covariates.
 
+        An outcome Surv(days, death) is a time to an event; the range of the time ends at the end of follow-up.
+
         Args:
             formula: which columns play which role.
             declared: a wider study, or a mapping from names to ranges and labels, such as
@@ -725,6 +728,9 @@ class Study:
             labels = () if isinstance(arms, Range) else arms.labels
             two = {"treated": labels[1], "control": labels[0]} if len(labels) == 2 else {}
             more = two | ({"arms": labels, "reference": labels[0]} if len(labels) > 2 else {}) | more
+        if chosen.event is not None:
+            more = {"event": chosen.event, "horizon": ends[1]} | more
+            return cls(chosen.treatment, chosen.outcome, covariates=covariates, **more)
         return cls(chosen.treatment, chosen.outcome, ends, covariates, **more)
 
     def _chosen(self, formula: str) -> Study:
@@ -742,6 +748,11 @@ class Study:
         ):
             if name not in known:
                 raise refusal("CV-S150d", role=role, known=" or ".join(map(repr, known)), name=name)
+        event = None if self.event is None else self.event.column
+        if chosen.event not in (None, event):
+            raise refusal(
+                "CV-S150d", role="event", known="none" if event is None else repr(event), name=chosen.event
+            )
         document = self.to_dict()
         gone = {*self.covariates, *(() if self.several is None else self.several.columns)}
         gone -= {chosen.outcome, *chosen.covariates}

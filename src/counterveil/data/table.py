@@ -17,12 +17,13 @@ from counterveil.data.cells import (
     Column,
     Mask,
     Numbers,
+    meaning_of,
     not_binary,
     not_events,
     strange_treatment,
     undeclared_arm,
 )
-from counterveil.data.domains import Binary, Drop, Fill, Label, MissingRule, Range, number_of
+from counterveil.data.domains import Binary, Drop, Fill, Label, MissingRule, Range
 from counterveil.data.outcomes import PARTS, earlier_name, entries, level_name, only_subset, wrong_events
 from counterveil.data.passes import Sums, in_order, side_by_side, silence
 from counterveil.data.people import UnfitError, one_row_per_person, places, reduced, unfit
@@ -89,18 +90,18 @@ class SeenArms:
 
 
 def _labels_in(column: Column) -> set[object]:
-    """Return the different labels of a column; a text and a number that it is written as are one."""
+    """Return what the different labels of a column mean."""
     if isinstance(column, Numbers):
         same = len(column) > 0 and bool((column.values == column.values[0]).all())
-        return set((column.values[:1] if same else np.unique(column.values)).tolist())
-    cells = [column.cells[code] for code in np.unique(column.codes)]
-    return {cell if number_of(cell) is None else number_of(cell) for cell in cells}
+        cells = (column.values[:1] if same else np.unique(column.values)).tolist()
+    else:
+        cells = [column.cells[code] for code in np.unique(column.codes)]
+    return {meaning_of(cell) for cell in cells}
 
 
 def _digest(label: object) -> int:
-    """Return a whole number that tells a label from others; equal numbers of several types have the same."""
-    number = number_of(label)
-    text = f"text {label}" if number is None else f"number {number}"
+    """Return a whole number that tells what a label means from what others do."""
+    text = f"{type(label).__name__} {label}"
     return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
 
 
@@ -441,14 +442,7 @@ def _apply_rules(
     """Return the columns and their gaps without the rows that a rule drops."""
     made = _made(study)
     read_here = {*study.columns, *made}
-    holes = {
-        # Numbers are not compared with labels to know whether they are missing.
-        name: encoding.gaps(
-            columns[name], None if isinstance(columns[name], Numbers) else study.label_index(name)
-        )
-        for name in columns
-        if name in read_here
-    }
+    holes = {name: encoding.gaps(columns[name]) for name in columns if name in read_here}
     keep = np.ones(len(columns[study.outcome]), dtype=np.bool_)
     for name, hole in holes.items():
         said = study.outcome if name in made else name

@@ -17,7 +17,7 @@ from scipy.special import chdtrc, chdtri, ndtri
 
 from counterveil.accounting import Uses
 from counterveil.data import Range, Study, public_points
-from counterveil.data.domains import Fill, Label, LabelIndex, clamp, domain_codes, gaps, numbers
+from counterveil.data.domains import Fill, Label, clamp, domain_codes, gaps, numbers
 from counterveil.data.sources import read
 from counterveil.errors import CounterveilError, refusal
 from counterveil.inference.measures import NoisyRatio
@@ -139,8 +139,7 @@ def _cell(row: Any, name: str) -> Any:
 
 def _column(column: Any, name: str, study: Study) -> Floats:
     domain, rule = study.covariates[name], study.missing.get(name)
-    index = None if isinstance(domain, Range) else LabelIndex(domain.labels)
-    hole = gaps(column, index)
+    hole = gaps(column)
     if hole.any() and not isinstance(rule, Fill):
         raise _not_known(name, "a value in every row", "rows without one")
     if isinstance(domain, Range):

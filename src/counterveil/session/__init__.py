@@ -19,6 +19,7 @@ from counterveil.session.session import (
     Request,
     Responses,
     choose_mechanism,
+    columns_to_publish,
     drafted_access_policy,
 )
 
@@ -37,6 +38,7 @@ __all__ = [
     "Responses",
     "SeededNoise",
     "choose_mechanism",
+    "columns_to_publish",
     "drafted_access_policy",
     "fixed_ambient_generators",
     "mechanism_from_dict",

@@ -28,7 +28,7 @@ from counterveil.accounting import (
     split_epsilon,
     split_mu,
 )
-from counterveil.accounting.access_policy import rules_of
+from counterveil.accounting.access_policy import quoted, rules_of
 from counterveil.accounting.accounts import canonical
 from counterveil.data import (
     Backend,
@@ -54,6 +54,7 @@ from counterveil.data import (
 )
 from counterveil.data.cells import Column
 from counterveil.data.people import first_of_each
+from counterveil.data.public_columns import PublicColumn, public_columns
 from counterveil.data.sources import read
 from counterveil.data.spark import SparkRows
 from counterveil.data.table import arm_sizes
@@ -749,8 +750,30 @@ class BaseSession:
         return self._noise.simulated
 
     def admit(self, uses: Uses) -> None:
-        """Raise the refusal of a study that the account's access policy does not allow; asked before rows are used."""
+        """Raise the refusal of a study that the account's access policy does not allow; asked before rows are used.
+
+        CV-L090 names columns that the account's first request would make public, for good.
+        """
+        self._check_published(uses)
         self.ledger.check_study(self.dataset, uses)
+
+    def _check_published(self, uses: Uses) -> None:
+        hidden = self.ledger.unpublished(self.dataset, uses.made_public)
+        if hidden:
+            known = {column.name: column.words() for column in public_columns(self.study, uses.unit)}
+            said = "; ".join(known.get(name, repr(name)) for name in hidden)
+            raise refusal("CV-L090", dataset=self.dataset, said=said, columns=quoted(hidden))
+
+    def publish(self, *columns: str) -> None:
+        """Make columns public in this session's account, for good, before its first request.
+
+        Answers may then show every value of them, in tables by arm and in models; no later request can protect them,
+        and no further column becomes public after the first request.
+        """
+        outcomes = [name for name in columns if name in self.study.outcomes]
+        if outcomes:
+            raise refusal("CV-L092", outcomes=quoted(outcomes))
+        self.ledger.publish(self.dataset, columns)
 
     def run(self, request: Request, compute: Callable[[Gate], dict[str, object]]) -> dict[str, object]:
         """Return the answer to a request: reserve its budget, store each release as it is drawn, settle the answer.
@@ -762,6 +785,7 @@ class BaseSession:
         budget = request.plan.budget
         if not budget.pure:
             budget.check_rows(self._rows())
+        self._check_published(request.uses)
         self.ledger.check_rows(self.dataset, self._rows, partial(self.smallest_arm, request.uses.unit))
         reserved = self.ledger.reserve(
             self.dataset,
@@ -878,6 +902,16 @@ def _account_name(
     if budget is not None and known[dataset] != budget:
         raise refusal("CV-P014", known=known[dataset], budget=budget)
     return dataset, True
+
+
+def columns_to_publish(ledger: Ledger, dataset: str, study: Study, unit: Unit) -> tuple[PublicColumn, ...]:
+    """Return the columns that a first request at this level would make public, for good, unless they are already.
+
+    Empty where an access policy or an earlier request says what is public. `Ledger.publish` makes them public.
+    """
+    columns = public_columns(study, unit)
+    hidden = set(ledger.unpublished(dataset, [column.name for column in columns]))
+    return tuple(column for column in columns if column.name in hidden)
 
 
 def planned_arm(study: Study, rows: int) -> int | None:

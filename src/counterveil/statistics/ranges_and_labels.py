@@ -11,8 +11,8 @@ from math import log
 
 import numpy as np
 
-from counterveil.data.cells import Coded, Column, double_of
-from counterveil.data.domains import EXACT_DOUBLES, Label, gaps, plain_number
+from counterveil.data.cells import EXACT_DOUBLES, Coded, Column, double_of, meaning_of
+from counterveil.data.domains import Label, gaps, plain_number
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.session import Gate
 from counterveil.statistics.histogram import COUNTS_L1, release_counts
@@ -85,7 +85,7 @@ def label_counts(column: Column) -> dict[Label, int]:
     Numbers from 2^53 on have none: one cell that makes whole numbers doubles makes several of them one. Nor have long
     texts.
     """
-    hole = gaps(column, None)
+    hole = gaps(column)
     held = column.keep(~hole)
     values = held.codes if isinstance(held, Coded) else held.values
     kinds, counts = np.unique(values, return_counts=True)
@@ -98,12 +98,10 @@ def label_counts(column: Column) -> dict[Label, int]:
 
 
 def _label(cell: object) -> Label | None:
-    double = double_of(cell)
-    if double is None:
-        text = str(cell)
-        return text if len(text) <= _LONGEST_LABEL else None
-    # By the nearest double, and by its shortest text: so a number reads in every container.
-    return plain_number(Fraction(repr(double))) if abs(double) < EXACT_DOUBLES else None
+    meaning = meaning_of(cell)
+    if isinstance(meaning, float):
+        return plain_number(Fraction(repr(meaning))) if abs(meaning) < EXACT_DOUBLES else None
+    return meaning if meaning is not None and len(meaning) <= _LONGEST_LABEL else None
 
 
 def release_labels(gate: Gate, name: str, column: Column) -> list[tuple[Label, int]]:

@@ -140,7 +140,7 @@ objects = st.one_of(
 @given(st.lists(objects, min_size=1, max_size=8))
 def test_no_cell_becomes_a_nan(cells):
     column = from_cells(cells, "x")
-    hole = gaps(column, None)
+    hole = gaps(column)
     for cell in cells:
         found = None if is_nothing(cell) else double_of(cell)
         assert found is None or not math.isnan(found)
@@ -172,7 +172,7 @@ def test_a_column_of_floats_is_read_as_its_cells(values):
     columns = [
         read(source, CELLS_STUDY.columns, frozenset("yx"))["x"] for source in (rows, pl.DataFrame(rows))
     ]
-    holes = [gaps(column, None) for column in columns]
+    holes = [gaps(column) for column in columns]
     np.testing.assert_array_equal(*holes)
     first, second = (numbers(column, hole, 0.5, "x") for column, hole in zip(columns, holes, strict=True))
     assert first.tobytes() == second.tobytes()

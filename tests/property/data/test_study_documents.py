@@ -7,11 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counterveil.data import Binary, Categories, Drop, Fill, Range, Study
+from counterveil.data.cells import says_nothing
 
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8).filter(
     lambda name: name.strip()
 )
-labels = st.one_of(st.text(st.characters(exclude_categories=["Cs"]), max_size=5), st.integers(-9, 9))
+labels = st.one_of(
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=5).filter(
+        lambda label: not says_nothing(label) and label.lower() != "inf"
+    ),
+    st.integers(-9, 9),
+)
 fractions = st.fractions(min_value=-1000, max_value=1000, max_denominator=1000)
 
 
@@ -26,7 +32,8 @@ def categories(draw):
     texts = draw(
         st.lists(st.text("abc é\"\\\n\x7f'", min_size=1, max_size=4), min_size=2, max_size=4, unique=True)
     )
-    return Categories(texts)
+    # What looks empty stands for a missing value.
+    return Categories([f"{place}: {text}" for place, text in enumerate(texts)])
 
 
 @st.composite

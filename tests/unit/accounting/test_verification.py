@@ -22,7 +22,7 @@ def chain(*entries):
     rows, previous = [], GENESIS
     registered = {}
     for seq, (kind, dataset, request, facts, *name) in enumerate(entries, 1):
-        if kind == "reserve":
+        if kind in ("reserve", "publish"):
             facts = facts | {"registered": registered.get(dataset, "")}
         rows.append(seal(seq, previous, kind, dataset, request, facts, *name))
         previous = rows[-1].hash
@@ -54,6 +54,16 @@ def reserve(request="one", requests=1, dataset="trial"):
     return ("reserve", dataset, request, totals.to_dict() | facts)
 
 
+def publish(*columns, place=1):
+    return ("publish", "trial", "", {"public": list(columns)}, str(place))
+
+
+def after_publishing(*columns):
+    """Return the first request of an account with published columns."""
+    policy = AccessPolicy.of_study(USES, published=columns)
+    return changed(reserve(), access_policy=policy.to_dict())
+
+
 def changed(entry, **facts):
     """Return an entry whose facts differ."""
     return (*entry[:3], entry[3] | facts)
@@ -78,9 +88,28 @@ def test_a_chain_in_order_has_no_problem():
     assert (report.problem, report.entries, report.head) == (None, 9, rows[-1].hash)
 
 
+def test_published_columns_are_in_the_policy_that_the_first_request_fixes():
+    first = (register(), publish("age"), publish("sex", place=2))
+    assert problem(chain(*first, after_publishing("age", "sex"))) is None
+    assert problem(chain(*first, after_publishing("age"))) == (
+        "entry 4: its access policy is not that of its account"
+    )
+
+
 @pytest.mark.parametrize(
     ("entries", "expected"),
     [
+        ((register(), reserve(), publish("age")), "entry 3: what is public was fixed before"),
+        (
+            (changed(register(), access_policy=AccessPolicy().to_dict()), publish("age")),
+            "entry 2: what is public was fixed before",
+        ),
+        (
+            (register(), publish("age"), publish("sex", place=3)),
+            "entry 3: it is not the next that makes columns public",
+        ),
+        ((register(), publish("sex", "age")), "entry 2: its columns are not in order"),
+        ((publish("age"),), "entry 1: data set 'trial' was not registered before"),
         ((register(), register()), "entry 2: data set 'trial' is registered a second time"),
         ((register(), reserve(), reserve("one", 2)), "entry 3: request 'one' is reserved a second time"),
         ((register(), reserve(), settle(), settle()), "entry 4: request 'one' is settled a second time"),

@@ -78,7 +78,7 @@ def test_estimate_against_a_ledger_until_it_is_used_up(folder):
         folder, "ledger", "create", "book.db", "--dataset", "trial", "--epsilon", "2", "--json"
     )
     assert made.returncode == 0, made.stderr
-    runs = [counterveil(folder, *ESTIMATE, "--ledger", "book.db", "--json") for _ in range(3)]
+    runs = [counterveil(folder, *ESTIMATE, "--ledger", "book.db", "--publish", "--json") for _ in range(3)]
     assert [run.returncode for run in runs] == [0, 0, 4]
     first, second, refused = (json.loads(run.stdout) for run in runs)
     assert first["estimate"] != second["estimate"]
@@ -87,6 +87,7 @@ def test_estimate_against_a_ledger_until_it_is_used_up(folder):
     assert shown["accounts"][0]["requests"] == 2
     assert [entry["kind"] for entry in shown["entries"]] == [
         "register",
+        "publish",
         *("reserve", "release", "release", "settle"),
         *("reserve", "release", "release", "settle"),
     ]
@@ -253,8 +254,53 @@ def spent():
 @pytest.mark.parametrize("path", ["nowhere/report.html", "."])
 def test_a_report_with_nowhere_to_go_costs_nothing(charging_folder, path):
     said(*CREATE)
-    assert refusal(*ESTIMATE, "--ledger", "book.db", "--report", path) == "CV-P021"
+    assert refusal(*ESTIMATE, "--ledger", "book.db", "--publish", "--report", path) == "CV-P021"
     assert spent() == 0
+
+
+@pytest.mark.parametrize("path", ["o.xlsx", "report", "o.CSV.gz"])
+def test_a_report_whose_name_says_no_form_costs_nothing(charging_folder, path):
+    said(*CREATE)
+    found = asked(*ESTIMATE, "--ledger", "book.db", "--report", path)
+    assert found.exception.code == "CV-P021"
+    assert ".html, .htm, .md, .markdown, .tex, .csv, .json" in str(found.exception)
+    assert spent() == 0
+    assert not (charging_folder / path).exists()
+
+
+def test_the_name_of_a_report_says_what_is_written(charging_folder):
+    said(*CREATE)
+    named = (*ESTIMATE, "--ledger", "book.db", "--request-id", "primary", "--json", "--report")
+    printed = as_json(*named[:-2], "--report", "o.json")
+    assert json.loads((charging_folder / "o.json").read_text()) == printed
+    for name, begin in (
+        ("o.html", "<!doctype html>"),
+        ("o.MD", "# "),
+        ("o.tex", "\\begin{tabular}"),
+        ("o.csv", "term,"),
+    ):
+        said(*named, name)
+        text = (charging_folder / name).read_text()
+        assert text.startswith(begin), text[:200]
+    (row,) = csv.DictReader((charging_folder / "o.csv").open())
+    assert float(row["estimate"]) == printed["estimate"]
+    said(
+        "plan",
+        "--study",
+        "study.toml",
+        "--rows",
+        400,
+        "--protects",
+        "outcome",
+        "--epsilon",
+        1,
+        "--report",
+        "p.csv",
+    )
+    assert (
+        "estimate" in (charging_folder / "p.csv").read_text()
+        or "half_width" in (charging_folder / "p.csv").read_text()
+    )
 
 
 def test_an_interrupt_while_a_report_is_written_loses_no_answer(charging_folder, monkeypatch):
@@ -264,7 +310,16 @@ def test_an_interrupt_while_a_report_is_written_loses_no_answer(charging_folder,
         raise KeyboardInterrupt
 
     monkeypatch.setattr("counterveil.results.released.page", stop)
-    named = (*ESTIMATE, "--ledger", "book.db", "--request-id", "primary", "--report", "report.html")
+    named = (
+        *ESTIMATE,
+        "--ledger",
+        "book.db",
+        "--publish",
+        "--request-id",
+        "primary",
+        "--report",
+        "report.html",
+    )
     first = asked(*named)
     assert first.exit_code == 130
     assert "Effect of arm on pay" in first.output
@@ -277,11 +332,26 @@ def test_an_interrupt_while_a_report_is_written_loses_no_answer(charging_folder,
 
 def test_a_request_without_a_name_can_be_asked_for_again(charging_folder):
     said(*CREATE)
-    first = asked(*ESTIMATE, "--ledger", "book.db", "--json")
+    first = asked(*ESTIMATE, "--ledger", "book.db", "--publish", "--json")
     name = " ".join(first.stderr.split()).split("request '")[1].split("'")[0]
     again = said(*ESTIMATE, "--ledger", "book.db", "--json", "--request-id", name)
     assert json.loads(first.stdout) == json.loads(again)
     assert spent() == 1
+
+
+def test_a_first_request_lists_what_becomes_public_and_asks(charging_folder, monkeypatch):
+    said(*CREATE)
+    words = (*ESTIMATE, "--ledger", "book.db")
+    assert refusal(*words) == "CV-L090"  # nobody is there to say yes
+    monkeypatch.setattr("counterveil.cli.requests.somebody_is_there", lambda: True)
+    declined = asked(*words, typed="n\n")
+    assert declined.exit_code != 0
+    assert "'arm' (treatment" in declined.stderr
+    assert spent() == 0
+    assert "Effect of arm on pay" in said(*words, typed="y\n")
+    # What was confirmed is not asked again.
+    assert "Effect of arm on pay" in said(*words)
+    assert spent() == 2
 
 
 def test_the_address_of_a_server_is_not_shown(charging_folder):

@@ -180,6 +180,7 @@ def test_an_account_keeps_both_private(tmp_path):
     data = {"t": np.arange(40) % 2, "y": rng.uniform(0, 9, 40), "y0": rng.uniform(0, 9, 40)}
     ledger = cv.open_ledger(tmp_path / "l.db", create=True)
     ledger.register("d", cv.Budget(5))
+    ledger.publish("d", wide().public_columns("outcome"))
     result = cv.ate(data, wide(), protects="outcome", epsilon=1, ledger=ledger)
     assert "in any of its outcome columns" in result.guarantee.sentence()
     shown = cv.Study("t", "y", (0, 9), {"y0": cv.Range(0, 9)}, control=0)

@@ -3,6 +3,8 @@
 import csv
 import warnings
 from decimal import Decimal
+from fractions import Fraction
+from itertools import permutations
 
 import duckdb
 import numpy as np
@@ -194,23 +196,58 @@ def test_narrow_and_wide_nan_and_infinity(width):
         assert found_covariate(frame, NUMBERS) == outcome
 
 
-def test_a_number_that_a_double_shares_with_others_is_no_label():
+def test_numbers_that_share_a_double_are_one_label():
     """A gap in one row turns the whole numbers of others into doubles: none of them may then mean another label."""
     for label in (2**53, -(2**53), 10**400, 1e300):
         with pytest.raises(StudyError, match="CV-S007"):
             Categories([label, 0])
-    study = Study("t", "y", (0, 1), {"x": Categories([str(2**53 + 1), str(2**53), 0])}, control=0)
+    with pytest.raises(StudyError, match="CV-S006"):
+        Categories([str(2**53 + 1), str(2**53), 0])
+    study = Study("t", "y", (0, 1), {"x": Categories([str(2**53 + 1), 0])}, control=0)
     rows = {"t": [1, 0, 1, 0], "y": [0.5] * 4}
-    for x in (np.array([0.0, 0, 0, 2.0**53]), np.array([0, 0, 0, 2**53 + 1]), [0, 0, 0, 2**53]):
-        assert found_covariate(rows | {"x": x}, study) == "CV-D006"
-    assert found_covariate(rows | {"x": ["0", "0", "0", str(2**53 + 1)]}, study) == 0
+    for cell in (2.0**53, 2**53 + 1, 2**53, str(2**53), "9007199254740993.0"):
+        for x in (np.array([0, 0, 0, cell]), [0, 0, 0, cell], pd.Series([0, 0, 0, cell], dtype=object)):
+            assert found_covariate(rows | {"x": x}, study) == 0
+    assert found_covariate(rows | {"x": [0, 0, 0, 2**53 + 2]}, study) == "CV-D006"
+
+
+@pytest.mark.parametrize("label", ["", " ", "NA", "n/a", "#N/A", "NaN", "-nan", "null", "1.#IND"])
+def test_a_text_that_stands_for_a_gap_is_no_label(label):
+    for declare in (
+        lambda: Categories([label, "x"]),
+        lambda: Study("t", "y", (0, 1), treated=label, control="x"),
+        lambda: Study("t", "y", (0, 1), where=f'c == "{label}"'),
+    ):
+        with pytest.raises(StudyError, match="CV-S161"):
+            declare()
+
+
+@pytest.mark.parametrize("label", ["inf", "-Infinity", " INF ", "1e400"])
+def test_a_text_that_reads_as_infinity_is_no_label(label):
+    with pytest.raises(StudyError, match="CV-S160"):
+        Categories([label, "x"])
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        ("1", 1),
+        ("1", "01"),
+        ("TRUE", 1),
+        ("yes", "t"),
+        ("no", 0),
+        ("F", "false"),
+        ("0x10", 16),
+        ("0.10", 0.1),
+    ],
+)
+def test_two_labels_that_one_cell_could_mean_are_not_declared_together(pair):
+    with pytest.raises(StudyError, match="CV-S006"):
+        Categories([*pair, "x"])
 
 
 def test_what_a_cell_means_does_not_depend_on_the_cells_before_it():
     study = Study("t", "y", (0, 1), {"x": Categories([0.1, 0])}, control=0)
-    # Equal and of one hash, but a double means the shortest decimal that gives it back.
-    double, decimal = 0.1, Decimal.from_float(0.1)
-    rows = {"t": [1, 0, 1, 0], "y": [0.5] * 4}
-    assert found_covariate(rows | {"x": [0, 0, double, decimal]}, study) == "CV-D006"
-    assert found_covariate(rows | {"x": [0, 0, decimal, double]}, study) == "CV-D006"
-    assert found_covariate(rows | {"x": [0, 0, 0, double]}, study) == 0
+    # Each means its nearest double; they are not equal, and not of one hash.
+    for pair in permutations([0.1, Decimal("0.1"), Decimal.from_float(0.1), "0.10", Fraction(1, 10)], 2):
+        assert found_covariate({"t": [1, 0, 1, 0], "y": [0.5] * 4, "x": [0, 0, *pair]}, study) == 0

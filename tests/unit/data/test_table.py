@@ -77,7 +77,9 @@ def test_the_source_is_not_changed():
         ([Decimal("0"), Decimal("1.00"), 0, 1], 1, 0),
         ([0.0, 1.0, 0.0, 1.0], "1", None),
         ([5, 2**53 - 1, 5, 2**53 - 1], 2**53 - 1, None),
-        ([str(2**60), str(2**60 + 1)] * 2, str(2**60 + 1), str(2**60)),
+        ([str(2**60), str(2**61)] * 2, str(2**61), str(2**60)),
+        (["0123", 77, 123.0, "77"], "77", None),
+        ([False, "YES", "f", True], "t", "no"),
         (["a", 1, "a", 1], 1, "a"),
     ],
 )
@@ -87,9 +89,10 @@ def test_labels_mean_what_they_say(labels, treated, control):
 
 
 def test_text_labels_are_compared_letter_by_letter():
-    study = Study("t", "y", (0, 1), {"zip": Categories(["0123", "77"])})
-    assert Table.attach(data(zip=["0123", "77"] * 2), study).covariates["zip"].tolist() == [0, 1, 0, 1]
-    refused("CV-D006", data(zip=["123", "77"] * 2), study)
+    study = Study("t", "y", (0, 1), {"zip": Categories(["NW1", "NW10"])})
+    assert Table.attach(data(zip=["NW1", "NW10"] * 2), study).covariates["zip"].tolist() == [0, 1, 0, 1]
+    refused("CV-D006", data(zip=["NW01", "NW10"] * 2), study)
+    refused("CV-D006", data(zip=["NW1 ", "NW10"] * 2), study)
 
 
 LETTERS = Study("t", "y", (0, 1), {"c": Categories(["u", "v"])})
@@ -103,14 +106,14 @@ REFUSED = {
             ([0, 1, 2, 1], 1, 0),
             (["N", "Y", "N", "Y"], 1, None),
             (["no", "yes", "maybe", "yes"], "yes", None),
-            (["no", "yes", "No", "yes"], "yes", "no"),
+            (["new", "old", "New", "old"], "old", "new"),
             ([0.5, 1.0, 0.25, 1.0], 1, None),
         )
     ],
     "CV-D006": [(data(c=["u", "v", "u", "secret"]), LETTERS)],
     "CV-D007": [
         (data(b=values), Study("t", "y", (0, 1), {"b": Binary()}))
-        for values in ([0, 1, 2, 1], ["0", "1", "x", "1"], [0.5, 1, 0, 1], ["yes", "no", "yes", "no"])
+        for values in ([0, 1, 2, 1], ["0", "1", "x", "1"], [0.5, 1, 0, 1], ["ja", "nein", "ja", "nein"])
     ],
     "CV-D008": [
         ({"t": [], "y": []}, PLAIN),
@@ -170,9 +173,12 @@ def same(one, two):
     return all(np.array_equal(left, right) and left.dtype == right.dtype for left, right in arrays)
 
 
-def test_a_declared_label_is_never_missing():
-    study = Study("t", "y", (0, 1), {"country": Categories(["NA", "ZA"])})
-    assert Table.attach(data(country=["NA", "ZA", "NA", "ZA"]), study).covariates["country"].sum() == 2
+def test_a_gap_may_stand_for_a_label():
+    missing = {"country": Fill("Namibia")}
+    study = Study("t", "y", (0, 1), {"country": Categories(["Namibia", "ZA"])}, missing=missing)
+    for gap in ("NA", None, "N/A"):
+        held = Table.attach(data(country=[gap, "ZA", gap, "ZA"]), study).covariates["country"]
+        assert held.tolist() == [0, 1, 0, 1]
 
 
 def test_dropped_rows_are_not_checked_further():

@@ -80,6 +80,7 @@ def test_a_site_pays_what_the_same_question_costs_alone(new_site, trial, tmp_pat
     site = new_site(measures=ALL, epsilon=10, study_epsilon=10)
     with cv.open_ledger(tmp_path / "own.db", create=True) as ledger:
         ledger.register("own", cv.Budget(10))
+        ledger.publish("own", trial.study.public_columns("outcome"))
     for measure in ("ratio", "nnt"):
         ask = Ask(method="difference_in_means", protects="outcome", epsilon="1", measure=measure)
         request = SiteRequest("s1", measure, "North", trial.study.to_dict(), ask, 2000.0)

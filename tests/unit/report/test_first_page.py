@@ -202,3 +202,17 @@ def test_an_interval_that_is_not_for_the_effect_says_so(results):
     assert said.startswith("NO VALID INTERVAL.")
     assert "The interval is not one for the effect" in said
     assert "NOT AN INTERVAL FOR THE EFFECT" in text_of(full_view(facts))
+
+
+def test_print_shows_every_row_of_a_table():
+    rng = np.random.default_rng(1)
+    covariates = {f"x{place:02}": rng.uniform(0, 1, 400) for place in range(20)}
+    treated = (rng.random(400) < 0.3 + 0.4 * covariates["x00"]).astype(int)
+    study = cv.Study("t", "y", (0, 1), covariates=dict.fromkeys(covariates, cv.Range(0, 1)))
+    rows = covariates | {"t": treated, "y": np.clip(rng.normal(0.5, 0.1, 400), 0, 1)}
+    shown = cv.ate(rows, study, protects="outcome", epsilon=1, method="weighting").to_html()
+    assert all(f"x{place:02}" in shown for place in range(20))
+    printed = shown[shown.index("@media print") : shown.index("</style>")]
+    hidden = [line for line in printed.splitlines() if "display: none" in line]
+    assert hidden
+    assert not any("tr" in line.replace(":", " ").split() or "nth-child" in line for line in hidden)

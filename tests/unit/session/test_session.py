@@ -61,6 +61,7 @@ def test_the_same_request_gets_the_same_answer_free_of_charge(tmp_path):
         BaseSession(TRIAL, STUDY, budget=Budget(3), ledger=book)
     open_ledger(book, create=True).close()
     with BaseSession(TRIAL, STUDY, budget=Budget(3), ledger=book) as session:
+        session.publish(*STUDY.public_columns("outcome"))
         first = session.run(request(request_id="a"), answer)
     with BaseSession(TRIAL, STUDY, ledger=book) as session:
         assert session.run(request(request_id="a"), answer) == first
@@ -73,6 +74,7 @@ def test_a_ledger_file_refuses_simulated_noise(tmp_path):
     book = tmp_path / "ledger.db"
     open_ledger(book, create=True).close()
     with BaseSession(TRIAL, STUDY, budget=Budget(3), ledger=book, noise=SeededNoise(1)) as session:
+        session.publish(*STUDY.public_columns("outcome"))
         with pytest.raises(LedgerError):
             session.run(request(), answer)
         assert session.account().spent.epsilon == 0

@@ -299,7 +299,8 @@ def test_one_cell_that_changes_the_type_of_a_column_moves_two_counts_of_labels(h
 
 
 def test_labels_are_numbers_where_they_are_written_so_and_only_those_that_occur():
-    assert label_counts(column(["1", "1.0", "yes", "yes", None, "NA", "x" * 500])) == {1: 2, "yes": 2}
+    assert label_counts(column(["1", "1.0", "a", "a", None, "NA", "x" * 500])) == {1: 2, "a": 2}
+    assert label_counts(column(["TRUE", "yes", True, "no", "0x10", "inf"])) == {1: 3, 0: 1, 16: 1}
     assert label_counts(from_array(np.array([1, 1, 2]), "x")) == {1: 2, 2: 1}
 
 

@@ -17,6 +17,7 @@ from counterveil.data.cells import (
     ABOVE,
     BELOW,
     BLANKS,
+    EXACT_DOUBLES,
     FALSE,
     MISSING,
     NUMERAL,
@@ -29,7 +30,6 @@ from counterveil.data.cells import (
     from_array,
     no_such_column,
 )
-from counterveil.data.domains import EXACT_DOUBLES
 from counterveil.errors import refusal
 
 if TYPE_CHECKING:

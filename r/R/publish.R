@@ -1,0 +1,5 @@
+#' @export
+cv_publish <- function(session, ...) {
+  ask(session$value$publish, as.list(c(...)))
+  invisible(session)
+}
