@@ -312,4 +312,12 @@ def _findings(listed: Any) -> list[str]:
         lines += wrapped(printable(each.what), f"  {each.code}  ")
         lines += [f"      {part}" for part in (each.mend or "").splitlines()]
         lines += [f"      {printable(label)}: {count} rows" for label, count in (each.labels or {}).items()]
+        counts = each.counts or {}
+        lines += [
+            f"      {printable(name)}: {count:,} rows without a value" for name, count in counts.items()
+        ]
+        if each.rows is not None and len(counts) != 1:
+            lines.append(
+                f"      {each.rows:,} rows without a value{' in one of them or more' if counts else ''}"
+            )
     return lines

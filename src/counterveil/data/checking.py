@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from counterveil.data.batches import check_columns
-from counterveil.data.cells import Coded, Column, Numbers, meant, no_such_column
+from counterveil.data.cells import Coded, Column, Mask, Numbers, meant, no_such_column
 from counterveil.data.domains import (
+    Binary,
     Categories,
     LabelIndex,
     Range,
@@ -69,6 +70,8 @@ class Finding:
         blocking: whether a question would be refused; advice is not.
         labels: undeclared labels of a column and how many rows have each, where the holder of the data asked for them.
             They are private.
+        counts: how many rows have no value, by column; they are private.
+        rows: how many rows have no value in any of these columns; it is private.
     """
 
     code: str
@@ -77,6 +80,8 @@ class Finding:
     mend: str | None = None
     blocking: bool = True
     labels: Mapping[str, int] | None = None
+    counts: Mapping[str, int] | None = None
+    rows: int | None = None
 
     @classmethod
     def of(cls, error: CounterveilError, column: str | None = None, mend: str | None = None) -> Finding:
@@ -91,7 +96,10 @@ class Finding:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as JSON-ready facts."""
-        return {name: value for name, value in asdict(self).items() if name != "labels" or value is not None}
+        private = ("labels", "counts", "rows")
+        return {
+            name: value for name, value in asdict(self).items() if name not in private or value is not None
+        }
 
 
 def line(name: str, value: Any) -> str:
@@ -317,6 +325,8 @@ def _covariate(name: str, value: object) -> _Part:
     return _Part(declared, name, f"# {name!r} has another role: remove this line")
 
 
+# What a missing value is called where it is a label of its own.
+_MISSING_LABELS = ("missing", "(missing)", "((missing))")
 # Undeclared labels of one column that are listed, the most frequent first.
 _MOST_LABELS = 50
 # Declarations of people with several rows and of outcomes that are made of several columns.
@@ -369,7 +379,8 @@ def check_data(source: Any, document: Mapping[str, Any], study: Study, show_labe
     wrong = [name for name in study.read_columns if name not in known and name not in NOT_KNOWN.values()]
     unreadable = _unreadable(source, [name for name in study.read_columns if name in known], study)
     found += unreadable.values()
-    faults, rows = _rows(source, _without(study, {*wrong, *unreadable}), show_labels)
+    faults, rows, lost = _rows(source, _without(study, {*wrong, *unreadable}), show_labels)
+    advice += lost
     # Labels of the arms are compared with what nobody said yet: the open question is enough.
     undeclared = {"CV-D005"} if OPEN in (document.get("treated"), document.get("control")) else set()
     found += [fault for fault in faults if fault.code not in undeclared]
@@ -436,7 +447,8 @@ def _without(study: Study, lost: set[str]) -> Study:
     return Study.from_dict(document)
 
 
-def _rows(source: Any, study: Study, show_labels: bool) -> tuple[list[Finding], int | None]:
+def _rows(source: Any, study: Study, show_labels: bool) -> tuple[list[Finding], int | None, list[Finding]]:
+    """Return what does not fit, the number of rows where all does, and what rules for missing values do."""
     try:
         columns = only_subset(_columns(source, study), study.where)
         if study.person is not None:
@@ -444,8 +456,75 @@ def _rows(source: Any, study: Study, show_labels: bool) -> tuple[list[Finding], 
         survey = Survey(study)
         Table.of_columns(columns, study, survey)
     except DataError as error:
-        return [Finding.of(error)], None
-    return [_finding(error, study, columns, show_labels) for error in survey.problems()], survey.rows
+        return [Finding.of(error)], None, []
+    missing = _missing(columns, study)
+    faults = [
+        _finding(error, study, columns, missing, show_labels)
+        for error in survey.problems()
+        if not _of_gaps_alone(error, study, columns, missing)
+    ]
+    return faults, survey.rows, _losses(study, missing)
+
+
+def _of_gaps_alone(
+    error: CounterveilError, study: Study, columns: Mapping[str, Column], missing: Mapping[str, Mask]
+) -> bool:
+    """Return whether labels that nobody declared are missing values, of which another finding tells."""
+    if error.code not in ("CV-D006", "CV-D007"):
+        return False
+    name = _about(error, study)
+    return name in missing and not _undeclared(columns[name], index_of(_declared(study, name)))
+
+
+def _about(error: CounterveilError, study: Study) -> str:
+    """Return the column that a problem names, the treatment where it names none."""
+    return next((each for each in study.columns if f"{each!r}" in error.problem), study.treatment)
+
+
+def _missing(columns: Mapping[str, Column], study: Study) -> dict[str, Mask]:
+    """Return the rows without a value, by column, of those columns that have such rows."""
+    found = {name: gaps(columns[name], study.label_index(name)) for name in study.columns}
+    return {name: rows for name, rows in found.items() if rows.any()}
+
+
+def _losses(study: Study, missing: Mapping[str, Mask]) -> list[Finding]:
+    """Return how many rows each rule for missing values leaves out or fills; these counts are private."""
+    found = []
+    for kind, code in (("drop", "CV-P830"), ("fill", "CV-P831")):
+        rows = {
+            name: missing[name]
+            for name, rule in study.missing_kinds.items()
+            if rule == kind and name in missing
+        }
+        if rows:
+            counts = {name: int(one.sum()) for name, one in rows.items()}
+            said = refusal(code, listed=", ".join(map(repr, counts)))
+            together = int(np.any(list(rows.values()), axis=0).sum())
+            mend = "\n".join(
+                _labelled(study, name) for name in counts if kind == "drop" and _has_labels(study, name)
+            )
+            advice = mend or f"# {said.fix}"
+            found.append(Finding(code, said.problem, None, advice, False, counts=counts, rows=together))
+    return found
+
+
+def _has_labels(study: Study, name: str) -> bool:
+    return isinstance(study.covariates.get(name), Binary | Categories)
+
+
+def _labelled(study: Study, name: str) -> str:
+    """Return the lines that make a missing value of a covariate with labels a label of its own."""
+    domain = study.covariates[name]
+    assert not isinstance(domain, Range)
+    label = next(word for word in _MISSING_LABELS if word not in domain.labels)
+    declared = toml_value(
+        domain.to_dict() | {"categories": [*domain.labels, label]}
+        if isinstance(domain, Categories)
+        else {"categories": [*domain.labels, label]}
+    )
+    return (
+        f"{in_table('covariates', name, declared)}\n{in_table('missing', name, toml_value({'fill': label}))}"
+    )
 
 
 def _columns(source: Any, study: Study) -> dict[str, Column]:
@@ -460,14 +539,21 @@ def _columns(source: Any, study: Study) -> dict[str, Column]:
     return found
 
 
-def _finding(error: CounterveilError, study: Study, columns: Mapping[str, Column], show: bool) -> Finding:
+def _finding(
+    error: CounterveilError,
+    study: Study,
+    columns: Mapping[str, Column],
+    missing: Mapping[str, Mask],
+    show: bool,
+) -> Finding:
     """Return the finding of a problem with rows, with the labels that nobody declared where they are to be shown."""
-    name = next((each for each in study.columns if f"{each!r}" in error.problem), study.treatment)
+    name = _about(error, study)
     labels = None
     if show and error.code in _ABOUT_LABELS:
         labels = _undeclared(columns[name], index_of(_declared(study, name)))
     mend = _mend(error.code, name, study, labels)
-    return Finding(error.code, error.problem, name, mend or f"# {error.fix}", labels=labels)
+    rows = int(missing[name].sum()) if error.code == "CV-D003" and name in missing else None
+    return Finding(error.code, error.problem, name, mend or f"# {error.fix}", labels=labels, rows=rows)
 
 
 def _declared(study: Study, name: str) -> tuple[Any, ...]:
@@ -495,7 +581,7 @@ def _mend(code: str, name: str, study: Study, labels: Mapping[str, int] | None) 
     """Return the line that mends a problem with a column's cells."""
     domain = study.covariates.get(name)
     if code == "CV-D003":
-        return in_table("missing", name, f'"drop"  # or {{ fill = {_fill(study, name)} }}')
+        return _without_rule(study, name)
     if code == "CV-D002" and name in study.outcomes:
         return None
     if code == "CV-D002":
@@ -522,12 +608,19 @@ def _as_written(label: str) -> Any:
     return label if number is None else plain_number(number)
 
 
-def _fill(study: Study, name: str) -> str:
-    """Return a value that missing ones could be replaced with: the middle of a range, or the first label."""
-    domain = study.measured_bounds(name) or study.covariates.get(name)
-    if isinstance(domain, Range):
-        return toml_value(plain_number((domain.lo + domain.hi) / 2))
-    return toml_value(_declared(study, name)[0])
+def _without_rule(study: Study, name: str) -> str:
+    """Return what a study may say of missing values: a label of their own, a value of the protocol, or to leave out.
+
+    No value is proposed: the middle of a range or the first label is a guess about people.
+    """
+    if _has_labels(study, name):
+        return _labelled(study, name)
+    chosen = "VALUE" if name == study.treatment else "NUMBER"
+    beside = (
+        f", beside a further column of 0 and 1 where {name!r} is missing" if name in study.covariates else ""
+    )
+    out = in_table("missing", name, '"drop"  # leaves these rows out: the effect is then that of the others')
+    return f"{out}\n# or {toml_key(name)} = {{ fill = {chosen} }}, as the protocol names it{beside}"
 
 
 def _renamed(name: str, study: Study, known: Iterable[str]) -> str | None:

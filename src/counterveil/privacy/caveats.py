@@ -245,6 +245,18 @@ class OneLook(Detail):
     alpha: float
 
 
+class RowsLeftOut(Detail):
+    """The people without a value of one of these columns, whose rows a rule of the study leaves out."""
+
+    columns: tuple[str, ...]
+
+
+class ValuesFilled(Detail):
+    """Missing values of these columns, in place of which a constant of the study counts."""
+
+    columns: tuple[str, ...]
+
+
 class SitesLeftOut(Detail):
     """The people of sites whose weight is zero."""
 
@@ -352,6 +364,7 @@ FIELDS: dict[str, tuple[type, ...]] = {
         *(ParallelTrends, ConfoundingBeyond, ErrorsOfPropensity, LearnerBias, MisspecifiedModels),
         *(OtherEstimand, SmallArms, BiasBeyond, ResidualImbalance, OtherFunctions, NotExpressed),
         *(StrataLeftOut, ClippedPropensities, ClippedFolds, ClampedOutcomes, OutcomesAtEnds, ClippedOutliers),
+        *(RowsLeftOut, ValuesFilled),
         *(Downweighted, Shrinkage),
         *(OneLook, SitesLeftOut, SitesWithoutAnswer),
     ),

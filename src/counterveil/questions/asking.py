@@ -37,7 +37,7 @@ from counterveil.numerics.arrays import Floats, one_thread
 from counterveil.privacy import Budget, Estimand, Number, Unit
 from counterveil.questions.choices import Protects, repeat_of
 from counterveil.results.measures import refuse_range as refuse_range_of
-from counterveil.results.question import Question, with_trends
+from counterveil.results.question import Question, missing_caveats, with_trends
 from counterveil.results.released import ReleasedAnswer
 from counterveil.session import BaseSession, BitSource
 
@@ -148,13 +148,17 @@ class Asked(Generic[Answer]):
     attach: bool = True
 
     def answer(self, session: BaseSession) -> Answer:
-        """Return the answer of a session; that about changes says what it assumes."""
+        """Return the answer of a session; it says whom rules for missing values leave out, and what changes assume."""
         found = self.compute(session)
-        if not isinstance(found, ReleasedAnswer) or session.study.before is None:
+        if not isinstance(found, ReleasedAnswer):
+            return found
+        lost, changes = missing_caveats(session.study), session.study.before is not None
+        if not lost and not changes:
             return found
         treated = getattr(found, "estimand", None) is Estimand.ATT
-        said = with_trends(session.study, found.not_covered, treated)
-        return replace(found, method=f"difference in differences: {found.method}", not_covered=said)
+        said = (*lost, *with_trends(session.study, found.not_covered, treated))
+        method = f"difference in differences: {found.method}" if changes else found.method
+        return replace(found, method=method, not_covered=said)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -123,6 +123,7 @@ _FORMATS: dict[type, str] = {
     caveats.KnownScore: "{column!r} is each person's probability of treatment",
     caveats.KeptByTrim: "people whose propensity scores trim={trim} keeps",
 }
+_MOST_COLUMNS = 8
 _PEOPLE = {Estimand.ATE: "everyone", Estimand.ATT: "the treated", Estimand.ATC: "the untreated"}
 
 
@@ -134,6 +135,15 @@ def fact_words(fact: Fact) -> str:
         assert not isinstance(fact, str)
         return _FORMATS[type(fact)].format(**asdict(fact))
     return _composed(fact)
+
+
+def _any_of(columns: tuple[str, ...]) -> str:
+    """Return columns as a sentence lists them, the first of many."""
+    listed = [repr(name) for name in columns[:_MOST_COLUMNS]]
+    more = len(columns) - len(listed)
+    if more:
+        return f"{', '.join(listed)} or any of {more} more columns"
+    return listed[0] if len(listed) == 1 else f"{', '.join(listed[:-1])} or {listed[-1]}"
 
 
 def _composed(fact: Fact) -> str:
@@ -162,6 +172,13 @@ def _composed(fact: Fact) -> str:
             )
         case caveats.NotExpressed(families):
             return f"outcomes or effects that the functions cannot express ({', '.join(families)})"
+        case caveats.RowsLeftOut(columns):
+            return (
+                f"PEOPLE WITHOUT A VALUE of {_any_of(columns)}: their rows are left out, so the effect is that of "
+                "people whose values are complete"
+            )
+        case caveats.ValuesFilled(columns):
+            return f"missing values of {_any_of(columns)}: the constant that the study declares counts in their place"
         case caveats.StrataLeftOut(estimand, None):
             return f"people in strata that lack an arm: the effect is that of {_PEOPLE[estimand]} in the other strata"
         case caveats.StrataLeftOut(estimand, limit):

@@ -38,6 +38,8 @@ from counterveil.privacy.caveats import (
     KnownScore,
     OtherEstimand,
     ParallelTrends,
+    RowsLeftOut,
+    ValuesFilled,
 )
 from counterveil.results.effect import check_level
 from counterveil.session import BaseSession, Plan, Request, choose_mechanism
@@ -605,6 +607,15 @@ def usual_estimand(study: Study, estimand: str | None) -> Estimand:
     if estimand is not None:
         return Estimand.parse(estimand)
     return Estimand.ATT if study.before is not None and study.randomised is not True else Estimand.ATE
+
+
+def missing_caveats(study: Study) -> tuple[Fact, ...]:
+    """Return what rules for missing values take away from an answer: whom they leave out, and what they fill in."""
+    kinds = study.missing_kinds
+    left_out = tuple(name for name, kind in kinds.items() if kind == "drop")
+    filled = tuple(name for name, kind in kinds.items() if kind == "fill")
+    found: list[Fact] = [RowsLeftOut(left_out)] if left_out else []
+    return (*found, *((ValuesFilled(filled),) if filled else ()))
 
 
 def with_trends(study: Study, not_covered: tuple[Fact, ...], treated: bool) -> tuple[Fact, ...]:

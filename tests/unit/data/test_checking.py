@@ -1,13 +1,17 @@
 """Checks: everything that does not fit is found at once, with the line that mends it."""
 
+import tomllib
+
 import numpy as np
 import pandas as pd
 import pytest
+from tests.command_line import said as said_by
 
 import counterveil as cv
 from counterveil.data import Layout, Table, strata_of_source
 from counterveil.data.checking import sound_study
 from counterveil.privacy import Unit
+from counterveil.privacy.caveats import RowsLeftOut, ValuesFilled
 
 STUDY = """
 treatment = "arm"
@@ -66,6 +70,70 @@ def test_all_findings_about_rows_come_at_once(tmp_path):
     assert all(each.labels is None for each in found)
 
 
+def gappy():
+    frame = people().astype({"age": object, "y": object, "site": object, "smoker": object})
+    size = len(frame)
+    frame.loc[range(0, size, 5), "age"] = None
+    frame.loc[range(0, size, 4), "site"] = ""
+    frame.loc[range(0, size, 2), "smoker"] = None
+    return frame
+
+
+def test_missing_values_are_counted_and_nothing_is_guessed_in_their_place(tmp_path):
+    frame = gappy()
+    found = by_column(findings(frame, tmp_path))
+    gaps = {name: int(frame[name].isin([None, ""]).sum()) for name in ("age", "site", "smoker")}
+    assert {name: each.rows for name, each in found.items()} == gaps
+    # Neither the middle of a range nor the first label: a label of its own, and for numbers nothing but a hint.
+    assert found["site"].mend == (
+        '[covariates]\nsite = { categories = ["A", "B", "missing"] }\n[missing]\nsite = { fill = "missing" }'
+    )
+    assert '"missing"' in found["smoker"].mend
+    assert "fill = NUMBER" in found["age"].mend
+    for name in ("site", "smoker"):
+        declared = tomllib.loads(found[name].mend)
+        assert (
+            cv.Study.from_dict({"treatment": "arm", "outcome": "y", "outcome_range": [0, 1], **declared})
+            .covariates[name]
+            .labels[-1]
+            == "missing"
+        )
+
+
+def test_what_rules_for_missing_values_take_is_said(tmp_path):
+    frame = gappy()
+    rules = '\n[missing]\nage = "drop"\nsite = "drop"\nsmoker = { fill = 0 }\n'
+    path = tmp_path / "study.toml"
+    path.write_text(STUDY + rules)
+    dropped, filled = cv.drafting.check(frame, path)
+    assert (dropped.code, filled.code, dropped.blocking, filled.blocking) == (
+        "CV-P830",
+        "CV-P831",
+        False,
+        False,
+    )
+    age, site = frame["age"].isna(), frame["site"] == ""
+    assert dropped.counts == {"age": int(age.sum()), "site": int(site.sum())}
+    assert dropped.rows == int((age | site).sum())
+    assert filled.counts == {"smoker": int(frame["smoker"].isna().sum())}
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    said = said_by("check", tmp_path / "people.csv", "--study", path)
+    assert f"{dropped.rows:,} rows without a value in one of them or more" in said
+
+
+def test_a_result_says_whom_rules_leave_out(tmp_path):
+    path = tmp_path / "study.toml"
+    path.write_text(STUDY + '\n[missing]\nage = "drop"\nsite = { fill = "A" }\nsmoker = { fill = 0 }\n')
+    result = cv.ate(
+        gappy(), cv.Study.from_toml(path), protects="outcome", epsilon=1, method="difference_in_means"
+    )
+    assert RowsLeftOut(("age",)) in result.not_covered
+    assert ValuesFilled(("site", "smoker")) in result.not_covered
+    assert "PEOPLE WITHOUT A VALUE of 'age'" in result.write_up()
+    whole = type(result).from_dict(result.to_dict())
+    assert whole.not_covered == result.not_covered
+
+
 def test_lines_that_mend_do(tmp_path):
     frame = people().astype({"age": object})
     frame.loc[2, "age"] = None
@@ -73,7 +141,9 @@ def test_lines_that_mend_do(tmp_path):
     found = findings(frame, tmp_path)
     top = [each.mend for each in found if not each.mend.startswith("[")]
     tables = [each.mend for each in found if each.mend.startswith("[")]
-    assert findings(frame, tmp_path, "\n".join([*top, STUDY, *tables])) == ()
+    again = findings(frame, tmp_path, "\n".join([*top, STUDY, *tables]))
+    # That the line leaves a row out is advice.
+    assert [(each.code, each.blocking, each.rows) for each in again] == [("CV-P830", False, 1)]
 
 
 def test_labels_and_counts_are_shown_to_the_holder_alone(tmp_path):
