@@ -230,6 +230,59 @@ def test_every_reader_finds_the_same_labels_in_a_file(tmp_path):
         assert encoded(made(name, cells, tmp_path), declared) == wanted, name
 
 
+# Ids of six people with two rows each, in an order that is not theirs.
+IDS = {
+    "whole": [10, 12, 100000, 4, 5, 6],
+    "doubles": [10.0, 12.0, 1e5, 4.0, 5.0, 6.0],
+    "spelled": ["010", "12.0", "1e5", " 4", "+5", "6e0"],
+    "large": [2**60, 2**60 + 1, 7, 8, 9, -3],
+}
+
+
+def by_person(source, declared):
+    """Return one tuple a person in their order, the first of it the first row of each; None where refused."""
+    try:
+        table = Table.attach(source, declared)
+    except CounterveilError:
+        return None
+    return [*zip(table.covariates["row"].tolist(), table.arm.tolist(), table.outcome.tolist(), strict=True)]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("name", "ids"),
+    thinned_rows(
+        [(name, ids) for name in CONTAINERS for ids in IDS],
+        *(
+            (name, [*IDS][(place + more) % len(IDS)])
+            for place, name in enumerate(CONTAINERS)
+            for more in (0, 2)
+        ),
+    ),
+)
+def test_one_cell_changes_no_other_person_nor_their_order(name, ids, tmp_path):
+    declared = cv.Study(
+        "t", "y", (0, 9), {"row": (0, ROWS)}, control=0, person="id", per_person={"row": "min", "t": "ever"}
+    )
+    held = IDS[ids] * 2
+    cells = {"id": held, "t": [each % 2 for each in range(ROWS)], "y": [each % 9 for each in range(ROWS)]}
+    cells["row"] = [*range(ROWS)]
+
+    def strangers(found):
+        """Return everyone but the person of the changed row, and new ones."""
+        mine = {row for row in range(ROWS) if held[row] == held[CHANGED]}
+        return None if found is None else [one for one in found if one[0] not in mine]
+
+    wanted = strangers(by_person(cells, declared))
+    assert wanted
+    for cell in CELLS if ALL else ["x", *CELLS[[*CONTAINERS].index(name) % 7 :: 7]]:
+        changed = cells | {"id": [*held]}
+        changed["id"][CHANGED] = cell
+        source = made(name, changed, tmp_path)
+        found = None if source is None else strangers(by_person(source, declared))
+        assert found in (wanted, None), repr(cell)
+
+
 def sizes(found, code):
     return sum(one[-1] == code for one in found.values())
 

@@ -136,9 +136,12 @@ def _alone(pattern: str) -> str:
 
 # A number without an exponent that may be spelled in a shorter way.
 SPELLED = r"[+][0-9]+|[+-]?(?:0[0-9]*|[0-9]+[.][0-9]*|[.][0-9]+)"
+# One with an exponent that every engine reads, where it is no longer than this: spreadsheets write long ids so.
+SCIENTIFIC = r"[+-]?(?:[0-9]+[.]?[0-9]*|[.][0-9]+)[eE][+-]?[0-9]{1,2}"
+LONGEST_SCIENTIFIC = 40
+TRUTHS = (_any_case("true"), _any_case("false"))
 NUMERAL = _alone(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-TRUE = _alone(_any_case("true"))
-FALSE = _alone(_any_case("false"))
+TRUE, FALSE = map(_alone, TRUTHS)
 ABOVE = _alone(r"\+?" + _any_case("inf", "infinity"))
 BELOW = _alone("-" + _any_case("inf", "infinity"))
 MISSING = _alone(

@@ -19,15 +19,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data import domains as encoding
-from counterveil.data.cells import BLANKS, EXACT_DOUBLES, SPELLED, Coded, Column, Mask, Numbers, double_of
+from counterveil.data.cells import (
+    BLANKS,
+    EXACT_DOUBLES,
+    LONGEST_SCIENTIFIC,
+    SCIENTIFIC,
+    SPELLED,
+    TRUTHS,
+    Coded,
+    Column,
+    Mask,
+    Numbers,
+    double_of,
+)
 from counterveil.data.domains import LabelIndex, index_of, number_of
 from counterveil.data.outcomes import Before, earlier_name, level_name
 from counterveil.data.study import Study
 from counterveil.errors import CounterveilError, DataError, refusal
 
 Places: TypeAlias = NDArray[np.intp]
-# "7", "007" and "7.0" are one person, "1e5" is a text. The same in SQL: `relations.order_of_people`.
+# "7", "007", "7.0" and "7e0" are one person, and so are "true" and a truth value: readers make numbers of them until
+# one cell of the column is another text. The same in SQL: `relations.order_of_people`.
 _SPELLED = re.compile(SPELLED)
+_SCIENTIFIC = re.compile(SCIENTIFIC)
+_TRUTHS = [(re.compile(word), place) for word, place in zip(TRUTHS, ("1", "0"), strict=True)]
 
 
 def places(column: Column, name: str) -> tuple[Places, int]:
@@ -86,8 +101,10 @@ def identity(cell: object) -> str | None:
         except ValueError:
             # More digits than Python writes.
             return None
+    if _SCIENTIFIC.fullmatch(text) and len(text) <= LONGEST_SCIENTIFIC:
+        return identity(float(text)) or text
     if not _SPELLED.fullmatch(text):
-        return text
+        return next((place for word, place in _TRUTHS if word.fullmatch(text)), text)
     whole, _, part = text.lstrip("+-").partition(".")
     whole, part = whole.lstrip("0") or "0", part.rstrip("0")
     size = f"{whole}.{part}" if part else whole

@@ -115,7 +115,7 @@ def by_person(frame: Any, reading: Reading) -> Any:
     place = names.index(study.person.column)
     # Bytes: texts may be compared by other rules than their characters.
     keys = order_of_people(
-        f"c{place}", reading.kinds[place][1], _trimmed, _matches, "CAST({} AS BINARY)".format
+        f"c{place}", reading.kinds[place][1], _trimmed, _matches, "CAST({} AS BINARY)".format, "DOUBLE"
     )
     by = [f"by{number}" for number in range(len(keys))]
     try:

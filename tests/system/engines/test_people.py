@@ -32,8 +32,8 @@ def visits(seed=0):
 
     blanks = np.array(["", " ", "\t", "\x0b ", "\n"])[rng.integers(0, 5, rows)]
     zeros = np.where(who == 0, rng.choice([0.0, -0.0], rows), who * 3.0 - 40)
-    written = ["{}", "0{}", "+{}", "{}.0", "{}.", " {}.00\t"]
-    spelled = [written[code] for code in rng.integers(0, 6, rows)]
+    written = ["{}", "0{}", "+{}", "{}.0", "{}.", " {}.00\t", "{}e0", "{}.0E+00", " {}0e-1"]
+    spelled = [written[code] for code in rng.integers(0, 9, rows)]
     return pa.table(
         {
             "whole": who * 3 - 40,

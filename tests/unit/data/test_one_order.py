@@ -154,7 +154,18 @@ def test_a_person_is_one_in_every_spelling(name, tmp_path):
     for order in ORDERS:
         cells = rows(order)
         place = cells["id"].index(7)
-        for cell in ("7", "7.0", " 007", "+7", 7.0, Decimal("7.00"), np.float32(7)):
+        for cell in (
+            "7",
+            "7.0",
+            " 007",
+            "+7",
+            "7e0",
+            "70E-1",
+            " 0.7e+1",
+            7.0,
+            Decimal("7.00"),
+            np.float32(7),
+        ):
             changed = cells | {"id": list(cells["id"])}
             changed["id"][place] = cell
             try:

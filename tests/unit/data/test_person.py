@@ -11,7 +11,7 @@ from tests.thinned import examples
 import counterveil as cv
 from counterveil.data import Table, batches, rows_of_source
 from counterveil.data.cells import from_array, from_cells
-from counterveil.data.people import whole_people
+from counterveil.data.people import identity, whole_people
 from counterveil.errors import CounterveilError, DataError
 
 AGES = cv.Range(0, 9)
@@ -360,3 +360,20 @@ def test_large_files_are_refused_as_frames_are(tmp_path, monkeypatch):
         with pytest.raises(CounterveilError) as here:
             Table.attach(wrong, varied)
         assert str(there.value) == str(here.value)
+
+
+@pytest.mark.parametrize(
+    ("cells", "who"),
+    [
+        ((7, 7.0, "7", "007", "7.0", " +7e0", "70E-1", "0.07e2", True + 6), "7"),
+        ((100000, 1e5, "1e5", "1E+05", Decimal("1E5")), "100000"),
+        ((True, "true", "TRUE", 1, "1"), "1"),
+        ((False, "false", "-0", "0e9"), "0"),
+        ((2**60, str(2**60)), str(2**60)),
+        (("12e45",), "12e45"),
+        (("1.5e0",), "1.5e0"),
+        (("t", "t "), "t"),
+    ],
+)
+def test_what_identifies_a_person_is_one_in_every_spelling(cells, who):
+    assert {identity(cell) for cell in cells} == {who}

@@ -85,7 +85,9 @@ def _order_of_people(name: str, kind: Kind) -> tuple[str, ...]:
     def matches(text: str, pattern: str) -> str:
         return f"{text} ~ '^(?:{pattern})$'"
 
-    return order_of_people(quoted(name), kind, trimmed, matches, '({}) COLLATE "C"'.format)
+    return order_of_people(
+        quoted(name), kind, trimmed, matches, '({}) COLLATE "C"'.format, "double precision"
+    )
 
 
 def _messages(table: Any, kinds: dict[str, Kind], by: tuple[str, ...] = ()) -> Generator[bytes]:

@@ -19,10 +19,13 @@ from counterveil.data.cells import (
     BLANKS,
     EXACT_DOUBLES,
     FALSE,
+    LONGEST_SCIENTIFIC,
     MISSING,
     NUMERAL,
+    SCIENTIFIC,
     SPELLED,
     TRUE,
+    TRUTHS,
     Coded,
     Column,
     Numbers,
@@ -216,7 +219,7 @@ def _order_of_people(identifier: str, sql_type: str, name: str) -> tuple[str, ..
 
     # Bytes: a connection may compare texts by other rules than their characters.
     kind = usable(duckdb_kind(sql_type, name), name)
-    return order_of_people(identifier, kind, trimmed, _is, "encode({})".format)
+    return order_of_people(identifier, kind, trimmed, _is, "encode({})".format, "DOUBLE")
 
 
 def order_of_people(
@@ -225,11 +228,12 @@ def order_of_people(
     trimmed: Callable[[str], str],
     matches: Callable[[str, str], str],
     as_bytes: Callable[[str], str],
+    double: str,
 ) -> tuple[str, ...]:
     """Return the SQL of what people are told apart and sorted by, as `people.places` sorts them.
 
-    An engine's own SQL trims a text, says whether it matches a pattern, and compares it by its characters. Of cells
-    that name nobody nothing matters.
+    An engine's own SQL trims a text, says whether it matches a pattern, and compares it by its characters; `double` is
+    its name of doubles. Of cells that name nobody nothing matters.
     """
     whole = {
         Kind.BOOLEAN: f"CAST({column} AS INTEGER)",
@@ -245,7 +249,17 @@ def order_of_people(
     behind = f"trim(TRAILING '0' FROM split_part({digits}, '.', 2))"
     size = f"({before} || CASE WHEN {behind} = '' THEN '' ELSE '.' || {behind} END)"
     sign = f"CASE WHEN left({text}, 1) = '-' AND {size} <> '0' THEN '-' ELSE '' END"
-    who = f"CASE WHEN {matches(text, SPELLED)} THEN {sign} || {size} ELSE {text} END"
+    number = f"CAST({text} AS {double})"
+    whole_number = f"abs({number}) < {EXACT_DOUBLES} AND floor({number}) = {number}"
+    digits_of = trimmed(f"CAST({number} AS BIGINT)")
+    scientific = f"{matches(text, SCIENTIFIC)} AND length({text}) <= {LONGEST_SCIENTIFIC}"
+    words = " ".join(
+        f"WHEN {matches(text, word)} THEN '{place}'" for word, place in zip(TRUTHS, ("1", "0"), strict=True)
+    )
+    who = (
+        f"CASE WHEN {matches(text, SPELLED)} THEN {sign} || {size} "
+        f"WHEN {scientific} THEN CASE WHEN {whole_number} THEN {digits_of} ELSE {text} END {words} ELSE {text} END"
+    )
     return f"left({who}, 1) = '-'", f"length({who})", as_bytes(who)
 
 
