@@ -159,7 +159,7 @@ def of_moments(people: People) -> dict[str, float]:
 
 
 def quantiles(people: People, asked: Cell) -> Ends:
-    grid = "found" if people.cell["question"] == FOUND else None
+    grid = "found" if people.cell["question"] == FOUND else "even"
     found = cv.quantiles(people.data, people.study(), grid=grid, **asked)
     ends = {f"difference {q}": found.quantile_difference(q).interval() for q in SHARES}
     return ends | {

@@ -102,14 +102,16 @@ def quantiles(
         list[float] | None,
         option("SHARE", "A quantile to compare, 0.5 for the median; quartiles if omitted."),
     ] = None,
-    found: Annotated[
+    even: Annotated[
         bool,
-        option("", "Spend a fifth on where outcomes lie: for a range that may be too wide.", "--find-grid"),
+        option(
+            "", "Even cells over the whole range; else a fifth is spent on where outcomes lie.", "--even-grid"
+        ),
     ] = False,
 ) -> None:
     """Estimate differences of both arms' quantiles, from one release of their distributions."""
     shares = tuple(share) if share else (0.25, 0.5, 0.75)
-    request.ask("quantiles", shares=shares, grid="found" if found else None)
+    request.ask("quantiles", shares=shares, grid="even" if even else "found")
 
 
 @question("mechanism")

@@ -32,7 +32,7 @@ _OWN = [
         str | None, "NAME", received="The covariate that says who received the treatment, for compliance."
     ),
     *options(list[str] | None, "NAME=NUMBER", importance="As for `counterveil outcomes`."),
-    *options(bool, "", False, find_grid="As for `counterveil quantiles`."),
+    *options(bool, "", False, even_grid="As for `counterveil quantiles`."),
     *options(
         str,
         "NAME",
@@ -118,7 +118,7 @@ def plan(given: Given) -> None:
         if denominator is None
         else [number_or_word(part) for part in denominator.split(",")],
         "higher_is_better": not own.pop("lower_is_better"),
-        "grid": "found" if own.pop("find_grid") else None,
+        "grid": "even" if own.pop("even_grid") else "found",
     }
     method = {"method": "all"} if own.pop("compare") else {}
     with Waiting("plan") as waiting:

@@ -448,14 +448,26 @@ class Curves:
         Then whether it is less towards the ends of the cell, as smooth curves are, and whether cells beside it hold
         more (1) or less (-1) the later they are.
         """
-        held = -np.diff(self.shown, axis=1)
+        points = points_of(self.lengths)
+        held, between = -np.diff(self.shown, axis=1), ~points
+        # A point holds a crowd, and says nothing of those beside it.
+        bends, smooth, leans = held.copy(), np.zeros(held.shape, dtype=bool), np.full(held.shape, nan)
+        lengths, variances = self.lengths[between], self._variances[1][:, between]
+        own = self._bends_between(held[:, between], lengths, variances)
+        bends[:, between], smooth[:, between], leans[:, between] = own
+        return bends, smooth, leans
+
+    def _bends_between(
+        self, held: Floats, lengths: Floats, variances: Floats
+    ) -> tuple[Floats, NDArray[np.bool_], Floats]:
+        """Return `bends` of what cells of these lengths hold, with its variances."""
         # Cells of one length are compared as they are, others by what they hold of a length.
-        each, around = self.lengths / self.lengths.mean(), np.pad(self.lengths, 1, mode="reflect")
-        cells, smooth = _uneven(held / each, self._variances[1] / each**2, self.rounded)
-        open_ended = self.lengths > _LONGER * np.minimum(around[:-2], around[2:])
+        each, around = lengths / lengths.mean(), np.pad(lengths, 1, mode="reflect")
+        cells, smooth = _uneven(held / each, variances / each**2, self.rounded)
+        open_ended = lengths > _LONGER * np.minimum(around[:-2], around[2:])
         leans = np.sign((held / each)[:, 2:] - (held / each)[:, :-2])
-        leans = np.pad(leans, ((0, 0), (1, 1)), constant_values=nan)
-        cells = np.maximum(cells, np.minimum(self.heaped / self.lengths, 1.0))
+        leans = np.pad(leans, ((0, 0), (1, 1)), constant_values=nan)[:, : held.shape[1]]
+        cells = np.maximum(cells, np.minimum(self.heaped / lengths, 1.0))
         found = np.where((held > _COARSE) | open_ended, held, cells * np.maximum(held, 0.0))
         return found, smooth & (found < held) & (self.heaped == 0), leans
 
@@ -476,6 +488,13 @@ class Curves:
         return np.asarray(np.sqrt(np.clip(1 - held / 2 / np.maximum(at[:, 1:] + at[:, :-1], 1e-300), 0, 1)))
 
 
+def points_of(lengths: Floats) -> NDArray[np.bool_]:
+    """Return which cells are points: so short that all that they hold is at their upper end."""
+    return np.asarray(lengths < _POINT * lengths.sum())
+
+
+# Cells of points are two steps of 2^-24 of the range long, all others at least 2^-15 of it.
+_POINT = 2.0**-20
 # Nothing is supposed of where outcomes lie within a cell that holds more than this part of an arm, or that is so many
 # times as long as one beside it.
 _COARSE, _LONGER = 1 / 3, 3.0
@@ -1344,7 +1363,7 @@ class Crossing:
     def _between(self, curve: Floats, place: int, moved: tuple[Floats, Floats] | None, first: bool) -> float:
         """Return where the line into this point, moved by shifts and arcs, crosses the share within its cell."""
         edges = self.answers.edges
-        if self.answers.convention == "end" or place == 0:
+        if self.answers.convention == "end" or place == 0 or points_of(np.diff(edges))[place - 1]:
             return float(edges[place])
         if first and moved is not None and self.answers.curves.slack[self.arm, place] > 0:
             # Lost in the noise: it may cross as soon as it is.
@@ -1543,9 +1562,13 @@ def _heaped(edges: Floats, counts: Floats, design: Floats, noise_sd: float) -> f
     How much more a cell holds of its length than the two beside it is compared with how many more multiples it has. The
     first and the last cell, which hold outcomes beyond the range, say nothing.
     """
+    points = points_of(np.diff(edges))
+    edges, counts = edges[np.append(~points, True)], _with_their_points(counts, points)
     lengths = np.diff(edges)[1:-1]
     if len(lengths) < _FEWEST:
         return 0.0
+    # Whole numbers with cells of their own are no crowds within others.
+    whole = bool(points[1:-1].any())
     dense = np.clip(_around(counts[:, 1:-1] / lengths), 1e-12, None)
     above = _beside(counts[:, 1:-1] / lengths)
     variances = (
@@ -1558,9 +1581,16 @@ def _heaped(edges: Floats, counts: Floats, design: Floats, noise_sd: float) -> f
         expected = dense * _beside(held[None])
         power = float(np.sum(expected**2 / variances))
         found = float(np.sum(expected * above / variances))
-        if power > 0 and found > max(_SEEN * sqrt(power), _PART_ROUNDED * power):
+        told = power > 0 and found > max(_SEEN * sqrt(power), _PART_ROUNDED * power)
+        if told and not (whole and unit >= 1):
             seen = unit
     return seen
+
+
+def _with_their_points(counts: Floats, points: NDArray[np.bool_]) -> Floats:
+    """Return the counts (2, J) of cells, of which those of points are added to the cell before, which they end."""
+    place = np.maximum(np.cumsum(~points) - 1, 0)
+    return np.array([np.bincount(place, weights=one, minlength=int((~points).sum())) for one in counts])
 
 
 def _beside(cells: Floats) -> Floats:

@@ -24,6 +24,7 @@ from counterveil.results.question import (
 from counterveil.results.survival import QuantilesResult, check_share
 from counterveil.session import BaseSession
 from counterveil.statistics.distribution import (
+    EVEN,
     FOUND,
     Edges,
     even_edges,
@@ -38,7 +39,7 @@ METHODS = {Unit.RECORD: ("trial",)} | dict.fromkeys(
 )
 # Cells that there may be: noise grows with their number.
 _FEWEST, _MOST = 2, 1000
-Grid = int | Sequence[Number] | Literal["found"] | None
+Grid = int | Sequence[Number] | Literal["found", "even"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +53,10 @@ class QuantilesArguments(Arguments[QuantilesResult]):
         epsilon: privacy loss to spend on everything together.
         delta: a small positive number allows Gaussian noise, which is taken where it is the smaller one.
         shares: which quantiles are compared, 0.5 for the median; others can be read off the answer for free.
-        grid: inner edges of the cells in which outcomes are counted, or the number of even cells; None takes the number
-            that suits so many rows and this budget. "found" spends a fifth on where most outcomes lie, for a range that
-            may be much too wide.
+        grid: "found", the default, spends a fifth on where most outcomes lie, and has cells there of a number that
+            suits so many rows and this budget. "even" takes that number over the whole range. Or inner edges of the
+            cells in which outcomes are counted, or the number of even cells. Without declared cells the ends of the
+            range, and whole numbers where the ends are whole and there are few between, have cells of their own.
         method: "auto", "trial" or, where covariates are public, "weighting" (by all covariates).
         level: confidence level of intervals and bands.
         mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
@@ -63,7 +65,7 @@ class QuantilesArguments(Arguments[QuantilesResult]):
     name: ClassVar[str] = "quantiles"
     units: ClassVar[tuple[Unit, ...]] = tuple(Unit)
     shares: Sequence[float] = (0.25, 0.5, 0.75)
-    grid: Grid = None
+    grid: Grid = "found"
     method: QuantilesMethod = "auto"
     mechanism: Mechanism | None = None
 
@@ -105,9 +107,9 @@ def _refuse_shape(study: Study) -> None:
 
 
 def _grid(study: Study, grid: object) -> Edges:
-    """Return the edges of the declared cells, or raise CV-P696; None where they are chosen by the number of rows."""
-    if grid is None or (isinstance(grid, str) and grid == FOUND):
-        return FOUND if grid else None
+    """Return the edges of the declared cells, or which word chooses them; or raise CV-P696."""
+    if isinstance(grid, str) and grid in (FOUND, EVEN):
+        return grid
     if isinstance(grid, int) and not isinstance(grid, bool) and _FEWEST <= grid <= _MOST:
         return even_edges(study, grid)
     try:

@@ -43,9 +43,14 @@ _WHOLE_NUMBERS = 64
 # What the comparison supposes: outcomes are normal with this part of their range as standard deviation. A cell of
 # length h is then up to h^2 / 8 times the steepest change of the density, .242 / sd^2, from straight lines.
 _SUPPOSED_SD, _STEEPEST = 0.125, 0.242
+# Of the points of a range, outcomes that lie at them have cells of their own: the ends, where those beyond the range
+# are, and whole numbers. Such a cell is so many steps long, as what is read may be rounded to the step below.
+_POINT_STEPS = 2
+# How much longer intervals may be for whole numbers that may be there.
+_MORE_FOR_WHOLE = 1.25
 # Where the place of cells is found: the part of the budget for it, and of outcomes that it holds, at least. Two cells
 # more hold all outcomes outside.
-FOUND = "found"
+FOUND, EVEN = "found", "even"
 NOTHING: Mapping[str, Fraction] = MappingProxyType({})
 _PLACE_PART, _HELD = Fraction(1, 5), 0.9
 # Where treatments are private: the part of the budget that propensities take, how far from 0 and 1 they are kept, and
@@ -57,6 +62,17 @@ def even_edges(study: Study, cells: int) -> tuple[Fraction, ...]:
     """Return the edges of so many cells of one length over the range of the outcome."""
     low, high = study.outcome_range
     return tuple(low + (high - low) * Fraction(place, cells) for place in range(cells + 1))
+
+
+def _with_points(study: Study, edges: Sequence[Fraction], whole: bool) -> tuple[Fraction, ...]:
+    """Return edges of which the ends of the range, and whole numbers if they may be crowded, end cells of their own.
+
+    The first edge is then below the range, where no outcome is.
+    """
+    low, high = study.outcome_range
+    points = {low, high} | ({edge for edge in edges if edge.denominator == 1} if whole else set())
+    length = _POINT_STEPS * outcome_unit(study.outcome_bounds)
+    return tuple(sorted({*edges, *(point - length for point in points)}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +97,8 @@ class CountCells:
         return (np.bincount(block.arm * cells + self.places(block), minlength=2 * cells),)
 
 
-# Edges of cells that are declared, that rows and budget decide (None), or whose place is found.
-Edges = tuple[Fraction, ...] | str | None
+# Edges of cells that are declared, that rows and budget decide ("even"), or whose place is found ("found").
+Edges = tuple[Fraction, ...] | str
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +124,7 @@ class HistogramRelease:
         """Largest variance of the noise of a number of people beyond an edge, the number of all of them known."""
         return self.noise_sd**2 * (len(self.edges) - 1) / 4
 
-    def placed(self, gate: Gate, source: Backend) -> HistogramRelease:
+    def placed(self, study: Study, gate: Gate, source: Backend) -> HistogramRelease:
         """Return the release on its cells: where most outcomes were found to lie, by two releases, if that is asked."""
         if not self.found:
             return self
@@ -119,11 +135,27 @@ class HistogramRelease:
         unit = (self.edges[-1] - low) / OUTCOME_STEPS
         ends = (centre - int(reach * WHOLE.reach), centre + int(reach * WHOLE.reach))
         first, last = (low + unit * min(max(end, 0), OUTCOME_STEPS) for end in ends)
-        if _whole(low, self.edges[-1]) and 2 <= last - first <= _WHOLE_NUMBERS:
+        parts = self._parts_of_whole(ceil(last) - floor(first), cells, source.rows)
+        if parts:
             first, last = Fraction(floor(first)), Fraction(ceil(last))
-            cells = int(last - first) * max(2, round(cells / (last - first)))
+            cells = int(last - first) * parts
         inner = {first + (last - first) * Fraction(k, cells) for k in range(cells + 1)}
-        return replace(self, edges=tuple(sorted({low, *inner, self.edges[-1]})))
+        edges = tuple(sorted({low, *inner, self.edges[-1]}))
+        return replace(self, edges=_with_points(study, edges, parts > 0))
+
+    def _parts_of_whole(self, units: int, cells: int, rows: int) -> int:
+        """Return into how many cells each unit of a place is cut beside those of whole numbers; 0 for even cells.
+
+        Whole numbers have cells of their own where the range has whole ends and intervals are not expected to become
+        longer by more than a part of what they are with so many even cells.
+        """
+        if not _whole(self.edges[0], self.edges[-1]) or not 2 <= units <= _WHOLE_NUMBERS:
+            return 0
+        most = _MORE_FOR_WHOLE * expected_length(cells, self.noise_sd, rows)
+        for parts in (max(2, round(cells / units)), 1):
+            if expected_length(units * (parts + 1), self.noise_sd, rows) <= most:
+                return parts
+        return 0
 
     def histograms(
         self, gate: Gate, counts: Callable[[], Sequence[int | Fraction]], **known: Any
@@ -164,7 +196,12 @@ def released_on(study: Study, plan: Plan, grid: Edges, rows: int) -> HistogramRe
     if isinstance(grid, tuple):
         return HistogramRelease(plan, grid)
     edges = _usual_edges(study, counts_noise(plan, NAME), rows, grid == FOUND)
-    return HistogramRelease(plan, edges, grid == FOUND)
+    if grid == FOUND:
+        return HistogramRelease(plan, edges, True)
+    low, high = study.outcome_range
+    return HistogramRelease(
+        plan, _with_points(study, edges, _whole(low, high) and high - low <= _WHOLE_NUMBERS)
+    )
 
 
 def _usual_edges(study: Study, noise: float, rows: int, found: bool) -> tuple[Fraction, ...]:
@@ -206,7 +243,7 @@ def quantiles_of_arms(
     known = {"totals": tuple(float(max(one, 1)) for one in arms), "design": (1.0, 1.0)}
 
     def compute(gate: Gate) -> QuantilesResult:
-        placed = release.placed(gate, source)
+        placed = release.placed(session.study, gate, source)
         counted = CountCells.of(session.study, placed.edges)
         tables = placed.histograms(gate, lambda: [int(one) for one in source.run(counted)[0]], **known)
         return quantiles_result(session, question, tables, PAGE, shares)
@@ -230,7 +267,7 @@ def quantiles_by_weights(
     }
 
     def compute(gate: Gate) -> QuantilesResult:
-        placed = release.placed(gate, session.batches)
+        placed = release.placed(study, gate, session.batches)
         cell, cells = CountCells.of(study, placed.edges).places(session.table), len(placed.edges) - 1
         tables = placed.histograms(
             gate, lambda: [number for one in arms for number in one.table(cell, cells)], **known
@@ -276,7 +313,7 @@ def quantiles_by_scores(
                 float(np.mean(np.abs(1 - e / one))) for e, one in zip(likely, own, strict=True)
             ),
         }
-        placed = release.placed(gate, session.batches)
+        placed = release.placed(study, gate, session.batches)
         tables = placed.histograms(gate, lambda: weighed_counts(table, placed.edges, own, largest), **facts)
         found = quantiles_result(session, question, tables, PAGE, shares)
         found = said_of_weights(found, "quantiles", bias, {"largest_weight": largest})

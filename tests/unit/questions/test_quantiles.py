@@ -85,12 +85,62 @@ def test_nothing_is_supposed_within_a_cell_that_holds_most():
 def test_a_range_that_is_far_too_wide_is_found_to_be(protects):
     wide = replace(STUDY, outcome_range=(-1000, 3000))
     asked = {"protects": protects, "epsilon": 2, "noise": cv.SeededNoise(3)}
-    found, declared = (cv.quantiles(people(), wide, grid=grid, **asked) for grid in ("found", None))
+    found, declared = (cv.quantiles(people(), wide, grid=grid, **asked) for grid in ("found", "even"))
     (low, high), (least, most) = (one.quantile_difference().interval() for one in (found, declared))
     assert low < 5 < high
     assert high - low < (most - least) / 10
     assert len(found.releases) == 3
-    assert (found.edges[0], found.edges[-1]) == (-1000, 3000)
+    assert (found.edges[1], found.edges[-1]) == (-1000, 3000)
+
+
+@pytest.mark.parametrize("protects", ["outcome", "treatment and outcome", "record"])
+def test_a_quantile_where_most_are_at_an_end_of_the_range_is_that_end(protects):
+    rng = np.random.default_rng(2)
+    arm, spends = rng.integers(0, 2, 2000), rng.random(2000) < 0.4
+    spend = np.where(spends, np.exp(3 + 0.9 * rng.normal(size=2000)), 0).clip(0, 1000)
+    study = cv.Study("arm", "y", (0, 1000), control=0, randomised=True)
+    for epsilon in (1, 10**5):
+        asked = {"protects": protects, "epsilon": epsilon, "noise": cv.SeededNoise(1)}
+        found = cv.quantiles({"arm": arm, "y": spend}, study, **asked)
+        for name, code in (("control", 0), ("treated", 1)):
+            median = found.quantile(name)
+            assert (median.estimate, median.interval()) == (0, (0, 0))
+            share = (spend[arm == code] == 0).mean()
+            assert found.distribution(name, 0.0).estimate == pytest.approx(share, abs=0.05 / epsilon**0.5)
+            low, high = found.quantile(name, 0.75).interval()
+            assert low <= np.quantile(spend[arm == code], 0.75) <= high < 50
+        top = cv.quantiles({"arm": arm, "y": 1000 - spend}, study, **asked)
+        assert top.quantile("control").interval() == (1000, 1000)
+        assert top.quantile_difference().estimate == 0
+
+
+def test_whole_numbers_of_a_short_range_have_cells_of_their_own():
+    rng = np.random.default_rng(3)
+    arm = np.arange(3000) % 2
+    data = {"arm": arm, "y": rng.binomial(6, 0.5 + 0.1 * arm)}
+    study = cv.Study("arm", "y", (0, 6), control=0, randomised=True)
+    for grid in ("found", "even"):
+        asked = {"protects": "record", "epsilon": 2, "noise": cv.SeededNoise(1), "grid": grid}
+        found = cv.quantiles(data, study, **asked)
+        for name, code in (("control", 0), ("treated", 1)):
+            ends = found.quantile(name).interval()
+            assert ends[0] <= np.median(data["y"][arm == code]) <= ends[1]
+            assert {float(end).is_integer() for end in ends} == {True}
+            share = (data["y"][arm == code] <= 2).mean()
+            assert found.distribution(name, 2.0).estimate == pytest.approx(share, abs=0.02)
+
+
+def test_where_outcomes_lie_is_found_unless_cells_are_declared():
+    rng = np.random.default_rng(4)
+    arm = rng.integers(0, 2, 2000)
+    data = {"arm": arm, "y": rng.exponential(8 + 2 * arm)}
+    wide = cv.Study("arm", "y", (0, 1000), control=0, randomised=True)
+    lengths = []
+    for grid, releases in (({}, 3), ({"grid": "even"}, 1), ({"grid": 100}, 1)):
+        found = cv.quantiles(data, wide, protects="record", epsilon=1, noise=cv.SeededNoise(1), **grid)
+        assert len(found.releases) == releases
+        lengths.append(np.ptp(found.quantile_difference().interval()))
+    assert lengths[0] < min(lengths[1:]) / 4
 
 
 def test_a_result_is_written_and_read_back():

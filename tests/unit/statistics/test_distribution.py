@@ -81,10 +81,16 @@ def test_cells_of_a_found_place_move_no_more(mechanism):
     def run(rows):
         arm, y = map(list, zip(*rows, (0, 1), (0, 1), (1, 3), (1, 3), strict=True))
         table, gate = Table.attach({"arm": arm, "y": y}, STUDY), FixedGate(made.plan, answers)
-        placed = made.placed(gate, table)
-        assert (placed.edges[0], placed.edges[-1]) == (0, 4)
-        assert placed.edges[-2] < 1
-        counts = table.run(CountCells.of(STUDY, placed.edges))[0]
+        placed = made.placed(STUDY, gate, table)
+        # The ends of the range have cells of their own: the first edge is below it.
+        assert placed.edges[0] < 0 == placed.edges[1]
+        assert placed.edges[-3] < 1 < placed.edges[-2] < placed.edges[-1] == 4
+        cells = CountCells.of(STUDY, placed.edges)
+        assert (table.outcome == 0).tolist() == (cells.places(table) == 0).tolist()
+        assert (table.outcome == OUTCOME_STEPS).tolist() == (
+            cells.places(table) == len(placed.edges) - 2
+        ).tolist()
+        counts = table.run(cells)[0]
         placed.histograms(gate, lambda: counts, totals=(6.0,), design=(1.0, 1.0))
         return gate
 

@@ -354,7 +354,7 @@ def _times_and_moments() -> Iterator[Audited]:
         yield listed(
             "quantiles", "trial", "gaussian", declared=TRIAL, arguments=GAUSSIAN, delta="1/13", **FEW
         )
-        yield listed("quantiles", "trial", "found grid", declared=TRIAL, arguments={"grid": "found"})
+        yield listed("quantiles", "trial", "even grid", declared=TRIAL, arguments={"grid": "even"})
     yield _outcome("quantiles", "weighting", rows=24)
     public = {"terms": ["t:a"], "protects": "outcome"}
     yield _outcome("moments", "", arguments=public, rows=200, places=tuple(range(40)))

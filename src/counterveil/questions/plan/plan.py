@@ -75,8 +75,8 @@ _MORE = {"moments": "formula", "compliance": "received", "interim": "spending"}
 # What a question cannot be asked without.
 _NEEDED = ("by", "policy", "formula", "received")
 # Options that only some questions take, with what they are where nothing is said; others are None.
-_SAID = {"method": "auto", "measure": DIFFERENCE, "spending": "obrien_fleming"}
-_OWN = (*_SAID, *_NEEDED, "mechanism", "settings", "importance", "estimand", "grid")
+_SAID = {"method": "auto", "measure": DIFFERENCE, "spending": "obrien_fleming", "grid": "found"}
+_OWN = (*_SAID, *_NEEDED, "mechanism", "settings", "importance", "estimand")
 
 
 @dataclass(frozen=True, slots=True)
@@ -1033,7 +1033,7 @@ class PlanArguments:
     settings: Any = None
     measure: Measure = "difference"
     importance: Mapping[str, Number] | None = None
-    grid: Grid = None
+    grid: Grid = "found"
     formula: str | None = None
     received: str | None = None
     spending: Spending = "obrien_fleming"
