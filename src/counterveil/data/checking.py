@@ -483,7 +483,7 @@ def _about(error: CounterveilError, study: Study) -> str:
 
 def _missing(columns: Mapping[str, Column], study: Study) -> dict[str, Mask]:
     """Return the rows without a value, by column, of those columns that have such rows."""
-    found = {name: gaps(columns[name], study.label_index(name)) for name in study.columns}
+    found = {name: gaps(columns[name]) for name in study.columns}
     return {name: rows for name, rows in found.items() if rows.any()}
 
 

@@ -337,11 +337,16 @@ AFTER = "after treatment"
 ALL = "all"
 _FOLDED = 2  # so many names are listed one by one
 _AFTER = re.compile(
-    r"(?:death|dead|died|deceas|mortal|surviv|discharg|follow|post(?!al|code|e|ing|ur)|after|outcome|endpoint|readmi|"
-    r"censor|complication|adverse)|(?:dth|fu|fup|los|dsch|disch)$"
+    r"(?:death|dead|died|deceas|mortal|alive|survi|discharg|follow|post(?!al|code|e|ing|ur)|after|outcome|endpoint|readmi|"
+    r"censor|complication|adverse)|(?:dth|mort|cens|fu|fup|los|dsch|disch|tte|ttd)$"
+)
+# What is known only later, as the whole name says it: a usual end of follow-up in days (t3d30, day_90), a time to.
+_LATER = re.compile(
+    r"(?:^|[^a-z]|(?<=\d))d(?:ays?)?_?(?:28|30|60|90|100|180|360|365)$|"
+    r"(?:^|_)(?:time|days|weeks|months|years)_?to(?:_|$)"
 )
 _DATE = re.compile(
-    r"^(?:date|dt|dte|dttm|dob|timestamp|datetime|birthday)$|(?<!up)(?<!candi)(?<!man)date$|dte$"
+    r"^(?:dt|dte|dttm|dob|timestamp|datetime|birthday)$|^date|(?<!up)(?<!candi)(?<!man)date$|dte$|[a-z]{2}dt$"
 )
 _PRIVATE = re.compile(
     r"^(?:name|(?:e_?)?mail|phone|telephone|address|passport|iban|.*(?:first|last|full|sur)_?name|.*email)$"
@@ -381,7 +386,7 @@ def suspected(names: Iterable[str]) -> dict[str, str]:
             found[name] = DATE
         elif identifiers([name]) or _PRIVATE.search("_".join(words)):
             found[name] = IDENTIFIER
-        elif any(map(_AFTER.match, words)):
+        elif any(map(_AFTER.match, words)) or _LATER.search(name.lower()):
             found[name] = AFTER
     return found
 

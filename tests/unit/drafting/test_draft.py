@@ -133,19 +133,27 @@ def test_names_set_columns_aside_unless_somebody_chooses_them():
         "patientId": "identifier",
         "sadmdte": "date",
         "visit_date": "date",
+        "sadmdt": "date",
+        "date_of_admission": "date",
         "dth30": "after treatment",
+        "survial_d30": "after treatment",  # as a public file spells it
+        "t3d30": "after treatment",
+        "day_90": "after treatment",
+        "alive": "after treatment",
+        "days_to_relapse": "after treatment",
+        "los": "after treatment",
         "DeathCause": "after treatment",
         "discharge_ward": "after treatment",
         "pain_followup": "after treatment",
         "score_post": "after treatment",
         "hba1c_after": "after treatment",
     }
-    kept = ["age", "postcode", "candidate", "update", "lipid", "lossy", "surveyed"]
+    kept = ["age", "postcode", "candidate", "update", "lipid", "lossy", "surveyed", "surv2md1", "das2d3pc"]
     answers = {"treatment": "t", "outcome": "y", "covariates": "all"}
     made = cv.drafting.draft([*aside, *kept, "t", "y"], None, answers)
     assert made.set_aside == aside
     assert [name for name, place in made.places.items() if place == "covariate"] == kept
-    assert "# Set aside (date): sadmdte, visit_date" in made.toml
+    assert "# Set aside (date): sadmdte, visit_date, sadmdt, date_of_admission" in made.toml
     chosen = cv.drafting.draft([*aside, "t", "y"], None, answers | {"covariates": ["dth30"]})
     assert 'dth30 = "?"  # its name suggests: after treatment' in chosen.toml
 
