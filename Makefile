@@ -60,6 +60,7 @@ test-all: export COUNTERVEIL_TESTS = all
 test-all: environments ready
 	$(PYTEST) -m "not federation"
 	$(PYTEST_FEDERATION) -m federation
+	$(BIN)/python -m tools.clean
 
 # What reads data, asks and prints, with any Python and the newest of everything: peers in the other tests hold pandas
 # below 3. `make test-newest PYTHON=python3.14`; with PANDAS='pandas<3' the pandas before.

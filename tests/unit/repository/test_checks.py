@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.figures import DRAWN, assert_same
-from tools import check_docs
+from tools import check_docs, clean
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = sorted(
@@ -27,6 +27,17 @@ def test_a_notebook_that_registers_runs_again(page, tmp_path):
     text = (ROOT / page).read_text(encoding="utf-8")
     (tmp_path / "twice.md").write_text(text + "\n" + text, encoding="utf-8")
     assert check_docs.run_page(tmp_path / "twice.md", tmp_path) is None
+
+
+def test_each_page_is_tried_with_the_extras_that_it_names():
+    found = {page.name: wanted for wanted, pages in clean.sets().items() for page in pages}
+    assert found["README.md"] == (frozenset(), False)
+    assert found["work-in-the-browser.md"] == (frozenset({"console"}), False)
+    assert found["epidemiologist.md"] == (frozenset({"demo", "plots"}), False)
+    assert found["reproduce-a-paper.md"] == (frozenset(), True)
+    assert {Path(page).name for page in PAGES} == set(found)
+    declared = {"test": ["counterveil[postgres]", "pytest"], "postgres": ["psycopg"]}
+    assert clean.requirements(frozenset({"test"}), declared) == ["psycopg", "pytest"]
 
 
 def test_the_pages_with_examples_are_all_looked_at():
