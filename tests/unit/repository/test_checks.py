@@ -40,6 +40,12 @@ def test_each_page_is_tried_with_the_extras_that_it_names():
     assert clean.requirements(frozenset({"test"}), declared) == ["psycopg", "pytest"]
 
 
+def test_the_readme_names_every_extra():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    named = set(text.partition("Extras: ")[2].partition(";")[0].split(", "))
+    assert named >= {extra for extras, _ in clean.sets() for extra in extras}
+
+
 def test_the_pages_with_examples_are_all_looked_at():
     assert [path.relative_to(ROOT).as_posix() for path in check_docs.runnable_pages(ROOT)] == PAGES
 
