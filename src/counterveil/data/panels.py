@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data.domains import OUTCOME_STEPS, Range, outcome_unit, to_steps
+from counterveil.data.domains import OUTCOME_STEPS, Drop, Fill, Range, outcome_unit, to_steps
 from counterveil.data.outcomes import Before
 from counterveil.data.passes import Sums
 from counterveil.data.study import Study
@@ -67,6 +67,31 @@ def complete_sizes(source: Backend) -> tuple[int, int]:
 def _sizes(block: Table) -> Sums:
     rows = complete(block)
     return (np.array([rows.rows, np.count_nonzero(rows.treated)]),)
+
+
+# Whether people were measured in every period, by what the study declares of missing outcomes and by public counts.
+BALANCED, FILLED, UNBALANCED, MAY_BE_UNBALANCED = "balanced", "filled", "unbalanced", "may_be_unbalanced"
+
+
+def panel_facts(study: Study, people: tuple[int, int] | None = None) -> dict[str, float | str]:
+    """Return whether a panel is balanced; nothing where rows do not lie in periods.
+
+    `people` are those measured in every period and all of them, where the pattern of missing values is public.
+    """
+    if study.before is None or study.before.time is None:
+        return {}
+    rule = study.missing.get(study.outcome)
+    if not isinstance(rule, Drop):
+        # Without a rule a missing measurement is refused.
+        return {"panel": FILLED if isinstance(rule, Fill) else BALANCED}
+    if people is None:
+        return {"panel": MAY_BE_UNBALANCED}
+    complete, everyone = people
+    return {
+        "panel": BALANCED if complete == everyone else UNBALANCED,
+        "people_in_every_period": complete,
+        "people_in_any_period": everyone,
+    }
 
 
 def period_totals(source: Backend, place: int) -> tuple[list[TwoArms], list[TwoArms]]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Union, get_args, get_origin, ge
 from counterveil.bounded_reading import UnreadableError, parse_literal
 from counterveil.data import Layout, Range, Study, silence
 from counterveil.data.features import feature_map
+from counterveil.data.panels import panel_facts
 from counterveil.errors import CounterveilError, ParameterError, refusal
 from counterveil.numerics.public_choices import LEFT_OF_TREATMENT
 from counterveil.privacy import Estimand, Unit
@@ -429,9 +430,9 @@ ate = question_of(AteArguments)
 
 def answer(session: BaseSession, question: Question) -> Result:
     """Return the answer of the estimator that the question names, and whose it is if rows were chosen."""
-    found = _trimmed(session, question)
-    where = session.study.where
-    return found if where is None else replace(found, details=found.details | {"rows_where": where.text})
+    found, where = _trimmed(session, question), session.study.where
+    said = panel_facts(session.study) | ({} if where is None else {"rows_where": where.text})
+    return replace(found, details=found.details | said) if said else found
 
 
 def _trimmed(session: BaseSession, question: Question) -> Result:

@@ -10,7 +10,7 @@ from typing import ClassVar
 from counterveil.data import Study, silence
 from counterveil.data.domains import Label
 from counterveil.data.features import require_covariates
-from counterveil.data.panels import complete_sizes
+from counterveil.data.panels import complete_sizes, panel_facts
 from counterveil.errors import refusal
 from counterveil.privacy import Estimand, Unit
 from counterveil.questions.asking import Arguments, Asked, question_of, with_smaller_noise
@@ -103,13 +103,15 @@ def answer_event_study(session: BaseSession, question: Question, place: int) -> 
         session.attach_batches()
     else:
         session.attach(f"event_study with method={question.method!r}")
+    rows, _ = complete_sizes(session.batches)
     if session.study.cluster is not None:
-        rows, _ = complete_sizes(session.batches)
         refuse_few_clusters(session.study, "event_study", question.method, rows)
     question = _with_smaller_noise(session, question)
     form = outcome_event_study if question.unit is Unit.OUTCOME else record_event_study
     found, where = form(session, question, place), session.study.where
-    return found if where is None else replace(found, details=found.details | {"rows_where": where.text})
+    said = panel_facts(session.study, (rows, session.batches.rows))
+    said |= {} if where is None else {"rows_where": where.text}
+    return replace(found, details=found.details | said)
 
 
 def _with_smaller_noise(session: BaseSession, question: Question) -> Question:

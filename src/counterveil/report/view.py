@@ -66,6 +66,9 @@ LABELS = {
     "look": "planned look",
     "look_boundary": "p-value from which on down this look rules out zero",
     "looks_left": "planned looks to come",
+    "panel": "panel",
+    "people_in_every_period": "people measured in every period",
+    "people_in_any_period": "people in the panel",
     "level_of_all_looks": "level of all looks together",
     "rows_where": "rows of the study: those where",
     "shrinkage": "shrinkage by randomized response",
@@ -289,7 +292,7 @@ def short_view(facts: Facts) -> View:
     many, facts = len(facts["effects"]), {**facts, "effects": facts["effects"][:_ROWS]}
     cells, left = effect_cells(facts, _ROWS), many - _ROWS
     remarks = "; ".join(_remarks_on_intervals(facts, many))
-    items = [("Look", look_sentence(facts))]
+    items = [("Look", look_sentence(facts)), ("Panel", panel_sentence(facts))]
     items += [("Interval", remarks)] if remarks else []
     items += facts.get("notes", [])
     items.append(("Guarantee", guarantee_line(facts)))
@@ -306,6 +309,7 @@ def full_view(facts: Facts) -> View:
     guarantee, means = facts["guarantee"], mean_cells(facts)
     items = [
         ("Look", look_sentence(facts)),
+        ("Panel", panel_sentence(facts)),
         ("Interval", interval_sentence(facts)),
         *facts.get("notes", []),
         *_assumed(facts),
@@ -345,6 +349,24 @@ def look_sentence(facts: Facts) -> str:
         verdict = "zero is not ruled out, and no look is left"
     z = -float(ndtri(boundary / 2))
     return f"{details['look']}: {verdict}; p {p:.2g}, boundary p {boundary:.2g} (|z| {z:.2f})"
+
+
+_PANELS = {
+    "balanced": "balanced: everyone was measured in every period",
+    "filled": "balanced after filling: measurements that are missing are a declared constant",
+    "unbalanced": "UNBALANCED: {complete:,} of {everyone:,} people were measured in every period, and they alone are "
+    "compared",
+    "may_be_unbalanced": "may be UNBALANCED: a person's mean is over the periods in which they were measured",
+}
+
+
+def panel_sentence(facts: Facts) -> str:
+    """Return whether a panel is balanced; nothing where rows do not lie in periods."""
+    details = facts["details"]
+    if "panel" not in details:
+        return ""
+    complete, everyone = (details.get(f"people_in_{which}_period", 0) for which in ("every", "any"))
+    return _PANELS[details["panel"]].format(complete=complete, everyone=everyone)
 
 
 def effects_text(effects: list[Facts], level: float) -> str:
