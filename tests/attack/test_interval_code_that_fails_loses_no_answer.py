@@ -2,10 +2,12 @@
 
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from tests.thinned import thinned_rows
 
 import counterveil as cv
 from counterveil.inference import uncertainty
@@ -135,3 +137,67 @@ def test_without_weight_nothing_is_known(monkeypatch):
     assert set(regression.interval().values()) == {(-math.inf, math.inf)}
     assert "UNBOUNDED" in str(regression)
     assert all(row["se_noise"] == math.inf for row in found.tidy())
+
+
+FORCED = {
+    "zeros": lambda _: 0,
+    "large": lambda _: 10**6,
+    "negative": lambda _: -(10**6),
+    "huge": lambda _: 10**18,
+    "alternating": lambda place: (-1) ** place * 10**6,
+    "alternating, huge": lambda place: (-1) ** place * 10**18,
+}
+FORMS = [
+    ("record", "doubly_robust", "ATE"),
+    ("record", "doubly_robust", "ATO"),
+    ("record", "doubly_robust", "ATT"),
+    ("record", "trial", "ATE"),
+    ("treatment and outcome", "auto", "ATE"),
+    ("outcome", "weighting", "ATE"),
+    ("outcome", "matching", "ATE"),
+    ("outcome", "stratified", "ATE"),
+]
+
+
+def forced(monkeypatch, kind):
+    """Replace every number that the gate lets through."""
+    for name in ("release", "release_vector", "release_cells"):
+        real = getattr(Gate, name)
+
+        def release(self, *given, real=real, several=name != "release"):
+            found = real(self, *given)
+            places = range(len(found.values)) if several else (1,)
+            values = tuple(Fraction(FORCED[kind](place)) for place in places)
+            return replace(found, values=values) if several else replace(found, value=values[0])
+
+        monkeypatch.setattr(Gate, name, release)
+
+
+@pytest.mark.parametrize("kind", FORCED)
+@pytest.mark.parametrize(
+    ("protects", "method", "estimand"), thinned_rows(FORMS, FORMS[0], FORMS[1], FORMS[3])
+)
+def test_an_effect_is_computed_from_whatever_was_released(kind, protects, method, estimand, monkeypatch):
+    study = cv.Study(
+        "t", "y", (0, 1), {"a": cv.Range(0, 1).cut("1/2"), "b": cv.Binary()}, control=0, randomised=True
+    )
+    forced(monkeypatch, kind)
+    asked = {"protects": protects, "method": method, "estimand": estimand, "epsilon": 1, "delta": "1e-6"}
+    data = {name: np.tile(column, 3) for name, column in people().items()}
+    found = cv.ate(data, study, noise=SeededNoise(1), **asked)
+    low, high = found.interval()
+    assert -1 <= low <= high <= 1
+    assert json.dumps(found.to_dict(), allow_nan=False)
+    assert found.full()
+
+
+@pytest.mark.parametrize("method", ["weighting", "matching"])
+def test_covariates_of_a_large_public_range_are_balanced_or_refused(method):
+    draw = np.random.default_rng(0)
+    data = people() | {"a": draw.random(ROWS) * 1e100}
+    declared = {"protects": "outcome", "method": method, "epsilon": 1, "noise": SeededNoise(1)}
+    study = cv.Study("t", "y", (0, 1), {"a": cv.Range(0, "1e100"), "b": cv.Binary()}, control=0)
+    assert math.isfinite(cv.ate(data, study, **declared).estimate)
+    for ends in ((0, "1e101"), ("-1e300", 0)):
+        with pytest.raises(cv.CounterveilError, match="CV-S162"):
+            cv.Study("t", "y", (0, 1), {"a": cv.Range(*ends)}, control=0)

@@ -356,6 +356,8 @@ Made = TypeVar("Made")
 TREATED = 1  # the label that means treated unless the study says otherwise
 # The fewest rows, or people with several, of an arm that data are attached with.
 SMALLEST_ARM = 2
+# Squares and cubes of numbers up to here, and sums of them over rows, are finite doubles.
+_LARGEST_COVARIATE = Fraction(10) ** 100
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -948,7 +950,11 @@ def _covariates(covariates: object) -> dict[str, Domain]:
     given = {} if covariates is None else covariates
     if not isinstance(given, Mapping):
         raise refusal("CV-S008", what="covariates", got=type(given).__name__)
-    return {_column_name(name, "covariate"): as_domain(name, domain) for name, domain in given.items()}
+    found = {_column_name(name, "covariate"): as_domain(name, domain) for name, domain in given.items()}
+    for name, domain in found.items():
+        if isinstance(domain, Range) and max(abs(domain.lo), abs(domain.hi)) > _LARGEST_COVARIATE:
+            raise refusal("CV-S162", name=name, domain=domain)
+    return found
 
 
 def _one_role_each(columns: tuple[str, ...]) -> None:

@@ -337,12 +337,19 @@ def averaged_posterior(
 def _posterior(design: Floats, seen: Floats, noise: Floats, prior: Floats) -> tuple[float, Floats, Floats]:
     """Return the log marginal likelihood, the posterior mean, and H with posterior covariance prior - H'H."""
     spread = design @ prior
-    root = np.linalg.cholesky(spread @ design.T + np.diag(noise))
+    seen_spread = spread @ design.T + np.diag(noise)
+    try:
+        root = np.linalg.cholesky(seen_spread)
+    except np.linalg.LinAlgError:
+        # The errors are lost beside it to rounding: as many more as that.
+        root = np.linalg.cholesky(seen_spread + _ROUNDED * np.trace(seen_spread) * np.eye(len(noise)))
     solved = solve_triangular(root, np.column_stack([seen, spread]), lower=True)
     own, h = solved[:, 0], solved[:, 1:]
     return -0.5 * float(own @ own) - float(np.log(np.diag(root)).sum()), h.T @ own, h
 
 
+# A part of the sum of a matrix's eigenvalues that is larger than what rounding takes off the least.
+_ROUNDED = 1e-10
 _ROUNDS, _POSTERIOR_SETTLED = 80, 1e-5
 # Groups that are expected not to be zero, before anything is seen, and the least number that their share counts for.
 _EXPECTED, _LEAST_GROUPS = 3.0, 4

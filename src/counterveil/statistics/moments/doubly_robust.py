@@ -657,6 +657,8 @@ RESIDUAL_REACH = 3.0
 # Standard deviation of an arm's level around that of everyone, in standard deviations of the outcome; and what clipping
 # does to a level, squared, beside the residual variance.
 _LEVELS, _CLIPPED = 1.5, 0.01
+# Parts of the largest variance of a direction below which another one is lost to rounding.
+_ROUNDED = 1e-10
 
 
 @dataclass(frozen=True, slots=True)
@@ -700,7 +702,8 @@ def arm_moments(grams: Floats, sd: float, scale: RowScale, share: float, share_s
     floor = max(min(_FLOOR, 2.8 * sqrt(d) * sd), _LEAST_FLOOR)
     matrix = common - np.outer(overall, overall)
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    whole = np.asarray(vectors * np.maximum(values, floor) @ vectors.T)
+    # Whatever was released, none so small beside the largest that rounding makes it negative.
+    whole = np.asarray(vectors * np.maximum(values, max(floor, _ROUNDED * float(values[-1]))) @ vectors.T)
     for arm in range(len(grams)):
         gap, gap_error = low_rank(own[arm, 1:m, 1:m] - common, sd / shares[arm])
         within = common + gap - np.outer(means[arm], means[arm]) + mean_noise[arm] * np.eye(d)
@@ -1061,9 +1064,11 @@ def _overlapping(moments: ArmSecond) -> tuple[Floats, float]:
     """
     p, means, covariances = moments.shares, moments.means, moments.covariances
     gap = means[1] - means[0]
-    pooled = np.einsum("a,aij->ij", p, covariances) + p[0] * p[1] * np.outer(gap, gap)
-    b = np.linalg.solve(pooled, p[0] * p[1] * gap)
-    part = b / max(float(p[0] * p[1] * (1 - b @ gap)), _LEAST_OVERLAP)
+    # The spread of everyone is that within arms and that of the gap, which may be so large that the two together have
+    # no inverse: with c the regression by the arms' spread, b = c/(1 + gap'c), and 1 - b'gap = 1/(1 + gap'c).
+    c = np.linalg.solve(np.einsum("a,aij->ij", p, covariances), p[0] * p[1] * gap)
+    apart = 1 + max(float(gap @ c), 0.0)
+    part = c / apart / max(float(p[0] * p[1]) / apart, _LEAST_OVERLAP)
     found = means + np.array([p[0], -p[1]])[:, None] * (covariances @ part)
     noise = len(p) * moments.mean_sd**2 + float(p**4 @ moments.errors * (part @ part))
     return np.asarray(p @ found), 2 * noise
