@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from counterveil.data import Study
     from counterveil.data.checking import Checked
     from counterveil.drafting import Draft
+    from counterveil.drafting.estimating import PricePerColumn
 
 ANSWERS, ESTIMATING = "Answers", "Estimated ranges"
 _CODEBOOK = (
@@ -100,11 +101,13 @@ _TOLD = [
     *options(str | None, "CONDITION", section=ANSWERS, where="Rows that belong to the study."),
 ]
 _CHARGED = ("ledger", "dataset", "request_id", "anchor", "analyst")
+# The roles that --publish makes public: what later answers show where outcomes are protected.
+_SHOWN = ("treatment", "covariate")
 # Where answers are kept that are typed without --out.
 _KEPT = Path("study.toml")
 
 
-@shared("data", *_CHARGED, "as_json", more=[*_OWN, *_TOLD])
+@shared("data", *_CHARGED, "publish", "as_json", more=[*_OWN, *_TOLD])
 def draft(given: Given) -> None:
     """Draft a study file: every column placed, every open question marked.
 
@@ -115,6 +118,7 @@ def draft(given: Given) -> None:
     """
     from counterveil import drafting
     from counterveil.data.passes import Waiting
+    from counterveil.drafting.estimating import price_per_column
 
     data, codebook, out, overwrite = (given[name] for name in ("data", "codebook", "out", "overwrite"))
     told = _answers({each.name: given[each.name] for each in _TOLD})
@@ -139,11 +143,38 @@ def draft(given: Given) -> None:
             if given["epsilon"] is None:
                 raise refusal("CV-P723b")
             price = {name: given[name] for name in ("epsilon", "delta")}
+            print(_priced(price_per_column(made, **price)), file=sys.stderr)
+            if given["publish"] and charged.ledger is not None:
+                names = (
+                    [charged.dataset]
+                    if charged.dataset
+                    else [one.dataset for one in charged.ledger.datasets()]
+                )
+                charged.ledger.publish(names[0], [each.name for each in made.columns if each.role in _SHOWN])
             with Waiting("estimating ranges and labels", STOPPED):
                 made = drafting.estimate_ranges(data, codebook, made.answers, **price, **charged.arguments)
         if out is not None:
             made.save(out)
         say(_facts(made), _told(made, out, data), given["as_json"], charged if estimating else None)
+
+
+def _priced(price: PricePerColumn) -> str:
+    """Return what each column gets, before it is spent."""
+    from counterveil.data.codebooks import folded
+    from counterveil.report.text import wrapped
+
+    said = []
+    if price.ranges:
+        said.append(
+            f"epsilon {float(price.epsilon):.3g} for each range ({folded(price.ranges)}): an end is found with "
+            f"probability 0.95 if {price.range_rows:,} rows lie there, and what lies beyond is clamped"
+        )
+    if price.labels:
+        said.append(
+            f"epsilon {float(price.epsilon):.3g} and delta {float(price.delta):.3g} for the labels of each column "
+            f"({folded(price.labels)}): a label is found with probability 0.95 if {price.label_rows:,} rows have it"
+        )
+    return "\n".join(line for one in said for line in wrapped(one, "To spend: "))
 
 
 def _answers(told: dict[str, Any]) -> dict[str, Any]:

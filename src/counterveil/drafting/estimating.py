@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import ceil, floor, log10
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,15 @@ from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy import Budget, Number, Unit, show
 from counterveil.results.question import uses_of
 from counterveil.session import BaseSession, BitSource, Gate, Kind, Plan, Request
-from counterveil.statistics.ranges_and_labels import range_of, release_labels, release_range
+from counterveil.statistics.ranges_and_labels import (
+    epsilon_of_label,
+    epsilon_of_range,
+    range_of,
+    release_labels,
+    release_range,
+    rows_of_label,
+    rows_of_range,
+)
 
 METHOD = "ranges_and_labels"
 PAGES = ("statistics/histogram.proof.md", "mechanisms/stable_histogram.proof.md")
@@ -100,6 +109,67 @@ def estimate_ranges(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class PricePerColumn:
+    """What each column gets before anything is spent, and how many rows that takes.
+
+    Attributes:
+        ranges, labels: the columns whose range and those whose labels would be released.
+        epsilon, delta: what each column gets; a delta for labels alone.
+        range_rows, label_rows: rows at each end of a range, and rows of a label, that are found with probability 0.95.
+    """
+
+    ranges: tuple[str, ...]
+    labels: tuple[str, ...]
+    epsilon: Fraction
+    delta: Fraction
+    range_rows: int
+    label_rows: int
+
+
+def price_per_column(
+    made: Draft, *, epsilon: Number, delta: Number = 0, columns: list[str] | None = None
+) -> PricePerColumn:
+    """Return what each open column of a draft would get; no row is read."""
+    wanted = _wanted(made, columns)
+    return _price(wanted, wanted.plan(wanted.budget(epsilon, delta)))
+
+
+def _price(wanted: Wanted, plan: Plan) -> PricePerColumn:
+    _check_delta(plan, wanted)
+    kind = Kind.CELLS if wanted.ranges else Kind.LABELS
+    each, delta = plan.amount(wanted.columns[0], kind), plan.label_delta if wanted.labels else Fraction(0)
+    label_rows = rows_of_label(each, delta) if wanted.labels else 0
+    return PricePerColumn(wanted.ranges, wanted.labels, each, delta, rows_of_range(each), label_rows)
+
+
+def _check_found(wanted: Wanted, plan: Plan, rows: int) -> None:
+    """Raise CV-P832 where two ends of a range, or two labels, cannot both be found; the number of rows is public."""
+    price = _price(wanted, plan)
+    least = max(
+        epsilon_of_range(rows) if wanted.ranges else 0.0,
+        epsilon_of_label(rows, price.delta) if wanted.labels else 0.0,
+    )
+    if price.epsilon < Fraction(least):
+        count, most = len(wanted.columns), int(plan.budget.epsilon / Fraction(least))
+        fewer = f", or estimate at most {most} of them" if most else ""
+        raise refusal(
+            "CV-P832",
+            count=count,
+            rows=f"{rows:,}",
+            each=f"{float(price.epsilon):.2g}",
+            least=_rounded_up(least),
+            total=_rounded_up(least * count),
+            fewer=fewer,
+        )
+
+
+def _rounded_up(number: float) -> str:
+    """Return a number with two digits that is not smaller."""
+    step = 10.0 ** (floor(log10(number)) - 1)
+    return f"{ceil(number / step) * step:.2g}"
+
+
 @contextmanager
 def _opened(place: str | Path | Ledger | None) -> Iterator[Ledger | None]:
     if place is None or isinstance(place, Ledger):
@@ -174,10 +244,12 @@ def _answer(
     """Return the released counts and labels of all columns; what cannot be read is refused before the charge."""
     study = session.study
     uses = uses_of(study, Unit.RECORD, "draft", METHOD)
-    if lasting and session.account().access_policy is None:
-        raise refusal("CV-L081", dataset=session.dataset)
+    account = session.account()
+    if lasting and account.access_policy is None and not account.published:
+        raise refusal("CV-L081", dataset=session.dataset, columns=", ".join(map(repr, wanted.columns)))
     session.admit(uses)
     columns = session.first_rows(wanted.columns)
+    _check_found(wanted, plan, len(next(iter(columns.values()))))
     description: dict[str, object] = {
         "question": "draft",
         "ranges": list(wanted.ranges),

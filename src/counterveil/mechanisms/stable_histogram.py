@@ -34,10 +34,15 @@ class StableHistogram:
             raise refusal("CV-P724b", epsilon=float(self.epsilon), delta=float(self.delta))
 
     @property
+    def scale(self) -> float:
+        """The scale of the noise in every count."""
+        return float(_CHANGE / self.epsilon)
+
+    @property
     def threshold(self) -> int:
         """The largest noisy count that is not shown."""
         # Rounded up to a whole number, far beyond the rounding of the logarithm.
-        return ceil(1 + float(_CHANGE / self.epsilon) * log(1 / (2 * float(self.delta))) + 1e-6)
+        return ceil(1 + self.scale * log(1 / (2 * float(self.delta))) + 1e-6)
 
     def release(self, counts: Mapping[_Key, int], source: BitSource) -> dict[_Key, int]:
         """Return the noisy counts above the threshold; `counts` holds the labels that occur, and no others."""

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
-from math import log
+from math import ceil, log
 
 import numpy as np
 
 from counterveil.data.cells import EXACT_DOUBLES, Coded, Column, double_of, meaning_of
 from counterveil.data.domains import Label, gaps, plain_number
+from counterveil.mechanisms.stable_histogram import StableHistogram
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.session import Gate
 from counterveil.statistics.histogram import COUNTS_L1, release_counts
@@ -25,7 +26,38 @@ _SIDE = len(EDGES) + 1  # cells of one sign: those below each edge, and one beyo
 CELLS = 2 * _SIDE + 2
 # Chance that noise alone makes an empty cell look occupied, in any of the cells of a column.
 _MISTAKE = 0.05
+# Chance that a cell or a label with as many rows as are said to be needed is not found.
+MISSED = 0.05
 _LONGEST_LABEL = 200
+
+
+def rows_of_range(epsilon: Fraction) -> int:
+    """Return how many rows a cell must hold to be found with probability 1 - MISSED: so many at each end of a range.
+
+    Laplace noise of scale b = COUNTS_L1 / epsilon is below -b ln(1 / (2 MISSED)) with probability MISSED.
+    """
+    return ceil(float(COUNTS_L1 / epsilon) * _range_logs())
+
+
+def epsilon_of_range(rows: int) -> float:
+    """Return the least epsilon at which both ends of a range can be found in so many rows: half of them at each."""
+    return float(COUNTS_L1) * _range_logs() / (rows / 2)
+
+
+def _range_logs() -> float:
+    return log(CELLS / (2 * _MISTAKE)) + log(1 / (2 * MISSED))
+
+
+def rows_of_label(epsilon: Fraction, delta: Fraction) -> int:
+    """Return how many rows must have a label for it to be found with probability 1 - MISSED."""
+    found = StableHistogram(epsilon, delta)
+    return ceil(found.threshold + found.scale * log(1 / (2 * MISSED)))
+
+
+def epsilon_of_label(rows: int, delta: Fraction) -> float:
+    """Return the least epsilon at which two labels can be found in so many rows: half of them have each."""
+    unit = StableHistogram(Fraction(1), delta)
+    return (unit.threshold - 1 + unit.scale * log(1 / (2 * MISSED))) / max(rows / 2 - 2, 1)
 
 
 def range_counts(column: Column) -> Integers:

@@ -1,5 +1,7 @@
 """Estimated ranges and labels: charged, named in the study, and never without a delta."""
 
+from fractions import Fraction
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +9,13 @@ import pytest
 import counterveil as cv
 from counterveil.data import Table
 from counterveil.privacy import Unit
+from counterveil.statistics.ranges_and_labels import (
+    CELLS,
+    _cell,
+    epsilon_of_range,
+    range_of,
+    rows_of_range,
+)
 
 ANSWERS = {
     "treatment": "arm",
@@ -124,6 +133,41 @@ def test_an_account_without_an_access_policy_sells_nothing(tmp_path):
         book.register("people", cv.Budget(5, "1e-5"))
         with pytest.raises(cv.CounterveilError, match="CV-L081"):
             estimated(people(), ledger=book, noise=None)
+
+
+def test_published_columns_say_what_the_draft_may_fix(tmp_path):
+    with cv.open_ledger(tmp_path / "book.db", create=True) as book:
+        book.register("people", cv.Budget(5, "1e-5"))
+        book.publish("people", ["arm", "age"])
+        assert estimated(people(), ledger=book, noise=None).estimated
+        assert book.account("people").access_policy.public == ("age", "arm")
+
+
+def test_what_cannot_be_found_is_refused_before_it_is_paid_for(tmp_path):
+    rows = len(people())
+    least = epsilon_of_range(rows)
+    # Half of the rows are enough at the least epsilon, and not below it.
+    assert rows_of_range(Fraction(least)) <= -(-rows // 2) < rows_of_range(Fraction(least) * 9 / 10)
+    with cv.open_ledger(tmp_path / "book.db", create=True) as book:
+        book.register("people", cv.Budget(5, "1e-5"), access_policy=cv.drafting.AccessPolicy())
+        asked = {"ledger": book, "noise": None, "columns": ["age"], "delta": 0}
+        with pytest.raises(cv.CounterveilError, match="CV-P832"):
+            estimated(people(), epsilon=least * 0.9, **asked)
+        assert book.account("people").spent.epsilon == 0
+        assert estimated(people(), epsilon=least * 1.1, **asked).estimated
+
+
+def test_rows_that_are_needed_are_found_as_often_as_is_said():
+    amount, draws = Fraction(1, 10), 400
+    needed = rows_of_range(amount)
+    counts = np.zeros(CELLS)
+    noise = np.random.default_rng(5).laplace(0, float(2 / amount), (draws, CELLS))
+    held = CELLS - 5
+    counts[held] = needed
+    low, high = _cell(held)
+    found = [range_of(list(counts + one), amount) for one in noise]
+    share = np.mean([one is not None and one[0] <= low and high <= one[1] for one in found])
+    assert abs(share - 0.95) < 4 * np.sqrt(0.95 * 0.05 / draws)
 
 
 def test_treatment_and_outcome_come_first():
