@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from textwrap import fill
 from typing import NoReturn
 
@@ -38,8 +40,9 @@ from counterveil.cli.ledger import ledger_app
 from counterveil.cli.omop import omop
 from counterveil.cli.planning import plan
 from counterveil.cli.program import Group, read
+from counterveil.cli.requests import flush_output
 from counterveil.cli.site import site_app
-from counterveil.errors import CounterveilError, unforeseen
+from counterveil.errors import CounterveilError, refusal, unforeseen
 
 INTERRUPTED = 130
 # What a shell shows for a program that was told to end.
@@ -121,7 +124,9 @@ class _Ending:
 
     def __init__(self) -> None:
         self.wanted = False
-        signal.signal(signal.SIGTERM, self._end)
+        # A thread of somebody's program takes no signals.
+        with suppress(ValueError):
+            signal.signal(signal.SIGTERM, self._end)
 
     def _end(self, *_: object) -> None:
         self.wanted = True
@@ -134,12 +139,18 @@ def main() -> None:
     """Run the command line; refusals become a message and the exit code of their kind."""
     code: object = 0
     ending = _Ending()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A name of a file or a label may have letters that a terminal's encoding has not.
+            stream.reconfigure(errors="backslashreplace")
     try:
         try:
             run(sys.argv[1:])
-        finally:
-            # Where the reader of the output has gone, it shows here and not after the last line of Python.
-            sys.stdout.flush()
+        except SystemExit:
+            flush_output()
+            raise
+        # Where the reader of the output has gone, it shows here and not after the last line of Python.
+        flush_output()
     except CounterveilError as error:
         if ending.wanted:
             # The interrupt was taken for a fault of what it interrupted.
@@ -148,12 +159,13 @@ def main() -> None:
     except KeyboardInterrupt:
         code = INTERRUPTED
     except BrokenPipeError:
-        # Nothing more can be said; what is left in the buffer goes nowhere, without a second complaint.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         sys.exit(NO_READER)
     except SystemExit as end:
         # typer leaves so where the reader of a help page has gone.
         code = NO_READER if isinstance(end.__context__, OSError) else end.code
+    except OSError as fault:
+        _refuse(_output_fault() or unforeseen(fault))
     except Exception as fault:
         if ending.wanted:
             _ended()
@@ -172,11 +184,32 @@ def _ended() -> NoReturn:
 
 def _refuse(error: CounterveilError) -> NoReturn:
     """Print a refusal and leave with the exit code of its kind."""
+    said = False
     if "--json" in sys.argv:
-        print(json.dumps({"error": error.to_dict()}, indent=2), flush=True)
-    else:
+        with suppress(OSError):
+            print(json.dumps({"error": error.to_dict()}, indent=2))
+            flush_output()
+            said = True
+    if not said:
         print(_readable(error.text()), file=sys.stderr)
+    if _output_fault() is not None:
+        _drop_output()
     sys.exit(error.exit_code)
+
+
+def _output_fault() -> CounterveilError | None:
+    """Return CV-P310 where standard output takes nothing, None where it does."""
+    try:
+        flush_output()
+    except OSError as error:
+        return refusal("CV-P310b", got=os.strerror(error.errno or 0))
+    return None
+
+
+def _drop_output() -> None:
+    """Send what is left in the buffer nowhere, without a second complaint."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _readable(text: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import sys
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -474,10 +476,34 @@ def _write(answer: Any, report: Path, facts: dict[str, Any]) -> None:
 
 
 def say(facts: dict[str, Any], text: str, as_json: bool, charged: Charging | None = None) -> None:
-    """Print facts as JSON or text; what was charged follows the text, or goes to standard error beside JSON."""
-    print(json.dumps(facts, indent=2) if as_json else text)
-    if charged is not None and not (as_json and charged.ledger is None):
-        print("\n".join(charged.lines()), file=sys.stderr if as_json else sys.stdout)
+    """Print facts as JSON or text; what was charged follows the text, or goes to standard error beside JSON.
+
+    Raises CV-P310 where a charged answer cannot be written.
+    """
+    lines = [] if charged is None or (as_json and charged.ledger is None) else charged.lines()
+    try:
+        print(json.dumps(facts, indent=2) if as_json else text)
+        if not as_json and lines:
+            print("\n".join(lines))
+        # A disk that is full says so only now.
+        flush_output()
+    except OSError as error:
+        if charged is None or charged.ledger is None:
+            raise
+        if isinstance(error, BrokenPipeError):
+            # Whoever read has read enough; the name of the request may have been on the part that was not.
+            print("\n".join(lines), file=sys.stderr)
+            raise
+        raise refusal("CV-P310", got=os.strerror(error.errno or 0), request=charged.request_id) from None
+    if as_json and lines:
+        print("\n".join(lines), file=sys.stderr)
+
+
+def flush_output() -> None:
+    """Write what was printed, or raise OSError; also where a program was started without a standard output."""
+    if sys.stdout is None:
+        raise OSError(errno.EBADF, "no standard output")
+    sys.stdout.flush()
 
 
 def _remaining(account: Account) -> str:

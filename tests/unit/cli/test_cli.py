@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import re
 import subprocess
 import sys
@@ -446,3 +447,44 @@ def test_an_access_policy_that_is_wrong_makes_no_ledger(policy_folder):
     (policy_folder / "access-policy.toml").write_text("publik = []")
     assert refusal(*CREATE, "--access-policy", "access-policy.toml") == "CV-L040"
     assert not (policy_folder / "book.db").exists()
+
+
+def test_an_answer_that_cannot_be_written_names_its_request_and_is_there_to_be_asked_for(folder):
+    with cv.open_ledger(folder / "l.db", create=True) as ledger:
+        ledger.register("trial", cv.Budget(2))
+    with Path("/dev/full").open("w") as full:
+        run = subprocess.run(
+            [sys.executable, "-m", "counterveil", *ESTIMATE, "--ledger", "l.db", "--json"],
+            cwd=folder,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert run.returncode == 2
+    assert "CV-P310" in run.stderr
+    assert "Exception ignored" not in run.stderr
+    (request,) = re.findall(r"--request-id ([0-9a-f]{32})", run.stderr)
+    again = counterveil(folder, *ESTIMATE, "--ledger", "l.db", "--request-id", request)
+    assert "stored answer, nothing spent; remaining: epsilon 1 of epsilon 2" in unwrapped(again)
+
+
+def test_a_name_of_a_file_may_have_letters_that_the_terminal_has_not(folder):
+    (folder / "trial.csv").rename(folder / "sömmer.csv")
+    place = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii"}
+    words = [
+        sys.executable,
+        "-m",
+        "counterveil",
+        "estimate",
+        "sömmer.csv",
+        *ESTIMATE[2:],
+        "--report",
+        "rö.html",
+    ]
+    run = subprocess.run(
+        words, cwd=folder, env=os.environ | place, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    assert "Report:      r\\udcc3\\udcb6.html" in run.stdout
+    assert (folder / "rö.html").exists()

@@ -189,7 +189,7 @@ def _file(path: str, table: str) -> Any:
     import duckdb
 
     try:
-        return spilling_here(duckdb.connect(path, read_only=True)).table(table)
+        return spilling_here(duckdb.connect(files.in_utf8(path), read_only=True)).table(table)
     except duckdb.Error:
         raise refusal("CV-D071", kind=f"no table {shown(table)} in the DuckDB file") from None
 
@@ -412,7 +412,9 @@ def settings_of_engine(memory: str = _MEMORY) -> Iterator[files.Settings]:
     """
     with scratch.folder() as folder:
         where = (
-            {"temp_directory": ""} if folder is None else {"temp_directory": folder, "memory_limit": memory}
+            {"temp_directory": ""}
+            if folder is None
+            else {"temp_directory": files.in_utf8(folder), "memory_limit": memory}
         )
         yield {**where, "perfect_ht_threshold": _DENSE_BITS}
 
@@ -421,7 +423,7 @@ def spilling_here(connection: Any) -> Any:
     """Return a connection to somebody's DuckDB, told to write what does not fit into memory into our scratch folder."""
     import duckdb
 
-    folder = (scratch.lasting() or "").replace("'", "''")
+    folder = files.in_utf8(scratch.lasting() or "").replace("'", "''")
     # Rows of a query that runs already stay where they are.
     with suppress(duckdb.Error):
         connection.execute(f"SET temp_directory = '{folder}'")

@@ -52,7 +52,7 @@ def read(
     """Return the named columns of a file, or of the files of a pattern in the order of their names."""
     with (
         scratch.folder() as folder,
-        opened(path, names, {"temp_directory": folder or ""}) as (relation, wanted),
+        opened(path, names, {"temp_directory": in_utf8(folder or "")}) as (relation, wanted),
     ):
         return relations.fetch(relation, wanted, numeric, order)
 
@@ -184,7 +184,12 @@ def _matching(pattern: Path) -> list[Path]:
 
 def _escaped(files: list[Path]) -> list[str]:
     """Return the paths as the engine reads them, which takes a name for a pattern."""
-    return [glob.escape(str(file)) for file in files]
+    return [glob.escape(in_utf8(str(file))) for file in files]
+
+
+def in_utf8(path: str) -> str:
+    """Return a path as the engine takes it: in UTF-8, also where the system's encoding of names is another one."""
+    return os.fsencode(path).decode("utf-8", "surrogateescape")
 
 
 def _open_csv(connection: DuckDBPyConnection, files: list[Path], names: tuple[str, ...]) -> relations.Located:
