@@ -1,6 +1,7 @@
 #' @export
 print.counterveil <- function(x, ...) {
-  cat(reticulate::py_str(x$value), "\n", sep = "")
+  text <- reticulate::py_str(x$value)
+  cat(sub("result.full(), or --report FILE", "summary(result), or cv_report(result, FILE)", text, fixed = TRUE), "\n", sep = "")
   invisible(x)
 }
 

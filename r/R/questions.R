@@ -3,8 +3,14 @@ question <- function(name, x, study, named, ranges) {
   if (inherits(x, "cv_session")) {
     value <- ask(x$value[[name]], list(), named)
   } else {
-    if (inherits(study, "formula")) study <- cv_study(study, ranges)
-    value <- ask(python()$package[[name]], list(x, study), named)
+    fun <- python()$package[[name]]
+    if (inherits(study, "formula")) {
+      # What declares the study may stand in the question, as randomised = TRUE.
+      said <- reticulate::py_to_r(python()$helper$design_arguments(fun, as.list(names(named))))
+      study <- do.call(cv_study, c(list(study, ranges), named[as.character(said)]))
+      named <- named[setdiff(names(named), said)]
+    }
+    value <- ask(fun, list(x, study), named)
   }
   result(value, name)
 }
@@ -30,6 +36,15 @@ cv_survival <- function(x, study = NULL, ..., ranges = list()) question("surviva
 
 #' @export
 cv_moments <- function(x, study = NULL, ..., ranges = list()) question("moments", x, study, list(...), ranges)
+
+#' @export
+cv_quantiles <- function(x, study = NULL, ..., ranges = list()) question("quantiles", x, study, list(...), ranges)
+
+#' @export
+cv_cate <- function(x, study = NULL, ..., ranges = list()) question("cate", x, study, list(...), ranges)
+
+#' @export
+cv_event_study <- function(x, study = NULL, ..., ranges = list()) question("event_study", x, study, list(...), ranges)
 
 #' @export
 cv_regress <- function(moments, formula, ...) {

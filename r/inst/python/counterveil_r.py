@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from math import isfinite
 from typing import Any
 
 import numpy as np
 
+from counterveil.data import Study
 from counterveil.data.cells import duplicated_columns
 from counterveil.errors import CounterveilError, refusal
 from counterveil.report.measures import ARMS, arm_rows, risk_columns
@@ -75,12 +78,58 @@ def call(function: Callable[..., Any], args: Sequence[Any], named: Mapping[str, 
     try:
         return {"value": function(*args, **named)}
     except CounterveilError as error:
-        return {"code": error.code, "text": str(error)}
+        return {"code": error.code, "text": in_r(str(error))}
+
+
+# Python in the lines of refusals, and the same in R; in this order. A pair of parentheses or brackets holds no other.
+_SPELLINGS = (
+    (re.compile(r"\b(?:cv|counterveil)\.(?:Range|Categories)\(([^()]*)\)"), r"\1"),
+    (re.compile(r"\b(?:cv|counterveil)\.Binary\(\)"), "cv_binary()"),
+    (re.compile(r"\b(?:cv|counterveil)\.SeededNoise\("), "cv_seeded("),
+    (re.compile(r"\b(?:cv|counterveil)\.Study\("), "cv_study("),
+    (re.compile(r"\b(?:cv|counterveil)\.([a-z_]+)\("), r"cv_\1("),
+    (re.compile(r"\bresult\.interval\(\)"), "confint(result)"),
+    (re.compile(r"\bresult\.([a-z_]+)\(\)"), r"cv_\1(result)"),
+    (re.compile(r"\bTrue\b"), "TRUE"),
+    (re.compile(r"\bFalse\b"), "FALSE"),
+    (re.compile(r"\bNone\b"), "NULL"),
+    # Two bounds, labels, then names with what is said of them.
+    (re.compile(r"(?<![\w)])\(((?:[-\w.]+), (?:[-\w.]+))\)"), r"c(\1)"),
+    (
+        re.compile(r"""(?<![\w)])\[((?:"[^"]*"|'[^']*'|[-\w.]+)(?:, (?:"[^"]*"|'[^']*'|[-\w.]+))*)\]"""),
+        r"c(\1)",
+    ),
+    (re.compile(r"\{((?:\"[^\"]+\": [^{}]+)+)\}"), r"list(\1)"),
+    (re.compile(r"\"([A-Za-z.][\w.]*)\": "), r"\1 = "),
+)
+
+
+def in_r(text: str) -> str:
+    """Return the lines of a refusal with calls, bounds, labels and truth values as R writes them.
+
+    The first line is prose and stays, and so does the command of the last one.
+    """
+    lines = text.split("\n")
+    for place, line in enumerate(lines):
+        if not line.startswith(("  expected:", "  to fix:")):
+            continue
+        for pattern, ours in _SPELLINGS:
+            line = pattern.sub(ours, line)  # noqa: PLW2901
+        lines[place] = line
+    return "\n".join(lines)
+
+
+def design_arguments(function: Callable[..., Any], names: Sequence[str]) -> list[str]:
+    """Return those of the names that declare a study, and that a question does not take itself."""
+    own = set(signature(function).parameters)
+    return [
+        name for name in names if name not in own and name in {*signature(Study).parameters, "randomized"}
+    ]
 
 
 def rows(result: Any) -> str:
     """Return the rows of a result as JSON; numbers that are none are null."""
-    return json.dumps([{name: _plain(cell) for name, cell in row.items()} for row in result.tidy()])
+    return table(result.tidy())
 
 
 def facts(result: Any) -> str:
@@ -96,6 +145,16 @@ def facts(result: Any) -> str:
         "proof": guarantee.proof.value,
     }
     return json.dumps([{name: _plain(cell) for name, cell in found.items()}])
+
+
+def effect(name: str, one: Any) -> str:
+    """Return one effect as the row of a data frame, in JSON."""
+    return json.dumps([{"contrast": name} | {key: _plain(cell) for key, cell in one.row().items()}])
+
+
+def table(listed: Sequence[Mapping[str, Any]]) -> str:
+    """Return rows as JSON."""
+    return json.dumps([{name: _plain(cell) for name, cell in row.items()} for row in listed])
 
 
 def curves(result: Any) -> str:

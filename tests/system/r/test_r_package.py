@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).resolve().parents[3] / "r"
-NEEDED = ("reticulate", "testthat", "jsonlite", "generics")
+NEEDED = ("reticulate", "testthat", "jsonlite", "generics", "bit64", "data.table", "haven", "ggplot2")
 
 
 def r(code, **more):
@@ -28,7 +28,7 @@ def library(tmp_path_factory):
         pytest.skip(f"R has not all of {', '.join(NEEDED)}")
     place = tmp_path_factory.mktemp("library")
     made = subprocess.run(
-        ["R", "CMD", "INSTALL", "--no-docs", f"--library={place}", str(PACKAGE)],
+        ["R", "CMD", "INSTALL", f"--library={place}", str(PACKAGE)],
         capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert made.returncode == 0, made.stderr
