@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from statistics import NormalDist
 from typing import Any
-
-from scipy.special import ndtri
 
 from counterveil.privacy import Adjacency, Budget, Estimand, Guarantee, Proof, Protected, show
 from counterveil.report.caveats import caveat_words, opening_of, target_words, trends_of
@@ -347,7 +346,7 @@ def look_sentence(facts: Facts) -> str:
         verdict = "continue, as zero is not ruled out"
     else:
         verdict = "zero is not ruled out, and no look is left"
-    z = -float(ndtri(boundary / 2))
+    z = -NormalDist().inv_cdf(boundary / 2)
     return f"{details['look']}: {verdict}; p {p:.2g}, boundary p {boundary:.2g} (|z| {z:.2f})"
 
 
