@@ -217,9 +217,6 @@ def _place(parameter: Parameter, is_shared: bool) -> int:
 
 _QUESTION = ("data", "study", "protects", "epsilon", "delta", "method", "level", "where")
 _CHARGED = ("ledger", "dataset", "request_id", "anchor", "analyst")
-_PUBLISH = (
-    "Let the columns that an account's first request needs become public, for good, without being asked."
-)
 STOPPED = "Ctrl-C stops it, but gives no budget back"
 _NO_LEDGER = (
     "none, so the cost of several calls is not added up; create one with `counterveil ledger create` and "
@@ -321,7 +318,8 @@ class CommandRequest:
                 "Answers may show each person's values of them; no further column can become public later."
             ]
             print("\n".join(lines), file=sys.stderr)
-            typer.confirm("Make them public?", abort=True, err=True)
+            if not _agreed("Make them public?"):
+                return  # refused where the session is opened, with the list
         ledger.publish(name, [column.name for column in columns])
 
     def show(self, answer: Any) -> None:
@@ -360,6 +358,14 @@ def question(
 def somebody_is_there() -> bool:
     """Return whether a question in the terminal can be answered."""
     return sys.stdin.isatty()
+
+
+def _agreed(asked: str) -> bool:
+    """Return whether somebody says yes on the terminal; Ctrl-C stops the command."""
+    try:
+        return typer.confirm(asked, err=True)
+    except typer.Abort:
+        raise KeyboardInterrupt from None
 
 
 def parameters(given: Given) -> dict[str, Any]:

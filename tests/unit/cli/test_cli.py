@@ -18,6 +18,7 @@ from tests.command_line import as_json, asked, refusal, said
 
 import counterveil as cv
 from counterveil.cli import main
+from counterveil.cli.app import INTERRUPTED
 from counterveil.cli.requests import Charging
 
 STUDY = """
@@ -346,8 +347,9 @@ def test_a_first_request_lists_what_becomes_public_and_asks(charging_folder, mon
     assert refusal(*words) == "CV-L090"  # nobody is there to say yes
     monkeypatch.setattr("counterveil.cli.requests.somebody_is_there", lambda: True)
     declined = asked(*words, typed="n\n")
-    assert declined.exit_code != 0
     assert "'arm' (treatment" in declined.stderr
+    assert declined.exception.code == "CV-L090"
+    assert asked(*words, typed="").exit_code == INTERRUPTED
     assert spent() == 0
     assert "Effect of arm on pay" in said(*words, typed="y\n")
     # What was confirmed is not asked again.
