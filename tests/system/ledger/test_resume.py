@@ -79,6 +79,7 @@ def numbers(answer):
 def test_every_release(place, question, monkeypatch):
     with open_ledger(place, create=True) as ledger:
         ledger.register("trial", Budget(10**6, "1e-3"))
+        ledger.publish("trial", ["treated", "age", "severe"])
     lines = run_client(place, question)
     asked = list(dict.fromkeys(line[0] for line in lines))
     whole = {check_resumed(place, question, each, lines, monkeypatch) for each in asked[:-1]}
@@ -96,6 +97,7 @@ def test_every_release(place, question, monkeypatch):
 def test_two_processes_that_go_on_at_once_give_one_answer(place, question):
     with open_ledger(place, create=True) as ledger:
         ledger.register("trial", Budget(10**6, "1e-3"))
+        ledger.publish("trial", ["treated", "age", "severe"])
     lines = run_client(place, question, "both")
     first, second = (line[3] for line in lines if line[1] == "answer")
     assert first == second
