@@ -272,7 +272,7 @@ def test_a_report_whose_name_says_no_form_costs_nothing(charging_folder, path):
 
 def test_the_name_of_a_report_says_what_is_written(charging_folder):
     said(*CREATE)
-    named = (*ESTIMATE, "--ledger", "book.db", "--request-id", "primary", "--json", "--report")
+    named = (*ESTIMATE, "--ledger", "book.db", "--publish", "--request-id", "primary", "--json", "--report")
     printed = as_json(*named[:-2], "--report", "o.json")
     assert json.loads((charging_folder / "o.json").read_text()) == printed
     for name, begin in (
@@ -456,7 +456,7 @@ def test_an_answer_that_cannot_be_written_names_its_request_and_is_there_to_be_a
         ledger.register("trial", cv.Budget(2))
     with Path("/dev/full").open("w") as full:
         run = subprocess.run(
-            [sys.executable, "-m", "counterveil", *ESTIMATE, "--ledger", "l.db", "--json"],
+            [sys.executable, "-m", "counterveil", *ESTIMATE, "--ledger", "l.db", "--publish", "--json"],
             cwd=folder,
             stdout=full,
             stderr=subprocess.PIPE,
