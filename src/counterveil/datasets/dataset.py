@@ -361,6 +361,13 @@ _IHDP_SHA256 = {
     24: "963bbcdf14eb7a72f49f21ed2603f116d919db0cde6bacfdc04795cbbdeb8fb8",
     25: "5b338719af5f4b62e6e0f12871d6f73049eec18299f866efed874d0debf864bd",
 }
+
+
+def ihdp_file(realisation: int) -> str:
+    """Return the file of a realisation of IHDP, below COUNTERVEIL_DATA."""
+    return f"ihdp/ihdp_npci_{realisation}.csv.gz"
+
+
 _IHDP_CONTINUOUS = 6
 _IHDP_COVARIATES = 25
 
@@ -400,7 +407,7 @@ def ihdp(
             got=realisation,
         )
     study = Study("treatment", "y_factual", outcome_range, _ihdp_covariates(), control=0, randomised=False)
-    path = locate(f"ihdp/ihdp_npci_{realisation}.csv.gz", _IHDP_SHA256[realisation], folder)
+    path = locate(ihdp_file(realisation), _IHDP_SHA256[realisation], folder)
     text = read_text(path, [*study.columns, "mu0", "mu1"])
     columns = {name: numbers(column) for name, column in text.items()}
     return Dataset(

@@ -92,3 +92,18 @@ def test_unknown_names_are_refused():
     with pytest.raises(CounterveilError) as error:
         chosen(PAPER, ["third"])
     refused(error, "CV-P811")
+
+
+def test_files_are_looked_for_before_anything_is_computed(tmp_path, monkeypatch):
+    (tmp_path / "a.csv").touch()
+    paper, ran = counting(replace(PAPER, files={"A": ("a.csv",), "B": ("b.csv", "c.csv")}), 100)
+    monkeypatch.setenv("COUNTERVEIL_DATA", str(tmp_path))
+    with pytest.raises(CounterveilError, match="CV-D313") as refused:
+        run_cells(Run(paper, tmp_path), paper.figures)
+    assert ran == []
+    assert "b.csv, c.csv" in refused.value.got
+    assert "a.csv" not in refused.value.got
+    monkeypatch.delenv("COUNTERVEIL_DATA")
+    refused = asked("reproduce", "ipw", "--quick", "--out", tmp_path).exception
+    assert refused.code == "CV-D313"
+    assert "ihdp/ihdp_npci_1.csv.gz" in refused.got

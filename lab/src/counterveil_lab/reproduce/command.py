@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import time
 from collections.abc import Iterator, Sequence
@@ -14,6 +15,7 @@ from pathlib import Path
 import pandas as pd
 
 from counterveil.data.passes import Waiting
+from counterveil.datasets.dataset import VARIABLE
 from counterveil.errors import refusal
 from counterveil_lab.reproduce.page import (
     CLAIMS,
@@ -76,6 +78,7 @@ class Store:
 
 
 ROWS = "rows"  # the folder of finished cells, below that of the paper
+_LISTED = 10  # files that a message names
 _END = "Ctrl-C stops it; what is done is kept"
 
 
@@ -107,7 +110,11 @@ def chosen(paper: Paper, names: Sequence[str]) -> list[Figure]:
 
 
 def run_cells(run: Run, figures: Sequence[Figure], jobs: int = 1) -> None:
-    """Finish the missing cells of these figures; each is kept as soon as it is done."""
+    """Finish the missing cells of these figures; each is kept as soon as it is done.
+
+    Raises CV-D313 before the first one where files are missing that any of them needs.
+    """
+    _look_for_files(run, figures)
     for figure in figures:
         missing = run.missing(figure)
         if not missing:
@@ -119,6 +126,17 @@ def run_cells(run: Run, figures: Sequence[Figure], jobs: int = 1) -> None:
                 store.add(cell, found)
                 done += 1
                 waiting.tell(f"{done} of {total}")
+
+
+def _look_for_files(run: Run, figures: Sequence[Figure]) -> None:
+    root, files = os.environ.get(VARIABLE, ""), run.paper.files
+    cells = [cell for figure in figures if files for cell in run.missing(figure)]
+    named = dict.fromkeys(str(cell.get("data", cell.get("study"))) for cell in cells)
+    wanted = dict.fromkeys(file for name in named for file in files.get(name, ()))
+    missing = [file for file in wanted if not root or not Path(root, file).is_file()]
+    if missing:
+        listed = ", ".join(missing[:_LISTED]) + (", ..." if len(missing) > _LISTED else "")
+        raise refusal("CV-D313", count=len(missing), variable=VARIABLE, files=listed)
 
 
 def _finished(paper: str, figure: Figure, cells: Sequence[Cell], jobs: int) -> Iterator[tuple[Cell, Done]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import pandas as pd
@@ -76,7 +76,8 @@ class Claim:
 class Paper:
     """A paper by its short name, its reference, its figures in order and its claims.
 
-    `remarks` returns what else its page has to say, in Markdown, from the tables that are finished.
+    `remarks` returns what else its page has to say, in Markdown, from the tables that are finished. `files` has the
+    files below COUNTERVEIL_DATA that a data set needs, by the name that cells have for it under "data" or "study".
     """
 
     name: str
@@ -84,6 +85,7 @@ class Paper:
     figures: tuple[Figure, ...]
     claims: tuple[Claim, ...]
     remarks: Callable[[Tables], str] | None = None
+    files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 # The file of all claims with their verdicts, beside the page.

@@ -32,7 +32,7 @@ from counterveil.session import Gate, SeededNoise
 from counterveil_lab.reproduce.rivals.ours import KAPPA
 
 FIT, WEIGHTED_EACH = 250, 100  # rows of each arm
-_IHDP_FILES = 25
+IHDP_FILES = 25
 _TEST_PART = 0.1
 # Public ranges: round figures that hold nearly every outcome of the 25 files.
 _IHDP_RANGE = (-10, 20)
@@ -47,7 +47,7 @@ def source(family: str, number: int) -> Dataset:
 
 def sample(family: str, run: int) -> tuple[Table, NDArray[np.intp], NDArray[np.intp]]:
     """Return a table of 700 rows, the places of the 500 for fitting and of the 200 for weighting."""
-    data = source(family, run % _IHDP_FILES + 1)
+    data = source(family, run % IHDP_FILES + 1)
     generator = np.random.default_rng([1, run])
     treated = np.asarray(data.frame[data.study.treatment]) == 1
     if family == "ihdp":

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 import counterveil as cv
+from counterveil.datasets.dataset import IST_FILE, NSW_FILE, STAR_FILE, ihdp_file
 from counterveil.errors import CounterveilError
 from counterveil.numerics.arrays import Floats
 from counterveil_lab.reproduce.page import Cell, Figure, Paper, Row, Tables, markdown
@@ -157,8 +158,10 @@ def _errors(number: int, title: str) -> Figure:
     return Figure(f"figure-{number}", title, cells, errors.run, errors.table, sensitivities.draw_errors)
 
 
+FILES = {"IST": (IST_FILE,), "STAR": (STAR_FILE,), "IHDP": (ihdp_file(1),), "LaLonde": (NSW_FILE,)}
 PAPER = Paper(
     name="multi-site",
+    files=FILES,
     reference="Koga, Chaudhuri and Page: Differentially Private Multi-Site Treatment Effect Estimation",
     figures=(
         _errors(3, "Figure 3 (both versions): IST, two sites"),
