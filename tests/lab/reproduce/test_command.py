@@ -107,3 +107,13 @@ def test_files_are_looked_for_before_anything_is_computed(tmp_path, monkeypatch)
     refused = asked("reproduce", "ipw", "--quick", "--out", tmp_path).exception
     assert refused.code == "CV-D313"
     assert "ihdp/ihdp_npci_1.csv.gz" in refused.got
+
+
+@pytest.mark.parametrize("name", ["ipw", "multi-site", "private-matching"])
+def test_files_are_those_of_data_sets_that_cells_name(name):
+    paper = catalogue.load(name)
+    named = {
+        str(cell.get("data", cell.get("study"))) for figure in paper.figures for cell in figure.cells(True)
+    }
+    assert paper.files
+    assert set(paper.files) <= named

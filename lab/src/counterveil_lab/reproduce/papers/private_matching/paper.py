@@ -677,7 +677,7 @@ def remarks(tables: Tables) -> str:
 
 
 # Of the numbered files the first: they come together.
-FILES = {"ihdp": (ihdp_file(1),), "acic": (ACIC2016_FILE,)}
+FILES = {"IHDP": (ihdp_file(1),), "ACIC": (ACIC2016_FILE,)}
 PAPER = Paper(
     "private-matching",
     "PrivATE: Differentially Private Average Treatment Effect Estimation for Observational Data (Yuan et al.)",
