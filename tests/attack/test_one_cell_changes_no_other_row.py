@@ -287,8 +287,8 @@ def sizes(found, code):
     return sum(one[-1] == code for one in found.values())
 
 
-@pytest.mark.parametrize("cell", ["", "x"])
-def test_the_size_of_a_group_moves_by_one(cell, tmp_path):
+@pytest.mark.parametrize(("spelled", "cell"), [(float, "x"), ("0{}".format, ""), ("0{}".format, "x")])
+def test_the_size_of_a_group_moves_by_one(spelled, cell, tmp_path):
     declared = cv.Study(
         "t", "y", (0, 1), {"row": (0, 400), "c": cv.Categories(["1", "2", "oth"], other="oth")},
         missing={"c": FILL("oth")},
@@ -297,7 +297,7 @@ def test_the_size_of_a_group_moves_by_one(cell, tmp_path):
         "t": [0, 1] * 200,
         "y": [0.5] * 400,
         "row": [*range(400)],
-        "c": [1 + each % 3 for each in range(400)],
+        "c": [spelled(1 + each % 3) for each in range(400)],
     }
     changed = cells | {"c": [cell, *cells["c"][1:]]}
     for name in CONTAINERS:
