@@ -34,6 +34,8 @@ _EXTRAS, _LABORATORY = (
     re.compile(r"pip install '?\.\[([\w,-]+)\]"),
     re.compile(r"^pip install .*\./lab", re.M),
 )
+# Another project's package that a page says to install, by its name alone.
+_OTHERS = re.compile(r"`pip install ([a-z][a-z0-9_-]+)`")
 SECONDS = 600
 # Extras that need a program beside Python; without it they are left out.
 ELSEWHERE = {"spark": "java"}
@@ -106,6 +108,9 @@ def examples(python: Path, page: Path, folder: Path) -> None:
     blocks = [block for block in blocks_of(page.read_text(encoding="utf-8")) if block.run]
     source = "\n".join(block.text for block in blocks if block.language == "python")
     if source:
+        for package in _OTHERS.findall(page.read_text(encoding="utf-8")):
+            # Beside the examples, where no other page finds it.
+            run(python, "-m", "pip", "install", "--quiet", "--no-compile", "--target", str(folder), package)
         (folder / "page.py").write_text(source, encoding="utf-8")
         run(python, "page.py", folder=folder)
 
