@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 
 import counterveil as cv
 from counterveil.cli import effects
-from counterveil.cli.requests import described as described_command
+from counterveil.cli.program import described as described_command
 from counterveil.errors import ClaimError, ParameterError
 from counterveil.inference.pooling import POOLING_METHODS
 from counterveil.privacy import Estimand, Unit
