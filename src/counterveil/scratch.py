@@ -87,7 +87,8 @@ def unnamed_file() -> FileIO | None:
         # Never linked or, where the file system knows no such files, unlinked at once.
         return tempfile.TemporaryFile(buffering=0, dir=root)
     except OSError:
-        return _unusable()
+        _require_usual()
+        return None
 
 
 class _OwnerAlone:
@@ -152,12 +153,13 @@ def _root() -> str | None:
                 _sweep(within)
                 found = _ROOTS[within] = _made(within)
             except OSError:
-                return _unusable()
+                _require_usual()
+                return None
         return found.path
 
 
-def _unusable() -> None:
-    """Return None for a usual folder that cannot be used; one that somebody named raises CV-D057."""
+def _require_usual() -> None:
+    """Raise CV-D057 if somebody named the folder that cannot be used; without the usual one rows stay in memory."""
     if os.environ.get(VARIABLE):
         raise refusal("CV-D057", variable=VARIABLE)
 
