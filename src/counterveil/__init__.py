@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from counterveil.questions.moments import moments
     from counterveil.questions.outcomes import outcomes
     from counterveil.questions.overlap import overlap
-    from counterveil.questions.plan import plan
+    from counterveil.questions.plan.plan import plan
     from counterveil.questions.policy import Policy, policy_value, targeting_curve
     from counterveil.questions.pooled import pool
     from counterveil.questions.quantiles import quantiles

@@ -58,7 +58,7 @@ def our_answers(
     *,
     protects: str = "record",
     method: str = "auto",
-    delta: Number | None = None,
+    delta: Number = 0,
 ) -> Floats:
     """Return the effects that a proved method gives at the queries."""
     found = cate(
