@@ -5,6 +5,7 @@ from counterveil.mechanisms import (
     KnownSensitivityMechanism,
     Lomax,
     SeededNoise,
+    StableHistogram,
     fixed_ambient_generators,
     mechanism_from_dict,
 )
@@ -37,6 +38,7 @@ __all__ = [
     "Request",
     "Responses",
     "SeededNoise",
+    "StableHistogram",
     "choose_mechanism",
     "columns_to_publish",
     "drafted_access_policy",

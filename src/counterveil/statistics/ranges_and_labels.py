@@ -13,9 +13,8 @@ import numpy as np
 
 from counterveil.data.cells import EXACT_DOUBLES, Coded, Column, double_of, meaning_of
 from counterveil.data.domains import Label, gaps, plain_number
-from counterveil.mechanisms.stable_histogram import StableHistogram
 from counterveil.numerics.arrays import Floats, Integers
-from counterveil.session import Gate
+from counterveil.session import Gate, StableHistogram
 from counterveil.statistics.histogram import COUNTS_L1, release_counts
 
 # Bounds that people would write: 1, 2 and 5 times a power of ten, from a millionth to five thousand million.

@@ -58,7 +58,7 @@ def our_answers(
     *,
     protects: str = "record",
     method: str = "auto",
-    delta: Number = 0,
+    delta: Number | None = None,
 ) -> Floats:
     """Return the effects that a proved method gives at the queries."""
     found = cate(
@@ -66,7 +66,7 @@ def our_answers(
         study.study,
         protects=protects,
         epsilon=epsilon,
-        delta=delta,
+        delta=usual_delta(study.table.rows) if delta is None else delta,
         method=method,
         queries=list(study.queries.rows),
         noise=SeededNoise(seed),
