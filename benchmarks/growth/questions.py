@@ -179,22 +179,22 @@ SHARES = {
     "weighting, pairs": asked("quantiles", "weighting", PAIR, PURE),
 }
 RULES = {
-    "overlap": Asked("overlap", GAUSSIAN),
-    "moments": Asked("moments", GAUSSIAN),
+    "overlap": Asked("overlap", RECORD | GAUSSIAN),
+    "moments": Asked("moments", RECORD | GAUSSIAN),
     "moments, outcomes": Asked("moments", OUTCOME | GAUSSIAN),
     "policy value, scores": asked(
-        "policy_value", "scores", PURE, policy=cv.Policy.where(x1=(0.5, 1.0)), kind="trial"
+        "policy_value", "scores", RECORD, PURE, policy=cv.Policy.where(x1=(0.5, 1.0)), kind="trial"
     ),
-    "policy value, of a model": asked("policy_value", "adjusted", GAUSSIAN, made=("policy",)),
-    "policy value, function": asked("policy_value", "adjusted", GAUSSIAN, policy=half),
-    "curve, scores": asked("targeting_curve", "scores", PURE, made=("model",), kind="trial"),
-    "curve, adjusted": asked("targeting_curve", "adjusted", GAUSSIAN, made=("model",)),
+    "policy value, of a model": asked("policy_value", "adjusted", RECORD, GAUSSIAN, made=("policy",)),
+    "policy value, function": asked("policy_value", "adjusted", RECORD, GAUSSIAN, policy=half),
+    "curve, scores": asked("targeting_curve", "scores", RECORD, PURE, made=("model",), kind="trial"),
+    "curve, adjusted": asked("targeting_curve", "adjusted", RECORD, GAUSSIAN, made=("model",)),
 }
 FUNCTIONS = {
     "series": asked("cate", "series", OUTCOME, GAUSSIAN),
     "series, pairs": asked("cate", "series", PAIR, PURE),
-    "t_learner": asked("cate", "t_learner", PURE),
-    "r_learner": asked("cate", "r_learner", PURE),
+    "t_learner": asked("cate", "t_learner", RECORD, GAUSSIAN),
+    "r_learner": asked("cate", "r_learner", RECORD, GAUSSIAN),
     "influence, paper": published(
         "cate_finite",
         PURE,

@@ -51,7 +51,13 @@ def _example(kind: type[Detail]) -> Detail:
     return kind(**{name: _value(name, hint) for name, hint in get_type_hints(kind).items()})
 
 
+# A share with its interval, where a tuple of numbers is not a list of any length.
+_SHARES = {"lower": (0.002, -0.006, 0.01), "upper": (0.062, 0.054, 0.07)}
+
+
 def _value(name: str, hint: Any) -> Any:
+    if name in _SHARES:
+        return _SHARES[name]
     if get_origin(hint) is tuple:
         return (_value(name, get_args(hint)[0]),)
     plain = {float: 0.1, int: 100, bool: True, str: name}

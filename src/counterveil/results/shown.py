@@ -125,6 +125,10 @@ class Shown:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
+            # Python asks here too where a property of this object raised AttributeError: that error is the one to see.
+            own = getattr(type(self), name, None)
+            if isinstance(own, property):
+                return own.__get__(self)
             raise AttributeError(missing_attribute(type(self), name), name=name, obj=self)
 
     def __dir__(self) -> list[str]:

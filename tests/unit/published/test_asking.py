@@ -34,7 +34,8 @@ def asked(name, form, *source, **more):
     given = {"epsilon": 1, "accept": "unproved"} | more
     if isinstance(form, QueryForm):
         search = {"starts": 2, "points": 400} if name == "cate_finite" else {}
-        return form(*source, queries=PEOPLE, settings=form.settings(**QUICK, **search), **given)
+        learners = form.settings(**QUICK, **search)
+        return form(*source, delta=1e-6, queries=PEOPLE, settings=learners, **given)
     return form(*source, delta=0 if "_matching" in name else 1e-6, **given)
 
 
