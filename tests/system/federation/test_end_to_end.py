@@ -3,6 +3,9 @@
 import json
 
 import pytest
+
+pytest.importorskip("flwr", reason="needs the extra [federation]")
+
 from tests.system.federation.federation import Federation, wait_until
 
 from counterveil.federation.coordinator import pooled
@@ -12,7 +15,6 @@ from counterveil.federation.study_files import StudyFolder
 @pytest.mark.slow
 @pytest.mark.federation
 def test_from_omop_tables_to_an_output_check(tmp_path):
-    pytest.importorskip("flwr", reason="needs the extra [federation]")
     from counterveil_lab import end_to_end, omop
 
     folder = tmp_path / "all"
@@ -41,7 +43,6 @@ OUTCOMES = {"method": "difference_in_means", "protects": "outcome"}
 @pytest.mark.federation
 @pytest.mark.parametrize("asked", [RECORDS, OUTCOMES], ids=["records", "outcomes"])
 def test_parts_are_summed_over_tls(tmp_path, asked):
-    pytest.importorskip("flwr", reason="needs the extra [federation]")
     made = Federation(tmp_path, NAMES, aggregation="secure", **asked)
     for name in NAMES:
         (tmp_path / name / "peers").mkdir()

@@ -9,6 +9,9 @@ import urllib.error
 import urllib.request
 
 import pytest
+
+pytest.importorskip("flwr", reason="needs the extra [federation]")
+
 from tests.system.federation.federation import Federation, wait_until
 from tests.system.federation.hooked_site import SECRET
 
@@ -23,7 +26,6 @@ FAULTS = {"Leaky": "leaks", "Slow": "stalls", "Dying": "stalls"}
 
 @pytest.fixture(params=[SITES, pytest.param(MORE_SITES, marks=pytest.mark.slow)], ids=len)
 def federation(tmp_path, request):
-    pytest.importorskip("flwr", reason="needs the extra [federation]")
     made = Federation(tmp_path, request.param, outsiders=("Stranger",) * (request.param != SITES))
     try:
         yield made
@@ -171,7 +173,6 @@ def json_in(text):
 @pytest.mark.federation
 @pytest.mark.slow
 def test_a_ratio_arrives_as_the_means_of_both_arms(tmp_path):
-    pytest.importorskip("flwr", reason="needs the extra [federation]")
     federation = Federation(tmp_path, ("North", "South"), measure="ratio")
     try:
         run = federation.start_coordinator("coordinator", deadline=300)

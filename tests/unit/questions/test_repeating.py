@@ -7,8 +7,8 @@ import pytest
 from tests.command_line import said
 
 import counterveil as cv
-from counterveil.cli.app import app
-from counterveil.cli.requests import described
+from counterveil.cli.app import program
+from counterveil.cli.program import described
 from counterveil.questions.choices import _EVERY, COMMANDS, command_line
 
 
@@ -69,10 +69,7 @@ def test_the_command_asks_the_same(matched, tmp_path, monkeypatch):
 
 
 def test_every_option_exists_on_the_command_line():
-    commands = {
-        command.name or command.callback.__name__.replace("_", "-"): command.callback
-        for command in app.registered_commands
-    }
+    commands = dict(program.every())
     for command, options in COMMANDS.values():
         known = {each.name for each in described(commands[command])}
         for name in (*_EVERY, *options):

@@ -276,7 +276,9 @@ def label_changes(one, two):
 
 
 @pytest.mark.parametrize(
-    "held", [list, np.array, pd.Series, lambda cells: pd.Series(cells, dtype=object)], ids=str
+    "held",
+    [list, np.array, pd.Series, lambda cells: pd.Series(cells, dtype=object)],
+    ids=["list", "numpy", "pandas", "pandas of objects"],
 )
 def test_one_cell_that_changes_the_type_of_a_column_moves_two_counts_of_labels(held):
     # Beside a gap or a fraction whole numbers are doubles, beside a text they are texts.
