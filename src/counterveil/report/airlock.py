@@ -156,9 +156,7 @@ def registry(held: Holdings) -> dict[str, str]:
                 "data_product_region": f"{_FILL_IN}: region",
                 "description": "Effects of treatments with confidence intervals that include the noise: "
                 + "; ".join(answer.line for answer in held.answers),
-                "publication_date": min(
-                    (answer.at[: len("2026-01-31")] for answer in held.answers), default=_FILL_IN
-                ),
+                "publication_date": min((answer.at for answer in held.answers), default=_FILL_IN),
             },
             "dp_variant": {
                 "variant_name": "Pure DP" if held.spent.delta == 0 else "Approximate DP",
