@@ -10,11 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
 from tests.thinned import ALL, thinned
 
 import counterveil
 import counterveil as cv
-from counterveil.cli import app, main
+from counterveil.cli import main
 from counterveil.errors import ParameterError
 from counterveil.report.airlock import csv_of
 
@@ -39,7 +40,7 @@ def test_an_error_that_nobody_foresaw_shows_neither_its_text_nor_a_traceback(mon
         cell = f"could not convert string to float: '{SECRET}'"
         raise kind(cell)
 
-    monkeypatch.setattr("counterveil.cli.installation._works", failing)
+    monkeypatch.setattr("counterveil.cli.installation._packages", failing)
     code, said = run(monkeypatch, capsys, "doctor", *more)
     assert code == 70
     assert SECRET not in said
@@ -50,9 +51,14 @@ def test_an_error_that_nobody_foresaw_shows_neither_its_text_nor_a_traceback(mon
         assert json.loads(said)["error"]["code"] == "CV-X060"
 
 
-def test_a_traceback_never_shows_variables():
-    assert app.app.pretty_exceptions_show_locals is False
-    assert app.app.pretty_exceptions_enable is False
+def test_a_traceback_never_shows_variables(monkeypatch, capsys):
+    made = []
+    typer_class = typer.Typer
+    monkeypatch.setattr(typer, "Typer", lambda **given: made.append(given) or typer_class(**given))
+    run(monkeypatch, capsys, "explain", "CV-L090")
+    assert made
+    assert all(given["pretty_exceptions_show_locals"] is False for given in made)
+    assert all(given["pretty_exceptions_enable"] is False for given in made)
 
 
 @pytest.mark.parametrize(

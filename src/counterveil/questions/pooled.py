@@ -440,7 +440,10 @@ def _compared(means: Sequence[ApartMeans | JointMeans], measure: str) -> tuple[F
     """Return what is compared between sites, differences or logarithms of ratios, and its variances."""
     if measure in OF_MEANS:
         logs = _logarithms(means, measure)
-        variances = [one.sampling_sd**2 + one.noise_sd**2 for one in logs]
+        # Of a mean next to zero they are beyond floats.
+        with np.errstate(over="ignore"):
+            variances = np.array([one.sampling_sd for one in logs]) ** 2
+            variances += np.array([one.noise_sd for one in logs]) ** 2
         return np.array([one.estimate for one in logs]), np.nan_to_num(variances, posinf=_LOST)
     differences = [one.values[0] - one.values[1] for one in means]
     return np.array(differences), np.array([one.error_of_difference.total_sd**2 for one in means])

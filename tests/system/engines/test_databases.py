@@ -113,6 +113,7 @@ def test_a_password_is_in_no_result_ledger_report_or_error(request, tmp_path, ca
         session = cv.Session(
             open_table(url, "patients"), study, budget=cv.Budget(9), ledger=ledger, dataset="a"
         )
+        session.publish("t", "x")
         for method in ("stratified", "difference_in_means"):
             result = session.ate(protects="outcome", epsilon=1, method=method)
             found += [result, repr(result), result.full(), result.to_dict(), session.batches]

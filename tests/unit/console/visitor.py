@@ -135,10 +135,11 @@ class Visitor:
         return self.post(page, f"/data/{key}/confirm", **asked)
 
     def ask(self, key, **typed):
-        """Confirm a request and spend."""
+        """Confirm a request, and what it makes public for good where the page asks for that, and spend."""
         page = self.confirm(key, **typed)
         assert page.status_code == 200, page.text
-        return self.post(page.text, f"/data/{key}/spend")
+        ticked = {"fixed": "1"} if 'name="fixed"' in page.text else {}
+        return self.post(page.text, f"/data/{key}/spend", **ticked)
 
 
 def code_of(response):

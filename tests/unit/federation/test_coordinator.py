@@ -159,10 +159,10 @@ def result_of(site, text):
 @pytest.mark.parametrize(
     "forge",
     [
-        lambda facts: "MRN 12345 has outcome 7.1",
+        lambda facts: "MRN 209316574812 has outcome 7.1",
         lambda facts: json.dumps(facts | {"request_id": "another"}),
         lambda facts: json.dumps(facts | {"request": "0" * 64}),
-        lambda facts: json.dumps(facts | {"refusal": "MRN 12345 has outcome 7.1", "result": None}),
+        lambda facts: json.dumps(facts | {"refusal": "MRN 209316574812 has outcome 7.1", "result": None}),
         lambda facts: json.dumps(facts | {"result": facts["result"] | {"estimate": float("nan")}}),
     ],
 )
@@ -180,7 +180,7 @@ def test_what_is_no_answer_to_the_request_is_not_kept_and_not_quoted(
     assert seconds < 100
     assert found(folder)["South"].startswith("set aside, CV-F041")
     kept = b"".join(path.read_bytes() for path in folder.path.rglob("*") if path.is_file())
-    assert b"12345" not in kept + "".join([*said, *capsys.readouterr()]).encode()
+    assert b"209316574812" not in kept + "".join([*said, *capsys.readouterr()]).encode()
 
 
 def test_a_result_is_not_replaced_by_a_refusal(new_study):

@@ -91,8 +91,7 @@ class Audited:
         if self.question == "published":
             form = getattr(published, self.method)
             return Question(self.study(), lambda session, **words: form(session, **given, **words), budget)
-        if self.method:
-            given |= {"method": self.method, "protects": self.protects}
+        given |= {"protects": self.protects} | ({"method": self.method} if self.method else {})
 
         def ask(session: WatchedCurator, **words: Any) -> Any:
             session.parts = self.parts
