@@ -11,6 +11,7 @@ import gzip
 import os
 import re
 import struct
+import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -169,12 +170,17 @@ def with_room() -> Iterator[None]:
 @contextmanager
 def _readable(given: Path, parquet: bool) -> Iterator[None]:
     """Turn every error of a reader into CV-D015: its own message quotes the line it stumbled on."""
-    import duckdb
-
+    kind = (_PARQUET if parquet else _CSV)[0]
     try:
         yield
-    except (duckdb.Error, OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error):
-        raise unreadable_file(given.name, (_PARQUET if parquet else _CSV)[0]) from None
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error):
+        raise unreadable_file(given.name, kind) from None
+    except Exception as error:
+        # A header line is read without the engine, which then is not loaded either.
+        engine = sys.modules.get("duckdb")
+        if engine is None or not isinstance(error, engine.Error):
+            raise
+        raise unreadable_file(given.name, kind) from None
 
 
 def _matching(pattern: Path) -> list[Path]:
