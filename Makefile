@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Modules are compiled when they are first imported; most are never.
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check
 
-.PHONY: demo demo-federation check environments ready compile test test-all test-portable test-newest lint reference docs wheel constraints sbom mutants bench growth fuzz clean
+.PHONY: demo demo-federation federation-tests check environments ready compile test test-all test-portable test-newest lint reference docs wheel constraints sbom mutants bench growth fuzz clean
 
 $(VENV)/bin/python:
 	@echo "Making a virtual environment in $(VENV)"
@@ -52,8 +52,12 @@ PYTEST_FEDERATION := PYTHONPATH=lab/src $(FEDERATION)/bin/python -m pytest tests
 check: ready
 	$(PYTEST) -m "not slow and not long"
 
-test: environments ready
+# Types are checked on one core while the tests of a federation run on the other.
+test: environments
+	@$(MAKE) --no-print-directory --jobs 2 lint federation-tests compile
 	$(PYTEST) -m "not slow and not federation"
+
+federation-tests: $(FEDERATION)/.ready
 	$(PYTEST_FEDERATION) -m "federation and not slow"
 
 test-all: export COUNTERVEIL_TESTS = all

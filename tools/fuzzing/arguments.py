@@ -177,9 +177,14 @@ def _policy(rng: random.Random, _folder: Path) -> Attempt:
         else:
             policy = cv.Policy.where(age=(30, 60))
         if how == 4:
-            asked = {"model": one if rng.random() < 0.3 else model, "bins": two, "epsilon": 1}
+            asked = {
+                "model": one if rng.random() < 0.3 else model,
+                "bins": two,
+                "protects": "record",
+                "epsilon": 1,
+            }
             return trials.ask(people, trials.STUDY, "targeting_curve", asked)
-        asked = {"policy": policy, "cost": two if how == 3 else 0, "epsilon": 1}
+        asked = {"policy": policy, "cost": two if how == 3 else 0, "protects": "record", "epsilon": 1}
         return trials.ask(people, trials.STUDY, "policy_value", asked)
 
     return attempt

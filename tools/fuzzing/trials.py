@@ -84,7 +84,7 @@ def question(rng: random.Random) -> tuple[str, dict[str, Any]]:
         return f"published.{rng.choice(PUBLISHED)}", given
     if kind < 0.9:
         return "groups", asked | {"by": rng.choice((["smoker"], {"age": (30, 60)}, ["site", "smoker"]))}
-    return "cate", {"epsilon": asked["epsilon"], "delta": "1e-6"}
+    return "cate", {"protects": "record", "epsilon": asked["epsilon"], "delta": "1e-6"}
 
 
 def warm_up() -> None:
@@ -96,8 +96,8 @@ def warm_up() -> None:
     for protects, method in asked:
         with suppress(CounterveilError):
             ask(data, STUDY, "ate", {"protects": protects, "method": method, "epsilon": 5})
-    for name, arguments in (("cate", {"delta": "1e-6"}), ("groups", {"by": ["site"], "protects": "record"})):
-        ask(data, STUDY, name, {"epsilon": 50} | arguments)
+    for name, arguments in (("cate", {"delta": "1e-6"}), ("groups", {"by": ["site"]})):
+        ask(data, STUDY, name, {"protects": "record", "epsilon": 50} | arguments)
 
 
 def ask(source: Any, study: Any, name: str, arguments: dict[str, Any]) -> Answer:

@@ -92,7 +92,9 @@ MADE = {
     ),
     "SurvivalResult": survival,
     "EventStudyResult": event_study,
-    "QuantilesResult": lambda: cv.quantiles(people(), trial(), **OUTCOME),
+    "QuantilesResult": lambda: cv.quantiles(
+        people(), trial(), grid=tuple(k / 8 for k in range(1, 8)), **OUTCOME
+    ),
     "PolicyValue": lambda: cv.policy_value(people(), trial(), policy=cv.Policy.where(age=(20, 50)), **RECORD),
     "TargetingCurve": lambda: cv.targeting_curve(people(), trial(), model=Older(), bins=4, **RECORD),
     "CateModel": lambda: cv.cate(people(), trial(), **RECORD),
