@@ -64,6 +64,9 @@ class _Documented(Validator):  # type: ignore[misc]
     source_file_name = None
     source_file_def_line = None
 
+    def __init__(self, obj_name: Any) -> None:
+        super().__init__(obj_name)
+
 
 def problems(thing: Any) -> list[tuple[str, str]]:
     """Return what a docstring lacks: the codes, with words."""
@@ -71,7 +74,7 @@ def problems(thing: Any) -> list[tuple[str, str]]:
     if not text:
         return [("GL08", "there is no docstring")]
     checked = CHECKED - OF_FUNCTIONS if inspect.isclass(thing) else CHECKED
-    errors = validate(get_doc_object(thing), lambda obj_name: _Documented(obj_name))["errors"]
+    errors = validate(get_doc_object(thing), _Documented)["errors"]
     found = [(code, words) for code, words in errors if code in checked]
     return found + list(_of_class(thing) if inspect.isclass(thing) else ()) + list(_of_text(text))
 
