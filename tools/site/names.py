@@ -1,4 +1,4 @@
-"""The reference of the Python API: an index of public names, and a page for each, which Sphinx makes of its docstring."""
+"""The reference of the Python API: an index of public names, and a page for each, made of its docstring by Sphinx."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LISTED = re.compile(r"^`[\w.]+`(?:,\s+`[\w.]+`)*$", re.MULTILINE)
 
 
 def with_pages() -> dict[str, Any]:
-    """Return everything that has a page, by the name that its page bears: classes without a public name by their own."""
+    """Return everything that has a page, by the name on it; classes that have no public name bear their own."""
     public = {name: thing for name, thing in public_names().items() if not isinstance(thing, ModuleType)}
     return public | {kind.__qualname__: kind for kind in returned_classes().values()}
 

@@ -16,7 +16,6 @@ from tools.site.gather import gathered
 from tools.site.names import INDEX, index, listed, with_pages
 from tools.site.outputs import with_outputs
 
-import counterveil as cv
 from counterveil import errors
 
 
