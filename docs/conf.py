@@ -28,6 +28,7 @@ default_role = "py:obj"
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 autosummary_generate = False
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 numpydoc_attributes_as_param_list = True
 # Quotes and dashes stay as typed: they stand in formulas and options.

@@ -11,6 +11,7 @@ TX04  a link in Markdown, which `help()` and the site show as it is written
 TX05  a name `cv.x` that does not exist
 TX06  text that is no valid reStructuredText
 TX07  a line of more than 110 characters
+TX08  sections that numpydoc cannot read
 
 Names that do not pass yet stand in `tools/docstrings_to_write.txt`; one that passes and stands there is an error,
 so that the list can only shrink. `--prune` takes those off.
@@ -46,6 +47,8 @@ CHECKED = {
 # For classes AT01 compares what is described: fields may stand in Attributes.
 OF_FUNCTIONS = {"PR01", "PR02", "PR03"}
 LINE = 110
+# Without it numpydoc adds the members of a class to what its docstring describes.
+_OWN_WORDS = {"show_class_members": False}
 
 _NOT_SAID = (
     ("TX01", r"^\s*(Args|Attributes|Returns|Raises|Yields):\s*$", "a section of another style: {}"),
@@ -74,7 +77,10 @@ def problems(thing: Any) -> list[tuple[str, str]]:
     if not text:
         return [("GL08", "there is no docstring")]
     checked = CHECKED - OF_FUNCTIONS if inspect.isclass(thing) else CHECKED
-    errors = validate(get_doc_object(thing), _Documented)["errors"]
+    try:
+        errors = validate(get_doc_object(thing, config=_OWN_WORDS), _Documented)["errors"]
+    except ValueError as problem:
+        return [("TX08", str(problem))]
     found = [(code, words) for code, words in errors if code in checked]
     return found + list(_of_class(thing) if inspect.isclass(thing) else ()) + list(_of_text(text))
 
@@ -87,7 +93,7 @@ def _text(thing: Any) -> str:
 
 
 def _of_class(kind: type) -> Iterator[tuple[str, str]]:
-    sections = get_doc_object(kind, config={"show_class_members": False})
+    sections = get_doc_object(kind, config=_OWN_WORDS)
     described = {
         name.lstrip("*")
         for section in ("Parameters", "Other Parameters", "Attributes")
@@ -111,7 +117,10 @@ def _of_class(kind: type) -> Iterator[tuple[str, str]]:
 
 def _constructor(kind: type) -> list[str]:
     """Return the arguments that a class is made with."""
-    if issubclass(kind, enum.Enum) or getattr(kind, "_is_protocol", False):
+    made_by_python = kind.__init__ in {
+        base.__init__ for base in kind.__mro__ if base.__module__ == "builtins"
+    }
+    if made_by_python or issubclass(kind, enum.Enum) or getattr(kind, "_is_protocol", False):
         return []
     try:
         return [name for name in inspect.signature(kind).parameters if not name.startswith("_")]

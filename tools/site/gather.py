@@ -23,8 +23,10 @@ def gathered(root: Path) -> dict[str, bytes]:
     known = sources(root) | {source: source.removeprefix("docs/") for source in made}
     wanted: dict[str, bytes] = {}
     for source, page in known.items():
-        if page.endswith(".md"):
-            kept = made.get(source) or (root / source).read_text(encoding="utf-8")
+        if source in made:
+            wanted[page] = made[source].encode()
+        elif page.endswith(".md"):
+            kept = (root / source).read_text(encoding="utf-8")
             text = with_links(index(kept) if source == INDEX else kept, source, known)
             make = MADE.get(page.split("/")[0])
             wanted[page] = (make(text) if make else text).encode()

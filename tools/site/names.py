@@ -32,24 +32,24 @@ def with_pages() -> dict[str, Any]:
 
 def pages(root: Path) -> dict[str, str]:
     """Return a page for each name: its path in the repository, were it there, and its text."""
-    using = {path: path.read_text(encoding="utf-8") for pattern in USING for path in root.glob(pattern)}
-    return {f"{FOLDER}/{name}.md": _page(name, thing, using, root) for name, thing in with_pages().items()}
+    using = {
+        path.relative_to(root / "docs").with_suffix("").as_posix(): path.read_text(encoding="utf-8")
+        for pattern in USING
+        for path in root.glob(pattern)
+    }
+    return {f"{FOLDER}/{name}.rst": _page(name, thing, using) for name, thing in with_pages().items()}
 
 
-def _page(name: str, thing: Any, using: dict[Path, str], root: Path) -> str:
-    lines = [f"# `{name}`", "", "```{eval-rst}", f".. {_directive(thing)}:: {_target(name, thing)}"]
+def _page(name: str, thing: Any, using: dict[str, str]) -> str:
+    lines = [name, "=" * len(name), "", f".. {_directive(thing)}:: {_target(name, thing)}"]
     if inspect.isclass(thing) and (inside := members(thing)):
         lines.append(f"   :members: {', '.join(inside)}")
-    lines += ["```", ""]
     word = re.compile(rf"\b{re.escape(name)}\b")
-    uses = {path: len(word.findall(text)) for path, text in using.items()} if "." in name else {}
-    best = sorted((path for path in uses if uses[path]), key=lambda path: (-uses[path], path))[:_MOST_LINKS]
+    uses = {page: len(word.findall(text)) for page, text in using.items()} if "." in name else {}
+    best = sorted((page for page in uses if uses[page]), key=lambda page: (-uses[page], page))[:_MOST_LINKS]
     if best:
-        links = (
-            f"[{_title(using[path])}](../../{path.relative_to(root / 'docs').as_posix()})" for path in best
-        )
-        lines += ["**In use:** " + ", ".join(links), ""]
-    return "\n".join(lines)
+        lines += ["", "**In use:** " + ", ".join(f":doc:`/{page}`" for page in best)]
+    return "\n".join(lines) + "\n"
 
 
 def _directive(thing: Any) -> str:
@@ -61,10 +61,6 @@ def _directive(thing: Any) -> str:
 def _target(name: str, thing: Any) -> str:
     """Return what Sphinx imports: a public name as it is written, another class from its module."""
     return name if name.startswith("cv.") else f"{thing.__module__}.{thing.__qualname__}"
-
-
-def _title(text: str) -> str:
-    return next(line.removeprefix("# ").strip() for line in text.splitlines() if line.startswith("# "))
 
 
 def listed(text: str) -> list[str]:
@@ -87,15 +83,21 @@ def _table(names: Iterable[str], things: dict[str, Any]) -> str:
     return f"{summary}\n```\n\n{contents}\n```"
 
 
-def without_arguments(_app: Any, what: str, name: str, *_: Any) -> tuple[str, str] | None:
-    """Return a signature without arguments for classes that no reader makes: answers, and what they consist of."""
-    answer = name.startswith("cv.results.") or not name.startswith("cv.")
-    return ("", "") if what == "class" and answer else None
+def signature(_app: Any, what: str, name: str, thing: Any, *_: Any) -> tuple[str, str] | None:
+    """Return the arguments of a class; none of answers and what they consist of, which no reader makes."""
+    if what != "class":
+        return None
+    if name.startswith("cv.results.") or not name.startswith("cv."):
+        return "", ""
+    # Where a class has `__new__` too, Sphinx would show that.
+    arguments = inspect.signature(thing)
+    bare = [each.replace(annotation=each.empty) for each in arguments.parameters.values()]
+    return str(arguments.replace(parameters=bare, return_annotation=arguments.empty)), ""
 
 
 def setup(app: Any) -> dict[str, bool]:
     """Let Sphinx import names as readers write them, and show them so."""
     sys.modules |= {"cv": cv}
     sys.modules |= {name: thing for name, thing in public_names().items() if isinstance(thing, ModuleType)}
-    app.connect("autodoc-process-signature", without_arguments)
+    app.connect("autodoc-process-signature", signature)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

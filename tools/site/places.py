@@ -62,7 +62,7 @@ def with_links(text: str, source: str, known: dict[str, str]) -> str:
 
 def _relinked(line: str, source: str, known: dict[str, str]) -> str:
     code = [match.span() for match in _CODE_SPAN.finditer(line)]
-    names = {PurePosixPath(page).name.removesuffix(".md") for page in known if page.startswith(f"{FOLDER}/")}
+    names = {PurePosixPath(page).stem for page in known if page.startswith(f"{FOLDER}/")}
 
     def one(match: re.Match[str]) -> str:
         target = match.group(3)
@@ -72,7 +72,7 @@ def _relinked(line: str, source: str, known: dict[str, str]) -> str:
         goal = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
         # On the site every public name has a page, which a link to the list of names leads to.
         if goal == INDEX and (name := match.group(2).strip("`").partition("(")[0]) in names:
-            goal = f"{FOLDER}/{name}.md"
+            goal = f"{FOLDER}/{name}.rst"
         there = known.get(goal) or STAND_INS.get(goal)
         if there is None:
             return match.group(2)

@@ -92,9 +92,9 @@ def test_the_list_of_the_api_names_everything_public_once(root):
 
 def test_every_public_name_has_a_page_made_of_its_docstring(site, root):
     pages = {page for page in site if page.startswith("reference/api/")}
-    assert pages == {f"reference/api/{name}.md" for name in with_pages()}
-    assert ".. autofunction:: cv.ate\n" in site["reference/api/cv.ate.md"].decode()
-    session = site["reference/api/cv.Session.md"].decode()
+    assert pages == {f"reference/api/{name}.rst" for name in with_pages()}
+    assert ".. autofunction:: cv.ate\n" in site["reference/api/cv.ate.rst"].decode()
+    session = site["reference/api/cv.Session.rst"].decode()
     assert ".. autoclass:: cv.Session\n   :members: " in session
     assert " survival," in session
     assert " reserve" not in session
@@ -107,7 +107,7 @@ def test_every_public_name_has_a_page_made_of_its_docstring(site, root):
 
 def test_a_link_to_the_list_leads_to_the_page_of_the_name_that_it_shows(site):
     text = site["how-to/weight.md"].decode()
-    assert "[`cv.settings.Weighting(features=...)`](../reference/api/cv.settings.Weighting.md)" in text
+    assert "[`cv.settings.Weighting(features=...)`](../reference/api/cv.settings.Weighting.rst)" in text
 
 
 def test_every_exit_code_is_listed():
