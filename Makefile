@@ -100,7 +100,7 @@ lint: $(VENV)/.test
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m tools.check_docstrings
 
-# Writes the reference pages of the command line and the API from the code.
+# Writes the reference pages of the command line, the errors and the values of answers from the code.
 reference: $(VENV)/.test
 	$(BIN)/python -m tools.reference
 
