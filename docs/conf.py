@@ -31,6 +31,9 @@ autosummary_generate = False
 toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 numpydoc_attributes_as_param_list = True
+# Classes of the package among types are links; `tools.site.names` says which.
+numpydoc_xref_param_type = True
+numpydoc_xref_ignore = "all"
 # Quotes and dashes stay as typed: they stand in formulas and options.
 smartquotes = False
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from numpydoc.xref import DEFAULT_LINKS
 from tools.public_names import members, public_names, returned_classes
 
 import counterveil as cv
@@ -99,5 +100,9 @@ def setup(app: Any) -> dict[str, bool]:
     """Let Sphinx import names as readers write them, and show them so."""
     sys.modules |= {"cv": cv}
     sys.modules |= {name: thing for name, thing in public_names().items() if isinstance(thing, ModuleType)}
+    # Types of Python and numpy stay plain, as no page of theirs is at hand.
+    DEFAULT_LINKS.clear()
+    classes = {name: thing for name, thing in with_pages().items() if inspect.isclass(thing)}
+    DEFAULT_LINKS.update({thing.__name__: _target(name, thing) for name, thing in classes.items()})
     app.connect("autodoc-process-signature", signature)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
