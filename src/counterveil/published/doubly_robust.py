@@ -22,10 +22,10 @@ from counterveil.data.features import UnitFeatures, feature_map, require_covaria
 from counterveil.errors import CounterveilError, refusal
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Floats
+from counterveil.numerics.denoising import Denoised, denoised
 from counterveil.numerics.products import FeatureMap, Standard, projected
 from counterveil.numerics.propensity import checked_tolerance, fit_propensity
 from counterveil.numerics.public_choices import two_parts
-from counterveil.numerics.shrinkage import Denoised, denoised
 from counterveil.privacy import Budget, Estimand, Proof, Unit, exact
 from counterveil.privacy.caveats import Caveat, ClippedPropensities, Fact, FoldModels, MisspecifiedModels
 from counterveil.published.asking import EffectForm, PublishedQuestion, release_scaled, unproved

@@ -35,8 +35,9 @@ from counterveil.errors import CounterveilError, refusal
 from counterveil.numerics.arrays import Floats, Integers, sqrt_up
 from counterveil.numerics.bases import Axis, Basis, Term
 from counterveil.numerics.gaussian_profile import mu_of
+from counterveil.numerics.noise_shape import largest_move, matrix_power, noise_shape
 from counterveil.numerics.products import Gram, blocks, exact_dot, sums
-from counterveil.numerics.shrinkage import largest_move, matrix_power, noise_shape, spike_and_slab
+from counterveil.numerics.shrinkage import spike_and_slab
 from counterveil.privacy.caveats import Caveat
 from counterveil.results.answering import settled
 from counterveil.results.functions import TYPICAL_SD, CateModel, CateQuestion, Unshrunk, decided, pays

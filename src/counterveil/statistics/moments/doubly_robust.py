@@ -38,13 +38,14 @@ from counterveil.data.features import counted_features, feature_ladder, feature_
 from counterveil.errors import CounterveilError, refusal
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Floats
+from counterveil.numerics.denoising import low_rank, second_moments
 from counterveil.numerics.products import (
     FeatureMap,
     Standard,
     exact_arm_grams,
     grid_bits,
 )
-from counterveil.numerics.shrinkage import averaged_posterior, low_rank, second_moments
+from counterveil.numerics.shrinkage import averaged_posterior
 from counterveil.privacy import Budget, Estimand
 from counterveil.privacy.caveats import Caveat, LinearScores, NotAdjusted, OutcomesAtEnds
 from counterveil.results.answering import Facts, settled

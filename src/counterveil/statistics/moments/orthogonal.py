@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from counterveil.data import Sums
 from counterveil.data.features import counted_features
 from counterveil.numerics.arrays import Floats
+from counterveil.numerics.denoising import Denoised, shrunk
 from counterveil.numerics.products import (
     Standard,
     WholeSum,
@@ -31,7 +32,6 @@ from counterveil.numerics.products import (
     upper_places,
 )
 from counterveil.numerics.public_choices import LEAST_SHARE, LEFT_OF_TREATMENT
-from counterveil.numerics.shrinkage import Denoised, shrunk
 from counterveil.privacy import Budget
 from counterveil.privacy.caveats import ConfoundingBeyond, NotAdjusted, confounding
 from counterveil.results.result import Result

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from counterveil.data import Backend, Study, Sums
 from counterveil.data.features import feature_map
 from counterveil.numerics.arrays import Floats
+from counterveil.numerics.denoising import denoised
 from counterveil.numerics.products import FeatureMap, Standard
 from counterveil.numerics.public_choices import LEAST_SHARE
-from counterveil.numerics.shrinkage import denoised
 from counterveil.privacy import Budget
 from counterveil.results.question import Question
 from counterveil.session import Gate, Kind, Plan

@@ -39,9 +39,9 @@ from counterveil.inference.measures import ApartMeans, JointMeans, with_rare_eve
 from counterveil.inference.uncertainty import NoiseDistribution, Uncertainty, weighted_sum
 from counterveil.numerics.arrays import Floats, sqrt_up
 from counterveil.numerics.columns import Arm, TwoArms, arm_totals
+from counterveil.numerics.denoising import denoised
 from counterveil.numerics.products import Standard, projected
 from counterveil.numerics.public_choices import LEAST_SHARE
-from counterveil.numerics.shrinkage import denoised
 from counterveil.privacy import Budget, Estimand
 from counterveil.privacy.caveats import SmallArms, Target
 from counterveil.results.answering import Facts, settled
