@@ -248,10 +248,10 @@ def released_variance(known: Uncertainty) -> float:
 
 
 def steadied_variances(sites: list[Uncertainty], sizes: Floats, common: bool = False) -> Floats:
-    """Return sampling variances (J,) for weighing: released ones, drawn together as far as their noise says.
+    """Return sampling variances (J,) for weighing: released ones, shrunk towards their mean as far as their noise says.
 
     Weights made from noisy variances favour sites whose variance came out too small by chance. Variances
-    per person are therefore drawn towards their mean; those that differ by more than noise explains keep
+    per person are therefore shrunk towards their mean; those that differ by more than noise explains keep
     their differences (empirical Bayes), and what stays unsure of each is put on top. With `common` all sites
     have the mean, so that no weight follows a site's own number. A variance that was not released stays at
     its largest.
@@ -270,8 +270,8 @@ def steadied_variances(sites: list[Uncertainty], sizes: Floats, common: bool = F
     precision = 1 / (noise + differing)
     centre = float(precision @ per_person / precision.sum())
     kept = differing * precision
-    drawn = np.maximum(centre + kept * (per_person - centre), 0.0)
-    found[noisy] = np.minimum((drawn + np.sqrt(kept * noise)) / size, caps)
+    shrunk = np.maximum(centre + kept * (per_person - centre), 0.0)
+    found[noisy] = np.minimum((shrunk + np.sqrt(kept * noise)) / size, caps)
     return found
 
 

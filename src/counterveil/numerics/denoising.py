@@ -17,7 +17,8 @@ from counterveil.numerics.arrays import Floats
 _DIAGONAL_VARIANCE, _LEAST_VARIANCE = 0.09, 0.001
 _DIAGONAL = (0.15, 2.5)
 _LARGEST_MOMENT = 4.0
-_LEAST_PART = 0.75
+# The middle of the spectrum is taken from this range; no eigenvalue is estimated as less than this part of the middle.
+_MIDDLE, _LEAST_PART = (0.3, 1.0), 0.75
 # Directions of less variance are modelled as if they had this much, or as much as noise could have, if that is less.
 _FLOOR, _LEAST_FLOOR = 0.25, 1e-3
 # How far above its expectation the unexplained part of the noisy matrix is taken.
@@ -51,7 +52,7 @@ class Denoised:
 
     @property
     def leakage(self) -> float:
-        """What is left of a second-order error after one correction with this inverse, as a part of it.
+        """The remaining part of a second-order error after one correction with this inverse.
 
         The third-order error has a mechanism symmetric about zero and is about sqrt(error) times the second-order
         one; twice the root of its dimension more would be the worst case. A third of that is taken.
@@ -63,19 +64,19 @@ def denoised(noisy: Floats, sd: float) -> Denoised:
     """Return the matrix with the bulk of its noise taken out; `sd` is the noise off the diagonal.
 
     Noise alone has eigenvalues between -2 sd sqrt(m) and 2 sd sqrt(m). Around the middle of the spectrum,
-    eigenvalues inside that band carry nothing; those outside are drawn in by what the noise added.
+    eigenvalues inside that band carry nothing; those outside are shrunk towards it by what the noise added.
     """
     m = len(noisy)
     band = 2 * sd * sqrt(m)
     least = min(_DIAGONAL[0], max(band, _LEAST_FLOOR))
-    diagonal = np.clip(_drawn_together(np.diag(noisy), 2 * sd * sd), least, _DIAGONAL[1])
+    diagonal = np.clip(_shrunk_towards_mean(np.diag(noisy), 2 * sd * sd), least, _DIAGONAL[1])
     diagonal[0] = 1.0
     root = np.sqrt(diagonal)
     correlation = noisy / np.outer(root, root)
     np.fill_diagonal(correlation, 1.0)
     values, vectors = np.linalg.eigh(correlation)
-    kept, drawn = _drawn_in(values, band)
-    error = _squared_error(correlation, kept, drawn, sd)
+    kept, shifts = _shrunk_towards_middle(values, band)
+    error = _squared_error(correlation, kept, shifts, sd)
     matrix = (vectors * kept) @ vectors.T * np.outer(root, root)
     return floored(matrix, min(error / m**2, 1.5 * sd * sd), band)
 
@@ -85,16 +86,20 @@ def second_moments(noisy: Floats, sd: float) -> tuple[Floats, float]:
 
     As `denoised`, without a constant among the features and without a floor for small eigenvalues that remain.
     """
-    m, band = len(noisy), 2 * sd * sqrt(len(noisy))
-    diagonal, noise = np.diag(noisy), 2 * sd * sd
-    prior = max(float(diagonal.var()) - noise, _LEAST_VARIANCE)
-    diagonal = (diagonal * prior + float(diagonal.mean()) * noise) / (prior + noise)
+    m = len(noisy)
+    band = 2 * sd * sqrt(m)
+    diagonal = np.diag(noisy)
+    noise_variance = 2 * sd * sd
+    prior_variance = max(float(diagonal.var()) - noise_variance, _LEAST_VARIANCE)
+    diagonal = (diagonal * prior_variance + float(diagonal.mean()) * noise_variance) / (
+        prior_variance + noise_variance
+    )
     root = np.sqrt(np.clip(diagonal, min(_DIAGONAL[0], max(band, _LEAST_FLOOR)), _LARGEST_MOMENT))
     correlation = noisy / np.outer(root, root)
     np.fill_diagonal(correlation, 1.0)
     values, vectors = np.linalg.eigh(correlation)
-    kept, drawn = _drawn_in(values, band)
-    error = _squared_error(correlation, kept, drawn, sd)
+    kept, shifts = _shrunk_towards_middle(values, band)
+    error = _squared_error(correlation, kept, shifts, sd)
     return (vectors * kept) @ vectors.T * np.outer(root, root), min(error / m**2, 1.5 * sd * sd)
 
 
@@ -103,45 +108,57 @@ def low_rank(noisy: Floats, sd: float) -> tuple[Floats, float]:
 
     Eigenvalues within the band of the noise, 2 sd sqrt(m), carry nothing (Gavish and Donoho 2017).
     """
-    m, band = len(noisy), 2 * sd * sqrt(len(noisy))
+    m = len(noisy)
+    band = 2 * sd * sqrt(m)
     values, vectors = np.linalg.eigh(noisy)
     kept = np.sign(values) * np.sqrt(np.maximum(values**2 - band**2, 0.0))
-    found = (vectors * kept) @ vectors.T
-    # What is left is drawn in as a whole (James and Stein 1961).
-    noise = max(m * (m + 1) - 2 * m * float(np.count_nonzero(kept)), 1.0) * sd * sd
-    left = float(((noisy - found) ** 2).sum())
-    part = max(0.0, 1 - noise / left) if left > 0 else 0.0
-    error = (min(2 * float(np.count_nonzero(kept)), float(m)) * m * sd * sd + part * noise) / m**2
-    return found + part * (noisy - found), error
+    rank = float(np.count_nonzero(kept))
+    leading = (vectors * kept) @ vectors.T
+    # All other directions are shrunk by one factor (James and Stein 1961).
+    remaining_noise = max(m * (m + 1) - 2 * m * rank, 1.0) * sd * sd
+    remaining = float(((noisy - leading) ** 2).sum())
+    factor = max(0.0, 1 - remaining_noise / remaining) if remaining > 0 else 0.0
+    error = (min(2 * rank, float(m)) * m * sd * sd + factor * remaining_noise) / m**2
+    return leading + factor * (noisy - leading), error
 
 
-def _drawn_in(values: Floats, band: float) -> tuple[Floats, Floats]:
-    """Return eigenvalues without what the noise added, and how far each is from the middle of them."""
-    middle = float(np.clip(np.median(values), 0.3, 1.0))
-    off = values - middle
-    drawn = np.sign(off) * np.sqrt(np.maximum(off * off - band * band, 0.0))
+def _shrunk_towards_middle(values: Floats, band: float) -> tuple[Floats, Floats]:
+    """Return eigenvalues without what the noise added, and how far each then is from the middle of them."""
+    middle = float(np.clip(np.median(values), *_MIDDLE))
+    distance = values - middle
+    shifts = np.sign(distance) * np.sqrt(np.maximum(distance * distance - band * band, 0.0))
     # Below the middle there is no room for the whole band, so that a small eigenvalue is mostly noise; and
     # corrections made with an eigenvalue of less than half its true size would not converge.
-    return np.maximum(middle + drawn, min(max(band, _LEAST_FLOOR), _LEAST_PART * middle)), drawn
+    return np.maximum(middle + shifts, min(max(band, _LEAST_FLOOR), _LEAST_PART * middle)), shifts
 
 
-def _squared_error(correlation: Floats, kept: Floats, drawn: Floats, sd: float) -> float:
+def _squared_error(correlation: Floats, kept: Floats, shifts: Floats, sd: float) -> float:
     """Return an upper estimate of the squared error of all entries together."""
     m = len(correlation)
     unexplained = float(((correlation - np.eye(m)) ** 2).sum() - m * (m - 1) * sd * sd)
     unexplained -= float(((kept - 1.0) ** 2).sum())
-    error = min(2.0 * float(np.count_nonzero(drawn)), float(m)) * m * sd * sd
+    error = min(2.0 * float(np.count_nonzero(shifts)), float(m)) * m * sd * sd
     return error + max(unexplained, 0.0) + _UPPER * m * sd * sd
 
 
-def _drawn_together(diagonal: Floats, variance: float) -> Floats:
-    """Return the diagonal with all entries but the first drawn towards their mean, as far as noise goes."""
-    own = diagonal[1:]
-    prior_variance = max(float(own.var()) - variance, _LEAST_VARIANCE) if len(own) > 2 else _DIAGONAL_VARIANCE
-    centre = float(own.mean()) if len(own) > 2 else 1.0
-    found = diagonal.copy()
-    found[1:] = (own * prior_variance + centre * variance) / (prior_variance + variance)
-    return found
+def _shrunk_towards_mean(diagonal: Floats, noise_variance: float) -> Floats:
+    """Return the diagonal with all entries but the first shrunk towards their mean.
+
+    With entries d_j of mean c, noise variance v and prior variance w = max(var(d) - v, least), these are
+    (d_j w + c v) / (w + v): normal posterior means.
+    """
+    entries = diagonal[1:]
+    if len(entries) > 2:
+        prior_variance = max(float(entries.var()) - noise_variance, _LEAST_VARIANCE)
+        centre = float(entries.mean())
+    else:
+        prior_variance = _DIAGONAL_VARIANCE
+        centre = 1.0
+    shrunk_diagonal = diagonal.copy()
+    shrunk_diagonal[1:] = (entries * prior_variance + centre * noise_variance) / (
+        prior_variance + noise_variance
+    )
+    return shrunk_diagonal
 
 
 def floored(matrix: Floats, error: float, noise: float) -> Denoised:
@@ -155,17 +172,31 @@ def floored(matrix: Floats, error: float, noise: float) -> Denoised:
 
 
 @dataclass(frozen=True, slots=True)
-class Shrunk:
-    """Coefficients drawn towards zero by `factor`; what is known about their length and error."""
+class JamesSteinFit:
+    """Coefficients shrunk towards zero by one factor, with estimates of their length and error.
+
+    Attributes
+    ----------
+    values : Floats
+        The shrunken coefficients.
+    factor : float
+        What the raw coefficients were multiplied by, in [0, 1].
+    squared : float
+        Estimate of the true coefficients' squared length.
+    error : float
+        Upper estimate of the squared distance of `values` from the truth.
+    noise : float
+        Expected squared length of the noise in the raw coefficients.
+    """
 
     values: Floats
     factor: float
-    squared: float  # estimate of the true coefficients' squared length
-    error: float  # upper estimate of the squared distance from the truth
-    noise: float  # squared length of the noise that was in them
+    squared: float
+    error: float
+    noise: float
 
 
-def shrunk(raw: Floats, sd: float, inverse: Floats, least: float, most: float) -> Shrunk:
+def shrunk(raw: Floats, sd: float, inverse: Floats, least: float, most: float) -> JamesSteinFit:
     """Return James-Stein coefficients of `inverse @ (moments + noise of this sd)`, given as `raw`.
 
     `least` and `most` bound the squared length of the truth where the noise hides it.
@@ -177,4 +208,4 @@ def shrunk(raw: Floats, sd: float, inverse: Floats, least: float, most: float) -
     size = min(size, most)
     factor = size / (size + noise) if size > 0 else 0.0
     error = (1 - factor) ** 2 * upper + factor**2 * noise
-    return Shrunk(factor * raw, factor, size, error, noise)
+    return JamesSteinFit(factor * raw, factor, size, error, noise)

@@ -86,8 +86,8 @@ class Normal:
 
 
 @dataclass(frozen=True, slots=True)
-class Shrunken:
-    """Weights drawn towards zero as far as their noise goes, and their parts of covariance.
+class RidgePosterior:
+    """Posterior means of ridge weights and the parts of their covariance.
 
     `posterior` is the Bayesian covariance; `total` that of the error when the true weights may be as large as
     upper limits of their scales; `response` maps the weights' truth to the mean estimate.
@@ -99,35 +99,37 @@ class Shrunken:
     scales: Floats
 
 
-def shrink(normal: Normal, prior: Prior) -> Shrunken:
+def shrink(normal: Normal, prior: Prior) -> RidgePosterior:
     """Return the weights with every group's scale estimated."""
     count = len(prior.blocks)
     scales = np.full(count, _FIRST_SCALE)
-    sizes = np.bincount(prior.groups[prior.groups >= 0], minlength=count).astype(np.float64)
-    own = prior.groups >= 0
+    scaled = prior.groups >= 0
+    sizes = np.bincount(prior.groups[scaled], minlength=count).astype(np.float64)
     for _ in range(_ITERATIONS if count else 0):
         mean, covariance = normal.posterior(prior.variances(scales))
         squares = (mean**2 + np.diag(covariance)) / prior.base
-        sums = np.bincount(prior.groups[own], squares[own], minlength=count)
+        sums = np.bincount(prior.groups[scaled], squares[scaled], minlength=count)
         before = scales.copy()
         for block in np.unique(prior.blocks):
-            mine = prior.blocks == block
-            pool = (sums[mine].sum() + _FIRST_WEIGHT * _FIRST_SCALE) / (sizes[mine].sum() + _FIRST_WEIGHT)
-            scales[mine] = (sums[mine] + _POOL_WEIGHT * pool) / (sizes[mine] + _POOL_WEIGHT)
+            in_block = prior.blocks == block
+            pool = (sums[in_block].sum() + _FIRST_WEIGHT * _FIRST_SCALE) / (
+                sizes[in_block].sum() + _FIRST_WEIGHT
+            )
+            scales[in_block] = (sums[in_block] + _POOL_WEIGHT * pool) / (sizes[in_block] + _POOL_WEIGHT)
         if float(np.abs(np.log(scales / before)).max()) < _SETTLED:
             break
     variances = prior.variances(scales)
     weights, posterior = normal.posterior(variances)
-    return Shrunken(weights, posterior, posterior @ normal.information, scales)
+    return RidgePosterior(weights, posterior, posterior @ normal.information, scales)
 
 
 def upper_variances(normal: Normal, prior: Prior, scales: Floats, block: int) -> Floats:
     """Return prior variances with every scale of a block raised to its upper limit, one group at a time."""
     best = normal.likelihood(prior.variances(scales))
-    found = np.maximum(scales, _LEAST_SCALE)
-    mine = np.flatnonzero(prior.blocks == block)
-    fall = _FALL / np.sqrt(max(len(mine), 1))
-    for group in mine:
+    upper_scales = np.maximum(scales, _LEAST_SCALE)
+    in_block = np.flatnonzero(prior.blocks == block)
+    fall = _FALL / np.sqrt(max(len(in_block), 1))
+    for group in in_block:
         tried = scales.copy()
         limit = max(float(scales[group]), _LEAST_SCALE)
         while limit < _LARGEST_SCALE:
@@ -135,8 +137,8 @@ def upper_variances(normal: Normal, prior: Prior, scales: Floats, block: int) ->
             if normal.likelihood(prior.variances(tried)) < best - fall:
                 break
             limit *= _RATIO
-        found[group] = max(float(scales[group]), min(limit, _LARGEST_SCALE))
-    return prior.variances(found)
+        upper_scales[group] = max(float(scales[group]), min(limit, _LARGEST_SCALE))
+    return prior.variances(upper_scales)
 
 
 def averaged_posterior(
@@ -167,16 +169,17 @@ def _posterior(design: Floats, seen: Floats, noise: Floats, prior: Floats) -> tu
     try:
         root = np.linalg.cholesky(seen_spread)
     except np.linalg.LinAlgError:
-        # The errors are lost beside it to rounding: as many more as that.
+        # Rounding hides the noise beside the signal: raise the diagonal by more than rounding takes off.
         root = np.linalg.cholesky(seen_spread + _ROUNDED * np.trace(seen_spread) * np.eye(len(noise)))
     solved = solve_triangular(root, np.column_stack([seen, spread]), lower=True)
-    own, h = solved[:, 0], solved[:, 1:]
-    return -0.5 * float(own @ own) - float(np.log(np.diag(root)).sum()), h.T @ own, h
+    z = solved[:, 0]
+    h = solved[:, 1:]
+    return -0.5 * float(z @ z) - float(np.log(np.diag(root)).sum()), h.T @ z, h
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sparse:
-    """Means of the weights, the expected variance of each before it was seen, and how likely each is not zero."""
+    """Posterior means of the weights, their expected prior variances, and the probability that each is not zero."""
 
     weights: Floats
     variances: Floats
@@ -197,12 +200,13 @@ def spike_and_slab(
 ) -> Sparse:
     """Return the weights; those of group 0 are free, all others belong to a group that may be zero."""
     free = np.flatnonzero(groups == 0)
-    parts = [
+    slabs = [
         _group(information, np.flatnonzero(groups == g), base, scales) for g in np.unique(groups[groups != 0])
     ]
-    weights, variances = np.zeros(len(score)), np.zeros(len(score))
+    weights = np.zeros(len(score))
+    variances = np.zeros(len(score))
     included = np.zeros(len(score))
-    share = min(0.5, _EXPECTED / max(len(parts), 1))
+    share = min(0.5, _EXPECTED / max(len(slabs), 1))
     for visit in range(_ROUNDS):
         before = weights.copy()
         rest = weights.copy()
@@ -210,24 +214,26 @@ def spike_and_slab(
         weights[free] = np.linalg.lstsq(
             information[np.ix_(free, free)], (score - information @ rest)[free], rcond=None
         )[0]
-        for part in parts:
-            own = part.places
-            left = score[own] - information[own] @ weights + information[np.ix_(own, own)] @ weights[own]
-            means = [covariance @ left for covariance in part.covariances]
-            likely = _shares(np.array([mean @ left / 2 for mean in means]) + part.constants, share)
-            weights[own] = sum((p * mean for p, mean in zip(likely, means, strict=True)), np.zeros(len(own)))
-            variances[own] = float(likely @ np.array(scales)) * base[own]
-            included[own] = likely.sum()
+        for group in slabs:
+            j = group.places
+            residual = score[j] - information[j] @ weights + information[np.ix_(j, j)] @ weights[j]
+            means = [covariance @ residual for covariance in group.covariances]
+            likely = _shares(np.array([mean @ residual / 2 for mean in means]) + group.constants, share)
+            weights[j] = sum((p * mean for p, mean in zip(likely, means, strict=True)), np.zeros(len(j)))
+            variances[j] = float(likely @ np.array(scales)) * base[j]
+            included[j] = likely.sum()
         if visit >= _FIRST_ROUNDS:
-            found = sum(float(included[part.places[0]]) for part in parts)
-            share = (1 + found) / (2 + max(len(parts), _LEAST_GROUPS))
+            expected = sum(float(included[group.places[0]]) for group in slabs)
+            share = (1 + expected) / (2 + max(len(slabs), _LEAST_GROUPS))
         if float(np.abs(weights - before).max()) < _POSTERIOR_SETTLED * (1 + float(np.abs(weights).max())):
             break
     return Sparse(weights, variances, included)
 
 
 def _group(information: Floats, places: NDArray[np.intp], base: Floats, scales: tuple[float, ...]) -> _Group:
-    inner, covariances, constants = information[np.ix_(places, places)], [], []
+    inner = information[np.ix_(places, places)]
+    covariances = []
+    constants = []
     for scale in scales:
         prior = scale * base[places]
         root = np.sqrt(prior)
@@ -238,7 +244,7 @@ def _group(information: Floats, places: NDArray[np.intp], base: Floats, scales: 
 
 
 def _shares(evidence: Floats, share: float) -> Floats:
-    """Return how likely each scale is; what is missing from one is the spike's."""
+    """Return the posterior probability of each scale; one minus their sum is that of the spike at zero."""
     top = max(float(evidence.max()), 0.0)
-    found = np.exp(evidence - top) * share / len(evidence)
-    return np.asarray(found / (found.sum() + (1 - share) * exp(-top)))
+    likelihoods = np.exp(evidence - top) * share / len(evidence)
+    return np.asarray(likelihoods / (likelihoods.sum() + (1 - share) * exp(-top)))

@@ -68,11 +68,11 @@ from counterveil.statistics.moments.orthogonal import (
     MOST_ENTRIES,
     Design,
     bounded,
-    drawn_in,
     feature_moments,
     fewest_rows,
     inner_share,
     release_norms,
+    shrunk_towards_prior,
     symmetric,
     triangle,
 )
@@ -1209,7 +1209,7 @@ def _scale(
     look = release_look(
         gate, "features", records, counted_features(records.features), everything, share=False
     )
-    means, squares = drawn_in(look.means, look.squares, look.sd)
+    means, squares = shrunk_towards_prior(look.means, look.squares, look.sd)
     doubt = np.clip(look.sd / float(SQUARE_WEIGHT), 0.001, _LEAST_SCALE**2)
     least = np.where(records.features.two_valued, _LEAST_SCALE**2, doubt)
     standard = Standard(means, np.sqrt(np.clip(squares - means**2, least, 1.0)), design.limit, np.inf)

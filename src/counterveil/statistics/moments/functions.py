@@ -37,7 +37,7 @@ from counterveil.numerics.bases import Axis, Basis, make_basis
 from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.numerics.products import blocks, projected
 from counterveil.numerics.public_choices import public_uniforms
-from counterveil.numerics.shrinkage import Normal, Prior, Shrunken, shrink, upper_variances
+from counterveil.numerics.shrinkage import Normal, Prior, RidgePosterior, shrink, upper_variances
 from counterveil.privacy import Budget
 from counterveil.privacy.caveats import Caveat, Fact, NotExpressed
 from counterveil.results.answering import settled
@@ -331,7 +331,7 @@ class System:
 class LearnerFit:
     """Parameters, what is known of their error, and the mean squared residual."""
 
-    shrunken: Shrunken
+    shrunken: RidgePosterior
     normal: Normal
     residual: float
 

@@ -507,7 +507,7 @@ def carried_by_few(mean: float) -> bool:
     return abs(mean) > _CROWDED_MEAN
 
 
-# Prior variances of means and mean squares over columns; they say how far noisy ones are drawn in.
+# Prior variances of means and mean squares over columns; they say how far noisy ones are shrunk.
 _MEAN_VARIANCE, _SQUARE_VARIANCE, _SQUARE = 0.25, 0.04, 0.35
 _LEAST_SCALE = 0.2
 _SHARES, _LARGEST_MEAN = (0.05, 0.95), 0.7
@@ -529,17 +529,17 @@ _RAISED_LEFT = 0.75
 _MOST_LOST = 0.5
 
 
-def drawn_in(means: Floats, squares: Floats, sd: float) -> tuple[Floats, Floats]:
-    """Return noisy means and mean squares of features drawn towards what is usual; a square of one is exact."""
+def shrunk_towards_prior(means: Floats, squares: Floats, sd: float) -> tuple[Floats, Floats]:
+    """Return noisy means and mean squares of features shrunk towards prior means; a square of one is exact."""
     doubt = (sd / float(SQUARE_WEIGHT)) ** 2
-    drawn = (squares * _SQUARE_VARIANCE + _SQUARE * doubt) / (_SQUARE_VARIANCE + doubt)
+    shrunk_squares = (squares * _SQUARE_VARIANCE + _SQUARE * doubt) / (_SQUARE_VARIANCE + doubt)
     means = np.clip(means * _MEAN_VARIANCE / (_MEAN_VARIANCE + sd**2), -1.0, 1.0)
-    return means, np.where(squares == 1.0, 1.0, drawn)
+    return means, np.where(squares == 1.0, 1.0, shrunk_squares)
 
 
 def standardise(moments: RecordMeans, limit: float) -> Standard:
     """Return centre and scale of the features."""
-    means, squares = drawn_in(moments.means, moments.squares, moments.sd)
+    means, squares = shrunk_towards_prior(moments.means, moments.squares, moments.sd)
     return Standard(means, np.sqrt(np.clip(squares - means**2, _LEAST_SCALE**2, 1.0)), limit, np.inf)
 
 

@@ -589,7 +589,7 @@ def _whole_effects(cells: Tallies, information: Floats, sd: float) -> Tallies:
 
 
 def cell_variances(cells: Tallies) -> Floats:
-    """Return the variance of the scores in every cell, drawn towards that of all where the cell's own is noise.
+    """Return the variance of the scores in every cell, shrunk towards that of all where the cell's own is noise.
 
     The variance of all is taken for no less than the standard deviation of its own noise.
     """

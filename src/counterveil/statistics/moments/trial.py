@@ -707,7 +707,7 @@ def _stands_out(raw: Floats, noise: float, reach: float, unit: float, standard: 
 def _line(
     gate: Gate, records: Records, standard: Standard, scaling: Scaling, direction: Direction
 ) -> Prediction:
-    """Return the regression of outcomes on their place along a direction, drawn in by what may be noise."""
+    """Return the regression of outcomes on their position along a direction, its slope shrunk by the noise's share."""
     arguments = (standard, scaling, direction)
     matrix, sd = release_products(gate, "fit", records, places_with_outcomes, arguments, 1.0, Fraction(3))
     # In units of the bounds: means of the place and the outcome, then moments around them.
