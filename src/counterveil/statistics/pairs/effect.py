@@ -996,7 +996,7 @@ def release_models(gate: Gate, tables: Sequence[Table], choice: Choice) -> list[
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sought:
+class ScoreTarget:
     """One number that scores tell: of which rows, how they weigh, and what was released of them."""
 
     table: Table
@@ -1013,14 +1013,14 @@ class Sought:
         return scores.sums(treated[self.places], self.table.outcome[self.places], self.form)
 
 
-def release_scores(gate: Gate, choice: Choice, numbers: Sequence[Sought]) -> list[PairEffect]:
+def release_scores(gate: Gate, choice: Choice, numbers: Sequence[ScoreTarget]) -> list[PairEffect]:
     """Return numbers of which no row moves two, or those of all outcomes, further than the forms say; one release."""
     plan, form = choice.plan, min(one.form[1] for one in numbers)
 
-    def of(one: Sought) -> tuple[PublicRows, Models]:
+    def of(one: ScoreTarget) -> tuple[PublicRows, Models]:
         return choice.rows.at(one.places), one.models.at(one.places)
 
-    def noise(one: Sought) -> float:
+    def noise(one: ScoreTarget) -> float:
         return plan.cells_noise("score", one.form[1]).variance
 
     scores = [best_scores(*of(one), one.spread, one.target, noise(one)) for one in numbers]
@@ -1049,7 +1049,9 @@ def pair_effects(
 ) -> list[PairEffect]:
     """Return the effects of groups of rows, of which no two share one; all cost what one does."""
     ((models, spread),) = release_models(gate, [table], choice)
-    numbers = [Sought(table, spread, own, Target(estimand, models.propensity[own]), models) for own in groups]
+    numbers = [
+        ScoreTarget(table, spread, own, Target(estimand, models.propensity[own]), models) for own in groups
+    ]
     found = release_scores(gate, choice, numbers)
     sizes = [one.target.sizes() for one in numbers]
     return [
@@ -1067,7 +1069,7 @@ def effect_of(
     rows: PublicRows,
     models: Models,
     scores: Scores,
-    sought: Sought,
+    score_target: ScoreTarget,
     released: Floats,
     sizes: tuple[float, float],
 ) -> PairEffect:
@@ -1076,28 +1078,34 @@ def effect_of(
     `sizes` are by how much rows vary more than around models fitted to them, and half the range.
     """
     fitted, unit = sizes
-    clip, middle, target, (weight, sensitivity) = scores.clip, scores.middle, sought.target, sought.form
+    clip, middle = scores.clip, scores.middle
+    target = score_target.target
+    weight, sensitivity = score_target.form
     n, part = len(rows.z), unit / scores.size
     total, squares = float(released[0]), float(released[1]) / float(weight)
     estimate = scores.start * unit + (clip * total + n * middle) * part
     variance = fitted * (clip**2 * squares + 2 * middle * clip * total + n * middle**2) * part**2
-    second, left, left_sd = models.products(target.errors, rows)
-    second, left, left_sd = ALIGNED * second * part**2, left * part, left_sd * part
-    rejects = abs(left) > (REJECTS if target.arm is None else _REJECTS_MEAN) * left_sd
+    second, model_difference, model_difference_sd = models.products(target.errors, rows)
+    second, model_difference, model_difference_sd = (
+        ALIGNED * second * part**2,
+        model_difference * part,
+        model_difference_sd * part,
+    )
+    rejects = abs(model_difference) > (REJECTS if target.arm is None else _REJECTS_MEAN) * model_difference_sd
     likely = squares + sqrt(plan.cells_noise("score", sensitivity).variance) / float(weight)
     lost, capped = (scores.lost(likely) * part) ** 2, scores.capped * part**2
     # The variance holds the noise of both sums: that of squares, and that of scores around their middle.
     of_variance = fitted * clip * sqrt((clip / float(weight)) ** 2 + 4 * middle**2) * part**2
     noises = [plan.cells_noise("score", sensitivity * Fraction(one)) for one in (clip * part, of_variance)]
     cap = fitted * n * ((clip + abs(middle)) * part) ** 2
-    bias = min(abs(left), MOST_LEFT * models.sd * unit) if rejects else 0.0
+    bias = min(abs(model_difference), MOST_LEFT * models.sd * unit) if rejects else 0.0
     uncertainty = Uncertainty(noises[0], variance, cap, noises[1], second + lost + capped, bias)
     details: dict[str, float | str] = {
         "se_models": sqrt(second),
         "se_clipping": sqrt(lost),
         "se_capped_weights": sqrt(capped),
-        "models_differ": left,
-        "models_differ_se": left_sd,
+        "models_differ": model_difference,
+        "models_differ_se": model_difference_sd,
         "models_differ_rejects": rejects,
     }
     return PairEffect(estimate, uncertainty, details)
@@ -1175,11 +1183,11 @@ def released_numbers(
     means: bool,
 ) -> list[Numbers]:
     """Return the effect on every table's outcome, or both arms' means of it, by scores of these forms."""
-    numbers, found = list[Sought](), list[Numbers]()
+    numbers, found = list[ScoreTarget](), list[Numbers]()
     for table, (models, spread), form in zip(tables, release_models(gate, tables, choice), each, strict=True):
         whole = Target(estimand, models.propensity)
         targets = [whole.of_arm(arm) for arm in (0, 1)] if means else [whole]
-        numbers += [Sought(table, spread, slice(None), one, models, form) for one in targets]
+        numbers += [ScoreTarget(table, spread, slice(None), one, models, form) for one in targets]
     effects = release_scores(gate, choice, numbers)
     for place, table in enumerate(tables):
         low, high = map(float, table.study.outcome_range)
@@ -1284,7 +1292,7 @@ def released_arms(gate: Gate, table: Table, choice: Choice, level: float) -> tup
     return tuple(means)
 
 
-def arm_numbers(gate: Gate, table: Table, choice: Choice, spread: Spread) -> list[Sought]:
+def arm_numbers(gate: Gate, table: Table, choice: Choice, spread: Spread) -> list[ScoreTarget]:
     """Return what scores tell of every arm beside all others together, from one vector for all of them."""
     rows, arms, study = choice.rows, len(table.study.treatment_labels), table.study
     released = gate.release_vector(
@@ -1293,13 +1301,13 @@ def arm_numbers(gate: Gate, table: Table, choice: Choice, spread: Spread) -> lis
         pair_sensitivity(rows),
     )
     inside, outcomes = released.floats().reshape(2, arms, -1) / rows.scale
-    noise, everyone, found = released.variance / rows.scale**2, slice(None), list[Sought]()
+    noise, everyone, found = released.variance / rows.scale**2, slice(None), list[ScoreTarget]()
     for arm in range(arms):
         values = np.stack([inside[arm], outcomes[arm], outcomes.sum(axis=0) - outcomes[arm]])
         sums = Sums(values, np.outer((1.0, 1.0, arms - 1.0), noise))
         models = fit_models(rows, sums, spread, None, study.randomised is True)
         target = Target(Estimand.ATE, models.propensity).of_arm(0)
-        found.append(Sought(table, spread, everyone, target, models, ARM_SCORES, arm))
+        found.append(ScoreTarget(table, spread, everyone, target, models, ARM_SCORES, arm))
     return found
 
 

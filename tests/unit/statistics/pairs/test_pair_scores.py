@@ -25,7 +25,7 @@ from counterveil.statistics.pairs.effect import (
     Fit,
     Functions,
     Models,
-    Sought,
+    ScoreTarget,
     Target,
     arm_sums,
     best_basis,
@@ -173,7 +173,7 @@ def test_groups_together_move_no_further_than_one():
             gate, table = NotingGate(), replace(TABLE, treated=t, outcome=y)
             targets = [Target(Estimand.ATE, MODELS.propensity[own]) for own in groups]
             both = zip(groups, targets, strict=True)
-            numbers = [Sought(table, SEARCHED, own, target, MODELS) for own, target in both]
+            numbers = [ScoreTarget(table, SEARCHED, own, target, MODELS) for own, target in both]
             found = release_scores(gate, choice, numbers)
             sums.append(gate.values["score"])
         assert len(found) == 2
@@ -262,7 +262,7 @@ def test_no_exchange_moves_scores_of_three_arms_further_than_those_of_two():
     for arm, y in exchanged_arms(TABLE, 0):
         gate, table = NotingGate(), replace(TABLE, arm=arm, outcome=y)
         own = SEARCHED, np.arange(N), whole, MODELS, ARM_SCORES
-        release_scores(gate, choice, [Sought(table, *own, arm) for arm in range(3)])
+        release_scores(gate, choice, [ScoreTarget(table, *own, arm) for arm in range(3)])
         sums.append(gate.values["score"])
     assert gate.sensitivity["score"] == ARM_SCORES[1]
     assert 2 < largest(sums, total) <= ARM_SCORES[1]
