@@ -41,9 +41,9 @@ from counterveil.statistics.pairs.effect import (
     Target,
     arm_sums,
     best_scores,
+    feature_sets,
     function_sensitivity,
     function_sums,
-    ladder,
     pair_sensitivity,
     pair_sums,
 )
@@ -187,14 +187,14 @@ def table(pair):
 
 
 def models(gate, made, _pure):
-    rows = ladder(made)[0]
+    rows = feature_sets(made)[0]
     gate.release_vector(
         "models", pair_sums(rows, made.treated, [(made.outcome, WHOLE)]), pair_sensitivity(rows)
     )
 
 
 def sums_of(made, form, arms):
-    rows = ladder(made)[0]
+    rows = feature_sets(made)[0]
     n, p = rows.z.shape
     fit = Fit(np.zeros(p), np.eye(p) / 100, np.zeros(p), np.eye(p) / 100, 1.0)
     known = Models(np.full(n, 0.5), np.full(n, 0.1), np.full(n, -0.1), fit, (fit, fit), 0.4)
@@ -214,7 +214,7 @@ def arm_scores(gate, made, _pure):
 
 def functions(gate, made, _pure):
     own = Functions.of(made, series_basis((Axis("x", "legendre", 1, -1.0, 2.0),), 1, False))
-    rows, (whole, n) = own.rows, (ladder(made)[0], made.rows)
+    rows, (whole, n) = own.rows, (feature_sets(made)[0], made.rows)
     fit = Fit(np.zeros(2), np.eye(2) / 100, np.zeros(2), np.eye(2) / 100, 1.0)
     known = Models(np.full(n, 0.5), np.full(n, 0.1), np.full(n, -0.1), fit, (fit, fit), 0.4)
     found = best_scores(whole, known, SPREAD, Target(Estimand.ATE, known.propensity), 1e6)
@@ -224,7 +224,7 @@ def functions(gate, made, _pure):
 
 
 def arm_models(gate, made, _pure):
-    rows, arm = ladder(made)[0], made.arm + (np.arange(20) % 3 == 0)
+    rows, arm = feature_sets(made)[0], made.arm + (np.arange(20) % 3 == 0)
     gate.release_vector("models", arm_sums(rows, arm, 3, made.outcome, WHOLE), pair_sensitivity(rows))
 
 

@@ -42,7 +42,7 @@ _SCALED_WEIGHTS = _WEIGHTS / np.sqrt(2 * np.pi)
 _REACH = 8.7
 _NORMAL_ENDS = np.linspace(-_REACH, _REACH, 19)
 # Distances from a kink, in standard deviations of the noise, at which pieces end.
-_LADDER = np.concatenate([2.0 ** np.arange(-4, 7), [100.0, 200.0, 400.0, 1600.0]])
+_OFFSETS = np.concatenate([2.0 ** np.arange(-4, 7), [100.0, 200.0, 400.0, 1600.0]])
 # Kinks at which pieces end, at most. Those beyond the reach of the noise, which it exceeds with this probability, are
 # left out. A distribution that has still more falls by less than 0.006 (in logarithms) from one to the next, so that
 # its tails are within 5e-6 of smooth ones: they are taken as larger by twice that part.
@@ -325,7 +325,7 @@ def _tails_and_densities(x: Floats, sd: Floats, noises: NoiseBatch) -> tuple[Flo
     start = 0
     while start < len(order):
         most = max(16, 2 * int(counts[order[start]]))
-        together = max(1, _AT_ONCE // (len(_NODES) * (most + len(_NORMAL_ENDS) + 2 * len(_LADDER))))
+        together = max(1, _AT_ONCE // (len(_NODES) * (most + len(_NORMAL_ENDS) + 2 * len(_OFFSETS))))
         rows = order[start : start + together]
         rows = rows[counts[rows] <= most]
         start += len(rows)
@@ -363,8 +363,8 @@ def _pieces(x: Floats, sd: Floats, widths: Floats, kinks: Floats) -> tuple[Float
 
     `widths` are typical of the noises, `kinks[i]` those of the i-th. A piece beyond the normal's reach is empty.
     """
-    ladder = _LADDER * widths[:, None]
-    cuts = (x[:, None] - np.concatenate([kinks, -ladder, ladder], axis=1)) / sd[:, None]
+    offsets = _OFFSETS * widths[:, None]
+    cuts = (x[:, None] - np.concatenate([kinks, -offsets, offsets], axis=1)) / sd[:, None]
     ends = np.broadcast_to(_NORMAL_ENDS, (len(x), len(_NORMAL_ENDS)))
     cuts = np.sort(np.concatenate([ends, np.clip(cuts, -_REACH, _REACH)], axis=1), axis=1)
     # Pieces that are empty for all are left out.

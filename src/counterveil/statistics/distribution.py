@@ -30,7 +30,7 @@ from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.settings.methods import ALLOWED_BIAS, allowed_bias
 from counterveil.statistics.histogram import count_mechanisms, counts_noise, release_counts
 from counterveil.statistics.outcome_place import ENDS, PLACE_WORDS, PLACES, WHOLE, count_octaves, sizes_by_arm
-from counterveil.statistics.pairs.effect import known_propensities, ladder, released_propensities
+from counterveil.statistics.pairs.effect import feature_sets, known_propensities, released_propensities
 from counterveil.statistics.time_tables import said_of_weights, weighted_rows
 
 PAGE = "statistics/distribution.proof.md"
@@ -285,8 +285,8 @@ def quantiles_by_scores(
     study = session.study
     session.attach("quantiles with method='weighting'")
     table, known = session.table, known_propensities(session.table)
-    rungs = ladder(table)
-    if not rungs:
+    candidates = feature_sets(table)
+    if not candidates:
         raise refusal("CV-P407", features=len(study.covariates), rows=table.rows)
     first = NOTHING if known is not None else {_MODEL: _MODEL_PART}
     plan = histogram_plan(question.budget, "laplace", grid, first)
@@ -296,7 +296,7 @@ def quantiles_by_scores(
     def compute(gate: Gate) -> QuantilesResult:
         treated, error = known, np.zeros((1, 1))
         if treated is None:
-            treated, error = released_propensities(gate, _MODEL, rungs[0], table.arm == 1)
+            treated, error = released_propensities(gate, _MODEL, candidates[0], table.arm == 1)
         likely = (1 - treated, treated)
         treated = np.clip(treated, _LEAST_PROPENSITY, 1 - _LEAST_PROPENSITY)
         own = (1 - treated, treated)

@@ -34,7 +34,7 @@ from scipy.linalg import solve_triangular
 from scipy.special import ndtr
 
 from counterveil.data import Study, Sums
-from counterveil.data.features import counted_features, feature_ladder, feature_map, require_covariates
+from counterveil.data.features import counted_features, feature_map, feature_sets, require_covariates
 from counterveil.errors import CounterveilError, refusal
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Floats
@@ -268,7 +268,7 @@ class Spending:
 
 
 def shortest(
-    ladder: Sequence[FeatureMap],
+    feature_maps: Sequence[FeatureMap],
     rows: int,
     budget: Budget,
     mechanisms: Sequence[str],
@@ -281,7 +281,7 @@ def shortest(
     Every set that the `rule` affords is compared with every mechanism. Unless there is hardly any noise, none is taken
     that is longer than what half of epsilon, or the mechanisms after the first, which need no delta, would take.
     """
-    designs = [(of, Design(rows, of.size, budget, name, arms)) for of in ladder for name in mechanisms]
+    designs = [(of, Design(rows, of.size, budget, name, arms)) for of in feature_maps for name in mechanisms]
     found = [
         Spending(of, one, width(one) if of.size <= _MOST_FEATURES and rule(one) else inf)
         for of, one in designs
@@ -291,7 +291,7 @@ def shortest(
     most = _WITHIN * least
     if any(max(least, _HARDLY) < one.length <= most for one in found):
         smaller = [(Budget(budget.epsilon / 2, budget.delta), mechanisms), (budget, mechanisms[1:])]
-        before = [shortest(ladder, rows, *one, rule, width, arms).length for one in smaller if one[1]]
+        before = [shortest(feature_maps, rows, *one, rule, width, arms).length for one in smaller if one[1]]
         most = min(most, max(least, _HARDLY, min(before)))
     return min((one for one in found if one.length <= most), key=lambda one: (-one.features.size, one.length))
 
@@ -1471,12 +1471,12 @@ def arm_design(session: BaseSession, question: Question, settings: DoublyRobust)
     Pure noise is compared too where the mechanism was left to the library: it keeps the guarantee for every delta.
     """
     study = session.study
-    ladder = (
-        feature_ladder(study) if settings.degree == "auto" else (feature_map(study, int(settings.degree)),)
+    feature_maps = (
+        feature_sets(study) if settings.degree == "auto" else (feature_map(study, int(settings.degree)),)
     )
     mechanisms = dict.fromkeys((question.mechanism, *(["staircase"] if question.open_noise else [])))
     numbers = session.batches.rows, question.budget, tuple(mechanisms)
-    found = shortest(ladder, *numbers, arms=arms_of(study))
+    found = shortest(feature_maps, *numbers, arms=arms_of(study))
     return found.features, found.design
 
 

@@ -146,7 +146,7 @@ def _steps(scaled: Floats, weight: Floats) -> Integers:
     return np.asarray(np.rint(scaled * weight[:, None] * 2**FEATURE_BITS), np.int64)
 
 
-def ladder(table: Table) -> tuple[PublicRows, ...]:
+def feature_sets(table: Table) -> tuple[PublicRows, ...]:
     """Return the features by their richness: covariates, with curves, with products, as far as rows suffice."""
     most = min(MOST_FEATURES, table.rows // ROWS_A_FEATURE, MOST_NUMBERS // max(table.rows, 1))
     columns = list(_columns(table, most))
@@ -845,10 +845,10 @@ def choices(
     released += int(arms == 2 and known_propensities(table) is None)
     # Pure noise hides curves; whether models suffice for parts of the rows, as for all, is not judged beforehand.
     hidden = ((CURVES, PRODUCTS) if budget.pure else ()) + ((LINES,) if numbers > 1 else ())
-    rungs = ladder(table)
-    for rung in rungs:
-        rows = replace(rung, hidden=hidden)
-        omitted = rows.order.max() == LINES < rungs[-1].order.max()
+    candidates = feature_sets(table)
+    for candidate in candidates:
+        rows = replace(candidate, hidden=hidden)
+        omitted = rows.order.max() == LINES < candidates[-1].order.max()
         known, sizes = (table.study.unconfounded, omitted), (released, numbers, arms / 2, len(on))
         splits = []
         for part, vector in product(MODEL_PARTS, _vectors(budget)):

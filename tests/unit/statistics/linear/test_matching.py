@@ -25,7 +25,7 @@ from counterveil.statistics.linear.kernels.pairing import (
 )
 from counterveil.statistics.linear.kernels.residual_variance import MOST_REACH
 from counterveil.statistics.linear.matching_design import (
-    _ladder,
+    _compared_limits,
     chosen_match,
     expected_errors,
     match,
@@ -125,7 +125,7 @@ def test_the_best_limit_serves_everyone_and_is_low_where_noise_is_large():
 def test_limits_that_are_not_tried_could_not_have_been_the_best(noise_variance, estimand):
     design = scored(Table.attach(dict(DATA.frame), DATA.study))
     found = chosen_match(design, cv.settings.Matching(), estimand, 1.0, noise_variance)
-    limits = _ladder(design, cv.settings.Matching(), estimand)
+    limits = _compared_limits(design, cv.settings.Matching(), estimand)
     tried = [match(design, 5, (limit, limit), estimand) for limit in limits]
     errors = expected_errors(design, estimand, noise_variance)(tried)
     assert found.limits == tried[int(np.argmin(errors))].limits
