@@ -112,8 +112,8 @@ def check(release, samples, seed):
 
 
 SCALE = RowScale(Standard(np.zeros(1), np.full(1, 0.5), 2.0, 2.0), Centre(0.0, 0.4, 0.0, 3.0), 1.5, 1.5, 2.5)
-LINES = ArmLines(np.zeros((2, 2)))
-SCORE = ArmScore(LINES, np.array([[2.0, 0.0], [2.0, 0.0]]), (1.0, 1.0), 0.0)
+LINEAR = ArmLines(np.zeros((2, 2)))
+SCORE = ArmScore(LINEAR, np.array([[2.0, 0.0], [2.0, 0.0]]), (1.0, 1.0), 0.0)
 # What is released, and the two values of the first record that move it furthest.
 ARMS_CASES = {
     "centre": (
@@ -123,7 +123,7 @@ ARMS_CASES = {
     "place 1": (lambda gate, rows, pure: release_place(gate, rows, pure, 8), ((0.0, 0, -0.9), (0.0, 0, 0.9))),
     "gram": (lambda gate, rows, pure: release_arm_grams(gate, rows, SCALE), ((1.0, 1, 1.0), (-1.0, 0, 1.0))),
     "residual 1": (
-        lambda gate, rows, pure: release_arm_residuals(gate, "residual 1", rows, SCALE, LINES, 0.2),
+        lambda gate, rows, pure: release_arm_residuals(gate, "residual 1", rows, SCALE, LINEAR, 0.2),
         ((1.0, 1, 1.0), (1.0, 1, -1.0)),
     ),
     "sizes": (
@@ -135,7 +135,7 @@ ARMS_CASES = {
         ((0.0, 1, 1.0), (0.0, 1, -1.0)),
     ),
 }
-OWN = OwnScore(LINES, SCORE.weights, np.zeros(2), np.full(2, 0.5))
+OWN = OwnScore(LINEAR, SCORE.weights, np.zeros(2), np.full(2, 0.5))
 # Of means of arms, under the names of their releases.
 ARMS_CASES |= {
     "sizes of means": (

@@ -184,8 +184,8 @@ def _streamable(source: object) -> bool:
         return False
     import duckdb
 
-    able = hasattr(duckdb.DuckDBPyRelation, "to_arrow_reader")
-    return able and importlib.util.find_spec("pyarrow") is not None
+    has_reader = hasattr(duckdb.DuckDBPyRelation, "to_arrow_reader")
+    return has_reader and importlib.util.find_spec("pyarrow") is not None
 
 
 def _extent(source: Any, study: Study) -> files.Extent | None:

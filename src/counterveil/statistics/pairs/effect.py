@@ -90,8 +90,8 @@ TREATED = Fraction(181, 128)
 _OUTCOME = Fraction(1, 1 << OUTCOME_BITS)
 # How far a change of treatment and outcome moves (TREATED A, A y, (1 - A) y), or arms' indicators and outcomes in them.
 PAIR_LENGTH = Fraction(2)
-# Orders of features: the constant, covariates, squares and hinges of numbers, products.
-CONSTANT, LINES, CURVES, PRODUCTS = range(4)
+# Orders of features: the constant; covariates; squares and hinges of numbers; products of two covariates.
+CONSTANT, LINEAR, NONLINEAR, INTERACTIONS = range(4)
 # Standard deviations at which numbers are cut, before squares and before products.
 _CUT, _PRODUCT_CUT = 4.0, 3.0
 # A column counts where the columns before it leave this part of its length, and where no few rows carry it.
@@ -156,7 +156,7 @@ def feature_sets(table: Table) -> tuple[PublicRows, ...]:
     matrix = np.array([values for _, values in columns]).T
     del columns
     z, order = _white(matrix, order)
-    sizes = sorted({int((order <= one).sum()) for one in (LINES, CURVES, PRODUCTS)})
+    sizes = sorted({int((order <= one).sum()) for one in (LINEAR, NONLINEAR, INTERACTIONS)})
     return tuple(_public_rows(z[:, :size], order[:size]) for size in sizes)
 
 
@@ -173,21 +173,21 @@ def _columns(table: Table, most: int) -> Iterator[tuple[int, Floats]]:
     lines /= spread
     numeric = [isinstance(domain, Range) for domain in domains]
     for column, number in zip(lines.T, numeric, strict=True):
-        yield LINES, np.clip(column, -_CUT, _CUT, out=column) if number else column
+        yield LINEAR, np.clip(column, -_CUT, _CUT, out=column) if number else column
     size = lines.shape[1]
     if 1 + size + 3 * sum(numeric) > most:
         return
     for column in lines[:, numeric].T:
         low, high = np.quantile(column, (1 / 3, 2 / 3))
-        yield CURVES, column**2
-        yield CURVES, np.maximum(column - high, 0.0)
-        yield CURVES, np.maximum(low - column, 0.0)
+        yield NONLINEAR, column**2
+        yield NONLINEAR, np.maximum(column - high, 0.0)
+        yield NONLINEAR, np.maximum(low - column, 0.0)
     if 1 + size + 3 * sum(numeric) + size * (size - 1) // 2 > most:
         return
     bounded = np.clip(lines, -_PRODUCT_CUT, _PRODUCT_CUT)
     for place in range(size):
         for other in range(place):
-            yield PRODUCTS, bounded[:, place] * bounded[:, other]
+            yield INTERACTIONS, bounded[:, place] * bounded[:, other]
 
 
 def _white(matrix: Floats, order: Integers) -> tuple[Floats, Integers]:
@@ -209,8 +209,8 @@ def _white(matrix: Floats, order: Integers) -> tuple[Floats, Integers]:
 
 def _public_rows(z: Floats, order: Integers) -> PublicRows:
     scale = np.ones(len(order))
-    lines = order == LINES
-    for more in (order == CURVES, order == PRODUCTS):
+    lines = order == LINEAR
+    for more in (order == NONLINEAR, order == INTERACTIONS):
         room = _ROOM * int(lines.sum()) / max(int(more.sum()), 1)
         scale[more] = min(_SCALE, sqrt(room))
     scale[0] = max(1.0, sqrt(_CONSTANT_PART * float((scale[1:] ** 2).sum())))
@@ -447,7 +447,7 @@ def _orders(rows: PublicRows, sums: Sums, spread: float) -> Integers:
         target = sums.values[place] - (share * sizes if place == 0 else 0.0)
         first, variance = _alone(part * whole, target, np.diag(sums.noise[place]) + own * whole, rows.order)
         squares += first**2 / variance
-    return np.where((rows.order >= CURVES) & (squares > _STANDS_OUT), SELECTED, rows.order)
+    return np.where((rows.order >= NONLINEAR) & (squares > _STANDS_OUT), SELECTED, rows.order)
 
 
 def _share(rows: PublicRows, sums: Sums) -> tuple[Floats, Fit]:
@@ -472,7 +472,7 @@ def _logistic(rows: PublicRows, sums: Sums, order: Integers) -> tuple[Floats, Fi
     centred = target - share * (rows.weight @ z)
     first, own = _alone(flat * whole, centred, np.diag(noise) + flat * whole, order)
     penalty, squares = _penalties(first, own, flat * np.diag(whole), order, _MOST["log odds"], rows.hidden)
-    penalty = np.where(order <= CURVES, _TREATED_PENALTY, 1.0) * penalty
+    penalty = np.where(order <= NONLINEAR, _TREATED_PENALTY, 1.0) * penalty
     found = np.zeros(z.shape[1])
     found[0] = log(share / (1 - share))
     for _ in range(_STEPS):
@@ -521,7 +521,7 @@ def _alone(gram: Floats, target: Floats, errors: Floats, order: Integers) -> tup
 
     Sums `target` have errors of this covariance around `gram` times the coefficients.
     """
-    base = order <= LINES
+    base = order <= LINEAR
     inverse, others = np.linalg.inv(gram[np.ix_(base, base)]), np.flatnonzero(~base)
     solving, curvature = np.eye(len(target)), np.ones(len(target))
     solving[np.ix_(base, base)] = inverse
@@ -543,7 +543,7 @@ def _penalties(
     for one in np.unique(order[order > CONSTANT]):
         at = order == one
         noise, count = float(own[at].mean()), int(at.sum())
-        largest, hides = most[int(one == LINES)] / (1 if one == SELECTED else count), noise * sqrt(2 / count)
+        largest, hides = most[int(one == LINEAR)] / (1 if one == SELECTED else count), noise * sqrt(2 / count)
         square = min(max(float((first[at] ** 2).mean()) - noise, _LEAST_SIGNAL * noise), largest)
         penalty[at] = float((own[at] * curvature[at]).mean()) / square
         squares[at] = max(square, min(hides, largest)) if one in hidden else square
@@ -827,7 +827,7 @@ class Choice:
     length: float  # the expected squared length of the interval, in units of outcomes
 
     @property
-    def able(self) -> bool:
+    def is_feasible(self) -> bool:
         """Whether products of the models' errors are expected to be small enough."""
         return self.products <= _MOST_PRODUCTS * self.sampling
 
@@ -844,11 +844,11 @@ def choices(
     released = 2 * len(on) if arms == 2 else 2 * arms
     released += int(arms == 2 and known_propensities(table) is None)
     # Pure noise hides curves; whether models suffice for parts of the rows, as for all, is not judged beforehand.
-    hidden = ((CURVES, PRODUCTS) if budget.pure else ()) + ((LINES,) if numbers > 1 else ())
+    hidden = ((NONLINEAR, INTERACTIONS) if budget.pure else ()) + ((LINEAR,) if numbers > 1 else ())
     candidates = feature_sets(table)
     for candidate in candidates:
         rows = replace(candidate, hidden=hidden)
-        omitted = rows.order.max() == LINES < candidates[-1].order.max()
+        omitted = rows.order.max() == LINEAR < candidates[-1].order.max()
         known, sizes = (table.study.unconfounded, omitted), (released, numbers, arms / 2, len(on))
         splits = []
         for part, vector in product(MODEL_PARTS, _vectors(budget)):
@@ -858,7 +858,7 @@ def choices(
             ]
             length = exp(sum(log(case.length) for case in cases) / len(cases))
             splits.append(replace(cases[0], length=length))
-        found.append(min(splits, key=lambda choice: (not choice.able, choice.length)))
+        found.append(min(splits, key=lambda choice: (not choice.is_feasible, choice.length)))
     return found
 
 
@@ -867,8 +867,8 @@ def chosen(table: Table, budget: Budget, numbers: int = 1, outcomes: Sequence[Ta
     found = choices(table, budget, numbers, outcomes)
     if not found:
         raise refusal("CV-P407", features=len(table.study.covariates), rows=table.rows)
-    able = [choice for choice in found if choice.able]
-    if not able:
+    feasible = [choice for choice in found if choice.is_feasible]
+    if not feasible:
         raise refusal(
             "CV-P408",
             features=found[0].rows.z.shape[1] - 1,
@@ -876,8 +876,8 @@ def chosen(table: Table, budget: Budget, numbers: int = 1, outcomes: Sequence[Ta
             rows=table.rows,
             ratio=f"{sqrt(found[0].products / found[0].sampling):.2g}",
         )
-    shortest = min(choice.length for choice in able)
-    return next(choice for choice in reversed(able) if choice.length <= _LONGER**2 * shortest)
+    shortest = min(choice.length for choice in feasible)
+    return next(choice for choice in reversed(feasible) if choice.length <= _LONGER**2 * shortest)
 
 
 def searched(study: Study) -> bool:
@@ -932,7 +932,7 @@ def _expected(
     signal = [_assumed(rows, most) for most in sized]
     left = [treated / 4 / (treated / 4 + signal[0]), arms / (arms + signal[1])]
     aligned = _ALIGNMENT * np.sqrt(signal[0] * signal[1]) * left[0] * left[1]
-    by_lines, by_curves = (float(aligned[at].sum()) for at in (rows.order == LINES, rows.order > LINES))
+    by_lines, by_curves = (float(aligned[at].sum()) for at in (rows.order == LINEAR, rows.order > LINEAR))
     # Curves that are left out are left out entirely.
     by_curves = _ALIGNMENT * sqrt(sized[0][1] * sized[1][1]) if omitted else by_curves
     errors = treated * signal[0] / (treated + signal[0]), arms * signal[1] / (arms + signal[1])
@@ -948,7 +948,7 @@ def _expected(
 
 def _assumed(rows: PublicRows, sizes: tuple[float, ...]) -> Floats:
     """Return squared coefficients that features are supposed to have: of covariates, and of all others together."""
-    lines, others = rows.order == LINES, rows.order > LINES
+    lines, others = rows.order == LINEAR, rows.order > LINEAR
     found = np.full(len(rows.order), 10.0)
     found[lines], found[others] = sizes[0] / max(int(lines.sum()), 1), sizes[1] / max(int(others.sum()), 1)
     return found
@@ -1224,7 +1224,7 @@ def provenance(
     pages = PAGES if len(choice.plan.parts) > 2 else PAGES[1:]
     laplace = ("laplace",) if Kind.CELLS in dict(choice.plan.kinds).values() else ()
     drawn = ("ball" if pure else "gaussian", *laplace)
-    squares, products = (bool((choice.rows.order == one).any()) for one in (CURVES, PRODUCTS))
+    squares, products = (bool((choice.rows.order == one).any()) for one in (NONLINEAR, INTERACTIONS))
     return {
         "guarantee": question.guarantee(session, pages, mechanisms=drawn),
         "method": "doubly robust score with public covariates",
