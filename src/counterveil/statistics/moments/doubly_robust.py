@@ -113,8 +113,9 @@ _PASSES = 2  # over residuals
 _HISTOGRAMS = (*_PLACES, "norms", "sizes")
 # Cells of a histogram of outcomes, at least and at most; an average one holds this many times its noise.
 _CELLS, _CELL_NOISE = (8, 32), 6.0
-# From this noise of the Grams on, coordinates are clipped here and this share of the rows is shortened.
-_KNOBS = ((0.5, 2.0, 0.1), (0.25, 2.0, 0.03), (0.1, 2.5, 0.005), (0.03, 3.0, 0.001), (0.0, 4.0, 0.0003))
+# Three columns: from this noise index of the Grams on, coordinates are clipped at so many standard deviations, and this
+# share of the rows is shortened.
+_ROW_LIMITS = ((0.5, 2.0, 0.1), (0.25, 2.0, 0.03), (0.1, 2.5, 0.005), (0.03, 3.0, 0.001), (0.0, 4.0, 0.0003))
 # Rows are at most this long, squared, for each feature; longer where there is little noise.
 _LONGEST, _LONGEST_OF_ALL, _LITTLE_NOISE = 3.0, 16.0, 0.1
 # What the variance of the product of errors is multiplied by, below the first and above the second of these indices.
@@ -192,17 +193,17 @@ class ArmDesign:
     @property
     def limit(self) -> float:
         """Where coordinates are clipped."""
-        return self._knobs[0]
+        return self._row_limits[0]
 
     @property
     def shortened(self) -> float:
         """The share of the rows that is shortened."""
-        return self._knobs[1]
+        return self._row_limits[1]
 
     @property
-    def _knobs(self) -> tuple[float, float]:
+    def _row_limits(self) -> tuple[float, float]:
         index = self.index
-        return next((limit, share) for least, limit, share in _KNOBS if index >= least)
+        return next((limit, share) for least, limit, share in _ROW_LIMITS if index >= least)
 
     @property
     def longest(self) -> float:

@@ -745,15 +745,16 @@ def refined(nuisances: Nuisances, residuals: ResidualProducts) -> Nuisances:
     )
 
 
-# From this noise of the Gram on, coordinates are clipped here and this share of the rows is shortened. Noise grows with
-# the longest row; what shortening takes away of the confounding stays far below it.
-_KNOBS = ((0.6, 2.0, 0.2), (0.35, 2.0, 0.1), (0.25, 2.0, 0.05), (0.1, 2.5, 0.005), (0.0, 4.0, 0.001))
+# Three columns: from this noise index of the Gram on, coordinates are clipped at so many standard deviations, and this
+# share of the rows is shortened. Noise grows with the longest row; what shortening takes away of the confounding stays
+# far below it.
+_ROW_LIMITS = ((0.6, 2.0, 0.2), (0.35, 2.0, 0.1), (0.25, 2.0, 0.05), (0.1, 2.5, 0.005), (0.0, 4.0, 0.001))
 
 
 def standard_rows(gate: Gate, records: Records, design: Design) -> tuple[RecordMeans, Standard]:
     """Return the released moments and the map to standardised rows."""
     index = gram_index(design)
-    limit, share = next(((limit, share) for least, limit, share in _KNOBS if index >= least))
+    limit, share = next(((limit, share) for least, limit, share in _ROW_LIMITS if index >= least))
     moments = release_moments(gate, records, counted_features(records.features))
     standard = standardise(moments, limit)
     length = release_norms(gate, records, standard, design.pure, share)
