@@ -40,7 +40,14 @@ from counterveil.numerics.products import Gram, blocks, exact_dot, sums
 from counterveil.numerics.shrinkage import spike_and_slab
 from counterveil.privacy.caveats import Caveat
 from counterveil.results.answering import settled
-from counterveil.results.functions import TYPICAL_SD, CateModel, CateQuestion, Unshrunk, decided, pays
+from counterveil.results.functions import (
+    TYPICAL_SD,
+    CateModel,
+    CateQuestion,
+    Unshrunk,
+    decided,
+    is_worthwhile,
+)
 from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.settings import Series
 from counterveil.statistics.linear.matching_design import scored
@@ -654,7 +661,7 @@ def function_pays(session: BaseSession, question: CateQuestion) -> bool:
     few = len(table.study.covariates) <= FEW
     if not few and table.rows < _ROWS_A_FUNCTION * first:
         return False
-    return pays(_noise(table, question, largest.size, first), first, table.rows)
+    return is_worthwhile(_noise(table, question, largest.size, first), first, table.rows)
 
 
 def _noise(table: Table, question: CateQuestion, largest: int, first: int) -> float:

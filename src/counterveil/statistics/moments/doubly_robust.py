@@ -90,7 +90,7 @@ from counterveil.statistics.moments.sensitivity import (
     look_moments,
     orthogonal_score,
 )
-from counterveil.statistics.moments.trial import ARMS, POOLED, compare, pays
+from counterveil.statistics.moments.trial import ARMS, POOLED, compare, is_worthwhile
 
 # Numbers of this module that are choices, and not derived, were set on the tuning designs of
 # `experiments/record_effect/RESULTS.md`.
@@ -1583,7 +1583,7 @@ def bounded_contrast(session: BaseSession, question: Question, kappa: float) -> 
 
     Everything added is computed from the released contrast, so that it costs nothing.
     """
-    better = pays(session.batches.rows, question.budget, question.mechanism)
+    better = is_worthwhile(session.batches.rows, question.budget, question.mechanism)
     plain = compare(session, question, ARMS if better else POOLED)
     known = plain.uncertainty
     share = inner_share(float(plain.details["share_treated"]))

@@ -46,7 +46,7 @@ from counterveil.results.functions import (
     CateQuestion,
     Unshrunk,
     decided,
-    pays,
+    is_worthwhile,
     require_gaussian,
     vector_plan,
 )
@@ -554,7 +554,7 @@ class LearnerDesign:
 
     basis: Basis
     length: float
-    pays: bool
+    is_worthwhile: bool
 
 
 def strength(rows: int, budget: Budget, features: int) -> float:
@@ -574,21 +574,21 @@ def _mu(budget: Budget) -> float:
 def choose_design(study: Study, rows: int, budget: Budget, settings: Cate) -> LearnerDesign:
     """Return the largest basis that is expected to pay, from public numbers, or the smallest one if none is."""
     if settings.degree is not None or settings.basis == "spline":
-        return _design(_basis(study, settings.degree or _SPLINE_DEGREE, settings), pays=True)
+        return _design(_basis(study, settings.degree or _SPLINE_DEGREE, settings), is_worthwhile=True)
     products = _products(study, settings)
     smallest = _basis(study, 1, settings)
     if not products and rows < _ROWS_A_FUNCTION * smallest.size:
-        return _design(smallest, pays=False)
+        return _design(smallest, is_worthwhile=False)
     for degree, least in _WITH_PRODUCTS if products else _WITHOUT:
         basis = _basis(study, degree, settings)
         enough = strength(rows, budget, basis.size) >= least
         if (
             enough
             and basis.size <= MOST_FEATURES
-            and pays(_noise(rows, budget, basis.size), basis.size, rows)
+            and is_worthwhile(_noise(rows, budget, basis.size), basis.size, rows)
         ):
-            return _design(basis, pays=True)
-    return _design(smallest, pays=False)
+            return _design(basis, is_worthwhile=True)
+    return _design(smallest, is_worthwhile=False)
 
 
 def design_of(session: BaseSession, question: CateQuestion) -> LearnerDesign:
@@ -606,9 +606,9 @@ def _noise(rows: int, budget: Budget, features: int) -> float:
     return size / sqrt(features) / strength(rows, budget, features)
 
 
-def _design(basis: Basis, pays: bool) -> LearnerDesign:
+def _design(basis: Basis, is_worthwhile: bool) -> LearnerDesign:
     # The root mean squared length under the uniform mechanism is a public number of the basis.
-    return LearnerDesign(basis, _LENGTH * sqrt(float(basis.squares.sum())), pays)
+    return LearnerDesign(basis, _LENGTH * sqrt(float(basis.squares.sum())), is_worthwhile)
 
 
 def _basis(study: Study, degree: int, settings: Cate) -> Basis:

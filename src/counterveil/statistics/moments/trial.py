@@ -157,7 +157,7 @@ class Contrast:
         )
 
 
-def pays(rows: int, budget: Budget, mechanism: str) -> bool:
+def is_worthwhile(rows: int, budget: Budget, mechanism: str) -> bool:
     """Return whether centres of both arms leave less noise than a pooled one; public numbers only."""
     return mechanism != "gaussian" and rows * budget.epsilon >= _LEAST_SIZE
 
@@ -496,7 +496,7 @@ class Split:
     gain: float  # mean log of that over what covariates may explain
 
     @property
-    def pays(self) -> bool:
+    def is_worthwhile(self) -> bool:
         """Whether the model is expected to shorten intervals and costs little where it does not."""
         return self.cost <= _MOST_COST and self.gain < 0
 
@@ -514,9 +514,9 @@ class Split:
 
 def adjustment_pays(numbers: TrialNumbers) -> bool:
     """Return whether a model of the outcomes is expected to shorten the interval of a trial."""
-    if not numbers.features or not pays(numbers.rows, numbers.budget, numbers.mechanism):
+    if not numbers.features or not is_worthwhile(numbers.rows, numbers.budget, numbers.mechanism):
         return False
-    return split(numbers).pays
+    return split(numbers).is_worthwhile
 
 
 @lru_cache(maxsize=256)
@@ -529,7 +529,7 @@ def split(numbers: TrialNumbers) -> Split:
             ratios = [sqrt(_ratio(design, form, part, explained, numbers)) for explained in _EXPLAINED]
             gain = sum(log(ratio) for ratio in ratios) / len(ratios)
             found.append(Split(part, form, ratios[0], gain))
-    return min(found, key=lambda one: (not one.pays, one.gain))
+    return min(found, key=lambda one: (not one.is_worthwhile, one.gain))
 
 
 def _ratio(design: Design, form: str, part: Fraction, explained: float, numbers: TrialNumbers) -> float:
@@ -792,7 +792,7 @@ def chosen(session: BaseSession, question: Question, settings: Trial) -> Trial:
     is_open = settings.adjustment == "auto" and session.study.randomised is True
     if is_open and adjustment_pays(numbers_of(session, question)):
         return Trial("covariates")
-    centred = pays(session.batches.rows, question.budget, question.mechanism)
+    centred = is_worthwhile(session.batches.rows, question.budget, question.mechanism)
     return Trial("none", ARMS if centred else POOLED)
 
 
