@@ -45,7 +45,7 @@ from counterveil.results.functions import (
     CateModel,
     CateQuestion,
     Unshrunk,
-    decided,
+    fall_back_to_average,
     is_worthwhile,
 )
 from counterveil.session import BaseSession, Gate, Kind, Plan
@@ -857,7 +857,7 @@ def _model(
     )
     mean = functions.plain[:size, 0] / functions.plain[0, 0] * float(functions.basis.scale[0])
     measured = Unshrunk(unshrunk, covariance + tail, functions.basis.orders, mean)
-    return decided(found, measured, question.method == "auto" and question.settings is None)
+    return fall_back_to_average(found, measured, question.method == "auto" and question.settings is None)
 
 
 def _mean_noise(functions: Functions, noise: Floats) -> float:

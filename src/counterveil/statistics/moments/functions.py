@@ -45,7 +45,7 @@ from counterveil.results.functions import (
     CateModel,
     CateQuestion,
     Unshrunk,
-    decided,
+    fall_back_to_average,
     is_worthwhile,
     require_gaussian,
     vector_plan,
@@ -65,7 +65,7 @@ from counterveil.statistics.moments.kernels.scores import (
     size_counts,
     statistic_sums,
 )
-from counterveil.statistics.moments.orthogonal import LONGEST_RESIDUAL, carried_by_few, first_few
+from counterveil.statistics.moments.orthogonal import LONGEST_RESIDUAL, first_few, is_near_bound
 from counterveil.statistics.moments.records import ResidualProducts, release_residual_products
 from counterveil.statistics.moments.sensitivity import (
     DIAGONAL,
@@ -403,7 +403,7 @@ def next_clip(system: System, fit: LearnerFit, reach: float, level: float) -> fl
 
     `level` is the mean outcome: near an end of the range nothing is clipped.
     """
-    if carried_by_few(level):
+    if is_near_bound(level):
         return LONGEST_RESIDUAL
     variance = fit.residual + max(system.prediction_error(fit.shrunken.posterior), 0.0)
     return min(LONGEST_RESIDUAL, max(reach * sqrt(variance), 0.01))
@@ -515,7 +515,7 @@ def effect_model(
     )
     mean = free.mean * float(basis.scale[0])
     scaled = replace(free, weights=free.weights * unit, covariance=free.covariance * unit**2, mean=mean)
-    return decided(found, scaled, question.method == "auto" and question.settings is None)
+    return fall_back_to_average(found, scaled, question.method == "auto" and question.settings is None)
 
 
 def not_covered(basis: Basis) -> tuple[Fact, ...]:

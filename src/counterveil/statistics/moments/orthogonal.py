@@ -502,7 +502,7 @@ _CROWDED_MEAN = 0.7
 LONGEST_RESIDUAL = 2.0
 
 
-def carried_by_few(mean: float) -> bool:
+def is_near_bound(mean: float) -> bool:
     """Return whether a released mean outcome, in units of half the range around its middle, lies near an end."""
     return abs(mean) > _CROWDED_MEAN
 
@@ -553,7 +553,7 @@ def scaling_of(moments: RecordMeans, squared_reach: float, treatment: float, out
     outcome_variance = max(moments.outcome_square - mean**2, 0.0)
     # Where noise hides the variance of the outcome, a third of the half range stands in.
     outcome_variance = (outcome_variance * 0.01 + 0.1 * doubt) / (0.01 + doubt) + sqrt(doubt) / 2
-    crowded, bound = carried_by_few(moments.outcome), 1 + abs(mean)
+    crowded, bound = is_near_bound(moments.outcome), 1 + abs(mean)
     if not crowded:
         bound = min(bound, _OUTCOME_REACH * sqrt(max(outcome_variance, 1e-4)))
     return Scaling(

@@ -43,7 +43,7 @@ from counterveil.results.regression import written_out
 from counterveil.session import Gate, Kind, Plan
 from counterveil.statistics.histogram import release_counts, release_sums
 from counterveil.statistics.moments.kernels.scores import TERM_BITS, counts_between
-from counterveil.statistics.moments.orthogonal import carried_by_few, first_few, release_products
+from counterveil.statistics.moments.orthogonal import first_few, is_near_bound, release_products
 from counterveil.statistics.moments.records import (
     MIDDLE,
     Part,
@@ -618,7 +618,7 @@ def release_reach(gate: Gate, name: str, records: Records, rows: Rows, design: R
     reaches = np.full(len(rows.mix), np.inf)
     cells = noisy[len(lengths) :].reshape(len(watched), -1)
     for column, own in zip(watched, cells, strict=True):
-        shown = SHOWN_OF_FEW if carried_by_few(float(rows.centre[column - 1])) else SHOWN
+        shown = SHOWN_OF_FEW if is_near_bound(float(rows.centre[column - 1])) else SHOWN
         edges = np.append(WINDOWS, np.inf)
         reaches[column] = max(first_few(own, variance, clipped * n, shown, edges)[0], design.least_window)
     edges = rows.usual_length * np.append(_LENGTHS, _LENGTHS[-1])
@@ -916,7 +916,7 @@ def _release_clip(
     (counts,) = records.run(residual_counts, rows, edges)
     released = release_counts(gate, name, counts, design.pure)
     clipped = next(share for least, _, share in CUT if _beside(design, len(rows.mix)) >= least)
-    shown = SHOWN_OF_FEW if carried_by_few(mean) else SHOWN
+    shown = SHOWN_OF_FEW if is_near_bound(mean) else SHOWN
     found, _ = first_few(
         released.floats(), released.variance, clipped * records.count, shown, np.append(edges, np.inf)
     )

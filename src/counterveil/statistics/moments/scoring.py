@@ -46,8 +46,8 @@ from counterveil.statistics.moments.orthogonal import (
     ChainSplit,
     Design,
     Nuisances,
-    carried_by_few,
     first_models,
+    is_near_bound,
     refined,
     release_gram,
     release_moments,
@@ -99,7 +99,7 @@ class PlainScore:
     @property
     def crowded(self) -> bool:
         """Whether the mean outcome lies near an end of its range, or few are in one of the arms."""
-        return carried_by_few(self.mean) or not _FEW < self.share < 1 - _FEW
+        return is_near_bound(self.mean) or not _FEW < self.share < 1 - _FEW
 
     @property
     def variance(self) -> float:
@@ -244,7 +244,7 @@ class MeanScore:
     @property
     def crowded(self) -> bool:
         """Whether the mean outcome lies near an end of its range."""
-        return carried_by_few(self.mean)
+        return is_near_bound(self.mean)
 
     @property
     def variance(self) -> float:

@@ -39,7 +39,7 @@ from counterveil.results.functions import (
     CateModel,
     CateQuestion,
     Unshrunk,
-    decided,
+    fall_back_to_average,
     is_worthwhile,
 )
 from counterveil.results.measures import OF_MEANS, Numbers
@@ -1522,4 +1522,4 @@ def _model(
         **said,
     )
     measured = Unshrunk(weights, covariance, basis.orders, functions.mean)
-    return decided(found, measured, question.method == "auto" and question.settings is None)
+    return fall_back_to_average(found, measured, question.method == "auto" and question.settings is None)
