@@ -81,7 +81,7 @@ class StreamedRows:
         if seen != self.rows:
             raise refusal("CV-D056")
 
-    def run(self, passed: Pass, in_turn: bool = False) -> Sums:  # noqa: ARG002
+    def run(self, passed: Pass, sequential: bool = False) -> Sums:  # noqa: ARG002
         """Return a pass's sums over all rows, which one core reads."""
         with closing(self.batches()) as tables:
             return in_order(passed, tables, self.rows)

@@ -330,9 +330,9 @@ class Table:
         private = (self.outcome[rows], covariates, measures)
         return Table(self.study, self.arm[rows], self.treated[rows], *private, cluster)
 
-    def run(self, passed: Pass, in_turn: bool = False) -> Sums:
+    def run(self, passed: Pass, sequential: bool = False) -> Sums:
         """Return a pass's sums over all rows; blocks of a large table are worked on by all cores."""
-        if in_turn:
+        if sequential:
             # One block, for passes that remember what they saw of it.
             return in_order(passed, [self], self.rows)
         return side_by_side(passed, self._block, -(-self.rows // TABLE_ROWS), self.rows)
@@ -383,8 +383,8 @@ class Backend(Protocol):
         """The number of rows, public by declaration."""
         ...
 
-    def run(self, passed: Pass, in_turn: bool = False) -> Sums:
-        """Return a pass's sums over all rows; `in_turn` asks for one block at a time, where there is a choice."""
+    def run(self, passed: Pass, sequential: bool = False) -> Sums:
+        """Return a pass's sums over all rows; `sequential` asks for one block at a time, where there is a choice."""
         ...
 
 

@@ -349,7 +349,7 @@ def _uneven(held: Floats, variances: Floats, rounded: bool = False) -> tuple[Flo
     one place. What chance and noise, with these variances, add to squared changes is taken off. Where outcomes may be
     `rounded`, a cell that holds more than those beside it, of which one holds less than both of its own, may hold a
     crowd; so may the first and the last, with outcomes beyond the range,
-    unless they surely hold less than twice their neighbour; so may a cell between two crowded ones, or between one and
+    unless they surely hold less than twice their neighbour; so may a cell between two dense ones, or between one and
     a cell that holds less than half of it, as a part of them; and changes at the ends count that chance may hide.
     """
     if held.shape[1] < 2:
@@ -370,23 +370,23 @@ def _uneven(held: Floats, variances: Floats, rounded: bool = False) -> tuple[Flo
     outer = np.pad(np.abs(change), ((0, 0), (1, 1)))
     gradual = 3 * np.minimum(outer[:, :-3], outer[:, 3:]) / np.maximum(before + after, 1e-300)
     step *= np.clip(1 - gradual, 0.0, 1.0) * (change[:, 1:] * change[:, :-1] > 0)
-    crowded = held > wide[:, 2:] + wide[:, :-2] + _SURELY * np.sqrt(variances)
+    is_dense = held > wide[:, 2:] + wide[:, :-2] + _SURELY * np.sqrt(variances)
     if rounded:
         unclear = np.sqrt(variances + 2 * (around[:, 2:] + around[:, :-2]))
-        crowded[:, [0, -1]] |= (held > wide[:, 2:] + wide[:, :-2] - _HIDDEN * unclear)[:, [0, -1]]
+        is_dense[:, [0, -1]] |= (held > wide[:, 2:] + wide[:, :-2] - _HIDDEN * unclear)[:, [0, -1]]
         before_it, after_it = (
-            np.pad(crowded, ((0, 0), (1, 1)))[:, one] for one in (slice(-2), slice(2, None))
+            np.pad(is_dense, ((0, 0), (1, 1)))[:, one] for one in (slice(-2), slice(2, None))
         )
-        crowded |= before_it & (after_it | (held > 2 * wide[:, 2:])) | after_it & (held > 2 * wide[:, :-2])
+        is_dense |= before_it & (after_it | (held > 2 * wide[:, 2:])) | after_it & (held > 2 * wide[:, :-2])
     beyond = np.pad(change, ((0, 0), (1, 1)))
     excess = np.clip(held - np.minimum(wide[:, 2:], wide[:, :-2]), 0.0, None) / np.maximum(held, 1e-9)
     troughs = ((beyond[:, :-3] < 0) & (before > 0)) | ((beyond[:, 3:] > 0) & (after > 0))
     excess *= rounded & troughs
-    abrupt = np.where(crowded, 1.0, np.maximum(step, excess))
+    abrupt = np.where(is_dense, 1.0, np.maximum(step, excess))
     return np.clip(np.maximum(smooth, abrupt), 0.0, 1.0), inner & (smooth > abrupt)
 
 
-# A cell is crowded that holds twice what those beside it hold, and so many standard deviations more.
+# A cell is dense that holds twice what those beside it hold, and so many standard deviations more.
 _SURELY = 4.0
 # How many standard deviations of chance a change may be that is not seen, and by how many one that is seen may be more.
 _HIDDEN, _UNSURE = 2.0, 1.5
@@ -1340,7 +1340,7 @@ class Crossing:
         # Errors of two edges are not the same: between them there is less error than at them, if nobody is censored.
         shifts, arcs = np.zeros_like(sides), sides * (1 - curves.halfway[arm]) * curves.rounded
         if bent:
-            # How curves bend is no matter of chance but a bias up to a bound, or anything where a cell is crowded.
+            # How curves bend is no matter of chance but a bias up to a bound, or anything where a cell is dense.
             (bends, smooth), held = (one[arm] for one in curves.bends[:2]), -np.diff(curves.shown[arm])
             arcs *= smooth
             more = np.array([reaches(side, bends, level) - side for side in sides - arcs])
@@ -1432,7 +1432,7 @@ class CrossingGap(Apart):
         straight, theirs = self.one.ends(level), self.other.ends(level)
         down, up = self._reach(level)
         bent = self._bent(_mean_bend(straight, (low, high)), _mean_bend(theirs, (least, most)))
-        # Where outcomes lie in a crowded cell, and whom weights leave out, is no matter of chance.
+        # Where outcomes lie in a dense cell, and whom weights leave out, is no matter of chance.
         left_out = self.one.answers.whole and bool(self.one.answers.curves.grouping.any())
         pinned = [
             left_out or self.one.pinned(end) or self.other.pinned(another)

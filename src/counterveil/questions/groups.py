@@ -218,7 +218,7 @@ class LayoutPlaces:
     """The group of every row of a block."""
 
     layout: Layout
-    in_turn: bool = False
+    sequential: bool = False
 
     def __call__(self, part: Part) -> Codes:
         """Return the places of a block's rows."""

@@ -65,7 +65,7 @@ def even_edges(study: Study, cells: int) -> tuple[Fraction, ...]:
 
 
 def _with_points(study: Study, edges: Sequence[Fraction], whole: bool) -> tuple[Fraction, ...]:
-    """Return edges of which the ends of the range, and whole numbers if they may be crowded, end cells of their own.
+    """Return edges of which the ends of the range, and whole numbers if many may have them, end cells of their own.
 
     The first edge is then below the range, where no outcome is.
     """

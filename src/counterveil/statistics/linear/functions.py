@@ -553,7 +553,7 @@ def search_names(name: str) -> tuple[str, ...]:
     return tuple(f"{name}, step {step + 1}" for step in range(SEARCH_STEPS))
 
 
-def left_above(share: float, rows: int, noise_variance: float) -> float:
+def share_above(share: float, rows: int, noise_variance: float) -> float:
     """Return the share of residuals that a search leaves above: the one asked for, or what noise hides."""
     return max(share, _SAFE * sqrt(noise_variance) / rows)
 
@@ -568,7 +568,7 @@ def release_size(gate: Gate, name: str, residuals: Residuals, share: float) -> f
         middle = (low + high) // 2
         count = int(np.count_nonzero(size <= grid[middle]))
         released = gate.release(step, Fraction(count), residuals.bound(Fraction(1)).counts)
-        if float(released) >= n * (1 - left_above(share, n, released.noise.variance)):
+        if float(released) >= n * (1 - share_above(share, n, released.noise.variance)):
             high = middle
         else:
             low = min(middle + 1, high)
@@ -760,8 +760,8 @@ def _series_look(
     name, share = f"{SIZE} {place}", design.clipped[place - 1]
     size = release_size(gate, name, Residuals.of(table, prediction), share)
     noise_variance = design.plan.noise(search_names(name)[0], Fraction(1)).variance
-    crowded = near < max(_NEAR_END, _TIMES_CLIPPED * left_above(share, table.rows, noise_variance))
-    residuals = Residuals.of(table, prediction, design.width if crowded else size)
+    near_bound = near < max(_NEAR_END, _TIMES_CLIPPED * share_above(share, table.rows, noise_variance))
+    residuals = Residuals.of(table, prediction, design.width if near_bound else size)
     squares, sds = release_squares(gate, f"{SQUARES} {place}", residuals)
     squares = np.clip(squares + sds, _LEAST_SQUARE * residuals.clip**2, residuals.clip**2)
     name = EFFECTS if last else MODEL

@@ -356,8 +356,8 @@ def release_norms(gate: Gate, records: Records, standard: Standard, pure: bool, 
 class Scaling:
     """Centres and bounds of treatment and outcome, and their squared lengths a and b beside a row's.
 
-    `crowded` says that the mean outcome lies near an end of its range; `variance` is what the outcome has before it is
-    clipped to its bound, `variance_sd` the noise of that.
+    `near_bound` says that the mean outcome lies near an end of its range; `variance` is that of the outcome before it
+    is clipped to its bound, `variance_sd` the noise of that variance.
     """
 
     share: float
@@ -366,7 +366,7 @@ class Scaling:
     outcome_bound: float
     a: float
     b: float
-    crowded: bool = False
+    near_bound: bool = False
     variance: float = 0.0
     variance_sd: float = 0.0
 
@@ -497,14 +497,14 @@ def release_residuals(
 # Numbers of this module that are choices, and not derived, were set on the tuning seeds of
 # `experiments/record_effect/RESULTS.md`; those of heavy tails by `experiments/every_method/RESULTS.md`.
 # A mean beyond this part of half the range from its middle: nearly everybody is at one end.
-_CROWDED_MEAN = 0.7
+_NEAR_BOUND = 0.7
 # No residual of an outcome in its range is longer, in units of half the range.
 LONGEST_RESIDUAL = 2.0
 
 
 def is_near_bound(mean: float) -> bool:
     """Return whether a released mean outcome, in units of half the range around its middle, lies near an end."""
-    return abs(mean) > _CROWDED_MEAN
+    return abs(mean) > _NEAR_BOUND
 
 
 # Prior variances of means and mean squares over columns; they say how far noisy ones are shrunk.
@@ -553,8 +553,9 @@ def scaling_of(moments: RecordMeans, squared_reach: float, treatment: float, out
     outcome_variance = max(moments.outcome_square - mean**2, 0.0)
     # Where noise hides the variance of the outcome, a third of the half range stands in.
     outcome_variance = (outcome_variance * 0.01 + 0.1 * doubt) / (0.01 + doubt) + sqrt(doubt) / 2
-    crowded, bound = is_near_bound(moments.outcome), 1 + abs(mean)
-    if not crowded:
+    near_bound = is_near_bound(moments.outcome)
+    bound = 1 + abs(mean)
+    if not near_bound:
         bound = min(bound, _OUTCOME_REACH * sqrt(max(outcome_variance, 1e-4)))
     return Scaling(
         share,
@@ -563,7 +564,7 @@ def scaling_of(moments: RecordMeans, squared_reach: float, treatment: float, out
         bound,
         treatment * squared_reach,
         outcome * squared_reach,
-        crowded,
+        near_bound,
         moments.outcome_square - moments.outcome**2,
         sqrt(2 * variance),
     )
@@ -648,7 +649,7 @@ def first_models(moments: SecondMoments, scaling: Scaling, gram: Denoised) -> Nu
         1 - outcome.factor,
         _residual_variance(moments, gram, effect, product, outcome_variance),
         left,
-        least_clip=LONGEST_RESIDUAL if scaling.crowded or lost else 0.0,
+        least_clip=LONGEST_RESIDUAL if scaling.near_bound or lost else 0.0,
         hidden=max(
             scaling.variance - moments.outcome, float(np.hypot(scaling.variance_sd, moments.square_sd))
         ),

@@ -128,9 +128,9 @@ class Records:
         """Number of rows, public."""
         return self.source.rows
 
-    def run(self, kernel: Kernel, *arguments: Any, in_turn: bool = False, covariates: bool = True) -> Sums:
-        """Return the kernel's sums over all rows; `in_turn` asks for one block at a time."""
-        return self.source.run(RecordPass(self.features, kernel, arguments, covariates), in_turn)
+    def run(self, kernel: Kernel, *arguments: Any, sequential: bool = False, covariates: bool = True) -> Sums:
+        """Return the kernel's sums over all rows; `sequential` asks for one block at a time."""
+        return self.source.run(RecordPass(self.features, kernel, arguments, covariates), sequential)
 
 
 @dataclass(frozen=True, slots=True)

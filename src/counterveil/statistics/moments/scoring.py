@@ -97,7 +97,7 @@ class PlainScore:
         return (1 + abs(self.mean)) / min(self.share, 1 - self.share)
 
     @property
-    def crowded(self) -> bool:
+    def heavy_tailed(self) -> bool:
         """Whether the mean outcome lies near an end of its range, or few are in one of the arms."""
         return is_near_bound(self.mean) or not _FEW < self.share < 1 - _FEW
 
@@ -138,7 +138,7 @@ class AdjustedScore:
 
     `weight` multiplies e(1-e)/(e(x)(1-e(x))), e being the share treated; `residual_bound` is where residuals
     are clipped when their sums are released, `residual_variance` no less than their variance; `doubt` is the
-    variance of an error of the propensity in a group; `crowded` says that few people carry the outcome.
+    variance of an error of the propensity in a group; `heavy_tailed` says that few people carry the outcome.
     """
 
     standard: Standard
@@ -149,12 +149,12 @@ class AdjustedScore:
     doubt: float
     extra: float
     bias: float
-    crowded: bool = False
+    heavy_tailed: bool = False
     hidden: float = 0.0
 
     def unseen(self, _seen: float) -> float:
         """Return the mean square of scores that noise may hide."""
-        return 0.0 if self.crowded else self.weight * self.hidden
+        return 0.0 if self.heavy_tailed else self.weight * self.hidden
 
     @property
     def offset(self) -> float:
@@ -169,7 +169,7 @@ class AdjustedScore:
     @property
     def part_reached(self) -> float:
         """The mean square of residuals as a part of the longest one's, where the histogram has that."""
-        return min(self.residual_variance / LONGEST_RESIDUAL**2, 1.0) if self.crowded else 1.0
+        return min(self.residual_variance / LONGEST_RESIDUAL**2, 1.0) if self.heavy_tailed else 1.0
 
     @property
     def largest_weight(self) -> float:
@@ -207,7 +207,7 @@ class AdjustedScore:
 
     def placed(self, part: Part, /) -> Floats:
         """Return the scores, or where few people carry the outcome what they would be for the longest residual."""
-        if not self.crowded:
+        if not self.heavy_tailed:
             return self.value(part)
         return LONGEST_RESIDUAL * self._weights(part.u(self.standard), part.treated.astype(np.float64))
 
@@ -242,7 +242,7 @@ class MeanScore:
     part_reached: float = 1.0
 
     @property
-    def crowded(self) -> bool:
+    def heavy_tailed(self) -> bool:
         """Whether the mean outcome lies near an end of its range."""
         return is_near_bound(self.mean)
 
@@ -334,9 +334,9 @@ def clip_without_histogram(score: Score, rows: int, cells: int, unit: float) -> 
     people carry the outcome, else what noise may hide of it.
     """
     size, variance = rows / cells, score.variance
-    nearest = min((1.0 if score.crowded else _BLIND) * sqrt(variance), score.reach)
+    nearest = min((1.0 if score.heavy_tailed else _BLIND) * sqrt(variance), score.reach)
     sizes = np.geomspace(nearest, score.reach, 32)
-    lost = (_CARE * variance if score.crowded else 0.0) / (4 * sizes) * min(cells, _ONE_OF)
+    lost = (_CARE * variance if score.heavy_tailed else 0.0) / (4 * sizes) * min(cells, _ONE_OF)
     hidden = HELD * score.unseen(variance) / (4 * sizes)
     lost[-1] = hidden[-1] = 0.0
     errors = variance / size + score.extra + (sizes * unit / size) ** 2 + hidden**2
@@ -428,11 +428,11 @@ Codes = NDArray[np.int64]
 class Placing(Protocol):
     """Which cell every row of a block is in, by a public rule that reads each row by itself.
 
-    `in_turn` says that the rule must be asked about one block after the other.
+    `sequential` says that the rule must be asked about one block after the other.
     """
 
     @property
-    def in_turn(self) -> bool:
+    def sequential(self) -> bool:
         """Whether blocks are to be placed one after the other."""
         ...
 
@@ -448,9 +448,9 @@ class ArmPlaces:
     placing: Placing
 
     @property
-    def in_turn(self) -> bool:
+    def sequential(self) -> bool:
         """As the rule says."""
-        return self.placing.in_turn
+        return self.placing.sequential
 
     def __call__(self, part: Part, /) -> Codes:
         """Return the cell of every row."""
@@ -529,7 +529,9 @@ def release_cells(
     """Return the released cells; `placing` says which cell every row of a block is in, by a public rule."""
     terms = cell_terms(score.models_leave is not None, pure)
     arguments = (score, placing, cells, clip, len(terms.further))
-    ((counts, scores, squares, *further),) = records.run(sums_of_cells, *arguments, in_turn=placing.in_turn)
+    ((counts, scores, squares, *further),) = records.run(
+        sums_of_cells, *arguments, sequential=placing.sequential
+    )
     one = Fraction(1, 1 << TERM_BITS)
     sums = [(n, one * s, one * one * q) for n, s, q in zip(counts, scores, squares, strict=True)]
     values = [(n - 2 * s + q) / 4 for n, s, q in sums]
@@ -714,10 +716,10 @@ class Scoring:
         )
         rows, unit = self.source.rows, self.unit()
         if isinstance(score, MeanScore):
-            if histogram is None or score.crowded:
+            if histogram is None or score.heavy_tailed:
                 return ScoreClip(-score.mean, 1.0)  # cuts nothing off
             return within_range(chosen_clip(*histogram, rows, cells, unit, score), score)
-        if score.crowded and isinstance(score, PlainScore):
+        if score.heavy_tailed and isinstance(score, PlainScore):
             # Those few who carry the outcome are hidden by the noise of a histogram of scores.
             return ScoreClip(0.0, score.reach)
         if histogram is None:
@@ -826,7 +828,7 @@ def _adjusted(
         extra=nuisances.treatment_variance * nuisances.product / nuisances.variance**2
         + _wrong_weights(nuisances),
         bias=nuisances.bias / nuisances.variance,
-        crowded=nuisances.least_clip > 0,
+        heavy_tailed=nuisances.least_clip > 0,
         hidden=nuisances.hidden,
     )
 
