@@ -316,7 +316,7 @@ class Table:
             self.cluster.setflags(write=False)
         return self
 
-    def once(self, name: str, make: Callable[[], Made]) -> Made:
+    def cached(self, name: str, make: Callable[[], Made]) -> Made:
         """Return what `make` returned when these rows were asked for it first."""
         if name not in self._known:
             self._known[name] = make()
@@ -341,7 +341,7 @@ class Table:
         if self.rows <= TABLE_ROWS:
             return self
         part = slice(number * TABLE_ROWS, (number + 1) * TABLE_ROWS)
-        return self.once(f"block {number}", lambda: self.take(part))
+        return self.cached(f"block {number}", lambda: self.take(part))
 
     @property
     def rows(self) -> int:

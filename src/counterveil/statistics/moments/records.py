@@ -52,7 +52,7 @@ class Part:
         """Return what `make` returns; of every block the last one is kept, for the passes that follow."""
         if self.features.size > MOST_KEPT * len(self.batch.covariates):
             return make()
-        kept = self.batch.once("features", dict[int, tuple[object, Floats]])
+        kept = self.batch.cached("features", dict[int, tuple[object, Floats]])
         made, found = kept.get(self.rows.start, (None, np.empty(0)))
         if made != (self.features, standard):
             found = make()
