@@ -334,14 +334,14 @@ def _clusters(study: Study) -> str:
 
 
 def _findings(listed: Any) -> list[str]:
-    """Return the lines of findings, each followed by what would mend it."""
+    """Return the lines of findings, each followed by what would fix it."""
     from counterveil.errors import printable
     from counterveil.report.text import wrapped
 
     lines: list[str] = []
     for each in listed:
         lines += wrapped(printable(each.what), f"  {each.code}  ")
-        lines += [f"      {part}" for part in (each.mend or "").splitlines()]
+        lines += [f"      {part}" for part in (each.fix or "").splitlines()]
         lines += [f"      {printable(label)}: {count} rows" for label, count in (each.labels or {}).items()]
         counts = each.counts or {}
         lines += [

@@ -148,4 +148,4 @@ def test_a_header_in_another_encoding_is_named_with_its_file(folder):
     said = json.loads(run("check", "latin.csv", "--study", "study.toml", "--json", code=3))
     (finding,) = [one for one in said["findings"] if one["code"] == "CV-D310"]
     assert "'latin.csv'" in finding["what"]
-    assert "iconv -f cp1252" in finding["mend"]
+    assert "iconv -f cp1252" in finding["fix"]
