@@ -139,13 +139,13 @@ def _cell(row: Any, name: str) -> Any:
 
 def _column(column: Any, name: str, study: Study) -> Floats:
     domain, rule = study.covariates[name], study.missing.get(name)
-    hole = gaps(column)
-    if hole.any() and not isinstance(rule, Fill):
+    missing = gaps(column)
+    if missing.any() and not isinstance(rule, Fill):
         raise _not_known(name, "a value in every row", "rows without one")
     if isinstance(domain, Range):
         fill = float(exact(rule.value, "Fill")) if isinstance(rule, Fill) else 0.0
-        return clamp(numbers(column, hole, fill, name), domain)
-    found = domain_codes(column, hole, domain, rule)
+        return clamp(numbers(column, missing, fill, name), domain)
+    found = domain_codes(column, missing, domain, rule)
     if (found < 0).any():
         raise _not_known(name, f"one of {list(domain.labels)!r}", "another label")
     return found.astype(np.float64)
