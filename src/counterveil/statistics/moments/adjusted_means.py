@@ -153,8 +153,8 @@ def _clipped(gate: Gate, models: ArmModels, design: ArmDesign) -> _Clipped:
         edges = typical[arm] * SIZES
         unseen = not_corrected(moments, fit, arm, slopes[arm], edges / share)
         far = sqrt(fit.residual) * float(1 + spreads[arm])
-        found, doubt, longest = far_lost(moments, scale, {arm: slopes[arm]}, edges / share)
-        hidden = found, doubt, longest * share
+        found, lost_sd, longest = far_lost(moments, scale, {arm: slopes[arm]}, edges / share)
+        hidden = found, lost_sd, longest * share
         numbers = float(typical[arm]), 1.0, far, unseen, hidden, float(least[arm]), scale.place
         clips[arm], lost[arm], missed[arm] = chosen_clip(
             counts[arm], sd, edges, design.score_unit / share, share * rows, *numbers, float(bounds[arm])

@@ -424,8 +424,8 @@ def _spread(noisy: Floats, sd: float, edges: Floats, near: slice, rows: int) -> 
     hidden[near] = (noisy / rows - weights)[near]
 
     def more(off: Floats, likely: float) -> float:
-        doubt = sd / rows * float(np.linalg.norm(off[near]))
-        return float(hidden @ off) / (1 + (doubt / likely) ** 2)
+        noise_sd = sd / rows * float(np.linalg.norm(off[near]))
+        return float(hidden @ off) / (1 + (noise_sd / likely) ** 2)
 
     least = max(float(weights @ (middles - centre) ** 2), width**2 / 12)
     scale = sqrt(least + max(more((middles - centre) ** 2, least), 0.0))
@@ -1084,12 +1084,12 @@ def _side(moments: ArmSecond, fit: ArmFit, arm: int, estimand: Estimand, rows: i
     )
     values, vectors = np.linalg.eigh(moments.covariances[arm])
     gap = vectors.T @ (target - moments.means[arm])
-    doubt = vectors.T @ fit.slopes.covariances[arm] @ vectors
+    slope_covariance = vectors.T @ fit.slopes.covariances[arm] @ vectors
     # How far the weights are off one on average: by the share's error and by that of the arm's means.
     share, mean = moments.share_error / p[arm] ** 2, (moments.mean_sd / p[arm]) ** 2
-    scaled = share * float(gap**2 @ np.diag(doubt))
+    scaled = share * float(gap**2 @ np.diag(slope_covariance))
     slopes = vectors.T @ fit.slopes.values[arm]
-    error, size = max(float(np.trace(doubt)), 0.0), float(slopes @ slopes)
+    error, size = max(float(np.trace(slope_covariance)), 0.0), float(slopes @ slopes)
     # Lines fitted to the same rows have the sampling error that weights without a ridge show.
     truly, each = np.maximum(gap**2 - noise, 0.0), fit.residual / (float(p[arm]) * rows)
     # With an error E of the covariance C, weights leave E v of imbalance, v = C^-1 (target - mean), and lines that were
@@ -1101,8 +1101,8 @@ def _side(moments: ArmSecond, fit: ArmFit, arm: int, estimand: Estimand, rows: i
         kept = values / (values + ridge)
         left, turned = (1 - kept) * gap, gap / (values + ridge)
         chance = float(((1 - kept) ** 2 * truly).sum())
-        product = max(float(left @ doubt @ left), _ALIGNMENT / len(target) * chance * error)
-        product += noise * float(kept**2 @ np.diag(doubt))
+        product = max(float(left @ slope_covariance @ left), _ALIGNMENT / len(target) * chance * error)
+        product += noise * float(kept**2 @ np.diag(slope_covariance))
         product += float(moments.errors[arm]) * float(turned @ turned) * error
         product += scaled + (share + mean * float(turned @ turned)) * float(fit.level_error[arm])
         spread = float(values @ turned**2)
@@ -1191,13 +1191,13 @@ def _windows(gate: Gate, records: Records, design: ArmDesign) -> tuple[Records, 
     plain = Records(records.source, FeatureMap(records.features.columns))
     numbers = ~plain.features.two_valued
     look = release_look(gate, "centre", plain, int(numbers.sum()), numbers, share=True)
-    doubt = look.sd / float(SQUARE_WEIGHT)
+    square_noise_sd = look.sd / float(SQUARE_WEIGHT)
     means = np.clip(look.means, -1.0, 1.0)
-    spread = np.sqrt(np.clip(look.squares - means**2, doubt, 1.0))
-    reach = np.minimum(max(_WINDOW, design.limit) * spread, 1 + np.abs(means))
+    spread = np.sqrt(np.clip(look.squares - means**2, square_noise_sd, 1.0))
+    half_widths = np.minimum(max(_WINDOW, design.limit) * spread, 1 + np.abs(means))
     windows = tuple(
         (float(m), float(r)) if number else (0.0, 1.0)
-        for m, r, number in zip(means, reach, numbers, strict=True)
+        for m, r, number in zip(means, half_widths, numbers, strict=True)
     )
     return Records(records.source, replace(records.features, windows=windows)), look
 
@@ -1211,8 +1211,8 @@ def _scale(
         gate, "features", records, counted_features(records.features), everything, share=False
     )
     means, squares = shrunk_towards_prior(look.means, look.squares, look.sd)
-    doubt = np.clip(look.sd / float(SQUARE_WEIGHT), 0.001, _LEAST_SCALE**2)
-    least = np.where(records.features.two_valued, _LEAST_SCALE**2, doubt)
+    square_noise = np.clip(look.sd / float(SQUARE_WEIGHT), 0.001, _LEAST_SCALE**2)
+    least = np.where(records.features.two_valued, _LEAST_SCALE**2, square_noise)
     standard = Standard(means, np.sqrt(np.clip(squares - means**2, least, 1.0)), design.limit, np.inf)
     place = release_place(gate, records, design.pure, design.place_cells) if design.searched else WHOLE
     length = release_norms(gate, records, standard, design.pure, design.shortened)
@@ -1337,14 +1337,16 @@ def _held(
     counts: Floats, sd: float, edges: Floats, typical: float, hidden: tuple[Floats, Floats, float]
 ) -> Floats:
     """Return what clips lose of scores far out, as a standard deviation: what is seen of it, or the noise in that."""
-    lost, doubt, longest = hidden
+    lost, lost_sd, longest = hidden
     sizes = np.minimum(np.append(edges, 1.42 * edges[-1])[1:] / 1.19, longest)
     each = np.maximum(sizes - edges[:, None], 0.0) * (edges > _FAR * typical)
     found, noise = each @ counts[1:], sd * np.sqrt((each**2).sum(axis=1))
     with np.errstate(divide="ignore", invalid="ignore"):
-        precision = 1 / doubt**2, 1 / noise**2
+        precision = 1 / lost_sd**2, 1 / noise**2
         both = (lost * precision[0] + found * precision[1]) / sum(precision)
-        return HELD * np.where((doubt > 0) & (noise > 0), np.maximum(both, 1 / np.sqrt(sum(precision))), 0.0)
+        return HELD * np.where(
+            (lost_sd > 0) & (noise > 0), np.maximum(both, 1 / np.sqrt(sum(precision))), 0.0
+        )
 
 
 def chosen_clip(

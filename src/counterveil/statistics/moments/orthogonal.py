@@ -531,8 +531,10 @@ _MOST_LOST = 0.5
 
 def shrunk_towards_prior(means: Floats, squares: Floats, sd: float) -> tuple[Floats, Floats]:
     """Return noisy means and mean squares of features shrunk towards prior means; a square of one is exact."""
-    doubt = (sd / float(SQUARE_WEIGHT)) ** 2
-    shrunk_squares = (squares * _SQUARE_VARIANCE + _SQUARE * doubt) / (_SQUARE_VARIANCE + doubt)
+    noise_variance = (sd / float(SQUARE_WEIGHT)) ** 2
+    shrunk_squares = (squares * _SQUARE_VARIANCE + _SQUARE * noise_variance) / (
+        _SQUARE_VARIANCE + noise_variance
+    )
     means = np.clip(means * _MEAN_VARIANCE / (_MEAN_VARIANCE + sd**2), -1.0, 1.0)
     return means, np.where(squares == 1.0, 1.0, shrunk_squares)
 
@@ -549,10 +551,12 @@ def scaling_of(moments: RecordMeans, squared_reach: float, treatment: float, out
     share = (1 + moments.treatment * 0.25 / (0.25 + variance)) / 2
     share = float(np.clip(share, *_SHARES))
     mean = float(np.clip(moments.outcome * 0.09 / (0.09 + variance), -_LARGEST_MEAN, _LARGEST_MEAN))
-    doubt = variance / float(SQUARE_WEIGHT) ** 2
+    noise_variance = variance / float(SQUARE_WEIGHT) ** 2
     outcome_variance = max(moments.outcome_square - mean**2, 0.0)
     # Where noise hides the variance of the outcome, a third of the half range stands in.
-    outcome_variance = (outcome_variance * 0.01 + 0.1 * doubt) / (0.01 + doubt) + sqrt(doubt) / 2
+    outcome_variance = (outcome_variance * 0.01 + 0.1 * noise_variance) / (0.01 + noise_variance) + sqrt(
+        noise_variance
+    ) / 2
     near_bound = is_near_bound(moments.outcome)
     bound = 1 + abs(mean)
     if not near_bound:
@@ -707,8 +711,8 @@ def _residual_variance(
     mixed = moments.with_outcome - effect * moments.with_treatment
     sd = sqrt(moments.outcome_sd**2 + effect**2 * moments.treatment_sd**2)
     explained = _explained(mixed, sd, gram)
-    doubt = sqrt(moments.square_sd**2 + (2 * sd) ** 2 * explained)
-    return float(np.clip(max(whole - explained, 0.0) + product + 0.5 * doubt, 1e-5, 2 * outcome_variance))
+    noise_sd = sqrt(moments.square_sd**2 + (2 * sd) ** 2 * explained)
+    return float(np.clip(max(whole - explained, 0.0) + product + 0.5 * noise_sd, 1e-5, 2 * outcome_variance))
 
 
 def residual_clip(nuisances: Nuisances) -> float:

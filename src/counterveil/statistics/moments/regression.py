@@ -584,8 +584,8 @@ def release_centre(gate: Gate, records: Records, columns: Columns) -> Rows:
     centre = np.clip(found[: len(known)], -1.0, 1.0)
     squares = np.ones(len(known))
     squares[~known] = found[len(known) :] / float(SQUARE_WEIGHT)
-    doubt = sd * np.hypot(np.where(known, 0.0, 1 / float(SQUARE_WEIGHT)), 2 * centre)
-    variance = np.maximum(squares - centre**2, np.maximum(_DOUBT * doubt, _LEAST_VARIANCE))
+    variance_noise_sd = sd * np.hypot(np.where(known, 0.0, 1 / float(SQUARE_WEIGHT)), 2 * centre)
+    variance = np.maximum(squares - centre**2, np.maximum(_DOUBT * variance_noise_sd, _LEAST_VARIANCE))
     return Rows.standardised(columns, centre, np.sqrt(np.minimum(variance, 1.0)))
 
 
@@ -850,9 +850,9 @@ def release_location(gate: Gate, records: Records, rows: OutcomeRows) -> tuple[f
     released = gate.release_vector("centre", values, record_moments(n, 1, Fraction(0)))
     found, noise = released.floats(), sqrt(released.variance)
     mean = float(np.clip(found[0], -1.0, 1.0))
-    doubt = noise * float(np.hypot(1 / float(SQUARE_WEIGHT), 2 * mean))
+    variance_noise_sd = noise * float(np.hypot(1 / float(SQUARE_WEIGHT), 2 * mean))
     return mean, sqrt(
-        min(max(found[1] / float(SQUARE_WEIGHT) - mean**2, doubt, _OUTCOMES_LEAST_VARIANCE), 1.0)
+        min(max(found[1] / float(SQUARE_WEIGHT) - mean**2, variance_noise_sd, _OUTCOMES_LEAST_VARIANCE), 1.0)
     )
 
 

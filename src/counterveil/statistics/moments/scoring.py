@@ -137,8 +137,8 @@ class AdjustedScore:
     """The doubly robust score of two linear models with one effect in common.
 
     `weight` multiplies e(1-e)/(e(x)(1-e(x))), e being the share treated; `residual_bound` is where residuals
-    are clipped when their sums are released, `residual_variance` no less than their variance; `doubt` is the
-    variance of an error of the propensity in a group; `heavy_tailed` says that few people carry the outcome.
+    are clipped when their sums are released, `residual_variance` no less than their variance;
+    `propensity_error_variance` is that of a group's propensity; `heavy_tailed` says that few people carry the outcome.
     """
 
     standard: Standard
@@ -146,7 +146,7 @@ class AdjustedScore:
     least: float  # propensities are kept this far from 0 and 1
     residual_bound: float
     residual_variance: float
-    doubt: float
+    propensity_error_variance: float
     extra: float
     bias: float
     heavy_tailed: bool = False
@@ -461,7 +461,7 @@ class ArmPlaces:
 class Tallies:
     """Released numbers of every cell, in the units of the scores, and the standard deviations of their noise.
 
-    `lost` is what clipping may take off a mean, `doubt` the variance of what it hides and of noisy information.
+    `lost` is what clipping may take off a mean, `noise_variance` that of what clipping hides and of noisy information.
 
     `totals` are sums of (psi - centre) over the cell's rows; their noise has no covariance with that of `sizes`.
     `treatment_residual` and `residual` are sums of what the models leave of treatment and outcome, where there are
@@ -477,7 +477,7 @@ class Tallies:
     square_sd: float
     heavy: bool
     lost: float = 0.0
-    doubt: Floats | float = 0.0
+    noise_variance: Floats | float = 0.0
     treatment_residual: Floats | None = None
     residual: Floats | None = None
     treatment_residual_sd: float = 0.0
@@ -586,7 +586,7 @@ def _whole_effects(cells: Tallies, information: Floats, sd: float) -> Tallies:
         total_sd=cells.total_sd / by,
         square_sd=cells.square_sd / by**2,
         lost=cells.lost / by,
-        doubt=cells.doubt / by**2 + part * noise * (means / by) ** 2,
+        noise_variance=cells.noise_variance / by**2 + part * noise * (means / by) ** 2,
     )
 
 
@@ -604,8 +604,8 @@ def cell_variances(cells: Tallies) -> Floats:
     means = cells.totals / sizes
     own = np.maximum(cells.squares / sizes - means**2, 0.0)
     # Variances of cells are assumed to differ by about a half of what they have in common.
-    doubt = (_squares_noise(cells, means) / sizes) ** 2
-    part = (shared / 2) ** 2 / ((shared / 2) ** 2 + doubt)
+    noise_variance = (_squares_noise(cells, means) / sizes) ** 2
+    part = (shared / 2) ** 2 / ((shared / 2) ** 2 + noise_variance)
     return np.asarray(part * own + (1 - part) * shared)
 
 
@@ -624,17 +624,19 @@ def model_errors(cells: Tallies, score: Score) -> tuple[Floats, Floats]:
     """
     none = np.zeros(len(cells.sizes))
     if not isinstance(score, AdjustedScore) or cells.treatment_residual is None or cells.residual is None:
-        return none, none + score.extra + cells.doubt
+        return none, none + score.extra + cells.noise_variance
     sizes = cells.safe_sizes
     treatment, outcome = cells.treatment_residual / sizes, cells.residual / sizes
     # Who was treated, and outcomes, vary by chance as well.
-    treatment_doubt = (cells.treatment_residual_sd / sizes) ** 2 + 0.25 / sizes
-    outcome_doubt = (cells.residual_sd / sizes) ** 2 + score.residual_bound**2 / 9 / sizes
-    supposed = np.maximum(score.doubt, treatment**2 - treatment_doubt)
-    part = supposed / (supposed + treatment_doubt)
+    treatment_noise_variance = (cells.treatment_residual_sd / sizes) ** 2 + 0.25 / sizes
+    outcome_noise_variance = (cells.residual_sd / sizes) ** 2 + score.residual_bound**2 / 9 / sizes
+    supposed = np.maximum(score.propensity_error_variance, treatment**2 - treatment_noise_variance)
+    part = supposed / (supposed + treatment_noise_variance)
     shift = score.weight * part * treatment * outcome
-    left = score.weight**2 * (part * treatment_doubt * outcome**2 + outcome_doubt * (part * treatment) ** 2)
-    return shift * sizes, left + score.extra + cells.doubt
+    left = score.weight**2 * (
+        part * treatment_noise_variance * outcome**2 + outcome_noise_variance * (part * treatment) ** 2
+    )
+    return shift * sizes, left + score.extra + cells.noise_variance
 
 
 PAGE = "statistics/moments/group_scores.proof.md"
@@ -824,7 +826,7 @@ def _adjusted(
         _LEAST_PROPENSITY,
         residual_bound=residual_clip(nuisances),
         residual_variance=nuisances.residual_variance,
-        doubt=_LENGTH * nuisances.treatment_variance,
+        propensity_error_variance=_LENGTH * nuisances.treatment_variance,
         extra=nuisances.treatment_variance * nuisances.product / nuisances.variance**2
         + _wrong_weights(nuisances),
         bias=nuisances.bias / nuisances.variance,

@@ -108,7 +108,9 @@ def test_the_metric_is_as_near_to_that_of_least_squares_as_it_says(columns, stre
     wide = (features.astype(np.longdouble) - fit.centre) * np.sqrt(fit.strengths).astype(np.longdouble)
     metric = np.eye(columns) + wide.T @ wide / n
     root = fit.root.astype(np.longdouble)
-    assert np.linalg.norm((root.T @ metric @ root - np.eye(columns)).astype(float)) <= fit.doubt <= 0.01
+    assert (
+        np.linalg.norm((root.T @ metric @ root - np.eye(columns)).astype(float)) <= fit.metric_error <= 0.01
+    )
 
 
 def test_lines_that_rounding_would_hide_are_refused():

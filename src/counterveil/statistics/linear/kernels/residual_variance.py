@@ -54,7 +54,7 @@ TOLERANCE = 1e-6
 _DAMPING = 1 + float(1 / TRANSITION)
 # How far the metric may be from that of least squares, which `TOLERANCE` takes for granted, and a variance of all
 # features, each times its strength, up to which it is far nearer.
-_MOST_DOUBT, MOST_REACH = 0.25, 1e6
+_METRIC_TOLERANCE, MOST_REACH = 0.25, 1e6
 # Numbers read at once, and up to which the rows are copied (8 MB).
 _BLOCK, _SMALL = 1 << 17, 1 << 20
 _UNIT = 2.0**-53
@@ -106,11 +106,11 @@ class RangedFit:
     _copy: list[Floats] = field(default_factory=list, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not self.doubt <= _MOST_DOUBT:
-            raise refusal("CV-X005", most_doubt=_MOST_DOUBT, doubt=self.doubt)
+        if not self.metric_error <= _METRIC_TOLERANCE:
+            raise refusal("CV-X005", tolerance=_METRIC_TOLERANCE, error=self.metric_error)
 
     @property
-    def doubt(self) -> float:
+    def metric_error(self) -> float:
         """A bound on the distance from the identity of root' (I + D C D) root, C being the exact covariance.
 
         What `root` leaves, and rounding: of the covariance, of its centre and of this product.
