@@ -53,7 +53,7 @@ SENSITIVITIES: tuple[Mutant, ...] = (
     ),
     _of("regression_rows.Rows.lengths", "bound * z[", "z[", _unit("moments/regression_moments")),
     _of(
-        "release_reach",
+        "release_limits",
         "Fraction(2 * (1 + len(watched)))",
         "Fraction(2)",
         _unit("moments/regression_moments"),
@@ -78,8 +78,8 @@ SENSITIVITIES: tuple[Mutant, ...] = (
     _of("ResidualSquares.largest", "max(", "min(", _unit("moments/release_chains")),
     _of(
         "linear.several_outcomes.release_periods",
-        "made.largest * reach",
-        "made.largest * reach / 2",
+        "made.largest * width",
+        "made.largest * width / 2",
         _unit("linear/linear_estimate"),
     ),
     _of("both_sums", "return width", "return width / 2", _unit("moments/contrast")),
@@ -227,8 +227,8 @@ SENSITIVITIES: tuple[Mutant, ...] = (
     ),
     _of(
         "free_gram",
-        "sqrt_up(Fraction(2)) * squared_reach",
-        "squared_reach",
+        "sqrt_up(Fraction(2)) * squared_max_norm",
+        "squared_max_norm",
         _unit("moments/record_moments"),
     ),
     _of("free_gram", " * (1 + LENGTH_SLACK)", "", "contract/test_noise.py", about="rounding"),
@@ -290,8 +290,8 @@ SENSITIVITIES: tuple[Mutant, ...] = (
     _of("Fit.times", "errs * np.outer", "0 * np.outer", _unit("pairs/effect")),
     _of(
         "Place.fixed",
-        "np.clip(moved // (2 * self.reach), -(1 << OUTCOME_BITS), 1 << OUTCOME_BITS)",
-        "moved // (2 * self.reach)",
+        "np.clip(moved // (2 * self.half_width), -(1 << OUTCOME_BITS), 1 << OUTCOME_BITS)",
+        "moved // (2 * self.half_width)",
         _unit("pairs/pair_scores"),
     ),
     _of(

@@ -59,7 +59,7 @@ SEVERAL: tuple[Mutant, ...] = (
     _of("cells._squares_noise", "(m**2 * n) ** 2", "0 * n", _GROUPS),
     _of("cells.cell_variances", "cells.squares / sizes - means**2", "cells.squares / sizes", _GROUPS),
     _of("cells.model_errors", "shift = score.weight * part", "shift = -score.weight * part", _GROUPS),
-    _of("cells.model_errors", "score.weight**2 * (part", "score.weight * (part", _GROUPS),
+    _of("cells.model_errors", "score.weight**2 * (", "score.weight * (", _GROUPS),
     _of("record.cell_ratios", "size_sd=cells.size_sd", "size_sd=0.0", _GROUPS),
     _of("record.cell_ratios", "float(variances[place]) * unit**2", "float(variances[place]) * unit", _GROUPS),
     _of("record._effects", "cells.size_sd * float(np.sqrt(2))", "cells.size_sd", _GROUPS),
@@ -126,7 +126,7 @@ SEVERAL: tuple[Mutant, ...] = (
     _of("CateModel._around", "factor * deviations", "deviations", _FUNCTIONS),
     # Sites.
     _of("PooledUncertainty._sum", "weight**2 * variance", "weight * variance", _POOLED),
-    _of("pooling.steadied_variances", "(drawn + np.sqrt(kept * noise)) / size", "drawn / size", _POOLED),
+    _of("pooling.steadied_variances", "(shrunk + np.sqrt(kept * noise)) / size", "shrunk / size", _POOLED),
     _of("subset_pooling.best_subset", "variance / people**2", "variance / people", _POOLED),
     _of("pooling.pooling_weights", "weights = 1 / variances", "weights = 1 / np.sqrt(variances)", _POOLED),
     _of("SpreadOfSites.of", "ddof=1", "ddof=0", _POOLED),
@@ -144,7 +144,7 @@ SEVERAL: tuple[Mutant, ...] = (
     _of("measures._scale", "rows * variance", "variance", "unit/results/test_unmeasured_confounding.py"),
     # Intervals.
     _of("Uncertainty.half_width", " + self.bias", "", _UNCERTAINTY),
-    _of("Uncertainty.half_width", "reach(half, self.bias, level)", "half", _UNCERTAINTY),
+    _of("Uncertainty.half_width", "biased_half_width(half, self.bias, level)", "half", _UNCERTAINTY),
     _of("Uncertainty.p_value", "tail(off + self.bias, sd, None)", "0.0", _UNCERTAINTY),
     _of("Uncertainty.known_variance", "() + kappa", "() - kappa", _UNCERTAINTY),
     _of("uncertainty.positive_part", "np.maximum(released, 0.0)", "released", _UNCERTAINTY),

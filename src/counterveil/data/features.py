@@ -136,7 +136,7 @@ class UnitFeatures:
         return sum(max(1, size) for size in self.labels)
 
     @property
-    def squared_reach(self) -> Fraction:
+    def squared_max_norm(self) -> Fraction:
         """A bound on the squared Euclidean length of every row."""
         return sum((Fraction(1) if size else Fraction(1, 4) for size in self.labels), Fraction(0))
 

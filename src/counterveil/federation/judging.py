@@ -352,9 +352,9 @@ def _bias_of(ask: Ask) -> float:
     return float(said) if isinstance(said, int | float) else MOST_BIAS
 
 
-def check_place(value: float, ends: tuple[float, float], reach: float) -> None:
+def check_place(value: float, ends: tuple[float, float], margin: float) -> None:
     """Check that a number is no farther from where it can be than its error goes."""
-    require(ends[0] - reach <= value <= ends[1] + reach, OUT_OF_REACH)
+    require(ends[0] - margin <= value <= ends[1] + margin, OUT_OF_REACH)
 
 
 def squared_noise(estimate: float, known: Uncertainty, rows: float) -> float:
@@ -412,7 +412,7 @@ def check_difference(ask: Ask, declared: Expected, result: Result) -> None:
             _check_plain(declared, result)
         else:
             _check_weighted(ask, declared, result)
-    _check_reach(declared, result)
+    _check_size(declared, result)
     check_variance(result.uncertainty, more, less)
 
 
@@ -574,12 +574,12 @@ def _rows_of_scores(ask: Ask, result: Result) -> float:
     return (folds - 1) / t_factor(folds - 1, 1 - result.level) ** 2
 
 
-def _check_reach(declared: Expected, result: Result) -> None:
+def _check_size(declared: Expected, result: Result) -> None:
     """Check that an estimate lies where declared outcomes and its noise can put it."""
     known, width = result.uncertainty, float(declared.width)
     sampling = sqrt(min(known.variance_cap, width**2) + known.extra_at(NEVER))
-    reach = width + known.bias + half_width(sampling, None, NEVER) + farthest(known.noise)
-    require(abs(result.estimate) <= reach, OUT_OF_REACH)
+    largest = width + known.bias + half_width(sampling, None, NEVER) + farthest(known.noise)
+    require(abs(result.estimate) <= largest, OUT_OF_REACH)
 
 
 def check_means(ask: Ask, declared: Expected, result: MeasureResult) -> None:
@@ -656,13 +656,17 @@ def check_arms(
     ends = (float(declared.low), float(declared.high))
     for (value, known), size in zip(means, sizes, strict=True):
         # An effective size is one over the sum of squared weights, which is at most the largest of them.
-        own = declared.width / sensitivity_of(known.noise)
-        more = rare_events((declared.low, declared.high), (size if plain else float(own),)) if rare else 0.0
+        effective_size = declared.width / sensitivity_of(known.noise)
+        more = (
+            rare_events((declared.low, declared.high), (size if plain else float(effective_size),))
+            if rare
+            else 0.0
+        )
         steps.append(check_weighted(ask, declared.width, known, more))
-        reach = half_width(sqrt(min(known.variance_cap, float(declared.width) ** 2)), None, NEVER)
-        check_place(value, ends, reach + farthest(known.noise))
+        margin = half_width(sqrt(min(known.variance_cap, float(declared.width) ** 2)), None, NEVER)
+        check_place(value, ends, margin + farthest(known.noise))
         check_variance(known)
-        require(float(own) * (1 - NEAR) <= size)
+        require(float(effective_size) * (1 - NEAR) <= size)
         # Squares of weights that add up to one add up to one over their number at least.
         require(4 * known.variance_cap * size >= float(declared.width) ** 2 * (1 - NEAR))
         if plain:

@@ -444,9 +444,9 @@ def _largest_variances(means: JointMeans, alpha: float) -> Pair:
     for value, (a, b), size in zip(means.values, ((1.0, 0.0), (0.0, 1.0)), means.sizes, strict=True):
         on_mean, on_difference = a - b, a * (1 - means.share) + b * means.share
         noise = combined([(on_mean, means.mean_noise), (on_difference, means.known.noise)])
-        reach = half_width(means.known.known_variance(alpha) ** 0.5, noise, alpha)
+        half = half_width(means.known.known_variance(alpha) ** 0.5, noise, alpha)
         middle = (low + high) / 2
-        at = min(max(middle, value - reach), value + reach)
+        at = min(max(middle, value - half), value + half)
         caps.append(max((at - low) * (high - at), 0.0) / size)
     return caps[0], caps[1]
 

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from counterveil.inference.measures import Apart, p_value
-from counterveil.inference.uncertainty import reach, reaches, simultaneous
+from counterveil.inference.uncertainty import biased_half_width, biased_half_widths, simultaneous
 from counterveil.numerics.arrays import Ends, Floats
 from counterveil.numerics.running_sums import FLAT, SUMS, Form
 
@@ -442,7 +442,7 @@ class Curves:
     heaped: float = 0.0
 
     @cached_property
-    def bends(self) -> tuple[Floats, NDArray[np.bool_], Floats]:
+    def curvature(self) -> tuple[Floats, NDArray[np.bool_], Floats]:
         """How far each curve may be from straight lines in every cell, (2, J): up to all that the cell holds.
 
         Then whether it is less towards the ends of the cell, as smooth curves are, and whether cells beside it hold
@@ -451,16 +451,16 @@ class Curves:
         points = points_of(self.lengths)
         held, between = -np.diff(self.shown, axis=1), ~points
         # A point holds a crowd, and says nothing of those beside it.
-        bends, smooth, leans = held.copy(), np.zeros(held.shape, dtype=bool), np.full(held.shape, nan)
+        curvature, smooth, leans = held.copy(), np.zeros(held.shape, dtype=bool), np.full(held.shape, nan)
         lengths, variances = self.lengths[between], self._variances[1][:, between]
-        own = self._bends_between(held[:, between], lengths, variances)
-        bends[:, between], smooth[:, between], leans[:, between] = own
-        return bends, smooth, leans
+        own = self._curvature_between(held[:, between], lengths, variances)
+        curvature[:, between], smooth[:, between], leans[:, between] = own
+        return curvature, smooth, leans
 
-    def _bends_between(
+    def _curvature_between(
         self, held: Floats, lengths: Floats, variances: Floats
     ) -> tuple[Floats, NDArray[np.bool_], Floats]:
-        """Return `bends` of what cells of these lengths hold, with its variances."""
+        """Return `curvature` of what cells of these lengths hold, with its variances."""
         # Cells of one length are compared as they are, others by what they hold of a length.
         each, around = lengths / lengths.mean(), np.pad(lengths, 1, mode="reflect")
         cells, smooth = _uneven(held / each, variances / each**2, self.rounded)
@@ -596,7 +596,9 @@ class Probability:
 
     def interval(self, level: float) -> Ends:
         """Return the two ends of an interval, cut to probabilities."""
-        low, high = (self.middle + reach(end, self.bias, level) * sign for end, sign in self._ends(level))
+        low, high = (
+            self.middle + biased_half_width(end, self.bias, level) * sign for end, sign in self._ends(level)
+        )
         return min(max(low - self.slack, 0.0), 1.0), min(max(high, 0.0), 1.0)
 
     def _ends(self, level: float) -> tuple[Ends, Ends]:
@@ -668,8 +670,8 @@ class Gap(Apart):
         (low, high), (least, most) = self.one.uncut(level), self.other.uncut(level)
         own, others = self.one.middle, self.other.middle
         bias = joint_bias(self.one.bias, self.other.bias, self.apart)
-        down = reach(_joined(own - low, most - others, self._correlation), bias, level)
-        up = reach(_joined(high - own, others - least, self._correlation), bias, level)
+        down = biased_half_width(_joined(own - low, most - others, self._correlation), bias, level)
+        up = biased_half_width(_joined(high - own, others - least, self._correlation), bias, level)
         ends = (own - others - down, own - others + up)
         return min(max(ends[0], -1.0), 1.0), max(min(ends[1], 1.0), -1.0)
 
@@ -713,7 +715,7 @@ class Area:
         """Return the two ends of an interval, cut to what is possible."""
         normal, heavy = quantiles(level, self.heavy)
         half = hypot(normal * self.sampling_sd, heavy * sqrt(self.noise))
-        half = reach(half, self.bias + abs(self.bend), level) + self.slack
+        half = biased_half_width(half, self.bias + abs(self.bend), level) + self.slack
         least, most = self.limits
         low, high = self.middle - half + min(self.steps, 0.0), self.middle + half + max(self.steps, 0.0)
         return min(max(low, least), most), max(min(high, most), least)
@@ -773,7 +775,7 @@ class AreaRatio:
         bias = joint_bias(one.bias / one.estimate, other.bias / other.estimate)
         bias += abs(one.bend / one.estimate - other.bend / other.estimate)
         bias += abs(one.steps / one.estimate - other.steps / other.estimate)
-        half = reach(hypot(normal * sampling, heavy * noise), bias, level)
+        half = biased_half_width(hypot(normal * sampling, heavy * noise), bias, level)
         middle = log(self.estimate)
         return max(exp(middle - half), widest[0]), min(exp(middle + half), widest[1])
 
@@ -821,8 +823,8 @@ class SurvivalAnswers:
         root = np.sqrt(np.maximum(half**2 - lead * (middle**2 - heavy**2 * noise), 0.0))
         down, up = middle - (half - root) / lead, (half + root) / lead - middle
         off = curves.grouping[arm, 1:]
-        low = np.clip(middle - reaches(down, off, level) - slack, 0.0, 1.0)
-        high = np.clip(middle + reaches(up, off, level), 0.0, 1.0)
+        low = np.clip(middle - biased_half_widths(down, off, level) - slack, 0.0, 1.0)
+        high = np.clip(middle + biased_half_widths(up, off, level), 0.0, 1.0)
         high[-1] *= not self.whole
         return np.append(1.0, low), np.append(1.0, high)
 
@@ -1080,7 +1082,7 @@ class LogRank:
     def interval(self, level: float) -> Ends:
         """Return the two ends of an interval of the difference."""
         normal, heavy = quantiles(level, self.heavy)
-        half = reach(sqrt(normal**2 * self.variance + heavy**2 * self.noise), self.bias, level)
+        half = biased_half_width(sqrt(normal**2 * self.variance + heavy**2 * self.noise), self.bias, level)
         return self.difference - half, self.difference + half
 
 
@@ -1341,10 +1343,13 @@ class Crossing:
         shifts, arcs = np.zeros_like(sides), sides * (1 - curves.halfway[arm]) * curves.rounded
         if bent:
             # How curves bend is no matter of chance but a bias up to a bound, or anything where a cell is dense.
-            (bends, smooth), held = (one[arm] for one in curves.bends[:2]), -np.diff(curves.shown[arm])
+            (curvature, smooth), held = (
+                (one[arm] for one in curves.curvature[:2]),
+                -np.diff(curves.shown[arm]),
+            )
             arcs *= smooth
-            more = np.array([reaches(side, bends, level) - side for side in sides - arcs])
-            more = np.where((bends < held) | (held <= 0), more, inf)
+            more = np.array([biased_half_widths(side, curvature, level) - side for side in sides - arcs])
+            more = np.where((curvature < held) | (held <= 0), more, inf)
             shifts, arcs = np.where(smooth, 0.0, -more), np.where(smooth, arcs - more, 0.0)
         first = self._first(low, (shifts[0], arcs[0]))
         last = self._last(high, (-shifts[1], -arcs[1]))
@@ -1375,9 +1380,11 @@ class Crossing:
     def pinned(self, end: float) -> bool:
         """Whether an end is the edge of a cell of which nothing is supposed."""
         curves, edges, arm = self.answers.curves, self.answers.edges, self.arm
-        bends, held = curves.bends[0][arm], -np.diff(curves.shown[arm])
+        curvature, held = curves.curvature[0][arm], -np.diff(curves.shown[arm])
         free = (
-            ((bends >= held) & (held > 0)) | (curves.slack[arm, 1:] > 0) | (self.answers.convention == "end")
+            ((curvature >= held) & (held > 0))
+            | (curves.slack[arm, 1:] > 0)
+            | (self.answers.convention == "end")
         )
         return bool((free & ((edges[1:] == end) | (edges[:-1] == end))).any())
 
@@ -1430,7 +1437,7 @@ class CrossingGap(Apart):
         if not (isfinite(own) and isfinite(others)):
             return widest
         straight, theirs = self.one.ends(level), self.other.ends(level)
-        down, up = self._reach(level)
+        down, up = self._distances(level)
         bent = self._bent(_mean_bend(straight, (low, high)), _mean_bend(theirs, (least, most)))
         # Where outcomes lie in a dense cell, and whom weights leave out, is no matter of chance.
         left_out = self.one.answers.whole and bool(self.one.answers.curves.grouping.any())
@@ -1439,17 +1446,19 @@ class CrossingGap(Apart):
             for end, another in ((low, most), (high, least))
         ]
         return (
-            widest[0] if pinned[0] or isinf(widest[0]) else own - others - reach(down, bent, level),
-            widest[1] if pinned[1] or isinf(widest[1]) else own - others + reach(up, bent, level),
+            widest[0]
+            if pinned[0] or isinf(widest[0])
+            else own - others - biased_half_width(down, bent, level),
+            widest[1] if pinned[1] or isinf(widest[1]) else own - others + biased_half_width(up, bent, level),
         )
 
     def _bent(self, own: float, others: float) -> float:
         """Return how far the difference may be off as curves bend: about as far in both arms where they bend alike."""
-        leans, edges = self.one.answers.curves.bends[2], self.one.answers.edges[1:-1]
+        leans, edges = self.one.answers.curves.curvature[2], self.one.answers.edges[1:-1]
         signs = [leans[one.arm, np.searchsorted(edges, one.estimate)] for one in (self.one, self.other)]
         return joint_bias(own, others, _APART if signs[0] == signs[1] else 1.0)
 
-    def _reach(self, level: float) -> Ends:
+    def _distances(self, level: float) -> Ends:
         """Return how far the difference may be off: the most over errors of both arms that are as unlikely together.
 
         Two errors of cos(a) and sin(a) times the normal quantile are; where curves are straight the most is the root

@@ -39,11 +39,11 @@ from counterveil.numerics.public_choices import public_normals
 _NODES, _WEIGHTS = leggauss(8)
 _SCALED_WEIGHTS = _WEIGHTS / np.sqrt(2 * np.pi)
 # Beyond this many standard deviations a normal holds less than 3e-18 of its mass.
-_REACH = 8.7
-_NORMAL_ENDS = np.linspace(-_REACH, _REACH, 19)
+_NORMAL_END = 8.7
+_NORMAL_ENDS = np.linspace(-_NORMAL_END, _NORMAL_END, 19)
 # Distances from a kink, in standard deviations of the noise, at which pieces end.
 _OFFSETS = np.concatenate([2.0 ** np.arange(-4, 7), [100.0, 200.0, 400.0, 1600.0]])
-# Kinks at which pieces end, at most. Those beyond the reach of the noise, which it exceeds with this probability, are
+# Kinks at which pieces end, at most. Those beyond a value that the noise exceeds with this probability, are
 # left out. A distribution that has still more falls by less than 0.006 (in logarithms) from one to the next, so that
 # its tails are within 5e-6 of smooth ones: they are taken as larger by twice that part.
 _MOST_KINKS, _BEYOND, _RIPPLE = 20_000, 1e-25, 1e-5
@@ -316,8 +316,8 @@ def _one_half_width(alpha: float, sd: float, distribution: NoiseDistribution | N
 
 def _tails_and_densities(x: Floats, sd: Floats, noises: NoiseBatch) -> tuple[Floats, Floats]:
     """Return P(N + X > x) and the density of N + X at x, for positive standard deviations."""
-    reach = _REACH * sd * (1 + _TOLERANCE)
-    kinks = noises.kinks(x - reach, x + reach)
+    normal_end = _NORMAL_END * sd * (1 + _TOLERANCE)
+    kinks = noises.kinks(x - normal_end, x + normal_end)
     counts = np.array([1 if own is None else len(own) for own in kinks])
     found, density = np.empty_like(x), np.empty_like(x)
     # Those of about as many kinks are integrated together: none has many more pieces than it needs.
@@ -361,16 +361,16 @@ def _all_kinks(law: NoiseDistribution) -> tuple[float, Floats | None]:
 def _pieces(x: Floats, sd: Floats, widths: Floats, kinks: Floats) -> tuple[Floats, Floats]:
     """Return points of the normal parts and what they weigh, in pieces between which the integrands are smooth.
 
-    `widths` are typical of the noises, `kinks[i]` those of the i-th. A piece beyond the normal's reach is empty.
+    `widths` are typical of the noises, `kinks[i]` those of the i-th. A piece beyond the ends of the normal is empty.
     """
     offsets = _OFFSETS * widths[:, None]
     cuts = (x[:, None] - np.concatenate([kinks, -offsets, offsets], axis=1)) / sd[:, None]
     ends = np.broadcast_to(_NORMAL_ENDS, (len(x), len(_NORMAL_ENDS)))
-    cuts = np.sort(np.concatenate([ends, np.clip(cuts, -_REACH, _REACH)], axis=1), axis=1)
+    cuts = np.sort(np.concatenate([ends, np.clip(cuts, -_NORMAL_END, _NORMAL_END)], axis=1), axis=1)
     # Pieces that are empty for all are left out.
     first, last = (
-        np.count_nonzero(cuts <= -_REACH, axis=1).min(),
-        np.count_nonzero(cuts < _REACH, axis=1).max(),
+        np.count_nonzero(cuts <= -_NORMAL_END, axis=1).min(),
+        np.count_nonzero(cuts < _NORMAL_END, axis=1).max(),
     )
     cuts = cuts[:, first - 1 : last + 1]
     half = (cuts[:, 1:] - cuts[:, :-1]) / 2
@@ -513,7 +513,7 @@ class NoiseSum:
         parts = [_standard(cast("Hashable", one)) for one in (self.first, self.second)]
         (wide, scale, _), (other, own, _) = sorted(
             (
-                (law, size * factor, size * factor * _reach(law))
+                (law, size * factor, size * factor * _largest_value(law))
                 for (law, size), factor in zip(parts, (1.0, self.ratio), strict=True)
             ),
             key=lambda one: -one[2],
@@ -572,7 +572,7 @@ def _sum_of_variances(noise: NoiseSum) -> float:
 def _no_smaller(noise: NoiseSum) -> tuple[NoiseSum, float]:
     """Return the sum whose narrower part is a little wider, one of few but for its scale, and the least sd for it."""
     wide, other = noise.first, noise.second
-    if _reach(wide) < noise.ratio * _reach(other):
+    if _largest_value(wide) < noise.ratio * _largest_value(other):
         wide, other = other, wide
     law, _ = noise.standard
     more = 2.0 ** (ceil(2 * _RATIOS * log2(law.ratio)) / (2 * _RATIOS)) / law.ratio
@@ -582,10 +582,10 @@ def _no_smaller(noise: NoiseSum) -> tuple[NoiseSum, float]:
 @lru_cache(maxsize=128)
 def _sums_table(first: NoiseDistribution, second: NoiseDistribution, ratio: float) -> tuple[float, Floats]:
     """Return the lattice step and P(X + ratio * Y <= x) at x = -2 side step, ..., -step, 0; X is the wider."""
-    reach = _reach(first)
-    wanted = min(_A_RANGE * reach / interquartile_range(first), _MOST_SIDE)
+    largest = _largest_value(first)
+    wanted = min(_A_RANGE * largest / interquartile_range(first), _MOST_SIDE)
     side = max(2 ** ceil(log2(wanted)), _LEAST_SIDE)
-    step = reach / side
+    step = largest / side
     parts = ((cast("Hashable", first), step), (cast("Hashable", second), step / ratio))
     spectrum = np.prod([_spectrum(law, own, side) for law, own in parts], axis=0)
     # Half the mass of a point lies on either side of it.
@@ -597,7 +597,7 @@ def _sums_table(first: NoiseDistribution, second: NoiseDistribution, ratio: floa
     return step, below
 
 
-def _reach(distribution: NoiseDistribution) -> float:
+def _largest_value(distribution: NoiseDistribution) -> float:
     return -_lower_quantile(distribution, _SUMS_BEYOND / 2)
 
 
@@ -617,7 +617,7 @@ def _spectrum(distribution: NoiseDistribution, step: float, side: int) -> Floats
 
 # The distribution of a weighted sum of independent symmetric noises, tabulated on a lattice.
 #
-# Each noise is cut where it goes beyond a reach that it exceeds with a tiny probability; that probability is
+# Each noise is cut at a value that it exceeds with a tiny probability; that probability is
 # counted as noise of infinite size, so that tails err outwards. What is left is rounded to a lattice and
 # convolved by the discrete Fourier transform.
 
@@ -682,15 +682,13 @@ def weighted_sum(weights: Floats, distributions: list[NoiseDistribution | None])
 def _table_sum(terms: tuple[tuple[float, NoiseDistribution], ...]) -> tuple[float, Floats]:
     """Return the lattice step and P(sum <= x) at x = -HALF step, ..., -step, 0."""
     cut = _CUT / len(terms)
-    reaches = [
-        weight * float(-distribution.quantile(np.array([cut / 2]))[0]) for weight, distribution in terms
-    ]
-    step = _half_length(terms, reaches) / _HALF
+    ends = [weight * float(-distribution.quantile(np.array([cut / 2]))[0]) for weight, distribution in terms]
+    step = _half_length(terms, ends) / _HALF
     spectrum = np.ones(_HALF + 1)
     for (weight, distribution), count in Counter(terms).items():
-        reach = weight * float(-distribution.quantile(np.array([cut / 2]))[0])
+        end = weight * float(-distribution.quantile(np.array([cut / 2]))[0])
         # The masses are even around zero, so their transform is real.
-        spectrum *= np.fft.rfft(_masses_sum(weight, distribution, step, reach)).real ** count
+        spectrum *= np.fft.rfft(_lattice_masses(weight, distribution, step, end)).real ** count
     masses = np.maximum(np.fft.irfft(spectrum, _POINTS), 0.0)
     lower = np.append(masses[_HALF:], masses[0])  # from the far end up to zero
     below = np.cumsum(lower) - lower / 2
@@ -698,21 +696,20 @@ def _table_sum(terms: tuple[tuple[float, NoiseDistribution], ...]) -> tuple[floa
     return step, _CUT / 2 + below * ((0.5 - _CUT / 2) / below[-1])
 
 
-def _half_length(terms: tuple[tuple[float, NoiseDistribution], ...], reaches: list[float]) -> float:
+def _half_length(terms: tuple[tuple[float, NoiseDistribution], ...], ends: list[float]) -> float:
     """Return a length that the sum of the cut noises exceeds with less than the allowed probability."""
-    most = max(reaches)
+    most = max(ends)
     variance = sum(
-        min(w**2 * distribution.variance, reach**2)
-        for (w, distribution), reach in zip(terms, reaches, strict=True)
+        min(w**2 * distribution.variance, end**2) for (w, distribution), end in zip(terms, ends, strict=True)
     )
     exponent = log(2 / _WRAPPED)
     bernstein = most * exponent / 3 + sqrt((most * exponent / 3) ** 2 + 2 * exponent * variance)
-    return min(sum(reaches), bernstein) * (1 + 2 / _HALF)
+    return min(sum(ends), bernstein) * (1 + 2 / _HALF)
 
 
-def _masses_sum(weight: float, distribution: NoiseDistribution, step: float, reach: float) -> Floats:
+def _lattice_masses(weight: float, distribution: NoiseDistribution, step: float, end: float) -> Floats:
     """Return the probabilities of the lattice points 0, 1, ..., HALF, -HALF + 1, ..., -1, in that order."""
-    last = min(int(np.ceil(reach / step)), _HALF - 1)
+    last = min(int(np.ceil(end / step)), _HALF - 1)
     edges = (np.arange(last + 1, dtype=np.float64) + 0.5) * (step / weight)
     tails = distribution.cdf(-edges)
     outwards = tails[:-1] - tails[1:]  # points 1, ..., last
@@ -857,10 +854,10 @@ _FEW = 3
 _WIDE = 1.5
 
 
-def _normal_rule(nodes: int, reach: float) -> tuple[Floats, Floats]:
+def _normal_rule(nodes: int, end: float) -> tuple[Floats, Floats]:
     """Return nodes and weights that integrate against the standard normal density."""
     z, w = leggauss(nodes)
-    return reach * z, reach * w * np.exp(-((reach * z) ** 2) / 2) / sqrt(2 * pi)
+    return end * z, end * w * np.exp(-((end * z) ** 2) / 2) / sqrt(2 * pi)
 
 
 def level_rule(low: int, high: int) -> tuple[Floats, Floats]:
@@ -1195,8 +1192,8 @@ def _least_root(
     return right
 
 
-def reaches(halves: Floats, biases: Floats, level: float) -> Floats:
-    """Return how far intervals reach that hold for every bias up to these; `halves` are how far without one.
+def biased_half_widths(halves: Floats, biases: Floats, level: float) -> Floats:
+    """Return half-widths of intervals that hold for every bias up to these; `halves` are those without bias.
 
     Errors are normal, or carried as if they were at this level (Armstrong and Kolesar 2018).
     """
@@ -1213,9 +1210,9 @@ def reaches(halves: Floats, biases: Floats, level: float) -> Floats:
     return np.where(plain, halves + np.maximum(biases, 0.0), halves * high / normal)
 
 
-def reach(half: float, bias: float, level: float) -> float:
+def biased_half_width(half: float, bias: float, level: float) -> float:
     """Return the same of one interval."""
-    return float(reaches(np.array([half]), np.array([bias]), level)[0])
+    return float(biased_half_widths(np.array([half]), np.array([bias]), level)[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -1280,7 +1277,7 @@ class Uncertainty:
     def half_width(self, level: float) -> float:
         """Return h such that (estimate - h, estimate + h) covers with probability at least `level`."""
         half = half_width(self.known_sd(1 - level), self.noise, 1 - level)
-        return reach(half, self.bias, level) if self._normal else half + self.bias
+        return biased_half_width(half, self.bias, level) if self._normal else half + self.bias
 
     @property
     def _normal(self) -> bool:

@@ -45,7 +45,7 @@ from counterveil.statistics.moments.orthogonal import (
     Design,
     Scaling,
     SecondMoments,
-    clip_reach,
+    clip_sds,
     first_models,
     release_gram,
     scaling_of,
@@ -349,7 +349,7 @@ def _clip(design: CrossFit, halves: list[HalfModels], estimand: Estimand) -> flo
     most = float(largest) + max(abs(half.models.effect) for half in halves)
     rows = 2 * design.half.rows
     noise = replace(design.half, rows=rows).sd(1.0, 1, 2.0) * sqrt(rows)
-    reach = float(clip_reach(noise))
+    reach = float(clip_sds(noise))
     return min(max(max(reach * half.sd, half.least_clip) for half in halves), most)
 
 

@@ -141,10 +141,10 @@ record_matching_proved = EffectForm(
 )
 
 
-def fit_sensitivity(rows: int, columns: int, squared_reach: Fraction, penalty: float) -> Fraction:
+def fit_sensitivity(rows: int, columns: int, squared_max_norm: Fraction, penalty: float) -> Fraction:
     """Return how far one record can move the weights of the model; intercept and constant are counted in."""
     tolerance = checked_tolerance(rows, columns, 2, penalty, None)
-    return penalised_fit(rows, squared_reach, Fraction(penalty), Fraction(tolerance))
+    return penalised_fit(rows, squared_max_norm, Fraction(penalty), Fraction(tolerance))
 
 
 def release_proved_scores(
@@ -154,7 +154,7 @@ def release_proved_scores(
 
     z are the table's features, `fitted` the weights of the propensity model.
     """
-    bound = fit_sensitivity(table.rows, features.columns + 1, features.squared_reach + 1, USUAL.penalty)
+    bound = fit_sensitivity(table.rows, features.columns + 1, features.squared_max_norm + 1, USUAL.penalty)
     weights = gate.release_vector("weights", [Fraction(w) for w in fitted], bound).floats()
     low, high = features.index_range(weights[:-1])
     within = ScoreRange.of_logits(low + weights[-1], high + weights[-1])

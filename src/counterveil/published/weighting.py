@@ -142,7 +142,7 @@ def fit_rows(rows: int) -> int:
 def unit_rows(features: UnitFeatures, table: Table) -> Floats:
     """Return features whose rows are no longer than one, by public numbers."""
     found = features.values(table)
-    found /= sqrt(float(features.squared_reach))
+    found /= sqrt(float(features.squared_max_norm))
     return found
 
 
@@ -239,7 +239,7 @@ def chosen_penalty(rows: int, features: UnitFeatures, amount: float, mechanism: 
     The noise of a weight has standard deviation 2R/(rows penalty mu), or sqrt(columns) times 1/epsilon in
     place of 1/mu for pure noise; a row of features is no longer than R, and `amount` is the mu or epsilon.
     """
-    reach = sqrt(float(features.squared_reach) + 1)
+    reach = sqrt(float(features.squared_max_norm) + 1)
     if mechanism != "gaussian":
         amount /= sqrt(features.columns + 2)
     return min(max(2 * reach * reach / (rows * amount * _LOGIT_NOISE), _LEAST), _MOST)
@@ -497,7 +497,7 @@ class Fitting:
     @property
     def sensitivity(self) -> Fraction:
         """How far one record can move the weights."""
-        columns, reach = self.features.columns + 1, self.features.squared_reach + 1
+        columns, reach = self.features.columns + 1, self.features.squared_max_norm + 1
         return fit_sensitivity(self.rows, columns, reach, self.penalty)
 
     @property

@@ -190,10 +190,13 @@ def _width(design: Design) -> float:
     The product of both models' errors is of second order: noise of variance t^2 in a coordinate of both adds about
     n t^4 + 2 t^2 to the variance of sampling.
     """
-    from counterveil.statistics.moments.doubly_robust import SCORE_REACH, ArmDesign
+    from counterveil.statistics.moments.doubly_robust import SCORE_CLIP_SDS, ArmDesign
 
     chain = ArmDesign(design)
-    noise, each = SCORE_REACH * chain.score_unit * sqrt(design.rows), chain.index**2 / (4 * design.features)
+    noise, each = (
+        SCORE_CLIP_SDS * chain.score_unit * sqrt(design.rows),
+        chain.index**2 / (4 * design.features),
+    )
     lines = _PRODUCT_ERRORS * (design.rows * each**2 + 2 * each)
     return sqrt(1 + noise**2 + lines) + _CLIPPING * noise
 

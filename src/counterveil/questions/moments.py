@@ -206,7 +206,7 @@ def _of_records(found: ReleasedMoments) -> _Found:
     rows = found.rows
     noise = np.full(found.matrix.shape, found.sd)
     np.fill_diagonal(noise, sqrt(2.0) * found.sd)
-    whole = np.abs(rows.mix) @ rows.reaches
+    whole = np.abs(rows.mix) @ rows.largest_sizes
     windows = zip(rows.columns.names, rows.windows[1:], whole[1:], strict=True)
     narrow = {name: float(window) for name, window, most in windows if window < most}
     clipped = ClippedOutliers(tuple(narrow), tuple(narrow.values()), in_sds=True)
@@ -214,7 +214,7 @@ def _of_records(found: ReleasedMoments) -> _Found:
         ("means and squares of all columns", "l2 sensitivity by their number"),
         ("counts of rows by length and of outcomes by distance, twice", "one cell each"),
         ("second moments of weighted rows, a first time", "squared length from counts"),
-        ("second moments of weighted rows", f"squared length at most {float(rows.squared_reach):.4g}"),
+        ("second moments of weighted rows", f"squared length at most {float(rows.squared_max_norm):.4g}"),
     )
     share = found.weighted_down if rows.length < rows.longest else 0.0
     return _Found(found.matrix, noise, rows.basis, releases, share, clipped, rows)

@@ -20,7 +20,7 @@ from counterveil.data.domains import outcome_unit
 from counterveil.data.passes import Sums
 from counterveil.errors import refusal
 from counterveil.inference.survival import NoisyHistograms
-from counterveil.inference.uncertainty import reach
+from counterveil.inference.uncertainty import biased_half_width
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.privacy import Budget, Unit
 from counterveil.results.answering import settled
@@ -130,10 +130,10 @@ class HistogramRelease:
             return self
         centre, octaves = count_octaves(gate, source, self.pure)
         held = np.cumsum(octaves.shares())
-        reach = ENDS[min(int(np.searchsorted(held, _HELD)), len(ENDS) - 1)]
+        half_width = ENDS[min(int(np.searchsorted(held, _HELD)), len(ENDS) - 1)]
         low, cells = self.edges[0], len(self.edges) - 3
         unit = (self.edges[-1] - low) / OUTCOME_STEPS
-        ends = (centre - int(reach * WHOLE.reach), centre + int(reach * WHOLE.reach))
+        ends = (centre - int(half_width * WHOLE.half_width), centre + int(half_width * WHOLE.half_width))
         first, last = (low + unit * min(max(end, 0), OUTCOME_STEPS) for end in ends)
         parts = self._parts_of_whole(ceil(last) - floor(first), cells, source.rows)
         if parts:
@@ -225,11 +225,11 @@ def _compared(low: Fraction, high: Fraction) -> list[int]:
 
 
 def expected_length(cells: int, noise_sd: float, rows: int) -> float:
-    """Return how far intervals of a distribution function reach at its middle with so many cells and people."""
+    """Return the half-width of intervals of a distribution function at its middle with so many cells and people."""
     people = rows / 2
     variance = 1 / (4 * people) + noise_sd**2 * cells / 4 / people**2
     bend = _STEEPEST / (cells * _SUPPOSED_SD) ** 2 / 8
-    return reach(-float(ndtri(_TAIL)) * sqrt(variance), bend, 1 - 2 * _TAIL)
+    return biased_half_width(-float(ndtri(_TAIL)) * sqrt(variance), bend, 1 - 2 * _TAIL)
 
 
 def quantiles_of_arms(

@@ -41,7 +41,7 @@ from counterveil.settings.methods import AUTO, BY_ARM, asked_share
 from counterveil.statistics.histogram import COUNTS_L1, COUNTS_L2
 from counterveil.statistics.linear.kernels.balancing import ArmRows, FeatureShares, arm_rows
 from counterveil.statistics.linear.kernels.residual_variance import (
-    MOST_REACH,
+    MOST_WEIGHTED_SQUARES,
     ResidualVariance,
     Spectrum,
     residual_variance,
@@ -198,11 +198,11 @@ def chosen_residual_variance(
         return typical + noise * max(spectrum.largest_move(strength) for spectrum in spectra)
 
     def fits(strength: float) -> bool:
-        exact = max(spectrum.reach(strength) for spectrum in spectra) <= MOST_REACH
+        exact = max(spectrum.weighted_squares(strength) for spectrum in spectra) <= MOST_WEIGHTED_SQUARES
         enough = exact and min(spectrum.freedom(strength) for spectrum in spectra) >= 1
         return enough and loading(strength) >= found.imbalance**2
 
-    # Loading and freedom fall with the strength, and reach grows: where one does not fit, no stronger one does.
+    # Loading and freedom fall with the strength, weighted squares grow: if one does not fit, no stronger one does.
     place = (
         bisect_left(_STRENGTHS, True, key=lambda strength: not fits(strength)) if fits(_STRENGTHS[0]) else 0
     )
@@ -471,13 +471,13 @@ def find_interval(
     lo, hi = source.study.outcome_range
     noise, width = _noise(plan, sensitivity), float(hi - lo)
     found = [(noise, whole)]
-    for place, reach in enumerate(ENDS):
-        # Half the width of the interval is the reach; at an end of the range all of it is.
+    for place, half_width in enumerate(ENDS):
+        # The clipping interval has this half-width; at an end of the range all of it is.
         halvings = len(ENDS) - 1 - place - (0 if octaves.at_end else 1)
         if halvings > 0:
             steps = OUTCOME_STEPS >> halvings
             low = min(max(centre - steps // 2, 0), OUTCOME_STEPS - steps)
-            lost = source.rows / smaller * float(shares @ np.maximum(ENDS - reach, 0.0)) / 2
+            lost = source.rows / smaller * float(shares @ np.maximum(ENDS - half_width, 0.0)) / 2
             own = Interval(low, halvings, lost, octaves.crowds)
             found.append((noise / 4.0**halvings + (lost * width) ** 2, own))
     return min(found, key=lambda one: one[0])[1]

@@ -403,13 +403,13 @@ def best_look(
 class NoiseSize:
     """The variance of each number of a vector whose moves have length one: Gaussian, or of the l2 ball."""
 
-    reach: float
+    max_norm: float
     amount: float
     pure: bool
 
     def variance(self, size: int) -> float:
         """Return the variance for a vector of this size."""
-        return (size + 1 if self.pure else 1) * (self.reach / self.amount) ** 2
+        return (size + 1 if self.pure else 1) * (self.max_norm / self.amount) ** 2
 
 
 def _candidates(functions: Functions, known: Posterior, effects: bool) -> Iterator[Places]:
@@ -765,8 +765,8 @@ def _series_look(
     squares, sds = release_squares(gate, f"{SQUARES} {place}", residuals)
     squares = np.clip(squares + sds, _LEAST_SQUARE * residuals.clip**2, residuals.clip**2)
     name = EFFECTS if last else MODEL
-    reach = min(2 * residuals.clip, design.width)
-    noise = NoiseSize(reach, float(design.plan.amount(name, Kind.VECTOR)), design.pure)
+    max_norm = min(2 * residuals.clip, design.width)
+    noise = NoiseSize(max_norm, float(design.plan.amount(name, Kind.VECTOR)), design.pure)
     look = best_look(functions, known, float(squares.mean()), noise, effects=last)
     measured = _measured(gate, name, functions, look, residuals, prediction, squares)
     return measured, residuals.clip, squares

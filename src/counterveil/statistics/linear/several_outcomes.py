@@ -256,11 +256,11 @@ def release_periods(
 ) -> ReleasedPeriods:
     """Return the released comparisons and, where they are paid for, the variances of changes since `place`."""
     exact = made.compared(place, before.change is not None)
-    reach = before.levels[1] - before.levels[0] if before.change is None else made.sensitivity.width
-    unit, values, variances = reach / OUTCOME_STEPS, {}, {}
+    width = before.levels[1] - before.levels[0] if before.change is None else made.sensitivity.width
+    unit, values, variances = width / OUTCOME_STEPS, {}, {}
     for period, value in enumerate(exact.values):
         if before.change is None or period != place:
-            values[period] = gate.release(_name(period), value * unit, made.largest * reach)
+            values[period] = gate.release(_name(period), value * unit, made.largest * width)
     for period, variance in enumerate(exact.variances):
         if period != place:
             name = _name(period, "variance")

@@ -338,7 +338,7 @@ def weighted_products(columns: Lines, weights: NDArray[np.floating], kind: Kind 
 Singles = NDArray[np.float32]
 
 # Standard deviations beyond which a number counts no further: a few far rows must not decide its slope.
-_REACH = 3.0
+_CUT_SDS = 3.0
 # How strongly changes of slope are held to zero: as if they were drawn with a standard deviation of a tenth.
 _HOLD = 100.0
 # The gradient's tolerance: weights then agree to 1e-8 of the largest, however sums are rounded. And how far single
@@ -386,10 +386,10 @@ def _cut(table: Table) -> tuple[Singles, NDArray[np.intp], Floats]:
     """
     domains, raw = list(table.study.covariates.values()), covariate_lines(table)
     plain = np.array([j for j, domain in enumerate(domains) if not isinstance(domain, Categories)], np.intp)
-    reach = np.array([_REACH if isinstance(domains[j], Range) else np.inf for j in plain])
+    cuts = np.array([_CUT_SDS if isinstance(domains[j], Range) else np.inf for j in plain])
     labels = [(j, len(d.labels)) for j, d in enumerate(domains) if isinstance(d, Categories)]
     cut = np.empty((len(plain) + sum(count for _, count in labels), table.rows), np.float32)
-    deviations = cut_lines(raw, plain, reach, cut)
+    deviations = cut_lines(raw, plain, cuts, cut)
     place = len(plain)
     for j, count in labels:
         codes = raw[j]
@@ -398,7 +398,7 @@ def _cut(table: Table) -> tuple[Singles, NDArray[np.intp], Floats]:
         own = cut[place : place + count]
         write_levels(codes, np.arange(count), -share / largest, (1.0 - share) / largest, own)
         place += count
-    bending = np.flatnonzero(np.isfinite(reach) & (deviations > 0.0))
+    bending = np.flatnonzero(np.isfinite(cuts) & (deviations > 0.0))
     return cut, bending, deviations[bending]
 
 

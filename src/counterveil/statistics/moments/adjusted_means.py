@@ -29,8 +29,8 @@ from counterveil.session import BaseSession, Gate, Plan
 from counterveil.settings import DoublyRobust
 from counterveil.statistics.histogram import release_sums
 from counterveil.statistics.moments.doubly_robust import (
+    LARGEST_WEIGHT_SDS,
     PAGES,
-    SCORE_WEIGHT_REACH,
     SIZES,
     ArmDesign,
     ArmModels,
@@ -60,7 +60,7 @@ _LOST, _SMALLEST = 4.0, 0.06
 # The rows of an arm that coefficients of its line do not use up are no less than this part.
 _LEFT = 0.5
 # How far events lie from the end where most are: standard deviations of their line, and of weights.
-_LINE_REACH, _MOST_WEIGHT = 3.0, 4.0
+_EVENT_DISTANCE_SDS, _MOST_WEIGHT = 3.0, 4.0
 _PAGES = (*PAGES, "statistics/moments/group_scores.proof.md")
 
 
@@ -146,7 +146,7 @@ def _clipped(gate: Gate, models: ArmModels, design: ArmDesign) -> _Clipped:
     score = OwnScore(fit.lines(moments), models.found.score.weights, np.zeros(len(shares)), typical / shares)
     counts, sd = release_sizes(gate, models.rows, scale, score, SIZES, design.pure)
     counts = counts.reshape(len(shares), -1)
-    least = scale.least_clip(fit.levels) * (1 + SCORE_WEIGHT_REACH * spreads)
+    least = scale.least_clip(fit.levels) * (1 + LARGEST_WEIGHT_SDS * spreads)
     bounds = shares * longest_weighted(score.lines, score.weights, scale)
     clips, lost, missed = (np.empty(len(shares)) for _ in range(3))
     for arm, share in enumerate(shares):
@@ -169,7 +169,7 @@ def _ends(models: ArmModels, clips: Floats, spreads: Floats) -> Floats:
     # Of events nearly all rows are at one end, to which residuals are short.
     levels, slopes = models.fit.levels, models.fit.slopes.values
     lines = np.sqrt(np.einsum("ai,aij,aj->a", slopes, models.moments.covariances, slopes))
-    near = (1 - np.abs(levels) + _LINE_REACH * lines) * (1 + _MOST_WEIGHT * spreads)
+    near = (1 - np.abs(levels) + _EVENT_DISTANCE_SDS * lines) * (1 + _MOST_WEIGHT * spreads)
     near = np.clip(near, 0.0, clips)
     return np.where(levels < 0, np.stack([-near, clips]), np.stack([-clips, near]))
 

@@ -131,7 +131,7 @@ _CONSTANT, _OUTCOME = 0.7, 0.3
 # Squared lengths of standardised rows are about this many times the number of features.
 _LENGTH = 1.5
 # Expected widths: clip of scores in standard deviations, and what the Grams' noise adds beside sampling.
-SCORE_REACH, _MODELS = 4.0, 8.0
+SCORE_CLIP_SDS, _MODELS = 4.0, 8.0
 # Adjustment is affordable where the noise of the Grams is below these.
 _MOST_NOISE = {"gaussian": 1.25, "pure": 0.35}
 # The richest features are taken whose expected length is within the first factor of the shortest and no more than what
@@ -186,8 +186,8 @@ class ArmDesign:
         That of an arm is divided by its share, which several arms make smaller.
         """
         m, arms = self.design.features + 2, self.design.arms
-        reach = (1 + _CONSTANT + _OUTCOME) * _LENGTH * self.design.features
-        noise = float(self.design.sd(0.75, arms * m * (m + 1) // 2, reach))
+        squared_norm = (1 + _CONSTANT + _OUTCOME) * _LENGTH * self.design.features
+        noise = float(self.design.sd(0.75, arms * m * (m + 1) // 2, squared_norm))
         return sqrt(self.design.features + 1) * noise * arms
 
     @property
@@ -255,7 +255,7 @@ def expected_width(design: Design) -> float:
     never makes it wider for the same features and mechanism: it falls with what all of the budget is in noise.
     """
     chain = ArmDesign(design)
-    noise = SCORE_REACH * chain.score_unit * sqrt(design.rows)
+    noise = SCORE_CLIP_SDS * chain.score_unit * sqrt(design.rows)
     return sqrt(1 + noise**2 + (_MODELS * chain.index) ** 2)
 
 
@@ -319,17 +319,17 @@ class Hidden:
     shares: Floats
     sd: float
 
-    def lost(self, reach: Callable[[Floats], Floats]) -> tuple[Floats, Floats]:
-        """Return estimates of what is lost, (clips,), and their noise; `reach` returns losses (clips, distances)."""
-        each = reach(self.distances)
-        return each @ self.shares, self.sd * np.sqrt((each**2).sum(axis=1))
+    def lost(self, losses: Callable[[Floats], Floats]) -> tuple[Floats, Floats]:
+        """Return estimates of what is lost, (clips,), and their noise; `losses` returns losses (clips, distances)."""
+        lost = losses(self.distances)
+        return lost @ self.shares, self.sd * np.sqrt((lost**2).sum(axis=1))
 
 
 @dataclass(frozen=True, slots=True)
 class Centre:
     """Where the outcomes lie, in units of half their range around its middle: a centre and a scale.
 
-    `tail` is the mean of what exceeds three scales from the centre, in scales, `reach` how far the farthest lie, and
+    `tail` is the mean of what exceeds three scales from the centre, in scales, `farthest` how far the farthest lie, and
     `skew` the skewness. `whole` says that they may lie anywhere in the range, so that nothing is cut off. `hidden` are
     cells farther off, where noise may hide some; `ends` says how many outcomes crowd at the ends of the range.
     """
@@ -337,7 +337,7 @@ class Centre:
     centre: float
     scale: float
     tail: float
-    reach: float
+    farthest: float
     skew: float = 0.0
     whole: bool = False
     hidden: Hidden | None = None
@@ -436,12 +436,15 @@ def _spread(noisy: Floats, sd: float, edges: Floats, near: slice, rows: int) -> 
         return WHOLE if two_valued else replace(WHOLE, hidden=far)
     off = (middles - centre) / scale
     size = np.abs(off)
-    tail, reach = float(weights @ np.maximum(size - 3, 0.0)), float(size[_seen(noisy, sd)].max(initial=0.0))
+    tail, farthest = (
+        float(weights @ np.maximum(size - 3, 0.0)),
+        float(size[_seen(noisy, sd)].max(initial=0.0)),
+    )
     skew = float(weights @ off**3) + more(off**3, 1.0)
     outside = size > _FAR_OUT
     outside[near] &= ~(np.logical_or.accumulate(sure) & np.logical_or.accumulate(sure[::-1])[::-1])[near]
     far = Hidden(size[outside] * scale, noisy[outside] / rows, sd / rows)
-    return Centre(centre, scale, tail, reach, skew, hidden=far)
+    return Centre(centre, scale, tail, farthest, skew, hidden=far)
 
 
 def _seen(noisy: Floats, sd: float) -> NDArray[np.bool_]:
@@ -500,7 +503,7 @@ def release_look(
 class RowScale:
     """How rows enter the arm Grams: their map, the outcome's place, and squared lengths beside |z|^2.
 
-    `constant` is the squared length of the constant, `outcome` that of the outcome, which is clipped at `reach`
+    `constant` is the squared length of the constant, `outcome` that of the outcome, which is clipped at `clip`
     of its scales.
     """
 
@@ -508,7 +511,7 @@ class RowScale:
     place: Centre
     constant: float
     outcome: float
-    reach: float
+    clip: float
 
     def least_clip(self, levels: Floats) -> float:
         """Return the least clip of residuals, in these units: as far as outcomes reach where they are uneven.
@@ -517,12 +520,12 @@ class RowScale:
         """
         if self.place.whole:
             return 1.0 + min(float(np.abs(levels).max()), 1.0)
-        return min(self.place.reach / self.reach, 1.0) if self.place.uneven else 0.0
+        return min(self.place.farthest / self.clip, 1.0) if self.place.uneven else 0.0
 
     @property
     def unit(self) -> float:
         """Outcomes are divided by this."""
-        return self.reach * self.place.scale
+        return self.clip * self.place.scale
 
     @property
     def longest(self) -> float:
@@ -577,8 +580,10 @@ def release_arm_grams(gate: Gate, records: Records, scale: RowScale) -> tuple[Fl
         totals = records.run(arm_gram_sums, scale, bits)
         return [value for total in totals for value in triangle(total, Fraction(1, n * 4**bits))]
 
-    reach = Fraction(scale.standard.squared_length) + Fraction(scale.constant) + Fraction(scale.outcome)
-    released = gate.release_vector("gram", values, free_gram(n, reach))
+    squared_max_norm = (
+        Fraction(scale.standard.squared_length) + Fraction(scale.constant) + Fraction(scale.outcome)
+    )
+    released = gate.release_vector("gram", values, free_gram(n, squared_max_norm))
     grams = symmetric(released.floats().reshape(arms_of(records.source.study), -1))
     lengths = np.array([a, *[1.0] * (grams.shape[1] - 2), b])
     return grams / np.outer(lengths, lengths), sqrt(released.variance) / float(OFF_DIAGONAL)
@@ -655,7 +660,7 @@ _PRIOR_SD = 1.5
 # these directions are taken with.
 _ALONG, _RIDGES = (0.0, 0.1), (0.3, 30.0)
 # Clip of residuals in standard deviations.
-RESIDUAL_REACH = 3.0
+RESIDUAL_CLIP_SDS = 3.0
 # Standard deviation of an arm's level around that of everyone, in standard deviations of the outcome; and what clipping
 # does to a level, squared, beside the residual variance.
 _LEVELS, _CLIPPED = 1.5, 0.01
@@ -902,7 +907,7 @@ def refined(moments: ArmSecond, fit: ArmFit, residuals: ResidualProducts) -> Arm
 
 def residual_clip(fit: ArmFit) -> float:
     """Return where residuals are clipped when their moments are released."""
-    return RESIDUAL_REACH * sqrt(fit.residual + float(fit.level_error.max()))
+    return RESIDUAL_CLIP_SDS * sqrt(fit.residual + float(fit.level_error.max()))
 
 
 _WEIGHTS_RIDGES = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 10.0, 100.0)
@@ -1123,7 +1128,7 @@ def _side(moments: ArmSecond, fit: ArmFit, arm: int, estimand: Estimand, rows: i
 # taken to have this scale.
 _WINDOW, _LEAST_SCALE = 3.0, 0.2
 # Clip of the outcome in the Grams, in its standard deviations, and the farthest that it is where tails are heavy.
-_OUTCOME_REACH, _FARTHEST = 2.5, 6.0
+_OUTCOME_CLIP_SDS, _FARTHEST = 2.5, 6.0
 # Cells of the sizes of scores, in expected standard deviations.
 SIZES = 2.0 ** np.arange(-2, 7.01, 0.5)
 # Part of the size that is cut off a score which moves its mean: scores are cut off on both sides.
@@ -1142,8 +1147,8 @@ _MOST_CUT = 0.03
 _RUN_SHARED = 1.2
 # Scores are clipped so far out that noise adds this part of the sampling error, or this where tails are heavy.
 _NOISE, _HEAVY_NOISE = 0.25, 0.5
-# How far weights reach, in their standard deviations, where outcomes are uneven.
-SCORE_WEIGHT_REACH = 1.75
+# The largest weights, in their standard deviations, where outcomes are uneven.
+LARGEST_WEIGHT_SDS = 1.75
 # The exponential distribution around its mean, in a few places: weights are skewed like that.
 _NODES, _MASSES = laggauss(24)
 _NODES = _NODES - 1
@@ -1219,9 +1224,11 @@ def _scale(
     size = records.features.size
     length = size * min(length / size, design.limit**2, design.longest)
     standard = replace(standard, squared_length=length)
-    reach = max(_OUTCOME_REACH, min(place.reach, _FARTHEST)) if place.uneven else _OUTCOME_REACH
-    reach = 1.0 if place.whole else reach
-    scale = RowScale(standard, place, _CONSTANT * length, _OUTCOME * length, reach)
+    outcome_clip = (
+        max(_OUTCOME_CLIP_SDS, min(place.farthest, _FARTHEST)) if place.uneven else _OUTCOME_CLIP_SDS
+    )
+    outcome_clip = 1.0 if place.whole else outcome_clip
+    scale = RowScale(standard, place, _CONSTANT * length, _OUTCOME * length, outcome_clip)
     return scale, first.treated, first.treated_sd
 
 
@@ -1251,7 +1258,7 @@ def arm_effect(gate: Gate, records: Records, design: ArmDesign, estimand: Estima
     # about the largest of them.
     weights = found.score.weights[:, 1:]
     spread = np.sqrt(np.einsum("ai,aij,aj->a", weights, moments.covariances, weights))
-    least = scale.least_clip(fit.levels) * float((1 / moments.shares + SCORE_WEIGHT_REACH * spread).max())
+    least = scale.least_clip(fit.levels) * float((1 / moments.shares + LARGEST_WEIGHT_SDS * spread).max())
     squares = 1 / moments.shares**2 + spread**2
     typical = fit.residual * float(moments.shares @ squares)
     # How peaked scores are because an arm is small, and how far they reach with residuals of one standard deviation.
@@ -1315,13 +1322,13 @@ def not_corrected(moments: ArmSecond, fit: ArmFit, arm: int, weights: Floats, cl
 def far_lost(
     moments: ArmSecond, scale: RowScale, weights: Mapping[int, Floats], clips: Floats
 ) -> tuple[Floats, Floats, float]:
-    """Return how much the means of these arms lose by outcomes far out, the noise of that, and how far scores reach."""
+    """Return how much the means of these arms lose by outcomes far out, the noise of that, and the largest score."""
     far = scale.place.hidden
     if far is None:
         return np.zeros(len(clips)), np.zeros(len(clips)), 0.0
     spreads = {a: sqrt(max(float(own @ moments.covariances[a] @ own), 1e-12)) for a, own in weights.items()}
 
-    def reach(distances: Floats) -> Floats:
+    def losses(distances: Floats) -> Floats:
         total = np.zeros((len(clips), len(distances)))
         for arm, spread in spreads.items():
             share = moments.shares[arm]
@@ -1330,7 +1337,7 @@ def far_lost(
         return total
 
     longest = max(1 / moments.shares[arm] + 2 * spread for arm, spread in spreads.items())
-    return *far.lost(reach), longest * float(far.distances.max(initial=0.0)) / scale.unit
+    return *far.lost(losses), longest * float(far.distances.max(initial=0.0)) / scale.unit
 
 
 def _held(

@@ -158,7 +158,7 @@ def release_gradient(gate: Gate, name: str, rows: UnitRows, weights: Floats, cli
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Noisy counts of sizes of residuals, as parts of all, between the edges; none is supposed beyond `reach`.
+    """Noisy counts of sizes of residuals, as parts of all, between the edges; none is supposed beyond `largest`.
 
     Nearly all stay below `most`: skewed residuals that are clipped shift effects, so that few may be, as many as the
     noise of the counts hides.
@@ -167,7 +167,7 @@ class Sizes:
     counts: Floats
     sd: float
     most: float
-    reach: float
+    largest: float
 
     def lost(self, clip: float) -> float:
         """Return what a clip may take off a mean, as a standard deviation."""
@@ -175,8 +175,8 @@ class Sizes:
 
     def _lost(self, clips: Floats) -> Floats:
         low = np.append(0.0, EDGES)
-        sizes = np.where(low < self.reach, (low + np.append(EDGES, EDGES[-1])) / 2, 0.0)
-        return HELD * beyond(self.counts, self.sd, np.minimum(sizes, self.reach), clips)
+        sizes = np.where(low < self.largest, (low + np.append(EDGES, EDGES[-1])) / 2, 0.0)
+        return HELD * beyond(self.counts, self.sd, np.minimum(sizes, self.largest), clips)
 
     def clip(self, least: float, unit: float) -> float:
         """Return the clip of least error of a function whose noise is `unit` times the clip, no nearer than `least`."""
@@ -398,15 +398,15 @@ def mean_outcome(moments: ArmProducts, constant: float) -> float:
     return constant * level / size if size > 0 else 0.0
 
 
-def next_clip(system: System, fit: LearnerFit, reach: float, level: float) -> float:
-    """Return the clip of the next pass: `reach` standard deviations of what its residuals are expected to be.
+def next_clip(system: System, fit: LearnerFit, clip_sds: float, level: float) -> float:
+    """Return the clip of the next pass: `clip_sds` standard deviations of what its residuals are expected to be.
 
     `level` is the mean outcome: near an end of the range nothing is clipped.
     """
     if is_near_bound(level):
         return LONGEST_RESIDUAL
     variance = fit.residual + max(system.prediction_error(fit.shrunken.posterior), 0.0)
-    return min(LONGEST_RESIDUAL, max(reach * sqrt(variance), 0.01))
+    return min(LONGEST_RESIDUAL, max(clip_sds * sqrt(variance), 0.01))
 
 
 def refined(
@@ -673,7 +673,7 @@ _MOMENTS, _SIZE, _LAST = Fraction(20, 100), Fraction(4, 100), Fraction(46, 100)
 _PASSES = 3
 # Residuals are clipped at this many standard deviations before their size is known; where rows are few for every
 # function, noise outweighs what clipping shifts, and they are clipped lower and always.
-REACH, _LOW_REACH, _T_LEARNER_FEW = 3.0, 2.0, 60.0
+RESIDUAL_CLIP_SDS, _LOW_CLIP_SDS, _T_LEARNER_FEW = 3.0, 2.0, 60.0
 SIZE = "size of residuals"
 # Features up to which noise outside the space of possible moments is taken out.
 _SPANNED = 36
@@ -693,15 +693,16 @@ def t_learner(session: BaseSession, question: CateQuestion) -> CateModel:
         system = arm_system(design, moments, rows.count)
         fit, passes = first_fit(system, moments, guess(system))
         level = mean_outcome(moments, constant_of(design))
-        reach, (first, *later) = _LOW_REACH if few else REACH, pass_names
-        clip = next_clip(system, fit, reach, level)
+        first, *later = pass_names
+        clip_sds = _LOW_CLIP_SDS if few else RESIDUAL_CLIP_SDS
+        clip = next_clip(system, fit, clip_sds, level)
         gradient = release_gradient(gate, first, rows, system.weights(fit.theta), clip)
         fit, passes = refined(system, fit, passes, gradient, 0.0)
         sizes = release_size(gate, SIZE, rows, system.weights(fit.theta), level)
         passes = replace(passes, lost=(0.0, sizes.lost(clip)))
         unit = sqrt(design.basis.size) * gradient.sd / clip * float(plan.amount(first, Kind.VECTOR))
         for name in later:
-            least = min(sizes.most, next_clip(system, fit, reach, level)) if few else sizes.most
+            least = min(sizes.most, next_clip(system, fit, clip_sds, level)) if few else sizes.most
             clip = sizes.clip(least, unit / float(plan.amount(name, Kind.VECTOR)))
             gradient = release_gradient(gate, name, rows, system.weights(fit.theta), clip)
             fit, passes = refined(system, fit, passes, gradient, sizes.lost(clip))
@@ -816,7 +817,7 @@ def _fit(
     effect = (weights[1] - weights[0]) / design.length
     theta = np.concatenate((weights[0] / design.length, effect / 2)) * length
     level = mean_outcome(moments, constant_of(design))
-    clip = next_clip(by_arm, start, REACH, level)
+    clip = next_clip(by_arm, start, RESIDUAL_CLIP_SDS, level)
     form = InteractedForm(design.basis, length, propensity, effect, theta, clip)
     found = release_statistics(gate, "interacted moments", UnitRows(source, form))
     gram = positive(found.grams[0], found.entry_sd * sqrt(2.0))

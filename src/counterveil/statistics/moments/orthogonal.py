@@ -111,10 +111,10 @@ class Design:
             return np.asarray(sensitivity * sqrt(coordinates + 1) / (share * self.strength))
         return np.asarray(sensitivity / (np.sqrt(share) * self.strength))
 
-    def gram_noise(self, share: Floats | float, squared_reach: Floats | float) -> Floats:
+    def gram_noise(self, share: Floats | float, squared_max_norm: Floats | float) -> Floats:
         """Return the noise of one entry off the diagonal of the Gram."""
         m = self.features + 3
-        return self.sd(share, m * (m + 1) // 2, squared_reach)
+        return self.sd(share, m * (m + 1) // 2, squared_max_norm)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class ChainSplit:
         return sum(name.startswith("residual") for name, _ in self.shares)
 
 
-def clip_reach(noise: Floats | float) -> Floats:
+def clip_sds(noise: Floats | float) -> Floats:
     """Return where the score is clipped, in its standard deviations; `noise` is the noise of the mean of a score
     clipped at one of them, beside the sampling error.
 
@@ -142,9 +142,9 @@ def clip_reach(noise: Floats | float) -> Floats:
 
 def gram_index(design: Design) -> float:
     """Return the operator norm of the Gram's noise at three quarters (half, for pure budgets) of the budget."""
-    reach = 1.8 if not design.pure else 1.0 + 1.2 / _LENGTH
+    squared_norm = 1.8 if not design.pure else 1.0 + 1.2 / _LENGTH
     share = 0.5 if design.pure else 0.75
-    noise = float(design.gram_noise(share, reach * (1 + _LENGTH * design.features)))
+    noise = float(design.gram_noise(share, squared_norm * (1 + _LENGTH * design.features)))
     return 2 * sqrt(design.features + 1) * noise
 
 
@@ -208,21 +208,24 @@ def _expected(
 ) -> Floats:
     """Return the mean log of the expected squared error, for arrays of shares and of lengths a and b."""
     m = design.features + 1
-    reach = 1 + _LENGTH * design.features
-    entry = design.gram_noise(rest - score - residual, reach * (1 + a + b))
-    t_noise, y_noise = entry * _BOUND_T / np.sqrt(a * reach), entry * _BOUND_Y / np.sqrt(b * reach)
+    squared_norm = 1 + _LENGTH * design.features
+    entry = design.gram_noise(rest - score - residual, squared_norm * (1 + a + b))
+    t_noise, y_noise = (
+        entry * _BOUND_T / np.sqrt(a * squared_norm),
+        entry * _BOUND_Y / np.sqrt(b * squared_norm),
+    )
     total: Floats = np.zeros(())
     for left in _RESIDUALS:
         error = _BETA * m * y_noise**2 / (_BETA + m * y_noise**2)
         bias = _GRAM_LEFT * m * entry**2 * sqrt(_BETA * _GAMMA)
         for _ in range(passes):
             clip = 3.5 * np.sqrt(left + error)
-            noise = design.sd(residual / passes, m + 1, 2 * sqrt(reach)) * clip
+            noise = design.sd(residual / passes, m + 1, 2 * sqrt(squared_norm)) * clip
             error = error * m * noise**2 / (error + m * noise**2)
             bias = bias * np.minimum(1.0, 0.1 + 0.7 * entry * sqrt(_GRAM_LEFT * m))
         variance = _LEFT * (left + error)
         unit = design.sd(0.8 * score, 3, 2.1)
-        last = clip_reach(unit * sqrt(design.rows)) * np.sqrt(variance) * unit
+        last = clip_sds(unit * sqrt(design.rows)) * np.sqrt(variance) * unit
         squared = t_noise**2 * error + last**2 + variance / design.rows + bias**2
         total = total + np.log(squared)
     return total
@@ -412,12 +415,12 @@ def release_products(
     rows: Rows,
     arguments: tuple[Any, ...],
     largest: float,
-    squared_reach: Fraction,
+    squared_max_norm: Fraction,
 ) -> tuple[Floats, float]:
     """Return the released mean of w w' over the rows w, and its noise off the diagonal.
 
     `rows` makes them of a table's records and the arguments. No entry of w is beyond `largest`, no |w|^2 beyond
-    `squared_reach`.
+    `squared_max_norm`.
     """
     count = records.count
 
@@ -426,7 +429,7 @@ def release_products(
         (total,) = records.run(product_sums, rows, bits, *arguments)
         return triangle(total, Fraction(1, count * 4**bits))
 
-    released = gate.release_vector(name, values, free_gram(count, squared_reach))
+    released = gate.release_vector(name, values, free_gram(count, squared_max_norm))
     return symmetric(released.floats()), sqrt(released.variance) / float(OFF_DIAGONAL)
 
 
@@ -458,9 +461,11 @@ def release_gram(
     """Return the released second moments of (u, sqrt(a) t, sqrt(b) y)."""
     m = records.features.size + 1
     root_a, root_b = sqrt(scaling.a), sqrt(scaling.b)
-    reach = Fraction(standard.squared_length) + 1 + Fraction(scaling.a) + Fraction(scaling.b)
+    squared_max_norm = Fraction(standard.squared_length) + 1 + Fraction(scaling.a) + Fraction(scaling.b)
     largest = max(standard.limit, root_a, root_b, 1.0)
-    noisy, sd = release_products(gate, name, records, joint_rows, (standard, scaling), largest, reach)
+    noisy, sd = release_products(
+        gate, name, records, joint_rows, (standard, scaling), largest, squared_max_norm
+    )
     h_t, h_y = scaling.treatment_bound / root_a, scaling.outcome_bound / root_b
     return SecondMoments(
         noisy[:m, :m],
@@ -486,9 +491,9 @@ def release_residuals(
     gate: Gate, name: str, records: Records, standard: Standard, models: LinearModels, clip: float
 ) -> ResidualProducts:
     """Return moments of u with the residual of the outcome, which is clipped to [-clip, clip]."""
-    reach = sqrt(1.0 + standard.squared_length)
-    sums = partial(records.run, over_models, residual_sums, standard, models, clip, reach)
-    return release_residual_products(gate, name, records.count, sums, clip, reach)
+    max_norm = sqrt(1.0 + standard.squared_length)
+    sums = partial(records.run, over_models, residual_sums, standard, models, clip, max_norm)
+    return release_residual_products(gate, name, records.count, sums, clip, max_norm)
 
 
 # Outcomes that few people carry: a clip that follows a standard deviation would cut these people off.
@@ -512,7 +517,7 @@ _MEAN_VARIANCE, _SQUARE_VARIANCE, _SQUARE = 0.25, 0.04, 0.35
 _LEAST_SCALE = 0.2
 _SHARES, _LARGEST_MEAN = (0.05, 0.95), 0.7
 # Bound of the outcome in the Gram, in standard deviations.
-_OUTCOME_REACH = 2.2
+_OUTCOME_CLIP_SDS = 2.2
 # Confounding of a plain comparison that is expected, squared, in units of half the range.
 _CONFOUNDING = 0.08**2
 # A model never explains more than this many times what there is, whatever the noise says.
@@ -521,7 +526,7 @@ _LEAST_BETA, _LEAST_GAMMA = 0.01, 0.002
 # Least part of the treatment's variance that covariates leave.
 _LEAST_LEFT = 0.5
 # Clip of residuals in standard deviations.
-RESIDUAL_REACH = 3.5
+RESIDUAL_CLIP_SDS = 3.5
 # What a correction of the outcome's model leaves of the confounding in directions whose variance was raised: with
 # variance v raised to f a correction takes away the part v/f, and v (1 - v/f)^k falls this much for each k.
 _RAISED_LEFT = 0.75
@@ -545,8 +550,8 @@ def standardise(moments: RecordMeans, limit: float) -> Standard:
     return Standard(means, np.sqrt(np.clip(squares - means**2, _LEAST_SCALE**2, 1.0)), limit, np.inf)
 
 
-def scaling_of(moments: RecordMeans, squared_reach: float, treatment: float, outcome: float) -> Scaling:
-    """Return centres and bounds of treatment and outcome; `treatment` and `outcome` are parts of `squared_reach`."""
+def scaling_of(moments: RecordMeans, squared_max_norm: float, treatment: float, outcome: float) -> Scaling:
+    """Return centres and bounds of treatment and outcome; `treatment` and `outcome` are parts of `squared_max_norm`."""
     variance = (moments.sd / moments.weight) ** 2
     share = (1 + moments.treatment * 0.25 / (0.25 + variance)) / 2
     share = float(np.clip(share, *_SHARES))
@@ -560,14 +565,14 @@ def scaling_of(moments: RecordMeans, squared_reach: float, treatment: float, out
     near_bound = is_near_bound(moments.outcome)
     bound = 1 + abs(mean)
     if not near_bound:
-        bound = min(bound, _OUTCOME_REACH * sqrt(max(outcome_variance, 1e-4)))
+        bound = min(bound, _OUTCOME_CLIP_SDS * sqrt(max(outcome_variance, 1e-4)))
     return Scaling(
         share,
         mean,
         max(share, 1 - share),
         bound,
-        treatment * squared_reach,
-        outcome * squared_reach,
+        treatment * squared_max_norm,
+        outcome * squared_max_norm,
         near_bound,
         moments.outcome_square - moments.outcome**2,
         sqrt(2 * variance),
@@ -718,7 +723,7 @@ def _residual_variance(
 def residual_clip(nuisances: Nuisances) -> float:
     """Return where residuals are clipped when their moments are released."""
     return float(
-        np.clip(RESIDUAL_REACH * sqrt(nuisances.residual_variance), max(nuisances.least_clip, 0.002), 2.5)
+        np.clip(RESIDUAL_CLIP_SDS * sqrt(nuisances.residual_variance), max(nuisances.least_clip, 0.002), 2.5)
     )
 
 

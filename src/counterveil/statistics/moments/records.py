@@ -144,11 +144,11 @@ class ResidualProducts:
 
 
 def release_residual_products(
-    gate: Gate, name: str, count: int, sums: Callable[[], Sums], clip: float, reach: float = 1.0
+    gate: Gate, name: str, count: int, sums: Callable[[], Sums], clip: float, max_norm: float = 1.0
 ) -> ResidualProducts:
-    """Return moments of u, |u| <= `reach`, with residuals that are clipped to [-clip, clip], and of their squares.
+    """Return moments of u, |u| <= `max_norm`, with residuals that are clipped to [-clip, clip], and of their squares.
 
-    `sums` passes over the rows: u over `reach` times the residual over `clip`, and its square, on the grid of terms.
+    `sums` passes over the rows: u over `max_norm` times the residual over `clip`, and its square, on the grid of terms.
     """
 
     def values() -> list[Fraction]:
@@ -159,7 +159,10 @@ def release_residual_products(
     released = gate.release_vector(name, values, residual_moments(count))
     found, sd, weight = released.floats(), sqrt(released.variance), float(SQUARE_WEIGHT)
     return ResidualProducts(
-        found[:-1] * reach * clip, found[-1] * clip**2 / weight, sd * reach * clip, sd * clip**2 / weight
+        found[:-1] * max_norm * clip,
+        found[-1] * clip**2 / weight,
+        sd * max_norm * clip,
+        sd * clip**2 / weight,
     )
 
 

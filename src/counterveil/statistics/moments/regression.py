@@ -293,7 +293,7 @@ class Rows:
         return cls(columns, centre, scale, np.eye(size), np.full(size, np.inf), np.inf, np.ones(size))
 
     @property
-    def reaches(self) -> Floats:
+    def largest_sizes(self) -> Floats:
         """The largest size of every entry of f, by the declared ranges."""
         single = (1 + np.abs(self.centre)) / self.scale
         return np.array([1.0, *single, *(single[i] * single[j] for i, j in self.columns.products)])
@@ -322,14 +322,14 @@ class Rows:
     @property
     def bounds(self) -> Floats:
         """The largest size of every working column that lengths leave out, zero for others; before factors."""
-        whole = np.minimum(np.abs(self.mix) @ self.reaches, self.windows)
+        whole = np.minimum(np.abs(self.mix) @ self.largest_sizes, self.windows)
         return np.where(self.explained, whole, 0.0)
 
     def unweighted(self, x: Floats) -> tuple[Floats, Floats]:
         """Return (size, rows) working rows of (rows, columns) x, clipped but not weighted, and z (columns, rows)."""
         z = (x.T - self.centre[:, None]) / self.scale[:, None]
-        reach = self.reaches[1 : 1 + len(z), None]
-        np.clip(z, -reach, reach, out=z)
+        largest = self.largest_sizes[1 : 1 + len(z), None]
+        np.clip(z, -largest, largest, out=z)
         f = np.vstack((np.ones(len(x)), z, *(z[i] * z[j] for i, j in self.columns.products)))
         u = np.empty_like(f)
         for place, weights in enumerate(self.mix):
@@ -350,15 +350,15 @@ class Rows:
 
     def _pairs(self) -> list[tuple[int, int, float]]:
         """Return the products of a response and another column, with the bound of the response."""
-        reaches = self.reaches[1:]
+        largest_sizes = self.largest_sizes[1:]
         return [
-            (i, j, float(reaches[i if self.columns.responses[i] else j]))
+            (i, j, float(largest_sizes[i if self.columns.responses[i] else j]))
             for i, j in self.columns.products
             if self.columns.responses[i] != self.columns.responses[j]
         ]
 
     @property
-    def usual_length(self) -> float:
+    def default_length(self) -> float:
         """The squared length that is expected of a row with columns of variance one."""
         own = int(np.count_nonzero(~self.explained & ~self.joint))
         return own + sum(bound**2 for _, _, bound in self._pairs())
@@ -366,10 +366,10 @@ class Rows:
     @property
     def longest(self) -> float:
         """A bound of the squared length of every row that the declared ranges allow."""
-        reach = np.abs(self.mix) @ self.reaches
-        own = float(np.sum(reach[~self.explained & ~self.joint] ** 2))
-        singles = self.reaches[1:]
-        return own + sum(float(singles[i] * singles[j]) ** 2 for i, j, _ in self._pairs())
+        largest = np.abs(self.mix) @ self.largest_sizes
+        single_squares = float(np.sum(largest[~self.explained & ~self.joint] ** 2))
+        singles = self.largest_sizes[1:]
+        return single_squares + sum(float(singles[i] * singles[j]) ** 2 for i, j, _ in self._pairs())
 
     def cut(self, windows: Floats, length: float) -> Rows:
         """Return the same with windows and a length, and factors that leave responses their part of it."""
@@ -379,7 +379,7 @@ class Rows:
         return replace(found, factors=most / np.maximum(bounds, most))
 
     @property
-    def squared_reach(self) -> Fraction:
+    def squared_max_norm(self) -> Fraction:
         """A bound on the squared length of a weighted row."""
         own = self.factors * self.bounds
         return Fraction(self.length) + sum((Fraction(float(one)) ** 2 for one in own), Fraction(0))
@@ -547,10 +547,12 @@ def release_regression_moments(gate: Gate, records: Records, design: RowPlan) ->
 
 
 def _look(gate: Gate, records: Records, design: RowPlan, rows: Rows, name: str) -> ReleasedMoments:
-    rows, longer = release_reach(gate, f"{name}reach", records, rows, design)
-    reach = rows.squared_reach
-    largest = sqrt(float(reach))
-    matrix, sd = release_products(gate, f"{name}moments", records, weighted_rows, (rows,), largest, reach)
+    rows, longer = release_limits(gate, f"{name}reach", records, rows, design)
+    squared_max_norm = rows.squared_max_norm
+    max_norm = sqrt(float(squared_max_norm))
+    matrix, sd = release_products(
+        gate, f"{name}moments", records, weighted_rows, (rows,), max_norm, squared_max_norm
+    )
     return ReleasedMoments(matrix, sd, rows, longer)
 
 
@@ -589,14 +591,14 @@ def release_centre(gate: Gate, records: Records, columns: Columns) -> Rows:
     return Rows.standardised(columns, centre, np.sqrt(np.minimum(variance, 1.0)))
 
 
-def reach_counts(records: TableRecords, rows: Rows) -> Sums:
+def limit_counts(records: TableRecords, rows: Rows) -> Sums:
     """Return how many rows have their length, and each response that is a number its distance, in each cell."""
     watched = np.flatnonzero(rows.numbers)
     lengths = np.zeros(len(_LENGTHS) + 1, dtype=np.int64)
     windows = np.zeros((len(watched), len(WINDOWS) + 1), dtype=np.int64)
     for part in records.parts():
         u, z = rows.unweighted(rows.columns.block(part))
-        cells = np.searchsorted(_LENGTHS * rows.usual_length, rows.lengths(u, z))
+        cells = np.searchsorted(_LENGTHS * rows.default_length, rows.lengths(u, z))
         lengths += np.bincount(cells, minlength=len(lengths))
         for place, column in enumerate(watched):
             cells = np.searchsorted(WINDOWS, np.abs(u[column]))
@@ -605,25 +607,27 @@ def reach_counts(records: TableRecords, rows: Rows) -> Sums:
 
 
 # Proof: regression_moments.proof.md
-def release_reach(gate: Gate, name: str, records: Records, rows: Rows, design: RowPlan) -> tuple[Rows, float]:
+def release_limits(
+    gate: Gate, name: str, records: Records, rows: Rows, design: RowPlan
+) -> tuple[Rows, float]:
     """Return the rows cut to released windows and a released length, and the share of longer ones."""
     n, watched = records.count, np.flatnonzero(rows.numbers)
-    lengths, windows = records.run(reach_counts, rows)
+    lengths, windows = records.run(limit_counts, rows)
     values = [Fraction(int(count)) for count in (*lengths, *windows)]
     moved = Fraction(2 * (1 + len(watched)))
     released = release_sums(gate, name, values, design.pure, moved, sqrt_up(moved))
     noisy, variance = released.floats(), released.variance
     beside = design.entry_noise * sqrt(n)
     long, clipped = next((long, clipped) for least, long, clipped in CUT if beside >= least)
-    reaches = np.full(len(rows.mix), np.inf)
+    limits = np.full(len(rows.mix), np.inf)
     cells = noisy[len(lengths) :].reshape(len(watched), -1)
     for column, own in zip(watched, cells, strict=True):
         shown = SHOWN_OF_FEW if is_near_bound(float(rows.centre[column - 1])) else SHOWN
         edges = np.append(WINDOWS, np.inf)
-        reaches[column] = max(first_few(own, variance, clipped * n, shown, edges)[0], design.least_window)
-    edges = rows.usual_length * np.append(_LENGTHS, _LENGTHS[-1])
+        limits[column] = max(first_few(own, variance, clipped * n, shown, edges)[0], design.least_window)
+    edges = rows.default_length * np.append(_LENGTHS, _LENGTHS[-1])
     length, longer = first_few(noisy[: len(lengths)], variance, long * n, SHOWN, edges)
-    found = rows.cut(reaches, length)
+    found = rows.cut(limits, length)
     return found, min(max(longer / n, 0.0), 1.0) if found.length < found.longest else 0.0
 
 
@@ -778,11 +782,11 @@ def residual_counts(records: TableRecords, rows: OutcomeRows, edges: Floats) -> 
 
 def residual_products(records: TableRecords, rows: OutcomeRows) -> Sums:
     """Return sums of u rho and of rho^2 in parts of their bounds, in steps of 4**-TERM_BITS; both are weighted."""
-    total, square, reach = WholeSum(), WholeSum(), sqrt(rows.length)
+    total, square, max_norm = WholeSum(), WholeSum(), sqrt(rows.length)
     for u, left in rows.parts(records):
         roots = rows.roots(u)
         rho = steps(np.clip(left / rows.clip, -1.0, 1.0) * roots, TERM_BITS).astype(np.int64)
-        direction = steps(u * roots / reach, TERM_BITS).astype(np.int64)
+        direction = steps(u * roots / max_norm, TERM_BITS).astype(np.int64)
         total.add((direction * rho).sum(axis=1))
         square.add(np.array([(rho * rho).sum()]))
     return total.whole(), square.whole()

@@ -92,7 +92,7 @@ class PlainScore:
         return 0.0
 
     @property
-    def reach(self) -> float:
+    def largest_score(self) -> float:
         """The largest plain score."""
         return (1 + abs(self.mean)) / min(self.share, 1 - self.share)
 
@@ -162,7 +162,7 @@ class AdjustedScore:
         return self.models.effect
 
     @property
-    def reach(self) -> float:
+    def largest_score(self) -> float:
         """The longest residual with the largest weight; only errors of the models go beyond."""
         return LONGEST_RESIDUAL * self.largest_weight
 
@@ -256,7 +256,7 @@ class MeanScore:
         return max(self.square - self.mean**2 - seen, self.square_sd)
 
     @property
-    def reach(self) -> float:
+    def largest_score(self) -> float:
         """The largest distance of an outcome from the mean."""
         return 1 + abs(self.mean)
 
@@ -276,7 +276,7 @@ def _variance(square: float, mean: float) -> float:
     return max(square - mean**2, 0.04)
 
 
-# Edges fall by this factor from the reach of the scores downwards.
+# Edges fall by this factor from the largest score downwards.
 _RATIO, _EDGES = 2**-0.5, 18
 # A cell is surely occupied from so many standard deviations of its noise; beside such a one, from so many.
 _SURE, _SEEN = 3.3, 1.0
@@ -307,9 +307,9 @@ class ScoreClip:
     hidden: float = 0.0
 
 
-def edges_of(reach: float) -> Floats:
-    """Return the public edges of the histogram, from -reach to reach."""
-    up = reach * _RATIO ** np.arange(_EDGES - 1, -1, -1)
+def edges_of(largest_score: float) -> Floats:
+    """Return the public edges of the histogram, from minus the largest score to the largest."""
+    up = largest_score * _RATIO ** np.arange(_EDGES - 1, -1, -1)
     return np.concatenate([-up[::-1], up])
 
 
@@ -320,7 +320,7 @@ def score_counts(records: TableRecords, score: Score, edges: Floats) -> Sums:
 
 def release_histogram(gate: Gate, records: Records, score: Score, pure: bool) -> tuple[Floats, Floats, float]:
     """Return the ends of the cells, how many rows they hold (noisy), and the noise's standard deviation."""
-    edges = edges_of(score.reach)
+    edges = edges_of(score.largest_score)
     (counts,) = records.run(score_counts, score, edges)
     released = release_counts(gate, "histogram", counts, pure)
     ends = np.concatenate([[edges[0] / _RATIO], edges, [edges[-1] / _RATIO]])
@@ -334,14 +334,14 @@ def clip_without_histogram(score: Score, rows: int, cells: int, unit: float) -> 
     people carry the outcome, else what noise may hide of it.
     """
     size, variance = rows / cells, score.variance
-    nearest = min((1.0 if score.heavy_tailed else _BLIND) * sqrt(variance), score.reach)
-    sizes = np.geomspace(nearest, score.reach, 32)
+    nearest = min((1.0 if score.heavy_tailed else _BLIND) * sqrt(variance), score.largest_score)
+    sizes = np.geomspace(nearest, score.largest_score, 32)
     lost = (_CARE * variance if score.heavy_tailed else 0.0) / (4 * sizes) * min(cells, _ONE_OF)
     hidden = HELD * score.unseen(variance) / (4 * sizes)
     lost[-1] = hidden[-1] = 0.0
     errors = variance / size + score.extra + (sizes * unit / size) ** 2 + hidden**2
     best = float(sizes[np.argmin(2 * np.sqrt(errors) + lost)])
-    clip = max(best, min(free_clip(variance, score.extra, size, unit), score.reach))
+    clip = max(best, min(free_clip(variance, score.extra, size, unit), score.largest_score))
     return ScoreClip(0.0, clip, float(np.interp(clip, sizes, lost)), float(np.interp(clip, sizes, hidden)))
 
 
@@ -723,7 +723,7 @@ class Scoring:
             return within_range(chosen_clip(*histogram, rows, cells, unit, score), score)
         if score.heavy_tailed and isinstance(score, PlainScore):
             # Those few who carry the outcome are hidden by the noise of a histogram of scores.
-            return ScoreClip(0.0, score.reach)
+            return ScoreClip(0.0, score.largest_score)
         if histogram is None:
             return clip_without_histogram(score, rows, cells, unit)
         return chosen_clip(*histogram, rows, cells, unit, score)

@@ -13,13 +13,13 @@ from counterveil.numerics.arrays import sqrt_up
 
 
 # Proof: penalised_fit.proof.md
-def penalised_fit(rows: int, squared_reach: Fraction, penalty: Fraction, tolerance: Fraction) -> Fraction:
+def penalised_fit(rows: int, squared_max_norm: Fraction, penalty: Fraction, tolerance: Fraction) -> Fraction:
     """Return the largest l2 change of the minimiser of (1/n) sum log-loss + (penalty/2)|w|^2 under replacement.
 
-    2R/(n penalty) + 2 tolerance/penalty: `squared_reach` bounds |x|^2 for every row, the constant column included;
+    2R/(n penalty) + 2 tolerance/penalty: `squared_max_norm` bounds |x|^2 for every row, the constant column included;
     `tolerance` bounds the norm of the objective's gradient at the weights that are returned.
     """
-    return 2 * (sqrt_up(squared_reach) / rows + tolerance) / penalty
+    return 2 * (sqrt_up(squared_max_norm) / rows + tolerance) / penalty
 
 
 # Proof: free_gram.proof.md
@@ -30,12 +30,12 @@ OFF_DIAGONAL = Fraction(141_421_356, 100_000_000)
 LENGTH_SLACK = Fraction(1, 2**30)
 
 
-def free_gram(rows: int, squared_reach: Fraction) -> Fraction:
+def free_gram(rows: int, squared_max_norm: Fraction) -> Fraction:
     """Return the l2 sensitivity of (diagonal, OFF_DIAGONAL * upper triangle) of the mean of w w'.
 
-    |w|^2 <= squared_reach. Where every row is in one of two arms, it is that of both arms' means together.
+    |w|^2 <= squared_max_norm. Where every row is in one of two arms, it is that of both arms' means together.
     """
-    return sqrt_up(Fraction(2)) * squared_reach * (1 + LENGTH_SLACK) / rows
+    return sqrt_up(Fraction(2)) * squared_max_norm * (1 + LENGTH_SLACK) / rows
 
 
 # Proof: record_moments.proof.md

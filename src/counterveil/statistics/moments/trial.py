@@ -465,8 +465,8 @@ _EXPLAINED = (0.0, 0.3, 0.9)
 _MOST_COST = 1.02
 # Part of the standard deviation of a released variance that is added to it, about.
 _INFLATION = 0.4
-# How far the line's own moments reach, in standard deviations, and how large they have to be beside their noise.
-LINE_REACH, LEAST_SIGNAL = 4.0, 2.0
+# Where the line's own moments are clipped, in standard deviations, and how large they have to be beside their noise.
+LINE_CLIP_SDS, LEAST_SIGNAL = 4.0, 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -565,17 +565,17 @@ def _reached(design: Design, form: str, explained: float) -> float:
     if not explained:
         return 0.0
     shares, m = FORMS[form], design.features + 1
-    reach, share = 1 + _LENGTH * design.features, shares["model"] / 100
+    squared_norm, share = 1 + _LENGTH * design.features, shares["model"] / 100
     if form == "line":
-        noise = float(design.sd(share, m + 1, 2 * sqrt(reach))) * _BOUND
+        noise = float(design.sd(share, m + 1, 2 * sqrt(squared_norm))) * _BOUND
         whole = _LINE * explained
     else:
         entries = (m + 1) * (m + 2) // 2
-        entry = float(design.sd(share, entries, (1 + OUTCOME_LENGTH) * reach))
-        noise = entry * _BOUND / sqrt(OUTCOME_LENGTH * reach)
+        entry = float(design.sd(share, entries, (1 + OUTCOME_LENGTH) * squared_norm))
+        noise = entry * _BOUND / sqrt(OUTCOME_LENGTH * squared_norm)
         whole = explained / (1 + _BLUR * m * entry**2)
     found = whole**2 / (whole + m * (noise**2 + 1 / design.rows))
-    scale = float(design.sd(shares["fit"] / 100, 6, 3.0)) * LINE_REACH * _BOUND
+    scale = float(design.sd(shares["fit"] / 100, 6, 3.0)) * LINE_CLIP_SDS * _BOUND
     return found * max(0.0, 1 - LEAST_SIGNAL**2 * scale**2 / found)
 
 
@@ -595,14 +595,14 @@ _LEAST_LEFT = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """A direction of standardised covariates along which outcomes rise, and how far rows reach along it.
+    """A direction of standardised covariates along which outcomes rise, and where rows are clipped along it.
 
     `length` is that of the moments or coefficients it was made of, `covariance` that of outcomes with places along
     it, as far as the release that found it tells.
     """
 
     values: Floats
-    reach: float
+    clip: float
     length: float
     covariance: float
 
@@ -673,16 +673,16 @@ def _from_cross_moments(gate: Gate, records: Records, standard: Standard, scalin
     noise = (found.sd**2 + outcome_sd**2 / records.count) * len(raw)
     # Outcomes have at most correlation one with the line, so that its standard deviation is no less than this.
     least = float(np.linalg.norm(raw)) / max(outcome_sd, 1e-3)
-    return _stands_out(raw, noise, LINE_REACH * max(1.0, least), 1.0, standard)
+    return _stands_out(raw, noise, LINE_CLIP_SDS * max(1.0, least), 1.0, standard)
 
 
 def _from_products(gate: Gate, records: Records, standard: Standard, scaling: Scaling) -> Direction:
     """Return the coefficients of the outcome on all covariates, from released second moments."""
     root = sqrt(scaling.b)
-    reach = Fraction(standard.squared_length) + 1 + Fraction(scaling.b)
+    squared_max_norm = Fraction(standard.squared_length) + 1 + Fraction(scaling.b)
     largest = max(standard.limit, root, 1.0)
     matrix, sd = release_products(
-        gate, "model", records, rows_with_outcomes, (standard, scaling), largest, reach
+        gate, "model", records, rows_with_outcomes, (standard, scaling), largest, squared_max_norm
     )
     gram = denoised(matrix[:-1, :-1], sd)
     unit = scaling.outcome_bound / root
@@ -691,17 +691,19 @@ def _from_products(gate: Gate, records: Records, standard: Standard, scaling: Sc
     noise = (sd * unit) ** 2 * gram.squares + outcome_variance * gram.trace / records.count
     variance = float(raw @ gram.matrix[1:, 1:] @ raw) / max(float(raw @ raw), 1e-12)
     variance = max(variance, _LEAST_VARIANCE)
-    return _stands_out(raw, noise, LINE_REACH * sqrt(variance), variance, standard)
+    return _stands_out(raw, noise, LINE_CLIP_SDS * sqrt(variance), variance, standard)
 
 
-def _stands_out(raw: Floats, noise: float, reach: float, unit: float, standard: Standard) -> Direction:
+def _stands_out(
+    raw: Floats, noise: float, largest_direction: float, unit: float, standard: Standard
+) -> Direction:
     """Return the direction at length one, or nothing where it could be noise; `unit` turns lengths to covariances."""
     squared = float(raw @ raw)
     if squared <= noise * (1 + _LEAST_LENGTH * sqrt(2 / len(raw))):
         return Direction(np.zeros(len(raw)), 1.0, 1.0, 0.0)
     length = sqrt(squared)
     covariance = (squared - noise) / length * unit
-    return Direction(raw / length, min(reach, sqrt(standard.squared_length)), length, covariance)
+    return Direction(raw / length, min(largest_direction, sqrt(standard.squared_length)), length, covariance)
 
 
 def _line(
@@ -712,9 +714,9 @@ def _line(
     matrix, sd = release_products(gate, "fit", records, places_with_outcomes, arguments, 1.0, Fraction(3))
     # In units of the bounds: means of the place and the outcome, then moments around them.
     place, mean = float(matrix[0, 1]), float(matrix[0, 2])
-    floor = _LEAST_VARIANCE / direction.reach**2
+    floor = _LEAST_VARIANCE / direction.clip**2
     variance = max(float(matrix[1, 1]) - place**2, floor) + sd / 2
-    most = _MOST_SEEN * direction.covariance / direction.reach / scaling.outcome_bound
+    most = _MOST_SEEN * direction.covariance / direction.clip / scaling.outcome_bound
     covariance = min(float(matrix[1, 2]) - place * mean, most)
     outcome_variance = max(float(matrix[2, 2]) - mean**2, 0.0) + sd
     signal = max(1 - (LEAST_SIGNAL * sd / covariance) ** 2, 0.0) if covariance > 0 else 0.0
@@ -724,8 +726,8 @@ def _line(
     return Prediction(
         standard,
         direction,
-        slope * unit / direction.reach,
-        place * direction.reach,
+        slope * unit / direction.clip,
+        place * direction.clip,
         slope * sqrt(variance) * unit,
         sqrt(outcome_variance) * unit,
         scaling.share,
@@ -744,13 +746,13 @@ def places_with_outcomes(
 ) -> Iterator[Floats]:
     """Yield (1, place along the direction, y) of all rows in parts of their bounds, a block at a time."""
     for u, t, y in records.models(standard):
-        p = _along(u, direction) / direction.reach
+        p = _along(u, direction) / direction.clip
         yield np.column_stack((np.ones(len(u)), p, scaling.columns(t, y)[1]))
 
 
 def _along(u: Floats, direction: Direction) -> Floats:
-    """Return every row's place along the direction, inside its reach."""
-    return np.asarray(np.clip(projected(u[:, 1:], direction.values), -direction.reach, direction.reach))
+    """Return every row's position along the direction, clipped."""
+    return np.asarray(np.clip(projected(u[:, 1:], direction.values), -direction.clip, direction.clip))
 
 
 def _beyond(cut: float) -> float:

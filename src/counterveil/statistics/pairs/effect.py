@@ -411,8 +411,8 @@ def fit_models(rows: PublicRows, sums: Sums, spread: Spread, known: Floats | Non
     fixes; with `constant` propensities are the same for all, and unknown.
     """
     score = modelled = None
-    centre, reach, sd = spread.centre, spread.reach, spread.sd
-    order = _orders(rows, sums, min((sd / reach) ** 2, 1.0) if sd else 1.0)
+    centre, half_width, sd = spread.centre, spread.half_width, spread.sd
+    order = _orders(rows, sums, min((sd / half_width) ** 2, 1.0) if sd else 1.0)
     if known is not None:
         propensity = known
     else:
@@ -423,16 +423,16 @@ def fit_models(rows: PublicRows, sums: Sums, spread: Spread, known: Floats | Non
         whole = float(sums.values[1, 0] + sums.values[2, 0]) / float(rows.weight @ rows.z[:, 0] ** 2)
         share = min(max((1 + whole) / 2, 2e-3), 1 - 2e-3)
         sd = 2 * (share * (1 - share)) ** 0.5
-    varies = min((sd / reach) ** 2, 1.0)
+    varies = min((sd / half_width) ** 2, 1.0)
     fits = tuple(
         _linear(rows, own, sums.values[place], sums.noise[place], varies, order)
         for place, own in ((1, propensity), (2, 1 - propensity))
     )
     # Clipped outcomes are shorter than they were, which the models correct: on average, and by about as much again.
-    reach, short = reach * spread.stretch, _SHORT * (1 - 1 / spread.stretch) ** 2
-    low, high = max(-1.0, centre - reach), min(1.0, centre + reach)
-    means = [np.clip(centre + reach * (rows.z @ fit.coefficients), low, high) for fit in fits]
-    first, second = (f.times(reach, short) for f in fits)
+    half_width, short = half_width * spread.stretch, _SHORT * (1 - 1 / spread.stretch) ** 2
+    low, high = max(-1.0, centre - half_width), min(1.0, centre + half_width)
+    means = [np.clip(centre + half_width * (rows.z @ fit.coefficients), low, high) for fit in fits]
+    first, second = (f.times(half_width, short) for f in fits)
     return Models(propensity, means[0], means[1], score, (first, second), sd, modelled)
 
 
@@ -806,7 +806,7 @@ _EVENTS = 1.0, 0.04
 # two models are aligned.
 _SIGNAL, _ALIGNMENT = ((0.6, 0.1), (0.06, 0.01)), 0.5
 # Searched outcomes' scores reach so much farther.
-_REACH_FARTHER = 1.25
+_SEARCHED_FARTHER = 1.25
 # Most that products of both models' errors may be expected to be beside the sampling error, squared.
 _MOST_PRODUCTS = 1.5
 # Products of both models' errors count so often: confounding aligns them.
@@ -941,8 +941,8 @@ def _expected(
     sampling = _WEIGHTS * spread / n
     # Mean outcomes that are not known enlarge the scores.
     worse = sampling * float(errors[1].sum()) / spread if unconfounded else 0.0
-    reach = LARGEST_WEIGHT * (_REACH_FARTHER if len(plan.parts) > 2 else 1.0)
-    noise = 8 * (reach * outcomes / (score * n)) ** 2 + worse
+    largest_score = LARGEST_WEIGHT * (_SEARCHED_FARTHER if len(plan.parts) > 2 else 1.0)
+    noise = 8 * (largest_score * outcomes / (score * n)) ** 2 + worse
     return Choice(rows, plan, sampling, products, sampling + noise + products + curves)
 
 

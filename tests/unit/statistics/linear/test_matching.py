@@ -23,7 +23,7 @@ from counterveil.statistics.linear.kernels.pairing import (
     covariate_pairs,
     score_pairs,
 )
-from counterveil.statistics.linear.kernels.residual_variance import MOST_REACH
+from counterveil.statistics.linear.kernels.residual_variance import MOST_WEIGHTED_SQUARES
 from counterveil.statistics.linear.matching_design import (
     _compared_limits,
     chosen_match,
@@ -238,8 +238,8 @@ def test_lines_follow_features_no_closer_than_rounding_allows():
     left = Weighted.of(features, arms, weights, np.zeros((2, 1)), Estimand.ATE)
     chosen = chosen_residual_variance(left, treated, replace(QUESTION, budget=Budget(LARGE)))
     fits = [part.fit for part in chosen.groups]
-    reach = [float(fit.strengths @ (np.diagonal(fit.covariance) + fit.centre**2)) for fit in fits]
-    assert 1e5 < max(reach) <= MOST_REACH
+    squares = [float(fit.strengths @ (np.diagonal(fit.covariance) + fit.centre**2)) for fit in fits]
+    assert 1e5 < max(squares) <= MOST_WEIGHTED_SQUARES
 
 
 def test_wide_tables_and_tables_without_differences_use_pairs(monkeypatch):

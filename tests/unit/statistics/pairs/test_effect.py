@@ -317,7 +317,7 @@ def test_known_propensities_leave_no_product_of_errors():
 
 def test_clipped_outcomes_are_corrected_for():
     # (0.25^2 + 0.5 * 1) / (0.25^2 + 0.5^2)
-    half = Place(WHOLE.centre, WHOLE.reach // 2)
+    half = Place(WHOLE.centre, WHOLE.half_width // 2)
     spread = Spread(half, 0.5, np.array([0.25, 1.0]), np.array([0.5, 0.5]))
     assert spread.stretch == pytest.approx(1.8)
     table = model_people(curved=0)
