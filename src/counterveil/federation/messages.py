@@ -116,15 +116,15 @@ class Ask:
 
     @classmethod
     def _read(cls, document: Mapping[str, Any]) -> Ask:
-        usual = {"delta": "0", "estimand": "ATE", "level": 0.95, "mechanism": None}
-        usual |= {"measure": DIFFERENCE, "settings": {}, "question": "ate", "options": {}}
-        facts = Fields.of("a question", document, ("method", "protects", "epsilon"), tuple(usual))
+        defaults = {"delta": "0", "estimand": "ATE", "level": 0.95, "mechanism": None}
+        defaults |= {"measure": DIFFERENCE, "settings": {}, "question": "ate", "options": {}}
+        facts = Fields.of("a question", document, ("method", "protects", "epsilon"), tuple(defaults))
         written = {
             name: repr(value)
             for name, value in document.items()
             if name in ("epsilon", "delta") and isinstance(value, int | float) and not isinstance(value, bool)
         }
-        facts = Fields("a question", usual | dict(document) | written)
+        facts = Fields("a question", defaults | dict(document) | written)
         facts.rational("epsilon", _LEAST_EPSILON, _MOST_EPSILON)
         facts.rational("delta", 0, 1)
         question = facts.choice("question", tuple(QUESTIONS))

@@ -251,7 +251,7 @@ class Site:
 
 
 # What every message has; of questions that do not take one it is as if nothing was said.
-_USUAL = {"method": "moments", "estimand": "ATE", "measure": DIFFERENCE, "mechanism": None}
+_DEFAULTS = {"method": "moments", "estimand": "ATE", "measure": DIFFERENCE, "mechanism": None}
 
 
 def _settings(question: Ask, study: Study) -> Any:
@@ -271,15 +271,15 @@ def checked_arguments(study: Study, question: Ask) -> Arguments[Any]:
     """Return the arguments of the question, or raise what is wrong with them; nothing here looks at rows or budget."""
     kind = QUESTIONS[question.question]
     taken = {one.name for one in fields(kind)}
-    for name, usual in _USUAL.items():
-        if name not in taken and getattr(question, name) != usual:
+    for name, default in _DEFAULTS.items():
+        if name not in taken and getattr(question, name) != default:
             raise _unfit(question, f"no {name}")
     known = ESTIMATORS.get(question.question, METHODS)
     if question.method not in known:
         raise _unfit(question, f"method: one of {', '.join(known)}")
     if question.question == "outcomes" and Unit(question.protects) is Unit.TREATMENT_AND_OUTCOME:
         raise _unfit(question, "protects: outcome or record")
-    given = {name: getattr(question, name) for name in _USUAL if name in taken}
+    given = {name: getattr(question, name) for name in _DEFAULTS if name in taken}
     if question.summed:
         # Shares of summed noise are drawn in place of a plan's own.
         given["mechanism"] = None

@@ -195,7 +195,7 @@ def released_on(study: Study, plan: Plan, grid: Edges, rows: int) -> HistogramRe
     """Return the release of a plan."""
     if isinstance(grid, tuple):
         return HistogramRelease(plan, grid)
-    edges = _usual_edges(study, counts_noise(plan, NAME), rows, grid == FOUND)
+    edges = _default_edges(study, counts_noise(plan, NAME), rows, grid == FOUND)
     if grid == FOUND:
         return HistogramRelease(plan, edges, True)
     low, high = study.outcome_range
@@ -204,7 +204,7 @@ def released_on(study: Study, plan: Plan, grid: Edges, rows: int) -> HistogramRe
     )
 
 
-def _usual_edges(study: Study, noise: float, rows: int, found: bool) -> tuple[Fraction, ...]:
+def _default_edges(study: Study, noise: float, rows: int, found: bool) -> tuple[Fraction, ...]:
     """Return the even cells of the shortest expected intervals, of which the outer two lie outside a found place."""
     compared = list(_CELLS) if found else _compared(*study.outcome_range)
     best = min(compared, key=lambda cells: expected_length(cells, noise, rows))

@@ -420,17 +420,17 @@ def place_part(
         noise = _noise(effect_plan(question, share, part), sensitivity)
         return (sd * width) ** 2 * float(squares) + found**2 * noise
 
-    usual = float(TYPICAL_SD)
-    small = usual / _TOO_WIDE
-    without = expected(Fraction(0), usual, 1.0), expected(Fraction(0), small, 1.0)
+    default_sd = float(TYPICAL_SD)
+    small_sd = default_sd / _TOO_WIDE
+    declared_range = expected(Fraction(0), default_sd, 1.0), expected(Fraction(0), small_sd, 1.0)
     for part in _PLACE_PARTS:
         plan = effect_plan(question, share, part)
         amount = float(dict(plan.amounts)["spread"])
         sure = (
             (float(COUNTS_L2) if plan.mechanism == "gaussian" else sqrt(2.0) * float(COUNTS_L1)) / amount
         ) <= _MOST_NOISE * smaller
-        cheap = expected(part, usual, 1.0) <= _MOST_COST * without[0]
-        if sure and cheap and _LEAST_GAIN * expected(part, small, _FOUND * small) <= without[1]:
+        cheap = expected(part, default_sd, 1.0) <= _MOST_COST * declared_range[0]
+        if sure and cheap and _LEAST_GAIN * expected(part, small_sd, _FOUND * small_sd) <= declared_range[1]:
             return part
     return Fraction(0)
 

@@ -998,16 +998,16 @@ def release_sandwich(
 ) -> tuple[Floats, Floats, float]:
     """Return T (p, p), the released mean of w w' (p, p) and its noise off the diagonal."""
     fit = least_squares(moments, regressors, response)
-    size, turn, usual = len(regressors), np.zeros((len(regressors),) * 2), 1.0
+    size, turn, default_size = len(regressors), np.zeros((len(regressors),) * 2), 1.0
     if fit.identified:
         values, vectors = np.linalg.eigh(fit.unit * moments.rows)
         turn = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-        usual = size * fit.variance
+        default_size = size * fit.variance
     sandwich = Sandwich(rows, turn @ regressors, fit.residual)
-    if not (np.abs(sandwich.turned).max() < _LARGEST and 1 / _LARGEST < usual < _LARGEST):
-        turn, usual = np.zeros_like(turn), 1.0
+    if not (np.abs(sandwich.turned).max() < _LARGEST and 1 / _LARGEST < default_size < _LARGEST):
+        turn, default_size = np.zeros_like(turn), 1.0
         sandwich = Sandwich(rows, turn @ regressors, np.zeros_like(response))
-    edges = _ROBUST_EDGES * usual
+    edges = _ROBUST_EDGES * default_size
     (counts,) = records.run(sandwich_counts, sandwich, edges)
     released = release_counts(gate, f"robust reach {number}", counts, design.pure)
     beside = design.entry_noise * sqrt(records.count)
