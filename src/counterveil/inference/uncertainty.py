@@ -397,7 +397,7 @@ _LEAST_TAIL = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
-class UnsureScale:
+class NoiseOfNoisyScale:
     """The distribution of scale * X * exp(-L), X of `distribution` and L Laplace with scale `log_scale`; symmetric.
 
     `origin` is a text that says where X comes from, for those who write the distribution down.

@@ -32,8 +32,8 @@ from counterveil.inference.pooling import PooledMeans, PooledUncertainty
 from counterveil.inference.uncertainty import (
     ClusterUncertainty,
     NoiseDistribution,
+    NoiseOfNoisyScale,
     Uncertainty,
-    UnsureScale,
     WeightedSum,
     adjusted_p,
     level_of_each,
@@ -680,16 +680,16 @@ def _table(kind: Any) -> _Record:
     return _Record(kind, forms, frozenset(one.name for one in stored if one.init))
 
 
-def unsure_noise(noise: Lomax, scale: float, log_scale: float) -> UnsureScale:
+def unsure_noise(noise: Lomax, scale: float, log_scale: float) -> NoiseOfNoisyScale:
     """Return the mechanism of smooth noise at a released scale; `log_scale` is that of the scale's logarithm."""
-    return UnsureScale(noise.distribution(Fraction(1)), scale, log_scale, json.dumps(noise.to_dict()))
+    return NoiseOfNoisyScale(noise.distribution(Fraction(1)), scale, log_scale, json.dumps(noise.to_dict()))
 
 
 def noise_to_dict(mechanism: Any) -> dict[str, str]:
     """Return a mechanism as JSON-ready facts, none for no noise."""
     if mechanism is None:
         return {}
-    if isinstance(mechanism, UnsureScale):
+    if isinstance(mechanism, NoiseOfNoisyScale):
         scales = {"scale": repr(mechanism.scale), "log_scale": repr(mechanism.log_scale)}
         return {"mechanism": _UNSURE, "of": mechanism.origin} | scales
     if isinstance(mechanism, WeightedSum):
