@@ -379,7 +379,7 @@ def anderson_rubin(
     exogenous: Floats,
     response: Floats,
     level: float,
-    around: Ends,
+    estimate: Ends,
 ) -> tuple[Ends, ...]:
     """Return the intervals of values that are kept; `around` is an estimate and its standard error.
 
@@ -397,7 +397,10 @@ def anderson_rubin(
     def at(angle: float) -> float:
         return excess(response - (middle + width * tan(angle)) * endogenous)
 
-    middle, width = around[0], around[1] if 0 < around[1] < inf else _scale(moments, response, endogenous)
+    middle, width = (
+        estimate[0],
+        estimate[1] if 0 < estimate[1] < inf else _scale(moments, response, endogenous),
+    )
     angles = np.linspace(-pi / 2, pi / 2, _TRIED + 2)[1:-1]
     signs = np.array([at(angle) for angle in angles]) <= 0
     turns = _turns(at, angles, signs)

@@ -354,13 +354,13 @@ def _uneven(held: Floats, variances: Floats, rounded: bool = False) -> tuple[Flo
     """
     if held.shape[1] < 2:
         return np.ones_like(held), np.zeros(held.shape, dtype=bool)
-    wide, around = (np.pad(one, ((0, 0), (1, 1)), mode="reflect") for one in (held, variances))
-    change = np.diff(wide, axis=1)
-    chance = around[:, 1:] + around[:, :-1]
+    padded, padded_variances = (np.pad(one, ((0, 0), (1, 1)), mode="reflect") for one in (held, variances))
+    change = np.diff(padded, axis=1)
+    chance = padded_variances[:, 1:] + padded_variances[:, :-1]
     sure = np.sqrt(np.clip(change**2 - chance, 0.0, None))
     hidden = np.zeros_like(sure)
     hidden[:, [0, -1]] = rounded * _HIDDEN * np.sqrt(chance[:, [0, -1]])
-    parts = np.maximum(sure, hidden) / np.maximum(np.maximum(wide[:, 1:], wide[:, :-1]), 1e-9)
+    parts = np.maximum(sure, hidden) / np.maximum(np.maximum(padded[:, 1:], padded[:, :-1]), 1e-9)
     r, inner = np.minimum(np.maximum(parts[:, 1:], parts[:, :-1]), 1.0), np.ones(held.shape[1], dtype=bool)
     inner[[0, -1]] = False
     smooth = np.where(inner, r / 8 * (1 + r), r / 6 * (1 + 3 * r))
@@ -370,16 +370,18 @@ def _uneven(held: Floats, variances: Floats, rounded: bool = False) -> tuple[Flo
     outer = np.pad(np.abs(change), ((0, 0), (1, 1)))
     gradual = 3 * np.minimum(outer[:, :-3], outer[:, 3:]) / np.maximum(before + after, 1e-300)
     step *= np.clip(1 - gradual, 0.0, 1.0) * (change[:, 1:] * change[:, :-1] > 0)
-    is_dense = held > wide[:, 2:] + wide[:, :-2] + _SURELY * np.sqrt(variances)
+    is_dense = held > padded[:, 2:] + padded[:, :-2] + _SURELY * np.sqrt(variances)
     if rounded:
-        unclear = np.sqrt(variances + 2 * (around[:, 2:] + around[:, :-2]))
-        is_dense[:, [0, -1]] |= (held > wide[:, 2:] + wide[:, :-2] - _HIDDEN * unclear)[:, [0, -1]]
+        unclear = np.sqrt(variances + 2 * (padded_variances[:, 2:] + padded_variances[:, :-2]))
+        is_dense[:, [0, -1]] |= (held > padded[:, 2:] + padded[:, :-2] - _HIDDEN * unclear)[:, [0, -1]]
         before_it, after_it = (
             np.pad(is_dense, ((0, 0), (1, 1)))[:, one] for one in (slice(-2), slice(2, None))
         )
-        is_dense |= before_it & (after_it | (held > 2 * wide[:, 2:])) | after_it & (held > 2 * wide[:, :-2])
+        is_dense |= before_it & (after_it | (held > 2 * padded[:, 2:])) | after_it & (
+            held > 2 * padded[:, :-2]
+        )
     beyond = np.pad(change, ((0, 0), (1, 1)))
-    excess = np.clip(held - np.minimum(wide[:, 2:], wide[:, :-2]), 0.0, None) / np.maximum(held, 1e-9)
+    excess = np.clip(held - np.minimum(padded[:, 2:], padded[:, :-2]), 0.0, None) / np.maximum(held, 1e-9)
     troughs = ((beyond[:, :-3] < 0) & (before > 0)) | ((beyond[:, 3:] > 0) & (after > 0))
     excess *= rounded & troughs
     abrupt = np.where(is_dense, 1.0, np.maximum(step, excess))
@@ -462,10 +464,10 @@ class Curves:
     ) -> tuple[Floats, NDArray[np.bool_], Floats]:
         """Return `curvature` of what cells of these lengths hold, with its variances."""
         # Cells of one length are compared as they are, others by what they hold of a length.
-        each, around = lengths / lengths.mean(), np.pad(lengths, 1, mode="reflect")
-        cells, smooth = _uneven(held / each, variances / each**2, self.rounded)
-        open_ended = lengths > _LONGER * np.minimum(around[:-2], around[2:])
-        leans = np.sign((held / each)[:, 2:] - (held / each)[:, :-2])
+        relative_lengths, padded_lengths = lengths / lengths.mean(), np.pad(lengths, 1, mode="reflect")
+        cells, smooth = _uneven(held / relative_lengths, variances / relative_lengths**2, self.rounded)
+        open_ended = lengths > _LONGER * np.minimum(padded_lengths[:-2], padded_lengths[2:])
+        leans = np.sign((held / relative_lengths)[:, 2:] - (held / relative_lengths)[:, :-2])
         leans = np.pad(leans, ((0, 0), (1, 1)), constant_values=nan)[:, : held.shape[1]]
         cells = np.maximum(cells, np.minimum(self.heaped / lengths, 1.0))
         found = np.where((held > _COARSE) | open_ended, held, cells * np.maximum(held, 0.0))

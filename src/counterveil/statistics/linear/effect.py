@@ -360,7 +360,7 @@ class Interval:
         """Return outcomes within the interval, in steps of which it has as many as the range."""
         return np.clip(outcome - self.low, 0, OUTCOME_STEPS >> self.halvings) << self.halvings
 
-    def within(self, table: Table) -> Table:
+    def truncate(self, table: Table) -> Table:
         """Return the table with clamped outcomes, the interval being their range."""
         if not self.halvings:
             return table
@@ -597,7 +597,7 @@ def linear_effect(session: BaseSession, question: Question, effect: LinearEffect
         place = find_interval(gate, table, plan, sensitivity, min(sizes))
         bounds = replace(sensitivity, width=sensitivity.width * place.part)
         released, variance = release(
-            gate, place.within(table), form, variance_form if share > 0 else None, bounds
+            gate, place.truncate(table), form, variance_form if share > 0 else None, bounds
         )
         known = known_error(released, variance, bounds.variance_cap, place.hidden(table.study) ** 2)
         return Facts(

@@ -713,8 +713,11 @@ def arm_moments(grams: Floats, sd: float, scale: RowScale, share: float, share_s
     whole = np.asarray(vectors * np.maximum(values, max(floor, _ROUNDED * float(values[-1]))) @ vectors.T)
     for arm in range(len(grams)):
         gap, gap_error = low_rank(own[arm, 1:m, 1:m] - common, sd / shares[arm])
-        within = common + gap - np.outer(means[arm], means[arm]) + mean_noise[arm] * np.eye(d)
-        covariances[arm], errors[arm] = _beside(within, whole, sd / shares[arm]), common_error + gap_error
+        covariance_within = common + gap - np.outer(means[arm], means[arm]) + mean_noise[arm] * np.eye(d)
+        covariances[arm], errors[arm] = (
+            _beside(covariance_within, whole, sd / shares[arm]),
+            common_error + gap_error,
+        )
     products = own[:, 1:m, m] - means * levels[:, None]
     noise = outcome_noise + mean_noise * levels**2 + (means**2).sum(axis=1) * outcome_noise / a**2 / d
     second = float(pooled[m, m])

@@ -225,9 +225,9 @@ def balance_sums(numbers: int, binaries: int, labelled: int) -> Fraction:
 
     `labelled` counts covariates with labels, however many labels they have.
     """
-    within = 4 * (numbers + binaries) + 2 * FLAGS**2 * labelled
-    across = 2 + numbers * (2 + SQUARES**2 / 2) + 2 * binaries + 2 * FLAGS**2 * labelled
-    return sqrt_up(max(within, across))
+    same_arm = 4 * (numbers + binaries) + 2 * FLAGS**2 * labelled
+    other_arm = 2 + numbers * (2 + SQUARES**2 / 2) + 2 * binaries + 2 * FLAGS**2 * labelled
+    return sqrt_up(max(same_arm, other_arm))
 
 
 Bounds = tuple[Fraction, Fraction]
@@ -260,16 +260,16 @@ class RatioSums:
     def total(self) -> Fraction:
         """Largest sum of the changes of all weighted sums."""
         # Within an arm numbers move inside their ranges; from arm to arm they leave one sum and enter another.
-        within, across = sum(self._widths, Fraction(0)), 2 * sum(self._sizes, Fraction(0))
-        return within if self.public_arms else max(within, across)
+        same_arm, other_arm = sum(self._widths, Fraction(0)), 2 * sum(self._sizes, Fraction(0))
+        return same_arm if self.public_arms else max(same_arm, other_arm)
 
     @property
     def length(self) -> Fraction:
         """Largest Euclidean length of that change, rounded up."""
-        within, across = (
+        same_arm, other_arm = (
             sum((part**2 for part in parts), Fraction(0)) for parts in (self._widths, self._sizes)
         )
-        return sqrt_up(within if self.public_arms else max(within, 2 * across))
+        return sqrt_up(same_arm if self.public_arms else max(same_arm, 2 * other_arm))
 
 
 @dataclass(frozen=True, slots=True)

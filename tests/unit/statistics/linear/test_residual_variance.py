@@ -323,7 +323,7 @@ def test_clamped_outcomes_move_no_more_than_the_interval_is_wide(place):
 
 def test_steps_within_an_interval_are_exact():
     place = Interval(OUTCOME_STEPS // 4, 2)
-    found = place.within(table([0, OUTCOME_STEPS // 4, OUTCOME_STEPS // 4 + 1, OUTCOME_STEPS]))
+    found = place.truncate(table([0, OUTCOME_STEPS // 4, OUTCOME_STEPS // 4 + 1, OUTCOME_STEPS]))
     assert found.outcome.tolist() == [0, 0, 4, OUTCOME_STEPS]
     assert found.study.outcome_range == (250, 500)
     assert found.outcome_unit * 4 == ROWS.outcome_unit
