@@ -197,5 +197,10 @@ COMPARISONS: tuple[Mutant, ...] = (
         _STRATA,
     ),
     _of("stratified.stratum_weights", "most * treated", "most * control", _STRATA),
-    _of("stratified._squares", "around * count / np.maximum(count - 1, 1)", "around", _STRATA),
+    _of(
+        "stratified._squares",
+        "squares_around_mean * count / np.maximum(count - 1, 1)",
+        "squares_around_mean",
+        _STRATA,
+    ),
 )

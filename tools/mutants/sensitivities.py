@@ -61,7 +61,7 @@ SENSITIVITIES: tuple[Mutant, ...] = (
     _of(
         "release_sandwich", "Fraction(longest)", "Fraction(longest) / 2", _unit("moments/regression_moments")
     ),
-    _of("balance_sums", "max(within, across)", "within", _unit("moments/arm_moments")),
+    _of("balance_sums", "max(same_arm, other_arm)", "same_arm", _unit("moments/arm_moments")),
     _of("arm_balance.exact_sums", "FLAGS * total", "2 * FLAGS * total", _unit("moments/arm_moments")),
     _of("weighting_design.trimmed", "score >= limit", "score >= 0", _unit("linear/weighting")),
     _of("CentredContrast.largest_square", "max(end**2", "min(end**2", _unit("moments/contrast")),
@@ -71,9 +71,12 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "return width / (2 * rows)",
         _unit("moments/contrast"),
     ),
-    _of("RatioSums.total", "max(within, across)", "within", _unit("moments/release_chains")),
+    _of("RatioSums.total", "max(same_arm, other_arm)", "same_arm", _unit("moments/release_chains")),
     _of(
-        "RatioSums.length", "max(within, 2 * across)", "max(within, across)", _unit("moments/release_chains")
+        "RatioSums.length",
+        "max(same_arm, 2 * other_arm)",
+        "max(same_arm, other_arm)",
+        _unit("moments/release_chains"),
     ),
     _of("ResidualSquares.largest", "max(", "min(", _unit("moments/release_chains")),
     _of(

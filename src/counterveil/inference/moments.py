@@ -381,7 +381,7 @@ def anderson_rubin(
     level: float,
     estimate: Ends,
 ) -> tuple[Ends, ...]:
-    """Return the intervals of values that are kept; `around` is an estimate and its standard error.
+    """Return the intervals of values that are kept; `estimate` is an estimate and its standard error.
 
     Where there is no standard error, values are tried on the scale of the response over the endogenous column.
     Columns are combinations of working columns: (m,), instruments (k, m), exogenous ones (p, m) with the
