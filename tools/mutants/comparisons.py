@@ -134,8 +134,8 @@ COMPARISONS: tuple[Mutant, ...] = (
     ),
     _of(
         "DualProblem.pulls",
-        "own + self.arm_correlation * own[::-1]",
-        "own",
+        "slopes + self.arm_correlation * slopes[::-1]",
+        "slopes",
         "unit/statistics/linear/test_balancing_weights.py",
     ),
     _of(

@@ -164,7 +164,7 @@ def synth_strata(seed: int = 0, n: int = 10_000, levels: int = 100, slope: float
     )
 
 
-_FEWEST_trial = 8
+_FEWEST_TRIAL_ROWS = 8
 
 
 def simulated_trial(
@@ -213,8 +213,8 @@ def simulated_trial(
 
 
 def _check(n: int, effect: float, outcome: str, share: float) -> None:
-    if not isinstance(n, int) or n < _FEWEST_trial:
-        raise refusal("CV-D043", argument="n", expected=f"an int of at least {_FEWEST_trial}", got=n)
+    if not isinstance(n, int) or n < _FEWEST_TRIAL_ROWS:
+        raise refusal("CV-D043", argument="n", expected=f"an int of at least {_FEWEST_TRIAL_ROWS}", got=n)
     if not -1 <= effect <= 1:
         raise refusal("CV-D043", argument="effect", expected="a number in [-1, 1]", got=effect)
     if outcome not in ("binary", "continuous"):

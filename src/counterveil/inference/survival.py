@@ -859,7 +859,7 @@ class SurvivalAnswers:
         return _weights(self.edges, 0.0 if self.convention == "end" else 0.5)
 
     @property
-    def _bends(self) -> Floats:
+    def _thinning_weights(self) -> Floats:
         """The weights (J + 1,) that say how far a restricted mean moves without every other point of the curve."""
         found = np.zeros(len(self.edges))
         if self.convention != "end":
@@ -875,7 +875,10 @@ class SurvivalAnswers:
         noise = max(float(weights @ self.curves.noise[arm, :, arm] @ weights), 0.0)
         rest = float(weights @ self.curves.slack[arm]) / 2
         estimate, middle = float(weights @ self.curves.shown[arm]), float(weights @ self.curves.survival[arm])
-        bias, bend = float(weights @ self.curves.grouping[arm]), float(self._bends @ self.curves.shown[arm])
+        bias, bend = (
+            float(weights @ self.curves.grouping[arm]),
+            float(self._thinning_weights @ self.curves.shown[arm]),
+        )
         steps = self.ties * max(1 - float(self.curves.shown[arm, -1]), 0.0) / 2
         limits = (0.0, float(self.edges[-1]))
         return Area(estimate, middle - rest, variance, noise, limits, self.heavy, rest, bias, bend, steps)

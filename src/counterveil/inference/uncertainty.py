@@ -388,7 +388,7 @@ def _pieces(x: Floats, sd: Floats, widths: Floats, breakpoints: Floats) -> tuple
 # Laplace noise on the logarithm. In units of S' the error is X exp(-L), a distribution without unknown numbers: an
 # interval made from its quantiles covers as often as it says, whatever S is.
 
-_NODES_scale, _WEIGHTS_scale = leggauss(6)
+_SCALE_NODES, _SCALE_WEIGHTS = leggauss(6)
 # Pieces of the Laplace distribution, in its own scale: beyond 36 it holds less than 1e-15.
 _PIECES = np.concatenate([np.linspace(0.0, 6.0, 13), [8.0, 11.0, 15.0, 20.0, 27.0, 36.0]])
 # The distribution function is tabulated at these logarithms of |x| / interquartile range.
@@ -454,8 +454,8 @@ def _table(distribution: NoiseDistribution, log_scale: float) -> tuple[float, Fl
 def _laplace_nodes(log_scale: float) -> tuple[Floats, Floats]:
     """Return points and weights that integrate against a Laplace distribution of this scale."""
     half, centre = np.diff(_PIECES) / 2, (_PIECES[1:] + _PIECES[:-1]) / 2
-    points = (centre[:, None] + half[:, None] * _NODES_scale).ravel()
-    weights = (half[:, None] * _WEIGHTS_scale).ravel() * np.exp(-points) / 2
+    points = (centre[:, None] + half[:, None] * _SCALE_NODES).ravel()
+    weights = (half[:, None] * _SCALE_WEIGHTS).ravel() * np.exp(-points) / 2
     weights /= 2 * weights.sum()
     return np.concatenate([-points, points]) * log_scale, np.concatenate([weights, weights])
 

@@ -39,13 +39,15 @@ from counterveil.session import BaseSession, Gate, Kind, Plan, Released
 from counterveil.settings import Matching
 from counterveil.settings.methods import AUTO, BY_ARM, asked_share
 from counterveil.statistics.histogram import COUNTS_L1, COUNTS_L2
-from counterveil.statistics.linear.kernels.balancing import ArmRows, FeatureShares, arm_rows
+from counterveil.statistics.linear.kernels.arm_rows import ArmRows
+from counterveil.statistics.linear.kernels.balancing import arm_rows
 from counterveil.statistics.linear.kernels.residual_variance import (
     MOST_WEIGHTED_SQUARES,
     ResidualVariance,
     Spectrum,
     residual_variance,
 )
+from counterveil.statistics.linear.kernels.weight_features import FeatureShares
 from counterveil.statistics.linear.matching_design import Scored
 from counterveil.statistics.linear.sensitivity import (
     ArmMean,
