@@ -24,7 +24,7 @@ from counterveil.numerics.public_choices import public_uniforms, two_parts
 from counterveil.privacy import Budget, Proof
 from counterveil.privacy.caveats import Caveat, Target
 from counterveil.published.asking import PublishedQuestion, QueryForm, release_vector_scaled
-from counterveil.results.answering import Facts, settled
+from counterveil.results.answering import Facts, answer_request
 from counterveil.results.functions import CateAnswers, Queries, usual_delta
 from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.settings.methods import POSITIVE, Settings, one_of, setting, whole
@@ -525,7 +525,7 @@ def _functional(session: BaseSession, question: PublishedQuestion) -> CateAnswer
         )
 
     # With the settings that hold where none were given.
-    return settled(CateAnswers, session, replace(question, settings=settings), plan, compute)
+    return answer_request(CateAnswers, session, replace(question, settings=settings), plan, compute)
 
 
 # What analysts call.
@@ -601,7 +601,7 @@ def _finite_queries(session: BaseSession, question: PublishedQuestion) -> CateAn
         )
 
     # With the settings that hold where none were given.
-    return settled(CateAnswers, session, replace(question, settings=settings), plan, compute)
+    return answer_request(CateAnswers, session, replace(question, settings=settings), plan, compute)
 
 
 # What analysts call.

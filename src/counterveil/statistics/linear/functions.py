@@ -38,7 +38,7 @@ from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.numerics.products import Gram, blocks, exact_dot, sums
 from counterveil.numerics.shrinkage import largest_move, matrix_power, noise_shape, spike_and_slab
 from counterveil.privacy.caveats import Caveat
-from counterveil.results.answering import settled
+from counterveil.results.answering import answer_request
 from counterveil.results.functions import TYPICAL_SD, CateModel, CateQuestion, Unshrunk, decided, pays
 from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.settings import Series
@@ -682,7 +682,7 @@ def series(session: BaseSession, question: CateQuestion) -> CateModel:
     def compute(gate: Gate) -> CateModel:
         return _released(gate, session, question, design)
 
-    return settled(CateModel, session, question, design.plan, compute)
+    return answer_request(CateModel, session, question, design.plan, compute)
 
 
 def _design(functions: Functions, question: CateQuestion) -> SeriesDesign:
