@@ -18,7 +18,15 @@ from counterveil.inference.uncertainty import NoiseDistribution, NoiseSum, Uncer
 from counterveil.numerics.arrays import Ends, Floats
 from counterveil.privacy import Estimand, exact
 from counterveil.report.text import probability
-from counterveil.results.effect import ByName, Effect, EffectTable, FactsOf, Linear, check_table, solved
+from counterveil.results.effect import (
+    ByName,
+    Effect,
+    EffectTable,
+    FactsOf,
+    Linear,
+    check_table,
+    prefetch_intervals,
+)
 from counterveil.results.measures import (
     DIFFERENCE,
     OF_MEANS,
@@ -89,9 +97,11 @@ class ArmsResult(Comparison):
 
     def interval(self, level: float | None = None, simultaneous: bool = False) -> dict[Label, Ends]:
         """Return every effect's interval by arm; with `simultaneous` they hold together (Šidák)."""
+        effects = self.table
+        prefetch_intervals(effects)
         return {
             mean.name: effect.interval(level, simultaneous)
-            for mean, effect in zip(self.means[1:], solved(self.table), strict=True)
+            for mean, effect in zip(self.means[1:], effects, strict=True)
         }
 
     def pairwise(self) -> EffectTable:
@@ -299,7 +309,9 @@ class OutcomesResult(ByName, Comparison):
     @property
     def holm_p_values(self) -> dict[str, float]:
         """P-values for looking at all effects, adjusted by Holm's (1979) method."""
-        return holm({str(one.name): one.careful_p_value for one in solved(self.table)})
+        effects = self.table
+        prefetch_intervals(effects)
+        return holm({str(effect.name): effect.careful_p_value for effect in effects})
 
     def as_measure(self, measure: Measure) -> OutcomesResult:
         """Return the same released numbers on the scale of another measure; free."""

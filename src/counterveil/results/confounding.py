@@ -22,7 +22,7 @@ from counterveil.numerics.arrays import Ends
 from counterveil.privacy.caveats import Fact
 from counterveil.report import View, sensitivity_view
 from counterveil.report.caveats import target_words
-from counterveil.results.effect import Effect, Linear, check_level, solved
+from counterveil.results.effect import Effect, Linear, check_level, prefetch_intervals
 from counterveil.results.released import ReleasedAnswer
 from counterveil.results.shown import Shown
 
@@ -238,10 +238,11 @@ def sensitivity_of(
     refuse_not_positive("baseline", baseline)
     refuse_not_positive("outcome_sd", outcome_sd)
     chosen = result.level if level is None else check_level(level)
-    solved(means, _of_both(chosen))
+    prefetch_intervals(means, _of_both(chosen))
+    prefetch_intervals(effects, chosen)
     rows = tuple(
         _row(result, effect, level, asked, baseline, outcome_sd, means[2 * place : 2 * place + 2], ratio)
-        for place, effect in enumerate(solved(effects, chosen))
+        for place, effect in enumerate(effects)
     )
     how = _BASELINE if baseline is not None else _MEANS if _by_means(rows, outcome_sd) else _SD
     warnings = [text for text in (result.guarantee.warning, result.warning) if text]

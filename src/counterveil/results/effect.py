@@ -334,16 +334,21 @@ class EffectTable(tuple[Effect, ...]):
 
     def tidy(self) -> list[dict[str, Any]]:
         """Return a row for each effect, with its name under `contrast`."""
-        return [{"contrast": one.name} | one.row() for one in solved(self)]
+        prefetch_intervals(self)
+        return [{"contrast": effect.name} | effect.row() for effect in self]
 
     def __repr__(self) -> str:
-        return effects_text([one.facts() for one in solved(self)], self[0].level) if self else "no effects"
+        if not self:
+            return "no effects"
+        prefetch_intervals(self)
+        return effects_text([effect.facts() for effect in self], self[0].level)
 
 
-def solved(effects: Sequence[Effect], *levels: float) -> Sequence[Effect]:
-    """Return effects after what their intervals and p-values need was solved for all of them at once.
+def prefetch_intervals(effects: Sequence[Effect], *levels: float) -> None:
+    """Solve what intervals and p-values of several effects need in one batch, and cache it.
 
-    Without `levels` at those that a table shows.
+    Results are the same without it; one batch is several times faster than one effect at a time. Without `levels`
+    at those that a table shows.
     """
     errors = [
         (one.estimate, one.known.uncertainty)
@@ -352,7 +357,6 @@ def solved(effects: Sequence[Effect], *levels: float) -> Sequence[Effect]:
     ]
     shown = {level_of_each(one.level, several) for one in effects for several in (1, one.several)}
     solve_together(errors, levels or sorted(shown))
-    return effects
 
 
 class ByName:
@@ -374,11 +378,13 @@ class ByName:
 
     def interval(self, level: float | None = None, simultaneous: bool = False) -> dict[Any, Ends]:
         """Return every effect's interval by its name; with `simultaneous` all hold (Šidák; pooled: Bonferroni)."""
-        return {one.name: one.interval(level, simultaneous) for one in solved(self.table)}
+        effects = self.table
+        prefetch_intervals(effects)
+        return {effect.name: effect.interval(level, simultaneous) for effect in effects}
 
 
 class FactsOf(Sequence[dict[str, Any]]):
-    """The facts of effects, each after its own columns; solved together as far as they are read, and kept."""
+    """The facts of effects, each after its own columns; solved in batches as far as they are read, and kept."""
 
     def __init__(self, effects: Sequence[Effect], columns: Sequence[dict[str, Any]] | None = None) -> None:
         self._effects, self._columns = effects, columns or [{}] * len(effects)
@@ -392,8 +398,9 @@ class FactsOf(Sequence[dict[str, Any]]):
             return self[place : place + 1 or None][0]
         places = range(len(self))[place]
         new = [one for one in places if one not in self._facts]
-        for one, effect in zip(new, solved([self._effects[one] for one in new]), strict=True):
-            self._facts[one] = self._columns[one] | effect.facts()
+        prefetch_intervals([self._effects[one] for one in new])
+        for one in new:
+            self._facts[one] = self._columns[one] | self._effects[one].facts()
         return [self._facts[one] for one in places]
 
     def __iter__(self) -> Iterator[dict[str, Any]]:

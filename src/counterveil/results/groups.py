@@ -19,7 +19,7 @@ from counterveil.results.effect import (
     check_level,
     check_table,
     noise_from_dict,
-    solved,
+    prefetch_intervals,
 )
 from counterveil.results.measures import DIFFERENCE, Measure, check_measure, no_measure
 from counterveil.results.released import ReleasedAnswer
@@ -120,10 +120,11 @@ class PolicyValue(Gains):
         return [{"contrast": one.name} | named for one in self.gains]
 
     def _shown(self) -> dict[str, Any]:
+        prefetch_intervals(self.gains)
         released = " (released)" if self.guarantee.unit is Unit.RECORD else ""
         return {
             "sentence": f"value of a rule per person, after a cost of {self.cost:g} for everyone treated",
-            "effects": [one.facts() for one in solved(self.gains)],
+            "effects": [gain.facts() for gain in self.gains],
             "notes": [("Policy", f"{self.policy}; it treats {self.share:.1%} of people{released}")],
         }
 
@@ -165,13 +166,14 @@ class TargetingCurve(Gains):
         ]
 
     def _shown(self) -> dict[str, Any]:
+        prefetch_intervals(self.gains)
         said = "; ".join(
             f"{name} {_summary(known, self.level)}"
             for name, known in (("qini", self.qini), ("autoc", self.autoc))
         )
         return {
             "sentence": f"gain per person of treating the highest ranked, after a cost of {self.cost:g} each",
-            "effects": [gain.facts() for gain in solved(self.gains)],
+            "effects": [gain.facts() for gain in self.gains],
             "notes": [("Ranking", said)],
         }
 

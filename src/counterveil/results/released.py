@@ -22,7 +22,7 @@ from counterveil.report import (
 )
 from counterveil.report.balance import balance_rows
 from counterveil.report.caveats import depends_words, first_words, people_words, target_words
-from counterveil.results.effect import Effect, FactsOf, check_level, read, solved, write
+from counterveil.results.effect import Effect, FactsOf, check_level, prefetch_intervals, read, write
 from counterveil.results.overlap import OverlapSummary
 from counterveil.results.shown import Shown, written_to
 
@@ -100,10 +100,11 @@ class ReleasedAnswer(Shown):
 
     def _rows(self) -> list[dict[str, Any]]:
         """Return one dictionary an effect, with the names that R's `broom` uses, dots replaced by underscores."""
-        named, source = {"term": self.treatment}, self._source()
+        effects, source = self.table, self._source()
+        prefetch_intervals(effects)
         return [
-            named | own | effect.row() | source
-            for own, effect in zip(self._columns(), solved(self.table), strict=True)
+            {"term": self.treatment} | own | effect.row() | source
+            for own, effect in zip(self._columns(), effects, strict=True)
         ]
 
     def _source(self) -> dict[str, Any]:
