@@ -87,7 +87,7 @@ from counterveil.results.measures import (
     NEEDED,
     OF_MEANS,
     Measured,
-    Needed,
+    NumberNeededToTreat,
     averaged_in_words,
     called,
     check_measure,
@@ -453,7 +453,7 @@ def _of_random(measure: str, random: PooledKnown) -> Known:
     """Return the measure over sites whose own numbers have the mean `random`."""
     if measure in OF_MEANS:
         return PooledRatio(random, 0.0 if measure == LIFT else 1.0)
-    return Needed(random) if measure == NEEDED else random
+    return NumberNeededToTreat(random) if measure == NEEDED else random
 
 
 def _one_more(measure: str, random: PooledKnown, level: float) -> Ends:
@@ -603,7 +603,7 @@ def _announced(means: ApartMeans | JointMeans) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class PooledNeeded(MeasureResult):
+class PooledNumberNeededToTreat(MeasureResult):
     """The number needed to treat of an average of differences; `pooled` is that average with its sites."""
 
     _DERIVED: ClassVar[tuple[str, ...]] = ("estimate", "uncertainty", "numbers", "site_sources")
@@ -611,13 +611,13 @@ class PooledNeeded(MeasureResult):
     pooled: PooledResult
 
     @classmethod
-    def _made(cls, pooled: PooledResult, **_: Any) -> PooledNeeded:  # type: ignore[override]
-        return needed_of(pooled)
+    def _made(cls, pooled: PooledResult, **_: Any) -> PooledNumberNeededToTreat:  # type: ignore[override]
+        return number_needed_to_treat_of(pooled)
 
     @property
     def table(self) -> tuple[Effect, ...]:
         """The number of every site, and that of the average."""
-        return tuple(replace(one, known=Needed(_linear(one))) for one in self.pooled.table)
+        return tuple(replace(one, known=NumberNeededToTreat(_linear(one))) for one in self.pooled.table)
 
     def as_measure(self, measure: str) -> OneEffect:
         """Return the average of the differences, or the result itself; ratios need the means of both arms."""
@@ -652,13 +652,13 @@ class PooledNeeded(MeasureResult):
         }
 
 
-def needed_of(pooled: PooledResult) -> PooledNeeded:
+def number_needed_to_treat_of(pooled: PooledResult) -> PooledNumberNeededToTreat:
     """Return the number needed to treat of an average of differences, with the weights of the sites."""
     terms = measure_terms(pooled)
     terms["method"] = f"differences, pooled: {METHOD_TEXTS[pooled.method]}"
     weights = {f"weight_{row['site']}": row["weight"] for row in pooled._columns() if row["type"] == "study"}
     terms["details"] = pooled.details | weights
-    return PooledNeeded.of(NEEDED, _linear(pooled.effect), pooled=pooled, **terms)
+    return PooledNumberNeededToTreat.of(NEEDED, _linear(pooled.effect), pooled=pooled, **terms)
 
 
 def _linear(effect: Effect) -> Linear:
@@ -1005,7 +1005,7 @@ class PooledResult(OneEffect):
     def as_measure(self, measure: str) -> OneEffect:
         """Return the average itself, or for "nnt" the number needed to treat; free. Others are CV-P687."""
         refuse_of_difference(self.method, self.limits, measure)
-        return needed_of(self) if measure == NEEDED else self
+        return number_needed_to_treat_of(self) if measure == NEEDED else self
 
     def prediction_interval(self, level: float | None = None) -> tuple[float, float]:
         """Return the two ends of an interval for the effect at one more site like these; random effects only."""
@@ -1085,7 +1085,7 @@ _BY_VARIANCE = ("mvagg", "ivw", "random_effects")
 
 def pool_one(
     results: Sources, method: str, level: float, weight_limits: WeightLimits | None
-) -> PooledResult | PooledMeasure | PooledNeeded:
+) -> PooledResult | PooledMeasure | PooledNumberNeededToTreat:
     """Return the average of effects, one of each site."""
     sites = read_sites(results, measures=True)
     if not any(isinstance(result, MeasureResult) for _, result in sites):
@@ -1096,7 +1096,7 @@ def pool_one(
         repeat = repeat_of_pool([name for name, _ in sites], method, level)
         return found if weight_limits is not None else replace(found, repeat=repeat)
     differences = [(name, difference_result(cast("MeasureResult", result))) for name, result in sites]
-    return needed_of(_pooled(differences, method, level, weight_limits))
+    return number_needed_to_treat_of(_pooled(differences, method, level, weight_limits))
 
 
 def pool_effects(
@@ -1454,7 +1454,11 @@ class PooledRow:
     def prediction_interval(self, level: float | None = None) -> Ends | None:
         """Return the two ends of an interval for one more site; None but for random effects."""
         chosen = self.effect.level if level is None else check_level(level)
-        known = self.effect.known.difference if isinstance(self.effect.known, Needed) else self.effect.known
+        known = (
+            self.effect.known.difference
+            if isinstance(self.effect.known, NumberNeededToTreat)
+            else self.effect.known
+        )
         if isinstance(known, PooledKnown | PooledRatio):
             random = known if isinstance(known, PooledKnown) else known.logarithm
             return None if random.between_sites is None else known.one_more(chosen)
@@ -1469,8 +1473,10 @@ def _row_compared(known: Sequence[Known]) -> tuple[Floats, Floats]:
     measure = known[0].measure if isinstance(known[0], Measured) else None
     if measure is not None:
         return _compared([cast("Any", one).means for one in known], measure)
-    if all(isinstance(one, Linear | Needed) for one in known):
-        linear = [cast("Linear", one.difference if isinstance(one, Needed) else one) for one in known]
+    if all(isinstance(one, Linear | NumberNeededToTreat) for one in known):
+        linear = [
+            cast("Linear", one.difference if isinstance(one, NumberNeededToTreat) else one) for one in known
+        ]
         variances = [released_variance(cast("Uncertainty", one.uncertainty)) for one in linear]
         return np.array([one.estimate for one in linear]), np.array(variances)
     scaled = [_Logarithm(one) for one in known] if _is_ratio(known[0]) else known

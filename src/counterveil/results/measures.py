@@ -150,7 +150,7 @@ def _interval(quotient: Quotient, level: float) -> Ends:
 
 
 @dataclass(frozen=True, slots=True)
-class Needed(OwnScale):
+class NumberNeededToTreat(OwnScale):
     """One over a released difference, or over an average of such."""
 
     difference: Known
@@ -196,11 +196,11 @@ class Needed(OwnScale):
         return p_value(self.difference.interval)
 
 
-def known_as(measure: str, numbers: Numbers) -> Measured | Needed | Linear:
+def known_as(measure: str, numbers: Numbers) -> Measured | NumberNeededToTreat | Linear:
     """Return what is known of released numbers on the scale of a measure."""
     if measure in (NEEDED, DIFFERENCE):
         known = difference_of(numbers)
-        return Needed(known) if measure == NEEDED else known
+        return NumberNeededToTreat(known) if measure == NEEDED else known
     assert not isinstance(numbers, Linear)
     return Measured(numbers, measure)
 
