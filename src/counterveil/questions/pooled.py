@@ -71,13 +71,13 @@ from counterveil.results.effect import (
     Linear,
     OwnScale,
     StdError,
-    around,
     check_level,
     interval_facts,
     kind_of,
     read,
     refusing,
-    within,
+    symmetric_interval,
+    truncate,
 )
 from counterveil.results.groups import GroupsResult, RatioResult
 from counterveil.results.measures import (
@@ -1012,7 +1012,7 @@ class PooledResult(OneEffect):
         half = self.uncertainty.reach(self.level if level is None else check_level(level))
         if half is None:
             raise refusal("CV-P507", method=self.method)
-        return around(self.estimate, half)
+        return symmetric_interval(self.estimate, half)
 
     def heterogeneity_interval(self, level: float | None = None) -> dict[str, Ends]:
         """Return intervals for "tau", the standard deviation of the sites' effects, and for "i_squared"; free."""
@@ -1162,7 +1162,7 @@ def averaged(
     limits = _limits([one.limits for _, one in rows])
     # An average of noisy numbers may lie where no effect can; cutting it brings it nearer to any that can.
     average = float(weights @ estimates)
-    estimate = within((average, average), limits)[0]
+    estimate = truncate((average, average), limits)[0]
     return Averaged(estimate, weights, uncertainty, found, limits)
 
 
@@ -1275,7 +1275,7 @@ class PooledKnown:
     def estimate(self) -> float:
         """The average, cut to what it can be."""
         found = sum(weight * one.estimate for weight, one in self._weighed())
-        return within((found, found), self.limits)[0]
+        return truncate((found, found), self.limits)[0]
 
     @property
     def sampling_sd(self) -> float:
@@ -1310,14 +1310,14 @@ class PooledKnown:
     def _ends(self, level: float, spread: float, between: float) -> Ends:
         """Return the ends for a variance of `spread` beside the errors, at least `between` from the estimate."""
         if not isfinite(self.estimate):
-            return within((-inf, inf), self.limits)
+            return truncate((-inf, inf), self.limits)
         normal, down, up = -float(ndtri((1 - level) / 2)), 0.0, 0.0
         for weight, one in self._weighed():
             (low, high), own = one.interval(level), normal * hypot(one.sampling_sd, one.noise_sd)
             down += weight * max(one.estimate - low - own, 0.0)
             up += weight * max(high - one.estimate - own, 0.0)
         half = max(normal * sqrt(self.sampling_sd**2 + self.noise_sd**2 + spread), between)
-        return within((self.estimate - half - down, self.estimate + half + up), self.limits)
+        return truncate((self.estimate - half - down, self.estimate + half + up), self.limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -1464,7 +1464,7 @@ class PooledRow:
             return None if random.between_sites is None else known.one_more(chosen)
         if isinstance(known, Linear) and isinstance(known.uncertainty, PooledUncertainty):
             half = known.uncertainty.reach(chosen)
-            return None if half is None else around(known.estimate, half)
+            return None if half is None else symmetric_interval(known.estimate, half)
         return None
 
 

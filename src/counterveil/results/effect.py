@@ -68,13 +68,13 @@ def check_table(effects: Sequence[Effect], level: float) -> None:
         raise ValueError("effects of another table")
 
 
-def around(middle: float, half: float) -> Ends:
+def symmetric_interval(middle: float, half: float) -> Ends:
     """Return the two ends of an interval of half-width `half`."""
     return middle - half, middle + half
 
 
-def within(ends: Ends, limits: Ends | None) -> Ends:
-    """Return an interval cut to limits; one that lies beyond them is the nearer limit alone."""
+def truncate(ends: Ends, limits: Ends | None) -> Ends:
+    """Return an interval truncated to limits; one that lies beyond them is the nearer limit alone."""
     if limits is None:
         return ends
     low, high = (min(max(end, limits[0]), limits[1]) for end in ends)
@@ -166,7 +166,7 @@ class Linear:
 
     def interval(self, level: float) -> Ends:
         """Return the two ends of an interval, cut to what is possible, which is public and loses no coverage."""
-        return within(around(self.estimate, self.uncertainty.half_width(level)), self.limits)
+        return truncate(symmetric_interval(self.estimate, self.uncertainty.half_width(level)), self.limits)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -261,7 +261,7 @@ class Effect(Decided):
 
     def facts(self) -> dict[str, Any]:
         """Return estimate, standard error and intervals as JSON-ready facts."""
-        low, high = around(self.estimate, self._without_noise())
+        low, high = symmetric_interval(self.estimate, self._without_noise())
         found: dict[str, Any] = {
             "name": self.name,
             "estimate": self.estimate,

@@ -13,7 +13,7 @@ from counterveil.numerics.arrays import Ends
 from counterveil.privacy import Budget, Guarantee
 from counterveil.report import View, overlap_view
 from counterveil.report.balance import drawn_facts
-from counterveil.results.effect import around, check_level, read, write
+from counterveil.results.effect import check_level, read, symmetric_interval, write
 from counterveil.results.shown import Shown
 
 # Shares treated that are tried for an interval.
@@ -74,7 +74,9 @@ class OverlapSummary(Shown):
     def interval(self, level: float | None = None) -> dict[str, Ends]:
         """Return an interval for the standardised difference of every covariate or label, by its name."""
         factor = self._factor(level)
-        return {one.covariate: around(one.difference, factor * one.sd) for one in self.differences}
+        return {
+            one.covariate: symmetric_interval(one.difference, factor * one.sd) for one in self.differences
+        }
 
     def share_interval(self, cell: int, level: float | None = None) -> Ends:
         """Return an interval for the share treated in one part of the score (Fieller); (0, 1) where it is unknown."""

@@ -19,7 +19,15 @@ from counterveil.report.caveats import people_words
 from counterveil.report.measures import drawn_side_by_side, needed_sentence, side_by_side
 from counterveil.results.confounding import Sensitivity, sensitivity_of
 from counterveil.results.decisions import Decided
-from counterveil.results.effect import Effect, Known, Linear, StdError, around, check_level, noise_from_dict
+from counterveil.results.effect import (
+    Effect,
+    Known,
+    Linear,
+    StdError,
+    check_level,
+    noise_from_dict,
+    symmetric_interval,
+)
 from counterveil.results.measures import (
     DIFFERENCE,
     NAMES,
@@ -159,7 +167,7 @@ class OneEffect(Decided, Comparison):
     def untruncated_interval(self, level: float | None = None) -> Ends:
         """Return the interval before it is cut: as far on either side of the estimate."""
         chosen = self.level if level is None else check_level(level)
-        return around(self.estimate, self.uncertainty.half_width(chosen))
+        return symmetric_interval(self.estimate, self.uncertainty.half_width(chosen))
 
     def _columns(self) -> list[dict[str, Any]]:
         return [{"estimand": self.estimand.value}]
