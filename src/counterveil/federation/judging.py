@@ -22,7 +22,13 @@ from counterveil.data import Range, Study
 from counterveil.data.layout import Layout, MergedLayout
 from counterveil.errors import CounterveilError, refusal
 from counterveil.federation.messages import MOST_SITES, SUMMED, Ask, Head, Reply, SiteRequest
-from counterveil.inference.measures import ApartMeans, JointMeans, NoisyRatio, RatioDifference, rare_events
+from counterveil.inference.measures import (
+    IndependentArmMeans,
+    JointArmMeans,
+    NoisyRatio,
+    RatioDifference,
+    rare_events,
+)
 from counterveil.inference.pooling import other_variance
 from counterveil.inference.survival import NoisyTables
 from counterveil.inference.uncertainty import (
@@ -588,17 +594,19 @@ def check_means(ask: Ask, declared: Expected, result: MeasureResult) -> None:
     assert rows is not None
     if means is None or means.range != (float(declared.low), float(declared.high)):
         raise SetAsideError(OTHER_LIMITS)
-    if isinstance(means, ApartMeans) and Unit(ask.protects) is Unit.OUTCOME:
+    if isinstance(means, IndependentArmMeans) and Unit(ask.protects) is Unit.OUTCOME:
         _check_apart(ask, declared, result, means, rows)
-    elif isinstance(means, JointMeans) and Unit(ask.protects) is Unit.RECORD:
+    elif isinstance(means, JointArmMeans) and Unit(ask.protects) is Unit.RECORD:
         _check_joint(ask, declared, means, rows)
-    elif isinstance(means, ApartMeans) and ask.method == "doubly_robust":
+    elif isinstance(means, IndependentArmMeans) and ask.method == "doubly_robust":
         _check_scored(ask, declared, means, rows)
     else:
         raise SetAsideError(OTHER_NOISE)
 
 
-def _check_apart(ask: Ask, declared: Expected, result: MeasureResult, means: ApartMeans, rows: int) -> None:
+def _check_apart(
+    ask: Ask, declared: Expected, result: MeasureResult, means: IndependentArmMeans, rows: int
+) -> None:
     plain = ask.method == "difference_in_means"
     if plain:
         counts = Fields("details", result.details)
@@ -621,7 +629,7 @@ def _check_cells(ask: Ask, noise: NoiseDistribution | None) -> None:
         hold(facts.rational(_AMOUNTS["laplace" if pure else "gaussian"], 0, 1e9) <= most * Fraction(SLACK))
 
 
-def _check_scored(ask: Ask, declared: Expected, means: ApartMeans, rows: int) -> None:
+def _check_scored(ask: Ask, declared: Expected, means: IndependentArmMeans, rows: int) -> None:
     """Check means of scores of private records, whose noise follows from released models: as differences of such."""
     hold(min(means.sizes) > 0 and isclose(sum(means.sizes), rows, rel_tol=NEAR), TOO_MANY_ROWS)
     width = float(declared.width)
@@ -672,7 +680,7 @@ def check_arms(
     hold(sum(sizes) == rows if plain else sum(sizes) <= rows * (1 + NEAR))
 
 
-def _check_joint(ask: Ask, declared: Expected, means: JointMeans, rows: int) -> None:
+def _check_joint(ask: Ask, declared: Expected, means: JointArmMeans, rows: int) -> None:
     """Check means that are made of the mean of everyone and the contrast: one record moves all of what is released."""
     known, share = means.known, Fraction(means.share)
     left = check_budget(ask, [means.mean_noise, known.noise, known.variance_noise], LEAST_PART)
@@ -702,7 +710,7 @@ def _check_joint(ask: Ask, declared: Expected, means: JointMeans, rows: int) -> 
     check_variance(known, squared_noise(means.difference, known, rows), less)
 
 
-def _check_error_of_share(means: JointMeans, off: float) -> None:
+def _check_error_of_share(means: JointArmMeans, off: float) -> None:
     """Check what an error in the share adds: the centre is at most `off` away from where it would add nothing."""
     assert means.mean_noise is not None
     scale = (means.share_sd / (means.share * (1 - means.share))) ** 2

@@ -319,7 +319,7 @@ class Means(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ApartMeans:
+class IndependentArmMeans:
     """Means of disjoint sets of rows with noise of their own; `sizes` are the arms' effective sample sizes."""
 
     values: Pair
@@ -378,7 +378,7 @@ class ApartMeans:
 
 
 @dataclass(frozen=True, slots=True)
-class JointMeans:
+class JointArmMeans:
     """Means of both arms from the mean of everyone and the difference: m1 = m + (1 - q) d and m0 = m - q d.
 
     `share` is q, with the standard deviation of its noise. The variance of d is the sum of both means' variances;
@@ -438,7 +438,7 @@ class JointMeans:
 
 # Asked for at every value that is tried, and the same for all of them.
 @lru_cache(maxsize=64)
-def _largest_variances(means: JointMeans, alpha: float) -> Pair:
+def _largest_variances(means: JointArmMeans, alpha: float) -> Pair:
     low, high = means.range
     caps = []
     for value, (a, b), size in zip(means.values, ((1.0, 0.0), (0.0, 1.0)), means.sizes, strict=True):

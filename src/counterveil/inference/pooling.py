@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc, chdtri, stdtr, stdtrit
 
-from counterveil.inference.measures import ApartMeans, Error, Errors, JointMeans, Pair
+from counterveil.inference.measures import Error, Errors, IndependentArmMeans, JointArmMeans, Pair
 from counterveil.inference.uncertainty import (
     NoiseDistribution,
     Uncertainty,
@@ -399,12 +399,12 @@ class PooledMeans:
     A site that is left out has the weight 0.
     """
 
-    sites: tuple[ApartMeans | JointMeans, ...]
+    sites: tuple[IndependentArmMeans | JointArmMeans, ...]
     weights: tuple[float, ...]
     names: tuple[str, ...]
 
     @property
-    def weighed(self) -> list[tuple[str, ApartMeans | JointMeans]]:
+    def weighed(self) -> list[tuple[str, IndependentArmMeans | JointArmMeans]]:
         """The sites that are in the averages, by name."""
         rows = zip(self.names, self.sites, self.weights, strict=True)
         return [(name, site) for name, site, weight in rows if weight > 0]

@@ -31,8 +31,8 @@ from counterveil.errors import CounterveilError, ParameterError, refusal, shown
 from counterveil.inference.measures import (
     ODDS,
     RATIO,
-    ApartMeans,
-    JointMeans,
+    IndependentArmMeans,
+    JointArmMeans,
     NoisyRatio,
     RatioDifference,
     p_value,
@@ -347,7 +347,7 @@ class PooledMeasure(MeasureResult):
         return (*rows, replace(self.effect, name="pooled"))
 
     @property
-    def _means_of_sites(self) -> list[ApartMeans | JointMeans]:
+    def _means_of_sites(self) -> list[IndependentArmMeans | JointArmMeans]:
         return [_means(site.result) for site in self.sites]
 
     def _columns(self) -> list[dict[str, Any]]:
@@ -436,7 +436,7 @@ def _with_differing(
     return [*(row | dict.fromkeys(last) for row in rows[:-1]), rows[-1] | last]
 
 
-def _compared(means: Sequence[ApartMeans | JointMeans], measure: str) -> tuple[Floats, Floats]:
+def _compared(means: Sequence[IndependentArmMeans | JointArmMeans], measure: str) -> tuple[Floats, Floats]:
     """Return what is compared between sites, differences or logarithms of ratios, and its variances."""
     if measure in OF_MEANS:
         logs = _logarithms(means, measure)
@@ -462,12 +462,12 @@ def _one_more(measure: str, random: PooledKnown, level: float) -> Ends:
     return known.one_more(level) if isinstance(known, PooledRatio) else random.one_more(level)
 
 
-def _logarithms(means: Sequence[ApartMeans | JointMeans], measure: str) -> list[_Logarithm]:
+def _logarithms(means: Sequence[IndependentArmMeans | JointArmMeans], measure: str) -> list[_Logarithm]:
     """Return the logarithms of the sites' ratios, or odds ratios; that of 1 + lift is that of the ratio."""
     return [_Logarithm(Measured(one, ODDS if measure == ODDS else RATIO)) for one in means]
 
 
-def _differing(means: Sequence[ApartMeans | JointMeans], measure: str) -> Heterogeneity:
+def _differing(means: Sequence[IndependentArmMeans | JointArmMeans], measure: str) -> Heterogeneity:
     """Return how far sites differ beyond their errors."""
     return heterogeneity(*_compared(means, measure), _SCALES.get(measure, DIFFERENCE))
 
@@ -527,7 +527,7 @@ def pool_measures(
 
 
 def _random_effects(
-    sites: Sequence[tuple[str, ApartMeans | JointMeans]],
+    sites: Sequence[tuple[str, IndependentArmMeans | JointArmMeans]],
     measure: str,
     sizes: Floats,
     bounds: WeightLimits | None,
@@ -551,7 +551,7 @@ def _random_effects(
 
 
 def _pooled_means(
-    sites: Sequence[tuple[str, ApartMeans | JointMeans]],
+    sites: Sequence[tuple[str, IndependentArmMeans | JointArmMeans]],
     sizes: Floats,
     method: str,
     bounds: WeightLimits | None,
@@ -577,13 +577,13 @@ def held(
     return held_weights(pooling_weights(method, sizes, least, tau_squared), bounds.most(sites), least)
 
 
-def _means(result: object) -> ApartMeans | JointMeans:
+def _means(result: object) -> IndependentArmMeans | JointArmMeans:
     assert isinstance(result, MeasureResult)
-    assert isinstance(result.means, ApartMeans | JointMeans)
+    assert isinstance(result.means, IndependentArmMeans | JointArmMeans)
     return result.means
 
 
-def public_variances(means: list[ApartMeans | JointMeans], sizes: Floats) -> Floats:
+def public_variances(means: list[IndependentArmMeans | JointArmMeans], sizes: Floats) -> Floats:
     """Return what differences are expected to vary by, from public numbers alone.
 
     Of outcomes that lie half at either end of their range, in arms of one size; noise is as announced.
@@ -593,9 +593,9 @@ def public_variances(means: list[ApartMeans | JointMeans], sizes: Floats) -> Flo
     return np.asarray(noise + width**2 / sizes)
 
 
-def _announced(means: ApartMeans | JointMeans) -> float:
+def _announced(means: IndependentArmMeans | JointArmMeans) -> float:
     """Return the variance of noise whose scale is public."""
-    if isinstance(means, JointMeans):
+    if isinstance(means, JointArmMeans):
         # The noise of the difference follows the released share treated; that of the mean follows the budget alone,
         # and in arms of one size both are about as large.
         return noise_variance(means.mean_noise)
@@ -1507,7 +1507,7 @@ class _Way:
             made = averaged(own, sizes, self.method, self.bounds)
             known = known_as(self.measure, Linear(made.estimate, made.uncertainty, made.limits))
             return self._made(name, known, own, made.weights, DIFFERENCE)
-        if all(isinstance(one, ApartMeans | JointMeans) for one in values):
+        if all(isinstance(one, IndependentArmMeans | JointArmMeans) for one in values):
             return self._of_means(name, own, sizes)
         if _is_ratio(values[0]):
             logs = [(site, _Logarithm(known)) for site, known in own]
@@ -1555,7 +1555,7 @@ class _Way:
 
     def _known_of(self, numbers: Any) -> Known:
         """Return what a site knows of its own number, on the scale of the measure."""
-        measured = isinstance(numbers, Linear | ApartMeans | JointMeans)
+        measured = isinstance(numbers, Linear | IndependentArmMeans | JointArmMeans)
         return known_as(self.measure, numbers) if measured else cast("Known", numbers)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from counterveil.data import Study
 from counterveil.data.domains import Label
 from counterveil.errors import ParameterError, refusal
-from counterveil.inference.measures import ApartMeans
+from counterveil.inference.measures import IndependentArmMeans
 from counterveil.inference.uncertainty import NoiseDistribution, NoiseSum, Uncertainty, weighted_sum
 from counterveil.numerics.arrays import Ends, Floats
 from counterveil.privacy import Estimand, exact
@@ -328,12 +328,12 @@ class OutcomesResult(ByName, Comparison):
 
     @property
     def _arm_means(self) -> Sequence[Effect]:
-        if any(not isinstance(one.numbers, ApartMeans) for one in self.released):
+        if any(not isinstance(one.numbers, IndependentArmMeans) for one in self.released):
             return ()
         return [
             Effect(one.name, Linear(value, known, one.numbers.range), self.level)
             for one in self.released
-            if isinstance(one.numbers, ApartMeans)
+            if isinstance(one.numbers, IndependentArmMeans)
             for value, known in zip(one.numbers.values, one.numbers.known, strict=True)
         ]
 

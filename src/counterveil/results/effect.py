@@ -21,7 +21,13 @@ from scipy.special import ndtri
 
 from counterveil.bounded_reading import UnreadableError, read_json
 from counterveil.errors import CounterveilError, refusal, shown
-from counterveil.inference.measures import ApartMeans, JointMeans, NoisyRatio, RatioDifference, p_value
+from counterveil.inference.measures import (
+    IndependentArmMeans,
+    JointArmMeans,
+    NoisyRatio,
+    RatioDifference,
+    p_value,
+)
 from counterveil.inference.pooling import PooledMeans, PooledUncertainty
 from counterveil.inference.uncertainty import (
     ClusterUncertainty,
@@ -809,6 +815,6 @@ _CHECKS: dict[Any, Callable[[Any], None]] = {
     ClusterUncertainty: _check_error,
     PooledUncertainty: _check_pooled,
     PooledMeans: _check_means,
-    ApartMeans: lambda means: _hold(min(means.sizes) > 0, means.range[0] < means.range[1]),
-    JointMeans: lambda means: _hold(0 < means.share < 1, means.rows >= 1, means.range[0] < means.range[1]),
+    IndependentArmMeans: lambda means: _hold(min(means.sizes) > 0, means.range[0] < means.range[1]),
+    JointArmMeans: lambda means: _hold(0 < means.share < 1, means.rows >= 1, means.range[0] < means.range[1]),
 }

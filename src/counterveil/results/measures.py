@@ -9,7 +9,15 @@ from math import hypot, inf
 from typing import Literal
 
 from counterveil.errors import CounterveilError, refusal
-from counterveil.inference.measures import ODDS, RATIO, ApartMeans, JointMeans, Means, Quotient, p_value
+from counterveil.inference.measures import (
+    ODDS,
+    RATIO,
+    IndependentArmMeans,
+    JointArmMeans,
+    Means,
+    Quotient,
+    p_value,
+)
 from counterveil.inference.pooling import PooledMeans
 from counterveil.numerics.arrays import Ends
 from counterveil.privacy import Estimand
@@ -99,7 +107,7 @@ MEASURES = (DIFFERENCE, RATIO, ODDS, LIFT, NEEDED)
 # Measures that need the means of both arms; the others follow from their difference.
 OF_MEANS = (RATIO, ODDS, LIFT)
 # Means of both arms of one study, or of several sites.
-AnyMeans = ApartMeans | JointMeans | PooledMeans
+AnyMeans = IndependentArmMeans | JointArmMeans | PooledMeans
 Numbers = Linear | AnyMeans
 
 

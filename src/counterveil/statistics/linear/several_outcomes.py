@@ -27,7 +27,7 @@ from counterveil.data.panels import (
     period_totals,
     study_of_changes,
 )
-from counterveil.inference.measures import ApartMeans, with_rare_events
+from counterveil.inference.measures import IndependentArmMeans, with_rare_events
 from counterveil.numerics.columns import Arm, TwoArms, effective_size
 from counterveil.numerics.products import LinearForm, linear_form
 from counterveil.privacy import Budget
@@ -577,7 +577,7 @@ def _effects(
             yield OutcomeEffect(name, None, Linear(values[0], whole, limits))
             continue
         for arm in range(1, len(values)):
-            means = ApartMeans(
+            means = IndependentArmMeans(
                 (float(low) + values[arm], float(low) + values[0]),
                 (known[arm], known[0]),
                 (float(low), float(high)),

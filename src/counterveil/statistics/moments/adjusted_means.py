@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from counterveil.data.features import require_covariates
-from counterveil.inference.measures import ApartMeans, with_rare_events
+from counterveil.inference.measures import IndependentArmMeans, with_rare_events
 from counterveil.inference.uncertainty import NoiseDistribution, Uncertainty, weighted_sum
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Estimand
@@ -237,7 +237,7 @@ def measured(session: BaseSession, question: Question) -> MeasureResult:
         errors, sizes = (treated.error, control.error), (treated.size, control.size)
         return Facts(
             measure=question.measure,
-            numbers=ApartMeans(values, errors, (low, high), sizes),
+            numbers=IndependentArmMeans(values, errors, (low, high), sizes),
             details={"mean_treated": values[0], "mean_control": values[1]},
         )
 

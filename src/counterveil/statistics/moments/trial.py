@@ -35,7 +35,7 @@ from counterveil.data import OUTCOME_STEPS, Sums, Table, silence
 from counterveil.data.domains import outcome_unit
 from counterveil.data.features import feature_map, require_covariates
 from counterveil.data.panels import change_unit, complete_sizes, period_totals
-from counterveil.inference.measures import ApartMeans, JointMeans, with_rare_events
+from counterveil.inference.measures import IndependentArmMeans, JointArmMeans, with_rare_events
 from counterveil.inference.uncertainty import NoiseDistribution, Uncertainty, weighted_sum
 from counterveil.numerics.arrays import Floats, sqrt_up
 from counterveil.numerics.columns import Arm, TwoArms, arm_totals
@@ -142,10 +142,10 @@ class Contrast:
         cap = float(self.sensitivity.variance_cap) / rows
         return Uncertainty(noise, variance, cap, self.variance_noise, extra)
 
-    def both_means(self, mean_noise: NoiseDistribution, ends: tuple[float, float]) -> JointMeans:
+    def both_means(self, mean_noise: NoiseDistribution, ends: tuple[float, float]) -> JointArmMeans:
         """Return both arms' means with their joint error, for outcomes in this range and a pooled centre."""
         setting = self.setting
-        return JointMeans(
+        return JointArmMeans(
             mean=ends[0] + float(setting.centre) + setting.centre_shift,
             mean_noise=mean_noise,
             difference=float(self.effect),
@@ -431,7 +431,7 @@ def means_plan(rows: int, budget: Budget, mechanism: str) -> Plan:
 
 def released_means(
     gate: Gate, plan: Plan, arms: TwoArms, unit: Fraction, bounds: tuple[Fraction, Fraction]
-) -> JointMeans:
+) -> JointArmMeans:
     """Return both arms' means with their joint error."""
     width = bounds[1] - bounds[0]
     found = release(gate, plan, arms, unit, width, None, POOLED)
@@ -1001,7 +1001,7 @@ def release_effects(
 
 def _numbers(
     one: Contrast, mean: Released, outcome_range: tuple[Fraction, Fraction], means: bool
-) -> Linear | JointMeans:
+) -> Linear | JointArmMeans:
     """Return what is known of one outcome: the difference, or both arms' means."""
     low, high = map(float, outcome_range)
     if means:
@@ -1208,9 +1208,9 @@ def record_arm_effects(session: BaseSession, question: Question, outcomes: Outco
     return answer_request(OutcomesResult, session, question, plan, compute, said=said)
 
 
-def _both(one: CellMean, other: CellMean, ends: tuple[Fraction, Fraction]) -> ApartMeans:
+def _both(one: CellMean, other: CellMean, ends: tuple[Fraction, Fraction]) -> IndependentArmMeans:
     pair = (one.estimate, other.estimate), (one.error, other.error)
-    return ApartMeans(*pair, (float(ends[0]), float(ends[1])), (one.size, other.size))
+    return IndependentArmMeans(*pair, (float(ends[0]), float(ends[1])), (one.size, other.size))
 
 
 def _said(session: BaseSession, question: Question, outcomes: Outcomes) -> dict[str, Any]:

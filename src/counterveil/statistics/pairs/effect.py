@@ -22,7 +22,7 @@ from scipy.special import expit
 from counterveil.data import OUTCOME_STEPS, Range, Study, Table
 from counterveil.data.features import covariate_features, require_covariates
 from counterveil.errors import refusal
-from counterveil.inference.measures import ApartMeans, with_rare_events
+from counterveil.inference.measures import IndependentArmMeans, with_rare_events
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Floats, Integers, sqrt_up
 from counterveil.numerics.bases import Basis
@@ -1121,7 +1121,7 @@ def pair_means(session: BaseSession, question: Question) -> MeasureResult:
 
     def compute(gate: Gate) -> Facts:
         (means,) = released_numbers(gate, [table], choice, [ARM_SCORES], Estimand.ATE, means=True)
-        assert isinstance(means, ApartMeans)
+        assert isinstance(means, IndependentArmMeans)
         details: dict[str, float | str] = {"mean_treated": means.values[0], "mean_control": means.values[1]}
         said = provenance(session, question, choice, details)
         return Facts(said, measure=question.measure, numbers=means)
@@ -1187,7 +1187,9 @@ def released_numbers(
         if means:
             one, other = effects[2 * place : 2 * place + 2]
             values = (low + high) / 2 + one.estimate, (low + high) / 2 - other.estimate
-            found.append(ApartMeans(values, (one.uncertainty, other.uncertainty), (low, high), sizes))
+            found.append(
+                IndependentArmMeans(values, (one.uncertainty, other.uncertainty), (low, high), sizes)
+            )
         else:
             known = with_rare_events(effects[place].uncertainty, (low, high), sizes)
             found.append(Linear(effects[place].estimate, known, (low - high, high - low)))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from counterveil.data import OUTCOME_STEPS, Layout, Range, Study, Table
 from counterveil.errors import CounterveilError, refusal
-from counterveil.inference.measures import ApartMeans, with_rare_events
+from counterveil.inference.measures import IndependentArmMeans, with_rare_events
 from counterveil.inference.uncertainty import ClusterUncertainty, Uncertainty
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.strata import (
@@ -448,7 +448,7 @@ def stratified_means(session: BaseSession, question: Question) -> MeasureResult:
         details |= {"budget": split.shares, "mechanism": question.mechanism}
         low, high = map(float, session.study.outcome_range)
         (one, first), (other, second) = found
-        means = ApartMeans((low + one, low + other), (first, second), (low, high), sizes)
+        means = IndependentArmMeans((low + one, low + other), (first, second), (low, high), sizes)
         releases = []
         for place, claim in enumerate(claims):
             releases += [
