@@ -275,9 +275,9 @@ class Scaled:
         """Return the smallest x with P(factor X <= x) >= p."""
         return self.factor * self.noise.quantile(p)
 
-    def kinks(self, low: float, high: float, most: int) -> Floats | None:
+    def breakpoints(self, low: float, high: float, most: int) -> Floats | None:
         """Return the points of [low, high] where the density is not smooth; None where they exceed `most`."""
-        found = self.noise.kinks(low / self.factor, high / self.factor, most)
+        found = self.noise.breakpoints(low / self.factor, high / self.factor, most)
         return None if found is None else self.factor * found
 
 

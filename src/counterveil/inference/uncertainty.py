@@ -26,8 +26,8 @@ from counterveil.numerics.public_choices import public_normals
 # Probabilities of (sampling error + privacy noise): a normal plus any symmetric distribution.
 #
 # P(N + X <= x) is the integral of the normal density times the noise's distribution function. It is
-# taken by Gauss-Legendre pieces that end wherever the noise distribution has a kink and shrink towards the
-# kinks, so that it is accurate whether the noise is a thousand times wider or narrower than the
+# taken by Gauss-Legendre pieces that end wherever the noise distribution has a breakpoint and shrink towards the
+# breakpoints, so that it is accurate whether the noise is a thousand times wider or narrower than the
 # sampling error. Time and memory are bounded whatever the two are.
 #
 # The distribution of the sum of two independent symmetric noises, on a lattice, and how wide noise from a ball is.
@@ -41,12 +41,12 @@ _SCALED_WEIGHTS = _WEIGHTS / np.sqrt(2 * np.pi)
 # Beyond this many standard deviations a normal holds less than 3e-18 of its mass.
 _REACH = 8.7
 _NORMAL_ENDS = np.linspace(-_REACH, _REACH, 19)
-# Distances from a kink, in standard deviations of the noise, at which pieces end.
+# Distances from a breakpoint, in standard deviations of the noise, at which pieces end.
 _LADDER = np.concatenate([2.0 ** np.arange(-4, 7), [100.0, 200.0, 400.0, 1600.0]])
 # Kinks at which pieces end, at most. Those beyond the reach of the noise, which it exceeds with this probability, are
 # left out. A distribution that has still more falls by less than 0.006 (in logarithms) from one to the next, so that
 # its tails are within 5e-6 of smooth ones: they are taken as larger by twice that part.
-_MOST_KINKS, _BEYOND, _RIPPLE = 20_000, 1e-25, 1e-5
+_MOST_BREAKPOINTS, _BEYOND, _RIPPLE = 20_000, 1e-25, 1e-5
 # A normal this much narrower than the noise, as a part of its interquartile range, is bounded, not integrated: by so
 # many standard deviations, which it exceeds with less than the probability beside them.
 _NARROW, _FAR, _BEYOND_FAR = 1e-9, 9.6, 1e-21
@@ -78,7 +78,7 @@ class NoiseDistribution(Protocol):
         """Return the smallest x with P(X <= x) >= p."""
         ...
 
-    def kinks(self, low: float, high: float, most: int) -> Floats | None:
+    def breakpoints(self, low: float, high: float, most: int) -> Floats | None:
         """Return the points of [low, high] where the density is not smooth; None where they exceed `most`."""
         ...
 
@@ -136,10 +136,10 @@ class Noises:
             points, lambda law, own, scales: law.quantile(own.ravel()).reshape(own.shape) * scales
         )
 
-    def kinks(self, low: Floats, high: Floats) -> list[Floats | None]:
-        """Return the kinks of each in [low, high]; None where there are too many to integrate between."""
+    def breakpoints(self, low: Floats, high: Floats) -> list[Floats | None]:
+        """Return the breakpoints of each in [low, high]; None where there are too many to integrate between."""
         places = zip(self.which.tolist(), self._scales.tolist(), low.tolist(), high.tolist(), strict=True)
-        return [_kinks(self._laws[law], *ends) for law, *ends in places]
+        return [_breakpoints(self._laws[law], *ends) for law, *ends in places]
 
     def points(self, levels: tuple[float, ...]) -> Floats:
         """Return for each the x with P(X <= x) = level, for the same levels."""
@@ -317,10 +317,10 @@ def _one_half_width(alpha: float, sd: float, distribution: NoiseDistribution | N
 def _tails_and_densities(x: Floats, sd: Floats, noises: Noises) -> tuple[Floats, Floats]:
     """Return P(N + X > x) and the density of N + X at x, for positive standard deviations."""
     reach = _REACH * sd * (1 + _TOLERANCE)
-    kinks = noises.kinks(x - reach, x + reach)
-    counts = np.array([1 if own is None else len(own) for own in kinks])
+    breakpoints = noises.breakpoints(x - reach, x + reach)
+    counts = np.array([1 if own is None else len(own) for own in breakpoints])
     found, density = np.empty_like(x), np.empty_like(x)
-    # Those of about as many kinks are integrated together: none has many more pieces than it needs.
+    # Those of about as many breakpoints are integrated together: none has many more pieces than it needs.
     order = np.argsort(counts, kind="stable")
     start = 0
     while start < len(order):
@@ -330,41 +330,41 @@ def _tails_and_densities(x: Floats, sd: Floats, noises: Noises) -> tuple[Floats,
         rows = rows[counts[rows] <= most]
         start += len(rows)
         ends = np.full((len(rows), int(counts[rows].max())), inf)
-        for row, own in zip(ends, (kinks[i] for i in rows), strict=True):
+        for row, own in zip(ends, (breakpoints[i] for i in rows), strict=True):
             row[: 1 if own is None else len(own)] = 0.0 if own is None else own
         z, weight = _pieces(x[rows], sd[rows], noises.widths[rows], ends)
         # The upper tail is integrated itself rather than taken from 1, which would lose its digits.
         weight *= noises.of(rows).cdf(sd[rows, None] * z - x[rows, None])
-        rippled = np.array([kinks[i] is None for i in rows])
+        rippled = np.array([breakpoints[i] is None for i in rows])
         found[rows] = np.where(rippled, 1 + _RIPPLE, 1.0) * weight.sum(axis=1)
         density[rows] = np.einsum("ij,ij->i", weight, z) / sd[rows]
     return found, density
 
 
-def _kinks(law: NoiseDistribution, scale: float, low: float, high: float) -> Floats | None:
-    """Return the kinks of a multiple of a distribution in [low, high], None where there are too many."""
+def _breakpoints(law: NoiseDistribution, scale: float, low: float, high: float) -> Floats | None:
+    """Return the breakpoints of a multiple of a distribution in [low, high], None where there are too many."""
     low, high = low / scale, high / scale
-    end, found = _all_kinks(cast("Hashable", law))
+    end, found = _all_breakpoints(cast("Hashable", law))
     if found is not None:
         return found[found.searchsorted(low) : found.searchsorted(high, "right")] * scale
-    found = law.kinks(max(low, -end), min(high, end), _MOST_KINKS)
+    found = law.breakpoints(max(low, -end), min(high, end), _MOST_BREAKPOINTS)
     return None if found is None else found * scale
 
 
 @lru_cache(maxsize=256)
-def _all_kinks(law: NoiseDistribution) -> tuple[float, Floats | None]:
-    """Return how far a distribution reaches, and its kinks up to there."""
+def _all_breakpoints(law: NoiseDistribution) -> tuple[float, Floats | None]:
+    """Return how far a distribution reaches, and its breakpoints up to there."""
     end = -_lower_quantile(law, _BEYOND)
-    return end, law.kinks(-end, end, _MOST_KINKS)
+    return end, law.breakpoints(-end, end, _MOST_BREAKPOINTS)
 
 
-def _pieces(x: Floats, sd: Floats, widths: Floats, kinks: Floats) -> tuple[Floats, Floats]:
+def _pieces(x: Floats, sd: Floats, widths: Floats, breakpoints: Floats) -> tuple[Floats, Floats]:
     """Return points of the normal parts and what they weigh, in pieces between which the integrands are smooth.
 
-    `widths` are typical of the noises, `kinks[i]` those of the i-th. A piece beyond the normal's reach is empty.
+    `widths` are typical of the noises, `breakpoints[i]` those of the i-th. A piece beyond the normal's reach is empty.
     """
     ladder = _LADDER * widths[:, None]
-    cuts = (x[:, None] - np.concatenate([kinks, -ladder, ladder], axis=1)) / sd[:, None]
+    cuts = (x[:, None] - np.concatenate([breakpoints, -ladder, ladder], axis=1)) / sd[:, None]
     ends = np.broadcast_to(_NORMAL_ENDS, (len(x), len(_NORMAL_ENDS)))
     cuts = np.sort(np.concatenate([ends, np.clip(cuts, -_REACH, _REACH)], axis=1), axis=1)
     # Pieces that are empty for all are left out.
@@ -433,7 +433,7 @@ class UnsureScale:
         size = np.where(aim >= logs[0], 0.0, size)
         return np.where(chance < 0.5, -size, size)
 
-    def kinks(self, low: float, high: float, most: int) -> Floats:  # noqa: ARG002 - there is but one
+    def breakpoints(self, low: float, high: float, most: int) -> Floats:  # noqa: ARG002 - there is but one
         """Return the peak, the one point where the density is not smooth."""
         return np.zeros(1 if low <= 0 <= high else 0)
 
@@ -551,10 +551,10 @@ class NoiseSum:
         size = step * (places[-1] - np.interp(np.minimum(chance, 1 - chance), below, places))
         return np.asarray(np.where(chance < 0.5, -size, size))
 
-    def kinks(self, low: float, high: float, most: int) -> Floats | None:
-        """Return the kinks of the wider noise; those of the other are smoothed at a smaller scale."""
+    def breakpoints(self, low: float, high: float, most: int) -> Floats | None:
+        """Return the breakpoints of the wider noise; those of the other are smoothed at a smaller scale."""
         law, scale = cast("tuple[NoiseSum, float]", _standard(self))
-        found = law.first.kinks(low / scale, high / scale, most)
+        found = law.first.breakpoints(low / scale, high / scale, most)
         return None if found is None else found * scale
 
     def _table(self) -> tuple[float, Floats]:
@@ -658,8 +658,8 @@ class WeightedSum:
         size = step * (_HALF - np.interp(np.minimum(chance, 1 - chance), below, np.arange(_HALF + 1)))
         return np.where(chance < 0.5, -size, size)
 
-    def kinks(self, low: float, high: float, most: int) -> Floats:  # noqa: ARG002 - there is but one
-        """Return the peak; sharper kinks are smoothed by the other noises."""
+    def breakpoints(self, low: float, high: float, most: int) -> Floats:  # noqa: ARG002 - there is but one
+        """Return the peak; sharper breakpoints are smoothed by the other noises."""
         return np.zeros(1 if low <= 0 <= high else 0)
 
     def _table(self) -> tuple[float, Floats]:

@@ -49,7 +49,7 @@ def _tails(d: int) -> tuple[Reals, Reals]:
 class Box(VectorNoise):
     """Noise of density proportional to exp(-epsilon max |z_j| / sensitivity), for changes of at most that in each.
 
-    `cdf`, `quantile` and `kinks` are those of one coordinate.
+    `cdf`, `quantile` and `breakpoints` are those of one coordinate.
     """
 
     name: ClassVar[str] = "box"
@@ -90,7 +90,7 @@ class Box(VectorNoise):
         size = np.maximum(x, 0.0) * float(self.scale)
         return np.asarray(np.where(p < 0.5, -size, size))
 
-    def kinks(self, low: float, high: float, most: int) -> Reals:  # noqa: ARG002 - there is but one
+    def breakpoints(self, low: float, high: float, most: int) -> Reals:  # noqa: ARG002 - there is but one
         """Return the peak, the one point where the density of a coordinate is not smooth."""
         return np.zeros(1 if low <= 0 <= high else 0)
 

@@ -51,7 +51,7 @@ class NormalDistribution(Peaked):
         """Return the x >= 0 with P(|X| > x) = u."""
         return -special("ndtri", u / 2)
 
-    def kinks(self, low: float, high: float, most: int) -> Reals:  # noqa: ARG002 - smooth everywhere
+    def breakpoints(self, low: float, high: float, most: int) -> Reals:  # noqa: ARG002 - smooth everywhere
         """Return no points: the density is smooth everywhere."""
         return np.zeros(0)
 

@@ -147,7 +147,7 @@ class LaplacePair:
         x = np.where(known, x, np.inf)
         return np.where(p < 0.5, -x, x)
 
-    def kinks(self, low: float, high: float, most: int) -> Reals:  # noqa: ARG002 - there is but one
+    def breakpoints(self, low: float, high: float, most: int) -> Reals:  # noqa: ARG002 - there is but one
         """Return the points of [low, high] where the density is not smooth: its third derivative jumps at 0."""
         return np.zeros(1 if low <= 0 <= high else 0)
 

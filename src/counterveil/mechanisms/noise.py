@@ -632,7 +632,7 @@ class UnitDistribution(TabledDistribution, Protocol):
         """Return the x >= 0 with P(|X| > x) = u."""
         ...
 
-    def kinks(self, low: float, high: float, most: int) -> Reals | None:
+    def breakpoints(self, low: float, high: float, most: int) -> Reals | None:
         """Return the points of [low, high] where the density is not smooth, sorted; None where they exceed `most`."""
         ...
 
@@ -646,7 +646,7 @@ class Peaked:
         """Return a newly built table."""
         return smooth_table(self)
 
-    def kinks(self, low: float, high: float, most: int) -> Reals:  # noqa: ARG002 - there is but one
+    def breakpoints(self, low: float, high: float, most: int) -> Reals:  # noqa: ARG002 - there is but one
         """Return the peak, the one point where the density is not smooth."""
         return np.zeros(1 if low <= 0 <= high else 0)
 
@@ -708,10 +708,10 @@ class Noise(Hashed, ABC):
         size = self.unit.upper_quantile(2 * np.minimum(p, 1 - p))
         return np.where(p < 0.5, -size, size) * self._width
 
-    def kinks(self, low: float, high: float, most: int) -> Reals | None:
+    def breakpoints(self, low: float, high: float, most: int) -> Reals | None:
         """Return the points of [low, high] where the density is not smooth, sorted; None where they exceed `most`."""
         scale = self._width
-        found = self.unit.kinks(low / scale, high / scale, most)
+        found = self.unit.breakpoints(low / scale, high / scale, most)
         return None if found is None else found * scale
 
     def release(self, value: Fraction, grid: Grid, source: BitSource) -> Fraction:

@@ -120,7 +120,7 @@ class StaircaseDistribution:
         beyond = np.where(u > 0, beyond, np.inf)
         return np.where(u >= first, (1 - u) / (2 * a), beyond)
 
-    def kinks(self, low: float, high: float, most: int) -> Reals | None:
+    def breakpoints(self, low: float, high: float, most: int) -> Reals | None:
         """Return the jumps of the density in [low, high], +-(gamma + j); None where they are more than `most`."""
         if not (math.isfinite(low) and math.isfinite(high)):
             return None

@@ -117,7 +117,7 @@ def test_scaled_noise_is_the_mechanism_of_that_sensitivity():
     assert scaled.variance == twice.variance
     assert np.allclose(scaled.cdf(x), twice.cdf(x))
     assert np.allclose(scaled.quantile(p), twice.quantile(p))
-    assert np.allclose(scaled.kinks(-9, 9, 100), twice.kinks(-9, 9, 100))
+    assert np.allclose(scaled.breakpoints(-9, 9, 100), twice.breakpoints(-9, 9, 100))
     assert combined([(1.0, base), (0.0, twice)]) is base
     assert combined([(1.0, None), (0.0, twice)]) is None
 

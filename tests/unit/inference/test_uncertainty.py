@@ -129,7 +129,7 @@ def test_half_width_is_hardly_longer_than_it_must_be(distribution, sd):
         assert 2 * tail(half_width(sd, distribution, alpha) * (1 - 2e-8), sd, distribution) > alpha
 
 
-MOST = 10**6  # kinks asked for, at most
+MOST = 10**6  # breakpoints asked for, at most
 X = np.array([0.0, 0.1, 0.5, 1.0, 3.0, 8.0, 15.0])
 # One lattice step is 1/90 of an interquartile range; between its points a tail is at most this much too heavy.
 RELATIVE = 1e-4
@@ -158,9 +158,9 @@ def test_two_staircase_noises(epsilon, ratio):
     one, other = Staircase(1, epsilon), Staircase(ratio, epsilon)
     found = NoiseSum(one, other)
     for x in np.array([0.3, 1.0, 2.5]) * found.variance**0.5:
-        steps = one.kinks(-2 * x, 2 * x, MOST)
+        steps = one.breakpoints(-2 * x, 2 * x, MOST)
         reach = 60 * other.variance**0.5
-        ends = np.unique(np.concatenate([other.kinks(-reach, reach, MOST), x - steps, x + steps]))
+        ends = np.unique(np.concatenate([other.breakpoints(-reach, reach, MOST), x - steps, x + steps]))
         ends = ends[np.abs(ends) <= reach]
 
         def inner(y, x=x):
