@@ -397,7 +397,7 @@ _LEAST_TAIL = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
-class UnsureScale:
+class NoisyScale:
     """The distribution of scale * X * exp(-L), X of `distribution` and L Laplace with scale `log_scale`; symmetric.
 
     `origin` is a text that says where X comes from, for those who write the distribution down.
@@ -410,7 +410,7 @@ class UnsureScale:
 
     @property
     def variance(self) -> float:
-        """The variance; infinite where the scale is too unsure for one, or X has none."""
+        """The variance; infinite where the scale is too noisy (`log_scale` >= 0.5), or X has none."""
         if self.log_scale >= 0.5:
             return inf
         return self.scale**2 * self.distribution.variance / (1 - 4 * self.log_scale**2)

@@ -47,6 +47,7 @@ from counterveil.inference.pooling import (
     held_weights,
     heterogeneity,
     i_squared_of,
+    noise_sds_of_variances,
     noise_variance,
     other_variance,
     paule_mandel,
@@ -54,7 +55,6 @@ from counterveil.inference.pooling import (
     released_variance,
     steadied_variances,
     tau_squared_interval,
-    unsure_variances,
 )
 from counterveil.inference.survival import Area, Gap
 from counterveil.inference.uncertainty import ClusterUncertainty, Uncertainty, half_width
@@ -754,7 +754,7 @@ def _check_bounded(name: str, value: object) -> None:
 
 def _check_mechanism(table: dict[str, Any]) -> None:
     """Check a noise distribution: a known mechanism with its own numbers, each in its range."""
-    if table["mechanism"] == "unsure_scale":
+    if table["mechanism"] == "noisy_scale":
         mechanism = Fields.of("a noise distribution", table, ("mechanism", "of", "scale", "log_scale"))
         for field, least in (("scale", 1e-60), ("log_scale", 0.0)):
             rational(mechanism.text(field), least, 1e60)
@@ -1150,7 +1150,7 @@ def averaged(
     steadied = steadied_variances(known, sizes, common=not separate)
     variances = steadied + np.array([other_variance(each) for each in known])
     if not separate:
-        variances += unsure_variances(known)
+        variances += noise_sds_of_variances(known)
     weights = held(rows, variances, sizes, method, bounds, tau_squared)
     uncertainty = PooledUncertainty(
         sites=tuple(known),

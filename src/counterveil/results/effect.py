@@ -32,8 +32,8 @@ from counterveil.inference.pooling import PooledMeans, PooledUncertainty
 from counterveil.inference.uncertainty import (
     ClusterUncertainty,
     NoiseDistribution,
+    NoisyScale,
     Uncertainty,
-    UnsureScale,
     WeightedSum,
     adjusted_p,
     level_of_each,
@@ -440,7 +440,7 @@ _SHOWN = frozenset({
 # What reading facts of another kind can end with.
 _FAULTS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 _NOT_FINITE = {"inf": inf, "-inf": -inf, "nan": float("nan")}
-_UNSURE, _SUM = "unsure_scale", "weighted_sum"
+_NOISY_SCALE, _SUM = "noisy_scale", "weighted_sum"
 # Noises that a stored one may be the sum of.
 _MOST_TERMS = 3
 # How near to one the stored weights of sites add up.
@@ -687,18 +687,18 @@ def _table(kind: Any) -> _Record:
     return _Record(kind, forms, frozenset(one.name for one in stored if one.init))
 
 
-def unsure_noise(noise: Lomax, scale: float, log_scale: float) -> UnsureScale:
+def noise_with_noisy_scale(noise: Lomax, scale: float, log_scale: float) -> NoisyScale:
     """Return the mechanism of smooth noise at a released scale; `log_scale` is that of the scale's logarithm."""
-    return UnsureScale(noise.distribution(Fraction(1)), scale, log_scale, json.dumps(noise.to_dict()))
+    return NoisyScale(noise.distribution(Fraction(1)), scale, log_scale, json.dumps(noise.to_dict()))
 
 
 def noise_to_dict(mechanism: Any) -> dict[str, str]:
     """Return a mechanism as JSON-ready facts, none for no noise."""
     if mechanism is None:
         return {}
-    if isinstance(mechanism, UnsureScale):
+    if isinstance(mechanism, NoisyScale):
         scales = {"scale": repr(mechanism.scale), "log_scale": repr(mechanism.log_scale)}
-        return {"mechanism": _UNSURE, "of": mechanism.origin} | scales
+        return {"mechanism": _NOISY_SCALE, "of": mechanism.origin} | scales
     if isinstance(mechanism, WeightedSum):
         terms = [[repr(weight), noise_to_dict(one)] for weight, one in mechanism.terms]
         return {"mechanism": _SUM, "of": json.dumps(terms)}
@@ -708,9 +708,9 @@ def noise_to_dict(mechanism: Any) -> dict[str, str]:
 
 def noise_from_dict(facts: dict[str, str]) -> Any:
     """Return the mechanism written by `noise_to_dict`."""
-    if facts.get("mechanism") == _UNSURE:
+    if facts.get("mechanism") == _NOISY_SCALE:
         noise: Any = mechanism_from_dict(json.loads(facts["of"]))
-        return unsure_noise(noise, float(facts["scale"]), float(facts["log_scale"]))
+        return noise_with_noisy_scale(noise, float(facts["scale"]), float(facts["log_scale"]))
     if facts.get("mechanism") == _SUM:
         terms: Any = tuple(
             (float(weight), mechanism_from_dict(one)) for weight, one in json.loads(facts["of"])
