@@ -107,7 +107,9 @@ class LinearFit:
     freedom: int
     identified: bool
     unit: Floats  # covariance that errors of variance one would have, from sampling
-    doubt: float = 0.0  # standard deviation of the noise of a variance from sampling, in parts of `unit`
+    variance_noise_sd: float = (
+        0.0  # standard deviation of the noise of a variance from sampling, in parts of `unit`
+    )
     noisy: tuple[NoisyMoments, Floats, Floats] | None = None  # least squares: moments, A^-1 and A^-1 P
 
     @property
@@ -173,7 +175,7 @@ class LinearFit:
         """Return Student's degrees of freedom of a combination; a noisy variance has Satterthwaite's."""
         with np.errstate(all="ignore"):
             total = float(combination @ self.covariance @ combination)
-            noise = self.doubt * float(combination @ self.unit @ combination)
+            noise = self.variance_noise_sd * float(combination @ self.unit @ combination)
         if not (noise > 0 and 0 < total < inf):
             return float(self.freedom)
         return 1 / (1 / self.freedom + noise**2 / (2 * total**2))
@@ -270,13 +272,17 @@ def with_robust_errors(fit: LinearFit, turn: Floats, middle: Floats, noise: floa
 
     Directions whose variance the noise hides have that of the noise.
     """
-    doubt = (
-        sqrt(2.0) * noise
-    )  # of v'Ev for |v| = 1, E with variance `noise`^2 off the diagonal and twice that on it
+    # The standard deviation of v'Ev for |v| = 1, where E has variance noise^2 off the diagonal and twice that on it.
+    variance_noise_sd = sqrt(2.0) * noise
     values, vectors = np.linalg.eigh(middle)
-    lifted = (vectors * np.maximum(values, doubt)) @ vectors.T
+    lifted = (vectors * np.maximum(values, variance_noise_sd)) @ vectors.T
     factor = 1 / max(rows - len(turn), 1)
-    return replace(fit, sampling=factor * turn.T @ lifted @ turn, unit=factor * turn.T @ turn, doubt=doubt)
+    return replace(
+        fit,
+        sampling=factor * turn.T @ lifted @ turn,
+        unit=factor * turn.T @ turn,
+        variance_noise_sd=variance_noise_sd,
+    )
 
 
 def _inverse(matrix: Floats) -> Floats:
