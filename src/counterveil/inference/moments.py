@@ -107,9 +107,8 @@ class LinearFit:
     freedom: int
     identified: bool
     unit: Floats  # covariance that errors of variance one would have, from sampling
-    variance_noise_sd: float = (
-        0.0  # standard deviation of the noise of a variance from sampling, in parts of `unit`
-    )
+    # Standard deviation of the noise of a variance from sampling, in parts of `unit`.
+    variance_noise_sd: float = 0.0
     noisy: tuple[NoisyMoments, Floats, Floats] | None = None  # least squares: moments, A^-1 and A^-1 P
 
     @property

@@ -105,7 +105,7 @@ def _quantiles(distribution: NoiseDistribution, levels: tuple[float, ...]) -> Fl
     return distribution.quantile(np.array(levels))
 
 
-class Noises:
+class NoiseBatch:
     """Noise distributions one after another; `points[i]` below are numbers for the i-th of them."""
 
     def __init__(self, each: Sequence[NoiseDistribution]) -> None:
@@ -117,9 +117,9 @@ class Noises:
         quarters = self.points((0.25, 0.75))
         self.widths = quarters[:, 1] - quarters[:, 0]
 
-    def of(self, rows: NDArray[np.intp]) -> Noises:
+    def of(self, rows: NDArray[np.intp]) -> NoiseBatch:
         """Return the noises of these places, in their order."""
-        found = object.__new__(Noises)
+        found = object.__new__(NoiseBatch)
         found._laws = self._laws
         found.which, found._scales, found.widths = self.which[rows], self._scales[rows], self.widths[rows]
         return found
@@ -261,7 +261,7 @@ def _solved(
 ) -> list[float]:
     """Return what searches find that ask for tails and densities of N + X."""
     noisy = {place: row for row, place in enumerate(i for i, one in enumerate(places) if one[2] is not None)}
-    noises = Noises([cast("NoiseDistribution", places[i][2]) for i in noisy])
+    noises = NoiseBatch([cast("NoiseDistribution", places[i][2]) for i in noisy])
 
     def evaluate(which: list[int], x: list[float]) -> list[tuple[float, float]]:
         sd = np.array([places[i][1] for i in which])
@@ -314,7 +314,7 @@ def _one_half_width(alpha: float, sd: float, distribution: NoiseDistribution | N
     return high
 
 
-def _tails_and_densities(x: Floats, sd: Floats, noises: Noises) -> tuple[Floats, Floats]:
+def _tails_and_densities(x: Floats, sd: Floats, noises: NoiseBatch) -> tuple[Floats, Floats]:
     """Return P(N + X > x) and the density of N + X at x, for positive standard deviations."""
     reach = _REACH * sd * (1 + _TOLERANCE)
     breakpoints = noises.breakpoints(x - reach, x + reach)
@@ -879,7 +879,7 @@ _NOISE_LEVELS, _NOISE_SHARES = level_rule(16, 48)
 _NOISE_POINTS = tuple(_NOISE_LEVELS.tolist())
 
 
-def tails(sd: Floats, h: Floats, noises: Noises) -> Floats:
+def tails(sd: Floats, h: Floats, noises: NoiseBatch) -> Floats:
     """Return P(|N + X_i| > h[i]) for N with standard deviation sd[i]."""
     found = np.empty_like(h)
     wide = sd > _WIDE * noises.widths
@@ -892,19 +892,19 @@ def tails(sd: Floats, h: Floats, noises: Noises) -> Floats:
     return 2 * found
 
 
-def _narrow_tails(sd: Floats, h: Floats, noises: Noises) -> Floats:
+def _narrow_tails(sd: Floats, h: Floats, noises: NoiseBatch) -> Floats:
     """Return P(N + X > h) as an average over N."""
     return np.asarray(noises.cdf(sd * _Z - h) @ _W)
 
 
-def _wide_tails(sd: Floats, h: Floats, noises: Noises) -> Floats:
+def _wide_tails(sd: Floats, h: Floats, noises: NoiseBatch) -> Floats:
     """Return P(N + X > h) as an average over X."""
     points = noises.points(_NOISE_POINTS) - h
     points /= sd
     return np.asarray(ndtr(points, out=points) @ _NOISE_SHARES)
 
 
-def half_widths(sd: Floats, noises: Noises, alpha: Floats) -> Floats:
+def half_widths(sd: Floats, noises: NoiseBatch, alpha: Floats) -> Floats:
     """Return for every sd the h with P(|N + X| > h) = alpha, by secants of the tail's logarithm."""
     own, normal = -noises.quantile(alpha / 2), -ndtri(alpha / 2) * sd
     # Exact for normal noise; the usual distributions have heavier tails, and their answer is a little less.
@@ -928,12 +928,12 @@ def half_widths(sd: Floats, noises: Noises, alpha: Floats) -> Floats:
     return h
 
 
-def _excess(sd: Floats, h: Floats, noises: Noises, alpha: Floats) -> Floats:
+def _excess(sd: Floats, h: Floats, noises: NoiseBatch, alpha: Floats) -> Floats:
     """Return log(P(|N + X| > h) / alpha) for every pair of sd and h."""
     return np.asarray(np.log(np.maximum(tails(sd, h, noises), 1e-300) / alpha))
 
 
-def positive_part(released: Floats, noise: NoiseDistribution | Noises) -> Floats:
+def positive_part(released: Floats, noise: NoiseDistribution | NoiseBatch) -> Floats:
     """Return the median of what V >= 0 can be where V plus noise was released and no V is likelier than another.
 
     It is above 0 and no less than what was released, nearly the same where that is far above the noise. What came out
@@ -1020,10 +1020,10 @@ def _inflations(asked: list[Inflated]) -> list[float]:
     return list((found * units).tolist())
 
 
-def _shapes(each: Sequence[NoiseDistribution]) -> tuple[Noises, Floats]:
+def _shapes(each: Sequence[NoiseDistribution]) -> tuple[NoiseBatch, Floats]:
     """Return the laws that noises are calibrated as, and their scales."""
     found = [_shape(cast("Hashable", one)) for one in each]
-    return Noises([law for law, _ in found]), np.array([scale for _, scale in found])
+    return NoiseBatch([law for law, _ in found]), np.array([scale for _, scale in found])
 
 
 @lru_cache(maxsize=4096)
@@ -1037,7 +1037,7 @@ def _shape(distribution: NoiseDistribution) -> tuple[NoiseDistribution, float]:
 
 
 def _positive_parts(
-    noises: Noises, case: NDArray[np.intp], variances: Floats
+    noises: NoiseBatch, case: NDArray[np.intp], variances: Floats
 ) -> tuple[Floats, NDArray[np.intp]]:
     """Return what variances can be taken for, level by level of their noise, and which is whose; all in its ranges."""
     keys, first, which = _distinct(noises.which[case], variances)
@@ -1099,7 +1099,7 @@ class _Misses:
     table is computed when it is first asked for: most never are.
     """
 
-    def __init__(self, noises: Noises, alphas: Floats, case: NDArray[np.intp], true: Floats) -> None:
+    def __init__(self, noises: NoiseBatch, alphas: Floats, case: NDArray[np.intp], true: Floats) -> None:
         # Cases of one law and level share half-widths, and rows of one deviation their misses.
         laws, first, table = np.unique(
             np.stack([noises.which, alphas]), axis=1, return_index=True, return_inverse=True
@@ -1449,7 +1449,7 @@ def sd_inflation(
     errors = np.append(0.0, np.geomspace(min(unit / 50, top / 2), top, _CLUSTERS_TRIED - 1))
     width = max(interquartile_range(noise), factor * (top + _MOST_TRIED * unit) / 2.0 ** (_HIGHEST - 1))
     misses = _Misses(
-        Noises([_standard(cast("Hashable", noise))[0]]),
+        NoiseBatch([_standard(cast("Hashable", noise))[0]]),
         np.array([alpha]),
         np.zeros(_CLUSTERS_TRIED, np.intp),
         errors / width,
