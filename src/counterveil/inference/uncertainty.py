@@ -43,7 +43,7 @@ _REACH = 8.7
 _NORMAL_ENDS = np.linspace(-_REACH, _REACH, 19)
 # Distances from a breakpoint, in standard deviations of the noise, at which pieces end.
 _LADDER = np.concatenate([2.0 ** np.arange(-4, 7), [100.0, 200.0, 400.0, 1600.0]])
-# Kinks at which pieces end, at most. Those beyond the reach of the noise, which it exceeds with this probability, are
+# Breakpoints at which pieces end, at most. Those beyond the reach of the noise, which it exceeds with this probability, are
 # left out. A distribution that has still more falls by less than 0.006 (in logarithms) from one to the next, so that
 # its tails are within 5e-6 of smooth ones: they are taken as larger by twice that part.
 _MOST_BREAKPOINTS, _BEYOND, _RIPPLE = 20_000, 1e-25, 1e-5
@@ -388,7 +388,7 @@ def _pieces(x: Floats, sd: Floats, widths: Floats, breakpoints: Floats) -> tuple
 # Laplace noise on the logarithm. In units of S' the error is X exp(-L), a distribution without unknown numbers: an
 # interval made from its quantiles covers as often as it says, whatever S is.
 
-_NODES_scale, _WEIGHTS_scale = leggauss(6)
+_LOG_SCALE_NODES, _LOG_SCALE_WEIGHTS = leggauss(6)
 # Pieces of the Laplace distribution, in its own scale: beyond 36 it holds less than 1e-15.
 _PIECES = np.concatenate([np.linspace(0.0, 6.0, 13), [8.0, 11.0, 15.0, 20.0, 27.0, 36.0]])
 # The distribution function is tabulated at these logarithms of |x| / interquartile range.
@@ -454,8 +454,8 @@ def _table(distribution: NoiseDistribution, log_scale: float) -> tuple[float, Fl
 def _laplace_nodes(log_scale: float) -> tuple[Floats, Floats]:
     """Return points and weights that integrate against a Laplace distribution of this scale."""
     half, centre = np.diff(_PIECES) / 2, (_PIECES[1:] + _PIECES[:-1]) / 2
-    points = (centre[:, None] + half[:, None] * _NODES_scale).ravel()
-    weights = (half[:, None] * _WEIGHTS_scale).ravel() * np.exp(-points) / 2
+    points = (centre[:, None] + half[:, None] * _LOG_SCALE_NODES).ravel()
+    weights = (half[:, None] * _LOG_SCALE_WEIGHTS).ravel() * np.exp(-points) / 2
     weights /= 2 * weights.sum()
     return np.concatenate([-points, points]) * log_scale, np.concatenate([weights, weights])
 
@@ -663,7 +663,7 @@ class WeightedSum:
         return np.zeros(1 if low <= 0 <= high else 0)
 
     def _table(self) -> tuple[float, Floats]:
-        return _table_sum(cast("Hashable", self.terms))
+        return _sum_table(cast("Hashable", self.terms))
 
 
 def weighted_sum(weights: Floats, distributions: list[NoiseDistribution | None]) -> NoiseDistribution | None:
@@ -679,7 +679,7 @@ def weighted_sum(weights: Floats, distributions: list[NoiseDistribution | None])
 
 
 @lru_cache(maxsize=64)
-def _table_sum(terms: tuple[tuple[float, NoiseDistribution], ...]) -> tuple[float, Floats]:
+def _sum_table(terms: tuple[tuple[float, NoiseDistribution], ...]) -> tuple[float, Floats]:
     """Return the lattice step and P(sum <= x) at x = -HALF step, ..., -step, 0."""
     cut = _CUT / len(terms)
     reaches = [
@@ -690,7 +690,7 @@ def _table_sum(terms: tuple[tuple[float, NoiseDistribution], ...]) -> tuple[floa
     for (weight, distribution), count in Counter(terms).items():
         reach = weight * float(-distribution.quantile(np.array([cut / 2]))[0])
         # The masses are even around zero, so their transform is real.
-        spectrum *= np.fft.rfft(_masses_sum(weight, distribution, step, reach)).real ** count
+        spectrum *= np.fft.rfft(_lattice_masses(weight, distribution, step, reach)).real ** count
     masses = np.maximum(np.fft.irfft(spectrum, _POINTS), 0.0)
     lower = np.append(masses[_HALF:], masses[0])  # from the far end up to zero
     below = np.cumsum(lower) - lower / 2
@@ -710,7 +710,7 @@ def _half_length(terms: tuple[tuple[float, NoiseDistribution], ...], reaches: li
     return min(sum(reaches), bernstein) * (1 + 2 / _HALF)
 
 
-def _masses_sum(weight: float, distribution: NoiseDistribution, step: float, reach: float) -> Floats:
+def _lattice_masses(weight: float, distribution: NoiseDistribution, step: float, reach: float) -> Floats:
     """Return the probabilities of the lattice points 0, 1, ..., HALF, -HALF + 1, ..., -1, in that order."""
     last = min(int(np.ceil(reach / step)), _HALF - 1)
     edges = (np.arange(last + 1, dtype=np.float64) + 0.5) * (step / weight)
@@ -846,10 +846,10 @@ _RATIOS, _HIDES = 4, 4.0
 _LEAST = 2.0**-60
 # Inflations that are searched for together.
 _MOST_INFLATED = 1024
-# The constant is found to this part of the noise's interquartile range, and rounded upwards.
-# Misses that fall short of their aim by less than this part are near enough.
+# The constant kappa is found to the first part of the noise's interquartile range, and rounded upwards, or until
+# misses fall short of their aim by less than the second.
 _PRECISION, _ENOUGH = 1 / 128, 1 / 8192
-# Half-widths are found until their tails are this near to alpha, as a part of it.
+# Secant steps for a half-width, at most. They end when its tail is within _NEAR of alpha, as a part of alpha.
 _MOST_STEPS = 60
 # How many of the variances that are missed most often are searched first.
 _FEW = 3
