@@ -151,7 +151,7 @@ class LinearFit:
         found = [float(along @ moments.spread((one + one.T) / 2) @ along) for one in outer]
         return np.array([found[0] + float(combination @ self.sampling @ combination), *found[1:]])
 
-    def reach(self, combination: Floats, factor: float) -> Ends:
+    def half_widths(self, combination: Floats, factor: float) -> Ends:
         """Return how far below and above the estimate values lie that are within so many standard errors of it.
 
         At least as far as the standard error of the estimate itself says; infinite where noise may hide the regressor.

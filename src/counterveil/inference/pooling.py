@@ -150,7 +150,7 @@ class ErrorBetweenSites:
         """Return the half-width of an interval of this level for the mean effect of sites."""
         return float(stdtrit(self.sites - 1, (1 + level) / 2)) * self.std_error
 
-    def reach(self, level: float) -> float:
+    def prediction_half_width(self, level: float) -> float:
         """Return the half-width of an interval of this level for the effect at one more site.
 
         The estimates' variance includes their own errors, so that the interval errs on the long side.
@@ -340,12 +340,14 @@ class PooledUncertainty:
             own if self.between_sites is None else max(own, self.between_sites.half_width(level))
         )
 
-    def reach(self, level: float) -> float | None:
+    def prediction_half_width(self, level: float) -> float | None:
         """Return the half-width of an interval for the effect at one more site, None but for random effects."""
         if self.between_sites is None:
             return None
         known = sqrt(self.known_sd(1 - level) ** 2 + self.between)
-        return self.bias + max(self.between_sites.reach(level), half_width(known, self.noise, 1 - level))
+        return self.bias + max(
+            self.between_sites.prediction_half_width(level), half_width(known, self.noise, 1 - level)
+        )
 
     def naive_half_width(self, level: float) -> float:
         """Return the half-width that ignores the noise: too short, for comparison only."""

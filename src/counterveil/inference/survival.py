@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from counterveil.inference.measures import Apart, p_value
-from counterveil.inference.uncertainty import reach, reaches, simultaneous
+from counterveil.inference.uncertainty import half_width_with_bias, half_widths_with_bias, simultaneous
 from counterveil.numerics.arrays import Ends, Floats
 from counterveil.numerics.running_sums import FLAT, SUMS, Form
 
@@ -596,7 +596,10 @@ class Probability:
 
     def interval(self, level: float) -> Ends:
         """Return the two ends of an interval, cut to probabilities."""
-        low, high = (self.middle + reach(end, self.bias, level) * sign for end, sign in self._ends(level))
+        low, high = (
+            self.middle + half_width_with_bias(end, self.bias, level) * sign
+            for end, sign in self._ends(level)
+        )
         return min(max(low - self.slack, 0.0), 1.0), min(max(high, 0.0), 1.0)
 
     def _ends(self, level: float) -> tuple[Ends, Ends]:
@@ -668,8 +671,8 @@ class Gap(Apart):
         (low, high), (least, most) = self.one.uncut(level), self.other.uncut(level)
         own, others = self.one.middle, self.other.middle
         bias = joint_bias(self.one.bias, self.other.bias, self.apart)
-        down = reach(_joined(own - low, most - others, self._correlation), bias, level)
-        up = reach(_joined(high - own, others - least, self._correlation), bias, level)
+        down = half_width_with_bias(_joined(own - low, most - others, self._correlation), bias, level)
+        up = half_width_with_bias(_joined(high - own, others - least, self._correlation), bias, level)
         ends = (own - others - down, own - others + up)
         return min(max(ends[0], -1.0), 1.0), max(min(ends[1], 1.0), -1.0)
 
@@ -713,7 +716,7 @@ class Area:
         """Return the two ends of an interval, cut to what is possible."""
         normal, heavy = quantiles(level, self.heavy)
         half = hypot(normal * self.sampling_sd, heavy * sqrt(self.noise))
-        half = reach(half, self.bias + abs(self.bend), level) + self.slack
+        half = half_width_with_bias(half, self.bias + abs(self.bend), level) + self.slack
         least, most = self.limits
         low, high = self.middle - half + min(self.steps, 0.0), self.middle + half + max(self.steps, 0.0)
         return min(max(low, least), most), max(min(high, most), least)
@@ -773,7 +776,7 @@ class AreaRatio:
         bias = joint_bias(one.bias / one.estimate, other.bias / other.estimate)
         bias += abs(one.bend / one.estimate - other.bend / other.estimate)
         bias += abs(one.steps / one.estimate - other.steps / other.estimate)
-        half = reach(hypot(normal * sampling, heavy * noise), bias, level)
+        half = half_width_with_bias(hypot(normal * sampling, heavy * noise), bias, level)
         middle = log(self.estimate)
         return max(exp(middle - half), widest[0]), min(exp(middle + half), widest[1])
 
@@ -821,8 +824,8 @@ class SurvivalAnswers:
         root = np.sqrt(np.maximum(half**2 - lead * (middle**2 - heavy**2 * noise), 0.0))
         down, up = middle - (half - root) / lead, (half + root) / lead - middle
         off = curves.grouping[arm, 1:]
-        low = np.clip(middle - reaches(down, off, level) - slack, 0.0, 1.0)
-        high = np.clip(middle + reaches(up, off, level), 0.0, 1.0)
+        low = np.clip(middle - half_widths_with_bias(down, off, level) - slack, 0.0, 1.0)
+        high = np.clip(middle + half_widths_with_bias(up, off, level), 0.0, 1.0)
         high[-1] *= not self.whole
         return np.append(1.0, low), np.append(1.0, high)
 
@@ -1080,7 +1083,7 @@ class LogRank:
     def interval(self, level: float) -> Ends:
         """Return the two ends of an interval of the difference."""
         normal, heavy = quantiles(level, self.heavy)
-        half = reach(sqrt(normal**2 * self.variance + heavy**2 * self.noise), self.bias, level)
+        half = half_width_with_bias(sqrt(normal**2 * self.variance + heavy**2 * self.noise), self.bias, level)
         return self.difference - half, self.difference + half
 
 
@@ -1343,7 +1346,7 @@ class Crossing:
             # How curves bend is no matter of chance but a bias up to a bound, or anything where a cell is crowded.
             (bends, smooth), held = (one[arm] for one in curves.bends[:2]), -np.diff(curves.shown[arm])
             arcs *= smooth
-            more = np.array([reaches(side, bends, level) - side for side in sides - arcs])
+            more = np.array([half_widths_with_bias(side, bends, level) - side for side in sides - arcs])
             more = np.where((bends < held) | (held <= 0), more, inf)
             shifts, arcs = np.where(smooth, 0.0, -more), np.where(smooth, arcs - more, 0.0)
         first = self._first(low, (shifts[0], arcs[0]))
@@ -1439,8 +1442,12 @@ class CrossingGap(Apart):
             for end, another in ((low, most), (high, least))
         ]
         return (
-            widest[0] if pinned[0] or isinf(widest[0]) else own - others - reach(down, bent, level),
-            widest[1] if pinned[1] or isinf(widest[1]) else own - others + reach(up, bent, level),
+            widest[0]
+            if pinned[0] or isinf(widest[0])
+            else own - others - half_width_with_bias(down, bent, level),
+            widest[1]
+            if pinned[1] or isinf(widest[1])
+            else own - others + half_width_with_bias(up, bent, level),
         )
 
     def _bent(self, own: float, others: float) -> float:

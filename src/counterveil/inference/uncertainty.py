@@ -1195,7 +1195,7 @@ def _least_root(
     return right
 
 
-def reaches(halves: Floats, biases: Floats, level: float) -> Floats:
+def half_widths_with_bias(halves: Floats, biases: Floats, level: float) -> Floats:
     """Return how far intervals reach that hold for every bias up to these; `halves` are how far without one.
 
     Errors are normal, or carried as if they were at this level (Armstrong and Kolesar 2018).
@@ -1213,9 +1213,9 @@ def reaches(halves: Floats, biases: Floats, level: float) -> Floats:
     return np.where(plain, halves + np.maximum(biases, 0.0), halves * high / normal)
 
 
-def reach(half: float, bias: float, level: float) -> float:
+def half_width_with_bias(half: float, bias: float, level: float) -> float:
     """Return the same of one interval."""
-    return float(reaches(np.array([half]), np.array([bias]), level)[0])
+    return float(half_widths_with_bias(np.array([half]), np.array([bias]), level)[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -1280,7 +1280,7 @@ class Uncertainty:
     def half_width(self, level: float) -> float:
         """Return h such that (estimate - h, estimate + h) covers with probability at least `level`."""
         half = half_width(self.known_sd(1 - level), self.noise, 1 - level)
-        return reach(half, self.bias, level) if self._normal else half + self.bias
+        return half_width_with_bias(half, self.bias, level) if self._normal else half + self.bias
 
     @property
     def _normal(self) -> bool:

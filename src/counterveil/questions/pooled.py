@@ -1009,7 +1009,7 @@ class PooledResult(OneEffect):
 
     def prediction_interval(self, level: float | None = None) -> tuple[float, float]:
         """Return the two ends of an interval for the effect at one more site like these; random effects only."""
-        half = self.uncertainty.reach(self.level if level is None else check_level(level))
+        half = self.uncertainty.prediction_half_width(self.level if level is None else check_level(level))
         if half is None:
             raise refusal("CV-P507", method=self.method)
         return symmetric_interval(self.estimate, half)
@@ -1305,7 +1305,7 @@ class PooledKnown:
     def one_more(self, level: float) -> Ends:
         """Return the two ends of an interval for the number at one more site; for random effects alone."""
         assert self.between_sites is not None
-        return self._ends(level, self._spread + self.between, self.between_sites.reach(level))
+        return self._ends(level, self._spread + self.between, self.between_sites.prediction_half_width(level))
 
     def _ends(self, level: float, spread: float, between: float) -> Ends:
         """Return the ends for a variance of `spread` beside the errors, at least `between` from the estimate."""
@@ -1463,7 +1463,7 @@ class PooledRow:
             random = known if isinstance(known, PooledKnown) else known.logarithm
             return None if random.between_sites is None else known.one_more(chosen)
         if isinstance(known, Linear) and isinstance(known.uncertainty, PooledUncertainty):
-            half = known.uncertainty.reach(chosen)
+            half = known.uncertainty.prediction_half_width(chosen)
             return None if half is None else symmetric_interval(known.estimate, half)
         return None
 

@@ -203,7 +203,7 @@ def test_values_worked_out_by_hand():
     # The mean of 0 and 2, with the t distribution of one degree of freedom.
     between = ErrorBetweenSites.of(estimates)
     assert between.half_width(LEVEL) == pytest.approx(12.706, rel=1e-4)
-    assert between.reach(LEVEL) == pytest.approx(12.706 * 3**0.5, rel=1e-4)
+    assert between.prediction_half_width(LEVEL) == pytest.approx(12.706 * 3**0.5, rel=1e-4)
     assert between.p_value(1.0) == pytest.approx(0.5)
 
 
