@@ -442,7 +442,7 @@ class Curves:
     heaped: float = 0.0
 
     @cached_property
-    def bends(self) -> tuple[Floats, NDArray[np.bool_], Floats]:
+    def curvature(self) -> tuple[Floats, NDArray[np.bool_], Floats]:
         """How far each curve may be from straight lines in every cell, (2, J): up to all that the cell holds.
 
         Then whether it is less towards the ends of the cell, as smooth curves are, and whether cells beside it hold
@@ -451,16 +451,16 @@ class Curves:
         points = points_of(self.lengths)
         held, between = -np.diff(self.shown, axis=1), ~points
         # A point holds a crowd, and says nothing of those beside it.
-        bends, smooth, leans = held.copy(), np.zeros(held.shape, dtype=bool), np.full(held.shape, nan)
+        curvature, smooth, leans = held.copy(), np.zeros(held.shape, dtype=bool), np.full(held.shape, nan)
         lengths, variances = self.lengths[between], self._variances[1][:, between]
-        own = self._bends_between(held[:, between], lengths, variances)
-        bends[:, between], smooth[:, between], leans[:, between] = own
-        return bends, smooth, leans
+        own = self._curvature_between(held[:, between], lengths, variances)
+        curvature[:, between], smooth[:, between], leans[:, between] = own
+        return curvature, smooth, leans
 
-    def _bends_between(
+    def _curvature_between(
         self, held: Floats, lengths: Floats, variances: Floats
     ) -> tuple[Floats, NDArray[np.bool_], Floats]:
-        """Return `bends` of what cells of these lengths hold, with its variances."""
+        """Return `curvature` of what cells of these lengths hold, with its variances."""
         # Cells of one length are compared as they are, others by what they hold of a length.
         each, around = lengths / lengths.mean(), np.pad(lengths, 1, mode="reflect")
         cells, smooth = _uneven(held / each, variances / each**2, self.rounded)
@@ -686,7 +686,7 @@ class Area:
     """The restricted mean time free of the event in one arm, or the difference of two.
 
     `slack` is how far it may lie to either side of the `middle`, as curves were lost in the noise. `bias` is how far it
-    may be off as hazards change within cells, and `bend` how far it moves when curves are known
+    may be off as hazards change within cells, and `curvature` how far it moves when curves are known
     at every other time only: about as far as curves that bend between times can move it. `steps` is how much more it is
     where curves fall at whole times only.
     """
@@ -699,7 +699,7 @@ class Area:
     heavy: bool
     slack: float = 0.0
     bias: float = 0.0
-    bend: float = 0.0
+    curvature: float = 0.0
     steps: float = 0.0
 
     @property
@@ -716,7 +716,7 @@ class Area:
         """Return the two ends of an interval, cut to what is possible."""
         normal, heavy = quantiles(level, self.heavy)
         half = hypot(normal * self.sampling_sd, heavy * sqrt(self.noise))
-        half = half_width_with_bias(half, self.bias + abs(self.bend), level) + self.slack
+        half = half_width_with_bias(half, self.bias + abs(self.curvature), level) + self.slack
         least, most = self.limits
         low, high = self.middle - half + min(self.steps, 0.0), self.middle + half + max(self.steps, 0.0)
         return min(max(low, least), most), max(min(high, most), least)
@@ -774,7 +774,7 @@ class AreaRatio:
         sampling, noise = self._relative
         one, other = self.one, self.other
         bias = joint_bias(one.bias / one.estimate, other.bias / other.estimate)
-        bias += abs(one.bend / one.estimate - other.bend / other.estimate)
+        bias += abs(one.curvature / one.estimate - other.curvature / other.estimate)
         bias += abs(one.steps / one.estimate - other.steps / other.estimate)
         half = half_width_with_bias(hypot(normal * sampling, heavy * noise), bias, level)
         middle = log(self.estimate)
@@ -858,7 +858,7 @@ class SurvivalAnswers:
         return _weights(self.edges, 0.0 if self.convention == "end" else 0.5)
 
     @property
-    def _bends(self) -> Floats:
+    def _coarsening_weights(self) -> Floats:
         """The weights (J + 1,) that say how far a restricted mean moves without every other point of the curve."""
         found = np.zeros(len(self.edges))
         if self.convention != "end":
@@ -874,10 +874,15 @@ class SurvivalAnswers:
         noise = max(float(weights @ self.curves.noise[arm, :, arm] @ weights), 0.0)
         rest = float(weights @ self.curves.slack[arm]) / 2
         estimate, middle = float(weights @ self.curves.shown[arm]), float(weights @ self.curves.survival[arm])
-        bias, bend = float(weights @ self.curves.grouping[arm]), float(self._bends @ self.curves.shown[arm])
+        bias, curvature = (
+            float(weights @ self.curves.grouping[arm]),
+            float(self._coarsening_weights @ self.curves.shown[arm]),
+        )
         steps = self.ties * max(1 - float(self.curves.shown[arm, -1]), 0.0) / 2
         limits = (0.0, float(self.edges[-1]))
-        return Area(estimate, middle - rest, variance, noise, limits, self.heavy, rest, bias, bend, steps)
+        return Area(
+            estimate, middle - rest, variance, noise, limits, self.heavy, rest, bias, curvature, steps
+        )
 
     def area_gap(self) -> Area:
         """Return the difference of the restricted means, treated minus control."""
@@ -886,7 +891,7 @@ class SurvivalAnswers:
         noise = max(one.noise + other.noise - 2 * self._shared, 0.0)
         variance = one.variance + other.variance
         apart = (one.estimate - other.estimate, one.middle - other.middle)
-        off = (joint_bias(one.bias, other.bias), one.bend - other.bend, one.steps - other.steps)
+        off = (joint_bias(one.bias, other.bias), one.curvature - other.curvature, one.steps - other.steps)
         return Area(*apart, variance, noise, (-end, end), self.heavy, rest, *off)
 
     def area_ratio(self) -> AreaRatio:
@@ -1331,10 +1336,10 @@ class Crossing:
 
     def interval(self, level: float) -> Ends:
         """Return the two ends; the upper one is infinite where the curve may not fall so far before its last time."""
-        low, high = self.ends(level, bent=True)
+        low, high = self.ends(level, curved=True)
         return low, self.answers.whole_times(high, up=True)
 
-    def ends(self, level: float, bent: bool = False) -> Ends:
+    def ends(self, level: float, curved: bool = False) -> Ends:
         """Return the ends where curves are straight in cells, or as far from it as is allowed for."""
         low, high = self.answers.ends(self.arm, level)
         curves, arm = self.answers.curves, self.arm
@@ -1342,12 +1347,15 @@ class Crossing:
         sides = (sides[:, 1:] + sides[:, :-1]) / 2
         # Errors of two edges are not the same: between them there is less error than at them, if nobody is censored.
         shifts, arcs = np.zeros_like(sides), sides * (1 - curves.halfway[arm]) * curves.rounded
-        if bent:
+        if curved:
             # How curves bend is no matter of chance but a bias up to a bound, or anything where a cell is crowded.
-            (bends, smooth), held = (one[arm] for one in curves.bends[:2]), -np.diff(curves.shown[arm])
+            (curvature, smooth), held = (
+                (one[arm] for one in curves.curvature[:2]),
+                -np.diff(curves.shown[arm]),
+            )
             arcs *= smooth
-            more = np.array([half_widths_with_bias(side, bends, level) - side for side in sides - arcs])
-            more = np.where((bends < held) | (held <= 0), more, inf)
+            more = np.array([half_widths_with_bias(side, curvature, level) - side for side in sides - arcs])
+            more = np.where((curvature < held) | (held <= 0), more, inf)
             shifts, arcs = np.where(smooth, 0.0, -more), np.where(smooth, arcs - more, 0.0)
         first = self._first(low, (shifts[0], arcs[0]))
         last = self._last(high, (-shifts[1], -arcs[1]))
@@ -1378,9 +1386,11 @@ class Crossing:
     def pinned(self, end: float) -> bool:
         """Whether an end is the edge of a cell of which nothing is supposed."""
         curves, edges, arm = self.answers.curves, self.answers.edges, self.arm
-        bends, held = curves.bends[0][arm], -np.diff(curves.shown[arm])
+        curvature, held = curves.curvature[0][arm], -np.diff(curves.shown[arm])
         free = (
-            ((bends >= held) & (held > 0)) | (curves.slack[arm, 1:] > 0) | (self.answers.convention == "end")
+            ((curvature >= held) & (held > 0))
+            | (curves.slack[arm, 1:] > 0)
+            | (self.answers.convention == "end")
         )
         return bool((free & ((edges[1:] == end) | (edges[:-1] == end))).any())
 
@@ -1393,10 +1403,10 @@ def _part(above: float, falls: float, arc: float) -> float:
     return 2 * above / (slope + sqrt(max(slope**2 + 16 * arc * above, 0.0)))
 
 
-def _mean_bend(straight: Ends, bent: Ends) -> float:
+def _mean_curvature(straight: Ends, curved: Ends) -> float:
     """Return how far ends move on average as curves bend in their cells; an open end has no such distance."""
-    down = straight[0] - bent[0]
-    return (down + bent[1] - straight[1]) / 2 if isfinite(bent[1]) else down
+    down = straight[0] - curved[0]
+    return (down + curved[1] - straight[1]) / 2 if isfinite(curved[1]) else down
 
 
 _ANGLES = 8
@@ -1427,14 +1437,16 @@ class CrossingGap(Apart):
         return answers.whole_times(low, up=False), answers.whole_times(high, up=True)
 
     def _between(self, level: float) -> Ends:
-        (low, high), (least, most) = (one.ends(level, bent=True) for one in (self.one, self.other))
+        (low, high), (least, most) = (one.ends(level, curved=True) for one in (self.one, self.other))
         own, others = self.one.estimate, self.other.estimate
         widest = low - most if isfinite(most) else -inf, high - least if isfinite(high) else inf
         if not (isfinite(own) and isfinite(others)):
             return widest
         straight, theirs = self.one.ends(level), self.other.ends(level)
         down, up = self._reach(level)
-        bent = self._bent(_mean_bend(straight, (low, high)), _mean_bend(theirs, (least, most)))
+        curved = self._curvature_bias(
+            _mean_curvature(straight, (low, high)), _mean_curvature(theirs, (least, most))
+        )
         # Where outcomes lie in a crowded cell, and whom weights leave out, is no matter of chance.
         left_out = self.one.answers.whole and bool(self.one.answers.curves.grouping.any())
         pinned = [
@@ -1444,15 +1456,15 @@ class CrossingGap(Apart):
         return (
             widest[0]
             if pinned[0] or isinf(widest[0])
-            else own - others - half_width_with_bias(down, bent, level),
+            else own - others - half_width_with_bias(down, curved, level),
             widest[1]
             if pinned[1] or isinf(widest[1])
-            else own - others + half_width_with_bias(up, bent, level),
+            else own - others + half_width_with_bias(up, curved, level),
         )
 
-    def _bent(self, own: float, others: float) -> float:
+    def _curvature_bias(self, own: float, others: float) -> float:
         """Return how far the difference may be off as curves bend: about as far in both arms where they bend alike."""
-        leans, edges = self.one.answers.curves.bends[2], self.one.answers.edges[1:-1]
+        leans, edges = self.one.answers.curves.curvature[2], self.one.answers.edges[1:-1]
         signs = [leans[one.arm, np.searchsorted(edges, one.estimate)] for one in (self.one, self.other)]
         return joint_bias(own, others, _APART if signs[0] == signs[1] else 1.0)
 

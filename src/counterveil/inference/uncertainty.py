@@ -43,9 +43,9 @@ _REACH = 8.7
 _NORMAL_ENDS = np.linspace(-_REACH, _REACH, 19)
 # Distances from a breakpoint, in standard deviations of the noise, at which pieces end.
 _LADDER = np.concatenate([2.0 ** np.arange(-4, 7), [100.0, 200.0, 400.0, 1600.0]])
-# Breakpoints at which pieces end, at most. Those beyond the reach of the noise, which it exceeds with this probability, are
-# left out. A distribution that has still more falls by less than 0.006 (in logarithms) from one to the next, so that
-# its tails are within 5e-6 of smooth ones: they are taken as larger by twice that part.
+# Breakpoints at which pieces end, at most. Those that the noise exceeds with a smaller probability than this are left
+# out. A distribution that has still more falls by less than 0.006 (in logarithms) from one to the next, so that its
+# tails are within 5e-6 of smooth ones: they are taken as larger by twice that part.
 _MOST_BREAKPOINTS, _BEYOND, _RIPPLE = 20_000, 1e-25, 1e-5
 # A normal this much narrower than the noise, as a part of its interquartile range, is bounded, not integrated: by so
 # many standard deviations, which it exceeds with less than the probability beside them.
