@@ -668,7 +668,7 @@ P_VALUE = "heterogeneity_p"
 PLAUSIBLE, TYPICAL_SD = 1 / 16, 1 / 6
 
 
-def pays(noise: float, functions: int, rows: int) -> bool:
+def worthwhile(noise: float, functions: int, rows: int) -> bool:
     """Return whether a function is expected to be closer to effects of plausible difference than one number is.
 
     `noise` is that of its effects. Sampling is that of its weights but the first, which one number has too.
@@ -710,7 +710,7 @@ class Unshrunk:
     orders: Floats
     mean: Floats
 
-    def differing(self) -> float:
+    def heterogeneity_p_value(self) -> float:
         """Return the p-value of the hypothesis that effects do not differ: Wald's tests, and Bonferroni's bound.
 
         One is about the functions of first order, as if there were no others, the other about all of them.
@@ -734,12 +734,12 @@ def _inverse(matrix: Floats) -> Floats:
     return np.asarray((vectors[:, kept] / values[kept]) @ vectors[:, kept].T)
 
 
-def decided(model: CateModel, measured: Unshrunk, automatic: bool) -> CateModel:
+def fall_back_to_average(model: CateModel, measured: Unshrunk, automatic: bool) -> CateModel:
     """Return the function, or where `automatic` the average effect if noise and sampling explain how effects differ.
 
     Sampling and noise are both in the covariance that the test uses, at one minus the level of the intervals.
     """
-    p = measured.differing()
+    p = measured.heterogeneity_p_value()
     model = replace(model, details=model.details | {P_VALUE: p})
     if not automatic or p <= 1 - model.level:
         return model

@@ -39,7 +39,14 @@ from counterveil.numerics.products import Gram, blocks, exact_dot, sums
 from counterveil.numerics.shrinkage import largest_move, matrix_power, noise_shape, spike_and_slab
 from counterveil.privacy.caveats import Caveat
 from counterveil.results.answering import answer_request
-from counterveil.results.functions import TYPICAL_SD, CateModel, CateQuestion, Unshrunk, decided, pays
+from counterveil.results.functions import (
+    TYPICAL_SD,
+    CateModel,
+    CateQuestion,
+    Unshrunk,
+    fall_back_to_average,
+    worthwhile,
+)
 from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.settings import Series
 from counterveil.statistics.linear.matching_design import scored
@@ -653,7 +660,7 @@ def function_pays(session: BaseSession, question: CateQuestion) -> bool:
     few = len(table.study.covariates) <= FEW
     if not few and table.rows < _ROWS_A_FUNCTION * first:
         return False
-    return pays(_noise(table, question, largest.size, first), first, table.rows)
+    return worthwhile(_noise(table, question, largest.size, first), first, table.rows)
 
 
 def _noise(table: Table, question: CateQuestion, largest: int, first: int) -> float:
@@ -849,7 +856,7 @@ def _model(
     )
     mean = functions.plain[:size, 0] / functions.plain[0, 0] * float(functions.basis.scale[0])
     measured = Unshrunk(unshrunk, covariance + tail, functions.basis.orders, mean)
-    return decided(found, measured, question.method == "auto" and question.settings is None)
+    return fall_back_to_average(found, measured, question.method == "auto" and question.settings is None)
 
 
 def _mean_noise(functions: Functions, noise: Floats) -> float:

@@ -45,10 +45,10 @@ from counterveil.results.functions import (
     CateModel,
     CateQuestion,
     Unshrunk,
-    decided,
-    pays,
+    fall_back_to_average,
     require_gaussian,
     vector_plan,
+    worthwhile,
 )
 from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.settings import Cate
@@ -515,7 +515,7 @@ def effect_model(
     )
     mean = free.mean * float(basis.scale[0])
     scaled = replace(free, weights=free.weights * unit, covariance=free.covariance * unit**2, mean=mean)
-    return decided(found, scaled, question.method == "auto" and question.settings is None)
+    return fall_back_to_average(found, scaled, question.method == "auto" and question.settings is None)
 
 
 def not_covered(basis: Basis) -> tuple[Fact, ...]:
@@ -585,7 +585,7 @@ def choose_design(study: Study, rows: int, budget: Budget, settings: Cate) -> Le
         if (
             enough
             and basis.size <= MOST_FEATURES
-            and pays(_noise(rows, budget, basis.size), basis.size, rows)
+            and worthwhile(_noise(rows, budget, basis.size), basis.size, rows)
         ):
             return _design(basis, pays=True)
     return _design(smallest, pays=False)

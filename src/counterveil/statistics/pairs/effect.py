@@ -39,8 +39,8 @@ from counterveil.results.functions import (
     CateModel,
     CateQuestion,
     Unshrunk,
-    decided,
-    pays,
+    fall_back_to_average,
+    worthwhile,
 )
 from counterveil.results.measures import OF_MEANS, Numbers
 from counterveil.results.question import Question, design_says
@@ -1367,7 +1367,7 @@ def function_pays(session: BaseSession, question: CateQuestion) -> bool:
     if largest_basis(table, Series()) is None:
         return False
     first = first_size(table)
-    return pays(_noise(first, table, question.budget), first, table.rows)
+    return worthwhile(_noise(first, table, question.budget), first, table.rows)
 
 
 def _noise(size: int, table: Table, budget: Budget) -> float:
@@ -1516,4 +1516,4 @@ def _model(
         **said,
     )
     measured = Unshrunk(weights, covariance, basis.orders, functions.mean)
-    return decided(found, measured, question.method == "auto" and question.settings is None)
+    return fall_back_to_average(found, measured, question.method == "auto" and question.settings is None)
