@@ -183,17 +183,17 @@ class ArmsResult(Comparison):
 
 
 def _worth(mean: Effect) -> float:
-    """Return how many people without noise an arm's mean is worth, if outcomes have the usual standard deviation."""
+    """Return how many people without noise an arm's mean is worth, if outcomes have `_ASSUMED_SD`."""
     known, size = mean.known, 1.0 if mean.size is None else mean.size
     assert isinstance(known, Linear)
     if known.limits is None:
         return size
     low, high = known.limits
-    return size / (1 + size * (known.uncertainty.noise_sd / (_USUAL_SD * (high - low))) ** 2)
+    return size / (1 + size * (known.uncertainty.noise_sd / (_ASSUMED_SD * (high - low))) ** 2)
 
 
-# The standard deviation that is supposed of outcomes where it is only about how arms count, in parts of their range.
-_USUAL_SD = 1 / 6
+# Standard deviation of outcomes in parts of their range, assumed only for how much each arm counts.
+_ASSUMED_SD = 1 / 6
 
 
 def weighted(

@@ -715,7 +715,7 @@ def noise_from_dict(facts: dict[str, str]) -> Any:
         terms: Any = tuple(
             (float(weight), mechanism_from_dict(one)) for weight, one in json.loads(facts["of"])
         )
-        _hold(0 < len(terms) <= _MOST_TERMS and all(0 < weight < inf for weight, _ in terms))
+        _require(0 < len(terms) <= _MOST_TERMS and all(0 < weight < inf for weight, _ in terms))
         return WeightedSum(terms)
     return mechanism_from_dict(facts)
 
@@ -778,36 +778,36 @@ _CHOICES: dict[Any, tuple[type, ...]] = {
 }
 
 
-def _hold(*conditions: bool) -> None:
+def _require(*conditions: bool) -> None:
     if not all(conditions):
         raise UnreadableError("numbers that do not fit together")
 
 
 def _check_error(known: Uncertainty) -> None:
     """Raise ValueError for an error that no release has; a noisy variance needs a cap."""
-    _hold(isfinite(known.variance), 0 <= known.variance_cap < inf)
-    _hold(known.variance_noise is None or known.variance_cap > 0)
+    _require(isfinite(known.variance), 0 <= known.variance_cap < inf)
+    _require(known.variance_noise is None or known.variance_cap > 0)
     ball = known.ball_variance, known.ball_dimensions
-    _hold(ball == (0, 0) or (0 < ball[0] < inf and ball[1] in (2, 3)))
+    _require(ball == (0, 0) or (0 < ball[0] < inf and ball[1] in (2, 3)))
     if isinstance(known, ClusterUncertainty):
-        _hold(isfinite(known.freedom), known.freedom >= 1)
+        _require(isfinite(known.freedom), known.freedom >= 1)
         capped = known.noise is not None and known.variance_cap > 0 and known.variance >= 0
-        _hold(known.sd_noise is None or capped)
+        _require(known.sd_noise is None or capped)
 
 
 def _check_weights(known: PooledUncertainty | PooledMeans) -> None:
-    _hold(len(known.sites) == len(known.weights) > 0)
-    _hold(min(known.weights) >= 0, abs(sum(known.weights) - 1) <= _WEIGHTS_ADD_UP)
+    _require(len(known.sites) == len(known.weights) > 0)
+    _require(min(known.weights) >= 0, abs(sum(known.weights) - 1) <= _WEIGHTS_ADD_UP)
 
 
 def _check_pooled(known: PooledUncertainty) -> None:
     _check_weights(known)
-    _hold(known.steadied is None or len(known.steadied) == len(known.sites))
+    _require(known.steadied is None or len(known.steadied) == len(known.sites))
 
 
 def _check_means(means: PooledMeans) -> None:
     _check_weights(means)
-    _hold(len(means.names) == len(means.sites))
+    _require(len(means.names) == len(means.sites))
 
 
 _CHECKS: dict[Any, Callable[[Any], None]] = {
@@ -815,6 +815,8 @@ _CHECKS: dict[Any, Callable[[Any], None]] = {
     ClusterUncertainty: _check_error,
     PooledUncertainty: _check_pooled,
     PooledMeans: _check_means,
-    IndependentArmMeans: lambda means: _hold(min(means.sizes) > 0, means.range[0] < means.range[1]),
-    JointArmMeans: lambda means: _hold(0 < means.share < 1, means.rows >= 1, means.range[0] < means.range[1]),
+    IndependentArmMeans: lambda means: _require(min(means.sizes) > 0, means.range[0] < means.range[1]),
+    JointArmMeans: lambda means: _require(
+        0 < means.share < 1, means.rows >= 1, means.range[0] < means.range[1]
+    ),
 }
