@@ -668,7 +668,7 @@ P_VALUE = "heterogeneity_p"
 PLAUSIBLE, TYPICAL_SD = 1 / 16, 1 / 6
 
 
-def worthwhile(noise: float, functions: int, rows: int) -> bool:
+def is_worthwhile(noise: float, functions: int, rows: int) -> bool:
     """Return whether a function is expected to be closer to effects of plausible difference than one number is.
 
     `noise` is that of its effects. Sampling is that of its weights but the first, which one number has too.

@@ -45,7 +45,7 @@ from counterveil.results.functions import (
     CateQuestion,
     Unshrunk,
     fall_back_to_average,
-    worthwhile,
+    is_worthwhile,
 )
 from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.settings import Series
@@ -660,7 +660,7 @@ def function_pays(session: BaseSession, question: CateQuestion) -> bool:
     few = len(table.study.covariates) <= FEW
     if not few and table.rows < _ROWS_A_FUNCTION * first:
         return False
-    return worthwhile(_noise(table, question, largest.size, first), first, table.rows)
+    return is_worthwhile(_noise(table, question, largest.size, first), first, table.rows)
 
 
 def _noise(table: Table, question: CateQuestion, largest: int, first: int) -> float:

@@ -46,9 +46,9 @@ from counterveil.results.functions import (
     CateQuestion,
     Unshrunk,
     fall_back_to_average,
+    is_worthwhile,
     require_gaussian,
     vector_plan,
-    worthwhile,
 )
 from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.settings import Cate
@@ -585,7 +585,7 @@ def choose_design(study: Study, rows: int, budget: Budget, settings: Cate) -> Le
         if (
             enough
             and basis.size <= MOST_FEATURES
-            and worthwhile(_noise(rows, budget, basis.size), basis.size, rows)
+            and is_worthwhile(_noise(rows, budget, basis.size), basis.size, rows)
         ):
             return _design(basis, pays=True)
     return _design(smallest, pays=False)

@@ -40,7 +40,7 @@ from counterveil.results.functions import (
     CateQuestion,
     Unshrunk,
     fall_back_to_average,
-    worthwhile,
+    is_worthwhile,
 )
 from counterveil.results.measures import OF_MEANS, Numbers
 from counterveil.results.question import Question, design_says
@@ -1367,7 +1367,7 @@ def function_pays(session: BaseSession, question: CateQuestion) -> bool:
     if largest_basis(table, Series()) is None:
         return False
     first = first_size(table)
-    return worthwhile(_noise(first, table, question.budget), first, table.rows)
+    return is_worthwhile(_noise(first, table, question.budget), first, table.rows)
 
 
 def _noise(size: int, table: Table, budget: Budget) -> float:
