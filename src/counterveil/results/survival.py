@@ -143,22 +143,22 @@ class SurvivalResult(ReleasedAnswer):
     def _ratio(self, cause: str | None) -> HazardRatio:
         return HazardRatio(self.tables, None if cause is None else self._cause(cause))
 
-    def quantile(self, arm: ArmName, share: float = 0.5) -> Effect:
+    def quantile(self, arm: ArmName, prob: float = 0.5) -> Effect:
         """Return the time by which a share of an arm had the event: the median; infinite where not by the horizon."""
-        known = OpenEnded(self._crossing(arm, share))
-        return self._effect(f"{quantile_name(share)}, {arm}", known)
+        known = OpenEnded(self._crossing(arm, prob))
+        return self._effect(f"{quantile_name(prob)}, {arm}", known)
 
-    def quantile_difference(self, share: float = 0.5) -> Effect:
+    def quantile_difference(self, prob: float = 0.5) -> Effect:
         """Return the difference of both arms' quantiles, treated minus control.
 
         Infinite where one arm's quantile is not reached by the horizon, not a number where neither is; printed as
         "not reached". Ends of its interval are infinite where a quantile may lie beyond the horizon.
         """
-        gap = CrossingGap(self._crossing("treated", share), self._crossing("control", share))
-        return self._effect(quantile_name(share, difference=True), OpenEnded(gap))
+        gap = CrossingGap(self._crossing("treated", prob), self._crossing("control", prob))
+        return self._effect(quantile_name(prob, difference=True), OpenEnded(gap))
 
-    def _crossing(self, arm: str, share: float) -> Crossing:
-        return Crossing(self._answers, check_arm(arm), 1 - check_share(share))
+    def _crossing(self, arm: str, prob: float) -> Crossing:
+        return Crossing(self._answers, check_arm(arm), 1 - check_prob(prob))
 
     def incidence(self, cause: str, arm: ArmName, time: float | None = None) -> Effect:
         """Return the probability of having had the event of one cause by a time of the grid; None is the horizon."""
@@ -316,11 +316,11 @@ def check_arm(arm: str) -> int:
     raise refusal("CV-P692", arms=", ".join(map(repr, ARMS)), arm=arm)
 
 
-def check_share(share: object) -> float:
-    """Return a share strictly between 0 and 1, or raise CV-P693."""
-    if isinstance(share, int | float) and 0 < share < 1:
-        return float(share)
-    raise refusal("CV-P693", share=share)
+def check_prob(prob: object) -> float:
+    """Return a probability strictly between 0 and 1, or raise CV-P693."""
+    if isinstance(prob, int | float) and 0 < prob < 1:
+        return float(prob)
+    raise refusal("CV-P693", prob=prob)
 
 
 def said(one: Effect, arm: str = "") -> str:
@@ -379,12 +379,12 @@ def _caveats(session: BaseSession, question: Question, convention: str) -> tuple
 class QuantilesResult(ByName, ReleasedAnswer):
     """Released counts of outcomes by cell, and all that follows from them; nothing it does spends budget.
 
-    Effects are differences of both arms' quantiles at the `shares` that were asked for, treated minus control. Arms are
-    "treated" and "control". Other shares, and distribution functions at the edges of cells, are free.
+    Effects are differences of both arms' quantiles at the `probs` that were asked for, treated minus control. Arms are
+    "treated" and "control". Other quantiles, and distribution functions at the edges of cells, are free.
     """
 
     histograms: NoisyHistograms
-    shares: tuple[float, ...]
+    probs: tuple[float, ...]
 
     @property
     def edges(self) -> tuple[float, ...]:
@@ -395,21 +395,21 @@ class QuantilesResult(ByName, ReleasedAnswer):
     def _answers(self) -> SurvivalAnswers:
         return distributions_of(self.histograms)
 
-    def quantile(self, arm: ArmName, share: float = 0.5) -> Effect:
+    def quantile(self, arm: ArmName, prob: float = 0.5) -> Effect:
         """Return the value below which a share of an arm's outcomes lies."""
-        known = OpenEnded(self._crossing(arm, share))
-        return Effect(f"{quantile_name(share)}, {arm}", known, self.level)
+        known = OpenEnded(self._crossing(arm, prob))
+        return Effect(f"{quantile_name(prob)}, {arm}", known, self.level)
 
-    def quantile_difference(self, share: float = 0.5) -> Effect:
+    def quantile_difference(self, prob: float = 0.5) -> Effect:
         """Return the difference of both arms' quantiles, treated minus control."""
-        return self._difference(share, 1)
+        return self._difference(prob, 1)
 
-    def _difference(self, share: float, several: int) -> Effect:
-        gap = CrossingGap(self._crossing("treated", share), self._crossing("control", share))
-        return Effect(quantile_name(share), OpenEnded(gap), self.level, several)
+    def _difference(self, prob: float, several: int) -> Effect:
+        gap = CrossingGap(self._crossing("treated", prob), self._crossing("control", prob))
+        return Effect(quantile_name(prob), OpenEnded(gap), self.level, several)
 
-    def _crossing(self, arm: str, share: float) -> Crossing:
-        return Crossing(self._answers, check_arm(arm), 1 - check_share(share))
+    def _crossing(self, arm: str, prob: float) -> Crossing:
+        return Crossing(self._answers, check_arm(arm), 1 - check_prob(prob))
 
     def distribution(self, arm: ArmName, value: float) -> Effect:
         """Return the share of an arm's outcomes up to an edge of a cell, which is counted in."""
@@ -432,22 +432,22 @@ class QuantilesResult(ByName, ReleasedAnswer):
         ends = dict(zip(names, (*one.interval(level), *one.interval(wide)), strict=True))
         return {"value": edge, "estimate": one.estimate} | ends
 
-    def quantile_band(self, shares: tuple[float, ...], level: float | None = None) -> list[dict[str, Any]]:
-        """Return a row for every share: difference of quantiles, and a band that holds at all shares at once.
+    def quantile_band(self, probs: tuple[float, ...], level: float | None = None) -> list[dict[str, Any]]:
+        """Return a row for every probability: difference of quantiles, and a band that holds for all of them at once.
 
         Each arm's band has half of the error, so the differences hold together.
         """
         chosen = 1 - (1 - (self.level if level is None else check_level(level))) / 2
         wide = [self._answers.band_level(chosen, (arm,)) for arm in (0, 1)]
         found = []
-        for share in shares:
-            one = self.quantile_difference(share)
+        for prob in probs:
+            one = self.quantile_difference(prob)
             (least, most), (low, high) = (
-                self._crossing(arm, share).interval(own)
+                self._crossing(arm, prob).interval(own)
                 for arm, own in zip(("control", "treated"), wide, strict=True)
             )
             ends = {"band_low": low - most, "band_high": high - least}
-            found.append({"share": share, "estimate": one.estimate} | ends)
+            found.append({"prob": prob, "estimate": one.estimate} | ends)
         return found
 
     def _place(self, value: float) -> int:
@@ -457,19 +457,19 @@ class QuantilesResult(ByName, ReleasedAnswer):
 
     @property
     def table(self) -> tuple[Effect, ...]:
-        """The differences of quantiles at the shares that were asked for."""
-        return tuple(self._difference(share, len(self.shares)) for share in self.shares)
+        """The differences of quantiles at the `probs` that were asked for."""
+        return tuple(self._difference(prob, len(self.probs)) for prob in self.probs)
 
     def _check(self) -> None:
         ReleasedAnswer._check(self)
-        if not self.shares:
-            raise ValueError("no shares")
-        for share in self.shares:
-            check_share(share)
+        if not self.probs:
+            raise ValueError("no probs")
+        for prob in self.probs:
+            check_prob(prob)
 
     def _columns(self) -> list[dict[str, Any]]:
         return [
-            {"contrast": one.name, "share": share} for one, share in zip(self.table, self.shares, strict=True)
+            {"contrast": one.name, "prob": prob} for one, prob in zip(self.table, self.probs, strict=True)
         ]
 
     def _shown(self) -> dict[str, Any]:
@@ -479,10 +479,10 @@ class QuantilesResult(ByName, ReleasedAnswer):
             "effects": [one.facts() for one in self.table],
             "notes": [
                 (
-                    quantile_name(share).capitalize(),
-                    "; ".join(said(self.quantile(arm, share), arm) for arm in ("treated", "control")),
+                    quantile_name(prob).capitalize(),
+                    "; ".join(said(self.quantile(arm, prob), arm) for arm in ("treated", "control")),
                 )
-                for share in self.shares
+                for prob in self.probs
             ],
         }
 
@@ -492,7 +492,7 @@ def quantiles_result(
     question: Question,
     histograms: NoisyHistograms,
     page: str,
-    shares: tuple[float, ...],
+    probs: tuple[float, ...],
 ) -> QuantilesResult:
     """Return the answer made of released counts."""
     study, noise = session.study, "laplace" if histograms.heavy else "gaussian"
@@ -501,7 +501,7 @@ def quantiles_result(
     bound = (2.0, "sum of changes") if histograms.heavy else (2**0.5, "length of the change")
     return QuantilesResult(
         histograms=histograms,
-        shares=shares,
+        probs=probs,
         guarantee=question.guarantee(session, page, mechanisms=(noise,)),
         method="quantiles of each arm",
         **question.terms(study),
