@@ -387,8 +387,8 @@ class Balance(Shown):
 
     Notes
     -----
-    Differences are (m1 - m0) / s with s the standard deviation of the covariate pooled over both arms before
-    adjustment; below 0.1 in size is usually taken for balanced.
+    Differences are (m1 - m0) / s with s the root of the mean of both arms' variances before adjustment; below
+    0.1 in size is usually taken for balanced. Ratios are those of the variances, treated over control.
 
     Examples
     --------
