@@ -151,7 +151,7 @@ SEVERAL: tuple[Mutant, ...] = (
     _of("Uncertainty.known_sd", "(alpha) + self.extra_at(alpha))", "(alpha))", _FUNCTIONS),
     _of("Uncertainty.beyond", "abs(distance) - self.bias", "abs(distance)", _UNCERTAINTY),
     _of("convolution._one_half_width", "max(2 * beyond, 1e-300)", "max(beyond, 1e-300)", _UNCERTAINTY),
-    _of("unsure_scale.variance_allowance", "return high**2", "return high", "contract/test_strata.py"),
+    _of("uncertainty.variance_allowance", "return high**2", "return high", "contract/test_strata.py"),
     # Shares of noise that sites add up: their law, and what intervals take it for.
     _of("summed_normal.draw_gamma", "* x / (x + y)", "* x", _SHARES),
     _of("summed_normal._accepted", "(2 * variance)", "variance", _SHARES),

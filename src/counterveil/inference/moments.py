@@ -107,9 +107,8 @@ class LinearFit:
     freedom: int
     identified: bool
     unit: Floats  # covariance that errors of variance one would have, from sampling
-    variance_noise_sd: float = (
-        0.0  # standard deviation of the noise of a variance from sampling, in parts of `unit`
-    )
+    # Standard deviation of the noise of a variance from sampling, in parts of `unit`.
+    variance_noise_sd: float = 0.0
     noisy: tuple[NoisyMoments, Floats, Floats] | None = None  # least squares: moments, A^-1 and A^-1 P
 
     @property
@@ -152,7 +151,7 @@ class LinearFit:
         found = [float(along @ moments.spread((one + one.T) / 2) @ along) for one in outer]
         return np.array([found[0] + float(combination @ self.sampling @ combination), *found[1:]])
 
-    def interval_distances(self, combination: Floats, factor: float) -> Ends:
+    def half_widths(self, combination: Floats, factor: float) -> Ends:
         """Return how far below and above the estimate values lie that are within so many standard errors of it.
 
         At least as far as the standard error of the estimate itself says; infinite where noise may hide the regressor.
@@ -272,7 +271,7 @@ def with_robust_errors(fit: LinearFit, turn: Floats, middle: Floats, noise: floa
 
     Directions whose variance the noise hides have that of the noise.
     """
-    # That of v'Ev for |v| = 1, where entries of E have variance noise^2 off the diagonal and twice that on it.
+    # The standard deviation of v'Ev for |v| = 1, where E has variance noise^2 off the diagonal and twice that on it.
     variance_noise_sd = sqrt(2.0) * noise
     values, vectors = np.linalg.eigh(middle)
     lifted = (vectors * np.maximum(values, variance_noise_sd)) @ vectors.T

@@ -275,8 +275,8 @@ def steadied_variances(sites: list[Uncertainty], sizes: Floats, common: bool = F
     return found
 
 
-def unsure_variances(sites: list[Uncertainty]) -> Floats:
-    """Return what the noise of every released variance will add to an interval: its standard deviation."""
+def noise_sds_of_variances(sites: list[Uncertainty]) -> Floats:
+    """Return the standard deviation of the noise of every released variance, at most its cap: what intervals add."""
     caps = np.array([known.variance_cap for known in sites])
     return np.asarray(np.minimum(np.sqrt([noise_variance(known.variance_noise) for known in sites]), caps))
 

@@ -687,7 +687,7 @@ class Area:
     """The restricted mean time free of the event in one arm, or the difference of two.
 
     `slack` is how far it may lie to either side of the `middle`, as curves were lost in the noise. `bias` is how far it
-    may be off as hazards change within cells, and `bend` how far it moves when curves are known
+    may be off as hazards change within cells, and `curvature` how far it moves when curves are known
     at every other time only: about as far as curves that bend between times can move it. `steps` is how much more it is
     where curves fall at whole times only.
     """
@@ -700,7 +700,7 @@ class Area:
     heavy: bool
     slack: float = 0.0
     bias: float = 0.0
-    bend: float = 0.0
+    curvature: float = 0.0
     steps: float = 0.0
 
     @property
@@ -717,7 +717,7 @@ class Area:
         """Return the two ends of an interval, cut to what is possible."""
         normal, heavy = quantiles(level, self.heavy)
         half = hypot(normal * self.sampling_sd, heavy * sqrt(self.noise))
-        half = biased_half_width(half, self.bias + abs(self.bend), level) + self.slack
+        half = biased_half_width(half, self.bias + abs(self.curvature), level) + self.slack
         least, most = self.limits
         low, high = self.middle - half + min(self.steps, 0.0), self.middle + half + max(self.steps, 0.0)
         return min(max(low, least), most), max(min(high, most), least)
@@ -775,7 +775,7 @@ class AreaRatio:
         sampling, noise = self._relative
         one, other = self.one, self.other
         bias = joint_bias(one.bias / one.estimate, other.bias / other.estimate)
-        bias += abs(one.bend / one.estimate - other.bend / other.estimate)
+        bias += abs(one.curvature / one.estimate - other.curvature / other.estimate)
         bias += abs(one.steps / one.estimate - other.steps / other.estimate)
         half = biased_half_width(hypot(normal * sampling, heavy * noise), bias, level)
         middle = log(self.estimate)
@@ -859,7 +859,7 @@ class SurvivalAnswers:
         return _weights(self.edges, 0.0 if self.convention == "end" else 0.5)
 
     @property
-    def _thinning_weights(self) -> Floats:
+    def _coarsening_weights(self) -> Floats:
         """The weights (J + 1,) that say how far a restricted mean moves without every other point of the curve."""
         found = np.zeros(len(self.edges))
         if self.convention != "end":
@@ -875,13 +875,15 @@ class SurvivalAnswers:
         noise = max(float(weights @ self.curves.noise[arm, :, arm] @ weights), 0.0)
         rest = float(weights @ self.curves.slack[arm]) / 2
         estimate, middle = float(weights @ self.curves.shown[arm]), float(weights @ self.curves.survival[arm])
-        bias, bend = (
+        bias, curvature = (
             float(weights @ self.curves.grouping[arm]),
-            float(self._thinning_weights @ self.curves.shown[arm]),
+            float(self._coarsening_weights @ self.curves.shown[arm]),
         )
         steps = self.ties * max(1 - float(self.curves.shown[arm, -1]), 0.0) / 2
         limits = (0.0, float(self.edges[-1]))
-        return Area(estimate, middle - rest, variance, noise, limits, self.heavy, rest, bias, bend, steps)
+        return Area(
+            estimate, middle - rest, variance, noise, limits, self.heavy, rest, bias, curvature, steps
+        )
 
     def area_gap(self) -> Area:
         """Return the difference of the restricted means, treated minus control."""
@@ -890,7 +892,7 @@ class SurvivalAnswers:
         noise = max(one.noise + other.noise - 2 * self._shared, 0.0)
         variance = one.variance + other.variance
         apart = (one.estimate - other.estimate, one.middle - other.middle)
-        off = (joint_bias(one.bias, other.bias), one.bend - other.bend, one.steps - other.steps)
+        off = (joint_bias(one.bias, other.bias), one.curvature - other.curvature, one.steps - other.steps)
         return Area(*apart, variance, noise, (-end, end), self.heavy, rest, *off)
 
     def area_ratio(self) -> AreaRatio:
@@ -1335,10 +1337,10 @@ class Crossing:
 
     def interval(self, level: float) -> Ends:
         """Return the two ends; the upper one is infinite where the curve may not fall so far before its last time."""
-        low, high = self.ends(level, bent=True)
+        low, high = self.ends(level, curved=True)
         return low, self.answers.whole_times(high, up=True)
 
-    def ends(self, level: float, bent: bool = False) -> Ends:
+    def ends(self, level: float, curved: bool = False) -> Ends:
         """Return the ends where curves are straight in cells, or as far from it as is allowed for."""
         low, high = self.answers.ends(self.arm, level)
         curves, arm = self.answers.curves, self.arm
@@ -1346,8 +1348,8 @@ class Crossing:
         sides = (sides[:, 1:] + sides[:, :-1]) / 2
         # Errors of two edges are not the same: between them there is less error than at them, if nobody is censored.
         shifts, arcs = np.zeros_like(sides), sides * (1 - curves.halfway[arm]) * curves.rounded
-        if bent:
-            # How curves bend is no matter of chance but a bias up to a bound, or anything where a cell is dense.
+        if curved:
+            # How curves bend is no matter of chance but a bias up to a bound, or anything where a cell is crowded.
             (curvature, smooth), held = (
                 (one[arm] for one in curves.curvature[:2]),
                 -np.diff(curves.shown[arm]),
@@ -1402,10 +1404,10 @@ def _part(above: float, falls: float, arc: float) -> float:
     return 2 * above / (slope + sqrt(max(slope**2 + 16 * arc * above, 0.0)))
 
 
-def _mean_bend(straight: Ends, bent: Ends) -> float:
+def _mean_curvature(straight: Ends, curved: Ends) -> float:
     """Return how far ends move on average as curves bend in their cells; an open end has no such distance."""
-    down = straight[0] - bent[0]
-    return (down + bent[1] - straight[1]) / 2 if isfinite(bent[1]) else down
+    down = straight[0] - curved[0]
+    return (down + curved[1] - straight[1]) / 2 if isfinite(curved[1]) else down
 
 
 _ANGLES = 8
@@ -1436,15 +1438,17 @@ class CrossingGap(Apart):
         return answers.whole_times(low, up=False), answers.whole_times(high, up=True)
 
     def _between(self, level: float) -> Ends:
-        (low, high), (least, most) = (one.ends(level, bent=True) for one in (self.one, self.other))
+        (low, high), (least, most) = (one.ends(level, curved=True) for one in (self.one, self.other))
         own, others = self.one.estimate, self.other.estimate
         widest = low - most if isfinite(most) else -inf, high - least if isfinite(high) else inf
         if not (isfinite(own) and isfinite(others)):
             return widest
         straight, theirs = self.one.ends(level), self.other.ends(level)
-        down, up = self._distances(level)
-        bent = self._bent(_mean_bend(straight, (low, high)), _mean_bend(theirs, (least, most)))
-        # Where outcomes lie in a dense cell, and whom weights leave out, is no matter of chance.
+        down, up = self._reach(level)
+        curved = self._curvature_bias(
+            _mean_curvature(straight, (low, high)), _mean_curvature(theirs, (least, most))
+        )
+        # Where outcomes lie in a crowded cell, and whom weights leave out, is no matter of chance.
         left_out = self.one.answers.whole and bool(self.one.answers.curves.grouping.any())
         pinned = [
             left_out or self.one.pinned(end) or self.other.pinned(another)
@@ -1453,11 +1457,13 @@ class CrossingGap(Apart):
         return (
             widest[0]
             if pinned[0] or isinf(widest[0])
-            else own - others - biased_half_width(down, bent, level),
-            widest[1] if pinned[1] or isinf(widest[1]) else own - others + biased_half_width(up, bent, level),
+            else own - others - biased_half_width(down, curved, level),
+            widest[1]
+            if pinned[1] or isinf(widest[1])
+            else own - others + biased_half_width(up, curved, level),
         )
 
-    def _bent(self, own: float, others: float) -> float:
+    def _curvature_bias(self, own: float, others: float) -> float:
         """Return how far the difference may be off as curves bend: about as far in both arms where they bend alike."""
         leans, edges = self.one.answers.curves.curvature[2], self.one.answers.edges[1:-1]
         signs = [leans[one.arm, np.searchsorted(edges, one.estimate)] for one in (self.one, self.other)]

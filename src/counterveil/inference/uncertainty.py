@@ -410,7 +410,7 @@ class NoiseOfNoisyScale:
 
     @property
     def variance(self) -> float:
-        """The variance; infinite where the scale is too unsure for one, or X has none."""
+        """The variance; infinite where the scale is too noisy (`log_scale` >= 0.5), or X has none."""
         if self.log_scale >= 0.5:
             return inf
         return self.scale**2 * self.distribution.variance / (1 - 4 * self.log_scale**2)
@@ -663,7 +663,7 @@ class WeightedSum:
         return np.zeros(1 if low <= 0 <= high else 0)
 
     def _table(self) -> tuple[float, Floats]:
-        return _table_sum(cast("Hashable", self.terms))
+        return _sum_table(cast("Hashable", self.terms))
 
 
 def weighted_sum(weights: Floats, distributions: list[NoiseDistribution | None]) -> NoiseDistribution | None:
@@ -679,7 +679,7 @@ def weighted_sum(weights: Floats, distributions: list[NoiseDistribution | None])
 
 
 @lru_cache(maxsize=64)
-def _table_sum(terms: tuple[tuple[float, NoiseDistribution], ...]) -> tuple[float, Floats]:
+def _sum_table(terms: tuple[tuple[float, NoiseDistribution], ...]) -> tuple[float, Floats]:
     """Return the lattice step and P(sum <= x) at x = -HALF step, ..., -step, 0."""
     cut = _CUT / len(terms)
     ends = [weight * float(-distribution.quantile(np.array([cut / 2]))[0]) for weight, distribution in terms]
@@ -843,10 +843,10 @@ _RATIOS, _HIDES = 4, 4.0
 _LEAST = 2.0**-60
 # Inflations that are searched for together.
 _MOST_INFLATED = 1024
-# The constant is found to this part of the noise's interquartile range, and rounded upwards.
-# Misses that fall short of their aim by less than this part are near enough.
+# The constant kappa is found to the first part of the noise's interquartile range, and rounded upwards, or until
+# misses fall short of their aim by less than the second.
 _PRECISION, _ENOUGH = 1 / 128, 1 / 8192
-# Half-widths are found until their tails are this near to alpha, as a part of it.
+# Secant steps for a half-width, at most. They end when its tail is within _NEAR of alpha, as a part of alpha.
 _MOST_STEPS = 60
 # How many of the variances that are missed most often are searched first.
 _FEW = 3

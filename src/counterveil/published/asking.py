@@ -19,7 +19,7 @@ from counterveil.data import Study, check_study, silence
 from counterveil.errors import refusal
 from counterveil.privacy import ApproximateEvent, Budget, Event, Number, Proof, Unit
 from counterveil.questions.cate import CateArguments
-from counterveil.results.answering import Facts, settled
+from counterveil.results.answering import Facts, answer_request
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.functions import CateAnswers, CateQuestion, refuse_long_answers
 from counterveil.results.question import (
@@ -132,9 +132,9 @@ def unproved(
     claim: tuple[Proof, str],
     mechanisms: tuple[str, ...] | None = None,
 ) -> Result:
-    """Return the settled answer of a form whose guarantee is not proved in finite samples, with the remark why."""
+    """Return the answer of a form whose guarantee is not proved in finite samples, with the remark why."""
     asked, (proof, why) = (Result, session, question, plan, compute), claim
-    return settled(*asked, pages=pages, remarks=(why,), proof=proof, mechanisms=mechanisms)
+    return answer_request(*asked, pages=pages, remarks=(why,), proof=proof, mechanisms=mechanisms)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,8 @@ from counterveil.numerics.public_choices import public_uniforms, two_parts
 from counterveil.privacy import Budget, Proof
 from counterveil.privacy.caveats import Caveat, Target
 from counterveil.published.asking import PublishedQuestion, QueryForm, release_vector_scaled
-from counterveil.results.answering import Facts, settled
-from counterveil.results.functions import CateAnswers, Queries, usual_delta
+from counterveil.results.answering import Facts, answer_request
+from counterveil.results.functions import CateAnswers, Queries, default_delta
 from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.settings.methods import POSITIVE, Settings, one_of, setting, whole
 from counterveil.statistics.folds.aggregation import quietly
@@ -333,7 +333,7 @@ def asked_queries(question: PublishedQuestion) -> Queries:
 def paper_plan(question: PublishedQuestion, rows: int) -> Plan:
     """Return the plan, or refuse a pure budget: the published noise is Gaussian."""
     if question.budget.pure:
-        raise refusal("CV-P564", budget=question.budget, delta=f"{float(usual_delta(rows)):.1g}")
+        raise refusal("CV-P564", budget=question.budget, delta=f"{float(default_delta(rows)):.1g}")
     return Plan.split(question.budget, {"answers": Fraction(1)}, "gaussian", {"answers": Kind.VECTOR})
 
 
@@ -525,7 +525,7 @@ def _functional(session: BaseSession, question: PublishedQuestion) -> CateAnswer
         )
 
     # With the settings that hold where none were given.
-    return settled(CateAnswers, session, replace(question, settings=settings), plan, compute)
+    return answer_request(CateAnswers, session, replace(question, settings=settings), plan, compute)
 
 
 # What analysts call.
@@ -601,7 +601,7 @@ def _finite_queries(session: BaseSession, question: PublishedQuestion) -> CateAn
         )
 
     # With the settings that hold where none were given.
-    return settled(CateAnswers, session, replace(question, settings=settings), plan, compute)
+    return answer_request(CateAnswers, session, replace(question, settings=settings), plan, compute)
 
 
 # What analysts call.

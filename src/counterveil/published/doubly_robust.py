@@ -32,7 +32,7 @@ from counterveil.published.asking import EffectForm, PublishedQuestion, release_
 from counterveil.published.cate import published_factor
 from counterveil.published.matching import fit_sensitivity
 from counterveil.published.weighting import denominator, score_shares, shrunk
-from counterveil.results.answering import Facts, settled
+from counterveil.results.answering import Facts, answer_request
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import BaseSession, Gate, Kind, Plan
@@ -275,7 +275,7 @@ def _cross_fit(session: BaseSession, question: Question) -> Result:
             },
         )
 
-    return settled(
+    return answer_request(
         Result,
         session,
         question,

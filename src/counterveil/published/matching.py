@@ -29,7 +29,7 @@ from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Budget, Estimand, Proof, Unit, caveats, exact, show
 from counterveil.privacy.caveats import Caveat, Fact, Target
 from counterveil.published.asking import EffectForm, PublishedQuestion, release_twice, unproved
-from counterveil.results.answering import Facts, settled
+from counterveil.results.answering import Facts, answer_request
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import BaseSession, Gate, Kind, Plan, Released, Responses
@@ -132,7 +132,7 @@ def _proved_matching(session: BaseSession, question: Question) -> Result:
             interval_target=Target.SHRUNK_CONTRAST,
         )
 
-    return settled(Result, session, question, plan, compute, pages=PAGES)
+    return answer_request(Result, session, question, plan, compute, pages=PAGES)
 
 
 # What analysts call.

@@ -53,7 +53,7 @@ from counterveil.published.strata_sensitivity import (
     two_fronts,
 )
 from counterveil.results.answering import Facts, built
-from counterveil.results.effect import unsure_noise
+from counterveil.results.effect import noise_with_noisy_scale
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import BaseSession, Gate, Kind, Plan, Released
@@ -419,7 +419,7 @@ def _uncertainty(
     """Return the uncertainty of the effect of the people it speaks for."""
     log_scale = float(design.scale_sensitivity / plan.amount("scale", Kind.CELLS))
     unit = width / drawn.share
-    noise = unsure_noise(
+    noise = noise_with_noisy_scale(
         plan.smooth_noise("effect", design.effect), 2 * drawn.weight / rows * unit, log_scale
     )
     extra = 0.0
@@ -430,7 +430,7 @@ def _uncertainty(
         squares = plan.noise("variance", pooled_change(rows) * Fraction(factor))
         return Uncertainty(noise, factor * drawn.variance, factor * rows / 2, squares, extra)
     scale = float(VARIANCE_PER_WEIGHT) * (drawn.weight * unit / rows) ** 2
-    variance = unsure_noise(plan.smooth_noise("variance", design.variance), scale, 2 * log_scale)
+    variance = noise_with_noisy_scale(plan.smooth_noise("variance", design.variance), scale, 2 * log_scale)
     return Uncertainty(noise, drawn.variance * unit**2, unit**2 / 2, variance, extra)
 
 

@@ -36,7 +36,7 @@ from counterveil.privacy.caveats import (
 )
 from counterveil.published.asking import EffectForm, PublishedQuestion, textbook_constant, unproved
 from counterveil.published.matching import fit_sensitivity, fit_without_intercept
-from counterveil.results.answering import Facts, settled
+from counterveil.results.answering import Facts, answer_request
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import BaseSession, Gate, Kind, Plan
@@ -332,7 +332,7 @@ def _proved_weighting_ipw(session: BaseSession, question: Question) -> Result:
             interval_target=interval_target(study, nuisances, weighing),
         )
 
-    return settled(Result, session, question, design.plan, compute, pages=PAGES)
+    return answer_request(Result, session, question, design.plan, compute, pages=PAGES)
 
 
 # What analysts call.

@@ -27,6 +27,7 @@ from counterveil.results.arms import refuse_several_arms
 from counterveil.results.measures import NEEDED, OF_MEANS, Measure, check_measure, no_means
 from counterveil.results.question import (
     Question,
+    default_estimand,
     refuse_clusters,
     refuse_extremes,
     refuse_few_clusters,
@@ -35,7 +36,6 @@ from counterveil.results.question import (
     refuse_shape,
     refuse_undeclared_trial,
     refuse_unknown_method,
-    usual_estimand,
 )
 from counterveil.results.result import MeasureResult, Result
 from counterveil.session import BaseSession
@@ -401,7 +401,7 @@ class AteArguments(Arguments[Result]):
             raise _published(f"method={self.method!r}", _PUBLISHED[self.method])
         refuse_unknown_method(self.method, method_names())
         refuse_several_arms(study, ratio=True)
-        whose = usual_estimand(study, self.estimand).value
+        whose = default_estimand(study, self.estimand).value
         check_measure(self.measure)
         question = self.question(
             self.method,

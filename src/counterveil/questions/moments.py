@@ -18,7 +18,7 @@ from counterveil.privacy import Unit
 from counterveil.privacy.caveats import Caveat, ClippedOutliers, Downweighted, Fact
 from counterveil.questions.asking import Arguments, Asked, question_of
 from counterveil.questions.choices import Mechanism
-from counterveil.results.answering import Facts, settled
+from counterveil.results.answering import Facts, answer_request
 from counterveil.results.question import Question, refuse_extremes, refuse_few_clusters
 from counterveil.results.regression import CONSTANT, Matrix, Moments, RobustMiddle, parse_formula
 from counterveil.session import BaseSession, Gate
@@ -149,7 +149,7 @@ def answer_moments(
         "terms": [name for name in columns.names if ":" in name or name.startswith("log(")],
         "responses": list(columns.responses),
     } | ({"robust": list(robust)} if robust else {})
-    return settled(
+    return answer_request(
         Moments,
         session,
         question,

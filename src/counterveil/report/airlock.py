@@ -21,7 +21,7 @@ from counterveil.privacy import Budget, Guarantee, Proof
 
 # What is rounded up: upper ends of intervals and errors. What was declared or charged is no finding, and stays.
 _UPWARDS = ("conf_high", "std_error", "se_")
-_DECLARED = ("epsilon", "delta", "level", "share", "horizon", "threshold", "cost")
+_DECLARED = ("epsilon", "delta", "level", "share", "prob", "horizon", "threshold", "cost")
 _VIEWER_VERSION = "0.4.8"
 _FILL_IN = "FILL IN"
 

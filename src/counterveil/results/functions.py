@@ -182,7 +182,7 @@ class CateQuestion(Question):
         return Question.request(self, plan, study, question=question, queries=asked, **said)
 
 
-def usual_delta(rows: int) -> Fraction:
+def default_delta(rows: int) -> Fraction:
     """Return a delta far below one over the public number of rows."""
     return min(_LARGEST_DELTA, Fraction(1, 10 * rows))
 
@@ -190,7 +190,7 @@ def usual_delta(rows: int) -> Fraction:
 def require_gaussian(question: Question, method: str, rows: int) -> None:
     """Raise CV-P521 where a method whose noise is Gaussian was asked for a pure guarantee."""
     if question.budget.pure:
-        delta = f"{float(usual_delta(rows)):.1g}"
+        delta = f"{float(default_delta(rows)):.1g}"
         raise refusal("CV-P521", method=method, budget=question.budget, delta=delta)
 
 

@@ -23,7 +23,7 @@ from counterveil.inference.survival import NoisyHistograms
 from counterveil.inference.uncertainty import biased_half_width
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.privacy import Budget, Unit
-from counterveil.results.answering import settled
+from counterveil.results.answering import answer_request
 from counterveil.results.question import Question
 from counterveil.results.survival import QuantilesResult, quantiles_result
 from counterveil.session import BaseSession, Gate, Kind, Plan
@@ -359,4 +359,4 @@ def _answered(
         place = tuple((PLACE_WORDS[name], answer.releases[0][1]) for name in PLACES if release.found)
         return replace(answer, releases=(*place, *answer.releases))
 
-    return settled(QuantilesResult, session, question, release.plan, with_place, said=said)
+    return answer_request(QuantilesResult, session, question, release.plan, with_place, said=said)

@@ -32,7 +32,7 @@ from counterveil.numerics.propensity import fit_multinomial
 from counterveil.numerics.running_sums import FLAT, SUMS, Form
 from counterveil.privacy import Budget, Unit
 from counterveil.privacy.caveats import BiasBeyond, Caveat, Fact
-from counterveil.results.answering import settled
+from counterveil.results.answering import answer_request
 from counterveil.results.question import Question
 from counterveil.results.survival import ARMS, QuantilesResult, SurvivalResult, survival_result
 from counterveil.session import BaseSession, Gate, Plan
@@ -238,7 +238,7 @@ def answer_tables(
         return finish(survival_result(session, question, tables(gate), (PAGE,), released))
 
     said = {"question": "survival", "release": release.form.kind, "noise": release.plan.mechanism}
-    return settled(SurvivalResult, session, question, release.plan, compute, said=said)
+    return answer_request(SurvivalResult, session, question, release.plan, compute, said=said)
 
 
 def tables_of(sums: Sums, blocks: int) -> list[list[Fraction]]:

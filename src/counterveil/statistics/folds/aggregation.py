@@ -21,7 +21,7 @@ from counterveil.numerics.columns import arm_totals
 from counterveil.numerics.public_choices import fold_rows
 from counterveil.privacy import Estimand, exact
 from counterveil.privacy.caveats import Caveat, ClippedFolds, FoldModels, LearnerBias, LearnersAnswer
-from counterveil.results.answering import Facts, settled
+from counterveil.results.answering import Facts, answer_request
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import (
@@ -436,7 +436,7 @@ def sample_and_aggregate(session: BaseSession, question: Question) -> Result:
         )
 
     remarks = learner_remarks(folding.learner)
-    return settled(Result, session, question, folding.plan, compute, pages=PAGES, remarks=remarks)
+    return answer_request(Result, session, question, folding.plan, compute, pages=PAGES, remarks=remarks)
 
 
 def folding_of(study: Study, rows: int, question: Question) -> Folding:

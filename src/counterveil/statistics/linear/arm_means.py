@@ -29,7 +29,7 @@ from counterveil.numerics.products import LinearForm, linear_form, paired_varian
 from counterveil.numerics.propensity import fit_multinomial
 from counterveil.privacy import Estimand, exact
 from counterveil.privacy.caveats import BiasBeyond, Caveat, Fact
-from counterveil.results.answering import Facts, settled
+from counterveil.results.answering import Facts, answer_request
 from counterveil.results.arms import ArmsResult
 from counterveil.results.effect import Effect, Linear
 from counterveil.results.measures import no_means
@@ -429,7 +429,9 @@ def arm_means(session: BaseSession, question: Question) -> ArmsResult:
             diagnostics=design.diagnostics,
         )
 
-    return settled(ArmsResult, session, question, plan, compute, pages=PAGES, said={"question": "arms"})
+    return answer_request(
+        ArmsResult, session, question, plan, compute, pages=PAGES, said={"question": "arms"}
+    )
 
 
 def share_of(bounds: Sequence[Bounds], question: Question, part: float = 1.0) -> Fraction:
@@ -593,7 +595,7 @@ def measured(session: BaseSession, question: Question, pair: ArmPair) -> Measure
             diagnostics=pair.effect.diagnostics | shares,
         )
 
-    return settled(
+    return answer_request(
         MeasureResult, session, question, plan, compute, pages=pair.pages, remarks=pair.effect.remarks
     )
 

@@ -32,7 +32,7 @@ from counterveil.numerics.products import (
 from counterveil.numerics.propensity import partial_shares
 from counterveil.privacy import Budget, Estimand, exact
 from counterveil.privacy.caveats import Caveat, ClampedOutcomes, Fact, OutcomesAtEnds
-from counterveil.results.answering import Facts, settled
+from counterveil.results.answering import Facts, answer_request
 from counterveil.results.question import Question, too_few_clusters
 from counterveil.results.result import Result
 from counterveil.session import BaseSession, Gate, Kind, Plan, Released
@@ -619,7 +619,7 @@ def linear_effect(session: BaseSession, question: Question, effect: LinearEffect
 
     pages, drawn = (*effect.pages, *([PLACE_PAGE] if part else [])), mechanisms(plan)
     # The terms are not those of the table, whose outcomes may be residuals of a prediction.
-    return settled(
+    return answer_request(
         Result, session, question, plan, compute, pages=pages, remarks=effect.remarks, mechanisms=drawn
     )
 
@@ -868,7 +868,7 @@ def clustered_effect(session: BaseSession, question: Question, effect: LinearEff
 
     # A variance that is not released has no page.
     pages, plan = (*effect.pages[:1], CLUSTERED_PAGE), _plan(question, found.share)
-    return settled(Result, session, question, plan, compute, pages=pages, remarks=effect.remarks)
+    return answer_request(Result, session, question, plan, compute, pages=pages, remarks=effect.remarks)
 
 
 def _plan(question: Question, share: Fraction) -> Plan:

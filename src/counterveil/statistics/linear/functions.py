@@ -39,7 +39,7 @@ from counterveil.numerics.noise_shape import largest_move, matrix_power, noise_s
 from counterveil.numerics.products import Gram, blocks, exact_dot, sums
 from counterveil.numerics.shrinkage import spike_and_slab
 from counterveil.privacy.caveats import Caveat
-from counterveil.results.answering import settled
+from counterveil.results.answering import answer_request
 from counterveil.results.functions import (
     TYPICAL_SD,
     CateModel,
@@ -690,7 +690,7 @@ def series(session: BaseSession, question: CateQuestion) -> CateModel:
     def compute(gate: Gate) -> CateModel:
         return _released(gate, session, question, design)
 
-    return settled(CateModel, session, question, design.plan, compute)
+    return answer_request(CateModel, session, question, design.plan, compute)
 
 
 def _design(functions: Functions, question: CateQuestion) -> SeriesDesign:

@@ -32,7 +32,7 @@ from counterveil.numerics.columns import Arm, TwoArms, effective_size
 from counterveil.numerics.products import LinearForm, linear_form
 from counterveil.privacy import Budget
 from counterveil.privacy.caveats import Fact
-from counterveil.results.answering import Facts, settled
+from counterveil.results.answering import Facts, answer_request
 from counterveil.results.arms import EventStudyResult, OutcomeEffect, OutcomesResult
 from counterveil.results.effect import Effect, Linear
 from counterveil.results.measures import OF_MEANS
@@ -200,7 +200,7 @@ def outcome_event_study(session: BaseSession, question: Question, place: int) ->
         )
 
     said = {"question": "event_study", "reference": place}
-    return settled(EventStudyResult, session, question, plan, compute, said=said)
+    return answer_request(EventStudyResult, session, question, plan, compute, said=said)
 
 
 def mean_changes(source: Backend, question: Question) -> MeanChanges:
@@ -414,7 +414,7 @@ def outcome_effects(session: BaseSession, question: Question, outcomes: Outcomes
         )
 
     said = {"question": "outcomes", "importance": [str(weight) for weight in outcomes.weights]}
-    return settled(OutcomesResult, session, question, plan, compute, said=said)
+    return answer_request(OutcomesResult, session, question, plan, compute, said=said)
 
 
 def design(source: Backend, question: Question, outcomes: Outcomes) -> ComparedOutcomes:

@@ -20,7 +20,7 @@ from counterveil.inference.measures import IndependentArmMeans, with_rare_events
 from counterveil.inference.uncertainty import NoiseDistribution, Uncertainty, weighted_sum
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Estimand
-from counterveil.results.answering import Facts, settled
+from counterveil.results.answering import Facts, answer_request
 from counterveil.results.arms import ArmsResult, Shared
 from counterveil.results.effect import Effect, Linear
 from counterveil.results.question import Question
@@ -269,4 +269,4 @@ def _answered(
         return Facts(adjusted_said(session, features, chain), details=details, **found)
 
     drawn = mechanisms_of(design)
-    return settled(kind, session, question, plan, compute, pages=_PAGES, mechanisms=drawn, said=said)
+    return answer_request(kind, session, question, plan, compute, pages=_PAGES, mechanisms=drawn, said=said)

@@ -48,7 +48,7 @@ from counterveil.numerics.products import (
 from counterveil.numerics.shrinkage import averaged_posterior
 from counterveil.privacy import Budget, Estimand
 from counterveil.privacy.caveats import Caveat, LinearScores, NotAdjusted, OutcomesAtEnds
-from counterveil.results.answering import Facts, settled
+from counterveil.results.answering import Facts, answer_request
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import BaseSession, Gate, Kind, Plan
@@ -1532,7 +1532,7 @@ def arm_adjusted(session: BaseSession, question: Question, features: FeatureMap,
         )
 
     drawn = mechanisms_of(design)
-    return settled(Result, session, question, chain.plan(), compute, pages=PAGES, mechanisms=drawn)
+    return answer_request(Result, session, question, chain.plan(), compute, pages=PAGES, mechanisms=drawn)
 
 
 def chain_of(session: BaseSession, design: Design, *, means: bool = False) -> ArmDesign:

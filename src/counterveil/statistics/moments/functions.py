@@ -40,7 +40,7 @@ from counterveil.numerics.public_choices import public_uniforms
 from counterveil.numerics.shrinkage import Normal, Prior, RidgePosterior, shrink, upper_variances
 from counterveil.privacy import Budget
 from counterveil.privacy.caveats import Caveat, Fact, NotExpressed
-from counterveil.results.answering import settled
+from counterveil.results.answering import answer_request
 from counterveil.results.functions import (
     CateModel,
     CateQuestion,
@@ -710,7 +710,7 @@ def t_learner(session: BaseSession, question: CateQuestion) -> CateModel:
             session, question, "T-learner", design, plan, system, fit, passes, 1.0 / design.length
         )
 
-    return settled(CateModel, session, question, plan, compute)
+    return answer_request(CateModel, session, question, plan, compute)
 
 
 def _shares(passes: list[str]) -> dict[str, Fraction]:
@@ -789,7 +789,7 @@ def r_learner(session: BaseSession, question: CateQuestion) -> CateModel:
         scale = 2.0 / (design.length * _BOTH)
         return effect_model(session, question, "R-learner", design, plan, system, fit, passes, scale)
 
-    return settled(CateModel, session, question, plan, compute)
+    return answer_request(CateModel, session, question, plan, compute)
 
 
 def _r_learner_shares(steps: list[str]) -> dict[str, Fraction]:

@@ -22,7 +22,7 @@ from counterveil.inference.measures import NoisyRatio
 from counterveil.numerics.products import exact_dot
 from counterveil.privacy import Unit
 from counterveil.privacy.caveats import Caveat
-from counterveil.results.answering import Facts, settled
+from counterveil.results.answering import Facts, answer_request
 from counterveil.results.effect import Effect
 from counterveil.results.groups import RatioResult
 from counterveil.results.question import Question, causal_caveats
@@ -186,7 +186,7 @@ def compare_ratios(session: BaseSession, question: Question) -> RatioResult:
             },
         )
 
-    return settled(RatioResult, session, question, plan, compute, pages=PAGE, mechanisms=(noise,))
+    return answer_request(RatioResult, session, question, plan, compute, pages=PAGE, mechanisms=(noise,))
 
 
 def release(gate: Gate, design: RatioDesign, arms: list[PairSums], rows: int) -> list[NoisyRatio]:

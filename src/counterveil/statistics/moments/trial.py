@@ -44,7 +44,7 @@ from counterveil.numerics.products import Standard, projected
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Budget, Estimand
 from counterveil.privacy.caveats import SmallArms, Target
-from counterveil.results.answering import Facts, settled
+from counterveil.results.answering import Facts, answer_request
 from counterveil.results.arms import ArmsResult, EventStudyResult, OutcomeEffect, OutcomesResult
 from counterveil.results.effect import Effect, Linear
 from counterveil.results.measures import OF_MEANS, no_means
@@ -184,7 +184,7 @@ def compare(
         )
 
     drawn = None if centre == POOLED else (CENTRES_MECHANISM, question.mechanism)
-    return settled(Result, session, question, plan, compute, pages=PAGES[centre], mechanisms=drawn)
+    return answer_request(Result, session, question, plan, compute, pages=PAGES[centre], mechanisms=drawn)
 
 
 def arm_sums(table: Table) -> Sums:
@@ -418,7 +418,7 @@ def trial_means(session: BaseSession, question: Question) -> MeasureResult:
             interval_target=None if study.randomised is True else Target.CONFOUNDED_DIFFERENCE,
         )
 
-    return settled(MeasureResult, session, question, plan, compute, pages=PAGES[POOLED])
+    return answer_request(MeasureResult, session, question, plan, compute, pages=PAGES[POOLED])
 
 
 def means_plan(rows: int, budget: Budget, mechanism: str) -> Plan:
@@ -820,7 +820,7 @@ def _adjusted(session: BaseSession, question: Question) -> Result:
         return _compared(gate, session, question, plan, shares, records, found)
 
     drawn = (own, CENTRES_MECHANISM, question.mechanism)
-    return settled(Result, session, question, plan, compute, pages=pages, mechanisms=drawn)
+    return answer_request(Result, session, question, plan, compute, pages=pages, mechanisms=drawn)
 
 
 def numbers_of(session: BaseSession, question: Question) -> TrialNumbers:
@@ -928,7 +928,7 @@ def record_effects(session: BaseSession, question: Question, outcomes: Outcomes)
         )
 
     said = {"question": "outcomes", "importance": [str(weight) for weight in outcomes.weights]}
-    return settled(OutcomesResult, session, question, plan, compute, said=said)
+    return answer_request(OutcomesResult, session, question, plan, compute, said=said)
 
 
 def _releases(outcomes: Outcomes, rows: int) -> tuple[tuple[str, str], ...]:
@@ -1061,7 +1061,7 @@ def record_event_study(session: BaseSession, question: Question, place: int) -> 
         )
 
     said = {"question": "event_study", "reference": place}
-    return settled(EventStudyResult, session, question, plan, compute, said=said)
+    return answer_request(EventStudyResult, session, question, plan, compute, said=said)
 
 
 def periods_plan(question: Question, rows: int, periods: list[int]) -> Plan:
@@ -1173,7 +1173,7 @@ def record_arms(session: BaseSession, question: Question) -> ArmsResult:
         return Facts(_said(session, question, outcome), means=means)
 
     drawn, said = (question.mechanism,), {"question": "arms"}
-    return settled(
+    return answer_request(
         ArmsResult, session, question, plan, compute, pages=ARM_MEANS_PAGES, mechanisms=drawn, said=said
     )
 
@@ -1207,7 +1207,7 @@ def record_arm_effects(session: BaseSession, question: Question, outcomes: Outco
         )
 
     said = {"question": "outcomes", "importance": [str(weight) for weight in outcomes.weights]}
-    return settled(OutcomesResult, session, question, plan, compute, said=said)
+    return answer_request(OutcomesResult, session, question, plan, compute, said=said)
 
 
 def _both(one: CellMean, other: CellMean, ends: tuple[Fraction, Fraction]) -> IndependentArmMeans:

@@ -30,7 +30,7 @@ from counterveil.numerics.products import WholeSum, blocks
 from counterveil.numerics.shrinkage import spike_and_slab
 from counterveil.privacy import Budget, Estimand
 from counterveil.privacy.caveats import Caveat, Fact, LinearScores, OutcomesAtEnds
-from counterveil.results.answering import Facts, settled
+from counterveil.results.answering import Facts, answer_request
 from counterveil.results.arms import ArmsResult, OutcomeEffect, OutcomesResult
 from counterveil.results.effect import Effect, Linear
 from counterveil.results.functions import (
@@ -1120,7 +1120,7 @@ def pairs(session: BaseSession, question: Question) -> Result:
         said = provenance(session, question, choice, effect.details, effect.ends)
         return Facts(said, estimate=effect.estimate, uncertainty=effect.uncertainty)
 
-    return settled(Result, session, question, choice.plan, compute)
+    return answer_request(Result, session, question, choice.plan, compute)
 
 
 def pair_means(session: BaseSession, question: Question) -> MeasureResult:
@@ -1134,7 +1134,7 @@ def pair_means(session: BaseSession, question: Question) -> MeasureResult:
         said = provenance(session, question, choice, details)
         return Facts(said, measure=question.measure, numbers=means)
 
-    return settled(MeasureResult, session, question, choice.plan, compute)
+    return answer_request(MeasureResult, session, question, choice.plan, compute)
 
 
 def pair_outcomes(session: BaseSession, question: Question, outcomes: Outcomes) -> OutcomesResult:
@@ -1155,7 +1155,7 @@ def pair_outcomes(session: BaseSession, question: Question, outcomes: Outcomes) 
         return Facts(said, released=tuple(released), measure=question.measure)
 
     said = {"question": "outcomes", "importance": [str(weight) for weight in outcomes.weights]}
-    return settled(OutcomesResult, session, question, choice.plan, compute, said=said)
+    return answer_request(OutcomesResult, session, question, choice.plan, compute, said=said)
 
 
 def outcome_tables(table: Table, outcomes: Outcomes) -> list[Table]:
@@ -1278,7 +1278,7 @@ def pair_arms(session: BaseSession, question: Question) -> ArmsResult:
             means=released_arms(gate, table, choice, question.level),
         )
 
-    return settled(ArmsResult, session, question, choice.plan, compute, said={"question": "arms"})
+    return answer_request(ArmsResult, session, question, choice.plan, compute, said={"question": "arms"})
 
 
 def released_arms(gate: Gate, table: Table, choice: Choice, level: float) -> tuple[Effect, ...]:
@@ -1417,7 +1417,7 @@ def pair_series(session: BaseSession, question: CateQuestion) -> CateModel:
     def compute(gate: Gate) -> CateModel:
         return _released(gate, session, own, choice, functions)
 
-    return settled(CateModel, session, own, choice.plan, compute)
+    return answer_request(CateModel, session, own, choice.plan, compute)
 
 
 def function_sums(

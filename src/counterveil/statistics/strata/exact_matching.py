@@ -33,7 +33,7 @@ from counterveil.numerics.strata import (
 )
 from counterveil.privacy import Budget, Estimand, Guarantee
 from counterveil.privacy.caveats import Caveat, Fact, StrataLeftOut
-from counterveil.results.answering import Facts, settled
+from counterveil.results.answering import Facts, answer_request
 from counterveil.results.question import Question, causal_caveats, too_few_clusters
 from counterveil.results.result import MeasureResult, Result
 from counterveil.session import (
@@ -290,7 +290,7 @@ def stratified(session: BaseSession, question: Question) -> Result:
             },
         )
 
-    return settled(Result, session, question, plan, compute)
+    return answer_request(Result, session, question, plan, compute)
 
 
 def release(gate: Gate, strata: Strata, claim: BoundedStrata, width: Fraction) -> Released3:
@@ -387,7 +387,7 @@ def stratified_outcome(session: BaseSession, question: Question) -> Result:
             independent_variance=True,
         )
 
-    return settled(Result, session, question, plan, compute, pages=OUTCOME_PAGE)
+    return answer_request(Result, session, question, plan, compute, pages=OUTCOME_PAGE)
 
 
 def arm_sizes(strata: Strata, weights: Floats, total: float) -> tuple[float, float]:
@@ -469,7 +469,9 @@ def stratified_means(session: BaseSession, question: Question) -> MeasureResult:
             details=details | {"mean_treated": means.values[0], "mean_control": means.values[1]},
         )
 
-    return settled(MeasureResult, session, question, plan, compute, pages=(PAGE, "session/parallel.proof.md"))
+    return answer_request(
+        MeasureResult, session, question, plan, compute, pages=(PAGE, "session/parallel.proof.md")
+    )
 
 
 # A trial whose people come in clusters, where whole records are private: noisy counts and sums by cluster and arm.
@@ -616,7 +618,7 @@ def clustered_trial(session: BaseSession, question: Question) -> Result:
         )
 
     asked = (Result, session, sums.question, sums.plan, compute)
-    return settled(*asked, pages=CLUSTER_PAGE, mechanisms=("laplace",))
+    return answer_request(*asked, pages=CLUSTER_PAGE, mechanisms=("laplace",))
 
 
 @dataclass(frozen=True, slots=True)
