@@ -36,6 +36,8 @@ _EXCERPT = 20
 _PASSWORD = re.compile(
     r"(?P<user>[A-Za-z][A-Za-z0-9+.-]{0,20}://?[^\s/@:]{0,200}):(?:[^\s/]{1,500}|(?!\d{1,5}/)\S{1,500})@"
 )
+# The same where the address has lost its start, or never had a scheme.
+_PASSWORD_BARE = re.compile(r"\b(?P<user>[\w.+-]{1,64}):[^\s/:@]{1,500}@(?=localhost\b|[\w-]{1,64}\.\w)")
 # The end of a text that was cut short: it may be a password whose "@" was cut off.
 _UNFINISHED = re.compile(r"/[^\s/]*\Z")
 _PASSWORD_WORD = re.compile(
@@ -253,7 +255,8 @@ def excerpt(text: str, place: int) -> str:
 
 def masked(text: str) -> str:
     """Return a text with the passwords of addresses in it replaced by stars."""
-    return _PASSWORD_WORD.sub(r"\g<key>\g<sign>***", _PASSWORD.sub(r"\g<user>:***@", text))
+    without = _PASSWORD_BARE.sub(r"\g<user>:***@", _PASSWORD.sub(r"\g<user>:***@", text))
+    return _PASSWORD_WORD.sub(r"\g<key>\g<sign>***", without)
 
 
 def _masked_start(text: str, most: int) -> str:

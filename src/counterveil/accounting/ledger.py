@@ -827,7 +827,7 @@ class Ledger:
             raise refusal("CV-L013", request_id=request_id)
         # The time is that of the reservation: the difference would tell how long the rows took.
         facts = read_entry(reserved)
-        kept = {name: facts[name] for name in ("fingerprint", "asked_by", "at")}
+        kept = {name: facts[name] for name in ("fingerprint", "asked_by", "at", "role") if name in facts}
         return kept, self._store.of_request(dataset, request_id, "settle")
 
     @contextmanager
@@ -1001,8 +1001,9 @@ class Ledger:
         self, kind: str, dataset: str, request_id: str, facts: dict[str, object], name: str = ""
     ) -> Row:
         seq, previous = self._head()
-        today = datetime.now(UTC).date().isoformat()
-        row = seal(seq + 1, previous, kind, dataset, request_id, {"at": today} | facts, name)
+        written = {"at": datetime.now(UTC).date().isoformat()}
+        written |= {"role": self._store.role} if self._store.role else {}
+        row = seal(seq + 1, previous, kind, dataset, request_id, written | facts, name)
         self._store.append(row)
         return row
 

@@ -113,6 +113,7 @@ class PostgresStore(Store):
         self._run("SET synchronous_commit = on")
         if self._run("SHOW fsync") != [("on",)]:
             raise refusal("CV-L017")
+        ((self.role,),) = self._run("SELECT session_user::text")
         if opening is not None:
             with self.writing():
                 if not self._present("counterveil"):

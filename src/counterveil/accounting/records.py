@@ -108,6 +108,12 @@ class Posting:
     facts: dict[str, object]
     hash: str
 
+    @property
+    def by(self) -> str:
+        """Who asked: the name that the process gave, and the database role that wrote it where that is another."""
+        name, role = str(self.facts.get("asked_by", "")), str(self.facts.get("role", ""))
+        return f"{name} (database role {role})" if role and role != name else name
+
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
@@ -176,6 +182,7 @@ class Store(ABC):
     """
 
     lasting = True  # whether entries outlive the process
+    role = ""  # the role that the database knows the process by; none in a file
     table: ClassVar[str]
     # How transactions are begun.
     begin_writing: ClassVar[str] = "BEGIN"

@@ -195,7 +195,7 @@ def _answer(entries: list[Any], digits: int | None) -> StoredAnswer | None:
     return StoredAnswer(
         name=entries[0].request_id,
         asked=asked,
-        by=str(entries[0].facts["asked_by"]),
+        by=entries[0].by,
         at=str(entries[0].facts["at"]),
         spent=Budget.from_dict(entries[0].facts["charge"]["face"]),
         guarantee=result.guarantee,

@@ -314,7 +314,7 @@ def _lines(entry: Posting) -> list[str]:
     what += [f"protects {asked['protects']}"] if asked.get("protects") else []
     words = ["granted " * (entry.kind == "register") + price, ", ".join(what), f"hash {entry.hash[:16]}"]
     named = ": ".join(filter(None, (entry.dataset, entry.request_id, facts["name"])))
-    who = f"{facts['at']} UTC, asked by {facts['asked_by']}"
+    who = f"{facts['at']} UTC, asked by {entry.by}"
     return [
         f"{entry.seq:>4}  {entry.kind:8}  {named}",
         f"      {who}",

@@ -92,7 +92,7 @@ def _line(entry: Posting) -> dict[str, Any]:
         "dataset": entry.dataset,
         "request": entry.request_id,
         "at": facts.get("at", ""),
-        "by": facts.get("asked_by", ""),
+        "by": entry.by,
         "price": price,
         "what": ", ".join(words),
         "hash": entry.hash,

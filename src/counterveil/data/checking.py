@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from counterveil.data.batches import check_columns
-from counterveil.data.cells import Coded, Column, Mask, Numbers, meant, no_such_column
+from counterveil.data.cells import Coded, Column, Mask, Numbers, meant, no_such_column, row_in_place_of_names
 from counterveil.data.domains import (
     Binary,
     Categories,
@@ -367,6 +367,10 @@ def check_data(source: Any, document: Mapping[str, Any], study: Study, show_labe
         known = columns_of(source)
     except CounterveilError as error:
         return Checked((Finding.of(error),), study)
+    no_names = row_in_place_of_names(known)
+    # Where few names fit, the first row of data may stand in place of the names: it is not shown.
+    if no_names is not None and 2 * len({*study.read_columns} & {*known}) < len(study.read_columns):
+        return Checked((Finding.of(no_names),), study)
     found = [
         Finding.of(no_such_column(name, known), name, _renamed(name, study, known))
         for name in study.read_columns

@@ -14,7 +14,7 @@ from counterveil.accounting import Ledger, open_ledger
 from counterveil.bounded_reading import parse_toml
 from counterveil.data import Study, codebooks
 from counterveil.data import codebooks as names
-from counterveil.data.cells import nearest
+from counterveil.data.cells import nearest, row_in_place_of_names
 from counterveil.data.checking import Checked, Finding, check_data, declarations, open_questions
 from counterveil.data.codebooks import Codebook, Entry, read_codebook
 from counterveil.data.domains import (
@@ -648,6 +648,9 @@ def draft(
             from names and patterns to domains, pairs of bounds or lists of labels.
     """
     columns = columns_of(source)
+    no_names = row_in_place_of_names(columns)
+    if no_names is not None:
+        raise no_names
     known: Codebook = codebook if isinstance(codebook, Mapping) else {}
     if codebook is not None and not isinstance(codebook, Mapping):
         known = read_codebook(codebook)

@@ -372,6 +372,8 @@ class Arms(Settings):
 # Where no limit is given: strata with a quarter to three quarters treated count in full.
 _USUAL_LIMIT = Fraction(4)
 _LEAST_LIMIT = Fraction(2)
+# Beyond it a bound binds nobody, and its noise has no size that a double could hold.
+_MOST_LIMIT = Fraction(10**9)
 _MOST_BINS = 64
 
 
@@ -386,7 +388,7 @@ class Stratified(Settings):
     Attributes:
         strata: the covariates that make strata; None takes all of them.
         cuts: a number of bins for numeric covariates without cut points, released as private quantiles.
-        limit: the most that one person's outcome may count, in persons; None means 4.
+        limit: the most that one person's outcome may count, in persons, from 2 to 1e9; None means 4.
     """
 
     _published: ClassVar[Mapping[str, str]] = {"sensitivity": "smooth_matching"}
@@ -401,7 +403,12 @@ class Stratified(Settings):
         | NONE,
     )
     limit: Number | None = setting(
-        None, exactly("at least 2 (one person and one match)", lambda limit: limit >= _LEAST_LIMIT) | NONE
+        None,
+        exactly(
+            "at least 2 (one person and one match) and at most 1e9",
+            lambda limit: _LEAST_LIMIT <= limit <= _MOST_LIMIT,
+        )
+        | NONE,
     )
 
     def _check_together(self) -> None:

@@ -101,7 +101,11 @@ def test_inserting_and_reading_are_the_only_rights_needed(address, cluster):
         "GRANT SELECT ON counterveil.format TO analyst",
     )
     with open_ledger(address.replace("steward@", "analyst@")) as ledger:
+        ledger.analyst = "root"
         spend(ledger, "r2")
+        # Who asks is what the process says; the role is what the server knows.
+        reserved, answered = ledger.of_request("trial", "r2")
+        assert reserved.by == answered.by == "root (database role analyst)"
         assert ledger.verify().ok
     execute(address, "DROP OWNED BY analyst", "DROP ROLE analyst")
 
