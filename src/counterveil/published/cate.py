@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import log, pi, sqrt
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from counterveil.published.asking import PublishedQuestion, QueryForm, release_v
 from counterveil.results.answering import Facts, settled
 from counterveil.results.functions import CateAnswers, Queries, usual_delta
 from counterveil.session import BaseSession, Gate, Kind, Plan
-from counterveil.settings.methods import POSITIVE, Settings, one_of, setting, whole
+from counterveil.settings.methods import POSITIVE, Allowed, Settings, one_of, whole
 from counterveil.statistics.folds.aggregation import quietly
 
 Function = Callable[[Floats], Floats]
@@ -251,18 +251,27 @@ BATCH, ITERATIVE, PRINTED = "batch", "iterative", "iterative_printed"
 
 @dataclass(frozen=True, slots=True)
 class StageSettings(Settings):
-    """What both published forms share.
+    """Settings that both published forms of DP-CATE share: the two-stage learner.
 
-    Attributes:
-        learner: "R" or "DR", the orthogonal loss.
-        outcome: the outcome model, fitted to each arm: "network" (one layer of 32, as published), "forest" or
-            "linear".
-        propensity: "network" or "logistic".
+    Attributes
+    ----------
+    learner : {"R", "DR"}, default "R"
+        Orthogonal loss of the second stage: R-learner or DR-learner.
+    outcome : {"network", "forest", "linear"}, default "network"
+        Outcome model, fitted to each arm: a neural network with one layer of 32, as published; a random
+        forest; or linear regression.
+    propensity : {"network", "logistic"}, default "network"
+        Propensity model: a neural network with one layer of 32, or logistic regression.
     """
 
-    learner: str = setting(R, one_of(R, DR))
-    outcome: str = setting(NETWORK, one_of(*REGRESSORS))
-    propensity: str = setting(NETWORK, one_of(*CLASSIFIERS))
+    _allowed: ClassVar[Mapping[str, Allowed]] = {
+        "learner": one_of(R, DR),
+        "outcome": one_of(*REGRESSORS),
+        "propensity": one_of(*CLASSIFIERS),
+    }
+    learner: str = "R"
+    outcome: str = "network"
+    propensity: str = "network"
 
 
 def first_rows(rows: int) -> int:
@@ -277,35 +286,96 @@ def counted_rows(rows: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class InfluenceSettings(StageSettings):
-    """Settings of `cate_finite`: Theorem 1 and its R- and DR-learners.
+    """Settings of `cv.published.cate_finite`: the learners of Theorem 1, and how the largest influence is
+    searched for.
 
-    Attributes:
-        effect: the second stage: "forest", "network" (two layers of 32) or "linear".
-        starts: searches for the largest influence beside the published one from the centre of the box.
-        points: random points at which the influence is evaluated as well.
+    Attributes
+    ----------
+    learner : {"R", "DR"}, default "R"
+        Orthogonal loss of the second stage: R-learner or DR-learner.
+    outcome : {"network", "forest", "linear"}, default "network"
+        Outcome model, fitted to each arm: a neural network with one layer of 32, as published; a random
+        forest; or linear regression.
+    propensity : {"network", "logistic"}, default "network"
+        Propensity model: a neural network with one layer of 32, or logistic regression.
+    effect : {"forest", "network", "linear"}, default "forest"
+        Model of the second stage: a random forest, a neural network with two layers of 32, or linear
+        regression.
+    starts : int, default 8
+        Searches for the largest influence besides the published one from the centre of the box; at least 2.
+    points : int, default 20000
+        Random points at which the influence is evaluated besides; at least 2.
+
+    Raises
+    ------
+    CounterveilError
+        A value outside its range (CV-P025), or a name that is no field (CV-P020).
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> cv.published.InfluenceSettings(outcome="linear", propensity="logistic").effect
+    'forest'
     """
 
-    effect: str = setting(FOREST, one_of(*REGRESSORS))
-    starts: int = setting(8, whole(2))
-    points: int = setting(20_000, whole(2))
+    _allowed: ClassVar[Mapping[str, Allowed]] = {
+        **StageSettings._allowed,
+        "effect": one_of(*REGRESSORS),
+        "starts": whole(2),
+        "points": whole(2),
+    }
+    effect: str = "forest"
+    starts: int = 8
+    points: int = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class KernelSettings(StageSettings):
-    """Settings of `cate_functional`: Theorem 2 and Algorithms 1 and 2.
+    """Settings of `cv.published.cate_functional`: Theorem 2 with Algorithms 1 and 2.
 
-    Attributes:
-        bandwidth: h of the Gaussian kernel, in features scaled to [0, 1].
-        penalty_meaning: lambda = 1 is "literal", beside the mean loss as printed; or "alpha", scikit-learn's, so that
-            the lambda of the formula is 1 / n.
-        algorithm: "batch" (Algorithm 1); "iterative", one query after another with the noise drawn given the
-            noise before, distributed as in Algorithm 1; or "iterative_printed", Algorithm 2 as printed,
-            which draws given the answers and never reads the data after the first query.
+    Attributes
+    ----------
+    learner : {"R", "DR"}, default "R"
+        Orthogonal loss of the second stage: R-learner or DR-learner.
+    outcome : {"network", "forest", "linear"}, default "network"
+        Outcome model, fitted to each arm: a neural network with one layer of 32, as published; a random
+        forest; or linear regression.
+    propensity : {"network", "logistic"}, default "network"
+        Propensity model: a neural network with one layer of 32, or logistic regression.
+    bandwidth : float, default 0.2
+        h of the Gaussian kernel, above 0, in covariates scaled to [0, 1].
+    penalty_meaning : {"literal", "alpha"}, default "literal"
+        What lambda = 1 multiplies.
+        "literal": the penalty beside the mean loss, as printed;
+        "alpha": scikit-learn's ``alpha``, with which the lambda of the formula is 1/n.
+    algorithm : {"batch", "iterative", "iterative_printed"}, default "batch"
+        "batch": Algorithm 1, all queries at once;
+        "iterative": one query after another, each noise drawn given the earlier noise; distributed as
+        "batch";
+        "iterative_printed": Algorithm 2 as printed, which draws given the earlier answers and does not read
+        the data after the first query.
+
+    Raises
+    ------
+    CounterveilError
+        A value outside its range (CV-P025), or a name that is no field (CV-P020).
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> cv.published.KernelSettings(bandwidth=0.5).algorithm
+    'batch'
     """
 
-    bandwidth: float = setting(0.2, POSITIVE)
-    penalty_meaning: str = setting(LITERAL, one_of(LITERAL, ALPHA))
-    algorithm: str = setting(BATCH, one_of(BATCH, ITERATIVE, PRINTED))
+    _allowed: ClassVar[Mapping[str, Allowed]] = {
+        **StageSettings._allowed,
+        "bandwidth": POSITIVE,
+        "penalty_meaning": one_of(LITERAL, ALPHA),
+        "algorithm": one_of(BATCH, ITERATIVE, PRINTED),
+    }
+    bandwidth: float = 0.2
+    penalty_meaning: str = "literal"
+    algorithm: str = "batch"
 
 
 NOT_COVERED = (
