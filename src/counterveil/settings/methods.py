@@ -208,8 +208,8 @@ _SHARE: Final = exactly("a number of at least 0 and below 1", lambda share: 0 <=
 def assumed_sd(outcome_range: tuple[Fraction, Fraction]) -> float:
     """Return the standard deviation assumed of outcomes, over the covariates and around them.
 
-    It is a fraction of their range. Outcomes declared from 0 to 1 are mostly binary, which vary as much as outcomes can.
-    Others fill their range less. Assuming too little leaves imbalance correlated with outcomes that no interval
+    It is a fraction of their range. Outcomes declared from 0 to 1 are mostly binary, which vary as much as outcomes
+    can. Others fill their range less. Assuming too little leaves imbalance correlated with outcomes that no interval
     covers; assuming too much makes weights, and noise, somewhat larger than they need to be.
     """
     low, high = outcome_range
