@@ -393,7 +393,7 @@ def compose(events: Sequence[Event], delta: Number) -> Figure:
     Raises
     ------
     CounterveilError
-        No events, or a delta at which nothing is known (CV-B003, CV-B004).
+        Releases without a finite epsilon at this delta (CV-B002), or impossible privacy parameters (CV-B006).
 
     Examples
     --------
