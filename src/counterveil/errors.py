@@ -414,8 +414,8 @@ def explanation(code: str) -> str | None:
 def outline(text: str) -> str:
     """Return a text of the table with the names of its facts, in capitals, in place of their values.
 
-    A fact that adjoins a word is a part of the sentence that some cases have, and is left out. A text that is one fact
-    says nothing: it is empty.
+    A fact that adjoins a word is a part of the sentence that some cases have, and is left out. A text that is one
+    fact says nothing: it is empty.
     """
     pieces = list(_TEXT.parse(text))
     found = ""

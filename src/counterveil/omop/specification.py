@@ -178,8 +178,8 @@ class Specification:
     --------
     >>> import counterveil as cv
     >>> comparison = cv.omop.Specification(
-    ...     target=1, comparator=2, outcome=3, time_at_risk={"start": 1, "end": 365}, washout=365, prior_outcome="ever",
-    ...     both="first", covariates={"age": {"from": "age", "range": [18, 90]}},
+    ...     target=1, comparator=2, outcome=3, time_at_risk={"start": 1, "end": 365}, washout=365,
+    ...     prior_outcome="ever", both="first", covariates={"age": {"from": "age", "range": [18, 90]}},
     ... )
     >>> comparison.kind, list(comparison.covariates)
     ('binary', ['age'])
