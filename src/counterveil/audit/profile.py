@@ -327,7 +327,7 @@ def check_normalised(mechanism: WhiteBox, pair: Pair, line: Line, rng: np.random
 
 
 # So many local maxima are zoomed in on, with so many points about each, in so many rounds.
-_WINDOWS, _REFINED, _ROUNDS_ratio = 64, 17, 16
+_WINDOWS, _REFINED, _RATIO_ROUNDS = 64, 17, 16
 # Two log densities each carry a few units in their last place; far in a tail that is no longer small.
 _ULPS = 8 * float(np.finfo(np.float64).eps)
 # At a jump of the density, x - centre may round to the wrong side. A ratio counts only if it holds over an
@@ -421,7 +421,7 @@ def _climb_line(excess: Callable[[FloatArray], FloatArray], edges: FloatArray) -
     """Return the best output of each round of zooming in on the local maxima of a grid."""
     points = np.sort(np.concatenate([edges, (edges[1:] + edges[:-1]) / 2]))
     found: list[float] = []
-    for _ in range(_ROUNDS_ratio):
+    for _ in range(_RATIO_ROUNDS):
         values = excess(points)
         found.append(float(points[int(np.argmax(values))]))
         if np.isposinf(values).any():

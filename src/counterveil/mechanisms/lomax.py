@@ -116,7 +116,7 @@ class Lomax(Described):
     --------
     >>> from fractions import Fraction
     >>> from counterveil.mechanisms import Grid, Lomax, SeededNoise
-    >>> noise = Lomax.usual(epsilon=1)
+    >>> noise = Lomax.default(epsilon=1)
     >>> noise.smoothness
     Fraction(1, 10)
     >>> released = noise.release(Fraction(1, 3), Fraction(1, 100), Grid(Fraction(1, 2**30)), SeededNoise(1))
@@ -135,7 +135,7 @@ class Lomax(Described):
             raise refusal("CV-P103", smoothness=self.smoothness, epsilon=self.epsilon)
 
     @classmethod
-    def usual(cls, epsilon: Number) -> Self:
+    def default(cls, epsilon: Number) -> Self:
         """Return the mechanism at the smoothness epsilon / 10.
 
         Parameters

@@ -352,7 +352,7 @@ class Halves:
     effect_bias: float
 
 
-def _cross_fit(session: BaseSession, question: Question) -> Result:
+def _proved_cross_fit(session: BaseSession, question: Question) -> Result:
     """Return the cross-fitted effect with private models, as proved; refused where the models would be noise."""
     table = session.table
     design = design_of(session.study, table.rows, question)
@@ -386,7 +386,7 @@ def _cross_fit(session: BaseSession, question: Question) -> Result:
     )
 
 
-_CROSS_FIT_PROVED = EffectForm("cross_fit_proved", Unit.RECORD, None, _cross_fit, printed=False)
+_CROSS_FIT_PROVED = EffectForm("cross_fit_proved", Unit.RECORD, None, _proved_cross_fit, printed=False)
 
 
 def cross_fit_proved(

@@ -439,7 +439,7 @@ class Drawn:
     share: float  # of the estimand's people; 1 for ATE
 
 
-def _proved_strata_smooth_matching(session: BaseSession, question: Question) -> Result:
+def _proved_smooth_matching(session: BaseSession, question: Question) -> Result:
     """Return the effect by exact matching on all covariates with noise that follows a smooth bound, as proved."""
     if not question.budget.pure:
         raise refusal("CV-P363", budget=question.budget)
@@ -469,7 +469,7 @@ def _proved_strata_smooth_matching(session: BaseSession, question: Question) -> 
 
 
 _SMOOTH_MATCHING_PROVED = EffectForm(
-    "smooth_matching_proved", Unit.RECORD, None, _proved_strata_smooth_matching, printed=False
+    "smooth_matching_proved", Unit.RECORD, None, _proved_smooth_matching, printed=False
 )
 
 

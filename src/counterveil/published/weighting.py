@@ -411,7 +411,7 @@ class IpwDesign:
     plan: Plan
 
 
-def _proved_weighting_ipw(session: BaseSession, question: Question) -> Result:
+def _proved_ipw(session: BaseSession, question: Question) -> Result:
     """Return the effect by inverse probability weighting with clipped scores, as proved."""
     table = session.table
     design = design_of(session.study, table.rows, question)
@@ -438,7 +438,7 @@ def _proved_weighting_ipw(session: BaseSession, question: Question) -> Result:
     return settled(Result, session, question, design.plan, compute, pages=PAGES)
 
 
-_IPW_PROVED = EffectForm("ipw_proved", Unit.RECORD, None, _proved_weighting_ipw, printed=False)
+_IPW_PROVED = EffectForm("ipw_proved", Unit.RECORD, None, _proved_ipw, printed=False)
 
 
 def ipw_proved(
