@@ -264,8 +264,8 @@ GUARANTEES: tuple[Mutant, ...] = (
     _of("ledger._reserve", "if book.levels.exceeded(totals) is not None:", "if False:", _DAMAGE),
     _of(
         "ledger.verify_rows",
-        "head_seen = head_seen or row.hash == head",
-        "head_seen = True",
+        "found_head = found_head or row.hash == head_hash",
+        "found_head = True",
         "contract/test_noise.py",
     ),
     # Data entry.

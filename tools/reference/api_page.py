@@ -15,7 +15,7 @@ from tools.reference.markdown import MADE_SHORT, table, template
 
 import counterveil as cv
 from counterveil.questions.ate import METHODS
-from counterveil.settings.methods import Settings, range_of
+from counterveil.settings.methods import Settings
 
 # Where the how-to of a name is; a name that is gone is left out.
 HOW_TO = {
@@ -257,7 +257,7 @@ def _tables(kind: type, is_answer: bool) -> Iterator[tuple[tuple[str, ...], list
         if is_answer:
             rows, headings = [(row[0], row[1], row[3]) for row in rows], ("attribute", "type", "meaning")
         elif issubclass(kind, Settings):
-            ranges = [range_of(each) for each in dataclasses.fields(kind)]
+            ranges = [kind.range_of(each.name) for each in dataclasses.fields(kind)]
             rows = [(*row[:3], said_range, row[3]) for row, said_range in zip(rows, ranges, strict=True)]
             headings = (*headings[:3], "range", headings[3])
         yield headings, rows

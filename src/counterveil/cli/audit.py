@@ -164,7 +164,7 @@ def _holdings(book: Ledger, dataset: str | None) -> Holdings:
         total=account.budget,
         spent=Budget(account.spent.epsilon, account.spent.delta),
         remaining=str(account.remaining),
-        head=book.head(),
+        head_hash=book.head_hash(),
         answers=found,
         unanswered=len(requests) - len(found),
     )

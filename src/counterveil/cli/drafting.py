@@ -100,7 +100,7 @@ _TOLD = [
     *options(list[str] | None, "COLUMN=A;B", section=ANSWERS, labels="Public labels of a column."),
     *options(str | None, "CONDITION", section=ANSWERS, where="Rows that belong to the study."),
 ]
-_CHARGED = ("ledger", "dataset", "request_id", "anchor", "analyst")
+_CHARGED = ("ledger", "dataset", "request_id", "checkpoint", "analyst")
 # The roles that --publish makes public: what later answers show where outcomes are protected.
 _SHOWN = ("treatment", "covariate")
 # Where answers are kept that are typed without --out.

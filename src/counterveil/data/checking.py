@@ -60,18 +60,27 @@ NOT_KNOWN = {"treatment": "? treatment", "outcome": "? outcome"}
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that does not fit, or that should be thought of.
+    """One thing that does not fit between data and study, or that should be considered.
 
-    Attributes:
-        code: the error code, which `counterveil explain` explains.
-        what: one sentence; it names columns, never rows or values.
-        column: the column it is about, None where it is about none.
-        fix: what to write in the study file.
-        blocking: whether a question would be refused; advice is not.
-        labels: undeclared labels of a column and how many rows have each, where the holder of the data asked for them.
-            They are private.
-        counts: how many rows have no value, by column; they are private.
-        rows: how many rows have no value in any of these columns; it is private.
+    Attributes
+    ----------
+    code : str
+        Code of the error; ``counterveil explain CODE`` prints its page.
+    what : str
+        One sentence; it names columns, never rows or values.
+    column : str or None
+        The column that it is about.
+    fix : str or None
+        What to write in the study file.
+    blocking : bool
+        Whether a question would be refused; advice is not blocking.
+    labels : mapping of str to int or None
+        Undeclared labels of a column with their numbers of rows, if the holder of the data asked for them.
+        Private.
+    counts : mapping of str to int or None
+        Number of rows without a value, by column. Private.
+    rows : int or None
+        Number of rows without a value in any of these columns. Private.
     """
 
     code: str

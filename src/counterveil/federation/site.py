@@ -29,7 +29,7 @@ from counterveil.federation.site_files import (
     KeptAnswer,
     SiteFile,
     SiteRecords,
-    check_anchors,
+    check_checkpoints,
     check_heads,
     head_of,
     key_of,
@@ -71,7 +71,7 @@ class Site:
     def check_ledger(self) -> None:
         """Raise CV-F043 where the ledger is damaged, or lacks an entry that an answer was given after."""
         with self.records.locked(), open_ledger(self.file.ledger) as ledger:
-            check_anchors(ledger, self.records.heads())
+            check_checkpoints(ledger, self.records.heads())
 
     def answer(self, text: str) -> str:
         """Return the reply to a message; whatever happens inside, a refusal's code is all that leaves."""
@@ -98,7 +98,7 @@ class Site:
         """
         if request.site != self.file.name:
             raise RefusedError(refusals.OTHER_SITE)
-        self._check_ledger(request.anchor)
+        self._check_ledger(request.checkpoint)
         kept = self.records.answered(request)
         if kept is not None:
             # A site that stopped between keeping an answer and this.
@@ -135,9 +135,9 @@ class Site:
         self.records.note_head(head)
         return head
 
-    def _check_ledger(self, anchor: Head | None) -> Head:
+    def _check_ledger(self, checkpoint: Head | None) -> Head:
         """Return where the ledger ends; refuse one that lacks what was noted last, or what the coordinator saw."""
-        heads = [head for head in (self.records.last_head(), anchor) if head is not None]
+        heads = [head for head in (self.records.last_head(), checkpoint) if head is not None]
         try:
             with open_ledger(self.file.ledger) as ledger:
                 check_heads(ledger, heads)

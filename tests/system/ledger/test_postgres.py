@@ -142,7 +142,7 @@ def test_writers_take_turns_whatever_isolation_the_server_begins_with(cluster, l
         with open_ledger(began) as ledger:
             return [spend(ledger, f"{name} {number}") for number in range(6)]
 
-    with open_ledger(began, create=True, anchor=began) as ledger:
+    with open_ledger(began, create=True, checkpoint=began) as ledger:
         assert ledger._store._run("SHOW default_transaction_isolation") == [(level,)]
         ledger.register("trial", Budget(10))
     with ThreadPoolExecutor(4) as threads:

@@ -37,7 +37,7 @@ from counterveil_lab.attacks.mechanisms import MECHANISMS
 EPSILONS = [Fraction(1, 10), Fraction(1), Fraction(4)]
 STAIRS = [Staircase(1, epsilon) for epsilon in EPSILONS]
 HEAVY = Lomax(1, "1/2").distribution(Fraction(1))  # tails so heavy that cells are coarse
-USUAL = Lomax.usual(1).distribution(Fraction(1))
+USUAL = Lomax.default(1).distribution(Fraction(1))
 SCALED = [Lomax(1, smoothness).distribution(Fraction(3, 7)) for smoothness in ("1/10", "1/2")]
 # Draws and bits of the grid: at 46 and above nearly every draw is too close to call.
 PATHS = [
@@ -430,7 +430,7 @@ def test_alpha_satisfies_the_three_inequalities_and_no_larger_one_does(epsilon, 
 
 
 def test_releases_follow_the_law():
-    mechanism, grid, source = Lomax.usual(1), Grid(Fraction(1, 1024)), SeededNoise(8)
+    mechanism, grid, source = Lomax.default(1), Grid(Fraction(1, 1024)), SeededNoise(8)
     released = [float(mechanism.release(Fraction(5), Fraction(2), grid, source)) - 5 for _ in range(4000)]
     distribution = mechanism.distribution(Fraction(2))
     for p in (0.05, 0.25, 0.5, 0.75, 0.95):
@@ -438,7 +438,7 @@ def test_releases_follow_the_law():
 
 
 def test_a_zero_sensitivity_releases_the_rounded_value_and_refuses_nothing():
-    mechanism, grid = Lomax.usual(1), Grid(Fraction(1, 10))
+    mechanism, grid = Lomax.default(1), Grid(Fraction(1, 10))
     assert mechanism.release(Fraction(1, 3), Fraction(0), grid, SeededNoise(1)) == Fraction(3, 10)
     assert mechanism.release(Fraction(1, 3), Fraction(-1), grid, SeededNoise(1)) == Fraction(3, 10)
 
