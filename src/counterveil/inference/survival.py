@@ -1444,7 +1444,7 @@ class CrossingGap(Apart):
         if not (isfinite(own) and isfinite(others)):
             return widest
         straight, theirs = self.one.ends(level), self.other.ends(level)
-        down, up = self._reach(level)
+        down, up = self._distances(level)
         curved = self._curvature_bias(
             _mean_curvature(straight, (low, high)), _mean_curvature(theirs, (least, most))
         )
