@@ -128,7 +128,7 @@ def site_ms(folder: Path, entries: int) -> tuple[float, float]:
     def part(label: str) -> None:
         """Check the head, look up the request and its study, reserve and settle, read the head again."""
         with open_ledger(site.file.ledger) as ledger:
-            head = ledger.head_at()
+            head = ledger.last_entry()
             ledger.check_contains(*head)
         with open_ledger(site.file.ledger) as ledger:
             ledger.state_of("records", f"study@{label}")
@@ -140,7 +140,7 @@ def site_ms(folder: Path, entries: int) -> tuple[float, float]:
             )
             ledger.settle(kept, ANSWER)
         with open_ledger(site.file.ledger) as ledger:
-            ledger.head_at()
+            ledger.last_entry()
 
     return cpu_ms(whole, "whole", per_round=4), cpu_ms(part, "part", per_round=4)
 

@@ -36,7 +36,7 @@ def cpu(work: Callable[[], object]) -> float:
 
 def scalar_laws() -> list[tuple[str, Noise, Callable[[np.random.Generator], object] | None]]:
     """Return (name, noise, numpy's generator of the same distribution where it has one)."""
-    lomax = Lomax.usual(1).distribution(Fraction(1))
+    lomax = Lomax.default(1).distribution(Fraction(1))
     power = float(lomax.unit.power)  # type: ignore[attr-defined]
     return [
         ("Laplace", Laplace(1, 1), lambda rng: rng.laplace(size=COUNT)),

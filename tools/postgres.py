@@ -107,9 +107,9 @@ class Cluster:
         return f"postgresql://steward@127.0.0.1:{self.port}/postgres"
 
     def emptied(self) -> str:
-        """Return the address of the database after removing the ledger and the anchors of the test before."""
+        """Return the address of the database after removing the ledger and the checkpoints of the test before."""
         import psycopg
 
         with psycopg.connect(self.url, autocommit=True) as connection:
-            connection.execute("DROP SCHEMA IF EXISTS counterveil, counterveil_anchors CASCADE")
+            connection.execute("DROP SCHEMA IF EXISTS counterveil, counterveil_checkpoints CASCADE")
         return self.url

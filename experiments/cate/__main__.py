@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from counterveil.errors import ParameterError
-from counterveil.results.functions import usual_delta
+from counterveil.results.functions import default_delta
 from counterveil_lab.reproduce.papers.cate.methods import K, boosted, constant_answers, not_private
 from counterveil_lab.reproduce.papers.cate.studies import FINITE, KERNEL, Instance, anonymised, published_fit
 from experiments.cate.instances import FIRST_SEED, instance
@@ -66,7 +66,7 @@ class Piece:
         """Return the error at each epsilon, or one where there is no epsilon."""
         study = instance(self.design, self.rows, self.seed)
         if self.method in PAPER:
-            fit = published_fit(study, self.method, self.seed, usual_delta(study.table.rows))
+            fit = published_fit(study, self.method, self.seed, default_delta(study.table.rows))
             return [study.error(fit.answers(epsilon)) for epsilon in EPSILONS]
         if self.method in FREE:
             return [study.error(_free(study, self.method))]

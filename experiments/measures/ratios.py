@@ -15,7 +15,7 @@ import numpy as np
 
 import counterveil as cv
 from counterveil.data import OUTCOME_STEPS
-from counterveil.inference.measures import RATIO, ApartMeans, JointMeans
+from counterveil.inference.measures import RATIO, IndependentArmMeans, JointArmMeans
 from counterveil.numerics.columns import Arm, TwoArms
 from counterveil.privacy import Budget
 from counterveil.results import MeasureResult
@@ -53,7 +53,7 @@ def trial(seed: int, rows: int, risk: float, share: float) -> dict[str, np.ndarr
 
 
 HEADING = f"protects   risk  treated    rows  epsilon{COVERAGE}"
-Means = ApartMeans | JointMeans
+Means = IndependentArmMeans | JointArmMeans
 METHODS = {"outcome": "difference_in_means", "record": "trial"}
 _UNIT = Fraction(1, OUTCOME_STEPS)
 
@@ -152,5 +152,5 @@ def _asked(people: dict[str, np.ndarray], protects: str, epsilon: float, seed: i
         noise=cv.SeededNoise(seed),
     )
     assert isinstance(found, MeasureResult)
-    assert isinstance(found.means, ApartMeans | JointMeans)
+    assert isinstance(found.means, IndependentArmMeans | JointArmMeans)
     return found.means

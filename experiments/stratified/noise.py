@@ -48,7 +48,7 @@ def deviations(counts: StratumCounts, epsilon: Fraction) -> tuple[float, float, 
     """Return the noise's standard deviation: as published, smooth with Lomax noise, bounded weights."""
     beta = printed_smoothness(float(epsilon), DELTA)
     scale = printed_noise_scale(printed_smooth_change(counts, beta), float(epsilon))
-    usual = Lomax.usual(epsilon)
+    usual = Lomax.default(epsilon)
     bound = smooth_change(counts, usual.smoothness, "ATE", "all")
     limited = BoundedStrata(counts.rows, Fraction(4), Estimand.ATE).effect
     return (

@@ -9,7 +9,7 @@ import numpy as np
 from counterveil.inference.survival import Blocks, TableNoise
 from counterveil.numerics.running_sums import FLAT, SUMS
 from counterveil.privacy import Budget
-from counterveil.statistics.time_tables import expected_variance, table_release, usual_table
+from counterveil.statistics.time_tables import default_table, expected_variance, table_release
 
 BUDGETS = (("laplace", Budget(1)), ("gaussian", Budget(1, "1e-6")))
 
@@ -46,6 +46,6 @@ def tree_variance(cells: int, gaussian: bool) -> float:
     spread = 2 * depth if gaussian else (2 * depth) ** 2
     covariance = np.linalg.inv(rows.T @ rows)
     noise = TableNoise(1e-12 * covariance, ())
-    blocks = Blocks(usual_table(cells), noise, "middle", np.ones(1))
+    blocks = Blocks(default_table(cells), noise, "middle", np.ones(1))
     found = np.diag(noise.of(blocks.gradients[0][:, None, :]))[1:]
     return float(np.mean(found)) * 1e12 * spread

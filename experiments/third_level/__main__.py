@@ -20,7 +20,7 @@ from scipy.special import expit
 
 import counterveil as cv
 from counterveil.data import Table
-from counterveil.data.features import feature_ladder
+from counterveil.data.features import feature_sets
 from counterveil.errors import CounterveilError
 from counterveil.privacy import Budget
 from counterveil.statistics.moments.doubly_robust import shortest
@@ -111,7 +111,7 @@ def features_of(design: Design, protects: str, epsilon: str, delta: str) -> np.n
             _FEATURES[key] = chosen(table, budget).rows.z
         else:
             noise = ("gaussian", "staircase") if budget.delta else ("staircase",)
-            found = shortest(feature_ladder(design.study), table.rows, budget, noise).features
+            found = shortest(feature_sets(design.study), table.rows, budget, noise).features
             x = found.block(table.covariates, slice(0, table.rows))
             white = np.linalg.qr(np.column_stack([np.ones(len(x)), x - x.mean(axis=0)]))[0]
             _FEATURES[key] = white * np.sqrt(len(x))

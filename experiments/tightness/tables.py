@@ -21,7 +21,7 @@ def tightness() -> list[tuple[str, str, str, str, str]]:
         pure: list[tuple[str, str, float]] = [
             ("Laplace", "", losses.additive(Laplace(1, epsilon), 1.0)),
             ("Staircase", "", losses.additive(Staircase(1, epsilon), 1.0)),
-            ("Lomax", f"g {epsilon / 10}", losses.smooth(Lomax.usual(epsilon))),
+            ("Lomax", f"g {epsilon / 10}", losses.smooth(Lomax.default(epsilon))),
             ("Ball", "dimension 5", losses.ball(Ball(1, epsilon, 5))),
             ("RandomizedResponse", "2 categories", losses.response(RandomizedResponse(epsilon, 2))),
             ("RandomizedResponse", "10 categories", losses.response(RandomizedResponse(epsilon, 10))),
@@ -41,7 +41,7 @@ def deviations() -> list[tuple[str, ...]]:
         "Laplace": lambda e: Laplace(1, e).variance,
         "Staircase": lambda e: Staircase(1, e).variance,
         "Gaussian, delta 1e-5": lambda e: Gaussian.calibrated(1, Budget(e, DELTA)).variance,
-        "Lomax, g = epsilon/10": lambda e: Lomax.usual(e).distribution(Fraction(1)).variance,
+        "Lomax, g = epsilon/10": lambda e: Lomax.default(e).distribution(Fraction(1)).variance,
         "Ball, each of 5 coordinates": lambda e: Ball(1, e, 5).variance,
         "Laplace on each of 5 coordinates": lambda e: 5 * Laplace(1, e).variance,
     }

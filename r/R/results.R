@@ -49,13 +49,13 @@ cv_hazard_ratio <- function(result, cause = NULL) {
 }
 
 #' @export
-cv_quantile <- function(result, arm, share = 0.5) {
-  effect_row(paste("quantile", share, "of", arm), ask(method(result, "quantile"), list(arm, share)))
+cv_quantile <- function(result, arm, prob = 0.5) {
+  effect_row(paste("quantile", prob, "of", arm), ask(method(result, "quantile"), list(arm, prob)))
 }
 
 #' @export
-cv_quantile_difference <- function(result, share = 0.5) {
-  effect_row(paste("difference of quantile", share), ask(method(result, "quantile_difference"), list(share)))
+cv_quantile_difference <- function(result, prob = 0.5) {
+  effect_row(paste("difference of quantile", prob), ask(method(result, "quantile_difference"), list(prob)))
 }
 
 #' @export

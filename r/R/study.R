@@ -2,6 +2,7 @@
 cv_study <- function(formula, ranges = list(), ...) {
   parts <- formula_parts(formula)
   more <- list(...)
+  if (is.null(more$event)) more$event <- parts$event
   # A time to an event ends at its horizon.
   timed <- !is.null(more$event)
   missing <- setdiff(c(if (!timed) parts$outcome, parts$covariates), names(ranges))
@@ -21,16 +22,22 @@ cv_study <- function(formula, ranges = list(), ...) {
 #' @export
 cv_binary <- function() structure(list(), class = "cv_binary")
 
-# outcome ~ treatment | covariates
+# outcome ~ treatment | covariates, with Surv(time, event) for a time to an event
 formula_parts <- function(formula) {
   wrong <- function() stop("write outcome ~ treatment | covariate + covariate", call. = FALSE)
-  if (!inherits(formula, "formula") || length(formula) != 3 || !is.name(formula[[2]])) wrong()
+  if (!inherits(formula, "formula") || length(formula) != 3) wrong()
+  left <- as.list(formula[[2]])
+  timed <- length(left) == 3 && identical(left[[1]], as.name("Surv"))
+  if (!(is.name(formula[[2]]) || timed) || !all(vapply(left, is.name, logical(1)))) wrong()
   right <- formula[[3]]
   barred <- is.call(right) && identical(right[[1]], as.name("|"))
   treatment <- if (barred) right[[2]] else right
   if (!is.name(treatment)) wrong()
   covariates <- if (barred) names_in(right[[3]], wrong) else character()
-  list(outcome = as.character(formula[[2]]), treatment = as.character(treatment), covariates = covariates)
+  list(
+    outcome = as.character(if (timed) left[[2]] else formula[[2]]), event = if (timed) as.character(left[[3]]),
+    treatment = as.character(treatment), covariates = covariates
+  )
 }
 
 names_in <- function(term, wrong) {

@@ -36,6 +36,8 @@ _EXCERPT = 20
 _PASSWORD = re.compile(
     r"(?P<user>[A-Za-z][A-Za-z0-9+.-]{0,20}://?[^\s/@:]{0,200}):(?:[^\s/]{1,500}|(?!\d{1,5}/)\S{1,500})@"
 )
+# The same where the address has lost its start, or never had a scheme.
+_PASSWORD_BARE = re.compile(r"\b(?P<user>[\w.+-]{1,64}):[^\s/:@]{1,500}@(?=localhost\b|[\w-]{1,64}\.\w)")
 # The end of a text that was cut short: it may be a password whose "@" was cut off.
 _UNFINISHED = re.compile(r"/[^\s/]*\Z")
 _PASSWORD_WORD = re.compile(
@@ -46,7 +48,44 @@ _PASSWORD_WORD = re.compile(
 
 
 class CounterveilError(Exception):
-    """Base of every refusal; `exit_code` is what the command line returns for it."""
+    """Base of every error that the package raises.
+
+    Catch it to handle all of them, or a subclass: `ParameterError` (codes CV-P and CV-A), `StudyError`
+    (CV-S), `DataError` (CV-D), `BudgetError` (CV-B), `LedgerError` (CV-L), `ClaimError` (CV-C),
+    `MissingExtraError` (CV-E), `FederationError` (CV-F), `ConsoleError` (CV-W) and `InternalError` (CV-X),
+    all in `counterveil.errors`. Errors before a request is charged spend nothing.
+
+    Parameters
+    ----------
+    code : str
+        Code of the error.
+    problem, expected, got, fix : str
+        The four lines of the message.
+
+    Attributes
+    ----------
+    code : str
+        Code of the error, such as "CV-P025"; ``counterveil explain CODE`` prints its page.
+    problem : str
+        What is wrong, in one line.
+    expected : str
+        What was expected.
+    got : str
+        What was given: names of columns and values of arguments, never values of rows.
+    fix : str
+        What to do about it.
+    exit_code : int
+        1 to 9, or 70, by subclass: what the command line returns.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> try:
+    ...     cv.settings.Matching(neighbours=0)
+    ... except cv.CounterveilError as error:
+    ...     print(error.code, error.exit_code)
+    CV-P025 2
+    """
 
     exit_code = 1
 
@@ -60,7 +99,13 @@ class CounterveilError(Exception):
         super().__init__(self.text())
 
     def text(self) -> str:
-        """Return the message a person sees."""
+        """Return the message that a person sees.
+
+        Returns
+        -------
+        str
+            Five lines: problem, expected, got, to fix, and the command that explains the code.
+        """
         return (
             f"[{self.code}] {self.problem}\n"
             f"  expected: {self.expected}\n"
@@ -70,7 +115,13 @@ class CounterveilError(Exception):
         )
 
     def to_dict(self) -> dict[str, str]:
-        """Return the same facts for programs (`--json`)."""
+        """Return the facts for programs; ``--json`` prints them.
+
+        Returns
+        -------
+        dict
+            ``code``, ``problem``, ``expected``, ``got`` and ``fix``.
+        """
         return {
             "code": self.code,
             "problem": self.problem,
@@ -91,61 +142,222 @@ def _rebuild(
 
 
 class ParameterError(CounterveilError):
-    """An argument is out of range; depends on arguments only. Codes CV-P..."""
+    """An argument is out of range; depends on arguments only. Codes CV-P (questions) and CV-A (audits).
+
+    Attributes
+    ----------
+    code : str
+        Code of the error, such as "CV-P025"; ``counterveil explain CODE`` prints its page.
+    problem : str
+        What is wrong, in one line.
+    expected : str
+        What was expected.
+    got : str
+        What was given: names of columns and values of arguments, never values of rows.
+    fix : str
+        What to do about it.
+    exit_code : int
+        2: what the command line returns.
+    """
 
     exit_code = 2
 
 
 class StudyError(CounterveilError):
-    """The declaration of roles, bounds or categories is invalid. Codes CV-S..."""
+    """The declaration of roles, bounds or categories is invalid. Codes CV-S.
+
+    Attributes
+    ----------
+    code : str
+        Code of the error, such as "CV-S002"; ``counterveil explain CODE`` prints its page.
+    problem : str
+        What is wrong, in one line.
+    expected : str
+        What was expected.
+    got : str
+        What was given: names of columns and values of arguments, never values of rows.
+    fix : str
+        What to do about it.
+    exit_code : int
+        3: what the command line returns.
+    """
 
     exit_code = 3
 
 
 class DataError(CounterveilError):
-    """The data do not fit the study; raised only while a table is being attached. Codes CV-D..."""
+    """The data do not fit the study. Codes CV-D; raised only while rows are being attached, before anything
+    is spent.
+
+    Attributes
+    ----------
+    code : str
+        Code of the error, such as "CV-D001"; ``counterveil explain CODE`` prints its page.
+    problem : str
+        What is wrong, in one line.
+    expected : str
+        What was expected.
+    got : str
+        What was given: names of columns and values of arguments, never values of rows.
+    fix : str
+        What to do about it.
+    exit_code : int
+        3: what the command line returns.
+    """
 
     exit_code = 3
 
 
 class BudgetError(CounterveilError):
-    """The request costs more than the remaining budget; nothing was spent. Codes CV-B..."""
+    """A budget is invalid or less remains than a request costs; nothing was spent. Codes CV-B.
+
+    Attributes
+    ----------
+    code : str
+        Code of the error, such as "CV-B001"; ``counterveil explain CODE`` prints its page.
+    problem : str
+        What is wrong, in one line.
+    expected : str
+        What was expected.
+    got : str
+        What was given: names of columns and values of arguments, never values of rows.
+    fix : str
+        What to do about it.
+    exit_code : int
+        4: what the command line returns.
+    """
 
     exit_code = 4
 
 
 class LedgerError(CounterveilError):
-    """The ledger is missing, damaged, or refuses the request. Codes CV-L..."""
+    """The ledger is missing, damaged, or refuses the request. Codes CV-L.
+
+    Attributes
+    ----------
+    code : str
+        Code of the error, such as "CV-L004"; ``counterveil explain CODE`` prints its page.
+    problem : str
+        What is wrong, in one line.
+    expected : str
+        What was expected.
+    got : str
+        What was given: names of columns and values of arguments, never values of rows.
+    fix : str
+        What to do about it.
+    exit_code : int
+        5: what the command line returns.
+    """
 
     exit_code = 5
 
 
 class ClaimError(CounterveilError):
-    """A form without a finite-sample guarantee, or an object that a request id cannot identify. Codes CV-C..."""
+    """A form without a finite-sample guarantee, or an object that a request id cannot identify. Codes CV-C.
+
+    Attributes
+    ----------
+    code : str
+        Code of the error, such as "CV-C001"; ``counterveil explain CODE`` prints its page.
+    problem : str
+        What is wrong, in one line.
+    expected : str
+        What was expected.
+    got : str
+        What was given: names of columns and values of arguments, never values of rows.
+    fix : str
+        What to do about it.
+    exit_code : int
+        6: what the command line returns.
+    """
 
     exit_code = 6
 
 
 class MissingExtraError(CounterveilError):
-    """An optional package is not installed. Codes CV-E..."""
+    """An optional package is not installed. Codes CV-E.
+
+    Attributes
+    ----------
+    code : str
+        Code of the error, such as "CV-E010"; ``counterveil explain CODE`` prints its page.
+    problem : str
+        What is wrong, in one line.
+    expected : str
+        What was expected.
+    got : str
+        What was given: names of columns and values of arguments, never values of rows.
+    fix : str
+        What to do about it.
+    exit_code : int
+        7: what the command line returns.
+    """
 
     exit_code = 7
 
 
 class FederationError(CounterveilError):
-    """A site could not be reached or refused; contains a code and no private fact. Codes CV-F..."""
+    """A site could not be reached or refused; the message has a code and no private fact. Codes CV-F.
+
+    Attributes
+    ----------
+    code : str
+        Code of the error, such as "CV-F002"; ``counterveil explain CODE`` prints its page.
+    problem : str
+        What is wrong, in one line.
+    expected : str
+        What was expected.
+    got : str
+        What was given: names of columns and values of arguments, never values of rows.
+    fix : str
+        What to do about it.
+    exit_code : int
+        8: what the command line returns.
+    """
 
     exit_code = 8
 
 
 class ConsoleError(CounterveilError):
-    """The console refuses a visitor, a form or a folder; depends on what was sent only. Codes CV-W..."""
+    """The console refuses a visitor, a form or a folder; depends on what was sent only. Codes CV-W.
+
+    Attributes
+    ----------
+    code : str
+        Code of the error, such as "CV-W001"; ``counterveil explain CODE`` prints its page.
+    problem : str
+        What is wrong, in one line.
+    expected : str
+        What was expected.
+    got : str
+        What was given: names of columns and values of arguments, never values of rows.
+    fix : str
+        What to do about it.
+    exit_code : int
+        9: what the command line returns.
+    """
 
     exit_code = 9
 
 
 class InternalError(CounterveilError):
-    """A bug in the package, never the user's mistake: an internal check failed. Codes CV-X..."""
+    """An internal check failed: a bug in the package, never the user's mistake. Codes CV-X.
+
+    Attributes
+    ----------
+    code : str
+        Code of the error, such as "CV-X060"; ``counterveil explain CODE`` prints its page.
+    problem : str
+        What is wrong, in one line.
+    expected : str
+        What was expected.
+    got : str
+        What was given: names of columns and values of arguments, never values of rows.
+    fix : str
+        What to do about it.
+    exit_code : int
+        70: what the command line returns.
+    """
 
     exit_code = 70
 
@@ -204,8 +416,8 @@ def explanation(code: str) -> str | None:
 def outline(text: str) -> str:
     """Return a text of the table with the names of its facts, in capitals, in place of their values.
 
-    A fact that adjoins a word is a part of the sentence that some cases have, and is left out. A text that is one fact
-    says nothing: it is empty.
+    A fact that adjoins a word is a part of the sentence that some cases have, and is left out. A text that is one
+    fact says nothing: it is empty.
     """
     pieces = list(_TEXT.parse(text))
     found = ""
@@ -253,7 +465,8 @@ def excerpt(text: str, place: int) -> str:
 
 def masked(text: str) -> str:
     """Return a text with the passwords of addresses in it replaced by stars."""
-    return _PASSWORD_WORD.sub(r"\g<key>\g<sign>***", _PASSWORD.sub(r"\g<user>:***@", text))
+    without = _PASSWORD_BARE.sub(r"\g<user>:***@", _PASSWORD.sub(r"\g<user>:***@", text))
+    return _PASSWORD_WORD.sub(r"\g<key>\g<sign>***", without)
 
 
 def _masked_start(text: str, most: int) -> str:

@@ -53,7 +53,7 @@ def outcome(place):
 
 
 def test_one_changed_bit(whole, tmp_path):
-    content, head = whole.read_bytes(), whole.with_name("ledger.db.head").read_bytes()
+    content, head = whole.read_bytes(), whole.with_name("ledger.db.checkpoint").read_bytes()
     places = random.Random(20)
     found = []
     for number in range(FLIPS):
@@ -61,7 +61,7 @@ def test_one_changed_bit(whole, tmp_path):
         changed[places.randrange(len(content))] ^= 1 << places.randrange(8)
         place = tmp_path / f"{number}.db"
         place.write_bytes(changed)
-        place.with_name(f"{number}.db.head").write_bytes(head)
+        place.with_name(f"{number}.db.checkpoint").write_bytes(head)
         found.append(outcome(place))
     rejected = [took for sound, took in found if not sound]
     assert len(rejected) > FLIPS // 4
@@ -70,14 +70,14 @@ def test_one_changed_bit(whole, tmp_path):
 
 
 def test_a_changed_schema_page_is_refused_with_a_code(whole, tmp_path):
-    content, head = whole.read_bytes(), whole.with_name("ledger.db.head").read_bytes()
+    content, head = whole.read_bytes(), whole.with_name("ledger.db.checkpoint").read_bytes()
     places, codes = random.Random(21), set()
     for number in range(60):
         changed = bytearray(content)
         changed[places.randrange(4096)] ^= 1 << places.randrange(8)
         place = tmp_path / f"{number}.db"
         place.write_bytes(changed)
-        place.with_name(f"{number}.db.head").write_bytes(head)
+        place.with_name(f"{number}.db.checkpoint").write_bytes(head)
         for inspect in (True, False):
             try:
                 with open_ledger(place, inspect=inspect) as ledger:
@@ -96,7 +96,7 @@ def test_a_rewritten_registration_is_refused_although_its_own_hash_is_right(whol
 
     place = tmp_path / "ledger.db"
     place.write_bytes(whole.read_bytes())
-    place.with_name("ledger.db.head").write_bytes(whole.with_name("ledger.db.head").read_bytes())
+    place.with_name("ledger.db.checkpoint").write_bytes(whole.with_name("ledger.db.checkpoint").read_bytes())
     with open_ledger(place) as ledger:
         for number in range(400):
             ledger.reserve("trial", f"old {number}", CENT, uses=USES, fingerprint="f", description={})

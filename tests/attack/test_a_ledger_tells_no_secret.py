@@ -36,12 +36,12 @@ ADDRESSES = [
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-@pytest.mark.parametrize("as_anchor", [False, True])
-def test_no_part_of_a_password_is_printed(address, as_anchor, tmp_path):
+@pytest.mark.parametrize("as_checkpoint", [False, True])
+def test_no_part_of_a_password_is_printed(address, as_checkpoint, tmp_path):
     pytest.importorskip("psycopg")
-    place, options = (tmp_path / "new.db", {"anchor": address}) if as_anchor else (address, {})
+    place, options = (tmp_path / "new.db", {"checkpoint": address}) if as_checkpoint else (address, {})
     try:
-        open_ledger(place, create=as_anchor, **options).close()
+        open_ledger(place, create=as_checkpoint, **options).close()
         text = ""
     except CounterveilError as error:
         text = str(error) + repr(error.to_dict()) + "".join(traceback.format_exception(error))
@@ -95,25 +95,25 @@ def test_a_failed_reservation_can_be_asked_again(ledger):
     assert ledger.account("trial").spent.epsilon == Fraction(1, 10)
 
 
-def test_an_answer_leaves_only_after_the_anchor_has_moved(tmp_path, monkeypatch):
-    from counterveil.accounting.accounts import anchor_failed
-    from counterveil.accounting.anchor import FileAnchor
+def test_an_answer_leaves_only_after_the_checkpoint_has_moved(tmp_path, monkeypatch):
+    from counterveil.accounting.accounts import checkpoint_failed
+    from counterveil.accounting.checkpoint import FileCheckpoint
 
-    def full(anchor, mark):
-        raise anchor_failed(anchor.place, "No space left on device")
+    def full(checkpoint, mark):
+        raise checkpoint_failed(checkpoint.place, "No space left on device")
 
     with open_ledger(tmp_path / "ledger.db", create=True) as ledger:
         ledger.register("trial", Budget(1))
         kept = ask(ledger)
         with monkeypatch.context() as patch:
-            patch.setattr(FileAnchor, "advance", full)
+            patch.setattr(FileCheckpoint, "advance", full)
             with pytest.raises(LedgerError, match="CV-L065"):
                 ledger.settle(kept, "1")
             with pytest.raises(LedgerError, match="CV-L063"):
                 ask(ledger)
         assert ask(ledger) == Answered("1")
-        seq, head = ledger.head_at()
-    mark = FileAnchor(tmp_path / "ledger.db.head").read()
+        seq, head = ledger.last_entry()
+    mark = FileCheckpoint(tmp_path / "ledger.db.checkpoint").read()
     assert (mark.seq, mark.hash) == (seq, head)
 
 

@@ -105,7 +105,7 @@ def test_a_file_is_whole_without_its_log_after_it_was_closed(book, tmp_path):
         spend(book, "second")
         copy = tmp_path / "copied" / "ledger.db"
         copy.parent.mkdir()
-        for name in ("ledger.db", "ledger.db.head"):
+        for name in ("ledger.db", "ledger.db.checkpoint"):
             shutil.copy(book.with_name(name), copy.with_name(name))
         assert other.account("trial").requests == 2
     with open_ledger(copy) as ledger:
@@ -127,21 +127,21 @@ def test_a_session_makes_no_ledger_by_the_way(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_removed_anchor_does_not_help(book):
-    book.with_name("ledger.db.head").unlink()
+def test_a_removed_checkpoint_does_not_help(book):
+    book.with_name("ledger.db.checkpoint").unlink()
     refused(book, "CV-L062")
 
 
-def test_both_files_put_back_are_noticed_by_an_anchor_elsewhere(tmp_path):
+def test_both_files_put_back_are_noticed_by_an_checkpoint_elsewhere(tmp_path):
     place, safe, old = tmp_path / "ledger.db", tmp_path / "safe", tmp_path / "old"
     safe.mkdir()
-    with open_ledger(place, create=True, anchor=safe) as ledger:
+    with open_ledger(place, create=True, checkpoint=safe) as ledger:
         ledger.register("trial", Budget(1))
     old.mkdir()
-    for name in ("ledger.db", "ledger.db.head"):
+    for name in ("ledger.db", "ledger.db.checkpoint"):
         shutil.copy(tmp_path / name, old / name)
     spend(place, "first")
-    for name in ("ledger.db", "ledger.db.head"):
+    for name in ("ledger.db", "ledger.db.checkpoint"):
         shutil.copy(old / name, tmp_path / name)
     refused(place, "CV-L060")
     (safe_file,) = safe.iterdir()
@@ -149,19 +149,19 @@ def test_both_files_put_back_are_noticed_by_an_anchor_elsewhere(tmp_path):
     refused(place, "CV-L062")
 
 
-def test_a_swapped_pair_is_noticed_by_an_anchor_that_the_caller_names(tmp_path, book, monkeypatch):
+def test_a_swapped_pair_is_noticed_by_an_checkpoint_that_the_caller_names(tmp_path, book, monkeypatch):
     named = tmp_path / "named"
     named.mkdir()
     with open_ledger(book) as ledger:
-        ledger.add_anchor(str(named))
-    spend(book, "second", anchor=named)
+        ledger.add_checkpoint(str(named))
+    spend(book, "second", checkpoint=named)
     other = tmp_path / "other.db"
     with open_ledger(other, create=True) as ledger:
         ledger.register("trial", Budget(1))
-    for suffix in ("", ".head"):
+    for suffix in ("", ".checkpoint"):
         shutil.copy(f"{other}{suffix}", f"{book}{suffix}")
-    refused(book, "CV-L062", anchor=named)
-    monkeypatch.setenv("COUNTERVEIL_ANCHOR", str(named))
+    refused(book, "CV-L062", checkpoint=named)
+    monkeypatch.setenv("COUNTERVEIL_CHECKPOINT", str(named))
     refused(book, "CV-L062")
 
 

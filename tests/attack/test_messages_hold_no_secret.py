@@ -111,10 +111,11 @@ ADDRESS = f"postgresql://joe:{SECRET}@nowhere.invalid/x"
 
 
 @pytest.mark.parametrize("before", ["", "age > 1 and ", "x" * 100 + " == "])
-def test_a_condition_that_cannot_be_read_is_quoted_without_its_password(before):
+@pytest.mark.parametrize("address", [ADDRESS, ADDRESS.partition("//")[2], ADDRESS.partition("//j")[2]])
+def test_a_condition_that_cannot_be_read_is_quoted_without_its_password(before, address):
     # The excerpt begins behind the user's name, where nothing says that a password follows.
     with pytest.raises(cv.CounterveilError, match="CV-S121") as refused:
-        cv.Study("arm", "score", (0, 10), where=before + ADDRESS)
+        cv.Study("arm", "score", (0, 10), where=before + address)
     assert "hunter2" not in str(refused.value)
 
 

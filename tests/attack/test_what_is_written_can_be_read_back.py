@@ -84,7 +84,7 @@ def test_every_request_that_is_accepted_verifies_and_is_answered_again(epsilon, 
             price = Budget(epsilon)
             kept = ledger.reserve("trial", "r", Charge(price, (PureEvent(price.epsilon),)), **asked)
         except CounterveilError:
-            assert ledger.head_at()[0] == 1
+            assert ledger.last_entry()[0] == 1
             return
         ledger.settle(kept, json.dumps(answer))
         report = ledger.verify()

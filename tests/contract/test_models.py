@@ -197,7 +197,7 @@ def test_without_noise_the_effect_on_the_people_asked_about(monkeypatch, estiman
     budget = {"epsilon": 10_000, "delta": 1e-6}
     if method == "cross_fit":
         monkeypatch.setattr(proved_cross_fit, "CLIP", 0.02)
-        monkeypatch.setattr(proved_cross_fit, "clip_reach", lambda _: 1e6)
+        monkeypatch.setattr(proved_cross_fit, "clip_sds", lambda _: 1e6)
         asked = {"estimand": estimand, "noise": cv.SeededNoise(1), **budget}
         result = cv.published.cross_fit_proved(LARGE, study(), **asked)
     else:

@@ -97,6 +97,6 @@ def test_a_head_that_is_not_in_the_ledger_is_noticed():
         data = people(200, 1, confounded=False)
         with cv.Session(data, study(randomised=True), ledger=ledger, noise=cv.SeededNoise(1)) as session:
             session.ate(method="difference_in_means", protects="outcome", epsilon=1)
-        noted = ledger.head()
+        noted = ledger.head_hash()
         assert ledger.verify(noted).ok
         assert ledger.verify(hashed("no", "entry")).ok is False

@@ -41,9 +41,9 @@ from counterveil.statistics.pairs.effect import (
     Target,
     arm_sums,
     best_scores,
+    feature_sets,
     function_sensitivity,
     function_sums,
-    ladder,
     pair_sensitivity,
     pair_sums,
 )
@@ -112,8 +112,8 @@ def check(release, samples, seed):
 
 
 SCALE = RowScale(Standard(np.zeros(1), np.full(1, 0.5), 2.0, 2.0), Centre(0.0, 0.4, 0.0, 3.0), 1.5, 1.5, 2.5)
-LINES = ArmLines(np.zeros((2, 2)))
-SCORE = ArmScore(LINES, np.array([[2.0, 0.0], [2.0, 0.0]]), (1.0, 1.0), 0.0)
+LINEAR = ArmLines(np.zeros((2, 2)))
+SCORE = ArmScore(LINEAR, np.array([[2.0, 0.0], [2.0, 0.0]]), (1.0, 1.0), 0.0)
 # What is released, and the two values of the first record that move it furthest.
 ARMS_CASES = {
     "centre": (
@@ -123,7 +123,7 @@ ARMS_CASES = {
     "place 1": (lambda gate, rows, pure: release_place(gate, rows, pure, 8), ((0.0, 0, -0.9), (0.0, 0, 0.9))),
     "gram": (lambda gate, rows, pure: release_arm_grams(gate, rows, SCALE), ((1.0, 1, 1.0), (-1.0, 0, 1.0))),
     "residual 1": (
-        lambda gate, rows, pure: release_arm_residuals(gate, "residual 1", rows, SCALE, LINES, 0.2),
+        lambda gate, rows, pure: release_arm_residuals(gate, "residual 1", rows, SCALE, LINEAR, 0.2),
         ((1.0, 1, 1.0), (1.0, 1, -1.0)),
     ),
     "sizes": (
@@ -135,7 +135,7 @@ ARMS_CASES = {
         ((0.0, 1, 1.0), (0.0, 1, -1.0)),
     ),
 }
-OWN = OwnScore(LINES, SCORE.weights, np.zeros(2), np.full(2, 0.5))
+OWN = OwnScore(LINEAR, SCORE.weights, np.zeros(2), np.full(2, 0.5))
 # Of means of arms, under the names of their releases.
 ARMS_CASES |= {
     "sizes of means": (
@@ -187,14 +187,14 @@ def table(pair):
 
 
 def models(gate, made, _pure):
-    rows = ladder(made)[0]
+    rows = feature_sets(made)[0]
     gate.release_vector(
         "models", pair_sums(rows, made.treated, [(made.outcome, WHOLE)]), pair_sensitivity(rows)
     )
 
 
 def sums_of(made, form, arms):
-    rows = ladder(made)[0]
+    rows = feature_sets(made)[0]
     n, p = rows.z.shape
     fit = Fit(np.zeros(p), np.eye(p) / 100, np.zeros(p), np.eye(p) / 100, 1.0)
     known = Models(np.full(n, 0.5), np.full(n, 0.1), np.full(n, -0.1), fit, (fit, fit), 0.4)
@@ -214,7 +214,7 @@ def arm_scores(gate, made, _pure):
 
 def functions(gate, made, _pure):
     own = Functions.of(made, series_basis((Axis("x", "legendre", 1, -1.0, 2.0),), 1, False))
-    rows, (whole, n) = own.rows, (ladder(made)[0], made.rows)
+    rows, (whole, n) = own.rows, (feature_sets(made)[0], made.rows)
     fit = Fit(np.zeros(2), np.eye(2) / 100, np.zeros(2), np.eye(2) / 100, 1.0)
     known = Models(np.full(n, 0.5), np.full(n, 0.1), np.full(n, -0.1), fit, (fit, fit), 0.4)
     found = best_scores(whole, known, SPREAD, Target(Estimand.ATE, known.propensity), 1e6)
@@ -224,7 +224,7 @@ def functions(gate, made, _pure):
 
 
 def arm_models(gate, made, _pure):
-    rows, arm = ladder(made)[0], made.arm + (np.arange(20) % 3 == 0)
+    rows, arm = feature_sets(made)[0], made.arm + (np.arange(20) % 3 == 0)
     gate.release_vector("models", arm_sums(rows, arm, 3, made.outcome, WHOLE), pair_sensitivity(rows))
 
 

@@ -20,12 +20,12 @@ STUDY = cv.Study("t", "y", (0, 1), **DECLARED)
 TIMES = cv.Study("t", "y", event="e", horizon=1, grid=4, **DECLARED)
 ROWS = 900
 OUTCOME = {"protects": "outcome"}
-CURVES = float(np.exp(-1) - np.exp(-2))
+NONLINEAR = float(np.exp(-1) - np.exp(-2))
 # The study, the question, draws, the truth, and how many times the error of one site is allowed: noise has the variance
 # of one site's times three halves.
 QUESTIONS = {
     "ate": (STUDY, AteArguments, {"method": "trial", "settings": Trial("none")}, "1", 200, 0.2, 1.1),
-    "survival": (TIMES, SurvivalArguments, {"method": "kaplan_meier"}, "1", 100, CURVES, 1.3),
+    "survival": (TIMES, SurvivalArguments, {"method": "kaplan_meier"}, "1", 100, NONLINEAR, 1.3),
     "groups": (STUDY, GroupsArguments, {"method": "arms", "by": "sex"}, "2", 60, 0.2, 1.3),
     "moments": (STUDY, MomentsArguments, {}, "8", 40, 0.2, 1.1),
     "ate, outcome": (STUDY, AteArguments, {"method": "difference_in_means"} | OUTCOME, "1", 100, 0.2, 1.1),
@@ -35,7 +35,7 @@ QUESTIONS = {
         {"method": "kaplan_meier"} | OUTCOME,
         "1",
         60,
-        CURVES,
+        NONLINEAR,
         1.3,
     ),
 }

@@ -84,7 +84,7 @@ def _command(rng: random.Random, home: Path) -> list[str]:
         ["effect", str(home / "model.json"), str(home / "data.csv"), "--level", "0.9"],
         ["check", str(home / "data.csv"), "--study", str(home / "study.toml")],
         ["ledger", "show", str(home / "ledger.db"), "--entries"],
-        ["ledger", "verify", str(home / "ledger.db"), "--head", "abc"],
+        ["ledger", "verify", str(home / "ledger.db"), "--head-hash", "abc"],
         ["explain", "CV-P004"],
         [
             "plan",

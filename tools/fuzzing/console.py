@@ -30,7 +30,7 @@ site = { categories = ["a", "b"] }
 _FIELDS = ("study", "question", "protects", "epsilon", "delta", "method", "estimand", "level", "mechanism", "by",
            "trim", "settings", "policy", "cost", "request", "before", "text", "name", "rows", "epsilons", "draws",
            "sd", "half_width", "effect", "data",
-           "access_policy", "record_epsilon", "note", "head", "full", "decision", "proposed", "token")  # fmt: skip
+           "access_policy", "record_epsilon", "note", "head_hash", "full", "decision", "proposed", "token")  # fmt: skip
 _USUAL = {"study": "primary", "question": "ate", "protects": "outcome", "epsilon": "1/100", "method": "auto",
           "draws": "1", "rows": "20", "epsilons": "1", "name": "new", "request": "r"}  # fmt: skip
 _REFUSED = re.compile(r"CV-[A-Z]\d{3}")

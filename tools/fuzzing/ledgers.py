@@ -18,7 +18,7 @@ _PLACES: tuple[Any, ...] = (
     None, b"x", "postgresql://joe:QZXVSECRET@127.0.0.1:1/x", "postgres://joe:QZXVSECRET@[::1/x", "postgresql://\0",
     "postgresql://joe:QZXVSECRET@nowhere.invalid:port/x?sslmode=\x1b[2J", "file:x?mode=memory", "x?mode=ro",
 )  # fmt: skip
-# The files of a ledger as it was made, its anchor among them.
+# The files of a ledger as it was made, its checkpoint among them.
 _SOUND: dict[str, bytes] = {}
 
 
@@ -53,7 +53,7 @@ def make(rng: random.Random, folder: Path) -> Attempt:
             )  # fmt: skip
             return Answer([str(answer)])
         with cv.open_ledger(place, create=create) as ledger:
-            texts = [str(ledger.datasets()), str(ledger.head())]
+            texts = [str(ledger.datasets()), str(ledger.head_hash())]
             if use == 1:
                 texts.append(str(ledger.verify()))
             if use == 2:

@@ -134,8 +134,8 @@ COMPARISONS: tuple[Mutant, ...] = (
     ),
     _of(
         "DualProblem.pulls",
-        "own + self.arm_correlation * own[::-1]",
-        "own",
+        "slopes + self.arm_correlation * slopes[::-1]",
+        "slopes",
         "unit/statistics/linear/test_balancing_weights.py",
     ),
     _of(
@@ -197,5 +197,10 @@ COMPARISONS: tuple[Mutant, ...] = (
         _STRATA,
     ),
     _of("stratified.stratum_weights", "most * treated", "most * control", _STRATA),
-    _of("stratified._squares", "around * count / np.maximum(count - 1, 1)", "around", _STRATA),
+    _of(
+        "stratified._squares",
+        "squares_around_mean * count / np.maximum(count - 1, 1)",
+        "squares_around_mean",
+        _STRATA,
+    ),
 )

@@ -53,7 +53,7 @@ SENSITIVITIES: tuple[Mutant, ...] = (
     ),
     _of("regression_rows.Rows.lengths", "bound * z[", "z[", _unit("moments/regression_moments")),
     _of(
-        "release_reach",
+        "release_limits",
         "Fraction(2 * (1 + len(watched)))",
         "Fraction(2)",
         _unit("moments/regression_moments"),
@@ -61,7 +61,7 @@ SENSITIVITIES: tuple[Mutant, ...] = (
     _of(
         "release_sandwich", "Fraction(longest)", "Fraction(longest) / 2", _unit("moments/regression_moments")
     ),
-    _of("balance_sums", "max(within, across)", "within", _unit("moments/arm_moments")),
+    _of("balance_sums", "max(same_arm, other_arm)", "same_arm", _unit("moments/arm_moments")),
     _of("arm_balance.exact_sums", "FLAGS * total", "2 * FLAGS * total", _unit("moments/arm_moments")),
     _of("weighting_design.trimmed", "score >= limit", "score >= 0", _unit("linear/weighting")),
     _of("CentredContrast.largest_square", "max(end**2", "min(end**2", _unit("moments/contrast")),
@@ -71,15 +71,18 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "return width / (2 * rows)",
         _unit("moments/contrast"),
     ),
-    _of("RatioSums.total", "max(within, across)", "within", _unit("moments/release_chains")),
+    _of("RatioSums.total", "max(same_arm, other_arm)", "same_arm", _unit("moments/release_chains")),
     _of(
-        "RatioSums.length", "max(within, 2 * across)", "max(within, across)", _unit("moments/release_chains")
+        "RatioSums.length",
+        "max(same_arm, 2 * other_arm)",
+        "max(same_arm, other_arm)",
+        _unit("moments/release_chains"),
     ),
     _of("ResidualSquares.largest", "max(", "min(", _unit("moments/release_chains")),
     _of(
         "linear.several_outcomes.release_periods",
-        "made.largest * reach",
-        "made.largest * reach / 2",
+        "made.largest * width",
+        "made.largest * width / 2",
         _unit("linear/linear_estimate"),
     ),
     _of("both_sums", "return width", "return width / 2", _unit("moments/contrast")),
@@ -227,8 +230,8 @@ SENSITIVITIES: tuple[Mutant, ...] = (
     ),
     _of(
         "free_gram",
-        "sqrt_up(Fraction(2)) * squared_reach",
-        "squared_reach",
+        "sqrt_up(Fraction(2)) * squared_max_norm",
+        "squared_max_norm",
         _unit("moments/record_moments"),
     ),
     _of("free_gram", " * (1 + LENGTH_SLACK)", "", "contract/test_noise.py", about="rounding"),
@@ -290,8 +293,8 @@ SENSITIVITIES: tuple[Mutant, ...] = (
     _of("Fit.times", "errs * np.outer", "0 * np.outer", _unit("pairs/effect")),
     _of(
         "Place.fixed",
-        "np.clip(moved // (2 * self.reach), -(1 << OUTCOME_BITS), 1 << OUTCOME_BITS)",
-        "moved // (2 * self.reach)",
+        "np.clip(moved // (2 * self.half_width), -(1 << OUTCOME_BITS), 1 << OUTCOME_BITS)",
+        "moved // (2 * self.half_width)",
         _unit("pairs/pair_scores"),
     ),
     _of(

@@ -25,7 +25,7 @@ HOW_TO = {
     "federation site create": "[ask several hospitals at once](../how-to/federation.md)",
     "groups": "[effects by group](../how-to/effects-by-group.md)",
     "ledger access-policy": "[access policies](ledger.md#accesspolicy)",
-    "ledger create": "[register a budget](../how-to/register-a-budget.md), [anchors](ledger.md#anchors)",
+    "ledger create": "[register a budget](../how-to/register-a-budget.md), [checkpoints](ledger.md#checkpoints)",
     "omop": "[compare cohorts in OMOP tables](../how-to/omop.md)",
     "plan": "[choose epsilon](../how-to/choose-epsilon.md)",
     "policy-value": "[the value of a policy](../how-to/policy-value.md)",

@@ -98,3 +98,11 @@ test_that("the first request on a ledger names what it would make public", {
   cv_publish(session, "arm", "age", "sex", "smoker")
   expect_s3_class(cv_ate(session, protects = "outcome", epsilon = 1), "counterveil")
 })
+
+test_that("a time to an event is written as in the package survival", {
+  named <- cv_study(days ~ arm, event = "died", horizon = 60, randomised = TRUE, control = 0)
+  written <- cv_study(Surv(days, died) ~ arm, horizon = 60, randomised = TRUE, control = 0)
+  expect_identical(capture.output(print(written)), capture.output(print(named)))
+  expect_error(cv_study(Surv(days) ~ arm, horizon = 60), "outcome ~ treatment")
+  expect_error(cv_study(log(days) ~ arm, horizon = 60), "outcome ~ treatment")
+})

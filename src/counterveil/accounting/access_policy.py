@@ -26,7 +26,52 @@ _LISTS = ("covariates", "more_outcomes", "subsets", "subset_columns")
 
 @dataclass(frozen=True, slots=True)
 class Uses:
-    """What one request uses: columns by role, missing rules, level, method and whether its form is proved."""
+    """What one request reads and protects; the account's access policy is compared with it.
+
+    Attributes
+    ----------
+    unit : Unit
+        What is protected.
+    question : str
+        Name of the question.
+    method : str
+        Name of the method, as it runs.
+    treatment : str
+        Column of the treatment.
+    outcome : str
+        Column of the outcome.
+    covariates : tuple of str
+        Columns of the covariates. Default: none.
+    missing : mapping of str to {"drop", "fill"}
+        Rules for missing values by column. Default: none.
+    unproved : bool, default False
+        Whether the form has no finite-sample guarantee.
+    person : str or None
+        Column that identifies people with several rows.
+    row_order : str or None
+        Column that puts the rows of a person in order.
+    cluster : str or None
+        Column that names clusters.
+    whole_cluster : bool, default False
+        Whether whole clusters are protected.
+    assigned_cluster : bool, default False
+        Whether each cluster lies in one arm.
+    more_outcomes : tuple of str
+        Private columns that the outcome is compared with or divided by. Default: none.
+    subsets : tuple of str
+        Conditions and periods by which rows are chosen. Default: none.
+    subset_columns : tuple of str
+        Columns that these conditions read. Default: none.
+    look : int or None
+        Which planned interim look this is, from 1 on; None for other requests.
+
+    Examples
+    --------
+    >>> from counterveil.accounting import Uses
+    >>> from counterveil.privacy import Unit
+    >>> Uses(Unit.RECORD, question="mean", method="my own", treatment="treated", outcome="age").columns
+    ('treated', 'age')
+    """
 
     unit: Unit
     question: str
@@ -95,14 +140,31 @@ class Uses:
         return None if self.whole_cluster else self.cluster
 
     def to_dict(self) -> dict[str, object]:
-        """Return the facts as they stand in a ledger."""
+        """Return the facts as they stand in a ledger.
+
+        Returns
+        -------
+        dict
+            The attributes, JSON-ready.
+        """
         own = {each.name: getattr(self, each.name) for each in fields(self)}
         changed = {"unit": self.unit.value, "missing": dict(self.missing)}
         return own | changed | {name: list(getattr(self, name)) for name in _LISTS}
 
     @classmethod
     def from_dict(cls, facts: Mapping[str, Any]) -> Uses:
-        """Return what `to_dict` wrote."""
+        """Return what `to_dict` wrote.
+
+        Parameters
+        ----------
+        facts : mapping
+            The facts.
+
+        Returns
+        -------
+        Uses
+            The same uses.
+        """
         return cls(**{**facts, "unit": Unit(facts["unit"])})
 
     def __hash__(self) -> int:
@@ -140,12 +202,17 @@ _NUMBERS = ("epsilon", "delta", "alpha")
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One planned look.
+    """One planned interim look at an outcome.
 
-    Attributes:
-        rows: how many rows, or people, are planned to be there.
-        budget: what the look spends.
-        alpha: the chance that its interval misses; those of all looks add up to one minus the level of all together.
+    Attributes
+    ----------
+    rows : int
+        Number of rows, or people, that are planned to be there.
+    budget : Budget
+        What the look spends.
+    alpha : Fraction
+        Probability that its interval misses the effect. The alphas of all looks add up to one minus their
+        joint level.
     """
 
     rows: int
@@ -155,7 +222,22 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """The looks at an outcome that an access policy plans; no other request that reads the outcome is taken."""
+    """The interim looks at an outcome that an access policy plans.
+
+    No other request that reads the outcome is allowed then.
+
+    Attributes
+    ----------
+    outcome : str
+        Column of the outcome.
+    planned : tuple of Look
+        The looks in order; rows increase.
+
+    Raises
+    ------
+    CounterveilError
+        A plan that cannot be used (CV-L040).
+    """
 
     outcome: str
     planned: tuple[Look, ...]
@@ -175,20 +257,37 @@ class Looks:
 
     @property
     def request_ids(self) -> tuple[str, ...]:
-        """The names of the requests of all looks, which no other request may have."""
+        """Names of the requests of all looks, which no other request may have."""
         return tuple(self.request_id(number) for number in range(1, len(self.planned) + 1))
 
     def request_id(self, number: int) -> str:
-        """Return the name of a look's request: asked again, it is answered from the ledger."""
+        """Return the name of a look's request: asked again, it is answered from the ledger.
+
+        Parameters
+        ----------
+        number : int
+            Number of the look, from 1 on.
+
+        Returns
+        -------
+        str
+            Name of the request.
+        """
         return request_of(self.outcome, number)
 
     @property
     def level(self) -> float:
-        """The chance that the intervals of all looks cover."""
+        """Probability that the intervals of all looks cover the effect together."""
         return float(1 - sum(look.alpha for look in self.planned))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the plan as it stands in an access policy."""
+        """Return the plan as it stands in an access policy.
+
+        Returns
+        -------
+        dict
+            The outcome, and the rows, epsilons, deltas and alphas of the looks.
+        """
         return {
             "outcome": self.outcome,
             "rows": [look.rows for look in self.planned],
@@ -199,7 +298,23 @@ class Looks:
 
     @classmethod
     def from_dict(cls, facts: object) -> Looks:
-        """Return the plan in an access policy, or raise CV-L040."""
+        """Return the plan in an access policy.
+
+        Parameters
+        ----------
+        facts : mapping
+            What `to_dict` returns.
+
+        Returns
+        -------
+        Looks
+            The plan.
+
+        Raises
+        ------
+        CounterveilError
+            A document that is no plan (CV-L040).
+        """
         lists = ("rows", *_NUMBERS)
         if not isinstance(facts, Mapping) or set(facts) != {"outcome", *lists}:
             raise refusal(
@@ -239,29 +354,69 @@ _LONGEST_FILE, _ACCESS_POLICY_LONGEST_NUMBER, _LONGEST_CONDITION = 2**18, 120, 8
 
 @dataclass(frozen=True, slots=True, init=False)
 class AccessPolicy:
-    """What an account allows; every column that is not public is private.
+    """What the account of a data set allows; every column that is not public is private.
 
-    Attributes:
-        public: columns whose exact values answers may show.
-        outcomes: private columns that requests which take covariates as public may be about; None for any private one.
-        missing: private column -> "drop" (which rows have no value is public) or "fill" (it is private);
-            studies of other incomplete columns are refused. Of a public column "drop", where the treatment is
-            private.
-        protects: the levels of protection that requests may ask for.
-        methods: names of the methods that may run; None for all.
-        max_epsilon, max_delta: the largest that one request may ask for; None for no limit but the total.
-        min_rows: fewest rows that a request may be about; their number is public.
-        min_arm: fewest rows of an arm: counted where arms are public, else those that the design's `treated_share`
-            plans, without which a request is refused.
-        digits: significant digits of what `counterveil export` writes, intervals rounded outwards; None for all.
-        unproved: whether forms without a finite-sample guarantee may run.
-        person: the column that identifies people with several rows; None where every row is protected by itself.
-        cluster: the column that names clusters of people, where a whole cluster is protected.
-        subsets: conditions and periods by which studies may choose rows although columns of theirs are private; who
-            belongs to such a subset is then public.
-        clusters: private columns that may name the clusters of people; which clusters there are is then public.
-        assigned_clusters: the same, and each cluster lies in one arm; which one is then public too.
-        looks: the planned interim analyses of an outcome; None where none are planned.
+    A policy is fixed when an account is registered. Its attributes have the names of its parameters. It has
+    at most 10,000 names of 200 characters, and 256 KB as a file.
+
+    Parameters
+    ----------
+    public : iterable of str, optional
+        Columns whose exact values answers may show. Default: none.
+    outcomes : iterable of str, optional
+        Private columns that may be the outcome of requests whose covariates are public. Default: any private
+        column.
+    missing : mapping of str to {"drop", "fill"}, optional
+        Rules for private columns with missing values. "drop": rows without a value are left out, and which
+        rows these are is public; "fill": a constant is put in, and which rows these are is private. Where the
+        treatment is private, also
+        "drop" for public columns. Default: none; studies of other incomplete columns are refused.
+    protects : iterable of {"outcome", "treatment and outcome", "record"}, optional
+        What requests may protect. Default: all three.
+    methods : iterable of str, optional
+        Names of the methods that may run, as they run (not "auto"). Default: all.
+    max_epsilon, max_delta : number, optional
+        The largest epsilon above 0, and the largest delta from 0 to below 1, of one request. Default: the
+        account's total.
+    min_rows : int, default 0
+        Fewest rows that a request may be about; their number is public.
+    min_arm : int, default 0
+        Fewest rows of an arm. They are counted where arms are public; otherwise the planned share of the
+        study's design counts, and a request without one is refused.
+    digits : int, optional
+        Significant digits, 1 to 15, of what ``counterveil export`` writes, with intervals rounded outwards.
+        Default: all.
+    unproved : bool, default False
+        Whether forms without a finite-sample guarantee may run.
+    person : str, optional
+        Column that identifies people with several rows, who are protected with all of them. Default: each row
+        is protected by itself.
+    cluster : str, optional
+        Column that names clusters which are protected as a whole. Not together with `person`. Default: none.
+    subsets : iterable of str, optional
+        Conditions and periods by which studies may choose rows although they read private columns; who
+        belongs to such a subset is then public. Default: none.
+    clusters : iterable of str, optional
+        Private columns that may name clusters of people; which clusters there are is then public. Default:
+        none.
+    assigned_clusters : iterable of str, optional
+        The same for clusters that lie in one arm each; the arm of each is then public too. Default: none.
+    looks : Looks or mapping, optional
+        Planned interim looks at an outcome. Default: none.
+
+    Raises
+    ------
+    CounterveilError
+        An argument that cannot be used (CV-L040).
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> policy = cv.drafting.AccessPolicy(public=["treated", "age"], outcomes=["relapse"], max_epsilon="0.5")
+    >>> policy.public
+    ('age', 'treated')
+    >>> cv.drafting.AccessPolicy.from_dict(policy.to_dict()) == policy
+    True
     """
 
     public: tuple[str, ...]
@@ -341,9 +496,23 @@ class AccessPolicy:
     @classmethod
     @lru_cache(maxsize=64)
     def of_study(cls, uses: Uses, *, unproved: bool = False, published: tuple[str, ...] = ()) -> AccessPolicy:
-        """Return the access policy that a first request fixes: public is what it makes public and what was published.
+        """Return the access policy that a first request fixes.
 
-        All else is private.
+        Public is what the request makes public and what was published; all else is private.
+
+        Parameters
+        ----------
+        uses : Uses
+            What the request reads and protects.
+        unproved : bool, default False
+            Whether forms without a finite-sample guarantee may run.
+        published : tuple of str
+            Columns that were published before. Default: none.
+
+        Returns
+        -------
+        AccessPolicy
+            The policy.
         """
         public = (*published, *uses.made_public)
         return cls(
@@ -356,7 +525,14 @@ class AccessPolicy:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the access policy as a JSON-ready dictionary without unset fields; `from_dict` reads it back."""
+        """Return the access policy as a JSON-ready dictionary without unset fields; `from_dict` reads it
+        back.
+
+        Returns
+        -------
+        dict
+            The fields by name.
+        """
         facts: dict[str, Any] = {
             "public": list(self.public),
             "protects": [unit.value for unit in self.protects],
@@ -377,7 +553,23 @@ class AccessPolicy:
 
     @classmethod
     def from_dict(cls, facts: Mapping[str, Any]) -> AccessPolicy:
-        """Return the access policy in a document, or raise CV-L040."""
+        """Return the access policy in a document.
+
+        Parameters
+        ----------
+        facts : mapping
+            The arguments of `AccessPolicy` by name.
+
+        Returns
+        -------
+        AccessPolicy
+            The policy.
+
+        Raises
+        ------
+        CounterveilError
+            A document that is no access policy (CV-L040).
+        """
         if not isinstance(facts, Mapping):
             raise _invalid("a table", type(facts).__name__)
         known = [each.name for each in fields(cls)]
@@ -387,7 +579,13 @@ class AccessPolicy:
         return cls(**facts)
 
     def to_toml(self) -> str:
-        """Return the text of an access policy file."""
+        """Return the text of an access policy file.
+
+        Returns
+        -------
+        str
+            TOML, which `from_toml` reads back.
+        """
         facts = self.to_dict()
         tables = {name: facts.pop(name) for name in ("looks", "missing") if name in facts}
         lines = [f"{key} = {_toml(value)}" for key, value in facts.items()]
@@ -398,19 +596,47 @@ class AccessPolicy:
 
     @classmethod
     def from_toml(cls, path: str | PathLike[str]) -> AccessPolicy:
-        """Return the access policy in a TOML file, or raise CV-L040."""
+        """Return the access policy in a TOML file.
+
+        Parameters
+        ----------
+        path : path-like
+            The file: the arguments of `AccessPolicy` by name, at most 256 KB.
+
+        Returns
+        -------
+        AccessPolicy
+            The policy.
+
+        Raises
+        ------
+        CounterveilError
+            A file that is no access policy (CV-L040).
+        """
         try:
             return cls.from_dict(parse_toml(read_text(path, _LONGEST_FILE), exact=True))
         except UnreadableError as error:
             raise _invalid("a TOML file in UTF-8", f"{shown(Path(path).name)}: {error}") from None
 
     def digest(self) -> str:
-        """Return the SHA-256 of the canonical form; equal access policies have equal digests."""
+        """Return the SHA-256 of the canonical form; equal access policies have equal digests.
+
+        Returns
+        -------
+        str
+            Hexadecimal digits.
+        """
         text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def lines(self) -> list[str]:
-        """Return the access policy in words, one line per rule."""
+        """Return the access policy in words.
+
+        Returns
+        -------
+        list of str
+            One rule a line.
+        """
         outcomes = "any private column" if self.outcomes is None else quoted(self.outcomes)
         levels = quoted(unit.value for unit in self.protects)
         left_out = frozenset(self.public).intersection(self.missing)

@@ -49,7 +49,54 @@ def differences(registered: Mapping[str, Any], asked: Mapping[str, Any]) -> list
 
 
 class OverBudgetError(BudgetError):
-    """The request costs more than the remaining budget; has `requested`, `remaining`, `difference`. Code CV-B001."""
+    """The request costs more than the remaining budget (code CV-B001); nothing was spent.
+
+    Parameters
+    ----------
+    dataset : str
+        Name of the account.
+    requested : Budget
+        What the request asked for.
+    remaining : Remaining
+        What remains.
+    total : Budget
+        The account's total.
+    rule : {"sum", "gaussian"}
+        How costs add up.
+    level : Unit, default Unit.OUTCOME
+        Which total is exceeded: that of all answers, or that of answers which protect whole records
+        (Unit.RECORD).
+
+    Attributes
+    ----------
+    dataset : str
+        Name of the account.
+    requested : Budget
+        What the request asked for.
+    remaining : Remaining
+        What remains.
+    total : Budget
+        The account's total.
+    rule : {"sum", "gaussian"}
+        How costs add up.
+    level : Unit
+        Which total is exceeded.
+    difference : (Fraction, Fraction)
+        By how much epsilon and delta exceed what remains.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> from counterveil.accounting import OverBudgetError
+    >>> data = cv.datasets.simulated_trial(n=200, effect=0.3)
+    >>> with cv.open_ledger(":memory:") as ledger:
+    ...     account = ledger.register("trial", cv.Budget(epsilon=1))
+    ...     try:
+    ...         cv.ate(data.frame, data.study, protects="outcome", epsilon=2, ledger=ledger, dataset="trial")
+    ...     except OverBudgetError as error:
+    ...         print(error.code, error.difference[0])
+    CV-B001 1
+    """
 
     def __init__(
         self,
@@ -83,7 +130,13 @@ class OverBudgetError(BudgetError):
         super().__init__("CV-B001", **texts)
 
     def to_dict(self) -> dict[str, str]:
-        """Return the facts for programs, with the three amounts as exact rationals."""
+        """Return the facts for programs.
+
+        Returns
+        -------
+        dict
+            Code and texts, with the requested, remaining and missing amounts as exact rationals in text.
+        """
         return super().to_dict() | {
             "dataset": self.dataset,
             "requested_epsilon": str(self.requested.epsilon),
@@ -139,8 +192,8 @@ def other_ledger(found: str, expected: str) -> CounterveilError:
     return refusal("CV-L061", expected=expected, found=found)
 
 
-def anchor_failed(place: str, problem: str) -> CounterveilError:
-    """Return the refusal for an anchor that cannot be read or moved forward."""
+def checkpoint_failed(place: str, problem: str) -> CounterveilError:
+    """Return the refusal for a checkpoint that cannot be read or moved forward."""
     return refusal("CV-L063", problem=problem, place=place)
 
 
@@ -162,7 +215,7 @@ def read_json(answer: str) -> Any:
 
 
 # The hash before the first entry; it names the format, so another format cannot be mistaken for it.
-GENESIS = hashlib.sha256(b"counterveil ledger 3").hexdigest()
+GENESIS = hashlib.sha256(b"counterveil ledger 4").hexdigest()
 # What one entry may hold, in characters. Releases and answers are bounded by what databases and readers can hold;
 # everything else is known before a budget is reserved and has no reason to be long.
 LONGEST_ANSWER = 64 * 2**20
@@ -246,9 +299,9 @@ def _keep(row: Row, facts: Mapping[str, Any]) -> None:
             del _KNOWN[next(iter(_KNOWN))]
 
 
-def opening_entry(anchor: str | None) -> Row:
-    """Return entry 0 of a new ledger: a random id, and where its head is kept besides; nothing is registered yet."""
-    return seal(0, GENESIS, "open", "", "", {"ledger": uuid.uuid4().hex, "anchor": anchor})
+def opening_entry(checkpoint: str | None) -> Row:
+    """Return entry 0 of a new ledger: a random id, and the place of a further checkpoint if one is named."""
+    return seal(0, GENESIS, "open", "", "", {"ledger": uuid.uuid4().hex, "checkpoint": checkpoint})
 
 
 def study_of(request_id: str) -> str:
@@ -406,7 +459,7 @@ def account_of(store: Store, dataset: str) -> Account:
         requests=totals.requests,
         unproved=totals.unproved,
         access_policy=known.access_policy,
-        access_policyed=known.registration["access_policy"] is not None,
+        policy_registered=known.registration["access_policy"] is not None,
         published=known.published,
         note=str(known.registration["note"]),
     )

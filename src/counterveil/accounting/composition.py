@@ -78,7 +78,29 @@ _BITS = 192
 
 @lru_cache(maxsize=4096)
 def gaussian_equivalent(event: PureEvent | LaplaceEvent | GaussianEvent | ResponseEvent) -> Fraction:
-    """Return the smallest mu, up to the grid 2**-64 and never too small, for which `event` is mu-GDP."""
+    """Return the smallest mu for which a release is mu-GDP.
+
+    A release is mu-GDP if telling two neighbours apart from its output is no easier than telling N(0, 1) from
+    N(mu, 1).
+
+    Parameters
+    ----------
+    event : PureEvent or LaplaceEvent or GaussianEvent or ResponseEvent
+        The release.
+
+    Returns
+    -------
+    Fraction
+        mu, rounded up to a multiple of 2**-64.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> from counterveil.accounting import gaussian_equivalent
+    >>> from counterveil.privacy import PureEvent
+    >>> round(float(gaussian_equivalent(PureEvent(Fraction(1)))), 2)
+    1.23
+    """
     if isinstance(event, GaussianEvent):
         return event.mu
     epsilon = event.epsilon
@@ -137,13 +159,61 @@ def _ball(value: Fraction) -> flint.arb:
 
 
 def split_epsilon(epsilon: Number, shares: Sequence[Number]) -> tuple[Fraction, ...]:
-    """Return epsilons in proportion to `shares`; they add up to `epsilon` exactly."""
+    """Divide an epsilon among several pure releases; epsilons add up.
+
+    Parameters
+    ----------
+    epsilon : number
+        Total, above 0.
+    shares : sequence of number
+        Proportions, each above 0.
+
+    Returns
+    -------
+    tuple of Fraction
+        Epsilons in these proportions, with the sum `epsilon`.
+
+    Raises
+    ------
+    CounterveilError
+        An epsilon or a share that is not positive (CV-B003).
+
+    Examples
+    --------
+    >>> from counterveil.accounting import split_epsilon
+    >>> split_epsilon(1, [1, 3])
+    (Fraction(1, 4), Fraction(3, 4))
+    """
     total = _positive(epsilon, "epsilon")
     return tuple(total * weight for weight in _weights(shares))
 
 
 def split_mu(mu: Number, shares: Sequence[Number]) -> tuple[Fraction, ...]:
-    """Return mus whose squares are in proportion to `shares` and add up to at most mu squared."""
+    """Divide a mu among several Gaussian releases; squares add up.
+
+    Parameters
+    ----------
+    mu : number
+        Total (sensitivity over standard deviation), above 0.
+    shares : sequence of number
+        Proportions of mu squared, each above 0.
+
+    Returns
+    -------
+    tuple of Fraction
+        Numbers whose squares are in these proportions and add up to at most the square of `mu`.
+
+    Raises
+    ------
+    CounterveilError
+        A mu or a share that is not positive (CV-B003).
+
+    Examples
+    --------
+    >>> from counterveil.accounting import split_mu
+    >>> [round(float(mu), 2) for mu in split_mu(1, [1, 1])]
+    [0.71, 0.71]
+    """
     squared = _positive(mu, "mu") ** 2
     return tuple(sqrt_down(squared * weight) for weight in _weights(shares))
 
@@ -246,7 +316,19 @@ def _down(value: Fraction) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A pair (epsilon, delta) that holds, the rule that gave it, and rules that could not be tried."""
+    """A pair (epsilon, delta) that holds for several releases together.
+
+    Attributes
+    ----------
+    epsilon : Fraction
+        Epsilon, exact or rounded up.
+    delta : Fraction
+        Delta.
+    method : str
+        Name of the composition rule that gave it.
+    notes : tuple of str
+        Rules that could not be tried, and why.
+    """
 
     epsilon: Fraction
     delta: Fraction
@@ -254,7 +336,13 @@ class Figure:
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, object]:
-        """Return the figure as JSON-ready facts; rationals become text."""
+        """Return the figure as JSON-ready facts.
+
+        Returns
+        -------
+        dict
+            The attributes; rationals are texts.
+        """
         return {
             "epsilon": str(self.epsilon),
             "delta": str(self.delta),
@@ -283,7 +371,38 @@ class _Plan:
 
 
 def compose(events: Sequence[Event], delta: Number) -> Figure:
-    """Return the smallest epsilon that holds at `delta` for all `events` together, and the rule's name."""
+    """Return the smallest epsilon that is known to hold for several releases together.
+
+    The releases and their privacy parameters must be fixed in advance; for requests chosen one after another
+    use a ledger. Tried are plain sums, exact Gaussian composition, pure releases counted as Gaussian, and,
+    with the extra ``accounting``, a numerical privacy loss distribution.
+
+    Parameters
+    ----------
+    events : sequence of Event
+        One event for each release: `PureEvent`, `LaplaceEvent`, `GaussianEvent`, `ResponseEvent` or
+        `ApproximateEvent` of `counterveil.privacy`.
+    delta : number
+        Delta of the total, at least 0 and below 1.
+
+    Returns
+    -------
+    Figure
+        Epsilon and delta, and the rule that gave them.
+
+    Raises
+    ------
+    CounterveilError
+        Releases without a finite epsilon at this delta (CV-B002), or impossible privacy parameters (CV-B006).
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> from counterveil.accounting import compose
+    >>> from counterveil.privacy import LaplaceEvent
+    >>> print(compose([LaplaceEvent(Fraction(1, 10))] * 100, delta=0))
+    epsilon 10, delta 0 (plain sum)
+    """
     allowed = exact(delta, "delta")
     plan = _sort(events)
     _check(plan, events, allowed)
@@ -411,14 +530,31 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """What remains: the largest pure epsilon, the delta, and the largest Gaussian mu."""
+    """What remains of a budget.
+
+    Attributes
+    ----------
+    epsilon : Fraction
+        Largest pure epsilon that one more request may cost.
+    delta : Fraction
+        Largest delta.
+    mu : Fraction or None
+        Under the rule "gaussian": largest mu (sensitivity over standard deviation) of Gaussian noise; None
+        under "sum".
+    """
 
     epsilon: Fraction
     delta: Fraction
     mu: Fraction | None = None
 
     def to_dict(self) -> dict[str, str | None]:
-        """Return the facts as text."""
+        """Return the facts as text.
+
+        Returns
+        -------
+        dict
+            Epsilon, delta and mu as rationals in text; None for a mu that the rule does not have.
+        """
         mu = None if self.mu is None else str(self.mu)
         return {"epsilon": str(self.epsilon), "delta": str(self.delta), "mu": mu}
 

@@ -1,4 +1,4 @@
-"""The ledger: opening, spending, verification, and the anchors that hold its head."""
+"""The ledger: opening, spending, verification, and the checkpoints that hold the hash of its newest entry."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ from counterveil.accounting.accounts import (
     totals_after,
     unseal,
 )
-from counterveil.accounting.anchor import FileAnchor, Mark
+from counterveil.accounting.checkpoint import FileCheckpoint, Mark
 from counterveil.accounting.composition import GaussianRule, Levels, Totals, check_charge, limit_holds
 from counterveil.accounting.records import Account, Answered, Posting, Reservation, Row, Store, VerifyReport
 from counterveil.accounting.sql_store import MemoryStore, SqliteStore, create_file
@@ -63,39 +63,39 @@ from counterveil.errors import CounterveilError, LedgerError, refusal
 from counterveil.privacy import Budget, Charge, Unit
 
 if TYPE_CHECKING:
-    from counterveil.accounting.postgres_store import ServerAnchor
+    from counterveil.accounting.postgres_store import ServerCheckpoint
 
-    Anchor: TypeAlias = FileAnchor | ServerAnchor
+    Checkpoint: TypeAlias = FileCheckpoint | ServerCheckpoint
 
 SERVER = ("postgresql://", "postgres://")
 # Names a second place for every ledger that a process opens, where no other is named.
-VARIABLE = "COUNTERVEIL_ANCHOR"
-_SUFFIX = ".head"
+VARIABLE = "COUNTERVEIL_CHECKPOINT"
+_SUFFIX = ".checkpoint"
 
 
-class Anchors:
-    """All anchors of a ledger; each of them must agree before anything is spent."""
+class Checkpoints:
+    """All checkpoints of a ledger; each of them must agree before anything is spent."""
 
-    def __init__(self, ledger: str, anchors: Iterable[Anchor] = ()) -> None:
+    def __init__(self, ledger: str, checkpoints: Iterable[Checkpoint] = ()) -> None:
         self.ledger = ledger
-        self._anchors = list(anchors)
+        self._checkpoints = list(checkpoints)
         self._behind = False
 
-    def add(self, anchor: Anchor) -> None:
-        """Take one more anchor."""
-        self._anchors.append(anchor)
+    def add(self, checkpoint: Checkpoint) -> None:
+        """Take one more checkpoint."""
+        self._checkpoints.append(checkpoint)
 
     def create(self, mark: Mark) -> None:
         """Put down the mark wherever there is none yet, beside the file last."""
-        for anchor in reversed(self._anchors):
-            anchor.create(mark)
+        for checkpoint in reversed(self._checkpoints):
+            checkpoint.create(mark)
 
     def marks(self) -> list[Mark]:
-        """Return what all anchors hold; read it before a view of the ledger is opened, which may be older."""
-        return [self._mark(anchor) for anchor in self._anchors]
+        """Return what all checkpoints hold; read it before a view of the ledger is opened, which may be older."""
+        return [self._mark(checkpoint) for checkpoint in self._checkpoints]
 
     def check(self, store: Store, marks: list[Mark]) -> None:
-        """Raise unless the ledger holds the entries that the anchors hold."""
+        """Raise unless the ledger holds the entries that the checkpoints hold."""
         last = store.last()
         self._behind = any(last is None or mark.seq < last.seq for mark in marks)
         for mark in marks:
@@ -103,66 +103,66 @@ class Anchors:
             if mark.checked_seq:
                 check_contains(store, mark.checked_seq, mark.checked_hash)
 
-    def advance(self, seq: int, head: str, *, appended: bool) -> None:
-        """Move all anchors to the ledger's newest entry, those too that a crash left behind."""
+    def advance(self, seq: int, head_hash: str, *, appended: bool) -> None:
+        """Move all checkpoints to the ledger's newest entry, those too that a crash left behind."""
         if appended or self._behind:
-            for anchor in self._anchors:
-                anchor.advance(Mark(self.ledger, seq, head))
+            for checkpoint in self._checkpoints:
+                checkpoint.advance(Mark(self.ledger, seq, head_hash))
             self._behind = False
 
-    def note_checked(self, seq: int, head: str) -> None:
+    def note_checked(self, seq: int, head_hash: str) -> None:
         """Write down that the ledger was verified up to an entry."""
-        for anchor in self._anchors:
-            anchor.advance(Mark(self.ledger, seq, head, checked_seq=seq, checked_hash=head))
+        for checkpoint in self._checkpoints:
+            checkpoint.advance(Mark(self.ledger, seq, head_hash, checked_seq=seq, checked_hash=head_hash))
 
     def places(self) -> list[str]:
-        """Return where the anchors are, for people."""
-        return [anchor.place for anchor in self._anchors]
+        """Return where the checkpoints are, for people."""
+        return [checkpoint.place for checkpoint in self._checkpoints]
 
     def close(self) -> None:
         """Close connections."""
-        for anchor in self._anchors:
-            anchor.close()
+        for checkpoint in self._checkpoints:
+            checkpoint.close()
 
-    def _mark(self, anchor: Anchor) -> Mark:
-        mark = anchor.read()
+    def _mark(self, checkpoint: Checkpoint) -> Mark:
+        mark = checkpoint.read()
         if mark is None:
-            raise refusal("CV-L062", place=anchor.place)
+            raise refusal("CV-L062", place=checkpoint.place)
         if mark.ledger != self.ledger:
             raise other_ledger(self.ledger, mark.ledger)
         return mark
 
 
 def checked(marks: list[Mark]) -> tuple[int, str] | None:
-    """Return the entry up to which the ledger was verified, None unless every anchor knows one."""
+    """Return the entry up to which the ledger was verified, None unless every checkpoint knows one."""
     known = [(mark.checked_seq, mark.checked_hash) for mark in marks if mark.checked_seq]
     return min(known) if known and len(known) == len(marks) else None
 
 
-def check_contains(store: Store, seq: int, head: str) -> None:
+def check_contains(store: Store, seq: int, head_hash: str) -> None:
     """Raise CV-L060 unless entry `seq` of the ledger is whole and has this hash."""
     row = store.at(seq)
-    if row is None or row.hash != head:
-        raise cut_off(seq, head)
+    if row is None or row.hash != head_hash:
+        raise cut_off(seq, head_hash)
     unseal(row)
 
 
-def beside(path: Path) -> FileAnchor:
-    """Return the anchor that every ledger in a file has beside it."""
+def beside(path: Path) -> FileCheckpoint:
+    """Return the checkpoint that every ledger in a file has beside it."""
     whole = path.resolve()
-    return FileAnchor(whole.with_name(whole.name + _SUFFIX))
+    return FileCheckpoint(whole.with_name(whole.name + _SUFFIX))
 
 
-def anchor_at(place: str, ledger: str) -> Anchor:
-    """Return the anchor at a place: a PostgreSQL URL, a file, or a folder that holds one file a ledger."""
+def checkpoint_at(place: str, ledger: str) -> Checkpoint:
+    """Return the checkpoint at a place: a PostgreSQL URL, a file, or a folder that holds one file a ledger."""
     if place.startswith(SERVER):
         if importlib.util.find_spec("psycopg") is None:
             raise refusal("CV-E010")
-        from counterveil.accounting.postgres_store import ServerAnchor
+        from counterveil.accounting.postgres_store import ServerCheckpoint
 
-        return ServerAnchor(place, ledger)
+        return ServerCheckpoint(place, ledger)
     path = Path(place)
-    return FileAnchor(path / f"{ledger}{_SUFFIX}" if path.is_dir() else path)
+    return FileCheckpoint(path / f"{ledger}{_SUFFIX}" if path.is_dir() else path)
 
 
 def recorded(place: str) -> str:
@@ -183,13 +183,13 @@ def recorded(place: str) -> str:
     return place
 
 
-def check_never_used(path: Path, anchor: str | None) -> None:
-    """Raise CV-L064 where an anchor shows that a ledger was here which is gone."""
+def check_never_used(path: Path, checkpoint: str | None) -> None:
+    """Raise CV-L064 where a checkpoint shows that a ledger was here which is gone."""
     files = [beside(path)]
-    if anchor is not None and not anchor.startswith(SERVER) and not Path(anchor).is_dir():
-        files.append(FileAnchor(Path(anchor)))
+    if checkpoint is not None and not checkpoint.startswith(SERVER) and not Path(checkpoint).is_dir():
+        files.append(FileCheckpoint(Path(checkpoint)))
     for each in files:
-        # A file is made before its anchor, so one that another process makes just now is there by this time.
+        # A file is made before its checkpoint, so one that another process makes just now is there by this time.
         if os.path.lexists(each.place) and not path.exists():
             raise refusal("CV-L064", place=each.place)
 
@@ -207,7 +207,7 @@ class _Book:
     totals: Totals
     access_policy: AccessPolicy | None
     # Whether the access policy is that of the registration; else the first request fixes it.
-    access_policyed: bool
+    policy_registered: bool
     # The hash of the entry that registered it.
     registered: str
     # What was published before the first request, and by how many entries.
@@ -278,33 +278,33 @@ class Past:
         if row is not None:
             facts = unseal(row)
             book.totals = Totals.from_dict(facts)
-            if not book.access_policyed:
+            if not book.policy_registered:
                 book.access_policy = AccessPolicy.from_dict(facts["access_policy"])
 
 
 def verify_rows(
     rows: Iterable[Row],
     damage: str | None,
-    head: str | None,
+    head_hash: str | None,
     *,
     start: tuple[int, str] = (0, GENESIS),
     past: Past | None = None,
 ) -> VerifyReport:
-    """Return the report on `rows`; `damage` is the database's own finding, `head` a hash noted before.
+    """Return the report on `rows`; `damage` is the database's own finding, `head_hash` one noted before.
 
     Rows that begin later than the first need `start`, the number and hash of the entry before them, and their `past`.
     """
     past = Past() if past is None else past
     seq, previous = start
-    head_seen = head in (None, GENESIS, previous)
+    found_head = head_hash in (None, GENESIS, previous)
     for row in rows:
         problem = _problem(row, seq + 1, previous, past)
         if problem is not None:
             return VerifyReport(seq, previous, f"entry {row.seq}: {problem}", row.seq)
         seq, previous = row.seq, row.hash
-        head_seen = head_seen or row.hash == head
-    if not head_seen:
-        return VerifyReport(seq, previous, "the noted head is missing: entries were deleted or replaced")
+        found_head = found_head or row.hash == head_hash
+    if not found_head:
+        return VerifyReport(seq, previous, "the noted head hash is missing: entries were deleted or replaced")
     return VerifyReport(seq, previous, damage)
 
 
@@ -380,7 +380,7 @@ def _reserve(row: Row, facts: dict[str, Any], book: _Book, past: Past) -> str | 
     access_policy = book.access_policy or AccessPolicy.of_study(
         uses, unproved=bool(facts["access_policy"]["unproved"]), published=book.published
     )
-    if facts["access_policy"] != (None if book.access_policyed else access_policy.to_dict()):
+    if facts["access_policy"] != (None if book.policy_registered else access_policy.to_dict()):
         return "its access policy is not that of its account"
     try:
         check_request(access_policy, uses, charge.face, row.request_id)
@@ -423,7 +423,7 @@ def _follow(row: Row, facts: dict[str, Any], book: _Book, past: Past) -> str | N
     return None
 
 
-# What is checked whenever a ledger is opened: first entry, guards, newest entries, anchors; and all of it.
+# What is checked whenever a ledger is opened: first entry, guards, newest entries, checkpoints; and all of it.
 #
 # The cost of opening does not depend on the number of entries. Older entries are left to `verify`.
 
@@ -437,46 +437,46 @@ STRETCH = 128
 _FOUND = ("CV-L016", "CV-L060", "CV-L061", "CV-L062", "CV-L063")
 
 
-def check_opened(store: Store, anchors: Anchors) -> None:
-    """Raise if a persistent ledger is not the one that its anchors hold, or its newest entries are damaged."""
+def check_opened(store: Store, checkpoints: Checkpoints) -> None:
+    """Raise if a persistent ledger is not the one that its checkpoints hold, or its newest entries are damaged."""
     if store.lasting:
-        marks = anchors.marks()
+        marks = checkpoints.marks()
         with store.reading():
-            anchors.check(store, marks)
+            checkpoints.check(store, marks)
             check_last(store)
 
 
-def verified(store: Store, anchors: Anchors, head: str | None, *, full: bool) -> VerifyReport:
-    """Return the outcome of recomputing all entries, or those after the entry up to which anchors say it was done."""
+def verified(store: Store, checkpoints: Checkpoints, head_hash: str | None, *, full: bool) -> VerifyReport:
+    """Return the outcome of recomputing all entries, or those after the last that the checkpoints call verified."""
     marks, missing = None, None
     try:
-        marks = anchors.marks()
+        marks = checkpoints.marks()
     except LedgerError as error:
         missing = _found(error)
     try:
         with store.reading():
-            report = _chain(store, head, None if full or marks is None else checked(marks), full=full)
+            report = _chain(store, head_hash, None if full or marks is None else checked(marks), full=full)
             if report.ok and marks is not None:
-                missing = _lost(store, anchors, marks)
+                missing = _lost(store, checkpoints, marks)
     except LedgerError as error:
         return VerifyReport(0, "", _found(error))
     return replace(report, problem=missing) if report.ok else report
 
 
-def _chain(store: Store, head: str | None, start: tuple[int, str] | None, *, full: bool) -> VerifyReport:
+def _chain(store: Store, head_hash: str | None, start: tuple[int, str] | None, *, full: bool) -> VerifyReport:
     first, problem = store.at(0), first_problem(store)
     if first is None or problem is not None:
         return VerifyReport(0, "", problem)
     seq, previous = (0, first.hash) if start is None else start
     past = Past(store, seq) if seq else None
     damage = store.damage() if full else store.guards()
-    return verify_rows(store.rows(after=seq), damage, head, start=(seq, previous), past=past)
+    return verify_rows(store.rows(after=seq), damage, head_hash, start=(seq, previous), past=past)
 
 
-def _lost(store: Store, anchors: Anchors, marks: list[Mark]) -> str | None:
-    """Return what the anchors have against the ledger, None if nothing."""
+def _lost(store: Store, checkpoints: Checkpoints, marks: list[Mark]) -> str | None:
+    """Return what the checkpoints have against the ledger, None if nothing."""
     try:
-        anchors.check(store, marks)
+        checkpoints.check(store, marks)
         return None
     except LedgerError as error:
         return _found(error)
@@ -554,27 +554,87 @@ def _check_hashes(store: Store, first: int, last: int) -> None:
 
 # What stands in place of a release where a request may draw nothing more.
 _FAILED = "(failed)"
-# Failures of storage, its turn or its anchor, that may pass: the request can be asked again.
+# Failures of storage, its turn or its checkpoint, that may pass: the request can be asked again.
 _PASSING = ("CV-L009", "CV-L010", "CV-L063")
 
 
 class Ledger:
-    """An append-only record of budgets and releases; made by `open_ledger`."""
+    """An append-only record of privacy budgets, requests, releases and answers.
 
-    def __init__(self, store: Store, anchors: Anchors | None = None, *, inspect: bool = False) -> None:
+    `open_ledger` makes one. An account holds the total budget of one data set; the cost of each request is
+    spent before anything is drawn, and a request that is repeated under its name gets the stored answer, free
+    of charge. Every entry holds the hash of the one before it. A ledger serves all threads of a process and
+    may be shared by processes; use it as a context manager, or call `close`.
+
+    Parameters
+    ----------
+    store : Store
+        Where entries are kept: a file, a server or memory.
+    checkpoints : Checkpoints, optional
+        Second places of the newest hash. Default: none.
+    inspect : bool, default False
+        Open for reading and verifying only, even if the ledger is damaged.
+
+    See Also
+    --------
+    counterveil.open_ledger : Opens or makes a ledger.
+
+    Notes
+    -----
+    Questions of the package call `reserve`, `release` and `settle` themselves; a mechanism of your own calls
+    them as the example shows. That a draw loses no more than its charge says is then for you to prove.
+
+    Any method can fail with CV-L009 (storage), CV-L010 (another process is writing), CV-L015 (closed, or used
+    after a fork) or CV-L019 (the file was moved); nothing is released then.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.simulated_trial(n=200, effect=0.3)
+    >>> with cv.open_ledger(":memory:") as ledger:
+    ...     account = ledger.register("trial", cv.Budget(epsilon=3))
+    ...     result = cv.ate(
+    ...         data.frame, data.study, protects="outcome", epsilon=1, ledger=ledger, dataset="trial",
+    ...         noise=cv.SeededNoise(1),
+    ...     )
+    ...     print(ledger.account("trial").remaining)
+    epsilon 2
+
+    A release of your own:
+
+    >>> from counterveil.accounting import Answered, Uses
+    >>> from counterveil.privacy import Charge, PureEvent, Unit
+    >>> price = cv.Budget(epsilon="0.5")
+    >>> uses = Uses(Unit.RECORD, question="mean", method="my own", treatment="treated", outcome="age")
+    >>> with cv.open_ledger(":memory:") as ledger:
+    ...     account = ledger.register("trial", cv.Budget(epsilon=3))
+    ...     reserved = ledger.reserve(
+    ...         "trial", "mean age", Charge(price, (PureEvent(price.epsilon),)), uses=uses,
+    ...         fingerprint="mean of age, 18 to 90", description={"question": "mean", "low": 18, "high": 90},
+    ...     )
+    ...     if not isinstance(reserved, Answered):  # spent now; what is drawn is stored before it is seen
+    ...         (mean,) = ledger.release(reserved, "mean", ["18", "90"], lambda: ["41.3"])  # your mechanism
+    ...         answer = ledger.settle(reserved, f'{{"mean": {mean}}}')
+    ...     print(answer, ledger.account("trial").remaining)
+    {'mean': 41.3} epsilon 2.5
+    """
+
+    def __init__(
+        self, store: Store, checkpoints: Checkpoints | None = None, *, inspect: bool = False
+    ) -> None:
         self._store = store
-        self._anchors = Anchors("") if anchors is None else anchors
+        self._checkpoints = Checkpoints("") if checkpoints is None else checkpoints
         self._inspect = inspect
         self._analyst = system_user()
         self._process = os.getpid()
         self._open = True
         self._turn = threading.RLock()  # one connection serves all threads of the process
         if not inspect:
-            check_opened(store, self._anchors)
+            check_opened(store, self._checkpoints)
 
     @property
     def analyst(self) -> str:
-        """Who asks through this object: the operating system's user unless another name was given."""
+        """Who asks through this object: the user of the operating system, unless another name is set."""
         return self._analyst
 
     @analyst.setter
@@ -592,14 +652,46 @@ class Ledger:
         rule: str | None = None,
         note: str = "",
     ) -> Account:
-        """Register the total budget and the access policy of a data set; return the account.
+        """Register the total budget and the access policy of a data set.
 
-        Neither can be changed. The same registration once more, in a notebook that runs again, adds nothing and
-        gives nothing back: it returns the account as it stands. With other terms it is refused (CV-L005).
+        Neither can be changed later. The same registration once more adds nothing and gives nothing back.
 
-        `budget` is for all answers together. `record_budget` is the part of it that answers which protect whole
-        records may spend; all of it if omitted. Without an access policy, `publish` says what is public and the first
-        request fixes the rest.
+        Parameters
+        ----------
+        dataset : str
+            Name of the account: up to 200 printable characters.
+        budget : Budget
+            Total for all answers together.
+        record_budget : Budget, optional
+            The part of `budget` that answers which protect whole records may spend. Default: all of it.
+        access_policy : AccessPolicy, optional
+            What is public and which requests are allowed. Default: none; `publish` says what is public, and
+            the first request fixes the rest.
+        rule : {"sum", "gaussian"}, optional
+            How costs add up. "sum": epsilons and deltas; "gaussian": mu squared of every draw, for budgets
+            with a delta. Default: "sum".
+        note : str, default ""
+            Stored with the registration and shown with the account.
+
+        Returns
+        -------
+        Account
+            The account as it stands.
+
+        Raises
+        ------
+        CounterveilError
+            Arguments (CV-P662, CV-L011, CV-L012, CV-L047), or a registration of this name with other terms
+            (CV-L005).
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> policy = cv.drafting.AccessPolicy(public=["treated", "age"], outcomes=["relapse"])
+        >>> with cv.open_ledger(":memory:") as ledger:
+        ...     account = ledger.register("trial", cv.Budget(epsilon=3), access_policy=policy)
+        >>> print(account.budget)
+        epsilon 3
         """
         refusals.check_name("dataset", dataset)
         for granted in (budget, budget if record_budget is None else record_budget):
@@ -619,8 +711,29 @@ class Ledger:
     def publish(self, dataset: str, columns: Iterable[str]) -> None:
         """Make columns of a data set public, for good: answers may show every value of them from now on.
 
-        Only before the first request of an account without a registered access policy, whose public columns are final.
-        Columns that are public already change nothing.
+        Only before the first request of an account without a registered access policy, whose public columns
+        are final. Columns that are public already change nothing.
+
+        Parameters
+        ----------
+        dataset : str
+            Name of the account.
+        columns : iterable of str
+            Names of the columns.
+
+        Raises
+        ------
+        CounterveilError
+            An unknown account (CV-L004), or public columns that are fixed already (CV-L091).
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> with cv.open_ledger(":memory:") as ledger:
+        ...     account = ledger.register("trial", cv.Budget(epsilon=3))
+        ...     ledger.publish("trial", ["treated", "age"])
+        ...     ledger.account("trial").published
+        ('age', 'treated')
         """
         refusals.check_name("dataset", dataset)
         listed = names(columns, "public")
@@ -640,7 +753,26 @@ class Ledger:
             self._append("publish", dataset, "", facts, place)
 
     def unpublished(self, dataset: str, columns: Iterable[str]) -> tuple[str, ...]:
-        """Return those of the columns that must be published before the first request may make them public."""
+        """Return the columns that must be published before the first request may make them public.
+
+        Parameters
+        ----------
+        dataset : str
+            Name of the account.
+        columns : iterable of str
+            Names of the columns that a request makes public.
+
+        Returns
+        -------
+        tuple of str
+            Those of them that are not published; empty where an access policy says what is public, and in
+            memory.
+
+        Raises
+        ------
+        CounterveilError
+            An unknown account (CV-L004).
+        """
         with self._reading():
             return Standing(self._store, dataset).unpublished(columns)
 
@@ -656,31 +788,32 @@ class Ledger:
         simulated: bool = False,
         asked_by: str | None = None,
     ) -> Reservation | Answered:
-        """Return a reservation whose cost is now spent, or the stored answer of the same request.
+        """Spend the cost of a request, or return the stored answer of the same request.
 
         A request that was reserved before and has no answer gets the same reservation again, at no cost.
 
         Parameters
         ----------
         dataset : str
-            The account.
+            Name of the account.
         request_id : str
-            The request's name. Asked again under it, the stored answer comes back, free of charge.
+            Name of the request. Asked again under it, the stored answer comes back, free of charge.
         charge : Charge
-            The epsilon and delta asked for, and one event for each draw: ``PureEvent(epsilon)`` for any epsilon-DP
-            release.
+            The epsilon and delta asked for, and one event for each draw: ``PureEvent(epsilon)`` for any
+            epsilon-DP release; ``LaplaceEvent(epsilon)`` and ``GaussianEvent(mu)`` add up more closely under
+            ``rule="gaussian"``.
         uses : Uses
-            What is protected, and every column that is read. The account's access policy must allow it; the first
-            request fixes one where none was registered.
+            What is protected, and every column that is read. The account's access policy must allow it; the
+            first request fixes one where none was registered.
         fingerprint : str
-            A text that only equal requests share: everything that the answer depends on. The same name with another
-            fingerprint is refused (CV-L007).
+            A text that only equal requests share: everything that the answer depends on. The same name with
+            another fingerprint is refused (CV-L007).
         description : dict
             What was asked, as JSON can hold it: parameters, never rows. It is stored and shown.
-        simulated : bool
-            Whether noise comes from a seed, which no lasting ledger takes (CV-L008).
+        simulated : bool, default False
+            Whether noise comes from a seed, which only a ledger in memory takes (CV-L008).
         asked_by : str, optional
-            Who asks; `analyst` if omitted.
+            Who asks. Default: `analyst`.
 
         Returns
         -------
@@ -691,8 +824,10 @@ class Ledger:
         ------
         OverBudgetError
             If less remains than the request costs (CV-B001); nothing is spent.
-        LedgerError
-            If the access policy does not allow the request (CV-L041 to CV-L049), or the ledger cannot be written.
+        CounterveilError
+            If the charge is invalid (CV-B004), the account is unknown (CV-L004), another request has this
+            name (CV-L006, CV-L007), the access policy does not allow it (CV-L041 to CV-L049, CV-L080 to
+            CV-L083), or the ledger cannot be written (CV-L009, CV-L010); nothing is spent.
         """
         asker = self._analyst if asked_by is None else asked_by
         named = {"dataset": dataset, "request_id": request_id, "fingerprint": fingerprint, "analyst": asker}
@@ -738,7 +873,21 @@ class Ledger:
         }
 
     def check_study(self, dataset: str, uses: Uses) -> None:
-        """Raise the refusal of a study that the account's access policy does not allow, before any row is read."""
+        """Check that the account's access policy allows a study, before any row is read.
+
+        Parameters
+        ----------
+        dataset : str
+            Name of the account.
+        uses : Uses
+            What is protected, and every column that is read.
+
+        Raises
+        ------
+        CounterveilError
+            What the policy does not allow (CV-L041 to CV-L049, CV-L080 to CV-L083); an unknown account
+            (CV-L004).
+        """
         with self._reading():
             known = Standing(self._store, dataset)
             access_policy = known.access_policy
@@ -746,14 +895,47 @@ class Ledger:
         check_study(access_policy, uses, self._store.lasting, published)
 
     def check_offer(self, dataset: str, uses: Uses, face: Budget, request_id: str) -> None:
-        """Raise what a request would be refused for, as far as its draws are not needed to tell; nothing is spent."""
+        """Check that a request would be taken, as far as its draws are not needed to tell; nothing is spent.
+
+        Parameters
+        ----------
+        dataset : str
+            Name of the account.
+        uses : Uses
+            What is protected, and every column that is read.
+        face : Budget
+            The epsilon and delta that the request asks for.
+        request_id : str
+            Name of the request.
+
+        Raises
+        ------
+        OverBudgetError
+            If less remains than the request costs (CV-B001), under ``rule="sum"``.
+        CounterveilError
+            What the policy does not allow (CV-L041 to CV-L049, CV-L080 to CV-L083); an unknown account
+            (CV-L004).
+        """
         with self._reading():
             check_offer(Standing(self._store, dataset), uses, face, request_id, self._store.lasting)
 
     def check_rows(self, dataset: str, rows: Callable[[], int], smallest: Callable[[], int | None]) -> None:
-        """Raise the refusal of a request about fewer rows, or a smaller arm, than the access policy allows.
+        """Check that a request is about as many rows, and arms as large, as the access policy asks for.
 
-        They are counted where it says so; the size of a private arm is None.
+        Parameters
+        ----------
+        dataset : str
+            Name of the account.
+        rows : callable
+            Returns the number of rows; called only where the policy has `min_rows`.
+        smallest : callable
+            Returns the rows of the smallest arm, None where they are private; called only where the policy
+            has `min_arm`.
+
+        Raises
+        ------
+        CounterveilError
+            Too few rows (CV-L044), or an arm without a public size (CV-L070).
         """
         with self._reading():
             access_policy = Standing(self._store, dataset).access_policy
@@ -763,14 +945,42 @@ class Ledger:
             check_arm(access_policy, smallest())
 
     def check_missing(self, dataset: str, columns: tuple[str, ...], missing: Mapping[str, str]) -> None:
-        """Raise CV-L043 for missing-value rules that the access policy does not allow, before rows are read."""
+        """Check that the access policy allows a study's rules for missing values, before rows are read.
+
+        Parameters
+        ----------
+        dataset : str
+            Name of the account.
+        columns : tuple of str
+            Columns of the study, the treatment first.
+        missing : mapping of str to {"drop", "fill"}
+            The study's rules by column.
+
+        Raises
+        ------
+        CounterveilError
+            Another rule than the policy's (CV-L043); an unknown account (CV-L004).
+        """
         with self._reading():
             access_policy = Standing(self._store, dataset).access_policy
         if access_policy is not None:
             check_missing(access_policy, columns, missing)
 
     def check_access_policy(self, dataset: str, access_policy: AccessPolicy) -> None:
-        """Raise CV-L046 where the account was registered with another access policy, or without one."""
+        """Check that an account was registered with this access policy.
+
+        Parameters
+        ----------
+        dataset : str
+            Name of the account.
+        access_policy : AccessPolicy
+            The policy that is expected.
+
+        Raises
+        ------
+        CounterveilError
+            Another policy, or none (CV-L046); an unknown account (CV-L004).
+        """
         with self._reading():
             row = registration_of(self._store, dataset)
             check_same(dataset, read_access_policy(read_entry(row)), access_policy)
@@ -778,10 +988,35 @@ class Ledger:
     def release(
         self, reservation: Reservation, name: str, bounds: list[str], draw: Callable[[], list[str]]
     ) -> list[str]:
-        """Return what a reservation released under a name; if nothing yet, what `draw` gives, once it is stored.
+        """Return what a reservation released under a name; where that is nothing yet, draw and store it
+        first.
 
-        Of two processes that draw at once both get what is stored first. `bounds` are the public numbers that the
-        noise is made for: where they differ from those of the first time, CV-L006 is raised.
+        Of two processes that draw at once both get what is stored first.
+
+        Parameters
+        ----------
+        reservation : Reservation
+            What `reserve` returned.
+        name : str
+            Name of the release within its request.
+        bounds : list of str
+            The public numbers that the draw is made for. They must be the same when the request is taken up
+            again.
+        draw : callable
+            Draws the release and returns it as texts; called at most once, and not at all where it is stored
+            already.
+
+        Returns
+        -------
+        list of str
+            The stored texts.
+
+        Raises
+        ------
+        CounterveilError
+            A stored release with other bounds, or a request that may draw nothing more (CV-L006); a
+            reservation that is not in the ledger (CV-L013); a draw that could not be stored (CV-L065), which
+            the same request can ask for again.
         """
         if len(name) > 200 or not name.isprintable():
             name = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
@@ -802,7 +1037,19 @@ class Ledger:
         return values
 
     def abandon(self, reservation: Reservation) -> None:
-        """Let a request that failed after it drew something never draw again: its failure may tell of what it drew."""
+        """Let a request that failed after it drew something never draw again: its failure may depend on what
+        it drew.
+
+        Parameters
+        ----------
+        reservation : Reservation
+            What `reserve` returned.
+
+        Raises
+        ------
+        CounterveilError
+            A reservation that is not in the ledger (CV-L013), or a ledger that cannot be written (CV-L065).
+        """
         self.release(reservation, _FAILED, [], list)
 
     def _released(self, reservation: Reservation, name: str) -> Mapping[str, Any] | None:
@@ -810,7 +1057,26 @@ class Ledger:
         return None if row is None else unseal(row)
 
     def settle(self, reservation: Reservation, answer: str) -> Any:
-        """Store the answer (JSON text) before it leaves, unless one is stored; return the stored one, parsed."""
+        """Store the answer of a request before it leaves, unless one is stored.
+
+        Parameters
+        ----------
+        reservation : Reservation
+            What `reserve` returned.
+        answer : str
+            The answer as JSON text.
+
+        Returns
+        -------
+        object
+            The stored answer, parsed; that of the first call where there were several.
+
+        Raises
+        ------
+        CounterveilError
+            Text that is not JSON (CV-L014), a reservation that is not in the ledger (CV-L013), or a ledger
+            that cannot be written (CV-L065).
+        """
         read = refusals.read_json(answer)
         with self._keeping(reservation), self._writing():
             kept, settled = self._followed(reservation)
@@ -827,7 +1093,7 @@ class Ledger:
             raise refusal("CV-L013", request_id=request_id)
         # The time is that of the reservation: the difference would tell how long the rows took.
         facts = read_entry(reserved)
-        kept = {name: facts[name] for name in ("fingerprint", "asked_by", "at")}
+        kept = {name: facts[name] for name in ("fingerprint", "asked_by", "at", "role") if name in facts}
         return kept, self._store.of_request(dataset, request_id, "settle")
 
     @contextmanager
@@ -841,7 +1107,20 @@ class Ledger:
             raise refusals.not_kept(reservation.request_id, error) from error
 
     def state_of(self, dataset: str, request_id: str) -> str | None:
-        """Return "reserved" or "answered" for a request that was charged before, None for a new one."""
+        """Return how far a request has come.
+
+        Parameters
+        ----------
+        dataset : str
+            Name of the account.
+        request_id : str
+            Name of the request.
+
+        Returns
+        -------
+        {"reserved", "answered"} or None
+            "reserved": charged and without an answer; "answered": its answer is stored; None: a new request.
+        """
         with self._reading():
             if self._store.of_request(dataset, request_id, "reserve") is None:
                 return None
@@ -849,101 +1128,338 @@ class Ledger:
             return "reserved" if settled is None else "answered"
 
     def study_spent(self, dataset: str, study: str) -> tuple[Fraction, Fraction]:
-        """Return the epsilon and delta that requests called `study@...` were charged; one lookup."""
+        """Return what the requests named ``study@...`` were charged together.
+
+        Parameters
+        ----------
+        dataset : str
+            Name of the account.
+        study : str
+            What stands before the "@" of their names.
+
+        Returns
+        -------
+        (Fraction, Fraction)
+            Sums of their epsilons and of their deltas.
+        """
         with self._reading():
             return study_spent(self._store, dataset, study)
 
     def account(self, dataset: str) -> Account:
-        """Return what a data set was granted, what is spent and what remains."""
+        """Return what a data set was granted, what is spent and what remains.
+
+        Parameters
+        ----------
+        dataset : str
+            Name of the account.
+
+        Returns
+        -------
+        Account
+            Budgets, spent and remaining totals, rule, access policy and number of requests; print it.
+
+        Raises
+        ------
+        CounterveilError
+            An unknown account (CV-L004).
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> with cv.open_ledger(":memory:") as ledger:
+        ...     account = ledger.register("trial", cv.Budget(epsilon=3))
+        ...     print(ledger.account("trial").remaining)
+        epsilon 3
+        """
         refusals.check_name("dataset", dataset)
         with self._reading():
             return account_of(self._store, dataset)
 
     def remarks(self, dataset: str, unit: Unit, treatment: str) -> tuple[str, ...]:
-        """Return what the guarantee of an answer that protects `unit` must say about its account."""
+        """Return what the guarantee of an answer must say about its account.
+
+        Parameters
+        ----------
+        dataset : str
+            Name of the account.
+        unit : Unit
+            What the answer protects.
+        treatment : str
+            Name of the treatment column.
+
+        Returns
+        -------
+        tuple of str
+            Sentences: requests whose loss is not proved, and public columns that other answers may show.
+
+        Raises
+        ------
+        CounterveilError
+            An unknown account (CV-L004).
+        """
         with self._reading():
             return account_remarks(self._store, dataset, unit, treatment)
 
     def datasets(self) -> list[Account]:
-        """Return the accounts of all data sets in the order of their registration."""
+        """Return the accounts of all data sets.
+
+        Returns
+        -------
+        list of Account
+            In the order of their registration.
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> with cv.open_ledger(":memory:") as ledger:
+        ...     account = ledger.register("trial", cv.Budget(epsilon=3))
+        ...     [account.dataset for account in ledger.datasets()]
+        ['trial']
+        """
         with self._reading():
             return [account_of(self._store, row.dataset) for row in self._store.registrations()]
 
     def entries(self, dataset: str | None = None) -> list[Posting]:
-        """Return all entries, or those of one data set, in the order they were written."""
+        """Return the entries of the ledger in the order in which they were written.
+
+        Parameters
+        ----------
+        dataset : str, optional
+            Name of an account. Default: the entries of all accounts.
+
+        Returns
+        -------
+        list of Posting
+            Number, kind, account, request, content and hash of each entry.
+
+        Raises
+        ------
+        CounterveilError
+            A damaged entry (CV-L016).
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> with cv.open_ledger(":memory:") as ledger:
+        ...     account = ledger.register("trial", cv.Budget(epsilon=3))
+        ...     [(entry.seq, entry.kind) for entry in ledger.entries("trial")]
+        [(1, 'register')]
+        """
         with self._reading():
             return [entry_of(row) for row in self._store.rows(dataset)]
 
     def between(self, first: int, last: int) -> list[Posting]:
-        """Return the entries with these numbers and those between, in order."""
+        """Return the entries from one number to another.
+
+        Parameters
+        ----------
+        first, last : int
+            Numbers of the first and of the last entry.
+
+        Returns
+        -------
+        list of Posting
+            The entries in order, both ends included.
+
+        Raises
+        ------
+        CounterveilError
+            A damaged entry (CV-L016).
+        """
         with self._reading():
             return [entry_of(row) for row in self._store.between(first, last)]
 
     def newest(self, dataset: str, most: int, before: int | None = None) -> list[Posting]:
-        """Return the newest reserve entries of a data set, or the newest before a number; one lookup each."""
+        """Return the newest reservations of a data set, with one lookup each.
+
+        Parameters
+        ----------
+        dataset : str
+            Name of the account.
+        most : int
+            The largest number of entries to return.
+        before : int, optional
+            Return entries before this number. Default: the newest.
+
+        Returns
+        -------
+        list of Posting
+            Entries of kind "reserve", newest first.
+
+        Raises
+        ------
+        CounterveilError
+            A damaged entry (CV-L016).
+        """
         with self._reading():
             return newest_requests(self._store, dataset, most, before)
 
     def of_request(self, dataset: str, request_id: str) -> list[Posting]:
-        """Return the entries of a request: its reservation, then its answer; none for a new one."""
+        """Return the entries of a request.
+
+        Parameters
+        ----------
+        dataset : str
+            Name of the account.
+        request_id : str
+            Name of the request.
+
+        Returns
+        -------
+        list of Posting
+            Its reservation, then its answer; empty for a new request.
+
+        Raises
+        ------
+        CounterveilError
+            A damaged entry (CV-L016).
+        """
         with self._reading():
             rows = (self._store.of_request(dataset, request_id, kind) for kind in ("reserve", "settle"))
             return [entry_of(row) for row in rows if row is not None]
 
-    def head(self) -> str:
-        """Return the hash of the newest entry; note it elsewhere to detect a truncated or replaced ledger."""
-        return self.head_at()[1]
+    def head_hash(self) -> str:
+        """Return the head hash: the hash of the newest entry.
 
-    def head_at(self) -> tuple[int, str]:
-        """Return the number and the hash of the newest entry; 0 and the hash of its opening for an empty ledger."""
-        with self._reading():
-            return self._head()
+        Note it elsewhere. With it `verify` detects a truncated or replaced ledger.
 
-    def check_contains(self, seq: int, head: str) -> None:
-        """Raise CV-L060 unless entry `seq` has this hash: what `head_at` once returned stays valid."""
+        Returns
+        -------
+        str
+            SHA-256 in hexadecimal digits.
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> with cv.open_ledger(":memory:") as ledger:
+        ...     head_hash = ledger.head_hash()
+        ...     account = ledger.register("trial", cv.Budget(epsilon=3))
+        ...     ledger.verify(head_hash=head_hash).ok
+        True
+        """
+        return self.last_entry()[1]
+
+    def last_entry(self) -> tuple[int, str]:
+        """Return the number and the hash of the newest entry.
+
+        Returns
+        -------
+        (int, str)
+            Number and SHA-256; 0 and the hash of the opening entry for an empty ledger.
+        """
         with self._reading():
-            check_contains(self._store, seq, head)
+            return self._last_entry()
+
+    def check_contains(self, seq: int, head_hash: str) -> None:
+        """Check that the ledger holds an entry: what `last_entry` once returned stays valid.
+
+        Parameters
+        ----------
+        seq : int
+            Number of the entry.
+        head_hash : str
+            Its hash.
+
+        Raises
+        ------
+        CounterveilError
+            The entry is missing or has another hash (CV-L060).
+        """
+        with self._reading():
+            check_contains(self._store, seq, head_hash)
 
     @property
-    def anchors(self) -> list[str]:
-        """Where else the head is stored, for messages."""
-        return self._anchors.places()
+    def checkpoints(self) -> list[str]:
+        """Where the head hash is kept besides, one text for each place."""
+        return self._checkpoints.places()
 
-    def add_anchor(self, place: str) -> None:
-        """Store the head in one more place from now on."""
-        with self._writing():
-            seq, head = self._head()
-            anchor = anchor_at(recorded(place), self._anchors.ledger)
-            anchor.create(Mark(self._anchors.ledger, seq, head))
-            self._anchors.add(anchor)
-            self._anchors.check(self._store, self._anchors.marks())
+    def add_checkpoint(self, place: str) -> None:
+        """Keep the head hash in one more place from now on.
 
-    def verify(self, head: str | None = None, *, full: bool = True) -> VerifyReport:
-        """Return the result of recomputing every hash and total; `head` is a hash noted earlier.
+        Name the place with `checkpoint=`, ``--checkpoint`` or COUNTERVEIL_CHECKPOINT when the ledger is
+        opened again.
 
-        Without `full` it begins after the entry up to which the anchors say that the ledger was verified before.
+        Parameters
+        ----------
+        place : str
+            A file, a folder (which several ledgers may share), or ``postgresql://...`` without a password.
+
+        Raises
+        ------
+        CounterveilError
+            A place that cannot be used (CV-L068), or written (CV-L063).
         """
-        if head is not None:
-            refusals.check_name("head", head)
+        with self._writing():
+            seq, head_hash = self._last_entry()
+            checkpoint = checkpoint_at(recorded(place), self._checkpoints.ledger)
+            checkpoint.create(Mark(self._checkpoints.ledger, seq, head_hash))
+            self._checkpoints.add(checkpoint)
+            self._checkpoints.check(self._store, self._checkpoints.marks())
+
+    def verify(self, head_hash: str | None = None, *, full: bool = True) -> VerifyReport:
+        """Recompute hashes, running totals and budgets of the entries.
+
+        Parameters
+        ----------
+        head_hash : str, optional
+            A head hash noted earlier, which must still be in the chain. Default: none is looked for.
+        full : bool, default True
+            Begin with the first entry; otherwise after the last entry that the checkpoints call verified.
+
+        Returns
+        -------
+        VerifyReport
+            Whether all is well, the number of valid entries, the head hash, and the first problem.
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> with cv.open_ledger(":memory:") as ledger:
+        ...     account = ledger.register("trial", cv.Budget(epsilon=3))
+        ...     report = ledger.verify()
+        >>> report.ok, report.entries
+        (True, 1)
+        """
+        if head_hash is not None:
+            refusals.check_name("head_hash", head_hash)
         with self._turn:
             self._check_usable()
-            report = verified(self._store, self._anchors, head, full=full or head is not None)
+            report = verified(self._store, self._checkpoints, head_hash, full=full or head_hash is not None)
         if report.ok and not self._inspect:
-            self._anchors.note_checked(report.entries, report.head)
+            self._checkpoints.note_checked(report.entries, report.head_hash)
         return report
 
     def problem(self) -> str | None:
-        """Return what opening this ledger for spending would be refused for, None if nothing."""
+        """Return what opening this ledger for spending would be refused for.
+
+        Returns
+        -------
+        str or None
+            Code and problem; None where the ledger can be spent from.
+        """
         try:
             with self._turn:
                 self._check_usable()
-                check_opened(self._store, self._anchors)
+                check_opened(self._store, self._checkpoints)
         except LedgerError as error:
             return f"{error.code}: {error.problem}"
         return None
 
     def backup(self, target: str | os.PathLike[str]) -> None:
-        """Copy a ledger file to a new file."""
+        """Copy a ledger file to a new file.
+
+        The copy has no checkpoint: it can be opened with ``inspect=True``, and nothing can be spent from it.
+
+        Parameters
+        ----------
+        target : path-like
+            The new file.
+
+        Raises
+        ------
+        CounterveilError
+            A ledger on a server or in memory (CV-L069), or a file that cannot be written (CV-L009).
+        """
         with self._turn:
             self._check_usable()
             if not isinstance(self._store, SqliteStore) or not self._store.lasting:
@@ -951,10 +1467,10 @@ class Ledger:
             self._store.backup(Path(target))
 
     def close(self) -> None:
-        """Close the database."""
+        """Close the ledger; using it afterwards raises CV-L015."""
         with self._turn:
             if self._open and os.getpid() == self._process:
-                self._anchors.close()
+                self._checkpoints.close()
                 self._store.close()
             self._open = False
 
@@ -971,12 +1487,12 @@ class Ledger:
             if self._inspect:
                 raise refusal("CV-L015", problem="a ledger that was opened for inspection")
             with self._store.writing():
-                self._anchors.check(self._store, self._anchors.marks())
-                before = self._head()
+                self._checkpoints.check(self._store, self._checkpoints.marks())
+                before = self._last_entry()
                 yield
-                after = self._head()
-            # Before anybody acts on the entry: what is not anchored has led to nothing.
-            self._anchors.advance(*after, appended=after != before)
+                after = self._last_entry()
+            # Before anybody acts on the entry: what is not in the checkpoints has led to nothing.
+            self._checkpoints.advance(*after, appended=after != before)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -991,7 +1507,7 @@ class Ledger:
         if os.getpid() != self._process:  # a connection carried over a fork can damage the file
             raise refusal("CV-L015", problem="a ledger opened by another process")
 
-    def _head(self) -> tuple[int, str]:
+    def _last_entry(self) -> tuple[int, str]:
         last = self._store.last()
         if last is None:
             raise damaged("the ledger is damaged", "no entry is left")
@@ -1000,9 +1516,10 @@ class Ledger:
     def _append(
         self, kind: str, dataset: str, request_id: str, facts: dict[str, object], name: str = ""
     ) -> Row:
-        seq, previous = self._head()
-        today = datetime.now(UTC).date().isoformat()
-        row = seal(seq + 1, previous, kind, dataset, request_id, {"at": today} | facts, name)
+        seq, previous = self._last_entry()
+        written = {"at": datetime.now(UTC).date().isoformat()}
+        written |= {"role": self._store.role} if self._store.role else {}
+        row = seal(seq + 1, previous, kind, dataset, request_id, written | facts, name)
         self._store.append(row)
         return row
 
@@ -1039,59 +1556,91 @@ def open_ledger(
     place: str | os.PathLike[str],
     *,
     create: bool = False,
-    anchor: str | os.PathLike[str] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     inspect: bool = False,
 ) -> Ledger:
-    """Open the ledger at a location, after checking its newest entries, its triggers and its anchors.
+    """Open a ledger, after checking its newest entries, its triggers and its checkpoints.
 
-    Args:
-        place: a path, "postgresql://...", or ":memory:" for one process.
-        create: make the ledger if it does not exist.
-        anchor: a second place for its head: with `create` one to be used from then on, otherwise one that must hold
-            the head already. None takes COUNTERVEIL_ANCHOR, if it is set.
-        inspect: open it for reading and verifying only, even if it is damaged or lies where nothing can be written.
+    Parameters
+    ----------
+    place : path-like or str
+        A file, ``postgresql://user@host/database``, or ``":memory:"`` for a ledger that ends with the
+        process.
+    create : bool, default False
+        Make the ledger if it does not exist.
+    checkpoint : path-like or str, optional
+        A second place for the head hash: a file, a folder, or ``postgresql://...`` without a password. With
+        `create` it is used from then on; otherwise it must hold the head hash already. Default: the
+        environment variable COUNTERVEIL_CHECKPOINT, if it is set. A ledger in a file always has a checkpoint
+        beside it, ``PLACE.checkpoint``.
+    inspect : bool, default False
+        Open for reading and verifying only, even if the ledger is damaged or its place cannot be written.
+
+    Returns
+    -------
+    Ledger
+        The open ledger; a context manager that closes it.
+
+    Raises
+    ------
+    CounterveilError
+        No such ledger (CV-L001), no ledger or one of another version (CV-L002, CV-L003), a damaged one
+        (CV-L016 to CV-L018, CV-L067), one that does not agree with its checkpoints or has lost them (CV-L060
+        to CV-L064), a place that cannot be used (CV-L068), or a missing PostgreSQL driver (CV-E010).
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import counterveil as cv
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with cv.open_ledger(Path(folder.name, "ledger.db"), create=True) as ledger:
+    ...     account = ledger.register("trial", cv.Budget(epsilon=3), note="approved 12 May")
+    >>> sorted(path.name for path in Path(folder.name).iterdir())
+    ['ledger.db', 'ledger.db.checkpoint']
+    >>> folder.cleanup()
     """
     text = str(place if isinstance(place, str) else _path(place))
     if text == MEMORY:
         return Ledger(MemoryStore(opening_entry(None)))
-    named = os.fspath(anchor) if anchor is not None else os.environ.get(VARIABLE) or None
+    named = os.fspath(checkpoint) if checkpoint is not None else os.environ.get(VARIABLE) or None
     named = None if named is None else recorded(named)
     opening = opening_entry(named) if create and not inspect else None
     path = None if text.startswith(SERVER) else _path(text)
     store: Store = _server(text, opening) if path is None else _file(path, opening, named, inspect)
-    anchors = None
+    checkpoints = None
     try:
         if not inspect:
             with store.reading():
                 check_first(store)
-        anchors = _anchors(store, path, named, create=create)
-        return Ledger(store, anchors, inspect=inspect)
+        checkpoints = _checkpoints(store, path, named, create=create)
+        return Ledger(store, checkpoints, inspect=inspect)
     except BaseException:
-        if anchors is not None:
-            anchors.close()
+        if checkpoints is not None:
+            checkpoints.close()
         store.close()
         raise
 
 
-def _anchors(store: Store, path: Path | None, named: str | None, *, create: bool) -> Anchors:
-    """Return the anchors of a ledger: beside its file, where it says, and where the caller says."""
+def _checkpoints(store: Store, path: Path | None, named: str | None, *, create: bool) -> Checkpoints:
+    """Return the checkpoints of a ledger: beside its file, where it says, and where the caller says."""
     with store.reading():
         first, last = store.at(0), store.last()
     # A damaged first entry is refused before, unless the ledger is opened for inspection.
     facts = {} if first is None or fault(first) is not None else unseal(first)
     ledger = str(facts.get("ledger", ""))
-    anchors = Anchors(ledger, [] if path is None else [beside(path)])
+    checkpoints = Checkpoints(ledger, [] if path is None else [beside(path)])
     try:
-        places = {str(each) for each in (facts.get("anchor"), named) if each is not None}
+        places = {str(each) for each in (facts.get("checkpoint"), named) if each is not None}
         for place in sorted(places):
-            anchors.add(anchor_at(place, ledger))
-        # A ledger in which nothing was written yet gets its anchors; a crash may have come between.
+            checkpoints.add(checkpoint_at(place, ledger))
+        # A ledger in which nothing was written yet gets its checkpoints; a crash may have come between.
         if create and first is not None and last is not None and last.seq == 0:
-            anchors.create(Mark(ledger, 0, first.hash))
+            checkpoints.create(Mark(ledger, 0, first.hash))
     except BaseException:
-        anchors.close()
+        checkpoints.close()
         raise
-    return anchors
+    return checkpoints
 
 
 def _path(place: object) -> Path:
@@ -1102,9 +1651,9 @@ def _path(place: object) -> Path:
         raise refusal("CV-L001", got=str(error)) from None
 
 
-def _file(path: Path, opening: Row | None, anchor: str | None, inspect: bool) -> Store:
+def _file(path: Path, opening: Row | None, checkpoint: str | None, inspect: bool) -> Store:
     if opening is not None and not path.exists():
-        check_never_used(path, anchor)
+        check_never_used(path, checkpoint)
         create_file(path, opening)
     if not path.exists():
         raise refusal("CV-L001", got=_masked(str(path)))

@@ -9,10 +9,10 @@ from typing import Any
 import psycopg
 
 from counterveil.accounting.accounts import (
-    anchor_failed,
     check_version,
+    checkpoint_failed,
 )
-from counterveil.accounting.anchor import Mark
+from counterveil.accounting.checkpoint import Mark
 from counterveil.accounting.records import GUARDS_CHANGED, PATIENCE, SCHEMA_VERSION, Row, Store
 from counterveil.errors import LedgerError, refusal
 
@@ -113,6 +113,7 @@ class PostgresStore(Store):
         self._run("SET synchronous_commit = on")
         if self._run("SHOW fsync") != [("on",)]:
             raise refusal("CV-L017")
+        ((self.role,),) = self._run("SELECT session_user::text")
         if opening is not None:
             with self.writing():
                 if not self._present("counterveil"):
@@ -168,28 +169,28 @@ def reason(error: psycopg.Error) -> str:
     return next((words for words in _REASONS if words in said), type(error).__name__)
 
 
-# An anchor on a PostgreSQL server: one row a ledger, which the server lets move forward only.
+# A checkpoint on a PostgreSQL server: one row a ledger, which the server lets move forward only.
 
 
 # The key of the advisory lock under which the table is made.
-_ANCHOR_TURN = 0x43564C32
+_CHECKPOINT_TURN = 0x43564C32
 _MARK = "ledger, seq, hash, checked_seq, checked_hash"
 _BACKWARDS = (
     " BEGIN IF TG_OP = 'DELETE' OR NEW.ledger IS DISTINCT FROM OLD.ledger OR NEW.seq < OLD.seq OR "
-    "NEW.checked_seq < OLD.checked_seq THEN RAISE EXCEPTION 'an anchor moves forward only'; END IF; RETURN NEW; END "
+    "NEW.checked_seq < OLD.checked_seq THEN RAISE EXCEPTION 'a checkpoint moves forward only'; END IF; RETURN NEW; END "
 )
-_ANCHOR_SCHEMA = (
-    "CREATE SCHEMA counterveil_anchors",
-    "CREATE TABLE counterveil_anchors.heads (ledger text PRIMARY KEY, seq bigint NOT NULL, hash text NOT NULL, "
+_CHECKPOINT_SCHEMA = (
+    "CREATE SCHEMA counterveil_checkpoints",
+    "CREATE TABLE counterveil_checkpoints.marks (ledger text PRIMARY KEY, seq bigint NOT NULL, hash text NOT NULL, "
     "checked_seq bigint NOT NULL, checked_hash text NOT NULL)",
-    f"CREATE FUNCTION counterveil_anchors.forward() RETURNS trigger LANGUAGE plpgsql AS $${_BACKWARDS}$$",
-    "CREATE TRIGGER forward BEFORE UPDATE OR DELETE ON counterveil_anchors.heads "
-    "FOR EACH ROW EXECUTE FUNCTION counterveil_anchors.forward()",
+    f"CREATE FUNCTION counterveil_checkpoints.forward() RETURNS trigger LANGUAGE plpgsql AS $${_BACKWARDS}$$",
+    "CREATE TRIGGER forward BEFORE UPDATE OR DELETE ON counterveil_checkpoints.marks "
+    "FOR EACH ROW EXECUTE FUNCTION counterveil_checkpoints.forward()",
 )
 
 
-class ServerAnchor:
-    """The mark of one ledger in the schema `counterveil_anchors` of a PostgreSQL database."""
+class ServerCheckpoint:
+    """The mark of one ledger in the schema `counterveil_checkpoints` of a PostgreSQL database."""
 
     def __init__(self, url: str, ledger: str) -> None:
         self._url = url
@@ -208,21 +209,23 @@ class ServerAnchor:
         return self._read()
 
     def _read(self) -> Mark | None:
-        if self._run("SELECT to_regclass('counterveil_anchors.heads')") == [(None,)]:
+        if self._run("SELECT to_regclass('counterveil_checkpoints.marks')") == [(None,)]:
             return None
-        found = self._run(f"SELECT {_MARK} FROM counterveil_anchors.heads WHERE ledger = %s", self._ledger)
+        found = self._run(
+            f"SELECT {_MARK} FROM counterveil_checkpoints.marks WHERE ledger = %s", self._ledger
+        )
         return Mark(*found[0]) if found else None
 
     def create(self, mark: Mark) -> None:
         """Write the first mark, unless there is one; the table is made where it is missing."""
         with self._transaction():
-            self._run("SELECT pg_advisory_xact_lock(%s)", _ANCHOR_TURN)
-            if self._run("SELECT to_regclass('counterveil_anchors.heads')") == [(None,)]:
-                for statement in _ANCHOR_SCHEMA:
+            self._run("SELECT pg_advisory_xact_lock(%s)", _CHECKPOINT_TURN)
+            if self._run("SELECT to_regclass('counterveil_checkpoints.marks')") == [(None,)]:
+                for statement in _CHECKPOINT_SCHEMA:
                     self._run(statement)
             values = (mark.ledger, mark.seq, mark.hash, mark.checked_seq, mark.checked_hash)
             self._run(
-                f"INSERT INTO counterveil_anchors.heads ({_MARK}) VALUES (%s, %s, %s, %s, %s) "
+                f"INSERT INTO counterveil_checkpoints.marks ({_MARK}) VALUES (%s, %s, %s, %s, %s) "
                 "ON CONFLICT DO NOTHING",
                 *values,
             )
@@ -231,15 +234,16 @@ class ServerAnchor:
         """Move forward to `mark`."""
         with self._transaction():
             found = self._run(
-                f"SELECT {_MARK} FROM counterveil_anchors.heads WHERE ledger = %s FOR UPDATE", self._ledger
+                f"SELECT {_MARK} FROM counterveil_checkpoints.marks WHERE ledger = %s FOR UPDATE",
+                self._ledger,
             )
             if not found:
-                raise anchor_failed(self.place, "the entry of this ledger is missing")
+                raise checkpoint_failed(self.place, "the entry of this ledger is missing")
             old = Mark(*found[0])
             new = old.moved_to(mark)
             if new != old:
                 self._run(
-                    "UPDATE counterveil_anchors.heads SET seq = %s, hash = %s, checked_seq = %s, checked_hash = %s "
+                    "UPDATE counterveil_checkpoints.marks SET seq = %s, hash = %s, checked_seq = %s, checked_hash = %s "
                     "WHERE ledger = %s",
                     *(new.seq, new.hash, new.checked_seq, new.checked_hash, new.ledger),
                 )
@@ -258,7 +262,7 @@ class ServerAnchor:
             try:
                 self._connection = self._connected()
             except psycopg.Error as error:
-                raise anchor_failed(self.place, reason(error)) from None
+                raise checkpoint_failed(self.place, reason(error)) from None
         return self._connection
 
     def _connected(self) -> psycopg.Connection[Any]:
@@ -270,7 +274,7 @@ class ServerAnchor:
         connection.execute("SET synchronous_commit = on")
         if connection.execute("SHOW fsync").fetchone() != ("on",):
             connection.close()
-            raise anchor_failed(self.place, "fsync = off: confirmed writes may be lost")
+            raise checkpoint_failed(self.place, "fsync = off: confirmed writes may be lost")
         return connection
 
     @contextmanager
@@ -279,11 +283,11 @@ class ServerAnchor:
             with self._db.transaction():
                 yield
         except psycopg.Error as error:
-            raise anchor_failed(self.place, reason(error)) from None
+            raise checkpoint_failed(self.place, reason(error)) from None
 
     def _run(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         try:
             cursor = self._db.execute(statement.encode(), values or None)
             return cursor.fetchall() if cursor.description else []
         except psycopg.Error as error:
-            raise anchor_failed(self.place, error.diag.message_primary or type(error).__name__) from None
+            raise checkpoint_failed(self.place, error.diag.message_primary or type(error).__name__) from None

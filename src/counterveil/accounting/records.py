@@ -18,10 +18,50 @@ from counterveil.privacy import Budget, Unit, amounts
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """One registered data set: what was granted, what is spent, what remains, and what its access policy allows.
+    """One registered data set: what was granted, what is spent, what remains, and what its access policy
+    allows.
 
-    `spent` and `remaining` count all answers: each of them costs outcomes. `record_spent` and `record_remaining`
-    count the answers that protect whole records.
+    `Ledger.account` and `Ledger.register` return it. Print it for the account in words.
+
+    Attributes
+    ----------
+    dataset : str
+        Name of the account.
+    budget : Budget
+        Total for all answers together.
+    rule : {"sum", "gaussian"}
+        How costs add up: epsilons and deltas, or mu squared of Gaussian noise.
+    spent : Figure
+        What all answers cost together: each of them costs outcomes.
+    remaining : Remaining
+        What can still be spent on answers that protect outcomes.
+    requests : int
+        Number of requests that were charged.
+    note : str
+        What was written beside the registration.
+    record_budget : Budget
+        The part of `budget` that answers which protect whole records may spend.
+    record_spent : Figure
+        What the answers that protect whole records cost together.
+    record_remaining : Remaining
+        What can still be spent on answers that protect whole records.
+    unproved : int
+        Number of requests in a form without a finite-sample guarantee.
+    access_policy : AccessPolicy or None
+        What is public and which requests are allowed; None before the first request of an account without
+        one.
+    policy_registered : bool
+        Whether the access policy was registered; otherwise the first request fixed it, or will.
+    published : tuple of str
+        The columns that were published before the first request.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> with cv.open_ledger(":memory:") as ledger:
+    ...     account = ledger.register("trial", cv.Budget(epsilon=3))
+    >>> account.requests, account.rule
+    (0, 'sum')
     """
 
     dataset: str
@@ -37,16 +77,33 @@ class Account:
     unproved: int
     access_policy: AccessPolicy | None
     # Whether the access policy was registered; else the first request fixed it, or will.
-    access_policyed: bool
+    policy_registered: bool
     # The columns that were published before the first request.
     published: tuple[str, ...]
 
     def left(self, unit: Unit) -> Remaining:
-        """Return the remaining budget of requests that protect `unit`."""
+        """Return what can still be spent on requests that protect `unit`.
+
+        Parameters
+        ----------
+        unit : Unit
+            What a request protects.
+
+        Returns
+        -------
+        Remaining
+            `record_remaining` for whole records, otherwise `remaining`.
+        """
         return self.record_remaining if unit is Unit.RECORD else self.remaining
 
     def statement(self) -> str:
-        """Return in one sentence how far the totals are proved."""
+        """Return in one sentence how far the totals are proved.
+
+        Returns
+        -------
+        str
+            The finite-sample guarantee, or how many requests have none.
+        """
         if self.unproved:
             return (
                 f"NO FINITE-SAMPLE GUARANTEE: {self.unproved} of {self.requests} requests ran a form that is not "
@@ -55,7 +112,13 @@ class Account:
         return f"finite-sample guarantee: all answers together cost one person's private values at most {self.budget}"
 
     def to_dict(self) -> dict[str, object]:
-        """Return the account as JSON-ready facts."""
+        """Return the account as JSON-ready facts.
+
+        Returns
+        -------
+        dict
+            The attributes, with the guarantee in words and where the access policy comes from.
+        """
         totals = ("budget", "spent", "remaining", "record_budget", "record_spent", "record_remaining")
         plain = ("rule", "requests", "unproved", "access_policy_from", "note")
         return {"dataset": self.dataset, "guarantee": self.statement()} | {
@@ -66,14 +129,20 @@ class Account:
 
     @property
     def access_policy_from(self) -> str:
-        """Who fixed the access policy."""
+        """Who fixed the access policy, in words."""
         if self.access_policy is None:
             published = f", public are {', '.join(map(repr, self.published))}" if self.published else ""
             return f"none yet: the first request fixes it{published}"
-        return "registered" if self.access_policyed else "fixed by the first request"
+        return "registered" if self.policy_registered else "fixed by the first request"
 
     def lines(self) -> list[str]:
-        """Return what the totals mean and what the access policy allows, a sentence a line."""
+        """Return what the totals mean and what the access policy allows.
+
+        Returns
+        -------
+        list of str
+            One sentence a line.
+        """
         lines = [
             f"requests: {self.requests}; rule {self.rule!r}",
             'Every answer counts toward "outcomes", the limit for all private values of one person together. Only '
@@ -99,7 +168,23 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Posting:
-    """One line of the chain; `facts` is its whole content."""
+    """One entry of a ledger; `Ledger.entries` returns them.
+
+    Attributes
+    ----------
+    seq : int
+        Number of the entry, from 1 on.
+    kind : {"register", "publish", "reserve", "release", "settle"}
+        What the entry records.
+    dataset : str
+        Name of the account.
+    request_id : str
+        Name of the request; empty for registrations and publications.
+    facts : dict
+        The whole content, by the names that docs/reference/ledger.md lists.
+    hash : str
+        SHA-256 of the hash of the entry before and the content.
+    """
 
     seq: int
     kind: str
@@ -108,10 +193,29 @@ class Posting:
     facts: dict[str, object]
     hash: str
 
+    @property
+    def by(self) -> str:
+        """Who asked: the name that the process gave, and the database role that wrote it where that is another."""
+        name, role = str(self.facts.get("asked_by", "")), str(self.facts.get("role", ""))
+        return f"{name} (database role {role})" if role and role != name else name
+
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """Budget that is spent, whether or not an answer follows; pass it to `release` and `settle`."""
+    """A request whose cost is spent, whether or not an answer follows; `Ledger.release` and `Ledger.settle`
+    take it.
+
+    Attributes
+    ----------
+    dataset : str
+        Name of the account.
+    request_id : str
+        Name of the request.
+    fingerprint : str
+        Text that only equal requests share.
+    seq : int
+        Number of its entry in the ledger.
+    """
 
     dataset: str
     request_id: str
@@ -121,17 +225,36 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The stored answer of the same request; it is returned, not redrawn, and costs nothing."""
+    """The stored answer of a request that was asked before; it is returned, not drawn again, and costs
+    nothing.
+
+    Attributes
+    ----------
+    answer : str
+        The answer as JSON text.
+    """
 
     answer: str
 
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """Result of verifying the chain: number of valid entries, last hash, first problem."""
+    """What `Ledger.verify` found.
+
+    Attributes
+    ----------
+    entries : int
+        Number of valid entries.
+    head_hash : str
+        Hash of the last valid entry.
+    problem : str or None
+        The first problem; None where all is well.
+    problem_seq : int or None
+        Number of the entry that has it, where it is one entry's.
+    """
 
     entries: int
-    head: str
+    head_hash: str
     problem: str | None
     problem_seq: int | None = None
 
@@ -141,11 +264,17 @@ class VerifyReport:
         return self.problem is None
 
     def to_dict(self) -> dict[str, object]:
-        """Return the report as JSON-ready facts."""
+        """Return the report as JSON-ready facts.
+
+        Returns
+        -------
+        dict
+            The attributes and `ok`.
+        """
         return asdict(self) | {"ok": self.ok}
 
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 GUARDS_CHANGED = "the ledger's tables or triggers were removed or replaced"
 # How long a writer waits for the lock, in seconds.
 PATIENCE = 60
@@ -176,6 +305,7 @@ class Store(ABC):
     """
 
     lasting = True  # whether entries outlive the process
+    role = ""  # the role that the database knows the process by; none in a file
     table: ClassVar[str]
     # How transactions are begun.
     begin_writing: ClassVar[str] = "BEGIN"

@@ -31,10 +31,34 @@ _RELATIVE_TOLERANCE = 1e-5
 
 @dataclass(frozen=True, slots=True)
 class ExactTester:
-    """The largest log ratio for a pure claim, the delta profile for one with delta; deterministic.
+    """Compares a claim with the mechanism's own density: no samples, no chance.
 
-    `outputs` says where to look: `Line()` for numbers with a density, `Points(...)` for a discrete distribution,
-    `Cloud()` for vectors (pure claims).
+    For a pure claim it finds the largest log ratio of the densities on two neighbours; for a claim with delta
+    the least delta at the claimed epsilon.
+
+    Attributes
+    ----------
+    outputs : Line or Points or Cloud
+        Where to look. `Line`: numbers with a density; `Points`: a discrete distribution; `Cloud`: vectors,
+        for pure claims. Default: ``Line()``.
+    name : str, default "exact"
+        Name shown in reports.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from counterveil.audit import ExactTester, audit
+    >>> from counterveil.privacy import Budget
+    >>> class NoisySum:
+    ...     def __init__(self, scale):
+    ...         self.scale = scale
+    ...     def sample(self, dataset, count, rng):
+    ...         return sum(dataset) + rng.laplace(0, self.scale, count)
+    ...     def log_density(self, dataset, outputs):
+    ...         return -np.abs(outputs - sum(dataset)) / self.scale - np.log(2 * self.scale)
+    >>> pair = ((0, 0), (0, 1))
+    >>> audit(Budget(1), NoisySum(1), NoisySum(1 / 3), [pair], [ExactTester()], seed=1).verdict.value
+    'passed'
     """
 
     outputs: Outputs = field(default_factory=Line)
@@ -49,7 +73,32 @@ class ExactTester:
         error: float,  # noqa: ARG002
         rng: np.random.Generator,
     ) -> LowerBound:
-        """Return the epsilon found (pure claims) or the delta found at the claimed epsilon."""
+        """Return the epsilon found (pure claims), or the delta found at the claimed epsilon.
+
+        Parameters
+        ----------
+        mechanism : WhiteBox
+            A mechanism with ``log_density``.
+        pair : (object, object)
+            Neighbouring data sets.
+        claim : Budget
+            The claimed epsilon and delta.
+        error : float
+            Not used: the bound involves no chance.
+        rng : numpy.random.Generator
+            Draws the pilot sample that says where outputs lie.
+
+        Returns
+        -------
+        LowerBound
+            The bound and where it was found.
+
+        Raises
+        ------
+        CounterveilError
+            A mechanism without ``log_density`` (CV-A002), a density that does not integrate to one (CV-A005),
+            or vectors with a delta (CV-A007).
+        """
         if not isinstance(mechanism, WhiteBox):
             raise needs_density(mechanism)
         return (
@@ -97,24 +146,68 @@ def _everything(dataset: tuple[Any, ...]) -> bool:  # noqa: ARG001
 
 @dataclass(frozen=True, slots=True)
 class Universe:
-    """All rows each position may hold; a data set is a tuple of rows, neighbours differ at one position.
+    """All small data sets: the rows that each position may hold.
 
-    It counts as `Neighbours`: iterating over it yields each unordered pair once.
+    A data set is a tuple of rows, and neighbours differ at one position. Iterating over a universe yields
+    each unordered pair of neighbours once, so that it serves as the neighbours of `audit`.
+
+    Attributes
+    ----------
+    choices : tuple of tuple
+        For each position the rows that it may hold.
+    admits : callable
+        Takes a data set and returns whether it belongs to the universe. Default: all do.
+
+    Examples
+    --------
+    >>> from counterveil.audit import all_outcome_changes
+    >>> universe = all_outcome_changes(2, [0, 1])
+    >>> len(list(universe.datasets())), len(list(universe))
+    (4, 4)
     """
 
     choices: tuple[tuple[Any, ...], ...]
     admits: Callable[[tuple[Any, ...]], bool] = _everything
 
     def where(self, admits: Callable[[tuple[Any, ...]], bool]) -> Universe:
-        """Return the universe of the data sets that `admits` accepts, e.g. those with both arms present."""
+        """Return the universe of the data sets that a condition accepts, for instance those with both arms
+        present.
+
+        Parameters
+        ----------
+        admits : callable
+            Takes a data set and returns whether it is kept.
+
+        Returns
+        -------
+        Universe
+            The smaller universe.
+        """
         return Universe(self.choices, admits)
 
     def datasets(self) -> Iterator[tuple[Any, ...]]:
-        """Yield every data set."""
+        """Return an iterator over all data sets.
+
+        Returns
+        -------
+        iterator of tuple
+            The data sets.
+        """
         return (dataset for dataset in itertools.product(*self.choices) if self.admits(dataset))
 
     def neighbours(self, dataset: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-        """Yield every data set that differs from `dataset` in one row."""
+        """Yield the data sets that differ from one in one row.
+
+        Parameters
+        ----------
+        dataset : tuple
+            A data set.
+
+        Yields
+        ------
+        tuple
+            A neighbour.
+        """
         for i, rows in enumerate(self.choices):
             for row in rows:
                 if row != dataset[i]:
@@ -132,10 +225,33 @@ class Universe:
 
 
 def all_outcome_changes(n: int, values: Sequence[Any], fixed: Sequence[Any] | None = None) -> Universe:
-    """Return all data sets of `n` outcomes in `values`; neighbours differ in one outcome.
+    """Return all data sets of n outcomes; neighbours differ in one outcome.
 
-    With `fixed` (one public value per row, e.g. the arm) a row is the pair (fixed[i], outcome), otherwise
-    the outcome alone.
+    Parameters
+    ----------
+    n : int
+        Number of rows, at least 1.
+    values : sequence
+        Values that an outcome may have, at least two.
+    fixed : sequence, optional
+        One public value for each row, such as its arm; a row is then (fixed[i], outcome). Default: a row is
+        the outcome.
+
+    Returns
+    -------
+    Universe
+        The data sets.
+
+    Raises
+    ------
+    CounterveilError
+        Arguments out of range (CV-A001), or more than two million data sets (CV-A006).
+
+    Examples
+    --------
+    >>> from counterveil.audit import all_outcome_changes
+    >>> next(all_outcome_changes(2, [0, 1], fixed=["control", "treated"]).datasets())
+    (('control', 0), ('treated', 0))
     """
     _check_size(n, len(set(values)))
     if fixed is None:
@@ -146,7 +262,31 @@ def all_outcome_changes(n: int, values: Sequence[Any], fixed: Sequence[Any] | No
 
 
 def all_record_replacements(n: int, records: Sequence[Any]) -> Universe:
-    """Return all data sets of `n` rows in `records`; neighbours differ in one whole record."""
+    """Return all data sets of n records; neighbours differ in one whole record.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows, at least 1.
+    records : sequence
+        Records that a row may be, at least two.
+
+    Returns
+    -------
+    Universe
+        The data sets.
+
+    Raises
+    ------
+    CounterveilError
+        Arguments out of range (CV-A001), or more than two million data sets (CV-A006).
+
+    Examples
+    --------
+    >>> from counterveil.audit import all_record_replacements
+    >>> len(list(all_record_replacements(3, ["a", "b"]).datasets()))
+    8
+    """
     _check_size(n, len(set(records)))
     return Universe(tuple(tuple(dict.fromkeys(records)) for _ in range(n)))
 
@@ -168,7 +308,19 @@ _FLOAT_SLACK = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The largest change found, the pair where it was found, and how it compares with a claimed bound."""
+    """The largest change of a statistic between neighbours, compared with a claimed bound.
+
+    Attributes
+    ----------
+    largest : number
+        The largest change that was found.
+    first, second : tuple
+        The neighbouring data sets where it was found.
+    claimed : number or None
+        The claimed bound.
+    comparisons : int
+        Number of ordered pairs that were compared.
+    """
 
     largest: Any
     first: Dataset
@@ -187,7 +339,7 @@ class Change:
 
     @property
     def attained(self) -> Any:
-        """The share of the claimed bound that is reached: 1 means the bound is tight."""
+        """The fraction of the claimed bound that is reached: 1 means that the bound is tight."""
         if self.claimed is None:
             return None
         return _ratio(self.largest, self.claimed)
@@ -204,24 +356,88 @@ class Change:
 
 
 def absolute(a: Any, b: Any) -> Any:
-    """Return |a - b|, the distance of two numbers."""
+    """Return |a - b|, the distance of two numbers.
+
+    Parameters
+    ----------
+    a, b : number
+        Two numbers.
+
+    Returns
+    -------
+    number
+        The distance; exact for rationals.
+    """
     return abs(a - b)
 
 
 def l1(a: Any, b: Any) -> Any:
-    """Return the sum of the coordinates' distances."""
+    """Return the l1 distance of two vectors.
+
+    Parameters
+    ----------
+    a, b : sequence of number
+        Vectors of equal length.
+
+    Returns
+    -------
+    number
+        Sum of the coordinates' distances; exact for rationals.
+    """
     return sum(abs(x - y) for x, y in zip(a, b, strict=True))
 
 
 def l2(a: Any, b: Any) -> float:
-    """Return the Euclidean distance."""
+    """Return the Euclidean distance of two vectors.
+
+    Parameters
+    ----------
+    a, b : sequence of number
+        Vectors of equal length.
+
+    Returns
+    -------
+    float
+        The distance.
+    """
     return math.sqrt(sum((x - y) ** 2 for x, y in zip(a, b, strict=True)))
 
 
 def largest_change(
     statistic: Statistic, universe: Universe, *, claimed: Any = None, distance: Distance = absolute
 ) -> Change:
-    """Return the global sensitivity of `statistic` over `universe`, held against `claimed` if given."""
+    """Return the global sensitivity of a statistic over all small data sets.
+
+    Parameters
+    ----------
+    statistic : callable
+        Takes a data set and returns a number, or what `distance` takes.
+    universe : Universe
+        The data sets and their neighbours.
+    claimed : number, optional
+        A bound to compare with. Default: none.
+    distance : callable, default absolute
+        Distance of two values: `absolute`, `l1`, `l2` or a function of your own.
+
+    Returns
+    -------
+    Change
+        The largest change, where it was found, and whether the claim is violated.
+
+    Raises
+    ------
+    CounterveilError
+        A universe without neighbours (CV-A004).
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> from counterveil.audit import all_outcome_changes, largest_change
+    >>> universe = all_outcome_changes(3, [0, 1])
+    >>> change = largest_change(lambda outcomes: Fraction(sum(outcomes), 3), universe, claimed=Fraction(1, 3))
+    >>> change.largest, change.violated
+    (Fraction(1, 3), False)
+    """
     return _largest(
         ((distance(a, b), first, second) for first, a, second, b in _compare(statistic, universe)), claimed
     )
@@ -230,7 +446,36 @@ def largest_change(
 def check_local_bound(
     statistic: Statistic, bound: Statistic, universe: Universe, *, distance: Distance = absolute
 ) -> Change:
-    """Return the largest ratio of a change to the bound claimed for its first data set; above 1 it fails."""
+    """Return the largest ratio of a change to the bound claimed for its first data set; above 1 the bound
+    fails.
+
+    Parameters
+    ----------
+    statistic : callable
+        Takes a data set and returns a number, or what `distance` takes.
+    bound : callable
+        Takes a data set and returns the claimed local sensitivity there.
+    universe : Universe
+        The data sets and their neighbours.
+    distance : callable, default absolute
+        Distance of two values: `absolute`, `l1`, `l2` or a function of your own.
+
+    Returns
+    -------
+    Change
+        The largest ratio, compared with 1.
+
+    Raises
+    ------
+    CounterveilError
+        A universe without neighbours (CV-A004).
+
+    Examples
+    --------
+    >>> from counterveil.audit import all_outcome_changes, check_local_bound
+    >>> check_local_bound(sum, lambda outcomes: 1, all_outcome_changes(3, [0, 1])).violated
+    False
+    """
     bounds = _Memory(bound)
     ratios = (
         (_ratio(distance(a, b), bounds(first)), first, second)
@@ -240,7 +485,33 @@ def check_local_bound(
 
 
 def check_smooth_bound(bound: Statistic, beta: float | Fraction, universe: Universe) -> Change:
-    """Return the largest |ln S(D) - ln S(D')| between neighbours, held against `beta`."""
+    """Return the largest change of the logarithm of a smooth bound between neighbours.
+
+    Parameters
+    ----------
+    bound : callable
+        S: takes a data set and returns a number of at least 0.
+    beta : float or Fraction
+        The claimed largest change of ln S.
+    universe : Universe
+        The data sets and their neighbours.
+
+    Returns
+    -------
+    Change
+        The largest change of ln S, compared with `beta`.
+
+    Raises
+    ------
+    CounterveilError
+        A universe without neighbours (CV-A004).
+
+    Examples
+    --------
+    >>> from counterveil.audit import all_outcome_changes, check_smooth_bound
+    >>> check_smooth_bound(lambda outcomes: 1 + sum(outcomes), 0.1, all_outcome_changes(3, [0, 1])).violated
+    True
+    """
     steps = ((_log_step(a, b), first, second) for first, a, second, b in _compare(bound, universe))
     return _largest(steps, float(beta))
 

@@ -25,8 +25,29 @@ _PILOT = 513  # draws that say where the outputs lie
 class Line:
     """The real line, for a continuous distribution of numbers.
 
-    The first grid is fine near `centres` and grows geometrically out to `reach` scales on both sides, so
-    that tails count; testers refine it. Left out, centres and scales come from a pilot sample.
+    The first grid is fine near `centres` and grows geometrically, so that tails count; testers refine it.
+
+    Attributes
+    ----------
+    centres : tuple of float or None
+        Where outputs are likely, in their units. Default: medians of a pilot sample.
+    scale : float or None
+        Scale of the noise, above 0; goes with `centres`. Default: quartiles of a pilot sample.
+    reach : float, default 1e9
+        How many scales the grid extends on both sides.
+    points : int, default 200
+        Number of points of the first grid on each side of a centre.
+
+    Raises
+    ------
+    CounterveilError
+        One of `centres` and `scale` without the other, or a scale that is not positive (CV-A001).
+
+    Examples
+    --------
+    >>> from counterveil.audit import Line
+    >>> Line(centres=(0.0, 1.0), scale=0.5).points
+    200
     """
 
     centres: tuple[float, ...] | None = None
@@ -46,7 +67,22 @@ class Line:
             raise out_of_range("scale", self.scale, "a positive number", "pass the scale of the noise")
 
     def grid(self, mechanism: Mechanism, pair: Pair, rng: np.random.Generator) -> tuple[FloatArray, float]:
-        """Return the sorted first grid, and the largest number that enters x - centre near the centres."""
+        """Return the first grid.
+
+        Parameters
+        ----------
+        mechanism : Mechanism
+            What is attacked.
+        pair : (object, object)
+            Neighbouring data sets.
+        rng : numpy.random.Generator
+            Draws the pilot sample.
+
+        Returns
+        -------
+        (ndarray, float)
+            Sorted points, and the largest number that enters x - centre near the centres.
+        """
         steps = np.sinh(np.linspace(0.0, float(np.arcsinh(self.reach)), self.points))
         shape = np.concatenate([-steps[:0:-1], steps])
         places = self._places(mechanism, pair, rng)
@@ -66,19 +102,53 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """The values of a discrete distribution; mass on values left out is counted as uncertainty."""
+    """The values of a discrete distribution; probability on values that are left out counts as uncertainty.
+
+    Attributes
+    ----------
+    values : ndarray of float
+        The values.
+
+    Examples
+    --------
+    >>> from counterveil.audit import Points
+    >>> len(Points.integers(-5, 5).values)
+    11
+    """
 
     values: FloatArray
 
     @classmethod
     def integers(cls, low: int, high: int) -> Points:
-        """Return the integers from `low` to `high`, both included."""
+        """Return the integers from one to another.
+
+        Parameters
+        ----------
+        low, high : int
+            First and last value.
+
+        Returns
+        -------
+        Points
+            The values, both ends included.
+        """
         return cls(np.arange(low, high + 1, dtype=np.float64))
 
 
 @dataclass(frozen=True, slots=True)
 class Cloud:
-    """Vectors drawn from both data sets and improved by a local search; for pure claims in any dimension."""
+    """Vectors that are drawn from both data sets and improved by a local search; for pure claims in any
+    dimension.
+
+    Attributes
+    ----------
+    draws : int, default 4096
+        Number of vectors that are drawn from each data set.
+    kept : int, default 64
+        Number of the best that the search starts from.
+    rounds : int, default 60
+        Number of rounds of the search.
+    """
 
     draws: int = 4096
     kept: int = 64
@@ -106,7 +176,17 @@ _LOST_MASS = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A delta between `low` and `high`; the two differ by the numerical uncertainty."""
+    """A delta between two numbers, which differ by the numerical uncertainty.
+
+    Attributes
+    ----------
+    low : float
+        Lower bound.
+    high : float
+        Upper bound.
+    direction : str
+        "first over second" or "second over first".
+    """
 
     low: float
     high: float
@@ -129,7 +209,37 @@ def delta_at(
     rng: np.random.Generator,
     tolerance: float = 1e-12,
 ) -> Delta:
-    """Return the smallest delta that makes `epsilon` true on this pair, in the worse direction."""
+    """Return the smallest delta that makes an epsilon true on a pair of neighbours, in the worse direction.
+
+    Parameters
+    ----------
+    epsilon : float
+        The epsilon.
+    mechanism : WhiteBox
+        A mechanism with ``log_density``.
+    pair : (object, object)
+        Neighbouring data sets.
+    outputs : Line or Points
+        Where outputs lie.
+    rng : numpy.random.Generator
+        Draws the pilot sample.
+    tolerance : float, default 1e-12
+        Error that the integral may have.
+
+    Returns
+    -------
+    Delta
+        Bounds on the delta, and the direction.
+
+    Raises
+    ------
+    CounterveilError
+        Vectors (CV-A007), or a density that does not integrate to one (CV-A005).
+
+    Notes
+    -----
+    The delta is the hockey-stick divergence, the integral of max(p - e^epsilon q, 0).
+    """
     if isinstance(outputs, Cloud):
         raise refusal("CV-A007")
 
@@ -217,7 +327,7 @@ def check_normalised(mechanism: WhiteBox, pair: Pair, line: Line, rng: np.random
 
 
 # So many local maxima are zoomed in on, with so many points about each, in so many rounds.
-_WINDOWS, _REFINED, _ROUNDS_ratio = 64, 17, 16
+_WINDOWS, _REFINED, _RATIO_ROUNDS = 64, 17, 16
 # Two log densities each carry a few units in their last place; far in a tail that is no longer small.
 _ULPS = 8 * float(np.finfo(np.float64).eps)
 # At a jump of the density, x - centre may round to the wrong side. A ratio counts only if it holds over an
@@ -227,7 +337,17 @@ _WIDTH = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class LogRatio:
-    """The largest |ln p - ln q| found, already lowered by its rounding error, and the output it was at."""
+    """The largest log ratio of two densities that was found.
+
+    Attributes
+    ----------
+    value : float
+        |ln p - ln q|, lowered by its rounding error.
+    output : ndarray
+        The output where it was found.
+    direction : str
+        "first over second" or "second over first".
+    """
 
     value: float
     output: FloatArray
@@ -237,7 +357,24 @@ class LogRatio:
 def largest_log_ratio(
     mechanism: WhiteBox, pair: Pair, outputs: Outputs, rng: np.random.Generator
 ) -> LogRatio:
-    """Return the largest log ratio over `outputs`, both ways; always a true lower bound on epsilon."""
+    """Return the largest log ratio of the densities on two neighbours; always a true lower bound on epsilon.
+
+    Parameters
+    ----------
+    mechanism : WhiteBox
+        A mechanism with ``log_density``.
+    pair : (object, object)
+        Neighbouring data sets.
+    outputs : Line or Points or Cloud
+        Where to look.
+    rng : numpy.random.Generator
+        Draws pilot samples.
+
+    Returns
+    -------
+    LogRatio
+        The ratio, where it was found, and the direction.
+    """
 
     def pointwise(points: FloatArray) -> FloatArray:
         log_p, log_q = (mechanism.log_density(dataset, points) for dataset in pair)
@@ -284,7 +421,7 @@ def _climb_line(excess: Callable[[FloatArray], FloatArray], edges: FloatArray) -
     """Return the best output of each round of zooming in on the local maxima of a grid."""
     points = np.sort(np.concatenate([edges, (edges[1:] + edges[:-1]) / 2]))
     found: list[float] = []
-    for _ in range(_ROUNDS_ratio):
+    for _ in range(_RATIO_ROUNDS):
         values = excess(points)
         found.append(float(points[int(np.argmax(values))]))
         if np.isposinf(values).any():

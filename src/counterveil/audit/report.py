@@ -16,7 +16,17 @@ from counterveil.privacy import Budget
 
 
 class Verdict(StrEnum):
-    """The outcome of an audit; nothing is `passed` unless the same attack caught a weakened copy."""
+    """The outcome of an audit; nothing is "passed" unless the same attack caught a weakened copy.
+
+    Attributes
+    ----------
+    VIOLATED : str
+        "violated": a true lower bound lies above the claim.
+    PASSED : str
+        "passed": no tester broke the claim, and each broke the weakened copy.
+    INCONCLUSIVE : str
+        "inconclusive": no violation was found, and the audit lacks the power to rule one out.
+    """
 
     VIOLATED = "violated"
     PASSED = "passed"
@@ -24,7 +34,17 @@ class Verdict(StrEnum):
 
 
 class Quantity(StrEnum):
-    """Which half of the claim a lower bound is about."""
+    """Which half of a claim a lower bound is about.
+
+    Attributes
+    ----------
+    EPSILON : str
+        "epsilon", at the claimed delta.
+    DELTA : str
+        "delta", at the claimed epsilon.
+    DIFFERENCES : str
+        "differences": channels in which two runs differ that should show the same.
+    """
 
     EPSILON = "epsilon"
     DELTA = "delta"
@@ -42,9 +62,22 @@ COARSE = 1e-3
 class LowerBound:
     """A lower bound on the true epsilon (or delta) of one mechanism on one pair of neighbours.
 
-    `found` is the bound, `claimed` what it is held against, `confidence` the probability with which
-    the bound is right (1 for bounds that involve no chance), `accuracy` the numerical uncertainty above
-    `found`, and `witness` says in words where the bound was found.
+    Attributes
+    ----------
+    tester : str
+        Name of the tester.
+    quantity : Quantity
+        Whether the bound is on epsilon or on delta.
+    found : float
+        The bound.
+    claimed : float
+        What it is compared with.
+    confidence : float
+        Probability with which the bound is right; 1 for bounds that involve no chance.
+    witness : str
+        Where the bound was found, in words.
+    accuracy : float, default 0.0
+        Numerical uncertainty above `found`.
     """
 
     tester: str
@@ -71,7 +104,13 @@ class LowerBound:
         return Verdict.VIOLATED if self.violated else Verdict.INCONCLUSIVE
 
     def to_dict(self) -> dict[str, str | float | bool]:
-        """Return the finding as JSON-ready facts; an infinite bound becomes the text `infinite`."""
+        """Return the finding as JSON-ready facts.
+
+        Returns
+        -------
+        dict
+            The attributes and whether the claim is violated; an infinite bound is the text "infinite".
+        """
         found = self.found if math.isfinite(self.found) else "infinite"
         return asdict(self) | {"quantity": self.quantity.value, "found": found, "violated": self.violated}
 
@@ -87,7 +126,19 @@ _SENTENCES = {
 
 @dataclass(frozen=True, slots=True)
 class AuditRow:
-    """One tester: its strongest finding on the mechanism, on the weakened copy, and the verdict."""
+    """What one tester found.
+
+    Attributes
+    ----------
+    tester : str
+        Name of the tester.
+    ours : LowerBound
+        Its strongest finding on the mechanism.
+    weakened : LowerBound
+        Its strongest finding on the copy with a third of the noise.
+    verdict : Verdict
+        What follows.
+    """
 
     tester: str
     ours: LowerBound
@@ -95,7 +146,13 @@ class AuditRow:
     verdict: Verdict
 
     def cells(self) -> tuple[str, ...]:
-        """Return the row's texts, in the order of the table's headings."""
+        """Return the row's texts, in the order of the table's headings.
+
+        Returns
+        -------
+        tuple of str
+            Tester, quantity, claim, what was found on the mechanism and on the copy, verdict.
+        """
         return (
             self.tester,
             self.ours.quantity.value,
@@ -108,7 +165,21 @@ class AuditRow:
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """The findings of all testers against one claim; `print` shows the table."""
+    """The findings of all testers against one claim; print it for the table.
+
+    Attributes
+    ----------
+    name : str
+        Name of the mechanism.
+    claim : Budget
+        The claimed epsilon and delta.
+    rows : tuple of AuditRow
+        One row a tester.
+    pairs : int
+        Number of pairs of neighbours that were examined.
+    confidence : float
+        Probability with which all bounds hold together.
+    """
 
     name: str
     claim: Budget
@@ -130,7 +201,13 @@ class AuditReport:
         return self.verdict is Verdict.PASSED
 
     def to_dict(self) -> dict[str, object]:
-        """Return the report as JSON-ready facts."""
+        """Return the report as JSON-ready facts.
+
+        Returns
+        -------
+        dict
+            Name, claim, number of pairs, confidence, verdict, and the findings of each tester.
+        """
         return {
             "name": self.name,
             "claim": self.claim.to_dict(),
@@ -190,10 +267,27 @@ WEAKENED_FACTOR = 1 / 3
 
 @runtime_checkable
 class Mechanism(Protocol):
-    """Something that releases a number or a vector from a data set."""
+    """Something that releases a number or a vector from a data set; any object with this method can be
+    audited.
+    """
 
     def sample(self, dataset: Any, count: int, rng: np.random.Generator, /) -> FloatArray:
-        """Return `count` independent releases: shape (count,) for numbers, (count, d) for vectors."""
+        """Return independent releases.
+
+        Parameters
+        ----------
+        dataset : object
+            A data set, as the pairs of neighbours hold them.
+        count : int
+            Number of releases.
+        rng : numpy.random.Generator
+            Where randomness comes from.
+
+        Returns
+        -------
+        ndarray of shape (count,) or (count, d)
+            Numbers or vectors.
+        """
         ...
 
 
@@ -202,7 +296,20 @@ class WhiteBox(Mechanism, Protocol):
     """A mechanism whose distribution is known in closed form."""
 
     def log_density(self, dataset: Any, outputs: FloatArray, /) -> FloatArray:
-        """Return the log density (or log probability, for a discrete distribution) at each output, shape (m,)."""
+        """Return the log density, or for a discrete distribution the log probability, at outputs.
+
+        Parameters
+        ----------
+        dataset : object
+            A data set, as the pairs of neighbours hold them.
+        outputs : ndarray of shape (m,) or (m, d)
+            Numbers or vectors.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            Log densities.
+        """
         ...
 
 
@@ -215,13 +322,32 @@ class Tester(Protocol):
 
     @property
     def name(self) -> str:
-        """The name shown in reports."""
+        """Name shown in reports."""
         ...
 
     def examine(
         self, mechanism: Mechanism, pair: Pair, claim: Budget, *, error: float, rng: np.random.Generator
     ) -> LowerBound:
-        """Return what one attack on one pair found; it may be wrong with probability `error` at most."""
+        """Return what one attack on one pair of neighbours found.
+
+        Parameters
+        ----------
+        mechanism : Mechanism
+            What is attacked.
+        pair : (object, object)
+            Neighbouring data sets.
+        claim : Budget
+            The claimed epsilon and delta.
+        error : float
+            Probability with which the bound may be wrong, above 0 and below 1.
+        rng : numpy.random.Generator
+            Where randomness comes from.
+
+        Returns
+        -------
+        LowerBound
+            The bound and where it was found.
+        """
         ...
 
 
@@ -265,11 +391,57 @@ def audit(
     confidence: float = 0.999,
     name: str = "",
 ) -> AuditReport:
-    """Return what the testers found on `mechanism` and on `weakened`, its copy with a third of the noise.
+    """Attack a privacy claim, and a copy with a third of the noise that every attack must catch.
 
-    A tester's row is `violated` if the claim is broken on any pair, `passed` if it is not and the same
-    tester broke the weakened copy, and `inconclusive` otherwise. With probability `confidence` no true
-    claim is called violated: the error is shared among pairs and testers.
+    A tester's row is "violated" if it breaks the claim on any pair, "passed" if it does not and the same
+    tester breaks the weakened copy, and "inconclusive" otherwise.
+
+    Parameters
+    ----------
+    claim : Budget
+        The claimed epsilon and delta.
+    mechanism : Mechanism
+        An object with ``sample(dataset, count, rng)``; some testers need ``log_density`` or ``scores``.
+    weakened : Mechanism
+        The same mechanism with a third of the noise.
+    neighbours : iterable of (object, object)
+        Pairs of neighbouring data sets, or a `Universe`.
+    testers : sequence of Tester
+        `ThresholdTester`, `ExactTester`, `OneRunTester`, or objects of your own.
+    seed : int
+        Seed of the audit; each examination has a stream of its own.
+    confidence : float, default 0.999
+        Probability with which no true claim is called violated, above 0 and below 1; shared among pairs and
+        testers.
+    name : str, optional
+        Name of the mechanism in the report. Default: the name of its class.
+
+    Returns
+    -------
+    AuditReport
+        Findings and verdict; print it for the table.
+
+    Raises
+    ------
+    CounterveilError
+        Arguments or outputs that cannot be audited (CV-A001 to CV-A008).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from counterveil.audit import ThresholdTester, audit
+    >>> from counterveil.privacy import Budget
+    >>> class NoisyMean:
+    ...     def __init__(self, scale):
+    ...         self.scale = scale
+    ...     def sample(self, dataset, count, rng):
+    ...         return np.mean(dataset) + rng.laplace(0, self.scale, count)
+    >>> pair = ((0,) * 10, (0,) * 9 + (1,))  # the neighbours that differ most
+    >>> report = audit(
+    ...     Budget(1), NoisyMean(1 / 10), NoisyMean(1 / 30), [pair], [ThresholdTester(20_000)], seed=1
+    ... )
+    >>> report.passed
+    True
     """
     pairs = tuple(neighbours)
     _check(mechanism, weakened, pairs, testers, confidence)

@@ -153,27 +153,85 @@ class Projection(Protocol):
     """A way of turning outputs of shape (m, d) into scores of shape (m,)."""
 
     def train(self, mechanism: Mechanism, pair: Pair, first: FloatArray, second: FloatArray, /) -> Score:
-        """Return the scoring function; `first` and `second` are the training halves, shape (m, d)."""
+        """Return a scoring function.
+
+        Parameters
+        ----------
+        mechanism : Mechanism
+            What is attacked.
+        pair : (object, object)
+            Neighbouring data sets.
+        first, second : ndarray of shape (m, d)
+            Training outputs on each of them.
+
+        Returns
+        -------
+        callable
+            Takes outputs of shape (m, d) and returns scores of shape (m,).
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A scoring function that the caller supplies."""
+    """A scoring function that the caller supplies.
+
+    Attributes
+    ----------
+    function : callable
+        Takes outputs of shape (m, d) and returns scores of shape (m,).
+
+    Examples
+    --------
+    >>> from counterveil.audit import Given, ThresholdTester
+    >>> tester = ThresholdTester(20_000, projections=(Given(lambda outputs: outputs[:, 0]),))
+    >>> tester.name
+    'threshold'
+    """
 
     function: Score
 
     def train(self, mechanism: Mechanism, pair: Pair, first: FloatArray, second: FloatArray, /) -> Score:  # noqa: ARG002
-        """Return the function as it was given."""
+        """Return the function as it was given.
+
+        Parameters
+        ----------
+        mechanism : Mechanism
+            What is attacked.
+        pair : (object, object)
+            Neighbouring data sets.
+        first, second : ndarray of shape (m, d)
+            Training outputs on each of them.
+
+        Returns
+        -------
+        callable
+            Takes outputs of shape (m, d) and returns scores of shape (m,).
+        """
         return self.function
 
 
 @dataclass(frozen=True, slots=True)
 class LinearDiscriminant:
-    """The direction that best separates the two training halves, robust to heavy tails."""
+    """The direction that best separates the two training halves (Fisher's), robust to heavy tails."""
 
     def train(self, mechanism: Mechanism, pair: Pair, first: FloatArray, second: FloatArray, /) -> Score:  # noqa: ARG002
-        """Return the scores along Fisher's direction, with the clipped sample means and covariances."""
+        """Return the scores along Fisher's direction, from clipped sample means and covariances.
+
+        Parameters
+        ----------
+        mechanism : Mechanism
+            What is attacked.
+        pair : (object, object)
+            Neighbouring data sets.
+        first, second : ndarray of shape (m, d)
+            Training outputs on each of them.
+
+        Returns
+        -------
+        callable
+            Takes outputs of shape (m, d) and returns scores of shape (m,).
+        """
         low, high = np.quantile(np.concatenate([first, second]), [_TRIM, 1 - _TRIM], axis=0)
         a, b = np.clip(first, low, high), np.clip(second, low, high)
         gap = a.mean(axis=0) - b.mean(axis=0)
@@ -187,10 +245,30 @@ class LinearDiscriminant:
 
 @dataclass(frozen=True, slots=True)
 class LikelihoodRatio:
-    """The log ratio of the two densities: by Neyman and Pearson no score is better; white box only."""
+    """Log ratio of the two densities: the best score by the Neyman-Pearson lemma; needs ``log_density``."""
 
     def train(self, mechanism: Mechanism, pair: Pair, first: FloatArray, second: FloatArray, /) -> Score:  # noqa: ARG002
-        """Return the log ratio, cut to [-1e6, 1e6] so that an infinite one stays a score."""
+        """Return the log ratio, cut to [-1e6, 1e6] so that an infinite one stays a score.
+
+        Parameters
+        ----------
+        mechanism : WhiteBox
+            What is attacked.
+        pair : (object, object)
+            Neighbouring data sets.
+        first, second : ndarray of shape (m, d)
+            Training outputs on each of them.
+
+        Returns
+        -------
+        callable
+            Takes outputs of shape (m, d) and returns scores of shape (m,).
+
+        Raises
+        ------
+        CounterveilError
+            A mechanism without ``log_density`` (CV-A002).
+        """
         if not isinstance(mechanism, WhiteBox):
             raise needs_density(mechanism)
         white: WhiteBox = mechanism
@@ -212,13 +290,35 @@ _FEWEST = 8
 class ThresholdTester:
     """A lower bound on epsilon from samples alone.
 
-    (epsilon, delta)-DP says P(E) <= e^epsilon Q(E) + delta for every event E. Events are chosen on the
-    training half. On the other half, Clopper-Pearson limits p <= P(E) and q >= Q(E) hold together for
-    every event and both directions with probability 1 - error (Bonferroni), and so does
-    epsilon >= ln((p - delta) / q).
+    Attributes
+    ----------
+    samples : int, default 100000
+        Number of releases that are drawn from each data set, at least 8.
+    projections : tuple of Projection
+        `LinearDiscriminant`, `LikelihoodRatio`, `Given` or objects of your own, which turn vectors into
+        scores. Default:
+        numbers are taken as they are, and vectors are projected on a trained linear discriminant.
+    name : str, default "threshold"
+        Name shown in reports.
 
-    `samples` are drawn from each data set. `projections` turn vectors into scores; left empty, numbers
-    are taken as they are and vectors are projected on a trained linear discriminant.
+    Raises
+    ------
+    CounterveilError
+        Too few samples (CV-A001).
+
+    Notes
+    -----
+    (epsilon, delta)-DP says P(E) <= e^epsilon Q(E) + delta for every event E. Events are chosen on half of
+    the samples. On the other half, Clopper-Pearson limits p <= P(E) and q >= Q(E) hold together for every
+    event and both directions with probability 1 - error (Bonferroni), and so does
+
+        epsilon >= ln((p - delta) / q).
+
+    Examples
+    --------
+    >>> from counterveil.audit import ThresholdTester
+    >>> ThresholdTester(20_000).samples
+    20000
     """
 
     samples: int = 100_000
@@ -232,7 +332,31 @@ class ThresholdTester:
     def examine(
         self, mechanism: Mechanism, pair: Pair, claim: Budget, *, error: float, rng: np.random.Generator
     ) -> LowerBound:
-        """Return the best lower bound on epsilon at the claimed delta, right with probability 1 - `error`."""
+        """Return the best lower bound on epsilon at the claimed delta.
+
+        Parameters
+        ----------
+        mechanism : Mechanism
+            What is attacked.
+        pair : (object, object)
+            Neighbouring data sets.
+        claim : Budget
+            The claimed epsilon and delta.
+        error : float
+            Probability with which the bound may be wrong, above 0 and below 1.
+        rng : numpy.random.Generator
+            Where randomness comes from.
+
+        Returns
+        -------
+        LowerBound
+            The bound and the event that shows it.
+
+        Raises
+        ------
+        CounterveilError
+            An `error` out of range (CV-A001), or outputs that cannot be audited (CV-A003).
+        """
         if not 0 < error < 1:
             raise out_of_range("error", error, "a probability above 0 and below 1", "use about 0.001")
         delta = float(claim.delta)
@@ -293,18 +417,57 @@ _MOST_EPSILON = 64.0
 
 @runtime_checkable
 class Canaried(Protocol):
-    """A release with many canaries in its data, of which each has one of two forms."""
+    """A release with many canaries in its data, each of which has one of two forms."""
 
     def scores(self, forms: NDArray[np.bool_], rng: np.random.Generator, /) -> FloatArray:
-        """Return one score a canary from one run: large where its second form looks likelier."""
+        """Return one score for each canary from one run.
+
+        Parameters
+        ----------
+        forms : ndarray of bool
+            Whether each canary has its second form.
+        rng : numpy.random.Generator
+            Where randomness comes from.
+
+        Returns
+        -------
+        ndarray
+            Scores: large where the second form looks likelier.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class OneRunTester:
-    """A lower bound on epsilon from one run with `canaries` canaries.
+    """A lower bound on epsilon from a single run with many canaries.
 
-    Guesses are made for all of them and, apart, for the `sure` part with the largest scores; the two share the error.
+    The form of each canary is drawn by a coin and guessed from its score. Guesses are made for all canaries
+    and, apart, for those with the largest scores; the two share the error.
+
+    Attributes
+    ----------
+    canaries : int, default 1000
+        Number of canaries, at least 2.
+    sure : float, default 0.25
+        Fraction of the canaries with the largest scores that are guessed apart, above 0 and at most 1.
+    name : str, default "one run"
+        Name shown in reports.
+
+    Raises
+    ------
+    CounterveilError
+        An argument out of range (CV-A001).
+
+    References
+    ----------
+    .. [1] Steinke, T., Nasr, M. and Jagielski, M. (2023). Privacy auditing with one (1) training run.
+    NeurIPS.
+
+    Examples
+    --------
+    >>> from counterveil.audit import OneRunTester
+    >>> OneRunTester(canaries=500).sure
+    0.25
     """
 
     canaries: int = 1000
@@ -329,7 +492,31 @@ class OneRunTester:
         error: float,
         rng: np.random.Generator,
     ) -> LowerBound:
-        """Return the best lower bound on epsilon at the claimed delta, right with probability 1 - `error`."""
+        """Return the best lower bound on epsilon at the claimed delta.
+
+        Parameters
+        ----------
+        mechanism : Canaried
+            A mechanism with ``scores``.
+        pair : (object, object)
+            Not used: the canaries' forms are the neighbours.
+        claim : Budget
+            The claimed epsilon and delta.
+        error : float
+            Probability with which the bound may be wrong, above 0 and below 1.
+        rng : numpy.random.Generator
+            Where randomness comes from.
+
+        Returns
+        -------
+        LowerBound
+            The bound and the number of right guesses.
+
+        Raises
+        ------
+        CounterveilError
+            A mechanism without ``scores`` (CV-A002).
+        """
         if not isinstance(mechanism, Canaried):
             raise refusal("CV-A002", got=type(mechanism).__name__)
         forms = rng.random(self.canaries) < 0.5

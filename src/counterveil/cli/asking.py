@@ -214,7 +214,10 @@ def described(text: str, group: list[str], columns: list[str]) -> dict[str, Any]
     if text[: starts[0].start()].strip() if starts else first is not None and label(first[1]) == first[1]:
         raise _unusable("columns of the data before =", shown(text))
     if not starts:
-        return dict.fromkeys(group, _meant(text))
+        meaning = _meant(text)
+        if isinstance(meaning, list) and {*map(str, meaning)} <= {*columns}:
+            raise _unusable(_FORMS, f"{shown(text)}, which are names of columns")
+        return dict.fromkeys(group, meaning)
     ends = [*(found.start() for found in starts[1:]), len(text)]
     parts = [text[found.end() : end].strip(" ,;") for found, end in zip(starts, ends, strict=True)]
     return {

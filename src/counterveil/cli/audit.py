@@ -164,7 +164,7 @@ def _holdings(book: Ledger, dataset: str | None) -> Holdings:
         total=account.budget,
         spent=Budget(account.spent.epsilon, account.spent.delta),
         remaining=str(account.remaining),
-        head=book.head(),
+        head_hash=book.head_hash(),
         answers=found,
         unanswered=len(requests) - len(found),
     )
@@ -195,7 +195,7 @@ def _answer(entries: list[Any], digits: int | None) -> StoredAnswer | None:
     return StoredAnswer(
         name=entries[0].request_id,
         asked=asked,
-        by=str(entries[0].facts["asked_by"]),
+        by=entries[0].by,
         at=str(entries[0].facts["at"]),
         spent=Budget.from_dict(entries[0].facts["charge"]["face"]),
         guarantee=result.guarantee,

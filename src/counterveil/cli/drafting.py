@@ -100,7 +100,7 @@ _TOLD = [
     *options(list[str] | None, "COLUMN=A;B", section=ANSWERS, labels="Public labels of a column."),
     *options(str | None, "CONDITION", section=ANSWERS, where="Rows that belong to the study."),
 ]
-_CHARGED = ("ledger", "dataset", "request_id", "anchor", "analyst")
+_CHARGED = ("ledger", "dataset", "request_id", "checkpoint", "analyst")
 # The roles that --publish makes public: what later answers show where outcomes are protected.
 _SHOWN = ("treatment", "covariate")
 # Where answers are kept that are typed without --out.
@@ -334,14 +334,14 @@ def _clusters(study: Study) -> str:
 
 
 def _findings(listed: Any) -> list[str]:
-    """Return the lines of findings, each followed by what would mend it."""
+    """Return the lines of findings, each followed by what would fix it."""
     from counterveil.errors import printable
     from counterveil.report.text import wrapped
 
     lines: list[str] = []
     for each in listed:
         lines += wrapped(printable(each.what), f"  {each.code}  ")
-        lines += [f"      {part}" for part in (each.mend or "").splitlines()]
+        lines += [f"      {part}" for part in (each.fix or "").splitlines()]
         lines += [f"      {printable(label)}: {count} rows" for label, count in (each.labels or {}).items()]
         counts = each.counts or {}
         lines += [

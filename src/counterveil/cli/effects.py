@@ -272,12 +272,19 @@ def sensitivity(
 def _read_answer(facts: dict[str, Any]) -> Any:
     """Return the result that was written: of several arms, of groups, pooled, or of one effect."""
     from counterveil import results
-    from counterveil.questions.pooled import PooledMeasure, PooledNeeded, PooledResult, PooledTable
+    from counterveil.questions.pooled import (
+        PooledMeasure,
+        PooledNumberNeededToTreat,
+        PooledResult,
+        PooledTable,
+    )
     from counterveil.results.effect import kind_of
 
     names = ("Result", "MeasureResult", "RatioResult", "ArmsResult", "GroupsResult", "OutcomesResult")
     kinds = {name: getattr(results, name) for name in names}
-    kinds |= {kind.__name__: kind for kind in (PooledResult, PooledMeasure, PooledNeeded, PooledTable)}
+    kinds |= {
+        kind.__name__: kind for kind in (PooledResult, PooledMeasure, PooledNumberNeededToTreat, PooledTable)
+    }
     return kind_of(facts, kinds).from_dict(facts)
 
 

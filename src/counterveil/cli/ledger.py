@@ -1,4 +1,4 @@
-"""`counterveil ledger`: create, show, verify, copy and anchor the record of what was spent."""
+"""`counterveil ledger`: create, show, verify, copy and checkpoint the record of what was spent."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from counterveil.cli.program import Group
 from counterveil.cli.requests import (
     Analyst,
-    Anchor,
     AsJson,
+    Checkpoint,
     Given,
     argument,
     option,
@@ -64,7 +64,7 @@ def create(
         str | None, option("NUMBER", "Part of delta for record-level requests; all of it if omitted.")
     ] = None,
     note: Annotated[str, option("TEXT", "A note kept with the account.")] = "",
-    anchor: Anchor = None,
+    checkpoint: Checkpoint = None,
     analyst: Analyst = None,
     as_json: AsJson = False,
 ) -> None:
@@ -80,7 +80,7 @@ def create(
     if record_epsilon is not None or record_delta is not None:
         record = Budget(record_epsilon or epsilon, delta if record_delta is None else record_delta)
     allowed = None if access_policy is None else AccessPolicy.from_toml(access_policy)
-    with open_ledger(ledger, create=True, anchor=anchor) as book:
+    with open_ledger(ledger, create=True, checkpoint=checkpoint) as book:
         if analyst is not None:
             book.analyst = analyst
         book.register(dataset, budget, record_budget=record, access_policy=allowed, rule=rule, note=note)
@@ -137,7 +137,7 @@ def show(
 ) -> None:
     """Show what was granted, what was spent and what remains.
 
-    The head is the hash of the last entry. Note it elsewhere, to detect a ledger that was cut off or replaced.
+    The head hash is the hash of the newest entry. Note it elsewhere, to detect a ledger that was cut off or replaced.
     """
     from counterveil.accounting import open_ledger
     from counterveil.errors import LedgerError
@@ -148,31 +148,31 @@ def show(
             raise SystemExit(LedgerError.exit_code)
 
 
-@ledger_app.command(short_help="Verify every entry, the totals and the anchors.")
+@ledger_app.command(short_help="Verify every entry, the totals and the checkpoints.")
 def verify(
     ledger: Where,
-    head: Annotated[
-        str | None, option("HASH", "A head noted earlier, which must still be in the chain.")
+    head_hash: Annotated[
+        str | None, option("HASH", "A head hash noted earlier, which must still be in the chain.")
     ] = None,
     full: Annotated[
         bool, option("", "Start at the first entry instead of the last one verified.", "--full")
     ] = False,
-    anchor: Anchor = None,
+    checkpoint: Checkpoint = None,
     as_json: AsJson = False,
 ) -> None:
-    """Verify the chain of entries, the totals and the anchors.
+    """Verify the chain of entries, the totals and the checkpoints.
 
     The exit code is 5 if an entry was changed or removed.
     """
     from counterveil.data.passes import Waiting
     from counterveil.errors import LedgerError
 
-    with _sound_or_not(ledger, anchor) as book, Waiting("verify"):
-        report = book.verify(head, full=full)
+    with _sound_or_not(ledger, checkpoint) as book, Waiting("verify"):
+        report = book.verify(head_hash, full=full)
     if as_json:
         print(json.dumps(report.to_dict(), indent=2))
     else:
-        print(f"{report.entries} entries verified\nhead: {report.head}")
+        print(f"{report.entries} entries verified\nhead hash: {report.head_hash}")
         if not report.ok:
             place = "" if report.problem_seq is None else f" at entry {report.problem_seq}"
             print(f"FIRST PROBLEM{place}: {report.problem}")
@@ -186,41 +186,41 @@ def backup(
 ) -> None:
     """Copy a ledger file, also while others are using it.
 
-    The copy has no anchor: it can be shown and verified, and nothing can be spent from it.
+    The copy has no checkpoint: it can be shown and verified, and nothing can be spent from it.
     """
     from counterveil.accounting import open_ledger
 
     with open_ledger(ledger, inspect=True) as book:
         book.backup(target)
-        seq, head = book.head_at()
-    print(f"copied up to entry {seq}\nhead: {head}")
+        seq, head_hash = book.last_entry()
+    print(f"copied up to entry {seq}\nhead hash: {head_hash}")
 
 
-@ledger_app.command(short_help="Keep the head in one more place.")
-def anchor(
+@ledger_app.command(short_help="Keep the head hash in one more place.")
+def checkpoint(
     ledger: Where, place: Annotated[str, argument("PLACE", "A file, a folder or a PostgreSQL URL.")]
 ) -> None:
-    """Keep a copy of the head in one more place.
+    """Keep a copy of the head hash in one more place.
 
-    From then on, name it with --anchor or COUNTERVEIL_ANCHOR.
+    From then on, name it with --checkpoint or COUNTERVEIL_CHECKPOINT.
     """
     from counterveil.accounting import open_ledger
 
     with open_ledger(ledger) as book:
-        book.add_anchor(place)
-        for each in book.anchors:
-            print(f"anchor: {_near(each)}")
+        book.add_checkpoint(place)
+        for each in book.checkpoints:
+            print(f"checkpoint: {_near(each)}")
 
 
-def _sound_or_not(ledger: str, anchor: str | None) -> Ledger:
+def _sound_or_not(ledger: str, checkpoint: str | None) -> Ledger:
     """Return the ledger, opened to record that it was verified; a damaged one is opened read-only."""
     from counterveil.accounting import open_ledger
     from counterveil.errors import LedgerError
 
     try:
-        return open_ledger(ledger, anchor=anchor)
+        return open_ledger(ledger, checkpoint=checkpoint)
     except LedgerError:
-        return open_ledger(ledger, anchor=anchor, inspect=True)
+        return open_ledger(ledger, checkpoint=checkpoint, inspect=True)
 
 
 def _print(book: Ledger, as_json: bool, *, entries: bool = False) -> None:
@@ -229,8 +229,8 @@ def _print(book: Ledger, as_json: bool, *, entries: bool = False) -> None:
         return
     facts: dict[str, object] = {
         "accounts": [account.to_dict() for account in book.datasets()],
-        "head": book.head(),
-        "anchors": book.anchors,
+        "head_hash": book.head_hash(),
+        "checkpoints": book.checkpoints,
         "problem": book.problem(),
     }
     if entries:
@@ -248,7 +248,7 @@ def _print(book: Ledger, as_json: bool, *, entries: bool = False) -> None:
 
 
 def print_accounts(book: Ledger, *, entries: bool = False) -> None:
-    """Print the accounts as a table, the entries on request, and the head to note elsewhere."""
+    """Print the accounts as a table, the entries on request, and the head hash to note elsewhere."""
     from rich.console import Console
     from rich.table import Table
 
@@ -267,9 +267,9 @@ def print_accounts(book: Ledger, *, entries: bool = False) -> None:
         print("\n".join(_account_lines(account)))
     if entries:
         print("\n".join(line for entry in book.entries() for line in _lines(entry)))
-    print(f"head: {book.head()}")
-    for place in book.anchors:
-        print(f"anchor: {_near(place)}")
+    print(f"head hash: {book.head_hash()}")
+    for place in book.checkpoints:
+        print(f"checkpoint: {_near(place)}")
 
 
 def _near(place: str) -> str:
@@ -314,7 +314,7 @@ def _lines(entry: Posting) -> list[str]:
     what += [f"protects {asked['protects']}"] if asked.get("protects") else []
     words = ["granted " * (entry.kind == "register") + price, ", ".join(what), f"hash {entry.hash[:16]}"]
     named = ": ".join(filter(None, (entry.dataset, entry.request_id, facts["name"])))
-    who = f"{facts['at']} UTC, asked by {facts['asked_by']}"
+    who = f"{facts['at']} UTC, asked by {entry.by}"
     return [
         f"{entry.seq:>4}  {entry.kind:8}  {named}",
         f"      {who}",

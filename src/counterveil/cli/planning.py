@@ -125,7 +125,7 @@ def plan(given: Given) -> None:
 
         def tell(done: int, studies: int) -> None:
             searching = done == studies and own["half_width"] is not None
-            waiting.tell("searching" if searching else f"{done} of {studies} simulated studies")
+            waiting.report("searching" if searching else f"{done} of {studies} simulated studies")
 
         study = cv.Study.from_toml(given["study"])
         found = cv.plan(study, **own, tell=tell, **parameters(given) | method)

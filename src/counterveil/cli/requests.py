@@ -58,11 +58,11 @@ def argument(metavar: str, text: str) -> Word:
 
 
 Level = Annotated[float, option("NUMBER", "Confidence level of the intervals.")]
-Anchor = Annotated[
+Checkpoint = Annotated[
     str | None,
     option(
         "PLACE",
-        "Second copy of the ledger's head, which must agree: a file, a folder or a PostgreSQL URL.",
+        "Second copy of the ledger's head hash, which must agree: a file, a folder or a PostgreSQL URL.",
         section=LEDGER,
     ),
 ]
@@ -153,7 +153,7 @@ _SHARED = {
             table="Table to read if the data are a DuckDB file, a database URL or spark://.",
         ),
         *options(str | None, "PLACE", None, LEDGER, ledger="Ledger to charge: a file or a PostgreSQL URL."),
-        _parameter("anchor", Anchor),
+        _parameter("checkpoint", Checkpoint),
         *options(
             str | None,
             "NAME",
@@ -216,7 +216,7 @@ def _place(parameter: Parameter, is_shared: bool) -> int:
 
 
 _QUESTION = ("data", "study", "protects", "epsilon", "delta", "method", "level", "where")
-_CHARGED = ("ledger", "dataset", "request_id", "anchor", "analyst")
+_CHARGED = ("ledger", "dataset", "request_id", "checkpoint", "analyst")
 STOPPED = "Ctrl-C stops it, but gives no budget back"
 _NO_LEDGER = (
     "none, so the cost of several calls is not added up; create one with `counterveil ledger create` and "
@@ -394,7 +394,7 @@ def charging(
     place: str | None,
     dataset: str | None,
     request_id: str | None,
-    anchor: str | None = None,
+    checkpoint: str | None = None,
     analyst: str | None = None,
 ) -> Iterator[Charging]:
     """Yield what to charge; a request without a name gets one, so that its answer can be asked for again."""
@@ -403,7 +403,7 @@ def charging(
         return
     from counterveil.accounting import open_ledger
 
-    with open_ledger(place, anchor=anchor) as ledger:
+    with open_ledger(place, checkpoint=checkpoint) as ledger:
         if analyst is not None:
             ledger.analyst = analyst
         names = [dataset] if dataset is not None else [account.dataset for account in ledger.datasets()]

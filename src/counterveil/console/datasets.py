@@ -258,6 +258,6 @@ def request_line(entry: Posting, answered: bool) -> dict[str, Any]:
         "protects": asked.get("protects", ""),
         "price": str(face),
         "at": facts["at"],
-        "by": facts["asked_by"],
+        "by": entry.by,
         "answered": answered,
     }

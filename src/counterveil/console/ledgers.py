@@ -29,10 +29,10 @@ def all_ledgers(visit: Visit) -> Page:
 def _state(visit: Visit, place: LedgerPlace) -> dict[str, Any]:
     try:
         with visit.workspace.opened(place) as book:
-            seq, head = book.head_at()
-            return {"place": place, "seq": seq, "head": head, "problem": book.problem()}
+            seq, head_hash = book.last_entry()
+            return {"place": place, "seq": seq, "head_hash": head_hash, "problem": book.problem()}
     except LedgerError as error:
-        return {"place": place, "seq": None, "head": None, "problem": f"{error.code}: {error.problem}"}
+        return {"place": place, "seq": None, "head_hash": None, "problem": f"{error.code}: {error.problem}"}
 
 
 def one_ledger(visit: Visit) -> Page:
@@ -43,33 +43,33 @@ def one_ledger(visit: Visit) -> Page:
 def verify(visit: Visit) -> Page:
     """Return the page with what a verification found; every entry is read on request."""
     place = visit.workspace.ledger(visit.path["key"])
-    head = visit.word("head") or None
+    head_hash = visit.word("head_hash") or None
     full = bool(visit.word("full"))
     try:
         # The steward's verification is noted, so that the next one begins where it ended.
         with visit.workspace.opened(place, inspect=not visit.person.steward) as book:
-            report = book.verify(head, full=full)
+            report = book.verify(head_hash, full=full)
     except LedgerError:
         with visit.workspace.opened(place) as book:
-            report = book.verify(head, full=full)
+            report = book.verify(head_hash, full=full)
     return _entries(visit, report)
 
 
 def _entries(visit: Visit, report: Any) -> Page:
     place = visit.workspace.ledger(visit.path["key"])
     with visit.workspace.opened(place) as book:
-        last, head = book.head_at()
+        last, head_hash = book.last_entry()
         top = min(visit.whole("before", last + 1, _LARGEST) - 1, last)
         found = book.between(max(top - _PAGE + 1, 0), top)
-        anchors = book.anchors if visit.person.steward else []
+        checkpoints = book.checkpoints if visit.person.steward else []
     return Page(
         "ledger.html",
         {
             "place": place,
             "entries": [_line(entry) for entry in reversed(found)],
             "total": last,
-            "head": head,
-            "anchors": anchors,
+            "head_hash": head_hash,
+            "checkpoints": checkpoints,
             "newer": top + _PAGE + 1 if top < last else None,
             "older": top - _PAGE + 1 if top - _PAGE >= 0 else None,
             "report": report,
@@ -92,7 +92,7 @@ def _line(entry: Posting) -> dict[str, Any]:
         "dataset": entry.dataset,
         "request": entry.request_id,
         "at": facts.get("at", ""),
-        "by": facts.get("asked_by", ""),
+        "by": entry.by,
         "price": price,
         "what": ", ".join(words),
         "hash": entry.hash,

@@ -81,7 +81,7 @@ class StreamedRows:
         if seen != self.rows:
             raise refusal("CV-D056")
 
-    def run(self, passed: Pass, in_turn: bool = False) -> Sums:  # noqa: ARG002
+    def run(self, passed: Pass, sequential: bool = False) -> Sums:  # noqa: ARG002
         """Return a pass's sums over all rows, which one core reads."""
         with closing(self.batches()) as tables:
             return in_order(passed, tables, self.rows)
@@ -184,8 +184,8 @@ def _streamable(source: object) -> bool:
         return False
     import duckdb
 
-    able = hasattr(duckdb.DuckDBPyRelation, "to_arrow_reader")
-    return able and importlib.util.find_spec("pyarrow") is not None
+    has_reader = hasattr(duckdb.DuckDBPyRelation, "to_arrow_reader")
+    return has_reader and importlib.util.find_spec("pyarrow") is not None
 
 
 def _extent(source: Any, study: Study) -> files.Extent | None:

@@ -19,6 +19,10 @@ from numpy.typing import NDArray
 from counterveil.errors import CounterveilError, refusal
 
 _LISTED = 12
+# What a cell may hold, but not a whole number from 1,000 on, by which years and concepts are named.
+_CELL_NUMBER = re.compile(
+    r"[+-]?\d{1,3}|[+-]\d+|[+-]?\d*[.,]\d+|[+-]?\d+[.,]\d*|[+-]?\d+(\.\d*)?[eE][+-]?\d+"
+)
 
 
 def nearest(name: object, known: Iterable[object], owner: str) -> str:
@@ -42,6 +46,13 @@ def meant(name: object, known: Iterable[str]) -> str | None:
 def no_such_column(name: str, known: Iterable[object]) -> CounterveilError:
     """Return CV-D001."""
     return refusal("CV-D001b", name=name, fix=nearest(name, known, "the data"))
+
+
+def row_in_place_of_names(names: Iterable[object]) -> CounterveilError | None:
+    """Return CV-D314 where columns are named by numbers such as cells hold, as in a file without a header line."""
+    every = [str(name).strip() for name in names]
+    cells = sum(_CELL_NUMBER.fullmatch(name) is not None for name in every)
+    return refusal("CV-D314", count=cells, columns=len(every)) if cells else None
 
 
 def strange_treatment(name: str, treated: object, control: object) -> CounterveilError:

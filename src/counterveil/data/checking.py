@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from counterveil.data.batches import check_columns
-from counterveil.data.cells import Coded, Column, Mask, Numbers, meant, no_such_column
+from counterveil.data.cells import Coded, Column, Mask, Numbers, meant, no_such_column, row_in_place_of_names
 from counterveil.data.domains import (
     Binary,
     Categories,
@@ -60,38 +60,47 @@ NOT_KNOWN = {"treatment": "? treatment", "outcome": "? outcome"}
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that does not fit, or that should be thought of.
+    """One thing that does not fit between data and study, or that should be considered.
 
-    Attributes:
-        code: the error code, which `counterveil explain` explains.
-        what: one sentence; it names columns, never rows or values.
-        column: the column it is about, None where it is about none.
-        mend: what to write in the study file.
-        blocking: whether a question would be refused; advice is not.
-        labels: undeclared labels of a column and how many rows have each, where the holder of the data asked for them.
-            They are private.
-        counts: how many rows have no value, by column; they are private.
-        rows: how many rows have no value in any of these columns; it is private.
+    Attributes
+    ----------
+    code : str
+        Code of the error; ``counterveil explain CODE`` prints its page.
+    what : str
+        One sentence; it names columns, never rows or values.
+    column : str or None
+        The column that it is about.
+    fix : str or None
+        What to write in the study file.
+    blocking : bool
+        Whether a question would be refused; advice is not blocking.
+    labels : mapping of str to int or None
+        Undeclared labels of a column with their numbers of rows, if the holder of the data asked for them.
+        Private.
+    counts : mapping of str to int or None
+        Number of rows without a value, by column. Private.
+    rows : int or None
+        Number of rows without a value in any of these columns. Private.
     """
 
     code: str
     what: str
     column: str | None = None
-    mend: str | None = None
+    fix: str | None = None
     blocking: bool = True
     labels: Mapping[str, int] | None = None
     counts: Mapping[str, int] | None = None
     rows: int | None = None
 
     @classmethod
-    def of(cls, error: CounterveilError, column: str | None = None, mend: str | None = None) -> Finding:
+    def of(cls, error: CounterveilError, column: str | None = None, fix: str | None = None) -> Finding:
         """Return the finding that an error stands for; without a line of its own, its advice is the fix."""
         got = f" ({error.got})" if error.code.startswith("CV-S") else ""
         what = f"{error.problem}{got}"
         for name in NOT_KNOWN.values():
             what = what.replace(f" {name!r}", "")
         return cls(
-            error.code, what, None if column in NOT_KNOWN.values() else column, mend or f"# {error.fix}"
+            error.code, what, None if column in NOT_KNOWN.values() else column, fix or f"# {error.fix}"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -157,7 +166,7 @@ def open_questions(document: Mapping[str, Any]) -> list[Finding]:
 # Texts of strangers are judged too: after so many faults, or so many declarations read in all, the rest is left.
 MOST_FAULTS, _MOST_READ = 50, 50_000
 _MORE = Finding(
-    "CV-S013", "there may be more faults than these", None, "# mend these first, then check the study again"
+    "CV-S013", "there may be more faults than these", None, "# fix these first, then check the study again"
 )
 
 
@@ -216,11 +225,11 @@ def sound_study(document: Mapping[str, Any]) -> tuple[Study | None, list[Finding
         if problem is None:
             base = tried
         else:
-            mend = f"outcome_range = {_RANGE}"
-            judge.faults.append(Finding.of(problem, str(base["outcome"]), mend))
+            fix = f"outcome_range = {_RANGE}"
+            judge.faults.append(Finding.of(problem, str(base["outcome"]), fix))
     for parts in _parts(known, base):
         alone = [part for part in parts if part.problem is not None]
-        judge.faults += [Finding.of(part.problem, part.column, part.mend) for part in alone if part.problem]
+        judge.faults += [Finding.of(part.problem, part.column, part.fix) for part in alone if part.problem]
         base = _added(base, [part for part in parts if part.problem is None], judge)
     more = [_MORE] if judge.done else []
     return Study(**study_arguments(base)), [*found, *judge.faults[:MOST_FAULTS], *more]
@@ -235,7 +244,7 @@ def _added(base: dict[str, Any], parts: list[_Part], judge: _Judge) -> dict[str,
     if problem is None:
         return whole
     if len(parts) == 1:
-        judge.faults.append(Finding.of(problem, parts[0].column, parts[0].mend))
+        judge.faults.append(Finding.of(problem, parts[0].column, parts[0].fix))
         return base
     half = len(parts) // 2
     return _added(_added(base, parts[:half], judge), parts[half:], judge)
@@ -288,11 +297,11 @@ def _with(base: Mapping[str, Any], *parts: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One declaration, the column it is about, what would mend it, and what is wrong with it whatever else is said."""
+    """One declaration, the column it is about, what would fix it, and what is wrong with it whatever else is said."""
 
     declared: dict[str, Any]
     column: str | None = None
-    mend: str | None = None
+    fix: str | None = None
     problem: CounterveilError | None = None
 
 
@@ -367,6 +376,10 @@ def check_data(source: Any, document: Mapping[str, Any], study: Study, show_labe
         known = columns_of(source)
     except CounterveilError as error:
         return Checked((Finding.of(error),), study)
+    no_names = row_in_place_of_names(known)
+    # Where few names fit, the first row of data may stand in place of the names: it is not shown.
+    if no_names is not None and 2 * len({*study.read_columns} & {*known}) < len(study.read_columns):
+        return Checked((Finding.of(no_names),), study)
     found = [
         Finding.of(no_such_column(name, known), name, _renamed(name, study, known))
         for name in study.read_columns
@@ -500,10 +513,10 @@ def _losses(study: Study, missing: Mapping[str, Mask]) -> list[Finding]:
             counts = {name: int(one.sum()) for name, one in rows.items()}
             said = refusal(code, listed=", ".join(map(repr, counts)))
             together = int(np.any(list(rows.values()), axis=0).sum())
-            mend = "\n".join(
+            fix = "\n".join(
                 _labelled(study, name) for name in counts if kind == "drop" and _has_labels(study, name)
             )
-            advice = mend or f"# {said.fix}"
+            advice = fix or f"# {said.fix}"
             found.append(Finding(code, said.problem, None, advice, False, counts=counts, rows=together))
     return found
 
@@ -551,9 +564,9 @@ def _finding(
     labels = None
     if show and error.code in _ABOUT_LABELS:
         labels = _undeclared(columns[name], index_of(_declared(study, name)))
-    mend = _mend(error.code, name, study, labels)
+    fix = _fix(error.code, name, study, labels)
     rows = int(missing[name].sum()) if error.code == "CV-D003" and name in missing else None
-    return Finding(error.code, error.problem, name, mend or f"# {error.fix}", labels=labels, rows=rows)
+    return Finding(error.code, error.problem, name, fix or f"# {error.fix}", labels=labels, rows=rows)
 
 
 def _declared(study: Study, name: str) -> tuple[Any, ...]:
@@ -577,8 +590,8 @@ def _counted(values: Any) -> list[tuple[Any, int]]:
     return list(zip(kinds.tolist(), counts.tolist(), strict=True))
 
 
-def _mend(code: str, name: str, study: Study, labels: Mapping[str, int] | None) -> str | None:
-    """Return the line that mends a problem with a column's cells."""
+def _fix(code: str, name: str, study: Study, labels: Mapping[str, int] | None) -> str | None:
+    """Return the line that fixes a problem with a column's cells."""
     domain = study.covariates.get(name)
     if code == "CV-D003":
         return _without_rule(study, name)
@@ -652,8 +665,8 @@ def _advice(known: Iterable[str], document: Mapping[str, Any], study: Study) -> 
     if left and "ignored" in document:
         listed = ", ".join(map(repr, left[:8])) + (", ..." if len(left) > 8 else "")
         said = refusal("CV-D121", count=len(left), listed=listed)
-        mend = line("ignored", [*_names(document["ignored"]), *left])
-        found.append(Finding(said.code, said.problem, None, mend, blocking=False))
+        fix = line("ignored", [*_names(document["ignored"]), *left])
+        found.append(Finding(said.code, said.problem, None, fix, blocking=False))
     return found
 
 

@@ -53,16 +53,30 @@ _LONGEST, _MOST_ENTRIES, _LONGEST_TITLE = 5_000_000, 20_000, 200
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a codebook says of one column; None where it is silent.
+    """What a codebook says of one column; None where it says nothing.
 
-    Attributes:
-        kind: "range", "binary", "categories", "date", "text" or "identifier".
-        low, high: the public bounds of a number. The `high` of a time to an event is its horizon, that of a person is
-            the most rows that count.
-        labels: the labels of a column with their meanings, "" where they speak for themselves.
-        title: what the column is, in words.
-        role: the part it plays in the study, where the codebook says so.
-        other: the label that stands for all that are not listed; None where there are no others.
+    Attributes
+    ----------
+    kind : {"range", "binary", "categories", "date", "text", "identifier"} or None
+        Kind of the column.
+    low, high : number or str or None
+        Public bounds of a numeric column, in its units. The `high` of a time to an event is the end of
+        follow-up; that of a person's column is the most rows that count.
+    labels : tuple of (label, str)
+        Labels with their meanings; the meaning is "" where a label speaks for itself.
+    title : str or None
+        What the column is, in words.
+    role : str or None
+        Role in the study: "treatment", "outcome", "event", "covariate", "person", "order", "cluster" or
+        "ignored".
+    other : number or str or None
+        The label that stands for all that are not listed.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> cv.drafting.Entry(kind="range", low=18, high=90, title="age in years").domain("age")
+    Range(18, 90)
     """
 
     kind: str | None = None
@@ -74,7 +88,23 @@ class Entry:
     other: Label | None = None
 
     def domain(self, name: str) -> Domain:
-        """Return the domain of the column, or raise CV-S008 where it is left open; a treatment is then 1 and 0."""
+        """Return the domain that the entry declares; a treatment without one is 1 and 0.
+
+        Parameters
+        ----------
+        name : str
+            Name of the column.
+
+        Returns
+        -------
+        Range or Binary or Categories
+            The domain.
+
+        Raises
+        ------
+        CounterveilError
+            Bounds or labels are missing (CV-S008).
+        """
         labels = [label for label, _ in self.labels]
         if self.kind == RANGE and self.low is not None and self.high is not None:
             return Range(self.low, self.high, name=repr(name))
@@ -93,7 +123,37 @@ Codebook = Mapping[str, Entry]
 
 
 def read_codebook(path: str | PathLike[str]) -> dict[str, Entry]:
-    """Return the entries of a codebook by the names of their columns, or raise CV-S126."""
+    """Return the entries of a codebook file by the names of their columns.
+
+    Parameters
+    ----------
+    path : path-like
+        A REDCap data dictionary or a filled template (.csv), a Table Schema or data package (.json), or an
+        SPSS, Stata or SAS file (with the extra ``codebooks``).
+
+    Returns
+    -------
+    dict of str to Entry
+        What is said of each column.
+
+    Raises
+    ------
+    CounterveilError
+        A file that cannot be read as a codebook (CV-S126), or a missing package (CV-E).
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import counterveil as cv
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name, "codebook.csv")
+    >>> lines = ["name,role,kind,low,high,labels,unit,note", "age,covariate,numeric,18,90,,years,"]
+    >>> _ = path.write_text(chr(10).join(lines))
+    >>> cv.drafting.read_codebook(path)["age"].domain("age")
+    Range(18, 90)
+    >>> folder.cleanup()
+    """
     try:
         place = checked_path(path)
         ending = place.suffix.lower()

@@ -166,7 +166,27 @@ def cell_middles(cells: Range) -> tuple[Label, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """Replace missing values with a public constant; nothing else becomes public. Without a rule they are refused."""
+    """Replace missing values of a column with a public constant.
+
+    Only the constant becomes public; whether a value was missing stays as private as the value. Without a
+    rule, a missing value is refused.
+
+    Attributes
+    ----------
+    value : number or str
+        The constant: a value of the column's range or one of its labels.
+
+    Raises
+    ------
+    CounterveilError
+        A constant that is no number, truth value or text (CV-S007).
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> cv.drafting.Fill(50)
+    Fill(value=50)
+    """
 
     value: Number | Label
 
@@ -179,24 +199,65 @@ class Fill:
             raise refusal("CV-S007", role="Fill", label=shown(self.value))
 
     def to_dict(self) -> Any:
-        """Return the rule as a study file declares it."""
+        """Return the rule as a study file declares it.
+
+        Returns
+        -------
+        dict
+            ``{"fill": value}``.
+        """
         return {"fill": self.value}
 
     def public_fact(self, name: str) -> str:
-        """Return what the rule makes public of a column."""
+        """Return what the rule makes public of a column.
+
+        Parameters
+        ----------
+        name : str
+            Name of the column.
+
+        Returns
+        -------
+        str
+            One sentence.
+        """
         return f"the constant put in where {name!r} is missing; whether it was missing stays as private as the value"
 
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """Leave out rows with a missing value; which rows those are becomes public."""
+    """Leave out rows with a missing value in a column; which rows those are becomes public.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> cv.drafting.Drop()
+    Drop()
+    """
 
     def to_dict(self) -> Any:
-        """Return the rule as a study file declares it."""
+        """Return the rule as a study file declares it.
+
+        Returns
+        -------
+        str
+            ``"drop"``.
+        """
         return "drop"
 
     def public_fact(self, name: str) -> str:
-        """Return what the rule makes public of a column."""
+        """Return what the rule makes public of a column.
+
+        Parameters
+        ----------
+        name : str
+            Name of the column.
+
+        Returns
+        -------
+        str
+            One sentence.
+        """
         return (
             f"which rows have no value of {name!r}: those rows are left out, and the pattern of "
             "missing values is public by declaration and not protected"
@@ -269,7 +330,40 @@ _SMALLEST_WIDTH = Fraction(1, 10**200)
 class Range:
     """Numbers between two public bounds; values outside are clamped to the nearer bound.
 
-    `cuts` are public cut points, made by `cut`; they are used for strata only.
+    Choose the bounds without looking at the data. Noise is proportional to the width of an outcome's range.
+
+    Parameters
+    ----------
+    lo : number
+        Lower bound, in units of the column: a finite number or exact text such as "1/3".
+    hi : number
+        Upper bound, above `lo`.
+    name : str, default "Range"
+        What an error calls the range.
+
+    Attributes
+    ----------
+    lo : Fraction
+        Lower bound, exact.
+    hi : Fraction
+        Upper bound, exact.
+    cuts : tuple of Fraction
+        Public cut points, which strata use; `cut` makes them. Empty by default.
+
+    Raises
+    ------
+    CounterveilError
+        Bounds that are no finite numbers, are not in order, or are too close for double precision (CV-S002,
+        CV-S003).
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> age = cv.Range(18, 90)
+    >>> age.width
+    Fraction(72, 1)
+    >>> age.cut(40, 65)
+    Range(18, 90).cut(40, 65)
     """
 
     lo: Fraction
@@ -294,7 +388,29 @@ class Range:
         return self.hi - self.lo
 
     def cut(self, *points: Number) -> Range:
-        """Return the same range with public cut points: bins [lo, c1), [c1, c2), ..., [ck, hi]."""
+        """Return the same range with public cut points, which make bins [lo, c1), [c1, c2), ..., [ck, hi].
+
+        Parameters
+        ----------
+        *points : number
+            Cut points in increasing order, strictly inside the range, in units of the column.
+
+        Returns
+        -------
+        Range
+            A range with these cut points.
+
+        Raises
+        ------
+        CounterveilError
+            No points, or points that are not increasing or not inside (CV-S070).
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> len(cv.Range(18, 90).cut(40, 65).cuts)
+        2
+        """
         made = Range(self.lo, self.hi)
         object.__setattr__(made, "cuts", tuple(_bound(point, "a cut point") for point in points))
         low, high = self.floats()
@@ -306,7 +422,13 @@ class Range:
         return made
 
     def thresholds(self) -> tuple[float, ...]:
-        """Return for each cut point the least double that is not below it: a value v is past c where v >= it."""
+        """Return for each cut point the least double that is not below it.
+
+        Returns
+        -------
+        tuple of float
+            A value v is past cut point c if and only if v >= its threshold.
+        """
         nearest = ((float(cut), cut) for cut in self.cuts)
         return tuple(
             double if Fraction(double) >= cut else math.nextafter(double, math.inf) for double, cut in nearest
@@ -318,23 +440,63 @@ class Range:
         return f"{written}.cut({cuts})" if cuts else written
 
     def floats(self) -> tuple[float, float]:
-        """Return the outermost doubles inside the exact bounds."""
+        """Return the outermost doubles inside the exact bounds.
+
+        Returns
+        -------
+        (float, float)
+            Lowest and highest.
+        """
         return self._ends
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the domain as a study file declares it."""
+        """Return the domain as a study file declares it.
+
+        Returns
+        -------
+        dict
+            ``{"range": [lo, hi]}``, with ``"cuts"`` where there are any.
+        """
         document: dict[str, Any] = {"range": plain_ends((self.lo, self.hi))}
         return document | ({"cuts": [plain_number(cut) for cut in self.cuts]} if self.cuts else {})
 
     def words(self) -> str:
-        """Return the domain as a sentence names it."""
+        """Return the domain as a sentence names it.
+
+        Returns
+        -------
+        str
+            The interval and its cut points.
+        """
         cuts = f" cut at {listed([show(cut) for cut in self.cuts])}" if self.cuts else ""
         return interval((self.lo, self.hi)) + cuts
 
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """Two labels, coded 1 and 0; by default the numbers (or booleans) 1 and 0."""
+    """Two labels, coded 1 and 0.
+
+    A label and the number that it reads as are one label: ``1``, ``"1"``, ``1.0`` and ``True`` mean the same.
+
+    Attributes
+    ----------
+    one : number or str, default 1
+        The label that is coded 1.
+    zero : number or str, default 0
+        The label that is coded 0.
+
+    Raises
+    ------
+    CounterveilError
+        A label that cannot be used, or two that the same cell could mean (CV-S006, CV-S007, CV-S160,
+        CV-S161).
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> cv.Binary(one="yes", zero="no").labels
+    ('no', 'yes')
+    """
 
     one: Label = 1
     zero: Label = 0
@@ -346,15 +508,27 @@ class Binary:
 
     @property
     def labels(self) -> tuple[Label, ...]:
-        """The labels in the order of their codes."""
+        """The labels in the order of their codes: `zero`, `one`."""
         return (self.zero, self.one)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the domain as a study file declares it."""
+        """Return the domain as a study file declares it.
+
+        Returns
+        -------
+        dict
+            ``{"binary": {"one": one, "zero": zero}}``.
+        """
         return {"binary": {"one": self.one, "zero": self.zero}}
 
     def words(self) -> str:
-        """Return the domain as a sentence names it."""
+        """Return the domain as a sentence names it.
+
+        Returns
+        -------
+        str
+            The labels.
+        """
         return _labels_in_words(self.labels)
 
 
@@ -362,7 +536,33 @@ class Binary:
 class Categories:
     """A public list of labels, coded 0, 1, 2, ... in the order given.
 
-    `other` names the one of them that stands for every label which is not listed; without it, such a label is refused.
+    A label that is not listed is refused, unless `other` says what it counts as.
+
+    Parameters
+    ----------
+    labels : iterable of number or str
+        At least two different labels. A label and the number that it reads as are one label.
+    other : number or str, optional
+        One of `labels`, which stands for every label that is not listed. Default: such a label is refused.
+
+    Attributes
+    ----------
+    labels : tuple of number or str
+        The labels in the order of their codes.
+    other : number or str or None
+        The label that stands for all that are not listed.
+
+    Raises
+    ------
+    CounterveilError
+        Fewer than two labels, labels that the same cell could mean, or an `other` that is none of them
+        (CV-S006, CV-S007, CV-S160, CV-S161).
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> cv.Categories(["A", "B", "other"], other="other").other_code
+    2
     """
 
     labels: tuple[Label, ...]
@@ -388,16 +588,28 @@ class Categories:
 
     @property
     def other_code(self) -> int | None:
-        """The code of labels that are not listed, None where they are refused."""
+        """Code of labels that are not listed; None where they are refused."""
         return None if self.other is None else self.labels.index(self.other)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the domain as a study file declares it."""
+        """Return the domain as a study file declares it.
+
+        Returns
+        -------
+        dict
+            ``{"categories": [...]}``, with ``"other"`` where it is given.
+        """
         other: dict[str, Any] = {} if self.other is None else {"other": self.other}
         return {"categories": list(self.labels)} | other
 
     def words(self) -> str:
-        """Return the domain as a sentence names it."""
+        """Return the domain as a sentence names it.
+
+        Returns
+        -------
+        str
+            The labels.
+        """
         other = "" if self.other is None else f", every other label counting as {self.other!r}"
         return _labels_in_words(self.labels) + other
 

@@ -299,12 +299,14 @@ class Fitted:
 
 def fit(groups: RowGroups, study: Study, layout: Layout) -> Fitted:
     """Return the groups as strata need them, or raise what attaching the same rows would raise."""
-    holes = {key.name: gaps(groups.columns[key.name]) for key in groups.keys}
+    missing_masks = {key.name: gaps(groups.columns[key.name]) for key in groups.keys}
     if groups.cut_off:
-        raise _flooded(groups, holes, study)
+        raise _flooded(groups, missing_masks, study)
     survey = Survey(study)
-    kept, weight = _apply_rules(groups, holes, survey)
-    columns = {key.name: (groups.columns[key.name].keep(kept), holes[key.name][kept]) for key in groups.keys}
+    kept, weight = _apply_rules(groups, missing_masks, survey)
+    columns = {
+        key.name: (groups.columns[key.name].keep(kept), missing_masks[key.name][kept]) for key in groups.keys
+    }
     treated = survey.arms.add(*columns.pop(study.treatment), weight[kept]) == 1
     if groups.wrong[kept].any():
         survey.note(Stage.VALUES, study.outcome)
@@ -324,13 +326,13 @@ def fit(groups: RowGroups, study: Study, layout: Layout) -> Fitted:
     )
 
 
-def _flooded(groups: RowGroups, holes: dict[str, Mask], study: Study) -> CounterveilError:
+def _flooded(groups: RowGroups, missing_masks: dict[str, Mask], study: Study) -> CounterveilError:
     """Return why there are more groups than can be fetched: labels that are not declared, most likely."""
     for key in groups.keys:
         if key.labels is None:
             continue
-        column, hole = groups.columns[key.name], holes[key.name]
-        other = column.keep((codes(column, hole, key.labels, None) < 0) & ~hole)
+        column, missing = groups.columns[key.name], missing_masks[key.name]
+        other = column.keep((codes(column, missing, key.labels, None) < 0) & ~missing)
         domain = study.covariates.get(key.name)
         if isinstance(domain, Categories) and domain.other is not None:
             continue
@@ -350,30 +352,30 @@ def places(codes: dict[str, Integers], layout: Layout, count: int) -> Integers:
     return place
 
 
-def _apply_rules(groups: RowGroups, holes: dict[str, Mask], survey: Survey) -> tuple[Mask, Integers]:
+def _apply_rules(groups: RowGroups, missing_masks: dict[str, Mask], survey: Survey) -> tuple[Mask, Integers]:
     """Return which groups are kept, and how many of their rows; gaps without a rule are noted."""
     study = survey.study
     outcome_gaps = groups.rows - groups.held - groups.wrong
-    for name, hole in (holes | {study.outcome: outcome_gaps > 0}).items():
-        if survey.rule(name) is None and hole.any():
+    for name, missing in (missing_masks | {study.outcome: outcome_gaps > 0}).items():
+        if survey.rule(name) is None and missing.any():
             survey.note(Stage.MISSING, name)
     weight = groups.rows - outcome_gaps if isinstance(survey.rule(study.outcome), Drop) else groups.rows
     kept = weight > 0
-    for name, hole in holes.items():
+    for name, missing in missing_masks.items():
         if isinstance(survey.rule(name), Drop):
-            kept &= ~hole
+            kept &= ~missing
     survey.rows += int(weight[kept].sum())
     return kept, weight
 
 
-def _covariate(column: Column, hole: Mask, name: str, survey: Survey, layout: Layout) -> Integers:
+def _covariate(column: Column, missing: Mask, name: str, survey: Survey, layout: Layout) -> Integers:
     """Return the code of a covariate's label, or its bin."""
     if not isinstance(survey.study.covariates[name], Range):
-        return survey.covariate(column, hole, name).astype(np.int64)
+        return survey.covariate(column, missing, name).astype(np.int64)
     filled = fill_bin(name, survey.study, layout)
     if not isinstance(column, Numbers):
         return np.full(len(column), filled, dtype=np.int64)
-    found = np.where(hole, filled, column.values).astype(np.int64)
+    found = np.where(missing, filled, column.values).astype(np.int64)
     if (found == WRONG).any():
         survey.note(Stage.VALUES, name)
     return found

@@ -136,7 +136,7 @@ class UnitFeatures:
         return sum(max(1, size) for size in self.labels)
 
     @property
-    def squared_reach(self) -> Fraction:
+    def squared_max_norm(self) -> Fraction:
         """A bound on the squared Euclidean length of every row."""
         return sum((Fraction(1) if size else Fraction(1, 4) for size in self.labels), Fraction(0))
 
@@ -216,7 +216,7 @@ def feature_map(study: Study, degree: int, *, reference: Literal["first", "last"
     return FeatureMap(columns, tuple(pairs))
 
 
-def feature_ladder(study: Study) -> tuple[FeatureMap, ...]:
+def feature_sets(study: Study) -> tuple[FeatureMap, ...]:
     """Return the columns of a study's covariates, the same with squares of numbers, and with products as well."""
     whole = feature_map(study, 2)
     squares = tuple(pair for pair in whole.pairs if pair[0] == pair[1])

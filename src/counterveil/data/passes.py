@@ -234,7 +234,7 @@ class Waiting:
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def tell(self, detail: str) -> None:
+    def report(self, detail: str) -> None:
         """Say how far it has come; shown with the next line."""
         self._detail = f", {detail}"
 

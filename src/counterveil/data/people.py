@@ -323,10 +323,10 @@ def reduced(columns: dict[str, Column], study: Study) -> dict[str, Column]:
         rows = rows[np.arange(len(rows)) - first[place[rows]] < person.max_rows_per_person]
     found: dict[str, Column] = {}
     for name in _reduced_columns(study):
-        hole = encoding.gaps(columns[name])
-        own = _of_people(rows[~hole[rows]], place, people)
+        missing = encoding.gaps(columns[name])
+        own = _of_people(rows[~missing[rows]], place, people)
         if name in study.columns:
-            found[name] = _one_value(columns[name], hole, own, name, study)
+            found[name] = _one_value(columns[name], missing, own, name, study)
         else:
             # A person belongs to one cluster.
             found[name] = _one_cluster(columns[name], own, name, study)
@@ -371,24 +371,24 @@ def _in_order(columns: dict[str, Column], study: Study, place: Places) -> Places
 
 def _meaning(column: Column, index: LabelIndex | None) -> tuple[NDArray[Any], ...]:
     """Return keys, the first counting most, that are equal for cells that mean the same to a study."""
-    hole = encoding.gaps(column)
+    missing = encoding.gaps(column)
     if index is not None:
-        return hole, *_labels(column, hole, index)
+        return missing, *_labels(column, missing, index)
     # Texts that are no numbers are alike: some sources read no more of them.
     if isinstance(column, Numbers):
-        text = np.zeros_like(hole) if column.text is None else column.text
+        text = np.zeros_like(missing) if column.text is None else column.text
         values = column.values.astype(np.float64)
     else:
         doubles = [double_of(cell) for cell in column.cells]
         text = column.take(np.array([each is None for each in doubles], np.bool_), for_missing=False)
         values = column.take(np.array([each or 0.0 for each in doubles], np.float64), for_missing=0.0)
-    return hole, text & ~hole, np.where(hole | text, 0.0, values)
+    return missing, text & ~missing, np.where(missing | text, 0.0, values)
 
 
-def _labels(column: Column, hole: Mask, index: LabelIndex) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+def _labels(column: Column, missing: Mask, index: LabelIndex) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
     """Return the places of labels, -1 for those that are not declared, and what tells the latter apart."""
-    code = encoding.codes(column, hole, index, None)
-    return code, np.where((code < 0) & ~hole, ranks(column), 0)
+    code = encoding.codes(column, missing, index, None)
+    return code, np.where((code < 0) & ~missing, ranks(column), 0)
 
 
 def _one_cluster(column: Column, own: _Rows, name: str, study: Study) -> Column:
@@ -412,13 +412,13 @@ def _by_period(
     index, name = index_of(before.labels(study.outcome)), study.outcome
     times = columns[before.time]
     period = encoding.codes(times, encoding.gaps(times), index, None)
-    hole = encoding.gaps(columns[name])
-    held = rows[~hole[rows]]
+    missing = encoding.gaps(columns[name])
+    held = rows[~missing[rows]]
     _check_adoption(columns[study.treatment], study, rows, period, who)
 
     def over(chosen: Mask) -> Column:
         own = _of_people(held[chosen[held]], *who)
-        return _one_value(columns[name], hole, own, name, study)
+        return _one_value(columns[name], missing, own, name, study)
 
     found = {name: over(period >= before.earlier)}
     found[earlier_name(name)] = over((period >= 0) & (period < before.earlier))
@@ -444,21 +444,21 @@ def _check_adoption(
         raise UnfitError(study, PERIODS)
 
 
-def _one_value(column: Column, hole: Mask, own: _Rows, name: str, study: Study) -> Column:
+def _one_value(column: Column, missing: Mask, own: _Rows, name: str, study: Study) -> Column:
     """Return one value a person, by the column's rule."""
     assert study.person is not None
     rule, index = study.person.rules[name], study.label_index(name)
     if rule in ("first", "constant"):
         picked = own.starts
         if rule == "constant":
-            _check_constant(column, hole, own, name, study)
+            _check_constant(column, missing, own, name, study)
     elif rule == "last":
         picked = own.ends - 1
     elif rule == "ever":
         assert index is not None
-        picked = _ever(_labels(column, hole, index), own, name, study)
+        picked = _ever(_labels(column, missing, index), own, name, study)
     else:
-        values = np.clip(_numbers(column, hole, name, study), -_LARGEST, _LARGEST)
+        values = np.clip(_numbers(column, missing, name, study), -_LARGEST, _LARGEST)
         return Numbers(_summary(values, own, rule), own.empty)
     safe = np.where(own.empty, 0, picked)
     return _taken(column, own.rows[safe] if len(own.rows) else safe, own.empty)
@@ -485,20 +485,20 @@ def _summary(values: NDArray[np.float64], own: _Rows, rule: str) -> NDArray[np.f
     return total if rule == "sum" else total / np.maximum(own.ends - own.starts, 1)
 
 
-def _numbers(column: Column, hole: Mask, name: str, study: Study) -> NDArray[np.float64]:
+def _numbers(column: Column, missing: Mask, name: str, study: Study) -> NDArray[np.float64]:
     try:
-        return encoding.numbers(column, hole, 0.0, name)
+        return encoding.numbers(column, missing, 0.0, name)
     except DataError:
         raise UnfitError(study, name) from None
 
 
-def _check_constant(column: Column, hole: Mask, own: _Rows, name: str, study: Study) -> None:
+def _check_constant(column: Column, missing: Mask, own: _Rows, name: str, study: Study) -> None:
     """Refuse data where a person has two values."""
     index = study.label_index(name)
     if index is None:
-        _check_same(_numbers(column, hole, name, study), own, name, study)
+        _check_same(_numbers(column, missing, name, study), own, name, study)
         return
-    code, other = _labels(column, hole, index)
+    code, other = _labels(column, missing, index)
     _check_same(code, own, name, study)
     if name == study.treatment:
         # Labels of a covariate that are not declared may all mean one; those of a treatment are two.

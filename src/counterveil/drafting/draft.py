@@ -14,7 +14,7 @@ from counterveil.accounting import Ledger, open_ledger
 from counterveil.bounded_reading import parse_toml
 from counterveil.data import Study, codebooks
 from counterveil.data import codebooks as names
-from counterveil.data.cells import nearest
+from counterveil.data.cells import nearest, row_in_place_of_names
 from counterveil.data.checking import Checked, Finding, check_data, declarations, open_questions
 from counterveil.data.codebooks import Codebook, Entry, read_codebook
 from counterveil.data.domains import (
@@ -488,16 +488,40 @@ def check(
 ) -> tuple[Finding, ...]:
     """Return everything that does not fit between data and a study; nothing is spent.
 
-    What is found depends on private rows and is for the holder of the data alone.
+    Findings depend on private rows: they are for the holder of the data alone.
 
-    Args:
-        source: data as for `counterveil.ate`.
-        study: a `Study`, or the path of a study file; "study.toml#NAME" names one of several in a file.
-        show_labels: list undeclared labels and how many rows have each; refused with a ledger, through which analysts
-            ask.
-        ledger: compare the study with the access policy of an account of this ledger. Rows are looked at only if the
-            access policy allows the study.
-        dataset: account in the ledger; may be omitted if the ledger has only one.
+    Parameters
+    ----------
+    source : object
+        The rows: a DataFrame (pandas, Polars, PyArrow, DuckDB, Ibis, Spark), a mapping of names to arrays, or
+        the path of a CSV or Parquet file.
+    study : Study or path-like
+        The study, or the path of a study file; ``"study.toml#NAME"`` names one of several in a file.
+    show_labels : bool, default False
+        List undeclared labels and how many rows have each. Not with a ledger, through which analysts ask.
+    ledger : Ledger or path-like, optional
+        Compare the study with the access policy of an account of this ledger; rows are looked at only if the
+        policy allows the study. Default: no comparison.
+    dataset : str, optional
+        Account in the ledger. Default: the only one.
+
+    Returns
+    -------
+    tuple of Finding
+        Empty where everything fits.
+
+    Raises
+    ------
+    CounterveilError
+        Arguments (CV-P013, CV-P720), a file that cannot be read (CV-D), a ledger that cannot be opened
+        (CV-L).
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.simulated_trial(n=200, effect=0.3)
+    >>> cv.drafting.check(data.frame, data.study)
+    ()
     """
     return checked(source, study, show_labels=show_labels, ledger=ledger, dataset=dataset).findings
 
@@ -553,14 +577,29 @@ def _refusal(ledger: Ledger, dataset: str, study: Study, unit: Unit) -> Counterv
 
 @dataclass(frozen=True)
 class Draft:
-    """A drafted study: its text, where each column went, and what is still open.
+    """A drafted study: its text, the role of each column, and what is still open.
 
-    Attributes:
-        columns: every column of the source, with the part it plays and what is known of it.
-        answers: what people decided.
-        origin: where the draft comes from, in words.
-        estimated: columns whose range or labels were released from the data, and what that cost.
-        simulated: whether the noise came from a seed and protects nobody.
+    `draft` and `estimate_ranges` return it.
+
+    Attributes
+    ----------
+    columns : tuple
+        Every column of the source, with its role and what is known of it.
+    answers : mapping
+        What people decided.
+    origin : str
+        Where the draft comes from, in words.
+    estimated : mapping of str to str
+        Columns whose range or labels were released from the data, and what that cost.
+    simulated : bool, default False
+        Whether the noise came from a seed and protects nobody.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> made = cv.drafting.draft(["arm", "age"], answers={"treatment": "arm", "covariates": "all"})
+    >>> made.places
+    {'arm': 'treatment', 'age': 'covariate'}
     """
 
     columns: tuple[Placed, ...]
@@ -581,17 +620,20 @@ class Draft:
 
     @cached_property
     def open_questions(self) -> tuple[Finding, ...]:
-        """What people have to decide, each with the line that answers it."""
+        """What people have to decide, as findings with the line that answers each."""
         return tuple(open_questions(self.document))
 
     @property
     def places(self) -> dict[str, str]:
-        """The part that each column plays: a role of a codebook, or "candidate" while no covariates are chosen."""
+        """Role of each column by name; "candidate" while no covariates are chosen."""
         return {each.name: each.role for each in self.columns}
 
     @property
     def set_aside(self) -> dict[str, str]:
-        """Unused columns that look like identifiers, dates, free text or measured after treatment, and as which."""
+        """Unused columns that look like one of four kinds, and as which.
+
+        The kinds are identifiers, dates, free text, and what is measured after treatment.
+        """
         return {each.name: each.aside for each in self.columns if each.role == "ignored" and each.aside}
 
     @property
@@ -606,22 +648,63 @@ class Draft:
         return codebooks.template(entries)
 
     def study(self) -> Study:
-        """Return the study, or raise CV-S120 where questions are open."""
+        """Return the study.
+
+        Returns
+        -------
+        Study
+            The declared study.
+
+        Raises
+        ------
+        CounterveilError
+            Questions are open (CV-S120), or an answer does not make a study (CV-S).
+        """
         return Study.from_dict(self.document)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the study file."""
+        """Write the study file.
+
+        Parameters
+        ----------
+        path : path-like
+            The file; an existing one is replaced.
+        """
         Path(path).write_text(self.toml, encoding="utf-8")
 
     def __str__(self) -> str:
         return self.toml
 
     def role(self, role: str) -> Placed | None:
-        """Return the first column that plays a part, None where that is open."""
+        """Return the first column that plays a role.
+
+        Parameters
+        ----------
+        role : str
+            "treatment", "outcome", "event", "covariate", "person", "order", "cluster", "ignored" or
+            "candidate".
+
+        Returns
+        -------
+        Placed or None
+            The column with what is known of it; None where no column plays the role.
+        """
         return next(iter(self.all_of(role)), None)
 
     def all_of(self, role: str) -> list[Placed]:
-        """Return all columns that play a part; outcomes in the order in which they were named."""
+        """Return all columns that play a role.
+
+        Parameters
+        ----------
+        role : str
+            "treatment", "outcome", "event", "covariate", "person", "order", "cluster", "ignored" or
+            "candidate".
+
+        Returns
+        -------
+        list of Placed
+            The columns with what is known of them; outcomes in the order in which they were named.
+        """
         found = [each for each in self.columns if each.role == role]
         named = list(self.answers.get("outcomes", ())) if role == "outcome" else []
         return sorted(found, key=lambda each: named.index(each.name) if each.name in named else len(named))
@@ -632,22 +715,52 @@ def draft(
     codebook: str | PathLike[str] | Codebook | None = None,
     answers: Mapping[str, Any] | None = None,
 ) -> Draft:
-    """Return a draft of a study file from the header and types of data, a codebook and answers; no row is read.
+    """Draft a study file from the header and types of data, a codebook and answers; no row is read.
 
-    Covariates are those that the codebook or the answers choose. A pattern chooses no column whose name looks like an
-    identifier, a date, or a measurement after treatment; `Draft.set_aside` lists these.
+    Covariates are those that the codebook or the answers choose. A pattern chooses no column whose name looks
+    like an identifier, a date, or a measurement after treatment; `Draft.set_aside` lists these.
 
-    Args:
-        source: data as for `counterveil.ate`, or a list of the names of columns.
-        codebook: a REDCap data dictionary (.csv), a Table Schema or data package (.json), an SPSS, Stata or SAS file
-            (with the extra `codebooks`), a .csv file with the columns that `Draft.template` writes; or entries.
-        answers: what people decided, by the names of a study's declarations: treatment, treated, control, arms,
-            reference, outcome, outcome_range, event, horizon, randomised, treated_share, score, where, missing;
-            `person` and `cluster` (a name, or a table as in a study file); `outcomes`, `covariates` and `ignored`
-            (lists of names and patterns such as "lab_*", or "all"); `columns`: what is known of columns, a mapping
-            from names and patterns to domains, pairs of bounds or lists of labels.
+    Parameters
+    ----------
+    source : object
+        The data: a DataFrame (pandas, Polars, PyArrow, DuckDB, Ibis, Spark), a mapping of names to arrays,
+        the path of a CSV or Parquet file, or a list of the names of columns.
+    codebook : path-like or mapping of str to Entry, optional
+        A REDCap data dictionary or a filled `Draft.template` (.csv), a Table Schema or data package (.json),
+        an SPSS, Stata or SAS file (with the extra ``codebooks``), or entries by column. Default: none.
+    answers : mapping, optional
+        What people decided, by the names of a study's declarations: ``treatment``, ``treated``, ``control``,
+        ``arms``, ``reference``, ``outcome``, ``outcome_range``, ``event``, ``horizon``, ``randomised``,
+        ``treated_share``, ``score``, ``where``, ``missing``; ``person`` and ``cluster`` (a name, or a table
+        as in a study file);
+        ``outcomes``, ``covariates`` and ``ignored`` (lists of names and patterns such as "lab_*", or "all");
+        ``columns``:
+        a mapping from names and patterns to domains, pairs of bounds or lists of labels. Default: none.
+
+    Returns
+    -------
+    Draft
+        The study file as text, the role of each column, and the open questions.
+
+    Raises
+    ------
+    CounterveilError
+        Answers that cannot be used (CV-P721), a codebook that cannot be read (CV-S126), data that cannot be
+        read (CV-D).
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> answers = {"treatment": "arm", "outcome": "relapse", "randomised": True, "covariates": "all"}
+    >>> answers["columns"] = {"arm": "binary", "relapse": "binary", "age": (18, 90)}
+    >>> made = cv.drafting.draft(["record_id", "arm", "age", "bmi", "relapse"], None, answers)
+    >>> [question.column for question in made.open_questions]
+    ['bmi']
     """
     columns = columns_of(source)
+    no_names = row_in_place_of_names(columns)
+    if no_names is not None:
+        raise no_names
     known: Codebook = codebook if isinstance(codebook, Mapping) else {}
     if codebook is not None and not isinstance(codebook, Mapping):
         known = read_codebook(codebook)
@@ -661,7 +774,18 @@ def draft(
 
 
 def answers_in(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the answers that a study file holds, to continue its draft; what is open is left out."""
+    """Return the answers that a study file holds, to continue its draft; what is open is left out.
+
+    Parameters
+    ----------
+    document : mapping
+        The study file as a dictionary.
+
+    Returns
+    -------
+    dict
+        Answers, as `draft` takes them.
+    """
     found = {key: value for key, value in document.items() if not is_open({"": value})}
     if "outcome" in found:
         found["outcomes"] = [found.pop("outcome")]

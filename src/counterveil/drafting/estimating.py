@@ -72,18 +72,60 @@ def estimate_ranges(
     request_id: str | None = None,
     noise: BitSource | None = None,
 ) -> Draft:
-    """Return a draft whose open ranges and labels were released privately from the data.
+    """Draft a study file and release its open ranges and labels from the data, with differential privacy.
 
-    Whole records are protected. Ranges are bounds of a public grid (1, 2 and 5 times powers of ten) that hold all but
-    few rows; labels are those that many rows have, and the others count as one. The study names what was released and
-    what that cost.
+    Whole records are protected. Ranges are bounds of a public grid (1, 2 and 5 times powers of ten) that hold
+    all but few rows. Labels are those that many rows have; the others count as one. The draft names what was
+    released and what it cost.
 
-    Args:
-        source, codebook, answers: as for `draft`; treatment, outcome and covariates must be known.
-        epsilon: privacy loss to spend on all columns together.
-        delta: needed where labels are estimated; far below 1 / n.
-        columns: estimate these alone; all that is open if omitted.
-        ledger, dataset, request_id, noise: as for `counterveil.ate`.
+    Parameters
+    ----------
+    source : object
+        The rows: a DataFrame (pandas, Polars, PyArrow, DuckDB, Ibis, Spark), a mapping of names to arrays, or
+        the path of a CSV or Parquet file.
+    codebook : path-like or mapping of str to Entry, optional
+        A codebook file, or entries by column. Default: none.
+    answers : mapping, optional
+        What people decided, by the names of a study's declarations; treatment, outcome and covariates must be
+        known. Default: none.
+    epsilon : number
+        Privacy loss to spend on all columns together, above 0; divided equally.
+    delta : number, default 0
+        Needed where labels are estimated, far below one over the number of rows; divided equally among these
+        columns.
+    columns : list of str, optional
+        Estimate these columns alone. Default: all that are open.
+    ledger : Ledger or path-like, optional
+        Charge an account of this ledger. Default: a ledger for this call alone.
+    dataset : str, optional
+        Account in the ledger. Default: the only one.
+    request_id : str, optional
+        Name of the request; asked again under it, the stored answer comes back, free of charge. Default: a
+        new request.
+    noise : SeededNoise, optional
+        Reproducible noise, for tests alone: it protects nobody. Default: noise of the operating system.
+
+    Returns
+    -------
+    Draft
+        The draft with the released ranges and labels.
+
+    Raises
+    ------
+    CounterveilError
+        Before anything is spent: arguments (CV-P721 to CV-P724), codebook (CV-S126), data (CV-D), ledger
+        (CV-L), budget (CV-B).
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.simulated_trial(n=2000, effect=0.3, outcome="continuous")
+    >>> answers = {"treatment": "treated", "outcome": "y", "randomised": True, "covariates": ["x"]}
+    >>> made = cv.drafting.estimate_ranges(
+    ...     data.frame, None, answers, epsilon=2, columns=["x"], noise=cv.SeededNoise(1)
+    ... )
+    >>> list(made.estimated)
+    ['x']
     """
     made = draft(source, codebook, answers)
     wanted = _wanted(made, columns)

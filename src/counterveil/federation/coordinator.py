@@ -122,7 +122,7 @@ _LONGEST_RETRY = 600.0
 # After so many invalid messages, a site is set aside for this run.
 _MOST_WRONG = 3
 
-Teller = Callable[[str], None]
+Progress = Callable[[str], None]
 Pooled = PooledResult | Result | PooledTable | PooledMoments
 Answer = TypeVar("Answer", bound=Pooled)
 
@@ -149,7 +149,7 @@ class Round:
 
     folder: StudyFolder
     engine: SiteEngine
-    tell: Teller
+    progress: Progress
     clock: Clock = field(default_factory=Clock)
     seen: set[str] = field(default_factory=set)
     times: dict[str, float] = field(default_factory=dict)
@@ -179,7 +179,7 @@ class Round:
             facts = {"seen": sorted(self.seen), "seconds": self.times, "deadline": ends, "set_aside": aside}
             self.folder.note(facts)
         for site in turns:
-            self.tell(f"{site}: {'no answer in time' if site in self.seen else 'never connected'}")
+            self.progress(f"{site}: {'no answer in time' if site in self.seen else 'never connected'}")
 
     def _ends(self, start: float) -> float:
         return start + self.folder.study.deadline
@@ -198,7 +198,7 @@ class Round:
         for site, turn in turns.items():
             if site in here and site not in self.seen:
                 self.seen.add(site)
-                self.tell(f"{site}: connected")
+                self.progress(f"{site}: connected")
             now = self.clock.now()
             if site in here and now >= turn.due:
                 request = self.folder.request(site, ends)
@@ -211,7 +211,7 @@ class Round:
         reply = read_reply(self.folder, site, text)
         if reply is None:
             self.wrong[site] = self.wrong.get(site, 0) + 1
-            self.tell(f"{site}: sent a message that is not an answer to this request")
+            self.progress(f"{site}: sent a message that is not an answer to this request")
             return self.wrong[site] >= _MOST_WRONG
         before = self.folder.replies().get(site)
         self.folder.keep(site, reply)
@@ -219,7 +219,7 @@ class Round:
         if reply.ok:
             said = self._judged(site, reply)
         if reply.refusal != refusals.WAITING or before != reply:
-            self.tell(f"{site}: {said}")
+            self.progress(f"{site}: {said}")
         return reply.refusal != refusals.WAITING
 
     def _judged(self, site: str, reply: Reply) -> str:

@@ -22,7 +22,13 @@ from counterveil.data import Range, Study
 from counterveil.data.layout import Layout, MergedLayout
 from counterveil.errors import CounterveilError, refusal
 from counterveil.federation.messages import MOST_SITES, SUMMED, Ask, Head, Reply, SiteRequest
-from counterveil.inference.measures import ApartMeans, JointMeans, NoisyRatio, RatioDifference, rare_events
+from counterveil.inference.measures import (
+    IndependentArmMeans,
+    JointArmMeans,
+    NoisyRatio,
+    RatioDifference,
+    rare_events,
+)
 from counterveil.inference.pooling import other_variance
 from counterveil.inference.survival import NoisyTables
 from counterveil.inference.uncertainty import (
@@ -275,7 +281,7 @@ NEAR = 1e-6
 LEAST_PART = Fraction(1, 50)
 
 
-def hold(condition: bool, reason: str = OTHER_NOISE) -> None:
+def require(condition: bool, reason: str = OTHER_NOISE) -> None:
     """Raise the reason for setting a site aside unless a condition holds; most are on its noise."""
     if not condition:
         raise SetAsideError(reason)
@@ -288,7 +294,7 @@ def is_plain(noise: Any) -> bool:
 
 def facts_of(noise: Any) -> Mapping[str, Any]:
     """Return what is said of a noise, one whose scale follows from a sensitivity."""
-    hold(is_plain(noise))
+    require(is_plain(noise))
     return noise_to_dict(noise)
 
 
@@ -308,7 +314,7 @@ def check_budget(ask: Ask, noises: Sequence[Any], spare: Fraction = Fraction(0))
     chosen = (SUMMED if ask.summed else ("staircase", "gaussian"))[: 1 + (mu is not None)]
     allowed = chosen if ask.mechanism is None or ask.summed else (ask.mechanism,)
     names = {str(one["mechanism"]) for one in facts}
-    hold(len(names) == 1 and names <= set(allowed))
+    require(len(names) == 1 and names <= set(allowed))
     amount = _AMOUNTS[names.pop()]
     parts = [Fields("mechanism", one).rational(amount, 0, 1e9) for one in facts]
     if amount == "mu":
@@ -319,7 +325,7 @@ def check_budget(ask: Ask, noises: Sequence[Any], spare: Fraction = Fraction(0))
         whole, slack = budget.epsilon, Fraction(0)
     left = whole - sum(parts)
     least = Fraction(0) if "variance_share" in ask.settings else LEAST_PART
-    hold(left >= spare * whole - slack and min(parts) >= least * (whole - slack))
+    require(left >= spare * whole - slack and min(parts) >= least * (whole - slack))
     return max(left, Fraction(0))
 
 
@@ -336,13 +342,13 @@ def check_weighted(ask: Ask, width: Fraction, known: Uncertainty, rare: float = 
     Weights are not negative and add up to one in each arm. None is above one, and the sum of their squares is at most
     the largest: that bounds the largest variance, to which `rare` was added.
     """
-    hold(known.extra == known.bias == known.ball_variance == 0)
-    hold(known.variance_noise is not None or known.variance == known.variance_cap)
+    require(known.extra == known.bias == known.ball_variance == 0)
+    require(known.variance_noise is not None or known.variance == known.variance_cap)
     check_budget(ask, [known.noise] if known.variance_noise is None else [known.noise, known.variance_noise])
     step = sensitivity_of(known.noise)
-    hold(step <= width * Fraction(1 + NEAR))
+    require(step <= width * Fraction(1 + NEAR))
     most = (1 + _bias_of(ask) ** 2) * float(width * step) + rare
-    hold(known.variance_cap <= most * (1 + NEAR))
+    require(known.variance_cap <= most * (1 + NEAR))
     return step
 
 
@@ -352,9 +358,9 @@ def _bias_of(ask: Ask) -> float:
     return float(said) if isinstance(said, int | float) else MOST_BIAS
 
 
-def check_place(value: float, ends: tuple[float, float], reach: float) -> None:
+def check_place(value: float, ends: tuple[float, float], margin: float) -> None:
     """Check that a number is no farther from where it can be than its error goes."""
-    hold(ends[0] - reach <= value <= ends[1] + reach, OUT_OF_REACH)
+    require(ends[0] - margin <= value <= ends[1] + margin, OUT_OF_REACH)
 
 
 def squared_noise(estimate: float, known: Uncertainty, rows: float) -> float:
@@ -377,7 +383,7 @@ def check_variance(known: Uncertainty, more: float = 0.0, less: float = 0.0) -> 
     It may lie `more` beyond, on either side, and be another `less` below zero.
     """
     beyond = farthest(known.variance_noise) + 1e-9 * known.variance_cap + more
-    hold(-beyond - less <= known.variance <= known.variance_cap + beyond)
+    require(-beyond - less <= known.variance <= known.variance_cap + beyond)
 
 
 # Methods for private records whose scores range over the outcome's whole range, whatever the rows are.
@@ -412,7 +418,7 @@ def check_difference(ask: Ask, declared: Expected, result: Result) -> None:
             _check_plain(declared, result)
         else:
             _check_weighted(ask, declared, result)
-    _check_reach(declared, result)
+    _check_size(declared, result)
     check_variance(result.uncertainty, more, less)
 
 
@@ -421,9 +427,9 @@ def _check_amounts(ask: Ask, known: Uncertainty) -> None:
     epsilon, mu = budget_of(ask).epsilon, most_mu(ask)
     for facts in map(noise_to_dict, (known.noise, known.variance_noise)):
         if "epsilon" in facts:
-            hold(Fields("mechanism", facts).rational("epsilon", 0, 1e9) <= epsilon)
+            require(Fields("mechanism", facts).rational("epsilon", 0, 1e9) <= epsilon)
         if "mu" in facts:
-            hold(mu is not None and Fields("mechanism", facts).rational("mu", 0, 1e9) <= mu * SLACK)
+            require(mu is not None and Fields("mechanism", facts).rational("mu", 0, 1e9) <= mu * SLACK)
 
 
 def _check_plain(declared: Expected, result: Result) -> None:
@@ -432,45 +438,45 @@ def _check_plain(declared: Expected, result: Result) -> None:
     treated, control = (counts.whole(arm, FEWEST_IN_ARM, MOST_ROWS) for arm in ("treated", "control"))
     wanted = MeanContrast(declared.width, treated, control)
     rare = rare_events((declared.low, declared.high), (treated, control))
-    hold(treated + control == rows_of(result) and result.independent_variance)
-    hold(known.variance_noise is not None or known.variance == known.variance_cap)
-    hold(known.extra_at(NEVER) == known.bias == 0)
+    require(treated + control == rows_of(result) and result.independent_variance)
+    require(known.variance_noise is not None or known.variance == known.variance_cap)
+    require(known.extra_at(NEVER) == known.bias == 0)
     _check_mean(wanted, known, rare)
 
 
 def _check_mean(wanted: MeanContrast | ArmMean, known: Uncertainty, rare: float) -> None:
     """Check a plain mean of one arm, or a difference of two: sizes give the noise and the largest variance."""
-    hold(sensitivity_of(known.noise) == wanted.estimate)
-    hold(isclose(known.variance_cap, float(wanted.variance_cap) + rare, rel_tol=1e-12))
-    hold(known.variance_noise is None or sensitivity_of(known.variance_noise) == wanted.variance)
+    require(sensitivity_of(known.noise) == wanted.estimate)
+    require(isclose(known.variance_cap, float(wanted.variance_cap) + rare, rel_tol=1e-12))
+    require(known.variance_noise is None or sensitivity_of(known.variance_noise) == wanted.variance)
 
 
 def _check_weighted(ask: Ask, declared: Expected, result: Result) -> None:
     """Check a difference of two averages of private outcomes: some weight is 2/n or more, and none is above one."""
     rows, (narrow, wide) = rows_of(result) or 1, declared.residual_widths(ask)
     step = sensitivity_of(result.uncertainty.noise)
-    hold(2 * narrow <= step * rows * Fraction(1 + NEAR))
+    require(2 * narrow <= step * rows * Fraction(1 + NEAR))
     largest = float(step / narrow)
     # Effective sizes are no less than one over the largest weight.
     rare = rare_events((declared.low, declared.high), (1 / largest, 1 / largest))
     check_weighted(ask, wide, result.uncertainty, rare)
     # Squares of an arm's weights add up to one over its size at least.
-    hold(result.uncertainty.variance_cap * rows >= float(narrow) ** 2 * (1 - NEAR))
+    require(result.uncertainty.variance_cap * rows >= float(narrow) ** 2 * (1 - NEAR))
 
 
 def _check_records(ask: Ask, declared: Expected, result: Result) -> float:
     """Check a difference of private records, and return the most that was taken off its variance."""
     known, rows = result.uncertainty, rows_of(result) or 1
-    hold(other_variance(known) > 0)
+    require(other_variance(known) > 0)
     _check_bias(ask, declared, result)
     if is_plain(known.noise):
-        hold(
+        require(
             known.variance_cap <= _MOST_CAP * float(sensitivity_of(known.noise)) ** 2 * rows + _rare(declared)
         )
     if ask.method == "trial":
         return _check_contrast(ask, declared, result)
     if ask.method == "stratified":
-        hold(other_variance(known) >= declared.least_noise(ask, rows))
+        require(other_variance(known) >= declared.least_noise(ask, rows))
     # Others may fall back to the contrast, which says what share was treated.
     return _chance(result, rows) if "share_treated" in result.details and is_plain(known.noise) else 0.0
 
@@ -485,17 +491,17 @@ def _check_pairs(ask: Ask, declared: Expected, result: Result) -> float:
     amounts = score_amounts(budget_of(ask), declared.searched)
     for noise in (known.noise, known.variance_noise):
         facts = facts_of(noise)
-        hold(facts["mechanism"] == "laplace")
-        hold(Fields("mechanism", facts).rational("epsilon", 0, 1e9) in amounts)
+        require(facts["mechanism"] == "laplace")
+        require(Fields("mechanism", facts).rational("epsilon", 0, 1e9) in amounts)
     step, squares = (float(sensitivity_of(noise)) for noise in (known.noise, known.variance_noise))
     most = _MOST_CLIP * width / declared.least_propensity**2 / rows
-    hold(float(declared.least_step(ask, rows)) * (1 - NEAR) <= step <= most * (1 + NEAR))
-    hold(step**2 * (1 - NEAR) <= squares <= _MOST_SQUARES * step**2 * (1 + NEAR))
-    hold(known.variance_cap <= _MOST_FITTED * step**2 * rows * (1 + NEAR) + _rare(declared))
-    hold(known.variance_cap >= step**2 / 4 * rows * (1 - NEAR))
-    hold(known.ball_variance == 0 <= known.bias <= MOST_LEFT * width)
+    require(float(declared.least_step(ask, rows)) * (1 - NEAR) <= step <= most * (1 + NEAR))
+    require(step**2 * (1 - NEAR) <= squares <= _MOST_SQUARES * step**2 * (1 + NEAR))
+    require(known.variance_cap <= _MOST_FITTED * step**2 * rows * (1 + NEAR) + _rare(declared))
+    require(known.variance_cap >= step**2 / 4 * rows * (1 - NEAR))
+    require(known.ball_variance == 0 <= known.bias <= MOST_LEFT * width)
     # Errors of models have no bound where the budget is small; the larger they are, the less the site weighs.
-    hold(known.extra >= 0)
+    require(known.extra >= 0)
     return farthest(known.variance_noise)
 
 
@@ -510,27 +516,27 @@ def _check_bias(ask: Ask, declared: Expected, result: Result) -> None:
     if result.condition is not None and isinstance(kappa, int | float):
         squares = HEADROOM * known.variance_cap * (rows_of(result) or 1) + result.estimate**2
         most += float(kappa) * _PER_KAPPA * sqrt(squares)
-    hold(known.bias <= most)
+    require(known.bias <= most)
 
 
 def _check_contrast(ask: Ask, declared: Expected, result: Result) -> float:
     """Check a trial's contrast: rows and the share treated bound its sensitivity, which gives all of the rest."""
     known, rows, share = result.uncertainty, rows_of(result) or 1, _share(result)
     check_budget(ask, [known.noise, known.variance_noise])
-    hold(known.bias == known.ball_variance == 0)
+    require(known.bias == known.ball_variance == 0)
     step, width = float(sensitivity_of(known.noise)), declared.width
     # It moves least where it is centred in the middle, and most at either end.
     middle, *ends = (
         float(CentredContrast(width, rows, share, centre).mean) for centre in (width / 2, Fraction(0), width)
     )
     shorter, longer = _ADJUSTED if "adjusted" in result.details else (1.0, 1.0)
-    hold(shorter * middle * (1 - NEAR) <= step <= longer * max(ends) * (1 + NEAR))
+    require(shorter * middle * (1 - NEAR) <= step <= longer * max(ends) * (1 + NEAR))
     sizes = rows * float(share), rows * float(1 - share)
     rare = rare_events((declared.low, declared.high), sizes)
-    hold(isclose(known.variance_cap, step**2 * rows / 4 + rare, rel_tol=NEAR))
+    require(isclose(known.variance_cap, step**2 * rows / 4 + rare, rel_tol=NEAR))
     # The largest square is that of an end of the range of scores, of which one is at least half as long.
     squares = float(sensitivity_of(known.variance_noise))
-    hold(step**2 / 4 * (1 - NEAR) <= squares <= step**2 * (1 + NEAR))
+    require(step**2 / 4 * (1 - NEAR) <= squares <= step**2 * (1 + NEAR))
     _check_extra(ask, declared, result, share)
     return _chance(result, rows)
 
@@ -538,7 +544,7 @@ def _check_contrast(ask: Ask, declared: Expected, result: Result) -> float:
 def _share(result: Result) -> Fraction:
     """Return the share treated as released, held away from 0 and 1."""
     said = Fraction(Fields("details", result.details).number("share_treated", 0, 1))
-    hold(LEAST_SHARE * Fraction(1 - NEAR) <= min(said, 1 - said))
+    require(LEAST_SHARE * Fraction(1 - NEAR) <= min(said, 1 - said))
     return said
 
 
@@ -551,7 +557,7 @@ def _check_extra(ask: Ask, declared: Expected, result: Result, share: Fraction) 
     noise = noise_like(known.noise, Fraction(1, rows), least).variance * spread**2
     width = _ADJUSTED[1] * float(declared.width)
     off = width / 2 + abs(result.estimate)
-    return hold(known.extra <= noise * (off**2 + width**2 * noise) * (1 + NEAR))
+    return require(known.extra <= noise * (off**2 + width**2 * noise) * (1 + NEAR))
 
 
 def _chance(result: Result, rows: int) -> float:
@@ -574,12 +580,12 @@ def _rows_of_scores(ask: Ask, result: Result) -> float:
     return (folds - 1) / t_factor(folds - 1, 1 - result.level) ** 2
 
 
-def _check_reach(declared: Expected, result: Result) -> None:
+def _check_size(declared: Expected, result: Result) -> None:
     """Check that an estimate lies where declared outcomes and its noise can put it."""
     known, width = result.uncertainty, float(declared.width)
     sampling = sqrt(min(known.variance_cap, width**2) + known.extra_at(NEVER))
-    reach = width + known.bias + half_width(sampling, None, NEVER) + farthest(known.noise)
-    hold(abs(result.estimate) <= reach, OUT_OF_REACH)
+    largest = width + known.bias + half_width(sampling, None, NEVER) + farthest(known.noise)
+    require(abs(result.estimate) <= largest, OUT_OF_REACH)
 
 
 def check_means(ask: Ask, declared: Expected, result: MeasureResult) -> None:
@@ -588,22 +594,24 @@ def check_means(ask: Ask, declared: Expected, result: MeasureResult) -> None:
     assert rows is not None
     if means is None or means.range != (float(declared.low), float(declared.high)):
         raise SetAsideError(OTHER_LIMITS)
-    if isinstance(means, ApartMeans) and Unit(ask.protects) is Unit.OUTCOME:
+    if isinstance(means, IndependentArmMeans) and Unit(ask.protects) is Unit.OUTCOME:
         _check_apart(ask, declared, result, means, rows)
-    elif isinstance(means, JointMeans) and Unit(ask.protects) is Unit.RECORD:
+    elif isinstance(means, JointArmMeans) and Unit(ask.protects) is Unit.RECORD:
         _check_joint(ask, declared, means, rows)
-    elif isinstance(means, ApartMeans) and ask.method == "doubly_robust":
+    elif isinstance(means, IndependentArmMeans) and ask.method == "doubly_robust":
         _check_scored(ask, declared, means, rows)
     else:
         raise SetAsideError(OTHER_NOISE)
 
 
-def _check_apart(ask: Ask, declared: Expected, result: MeasureResult, means: ApartMeans, rows: int) -> None:
+def _check_apart(
+    ask: Ask, declared: Expected, result: MeasureResult, means: IndependentArmMeans, rows: int
+) -> None:
     plain = ask.method == "difference_in_means"
     if plain:
         counts = Fields("details", result.details)
         arms = [counts.whole(arm, FEWEST_IN_ARM, MOST_ROWS) for arm in ("treated", "control")]
-        hold(list(means.sizes) == arms)
+        require(list(means.sizes) == arms)
     check_arms(ask, declared, [*zip(means.values, means.known, strict=True)], means.sizes, rows, plain)
 
 
@@ -615,23 +623,23 @@ def _check_cells(ask: Ask, noise: NoiseDistribution | None) -> None:
     for _, one in noise.terms:
         facts = Fields("mechanism", facts_of(one))
         pure = facts_of(one)["mechanism"] == "laplace"
-        hold(pure or (facts_of(one)["mechanism"] == "gaussian" and mu is not None))
-        hold(sensitivity_of(one) == (SCORE_TERMS.absolute if pure else SCORE_TERMS.euclidean))
+        require(pure or (facts_of(one)["mechanism"] == "gaussian" and mu is not None))
+        require(sensitivity_of(one) == (SCORE_TERMS.absolute if pure else SCORE_TERMS.euclidean))
         most = budget_of(ask).epsilon if pure else mu or Fraction(0)
-        hold(facts.rational(_AMOUNTS["laplace" if pure else "gaussian"], 0, 1e9) <= most * Fraction(SLACK))
+        require(facts.rational(_AMOUNTS["laplace" if pure else "gaussian"], 0, 1e9) <= most * Fraction(SLACK))
 
 
-def _check_scored(ask: Ask, declared: Expected, means: ApartMeans, rows: int) -> None:
+def _check_scored(ask: Ask, declared: Expected, means: IndependentArmMeans, rows: int) -> None:
     """Check means of scores of private records, whose noise follows from released models: as differences of such."""
-    hold(min(means.sizes) > 0 and isclose(sum(means.sizes), rows, rel_tol=NEAR), TOO_MANY_ROWS)
+    require(min(means.sizes) > 0 and isclose(sum(means.sizes), rows, rel_tol=NEAR), TOO_MANY_ROWS)
     width = float(declared.width)
     for value, known in zip(means.values, means.known, strict=True):
         _check_cells(ask, known.noise)
         _check_cells(ask, known.variance_noise)
-        hold(known.ball_variance == 0)
-        hold(0 <= known.bias <= 2 * width and known.extra >= 0)
+        require(known.ball_variance == 0)
+        require(0 <= known.bias <= 2 * width and known.extra >= 0)
         # Scores are clipped to less than this, over the root of their number.
-        hold(known.variance_cap <= (_MOST_SCORE * width) ** 2)
+        require(known.variance_cap <= (_MOST_SCORE * width) ** 2)
         check_variance(known)
         sampling = sqrt(min(known.variance_cap, width**2) + known.extra)
         check_place(
@@ -656,29 +664,33 @@ def check_arms(
     ends = (float(declared.low), float(declared.high))
     for (value, known), size in zip(means, sizes, strict=True):
         # An effective size is one over the sum of squared weights, which is at most the largest of them.
-        own = declared.width / sensitivity_of(known.noise)
-        more = rare_events((declared.low, declared.high), (size if plain else float(own),)) if rare else 0.0
+        effective_size = declared.width / sensitivity_of(known.noise)
+        more = (
+            rare_events((declared.low, declared.high), (size if plain else float(effective_size),))
+            if rare
+            else 0.0
+        )
         steps.append(check_weighted(ask, declared.width, known, more))
-        reach = half_width(sqrt(min(known.variance_cap, float(declared.width) ** 2)), None, NEVER)
-        check_place(value, ends, reach + farthest(known.noise))
+        margin = half_width(sqrt(min(known.variance_cap, float(declared.width) ** 2)), None, NEVER)
+        check_place(value, ends, margin + farthest(known.noise))
         check_variance(known)
-        hold(float(own) * (1 - NEAR) <= size)
+        require(float(effective_size) * (1 - NEAR) <= size)
         # Squares of weights that add up to one add up to one over their number at least.
-        hold(4 * known.variance_cap * size >= float(declared.width) ** 2 * (1 - NEAR))
+        require(4 * known.variance_cap * size >= float(declared.width) ** 2 * (1 - NEAR))
         if plain:
             _check_mean(ArmMean(declared.width, int(size)), known, more)
     # A mean of outcomes whose weights add up to one moves by the range over their number at least.
-    hold(sum(declared.width / step for step in steps) <= rows * Fraction(1 + NEAR))
-    hold(sum(sizes) == rows if plain else sum(sizes) <= rows * (1 + NEAR))
+    require(sum(declared.width / step for step in steps) <= rows * Fraction(1 + NEAR))
+    require(sum(sizes) == rows if plain else sum(sizes) <= rows * (1 + NEAR))
 
 
-def _check_joint(ask: Ask, declared: Expected, means: JointMeans, rows: int) -> None:
+def _check_joint(ask: Ask, declared: Expected, means: JointArmMeans, rows: int) -> None:
     """Check means that are made of the mean of everyone and the contrast: one record moves all of what is released."""
     known, share = means.known, Fraction(means.share)
     left = check_budget(ask, [means.mean_noise, known.noise, known.variance_noise], LEAST_PART)
-    hold(means.rows == rows and LEAST_SHARE * Fraction(1 - NEAR) <= min(share, 1 - share))
-    hold(known.bias == known.ball_variance == 0)
-    hold(sensitivity_of(means.mean_noise) == mean_of_everyone(declared.width, rows))
+    require(means.rows == rows and LEAST_SHARE * Fraction(1 - NEAR) <= min(share, 1 - share))
+    require(known.bias == known.ball_variance == 0)
+    require(sensitivity_of(means.mean_noise) == mean_of_everyone(declared.width, rows))
     check_place(means.mean, means.range, NEAR * float(declared.width))
     # Outcomes are centred between the mean of everyone and the middle of their range, where they move least.
     start = min(max(Fraction(means.mean) - declared.low, Fraction(0)), declared.width)
@@ -689,10 +701,10 @@ def _check_joint(ask: Ask, declared: Expected, means: JointMeans, rows: int) -> 
         (sensitivity_of(known.variance_noise), [one.second_moment / rows for one in contrasts]),
         (known.variance_cap, [one.variance_cap / rows for one in contrasts]),
     ):
-        hold(float(min(bounds)) * (1 - NEAR) <= float(found) <= float(max(bounds)) * (1 + NEAR))
+        require(float(min(bounds)) * (1 - NEAR) <= float(found) <= float(max(bounds)) * (1 + NEAR))
     # What the other releases leave of the budget paid for the share.
     paid = noise_like(known.noise, Fraction(1, rows), left)
-    hold(isclose(means.share_sd, sqrt(paid.variance), rel_tol=NEAR))
+    require(isclose(means.share_sd, sqrt(paid.variance), rel_tol=NEAR))
     off = float(abs(start - middle)) + abs((1 - 2 * means.share) * means.difference)
     _check_error_of_share(means, off)
     sampling = sqrt(min(known.variance_cap, float(declared.width) ** 2) + known.extra)
@@ -702,12 +714,12 @@ def _check_joint(ask: Ask, declared: Expected, means: JointMeans, rows: int) -> 
     check_variance(known, squared_noise(means.difference, known, rows), less)
 
 
-def _check_error_of_share(means: JointMeans, off: float) -> None:
+def _check_error_of_share(means: JointArmMeans, off: float) -> None:
     """Check what an error in the share adds: the centre is at most `off` away from where it would add nothing."""
     assert means.mean_noise is not None
     scale = (means.share_sd / (means.share * (1 - means.share))) ** 2
     least = means.mean_noise.variance
-    hold(scale * least * (1 - NEAR) <= means.known.extra <= scale * (off**2 + least) * (1 + NEAR))
+    require(scale * least * (1 - NEAR) <= means.known.extra <= scale * (off**2 + least) * (1 + NEAR))
 
 
 def judged(request: SiteRequest, reply: Reply, max_rows: int | None, known: Head | None) -> Any:
@@ -728,7 +740,7 @@ def judged(request: SiteRequest, reply: Reply, max_rows: int | None, known: Head
     try:
         _check_question(request, result)
         rows = rows_of(result)
-        hold(rows is not None and rows <= (max_rows or MOST_ROWS), TOO_MANY_ROWS)
+        require(rows is not None and rows <= (max_rows or MOST_ROWS), TOO_MANY_ROWS)
         if of_one:
             result = _checked(request, result)
         else:
@@ -751,11 +763,11 @@ def _check_question(request: SiteRequest, result: Any) -> None:
     else:
         # The outcome is compared where the declaration is read.
         said, asked = (result.treatment,), (str(request.declaration.get("treatment")),)
-    hold(said == asked and result.level == ask.level, OTHER_QUESTION)
+    require(said == asked and result.level == ask.level, OTHER_QUESTION)
     kept = guarantee.unit.value == ask.protects and guarantee.proof is Proof.FINITE_SAMPLE
     paid = (guarantee.epsilon, guarantee.delta) == (budget.epsilon, budget.delta) and result.spent == budget
-    hold(kept and paid, OTHER_PRIVACY)
-    hold(fits(ask, request.declaration, result), OTHER_FACTS)
+    require(kept and paid, OTHER_PRIVACY)
+    require(fits(ask, request.declaration, result), OTHER_FACTS)
 
 
 def _checked(request: SiteRequest, result: Result) -> Result:
@@ -765,15 +777,15 @@ def _checked(request: SiteRequest, result: Result) -> Result:
     """
     declared = Expected.of(request.declaration)
     if not isinstance(result, MeasureResult):
-        hold(result.limits == declared.limits, OTHER_LIMITS)
+        require(result.limits == declared.limits, OTHER_LIMITS)
         check_difference(request.ask, declared, result)
         return result
-    hold((result.means is not None) == (request.ask.measure in OF_MEANS), NO_RESULT)
+    require((result.means is not None) == (request.ask.measure in OF_MEANS), NO_RESULT)
     if result.means is not None:
         check_means(request.ask, declared, result)
         return result
     plain = difference_result(result)
-    hold(plain.limits == (declared.limits if plain.interval_target is None else None), OTHER_LIMITS)
+    require(plain.limits == (declared.limits if plain.interval_target is None else None), OTHER_LIMITS)
     check_difference(request.ask, declared, plain)
     assert isinstance(result.numbers, Linear)
     return replace(result, numbers=replace(result.numbers, limits=declared.limits))
@@ -853,10 +865,10 @@ def judgeable(declaration: Mapping[str, Any], question: str) -> Study:
 
 def check_answer(ask: Ask, declaration: dict[str, Any], answer: Any) -> None:
     """Raise the reason for setting a site aside whose table does not follow from the question."""
-    hold(type(answer) is ANSWERS[ask.question], NO_RESULT)
+    require(type(answer) is ANSWERS[ask.question], NO_RESULT)
     study = Study.from_dict(declaration)
     # Moments are of single columns; other answers are about all outcomes.
-    hold(
+    require(
         answer.outcome == (study.outcome if ask.question == "moments" else study.outcome_name), OTHER_QUESTION
     )
     _CHECKS[ask.question](ask, study, answer)
@@ -874,9 +886,9 @@ def ranges_of(study: Study) -> dict[str, Expected]:
 def _check_arms(ask: Ask, study: Study, answer: ArmsResult) -> None:
     """Check the means of all arms: one outcome is in one of them, which has the whole budget."""
     (declared,) = ranges_of(study).values()
-    hold(tuple(mean.name for mean in answer.means) == study.treatment_labels, OTHER_QUESTION)
+    require(tuple(mean.name for mean in answer.means) == study.treatment_labels, OTHER_QUESTION)
     known = [_sole(mean.known) for mean in answer.means]
-    hold(all(one.limits == (float(declared.low), float(declared.high)) for one in known), OTHER_LIMITS)
+    require(all(one.limits == (float(declared.low), float(declared.high)) for one in known), OTHER_LIMITS)
     sizes = [_size(mean) for mean in answer.means]
     numbers = [(one.estimate, one.uncertainty) for one in known]
     plain = ask.method == "difference_in_means"
@@ -889,14 +901,14 @@ def _check_groups(ask: Ask, study: Study, answer: GroupsResult) -> None:
     layout = layout_of(study, options_of(ask).get("by", ()))
     names, rows = group_names(layout), rows_of(answer) or 1
     found = [str(one.name) for one in answer.groups]
-    hold(answer.by == layout.names and found == [one for one in names if one in found], OTHER_QUESTION)
-    hold(answer.left_out == tuple(one for one in names if one not in found), OTHER_QUESTION)
+    require(answer.by == layout.names and found == [one for one in names if one in found], OTHER_QUESTION)
+    require(answer.left_out == tuple(one for one in names if one not in found), OTHER_QUESTION)
     if Unit(ask.protects) is Unit.RECORD:
-        hold(not answer.left_out, OTHER_QUESTION)
+        require(not answer.left_out, OTHER_QUESTION)
         for one in answer.groups:
             _check_ratio(ask, declared, one, rows)
         return
-    hold(sum(_size(one) for one in answer.groups) <= rows, TOO_MANY_ROWS)
+    require(sum(_size(one) for one in answer.groups) <= rows, TOO_MANY_ROWS)
     # Groups whose covariates are all the same are not weighted.
     left = [
         name
@@ -910,7 +922,7 @@ def _check_groups(ask: Ask, study: Study, answer: GroupsResult) -> None:
         if own.method == "difference_in_means":
             # The smaller arm gives the sensitivity; a group is judged by the arms that it must have.
             smaller = declared.width / sensitivity_of(known.uncertainty.noise)
-            hold(smaller.denominator == 1 and 2 * smaller <= size)
+            require(smaller.denominator == 1 and 2 * smaller <= size)
             arms |= {"treated": int(smaller), "control": size - int(smaller)}
         _check_row(own, declared, answer, known, arms)
 
@@ -918,10 +930,10 @@ def _check_groups(ask: Ask, study: Study, answer: GroupsResult) -> None:
 def _check_outcomes(ask: Ask, study: Study, answer: OutcomesResult) -> None:
     """Check every outcome as the only one, after its noise was taken for that of one number: all of them may move."""
     ranges = ranges_of(study)
-    hold([one.outcome for one in answer.released] == [*ranges], OTHER_QUESTION)
+    require([one.outcome for one in answer.released] == [*ranges], OTHER_QUESTION)
     said = (answer.measure, answer.estimand.value)
-    hold(said == (ask.measure, ask.estimand), OTHER_QUESTION)
-    hold(all(one.arm is None for one in answer.released), NO_RESULT)
+    require(said == (ask.measure, ask.estimand), OTHER_QUESTION)
+    require(all(one.arm is None for one in answer.released), NO_RESULT)
     for one in answer.released:
         known = _sole(one.numbers)
         error = cast("Uncertainty", known.uncertainty)
@@ -938,20 +950,20 @@ def _alone(noise: NoiseDistribution | None, several: int) -> Any:
     """Return the noise that one number would have in place of one of so many, for the same change and budget."""
     facts = noise_to_dict(noise)
     if facts.get("mechanism") == "box":
-        hold(facts.get("dimension") == str(several))
+        require(facts.get("dimension") == str(several))
         return noise_from_dict(
             {"mechanism": "staircase"} | {name: facts[name] for name in ("sensitivity", "epsilon")}
         )
     if facts.get("mechanism") == "gaussian":
         alone = sensitivity_of(noise) / sqrt_up(Fraction(several))
         return noise_from_dict(facts | {"sensitivity": str(alone)})
-    hold(not facts)
+    require(not facts)
     return None
 
 
 def _check_row(ask: Ask, declared: Expected, answer: Any, known: Linear, details: dict[str, Any]) -> None:
     """Check one row as the answer of one effect."""
-    hold(known.limits == declared.limits, OTHER_LIMITS)
+    require(known.limits == declared.limits, OTHER_LIMITS)
     row = Result(
         **answer.provenance() | {"details": answer.details | details},
         estimate=known.estimate,
@@ -968,26 +980,26 @@ def _check_ratio(ask: Ask, declared: Expected, one: Effect, rows: int) -> None:
     known = one.known
     ratios = [known.one, known.other] if isinstance(known, RatioDifference) else [known]
     width = float(declared.width)
-    hold((len(ratios) == 2) == (ask.method == "arms"))
+    require((len(ratios) == 2) == (ask.method == "arms"))
     for ratio in ratios:
-        hold(isinstance(ratio, NoisyRatio), NO_RESULT)
+        require(isinstance(ratio, NoisyRatio), NO_RESULT)
         assert isinstance(ratio, NoisyRatio)
-        hold(isclose(ratio.limit, width / len(ratios), rel_tol=NEAR), OTHER_LIMITS)
+        require(isclose(ratio.limit, width / len(ratios), rel_tol=NEAR), OTHER_LIMITS)
         least, mu = sqrt(2) / float(budget_of(ask).epsilon), most_mu(ask)
         # The part of a count: no release has a smaller part of the budget, or of what a score may be.
         least = least if mu is None else min(least, 1 / float(mu))
-        hold(
+        require(
             ratio.size_sd >= least * (1 - NEAR) and ratio.total_sd >= least * width / 100 and ratio.least == 1
         )
-        hold(ratio.row_variance >= 0 and ratio.extra >= 0 and 0 <= ratio.bias <= 2 * width)
-        hold(-_FAR * ratio.size_sd <= ratio.size <= rows + _FAR * ratio.size_sd, TOO_MANY_ROWS)
-        hold(abs(ratio.offset) <= width, OUT_OF_REACH)
-    hold(one.size is not None and one.size_sd > 0)
+        require(ratio.row_variance >= 0 and ratio.extra >= 0 and 0 <= ratio.bias <= 2 * width)
+        require(-_FAR * ratio.size_sd <= ratio.size <= rows + _FAR * ratio.size_sd, TOO_MANY_ROWS)
+        require(abs(ratio.offset) <= width, OUT_OF_REACH)
+    require(one.size is not None and one.size_sd > 0)
 
 
 def _sole(known: object) -> Linear:
     """Return a number with the error of one site."""
-    hold(isinstance(known, Linear) and type(known.uncertainty) is Uncertainty, NO_RESULT)
+    require(isinstance(known, Linear) and type(known.uncertainty) is Uncertainty, NO_RESULT)
     assert isinstance(known, Linear)
     return known
 
@@ -995,7 +1007,9 @@ def _sole(known: object) -> Linear:
 def _size(one: Effect) -> float:
     """Return the public number of people behind a row."""
     size = one.size
-    hold(size is not None and one.size_sd == 0 and FEWEST_IN_ARM <= size <= MOST_ROWS and size == int(size))
+    require(
+        size is not None and one.size_sd == 0 and FEWEST_IN_ARM <= size <= MOST_ROWS and size == int(size)
+    )
     assert size is not None
     return size
 
@@ -1003,23 +1017,23 @@ def _size(one: Effect) -> float:
 def _check_times(ask: Ask, study: Study, answer: SurvivalResult) -> None:
     """Check tables of times: cells and strata follow from the declaration, the noise from these and the budget."""
     tables, event, rows = answer.tables, study.event, rows_of(answer) or 1
-    hold(event is not None and tables.cut in _PARTS and tables.causes == event.causes, OTHER_QUESTION)
+    require(event is not None and tables.cut in _PARTS and tables.causes == event.causes, OTHER_QUESTION)
     assert event is not None
-    hold(tables.edges == event.cut(tables.cut).edges, OTHER_QUESTION)
-    hold(tables.convention == ask.settings.get("censoring", "middle"), OTHER_QUESTION)
+    require(tables.edges == event.cut(tables.cut).edges, OTHER_QUESTION)
+    require(tables.convention == ask.settings.get("censoring", "middle"), OTHER_QUESTION)
     form, mu = Form(tables.form, event.cells * tables.cut, event.kinds), most_mu(ask)
     named = None if ask.summed else ask.mechanism
     allowed = {None: (True, mu is not None), "gaussian": (False, True)}.get(named, (True, False))
-    hold(allowed[0] if tables.heavy else allowed[1])
+    require(allowed[0] if tables.heavy else allowed[1])
     if tables.heavy:
         wanted = sqrt(2) * float(form.l1 / budget_of(ask).epsilon)
     else:
         wanted = float(form.l2 / (mu or 1))
     if ask.summed:
         # Of one noise and at most as many again as there are sites.
-        hold(wanted * (1 - NEAR) <= tables.noise_sd <= wanted * (1 + NEAR) * sqrt(MOST_SITES))
+        require(wanted * (1 - NEAR) <= tables.noise_sd <= wanted * (1 + NEAR) * sqrt(MOST_SITES))
     else:
-        hold(isclose(tables.noise_sd, wanted, rel_tol=NEAR))
+        require(isclose(tables.noise_sd, wanted, rel_tol=NEAR))
     _check_blocks(ask, study, answer, rows)
     # Running sums are taken with coefficients up to one; their root has no larger number than the sum of a block.
     far = _FAR * tables.noise_sd
@@ -1035,19 +1049,21 @@ def _check_blocks(ask: Ask, study: Study, answer: SurvivalResult, rows: int) -> 
     layout = Layout.of(study, tuple(strata) if ask.method == "stratified" else ())
     merged = [MergedLayout.of(layout, most) for most in range(1, layout.public + 1)]
     fitting = [one for one in merged if 2 * one.public == len(tables.numbers)]
-    hold(any(dict(answer.merged_strata) == one.groups() for one in fitting), OTHER_FACTS)
+    require(any(dict(answer.merged_strata) == one.groups() for one in fitting), OTHER_FACTS)
     people = Unit(ask.protects) is Unit.OUTCOME
-    hold(len(tables.totals) == (len(tables.numbers) if people else 1))
-    hold(len(tables.shares) == (len(tables.numbers) // 2 if people else 0))
+    require(len(tables.totals) == (len(tables.numbers) if people else 1))
+    require(len(tables.shares) == (len(tables.numbers) // 2 if people else 0))
     weighted = ask.method == "weighting"
     if weighted:
-        hold(all(0 < total <= rows for total in tables.totals), TOO_MANY_ROWS)
+        require(all(0 < total <= rows for total in tables.totals), TOO_MANY_ROWS)
         # Imbalance that weights leave makes them worth fewer people, which takes weight off the site.
-        hold(all(0 < one <= rows**2 for one in tables.design) and 1 <= tables.inflation <= 1 + MOST_BIAS**2)
+        require(
+            all(0 < one <= rows**2 for one in tables.design) and 1 <= tables.inflation <= 1 + MOST_BIAS**2
+        )
     else:
-        hold(sum(tables.totals) == rows and min(tables.totals) >= 0, TOO_MANY_ROWS)
-        hold({*tables.design} == {1.0} and tables.inflation == 1.0)
-    hold(
+        require(sum(tables.totals) == rows and min(tables.totals) >= 0, TOO_MANY_ROWS)
+        require({*tables.design} == {1.0} and tables.inflation == 1.0)
+    require(
         min(tables.shares, default=0.0) >= 0 and (not people or isclose(sum(tables.shares), 1, rel_tol=NEAR))
     )
 
@@ -1055,13 +1071,13 @@ def _check_blocks(ask: Ask, study: Study, answer: SurvivalResult, rows: int) -> 
 def _check_moments(ask: Ask, study: Study, answer: Moments) -> None:
     """Check second moments: columns and their squares follow from the declaration, noises from the budget."""
     columns = Columns.of(study, *(options_of(ask).get(name, ()) for name in ("outcomes", "terms")))
-    hold(answer.columns == columns.names and answer.groups == columns.groups, OTHER_QUESTION)
+    require(answer.columns == columns.names and answer.groups == columns.groups, OTHER_QUESTION)
     clipped = [one for one in answer.not_covered if isinstance(one, ClippedOutliers)]
-    hold(all({*one.columns} <= {*columns.names} for one in clipped), OTHER_FACTS)
+    require(all({*one.columns} <= {*columns.names} for one in clipped), OTHER_FACTS)
     basis, noisy = np.array(answer.basis), answer._noisy()
-    hold(bool((np.abs(basis[0] - np.eye(len(basis))[0]) <= NEAR).all()))
+    require(bool((np.abs(basis[0] - np.eye(len(basis))[0]) <= NEAR).all()))
     scale = np.abs(basis[1:, 1:]).max(axis=1)
-    hold(bool((scale > 0).all()) and float(np.linalg.cond(basis[1:, 1:] / scale[:, None])) <= _WORST)
+    require(bool((scale > 0).all()) and float(np.linalg.cond(basis[1:, 1:] / scale[:, None])) <= _WORST)
     _check_noise(ask, columns, answer)
     _check_middles(ask, columns, answer)
     middles, halves = _ends(columns)
@@ -1076,12 +1092,12 @@ def _check_moments(ask: Ask, study: Study, answer: Moments) -> None:
 def _check_middles(ask: Ask, columns: Columns, answer: Moments) -> None:
     """Check what HC1 errors are made of: one middle for each regression that was asked for, of its size."""
     asked = tuple(options_of(ask).get("robust", ()))
-    hold(tuple(one.formula for one in answer.robust) == asked, OTHER_QUESTION)
+    require(tuple(one.formula for one in answer.robust) == asked, OTHER_QUESTION)
     for one in answer.robust:
         formula = parse_formula(one.formula, columns.names, dict(columns.groups))
         size = formula.constant + len(formula.regressors) + len(formula.absorbed)
         sides = (len(own) for matrix in (one.turn, one.matrix) for own in (matrix, *matrix))
-        hold({*sides} == {size} and one.noise_sd > 0, NO_RESULT)
+        require({*sides} == {size} and one.noise_sd > 0, NO_RESULT)
 
 
 def _ends(columns: Columns) -> tuple[list[float], list[float]]:
@@ -1099,12 +1115,12 @@ def _check_noise(ask: Ask, columns: Columns, answer: Moments) -> None:
     gaussian = ask.mechanism == "gaussian" or (chosen and most_mu(ask) is not None)
     robust = len(options_of(ask).get("robust", ()))
     design = RowPlan(answer.rows, columns, budget_of(ask), "gaussian" if gaussian else "staircase", robust)
-    hold(bool((noise == noise.T).all()) and isfinite(float(noise.max())))
+    require(bool((noise == noise.T).all()) and isfinite(float(noise.max())))
     if Unit(ask.protects) is Unit.RECORD:
-        hold(float(noise.min()) >= design.shortest_noise / SLACK)
+        require(float(noise.min()) >= design.shortest_noise / SLACK)
     else:
         # What is left of the outcome is the last working column; it alone is private.
-        hold(bool((noise[:-1, :-1] == 0).all()) and float(noise[-1].min()) > 0)
+        require(bool((noise[:-1, :-1] == 0).all()) and float(noise[-1].min()) > 0)
 
 
 _CHECKS: dict[str, Callable[[Ask, Study, Any], None]] = {

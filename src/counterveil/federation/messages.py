@@ -116,15 +116,15 @@ class Ask:
 
     @classmethod
     def _read(cls, document: Mapping[str, Any]) -> Ask:
-        usual = {"delta": "0", "estimand": "ATE", "level": 0.95, "mechanism": None}
-        usual |= {"measure": DIFFERENCE, "settings": {}, "question": "ate", "options": {}}
-        facts = Fields.of("a question", document, ("method", "protects", "epsilon"), tuple(usual))
+        defaults = {"delta": "0", "estimand": "ATE", "level": 0.95, "mechanism": None}
+        defaults |= {"measure": DIFFERENCE, "settings": {}, "question": "ate", "options": {}}
+        facts = Fields.of("a question", document, ("method", "protects", "epsilon"), tuple(defaults))
         written = {
             name: repr(value)
             for name, value in document.items()
             if name in ("epsilon", "delta") and isinstance(value, int | float) and not isinstance(value, bool)
         }
-        facts = Fields("a question", usual | dict(document) | written)
+        facts = Fields("a question", defaults | dict(document) | written)
         facts.rational("epsilon", _LEAST_EPSILON, _MOST_EPSILON)
         facts.rational("delta", 0, 1)
         question = facts.choice("question", tuple(QUESTIONS))
@@ -193,7 +193,7 @@ class Head:
 class SiteRequest:
     """One question to one site.
 
-    `deadline` is in seconds since 1970; `anchor` is the last head of the site's ledger that the coordinator
+    `deadline` is in seconds since 1970; `checkpoint` is the last head of the site's ledger that the coordinator
     saw. Neither is part of the question.
     """
 
@@ -203,15 +203,15 @@ class SiteRequest:
     declaration: dict[str, Any]
     ask: Ask
     deadline: float = 0.0
-    anchor: Head | None = None
+    checkpoint: Head | None = None
 
     def __post_init__(self) -> None:
         check_id("study id", self.study_id)
         check_id("request id", self.request_id)
 
     def fingerprint(self) -> str:
-        """Return a hash of everything but deadline and anchor; the same request always has the same one."""
-        facts = asdict(replace(self, deadline=0.0, anchor=None))
+        """Return a hash of everything but deadline and checkpoint; the same request always has the same one."""
+        facts = asdict(replace(self, deadline=0.0, checkpoint=None))
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
     def to_text(self) -> str:
@@ -230,7 +230,7 @@ class SiteRequest:
                 declaration=facts.table("declaration"),
                 ask=Ask._read(facts.table("ask")),
                 deadline=facts.number("deadline", 0, _LAST_DEADLINE),
-                anchor=Head.read(facts.values["anchor"]),
+                checkpoint=Head.read(facts.values["checkpoint"]),
             )
         except UnreadableError as error:
             raise _no_message("a request", str(error)) from None

@@ -29,7 +29,7 @@ from counterveil.federation.site_files import (
     KeptAnswer,
     SiteFile,
     SiteRecords,
-    check_anchors,
+    check_checkpoints,
     check_heads,
     head_of,
     key_of,
@@ -71,7 +71,7 @@ class Site:
     def check_ledger(self) -> None:
         """Raise CV-F043 where the ledger is damaged, or lacks an entry that an answer was given after."""
         with self.records.locked(), open_ledger(self.file.ledger) as ledger:
-            check_anchors(ledger, self.records.heads())
+            check_checkpoints(ledger, self.records.heads())
 
     def answer(self, text: str) -> str:
         """Return the reply to a message; whatever happens inside, a refusal's code is all that leaves."""
@@ -98,7 +98,7 @@ class Site:
         """
         if request.site != self.file.name:
             raise RefusedError(refusals.OTHER_SITE)
-        self._check_ledger(request.anchor)
+        self._check_ledger(request.checkpoint)
         kept = self.records.answered(request)
         if kept is not None:
             # A site that stopped between keeping an answer and this.
@@ -135,9 +135,9 @@ class Site:
         self.records.note_head(head)
         return head
 
-    def _check_ledger(self, anchor: Head | None) -> Head:
+    def _check_ledger(self, checkpoint: Head | None) -> Head:
         """Return where the ledger ends; refuse one that lacks what was noted last, or what the coordinator saw."""
-        heads = [head for head in (self.records.last_head(), anchor) if head is not None]
+        heads = [head for head in (self.records.last_head(), checkpoint) if head is not None]
         try:
             with open_ledger(self.file.ledger) as ledger:
                 check_heads(ledger, heads)
@@ -251,7 +251,7 @@ class Site:
 
 
 # What every message has; of questions that do not take one it is as if nothing was said.
-_USUAL = {"method": "moments", "estimand": "ATE", "measure": DIFFERENCE, "mechanism": None}
+_DEFAULTS = {"method": "moments", "estimand": "ATE", "measure": DIFFERENCE, "mechanism": None}
 
 
 def _settings(question: Ask, study: Study) -> Any:
@@ -271,15 +271,15 @@ def checked_arguments(study: Study, question: Ask) -> Arguments[Any]:
     """Return the arguments of the question, or raise what is wrong with them; nothing here looks at rows or budget."""
     kind = QUESTIONS[question.question]
     taken = {one.name for one in fields(kind)}
-    for name, usual in _USUAL.items():
-        if name not in taken and getattr(question, name) != usual:
+    for name, default in _DEFAULTS.items():
+        if name not in taken and getattr(question, name) != default:
             raise _unfit(question, f"no {name}")
     known = ESTIMATORS.get(question.question, METHODS)
     if question.method not in known:
         raise _unfit(question, f"method: one of {', '.join(known)}")
     if question.question == "outcomes" and Unit(question.protects) is Unit.TREATMENT_AND_OUTCOME:
         raise _unfit(question, "protects: outcome or record")
-    given = {name: getattr(question, name) for name in _USUAL if name in taken}
+    given = {name: getattr(question, name) for name in _DEFAULTS if name in taken}
     if question.summed:
         # Shares of summed noise are drawn in place of a plan's own.
         given["mechanism"] = None

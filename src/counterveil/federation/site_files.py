@@ -311,10 +311,10 @@ def key_of(request: SiteRequest) -> str:
 
 def head_of(ledger: Ledger) -> Head:
     """Return where a ledger ends now."""
-    return Head(*ledger.head_at())
+    return Head(*ledger.last_entry())
 
 
-def check_anchors(ledger: Ledger, heads: Iterable[Head]) -> None:
+def check_checkpoints(ledger: Ledger, heads: Iterable[Head]) -> None:
     """Raise CV-F043 where the ledger is damaged, or an entry that was seen before is not in it any more."""
     report = ledger.verify()
     if not report.ok:

@@ -14,9 +14,9 @@ from counterveil.bounded_reading import Fields, UnreadableError
 from counterveil.errors import refusal
 from counterveil.federation.coordinator import (
     Clock,
+    Progress,
     Round,
     SiteEngine,
-    Teller,
     keep_step,
     kept_step,
     read_reply,
@@ -83,7 +83,7 @@ class _StepRound(Round):
         return (name, bound, len(numbers)), numbers
 
 
-def run_sum(folder: StudyFolder, engine: SiteEngine, tell: Teller, clock: Clock) -> None:
+def run_sum(folder: StudyFolder, engine: SiteEngine, progress: Progress, clock: Clock) -> None:
     """Return when all members computed the answer, or when the deadline has passed.
 
     A run goes on where an earlier one stopped, and sites send the same parts again.
@@ -92,7 +92,7 @@ def run_sum(folder: StudyFolder, engine: SiteEngine, tell: Teller, clock: Clock)
     step, failed = kept_step(folder)
 
     def gather(sites: tuple[str, ...], until: float) -> dict[str, Any]:
-        asked = _StepRound(folder, engine, tell, clock, step=step, sites=sites, until=until)
+        asked = _StepRound(folder, engine, progress, clock, step=step, sites=sites, until=until)
         asked.run()
         return asked.found
 
@@ -100,7 +100,7 @@ def run_sum(folder: StudyFolder, engine: SiteEngine, tell: Teller, clock: Clock)
         # Sites that are late are left out: nothing was drawn yet.
         offers = gather(tuple(study.asks), start + study.deadline / 2)
         if len(offers) < study.quorum:
-            return tell(f"{len(offers)} sites take part, of at least {study.quorum}")
+            return progress(f"{len(offers)} sites take part, of at least {study.quorum}")
         step = replace(step, members=tuple(offers[site] for site in sorted(offers)))
         keep_step(folder, step)
     names = tuple(member.site for member in step.members)
@@ -111,15 +111,15 @@ def run_sum(folder: StudyFolder, engine: SiteEngine, tell: Teller, clock: Clock)
             return None
         first, *others = {part for part, _ in parts.values()}
         if first is None and not others:
-            return tell(f"{len(names)} sites computed the answer")
+            return progress(f"{len(names)} sites computed the answer")
         failed = first is None or bool(others)
         if first is not None and not failed:
             totals = total_of(numbers for _, numbers in parts.values())
             failed = max(map(abs, totals)) > first[1] * limit
             step = step if failed else replace(step, totals={**step.totals, first[0]: totals})
-            tell(f"{first[0]}: {'not a sum' if failed else 'added up'}")
+            progress(f"{first[0]}: {'not a sum' if failed else 'added up'}")
         keep_step(folder, step, failed)
-    return tell("the parts do not add up to what the declared outcome allows")
+    return progress("the parts do not add up to what the declared outcome allows")
 
 
 def _said(reply: Reply, names: tuple[str, ...]) -> Fields:
@@ -130,7 +130,7 @@ def _said(reply: Reply, names: tuple[str, ...]) -> Fields:
 _LISTEN = ("127.0.0.1", "0.0.0.0")
 
 
-def run_study(folder: StudyFolder, listen: str, tell: Teller) -> dict[str, float]:
+def run_study(folder: StudyFolder, listen: str, progress: Progress) -> dict[str, float]:
     """Ask the sites that have not answered yet and return how many seconds each part took."""
     from counterveil.federation.engines.flower.wire import prepare
 
@@ -146,11 +146,11 @@ def run_study(folder: StudyFolder, listen: str, tell: Teller) -> dict[str, float
         loaded = time.monotonic()
         with FlowerLink(folder, listen) as link:
             ready = time.monotonic()
-            tell(f"listening on {folder.study.address}")
+            progress(f"listening on {folder.study.address}")
             if folder.study.colluding:
-                run_sum(folder, link, tell, Clock())
+                run_sum(folder, link, progress, Clock())
             else:
-                Round(folder, link, tell).run()
+                Round(folder, link, progress).run()
             answered = time.monotonic()
     return {
         "load": loaded - start,

@@ -275,9 +275,9 @@ class Scaled:
         """Return the smallest x with P(factor X <= x) >= p."""
         return self.factor * self.noise.quantile(p)
 
-    def kinks(self, low: float, high: float, most: int) -> Floats | None:
+    def breakpoints(self, low: float, high: float, most: int) -> Floats | None:
         """Return the points of [low, high] where the density is not smooth; None where they exceed `most`."""
-        found = self.noise.kinks(low / self.factor, high / self.factor, most)
+        found = self.noise.breakpoints(low / self.factor, high / self.factor, most)
         return None if found is None else self.factor * found
 
 
@@ -319,7 +319,7 @@ class Means(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ApartMeans:
+class IndependentArmMeans:
     """Means of disjoint sets of rows with noise of their own; `sizes` are the arms' effective sample sizes."""
 
     values: Pair
@@ -378,7 +378,7 @@ class ApartMeans:
 
 
 @dataclass(frozen=True, slots=True)
-class JointMeans:
+class JointArmMeans:
     """Means of both arms from the mean of everyone and the difference: m1 = m + (1 - q) d and m0 = m - q d.
 
     `share` is q, with the standard deviation of its noise. The variance of d is the sum of both means' variances;
@@ -438,15 +438,15 @@ class JointMeans:
 
 # Asked for at every value that is tried, and the same for all of them.
 @lru_cache(maxsize=64)
-def _largest_variances(means: JointMeans, alpha: float) -> Pair:
+def _largest_variances(means: JointArmMeans, alpha: float) -> Pair:
     low, high = means.range
     caps = []
     for value, (a, b), size in zip(means.values, ((1.0, 0.0), (0.0, 1.0)), means.sizes, strict=True):
         on_mean, on_difference = a - b, a * (1 - means.share) + b * means.share
         noise = combined([(on_mean, means.mean_noise), (on_difference, means.known.noise)])
-        reach = half_width(means.known.known_variance(alpha) ** 0.5, noise, alpha)
+        half = half_width(means.known.known_variance(alpha) ** 0.5, noise, alpha)
         middle = (low + high) / 2
-        at = min(max(middle, value - reach), value + reach)
+        at = min(max(middle, value - half), value + half)
         caps.append(max((at - low) * (high - at), 0.0) / size)
     return caps[0], caps[1]
 

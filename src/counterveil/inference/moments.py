@@ -107,7 +107,8 @@ class LinearFit:
     freedom: int
     identified: bool
     unit: Floats  # covariance that errors of variance one would have, from sampling
-    doubt: float = 0.0  # standard deviation of the noise of a variance from sampling, in parts of `unit`
+    # Standard deviation of the noise of a variance from sampling, in parts of `unit`.
+    variance_noise_sd: float = 0.0
     noisy: tuple[NoisyMoments, Floats, Floats] | None = None  # least squares: moments, A^-1 and A^-1 P
 
     @property
@@ -150,7 +151,7 @@ class LinearFit:
         found = [float(along @ moments.spread((one + one.T) / 2) @ along) for one in outer]
         return np.array([found[0] + float(combination @ self.sampling @ combination), *found[1:]])
 
-    def reach(self, combination: Floats, factor: float) -> Ends:
+    def half_widths(self, combination: Floats, factor: float) -> Ends:
         """Return how far below and above the estimate values lie that are within so many standard errors of it.
 
         At least as far as the standard error of the estimate itself says; infinite where noise may hide the regressor.
@@ -173,7 +174,7 @@ class LinearFit:
         """Return Student's degrees of freedom of a combination; a noisy variance has Satterthwaite's."""
         with np.errstate(all="ignore"):
             total = float(combination @ self.covariance @ combination)
-            noise = self.doubt * float(combination @ self.unit @ combination)
+            noise = self.variance_noise_sd * float(combination @ self.unit @ combination)
         if not (noise > 0 and 0 < total < inf):
             return float(self.freedom)
         return 1 / (1 / self.freedom + noise**2 / (2 * total**2))
@@ -270,13 +271,17 @@ def with_robust_errors(fit: LinearFit, turn: Floats, middle: Floats, noise: floa
 
     Directions whose variance the noise hides have that of the noise.
     """
-    doubt = (
-        sqrt(2.0) * noise
-    )  # of v'Ev for |v| = 1, E with variance `noise`^2 off the diagonal and twice that on it
+    # The standard deviation of v'Ev for |v| = 1, where E has variance noise^2 off the diagonal and twice that on it.
+    variance_noise_sd = sqrt(2.0) * noise
     values, vectors = np.linalg.eigh(middle)
-    lifted = (vectors * np.maximum(values, doubt)) @ vectors.T
+    lifted = (vectors * np.maximum(values, variance_noise_sd)) @ vectors.T
     factor = 1 / max(rows - len(turn), 1)
-    return replace(fit, sampling=factor * turn.T @ lifted @ turn, unit=factor * turn.T @ turn, doubt=doubt)
+    return replace(
+        fit,
+        sampling=factor * turn.T @ lifted @ turn,
+        unit=factor * turn.T @ turn,
+        variance_noise_sd=variance_noise_sd,
+    )
 
 
 def _inverse(matrix: Floats) -> Floats:
@@ -373,9 +378,9 @@ def anderson_rubin(
     exogenous: Floats,
     response: Floats,
     level: float,
-    around: Ends,
+    estimate: Ends,
 ) -> tuple[Ends, ...]:
-    """Return the intervals of values that are kept; `around` is an estimate and its standard error.
+    """Return the intervals of values that are kept; `estimate` is an estimate and its standard error.
 
     Where there is no standard error, values are tried on the scale of the response over the endogenous column.
     Columns are combinations of working columns: (m,), instruments (k, m), exogenous ones (p, m) with the
@@ -391,7 +396,10 @@ def anderson_rubin(
     def at(angle: float) -> float:
         return excess(response - (middle + width * tan(angle)) * endogenous)
 
-    middle, width = around[0], around[1] if 0 < around[1] < inf else _scale(moments, response, endogenous)
+    middle, width = (
+        estimate[0],
+        estimate[1] if 0 < estimate[1] < inf else _scale(moments, response, endogenous),
+    )
     angles = np.linspace(-pi / 2, pi / 2, _TRIED + 2)[1:-1]
     signs = np.array([at(angle) for angle in angles]) <= 0
     turns = _turns(at, angles, signs)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc, chdtri, stdtr, stdtrit
 
-from counterveil.inference.measures import ApartMeans, Error, Errors, JointMeans, Pair
+from counterveil.inference.measures import Error, Errors, IndependentArmMeans, JointArmMeans, Pair
 from counterveil.inference.uncertainty import (
     NoiseDistribution,
     Uncertainty,
@@ -150,7 +150,7 @@ class ErrorBetweenSites:
         """Return the half-width of an interval of this level for the mean effect of sites."""
         return float(stdtrit(self.sites - 1, (1 + level) / 2)) * self.std_error
 
-    def reach(self, level: float) -> float:
+    def prediction_half_width(self, level: float) -> float:
         """Return the half-width of an interval of this level for the effect at one more site.
 
         The estimates' variance includes their own errors, so that the interval errs on the long side.
@@ -248,10 +248,10 @@ def released_variance(known: Uncertainty) -> float:
 
 
 def steadied_variances(sites: list[Uncertainty], sizes: Floats, common: bool = False) -> Floats:
-    """Return sampling variances (J,) for weighing: released ones, drawn together as far as their noise says.
+    """Return sampling variances (J,) for weighing: released ones, shrunk towards their mean as far as their noise says.
 
     Weights made from noisy variances favour sites whose variance came out too small by chance. Variances
-    per person are therefore drawn towards their mean; those that differ by more than noise explains keep
+    per person are therefore shrunk towards their mean; those that differ by more than noise explains keep
     their differences (empirical Bayes), and what stays unsure of each is put on top. With `common` all sites
     have the mean, so that no weight follows a site's own number. A variance that was not released stays at
     its largest.
@@ -270,13 +270,13 @@ def steadied_variances(sites: list[Uncertainty], sizes: Floats, common: bool = F
     precision = 1 / (noise + differing)
     centre = float(precision @ per_person / precision.sum())
     kept = differing * precision
-    drawn = np.maximum(centre + kept * (per_person - centre), 0.0)
-    found[noisy] = np.minimum((drawn + np.sqrt(kept * noise)) / size, caps)
+    shrunk = np.maximum(centre + kept * (per_person - centre), 0.0)
+    found[noisy] = np.minimum((shrunk + np.sqrt(kept * noise)) / size, caps)
     return found
 
 
-def unsure_variances(sites: list[Uncertainty]) -> Floats:
-    """Return what the noise of every released variance will add to an interval: its standard deviation."""
+def noise_sds_of_variances(sites: list[Uncertainty]) -> Floats:
+    """Return the standard deviation of the noise of every released variance, at most its cap: what intervals add."""
     caps = np.array([known.variance_cap for known in sites])
     return np.asarray(np.minimum(np.sqrt([noise_variance(known.variance_noise) for known in sites]), caps))
 
@@ -340,12 +340,14 @@ class PooledUncertainty:
             own if self.between_sites is None else max(own, self.between_sites.half_width(level))
         )
 
-    def reach(self, level: float) -> float | None:
+    def prediction_half_width(self, level: float) -> float | None:
         """Return the half-width of an interval for the effect at one more site, None but for random effects."""
         if self.between_sites is None:
             return None
         known = sqrt(self.known_sd(1 - level) ** 2 + self.between)
-        return self.bias + max(self.between_sites.reach(level), half_width(known, self.noise, 1 - level))
+        return self.bias + max(
+            self.between_sites.prediction_half_width(level), half_width(known, self.noise, 1 - level)
+        )
 
     def naive_half_width(self, level: float) -> float:
         """Return the half-width that ignores the noise: too short, for comparison only."""
@@ -399,12 +401,12 @@ class PooledMeans:
     A site that is left out has the weight 0.
     """
 
-    sites: tuple[ApartMeans | JointMeans, ...]
+    sites: tuple[IndependentArmMeans | JointArmMeans, ...]
     weights: tuple[float, ...]
     names: tuple[str, ...]
 
     @property
-    def weighed(self) -> list[tuple[str, ApartMeans | JointMeans]]:
+    def weighed(self) -> list[tuple[str, IndependentArmMeans | JointArmMeans]]:
         """The sites that are in the averages, by name."""
         rows = zip(self.names, self.sites, self.weights, strict=True)
         return [(name, site) for name, site, weight in rows if weight > 0]

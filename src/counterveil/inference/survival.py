@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from counterveil.inference.measures import Apart, p_value
-from counterveil.inference.uncertainty import reach, reaches, simultaneous
+from counterveil.inference.uncertainty import biased_half_width, biased_half_widths, simultaneous
 from counterveil.numerics.arrays import Ends, Floats
 from counterveil.numerics.running_sums import FLAT, SUMS, Form
 
@@ -349,18 +349,18 @@ def _uneven(held: Floats, variances: Floats, rounded: bool = False) -> tuple[Flo
     one place. What chance and noise, with these variances, add to squared changes is taken off. Where outcomes may be
     `rounded`, a cell that holds more than those beside it, of which one holds less than both of its own, may hold a
     crowd; so may the first and the last, with outcomes beyond the range,
-    unless they surely hold less than twice their neighbour; so may a cell between two crowded ones, or between one and
+    unless they surely hold less than twice their neighbour; so may a cell between two dense ones, or between one and
     a cell that holds less than half of it, as a part of them; and changes at the ends count that chance may hide.
     """
     if held.shape[1] < 2:
         return np.ones_like(held), np.zeros(held.shape, dtype=bool)
-    wide, around = (np.pad(one, ((0, 0), (1, 1)), mode="reflect") for one in (held, variances))
-    change = np.diff(wide, axis=1)
-    chance = around[:, 1:] + around[:, :-1]
+    padded, padded_variances = (np.pad(one, ((0, 0), (1, 1)), mode="reflect") for one in (held, variances))
+    change = np.diff(padded, axis=1)
+    chance = padded_variances[:, 1:] + padded_variances[:, :-1]
     sure = np.sqrt(np.clip(change**2 - chance, 0.0, None))
     hidden = np.zeros_like(sure)
     hidden[:, [0, -1]] = rounded * _HIDDEN * np.sqrt(chance[:, [0, -1]])
-    parts = np.maximum(sure, hidden) / np.maximum(np.maximum(wide[:, 1:], wide[:, :-1]), 1e-9)
+    parts = np.maximum(sure, hidden) / np.maximum(np.maximum(padded[:, 1:], padded[:, :-1]), 1e-9)
     r, inner = np.minimum(np.maximum(parts[:, 1:], parts[:, :-1]), 1.0), np.ones(held.shape[1], dtype=bool)
     inner[[0, -1]] = False
     smooth = np.where(inner, r / 8 * (1 + r), r / 6 * (1 + 3 * r))
@@ -370,23 +370,25 @@ def _uneven(held: Floats, variances: Floats, rounded: bool = False) -> tuple[Flo
     outer = np.pad(np.abs(change), ((0, 0), (1, 1)))
     gradual = 3 * np.minimum(outer[:, :-3], outer[:, 3:]) / np.maximum(before + after, 1e-300)
     step *= np.clip(1 - gradual, 0.0, 1.0) * (change[:, 1:] * change[:, :-1] > 0)
-    crowded = held > wide[:, 2:] + wide[:, :-2] + _SURELY * np.sqrt(variances)
+    is_dense = held > padded[:, 2:] + padded[:, :-2] + _SURELY * np.sqrt(variances)
     if rounded:
-        unclear = np.sqrt(variances + 2 * (around[:, 2:] + around[:, :-2]))
-        crowded[:, [0, -1]] |= (held > wide[:, 2:] + wide[:, :-2] - _HIDDEN * unclear)[:, [0, -1]]
+        unclear = np.sqrt(variances + 2 * (padded_variances[:, 2:] + padded_variances[:, :-2]))
+        is_dense[:, [0, -1]] |= (held > padded[:, 2:] + padded[:, :-2] - _HIDDEN * unclear)[:, [0, -1]]
         before_it, after_it = (
-            np.pad(crowded, ((0, 0), (1, 1)))[:, one] for one in (slice(-2), slice(2, None))
+            np.pad(is_dense, ((0, 0), (1, 1)))[:, one] for one in (slice(-2), slice(2, None))
         )
-        crowded |= before_it & (after_it | (held > 2 * wide[:, 2:])) | after_it & (held > 2 * wide[:, :-2])
+        is_dense |= before_it & (after_it | (held > 2 * padded[:, 2:])) | after_it & (
+            held > 2 * padded[:, :-2]
+        )
     beyond = np.pad(change, ((0, 0), (1, 1)))
-    excess = np.clip(held - np.minimum(wide[:, 2:], wide[:, :-2]), 0.0, None) / np.maximum(held, 1e-9)
+    excess = np.clip(held - np.minimum(padded[:, 2:], padded[:, :-2]), 0.0, None) / np.maximum(held, 1e-9)
     troughs = ((beyond[:, :-3] < 0) & (before > 0)) | ((beyond[:, 3:] > 0) & (after > 0))
     excess *= rounded & troughs
-    abrupt = np.where(crowded, 1.0, np.maximum(step, excess))
+    abrupt = np.where(is_dense, 1.0, np.maximum(step, excess))
     return np.clip(np.maximum(smooth, abrupt), 0.0, 1.0), inner & (smooth > abrupt)
 
 
-# A cell is crowded that holds twice what those beside it hold, and so many standard deviations more.
+# A cell is dense that holds twice what those beside it hold, and so many standard deviations more.
 _SURELY = 4.0
 # How many standard deviations of chance a change may be that is not seen, and by how many one that is seen may be more.
 _HIDDEN, _UNSURE = 2.0, 1.5
@@ -442,7 +444,7 @@ class Curves:
     heaped: float = 0.0
 
     @cached_property
-    def bends(self) -> tuple[Floats, NDArray[np.bool_], Floats]:
+    def curvature(self) -> tuple[Floats, NDArray[np.bool_], Floats]:
         """How far each curve may be from straight lines in every cell, (2, J): up to all that the cell holds.
 
         Then whether it is less towards the ends of the cell, as smooth curves are, and whether cells beside it hold
@@ -451,21 +453,21 @@ class Curves:
         points = points_of(self.lengths)
         held, between = -np.diff(self.shown, axis=1), ~points
         # A point holds a crowd, and says nothing of those beside it.
-        bends, smooth, leans = held.copy(), np.zeros(held.shape, dtype=bool), np.full(held.shape, nan)
+        curvature, smooth, leans = held.copy(), np.zeros(held.shape, dtype=bool), np.full(held.shape, nan)
         lengths, variances = self.lengths[between], self._variances[1][:, between]
-        own = self._bends_between(held[:, between], lengths, variances)
-        bends[:, between], smooth[:, between], leans[:, between] = own
-        return bends, smooth, leans
+        own = self._curvature_between(held[:, between], lengths, variances)
+        curvature[:, between], smooth[:, between], leans[:, between] = own
+        return curvature, smooth, leans
 
-    def _bends_between(
+    def _curvature_between(
         self, held: Floats, lengths: Floats, variances: Floats
     ) -> tuple[Floats, NDArray[np.bool_], Floats]:
-        """Return `bends` of what cells of these lengths hold, with its variances."""
+        """Return `curvature` of what cells of these lengths hold, with its variances."""
         # Cells of one length are compared as they are, others by what they hold of a length.
-        each, around = lengths / lengths.mean(), np.pad(lengths, 1, mode="reflect")
-        cells, smooth = _uneven(held / each, variances / each**2, self.rounded)
-        open_ended = lengths > _LONGER * np.minimum(around[:-2], around[2:])
-        leans = np.sign((held / each)[:, 2:] - (held / each)[:, :-2])
+        relative_lengths, padded_lengths = lengths / lengths.mean(), np.pad(lengths, 1, mode="reflect")
+        cells, smooth = _uneven(held / relative_lengths, variances / relative_lengths**2, self.rounded)
+        open_ended = lengths > _LONGER * np.minimum(padded_lengths[:-2], padded_lengths[2:])
+        leans = np.sign((held / relative_lengths)[:, 2:] - (held / relative_lengths)[:, :-2])
         leans = np.pad(leans, ((0, 0), (1, 1)), constant_values=nan)[:, : held.shape[1]]
         cells = np.maximum(cells, np.minimum(self.heaped / lengths, 1.0))
         found = np.where((held > _COARSE) | open_ended, held, cells * np.maximum(held, 0.0))
@@ -596,7 +598,9 @@ class Probability:
 
     def interval(self, level: float) -> Ends:
         """Return the two ends of an interval, cut to probabilities."""
-        low, high = (self.middle + reach(end, self.bias, level) * sign for end, sign in self._ends(level))
+        low, high = (
+            self.middle + biased_half_width(end, self.bias, level) * sign for end, sign in self._ends(level)
+        )
         return min(max(low - self.slack, 0.0), 1.0), min(max(high, 0.0), 1.0)
 
     def _ends(self, level: float) -> tuple[Ends, Ends]:
@@ -668,8 +672,8 @@ class Gap(Apart):
         (low, high), (least, most) = self.one.uncut(level), self.other.uncut(level)
         own, others = self.one.middle, self.other.middle
         bias = joint_bias(self.one.bias, self.other.bias, self.apart)
-        down = reach(_joined(own - low, most - others, self._correlation), bias, level)
-        up = reach(_joined(high - own, others - least, self._correlation), bias, level)
+        down = biased_half_width(_joined(own - low, most - others, self._correlation), bias, level)
+        up = biased_half_width(_joined(high - own, others - least, self._correlation), bias, level)
         ends = (own - others - down, own - others + up)
         return min(max(ends[0], -1.0), 1.0), max(min(ends[1], 1.0), -1.0)
 
@@ -683,7 +687,7 @@ class Area:
     """The restricted mean time free of the event in one arm, or the difference of two.
 
     `slack` is how far it may lie to either side of the `middle`, as curves were lost in the noise. `bias` is how far it
-    may be off as hazards change within cells, and `bend` how far it moves when curves are known
+    may be off as hazards change within cells, and `curvature` how far it moves when curves are known
     at every other time only: about as far as curves that bend between times can move it. `steps` is how much more it is
     where curves fall at whole times only.
     """
@@ -696,7 +700,7 @@ class Area:
     heavy: bool
     slack: float = 0.0
     bias: float = 0.0
-    bend: float = 0.0
+    curvature: float = 0.0
     steps: float = 0.0
 
     @property
@@ -713,7 +717,7 @@ class Area:
         """Return the two ends of an interval, cut to what is possible."""
         normal, heavy = quantiles(level, self.heavy)
         half = hypot(normal * self.sampling_sd, heavy * sqrt(self.noise))
-        half = reach(half, self.bias + abs(self.bend), level) + self.slack
+        half = biased_half_width(half, self.bias + abs(self.curvature), level) + self.slack
         least, most = self.limits
         low, high = self.middle - half + min(self.steps, 0.0), self.middle + half + max(self.steps, 0.0)
         return min(max(low, least), most), max(min(high, most), least)
@@ -771,9 +775,9 @@ class AreaRatio:
         sampling, noise = self._relative
         one, other = self.one, self.other
         bias = joint_bias(one.bias / one.estimate, other.bias / other.estimate)
-        bias += abs(one.bend / one.estimate - other.bend / other.estimate)
+        bias += abs(one.curvature / one.estimate - other.curvature / other.estimate)
         bias += abs(one.steps / one.estimate - other.steps / other.estimate)
-        half = reach(hypot(normal * sampling, heavy * noise), bias, level)
+        half = biased_half_width(hypot(normal * sampling, heavy * noise), bias, level)
         middle = log(self.estimate)
         return max(exp(middle - half), widest[0]), min(exp(middle + half), widest[1])
 
@@ -821,8 +825,8 @@ class SurvivalAnswers:
         root = np.sqrt(np.maximum(half**2 - lead * (middle**2 - heavy**2 * noise), 0.0))
         down, up = middle - (half - root) / lead, (half + root) / lead - middle
         off = curves.grouping[arm, 1:]
-        low = np.clip(middle - reaches(down, off, level) - slack, 0.0, 1.0)
-        high = np.clip(middle + reaches(up, off, level), 0.0, 1.0)
+        low = np.clip(middle - biased_half_widths(down, off, level) - slack, 0.0, 1.0)
+        high = np.clip(middle + biased_half_widths(up, off, level), 0.0, 1.0)
         high[-1] *= not self.whole
         return np.append(1.0, low), np.append(1.0, high)
 
@@ -855,7 +859,7 @@ class SurvivalAnswers:
         return _weights(self.edges, 0.0 if self.convention == "end" else 0.5)
 
     @property
-    def _bends(self) -> Floats:
+    def _coarsening_weights(self) -> Floats:
         """The weights (J + 1,) that say how far a restricted mean moves without every other point of the curve."""
         found = np.zeros(len(self.edges))
         if self.convention != "end":
@@ -871,10 +875,15 @@ class SurvivalAnswers:
         noise = max(float(weights @ self.curves.noise[arm, :, arm] @ weights), 0.0)
         rest = float(weights @ self.curves.slack[arm]) / 2
         estimate, middle = float(weights @ self.curves.shown[arm]), float(weights @ self.curves.survival[arm])
-        bias, bend = float(weights @ self.curves.grouping[arm]), float(self._bends @ self.curves.shown[arm])
+        bias, curvature = (
+            float(weights @ self.curves.grouping[arm]),
+            float(self._coarsening_weights @ self.curves.shown[arm]),
+        )
         steps = self.ties * max(1 - float(self.curves.shown[arm, -1]), 0.0) / 2
         limits = (0.0, float(self.edges[-1]))
-        return Area(estimate, middle - rest, variance, noise, limits, self.heavy, rest, bias, bend, steps)
+        return Area(
+            estimate, middle - rest, variance, noise, limits, self.heavy, rest, bias, curvature, steps
+        )
 
     def area_gap(self) -> Area:
         """Return the difference of the restricted means, treated minus control."""
@@ -883,7 +892,7 @@ class SurvivalAnswers:
         noise = max(one.noise + other.noise - 2 * self._shared, 0.0)
         variance = one.variance + other.variance
         apart = (one.estimate - other.estimate, one.middle - other.middle)
-        off = (joint_bias(one.bias, other.bias), one.bend - other.bend, one.steps - other.steps)
+        off = (joint_bias(one.bias, other.bias), one.curvature - other.curvature, one.steps - other.steps)
         return Area(*apart, variance, noise, (-end, end), self.heavy, rest, *off)
 
     def area_ratio(self) -> AreaRatio:
@@ -1080,7 +1089,7 @@ class LogRank:
     def interval(self, level: float) -> Ends:
         """Return the two ends of an interval of the difference."""
         normal, heavy = quantiles(level, self.heavy)
-        half = reach(sqrt(normal**2 * self.variance + heavy**2 * self.noise), self.bias, level)
+        half = biased_half_width(sqrt(normal**2 * self.variance + heavy**2 * self.noise), self.bias, level)
         return self.difference - half, self.difference + half
 
 
@@ -1328,10 +1337,10 @@ class Crossing:
 
     def interval(self, level: float) -> Ends:
         """Return the two ends; the upper one is infinite where the curve may not fall so far before its last time."""
-        low, high = self.ends(level, bent=True)
+        low, high = self.ends(level, curved=True)
         return low, self.answers.whole_times(high, up=True)
 
-    def ends(self, level: float, bent: bool = False) -> Ends:
+    def ends(self, level: float, curved: bool = False) -> Ends:
         """Return the ends where curves are straight in cells, or as far from it as is allowed for."""
         low, high = self.answers.ends(self.arm, level)
         curves, arm = self.answers.curves, self.arm
@@ -1339,12 +1348,15 @@ class Crossing:
         sides = (sides[:, 1:] + sides[:, :-1]) / 2
         # Errors of two edges are not the same: between them there is less error than at them, if nobody is censored.
         shifts, arcs = np.zeros_like(sides), sides * (1 - curves.halfway[arm]) * curves.rounded
-        if bent:
+        if curved:
             # How curves bend is no matter of chance but a bias up to a bound, or anything where a cell is crowded.
-            (bends, smooth), held = (one[arm] for one in curves.bends[:2]), -np.diff(curves.shown[arm])
+            (curvature, smooth), held = (
+                (one[arm] for one in curves.curvature[:2]),
+                -np.diff(curves.shown[arm]),
+            )
             arcs *= smooth
-            more = np.array([reaches(side, bends, level) - side for side in sides - arcs])
-            more = np.where((bends < held) | (held <= 0), more, inf)
+            more = np.array([biased_half_widths(side, curvature, level) - side for side in sides - arcs])
+            more = np.where((curvature < held) | (held <= 0), more, inf)
             shifts, arcs = np.where(smooth, 0.0, -more), np.where(smooth, arcs - more, 0.0)
         first = self._first(low, (shifts[0], arcs[0]))
         last = self._last(high, (-shifts[1], -arcs[1]))
@@ -1375,9 +1387,11 @@ class Crossing:
     def pinned(self, end: float) -> bool:
         """Whether an end is the edge of a cell of which nothing is supposed."""
         curves, edges, arm = self.answers.curves, self.answers.edges, self.arm
-        bends, held = curves.bends[0][arm], -np.diff(curves.shown[arm])
+        curvature, held = curves.curvature[0][arm], -np.diff(curves.shown[arm])
         free = (
-            ((bends >= held) & (held > 0)) | (curves.slack[arm, 1:] > 0) | (self.answers.convention == "end")
+            ((curvature >= held) & (held > 0))
+            | (curves.slack[arm, 1:] > 0)
+            | (self.answers.convention == "end")
         )
         return bool((free & ((edges[1:] == end) | (edges[:-1] == end))).any())
 
@@ -1390,10 +1404,10 @@ def _part(above: float, falls: float, arc: float) -> float:
     return 2 * above / (slope + sqrt(max(slope**2 + 16 * arc * above, 0.0)))
 
 
-def _mean_bend(straight: Ends, bent: Ends) -> float:
+def _mean_curvature(straight: Ends, curved: Ends) -> float:
     """Return how far ends move on average as curves bend in their cells; an open end has no such distance."""
-    down = straight[0] - bent[0]
-    return (down + bent[1] - straight[1]) / 2 if isfinite(bent[1]) else down
+    down = straight[0] - curved[0]
+    return (down + curved[1] - straight[1]) / 2 if isfinite(curved[1]) else down
 
 
 _ANGLES = 8
@@ -1424,14 +1438,16 @@ class CrossingGap(Apart):
         return answers.whole_times(low, up=False), answers.whole_times(high, up=True)
 
     def _between(self, level: float) -> Ends:
-        (low, high), (least, most) = (one.ends(level, bent=True) for one in (self.one, self.other))
+        (low, high), (least, most) = (one.ends(level, curved=True) for one in (self.one, self.other))
         own, others = self.one.estimate, self.other.estimate
         widest = low - most if isfinite(most) else -inf, high - least if isfinite(high) else inf
         if not (isfinite(own) and isfinite(others)):
             return widest
         straight, theirs = self.one.ends(level), self.other.ends(level)
-        down, up = self._reach(level)
-        bent = self._bent(_mean_bend(straight, (low, high)), _mean_bend(theirs, (least, most)))
+        down, up = self._distances(level)
+        curved = self._curvature_bias(
+            _mean_curvature(straight, (low, high)), _mean_curvature(theirs, (least, most))
+        )
         # Where outcomes lie in a crowded cell, and whom weights leave out, is no matter of chance.
         left_out = self.one.answers.whole and bool(self.one.answers.curves.grouping.any())
         pinned = [
@@ -1439,17 +1455,21 @@ class CrossingGap(Apart):
             for end, another in ((low, most), (high, least))
         ]
         return (
-            widest[0] if pinned[0] or isinf(widest[0]) else own - others - reach(down, bent, level),
-            widest[1] if pinned[1] or isinf(widest[1]) else own - others + reach(up, bent, level),
+            widest[0]
+            if pinned[0] or isinf(widest[0])
+            else own - others - biased_half_width(down, curved, level),
+            widest[1]
+            if pinned[1] or isinf(widest[1])
+            else own - others + biased_half_width(up, curved, level),
         )
 
-    def _bent(self, own: float, others: float) -> float:
+    def _curvature_bias(self, own: float, others: float) -> float:
         """Return how far the difference may be off as curves bend: about as far in both arms where they bend alike."""
-        leans, edges = self.one.answers.curves.bends[2], self.one.answers.edges[1:-1]
+        leans, edges = self.one.answers.curves.curvature[2], self.one.answers.edges[1:-1]
         signs = [leans[one.arm, np.searchsorted(edges, one.estimate)] for one in (self.one, self.other)]
         return joint_bias(own, others, _APART if signs[0] == signs[1] else 1.0)
 
-    def _reach(self, level: float) -> Ends:
+    def _distances(self, level: float) -> Ends:
         """Return how far the difference may be off: the most over errors of both arms that are as unlikely together.
 
         Two errors of cos(a) and sin(a) times the normal quantile are; where curves are straight the most is the root

@@ -26,8 +26,8 @@ from counterveil.numerics.public_choices import public_normals
 # Probabilities of (sampling error + privacy noise): a normal plus any symmetric distribution.
 #
 # P(N + X <= x) is the integral of the normal density times the noise's distribution function. It is
-# taken by Gauss-Legendre pieces that end wherever the noise distribution has a kink and shrink towards the
-# kinks, so that it is accurate whether the noise is a thousand times wider or narrower than the
+# taken by Gauss-Legendre pieces that end wherever the noise distribution has a breakpoint and shrink towards the
+# breakpoints, so that it is accurate whether the noise is a thousand times wider or narrower than the
 # sampling error. Time and memory are bounded whatever the two are.
 #
 # The distribution of the sum of two independent symmetric noises, on a lattice, and how wide noise from a ball is.
@@ -39,14 +39,14 @@ from counterveil.numerics.public_choices import public_normals
 _NODES, _WEIGHTS = leggauss(8)
 _SCALED_WEIGHTS = _WEIGHTS / np.sqrt(2 * np.pi)
 # Beyond this many standard deviations a normal holds less than 3e-18 of its mass.
-_REACH = 8.7
-_NORMAL_ENDS = np.linspace(-_REACH, _REACH, 19)
-# Distances from a kink, in standard deviations of the noise, at which pieces end.
-_LADDER = np.concatenate([2.0 ** np.arange(-4, 7), [100.0, 200.0, 400.0, 1600.0]])
-# Kinks at which pieces end, at most. Those beyond the reach of the noise, which it exceeds with this probability, are
+_NORMAL_END = 8.7
+_NORMAL_ENDS = np.linspace(-_NORMAL_END, _NORMAL_END, 19)
+# Distances from a breakpoint, in standard deviations of the noise, at which pieces end.
+_OFFSETS = np.concatenate([2.0 ** np.arange(-4, 7), [100.0, 200.0, 400.0, 1600.0]])
+# Breakpoints at which pieces end, at most. Those beyond a value that the noise exceeds with this probability, are
 # left out. A distribution that has still more falls by less than 0.006 (in logarithms) from one to the next, so that
 # its tails are within 5e-6 of smooth ones: they are taken as larger by twice that part.
-_MOST_KINKS, _BEYOND, _RIPPLE = 20_000, 1e-25, 1e-5
+_MOST_BREAKPOINTS, _BEYOND, _RIPPLE = 20_000, 1e-25, 1e-5
 # A normal this much narrower than the noise, as a part of its interquartile range, is bounded, not integrated: by so
 # many standard deviations, which it exceeds with less than the probability beside them.
 _NARROW, _FAR, _BEYOND_FAR = 1e-9, 9.6, 1e-21
@@ -78,7 +78,7 @@ class NoiseDistribution(Protocol):
         """Return the smallest x with P(X <= x) >= p."""
         ...
 
-    def kinks(self, low: float, high: float, most: int) -> Floats | None:
+    def breakpoints(self, low: float, high: float, most: int) -> Floats | None:
         """Return the points of [low, high] where the density is not smooth; None where they exceed `most`."""
         ...
 
@@ -105,7 +105,7 @@ def _quantiles(distribution: NoiseDistribution, levels: tuple[float, ...]) -> Fl
     return distribution.quantile(np.array(levels))
 
 
-class Noises:
+class NoiseBatch:
     """Noise distributions one after another; `points[i]` below are numbers for the i-th of them."""
 
     def __init__(self, each: Sequence[NoiseDistribution]) -> None:
@@ -117,9 +117,9 @@ class Noises:
         quarters = self.points((0.25, 0.75))
         self.widths = quarters[:, 1] - quarters[:, 0]
 
-    def of(self, rows: NDArray[np.intp]) -> Noises:
+    def of(self, rows: NDArray[np.intp]) -> NoiseBatch:
         """Return the noises of these places, in their order."""
-        found = object.__new__(Noises)
+        found = object.__new__(NoiseBatch)
         found._laws = self._laws
         found.which, found._scales, found.widths = self.which[rows], self._scales[rows], self.widths[rows]
         return found
@@ -136,10 +136,10 @@ class Noises:
             points, lambda law, own, scales: law.quantile(own.ravel()).reshape(own.shape) * scales
         )
 
-    def kinks(self, low: Floats, high: Floats) -> list[Floats | None]:
-        """Return the kinks of each in [low, high]; None where there are too many to integrate between."""
+    def breakpoints(self, low: Floats, high: Floats) -> list[Floats | None]:
+        """Return the breakpoints of each in [low, high]; None where there are too many to integrate between."""
         places = zip(self.which.tolist(), self._scales.tolist(), low.tolist(), high.tolist(), strict=True)
-        return [_kinks(self._laws[law], *ends) for law, *ends in places]
+        return [_breakpoints(self._laws[law], *ends) for law, *ends in places]
 
     def points(self, levels: tuple[float, ...]) -> Floats:
         """Return for each the x with P(X <= x) = level, for the same levels."""
@@ -261,7 +261,7 @@ def _solved(
 ) -> list[float]:
     """Return what searches find that ask for tails and densities of N + X."""
     noisy = {place: row for row, place in enumerate(i for i, one in enumerate(places) if one[2] is not None)}
-    noises = Noises([cast("NoiseDistribution", places[i][2]) for i in noisy])
+    noises = NoiseBatch([cast("NoiseDistribution", places[i][2]) for i in noisy])
 
     def evaluate(which: list[int], x: list[float]) -> list[tuple[float, float]]:
         sd = np.array([places[i][1] for i in which])
@@ -314,63 +314,63 @@ def _one_half_width(alpha: float, sd: float, distribution: NoiseDistribution | N
     return high
 
 
-def _tails_and_densities(x: Floats, sd: Floats, noises: Noises) -> tuple[Floats, Floats]:
+def _tails_and_densities(x: Floats, sd: Floats, noises: NoiseBatch) -> tuple[Floats, Floats]:
     """Return P(N + X > x) and the density of N + X at x, for positive standard deviations."""
-    reach = _REACH * sd * (1 + _TOLERANCE)
-    kinks = noises.kinks(x - reach, x + reach)
-    counts = np.array([1 if own is None else len(own) for own in kinks])
+    normal_end = _NORMAL_END * sd * (1 + _TOLERANCE)
+    breakpoints = noises.breakpoints(x - normal_end, x + normal_end)
+    counts = np.array([1 if own is None else len(own) for own in breakpoints])
     found, density = np.empty_like(x), np.empty_like(x)
-    # Those of about as many kinks are integrated together: none has many more pieces than it needs.
+    # Those of about as many breakpoints are integrated together: none has many more pieces than it needs.
     order = np.argsort(counts, kind="stable")
     start = 0
     while start < len(order):
         most = max(16, 2 * int(counts[order[start]]))
-        together = max(1, _AT_ONCE // (len(_NODES) * (most + len(_NORMAL_ENDS) + 2 * len(_LADDER))))
+        together = max(1, _AT_ONCE // (len(_NODES) * (most + len(_NORMAL_ENDS) + 2 * len(_OFFSETS))))
         rows = order[start : start + together]
         rows = rows[counts[rows] <= most]
         start += len(rows)
         ends = np.full((len(rows), int(counts[rows].max())), inf)
-        for row, own in zip(ends, (kinks[i] for i in rows), strict=True):
+        for row, own in zip(ends, (breakpoints[i] for i in rows), strict=True):
             row[: 1 if own is None else len(own)] = 0.0 if own is None else own
         z, weight = _pieces(x[rows], sd[rows], noises.widths[rows], ends)
         # The upper tail is integrated itself rather than taken from 1, which would lose its digits.
         weight *= noises.of(rows).cdf(sd[rows, None] * z - x[rows, None])
-        rippled = np.array([kinks[i] is None for i in rows])
+        rippled = np.array([breakpoints[i] is None for i in rows])
         found[rows] = np.where(rippled, 1 + _RIPPLE, 1.0) * weight.sum(axis=1)
         density[rows] = np.einsum("ij,ij->i", weight, z) / sd[rows]
     return found, density
 
 
-def _kinks(law: NoiseDistribution, scale: float, low: float, high: float) -> Floats | None:
-    """Return the kinks of a multiple of a distribution in [low, high], None where there are too many."""
+def _breakpoints(law: NoiseDistribution, scale: float, low: float, high: float) -> Floats | None:
+    """Return the breakpoints of a multiple of a distribution in [low, high], None where there are too many."""
     low, high = low / scale, high / scale
-    end, found = _all_kinks(cast("Hashable", law))
+    end, found = _all_breakpoints(cast("Hashable", law))
     if found is not None:
         return found[found.searchsorted(low) : found.searchsorted(high, "right")] * scale
-    found = law.kinks(max(low, -end), min(high, end), _MOST_KINKS)
+    found = law.breakpoints(max(low, -end), min(high, end), _MOST_BREAKPOINTS)
     return None if found is None else found * scale
 
 
 @lru_cache(maxsize=256)
-def _all_kinks(law: NoiseDistribution) -> tuple[float, Floats | None]:
-    """Return how far a distribution reaches, and its kinks up to there."""
+def _all_breakpoints(law: NoiseDistribution) -> tuple[float, Floats | None]:
+    """Return how far a distribution reaches, and its breakpoints up to there."""
     end = -_lower_quantile(law, _BEYOND)
-    return end, law.kinks(-end, end, _MOST_KINKS)
+    return end, law.breakpoints(-end, end, _MOST_BREAKPOINTS)
 
 
-def _pieces(x: Floats, sd: Floats, widths: Floats, kinks: Floats) -> tuple[Floats, Floats]:
+def _pieces(x: Floats, sd: Floats, widths: Floats, breakpoints: Floats) -> tuple[Floats, Floats]:
     """Return points of the normal parts and what they weigh, in pieces between which the integrands are smooth.
 
-    `widths` are typical of the noises, `kinks[i]` those of the i-th. A piece beyond the normal's reach is empty.
+    `widths` are typical of the noises, `breakpoints[i]` those of the i-th. A piece beyond the normal is empty.
     """
-    ladder = _LADDER * widths[:, None]
-    cuts = (x[:, None] - np.concatenate([kinks, -ladder, ladder], axis=1)) / sd[:, None]
+    offsets = _OFFSETS * widths[:, None]
+    cuts = (x[:, None] - np.concatenate([breakpoints, -offsets, offsets], axis=1)) / sd[:, None]
     ends = np.broadcast_to(_NORMAL_ENDS, (len(x), len(_NORMAL_ENDS)))
-    cuts = np.sort(np.concatenate([ends, np.clip(cuts, -_REACH, _REACH)], axis=1), axis=1)
+    cuts = np.sort(np.concatenate([ends, np.clip(cuts, -_NORMAL_END, _NORMAL_END)], axis=1), axis=1)
     # Pieces that are empty for all are left out.
     first, last = (
-        np.count_nonzero(cuts <= -_REACH, axis=1).min(),
-        np.count_nonzero(cuts < _REACH, axis=1).max(),
+        np.count_nonzero(cuts <= -_NORMAL_END, axis=1).min(),
+        np.count_nonzero(cuts < _NORMAL_END, axis=1).max(),
     )
     cuts = cuts[:, first - 1 : last + 1]
     half = (cuts[:, 1:] - cuts[:, :-1]) / 2
@@ -388,7 +388,7 @@ def _pieces(x: Floats, sd: Floats, widths: Floats, kinks: Floats) -> tuple[Float
 # Laplace noise on the logarithm. In units of S' the error is X exp(-L), a distribution without unknown numbers: an
 # interval made from its quantiles covers as often as it says, whatever S is.
 
-_NODES_scale, _WEIGHTS_scale = leggauss(6)
+_SCALE_NODES, _SCALE_WEIGHTS = leggauss(6)
 # Pieces of the Laplace distribution, in its own scale: beyond 36 it holds less than 1e-15.
 _PIECES = np.concatenate([np.linspace(0.0, 6.0, 13), [8.0, 11.0, 15.0, 20.0, 27.0, 36.0]])
 # The distribution function is tabulated at these logarithms of |x| / interquartile range.
@@ -397,7 +397,7 @@ _LEAST_TAIL = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
-class UnsureScale:
+class NoiseOfNoisyScale:
     """The distribution of scale * X * exp(-L), X of `distribution` and L Laplace with scale `log_scale`; symmetric.
 
     `origin` is a text that says where X comes from, for those who write the distribution down.
@@ -410,7 +410,7 @@ class UnsureScale:
 
     @property
     def variance(self) -> float:
-        """The variance; infinite where the scale is too unsure for one, or X has none."""
+        """The variance; infinite where the scale is too noisy (`log_scale` >= 0.5), or X has none."""
         if self.log_scale >= 0.5:
             return inf
         return self.scale**2 * self.distribution.variance / (1 - 4 * self.log_scale**2)
@@ -433,7 +433,7 @@ class UnsureScale:
         size = np.where(aim >= logs[0], 0.0, size)
         return np.where(chance < 0.5, -size, size)
 
-    def kinks(self, low: float, high: float, most: int) -> Floats:  # noqa: ARG002 - there is but one
+    def breakpoints(self, low: float, high: float, most: int) -> Floats:  # noqa: ARG002 - there is but one
         """Return the peak, the one point where the density is not smooth."""
         return np.zeros(1 if low <= 0 <= high else 0)
 
@@ -454,8 +454,8 @@ def _table(distribution: NoiseDistribution, log_scale: float) -> tuple[float, Fl
 def _laplace_nodes(log_scale: float) -> tuple[Floats, Floats]:
     """Return points and weights that integrate against a Laplace distribution of this scale."""
     half, centre = np.diff(_PIECES) / 2, (_PIECES[1:] + _PIECES[:-1]) / 2
-    points = (centre[:, None] + half[:, None] * _NODES_scale).ravel()
-    weights = (half[:, None] * _WEIGHTS_scale).ravel() * np.exp(-points) / 2
+    points = (centre[:, None] + half[:, None] * _SCALE_NODES).ravel()
+    weights = (half[:, None] * _SCALE_WEIGHTS).ravel() * np.exp(-points) / 2
     weights /= 2 * weights.sum()
     return np.concatenate([-points, points]) * log_scale, np.concatenate([weights, weights])
 
@@ -513,7 +513,7 @@ class NoiseSum:
         parts = [_standard(cast("Hashable", one)) for one in (self.first, self.second)]
         (wide, scale, _), (other, own, _) = sorted(
             (
-                (law, size * factor, size * factor * _reach(law))
+                (law, size * factor, size * factor * _largest_value(law))
                 for (law, size), factor in zip(parts, (1.0, self.ratio), strict=True)
             ),
             key=lambda one: -one[2],
@@ -551,10 +551,10 @@ class NoiseSum:
         size = step * (places[-1] - np.interp(np.minimum(chance, 1 - chance), below, places))
         return np.asarray(np.where(chance < 0.5, -size, size))
 
-    def kinks(self, low: float, high: float, most: int) -> Floats | None:
-        """Return the kinks of the wider noise; those of the other are smoothed at a smaller scale."""
+    def breakpoints(self, low: float, high: float, most: int) -> Floats | None:
+        """Return the breakpoints of the wider noise; those of the other are smoothed at a smaller scale."""
         law, scale = cast("tuple[NoiseSum, float]", _standard(self))
-        found = law.first.kinks(low / scale, high / scale, most)
+        found = law.first.breakpoints(low / scale, high / scale, most)
         return None if found is None else found * scale
 
     def _table(self) -> tuple[float, Floats]:
@@ -572,7 +572,7 @@ def _sum_of_variances(noise: NoiseSum) -> float:
 def _no_smaller(noise: NoiseSum) -> tuple[NoiseSum, float]:
     """Return the sum whose narrower part is a little wider, one of few but for its scale, and the least sd for it."""
     wide, other = noise.first, noise.second
-    if _reach(wide) < noise.ratio * _reach(other):
+    if _largest_value(wide) < noise.ratio * _largest_value(other):
         wide, other = other, wide
     law, _ = noise.standard
     more = 2.0 ** (ceil(2 * _RATIOS * log2(law.ratio)) / (2 * _RATIOS)) / law.ratio
@@ -582,10 +582,10 @@ def _no_smaller(noise: NoiseSum) -> tuple[NoiseSum, float]:
 @lru_cache(maxsize=128)
 def _sums_table(first: NoiseDistribution, second: NoiseDistribution, ratio: float) -> tuple[float, Floats]:
     """Return the lattice step and P(X + ratio * Y <= x) at x = -2 side step, ..., -step, 0; X is the wider."""
-    reach = _reach(first)
-    wanted = min(_A_RANGE * reach / interquartile_range(first), _MOST_SIDE)
+    largest = _largest_value(first)
+    wanted = min(_A_RANGE * largest / interquartile_range(first), _MOST_SIDE)
     side = max(2 ** ceil(log2(wanted)), _LEAST_SIDE)
-    step = reach / side
+    step = largest / side
     parts = ((cast("Hashable", first), step), (cast("Hashable", second), step / ratio))
     spectrum = np.prod([_spectrum(law, own, side) for law, own in parts], axis=0)
     # Half the mass of a point lies on either side of it.
@@ -597,7 +597,7 @@ def _sums_table(first: NoiseDistribution, second: NoiseDistribution, ratio: floa
     return step, below
 
 
-def _reach(distribution: NoiseDistribution) -> float:
+def _largest_value(distribution: NoiseDistribution) -> float:
     return -_lower_quantile(distribution, _SUMS_BEYOND / 2)
 
 
@@ -617,7 +617,7 @@ def _spectrum(distribution: NoiseDistribution, step: float, side: int) -> Floats
 
 # The distribution of a weighted sum of independent symmetric noises, tabulated on a lattice.
 #
-# Each noise is cut where it goes beyond a reach that it exceeds with a tiny probability; that probability is
+# Each noise is cut at a value that it exceeds with a tiny probability; that probability is
 # counted as noise of infinite size, so that tails err outwards. What is left is rounded to a lattice and
 # convolved by the discrete Fourier transform.
 
@@ -658,12 +658,12 @@ class WeightedSum:
         size = step * (_HALF - np.interp(np.minimum(chance, 1 - chance), below, np.arange(_HALF + 1)))
         return np.where(chance < 0.5, -size, size)
 
-    def kinks(self, low: float, high: float, most: int) -> Floats:  # noqa: ARG002 - there is but one
-        """Return the peak; sharper kinks are smoothed by the other noises."""
+    def breakpoints(self, low: float, high: float, most: int) -> Floats:  # noqa: ARG002 - there is but one
+        """Return the peak; sharper breakpoints are smoothed by the other noises."""
         return np.zeros(1 if low <= 0 <= high else 0)
 
     def _table(self) -> tuple[float, Floats]:
-        return _table_sum(cast("Hashable", self.terms))
+        return _sum_table(cast("Hashable", self.terms))
 
 
 def weighted_sum(weights: Floats, distributions: list[NoiseDistribution | None]) -> NoiseDistribution | None:
@@ -679,18 +679,16 @@ def weighted_sum(weights: Floats, distributions: list[NoiseDistribution | None])
 
 
 @lru_cache(maxsize=64)
-def _table_sum(terms: tuple[tuple[float, NoiseDistribution], ...]) -> tuple[float, Floats]:
+def _sum_table(terms: tuple[tuple[float, NoiseDistribution], ...]) -> tuple[float, Floats]:
     """Return the lattice step and P(sum <= x) at x = -HALF step, ..., -step, 0."""
     cut = _CUT / len(terms)
-    reaches = [
-        weight * float(-distribution.quantile(np.array([cut / 2]))[0]) for weight, distribution in terms
-    ]
-    step = _half_length(terms, reaches) / _HALF
+    ends = [weight * float(-distribution.quantile(np.array([cut / 2]))[0]) for weight, distribution in terms]
+    step = _half_length(terms, ends) / _HALF
     spectrum = np.ones(_HALF + 1)
     for (weight, distribution), count in Counter(terms).items():
-        reach = weight * float(-distribution.quantile(np.array([cut / 2]))[0])
+        end = weight * float(-distribution.quantile(np.array([cut / 2]))[0])
         # The masses are even around zero, so their transform is real.
-        spectrum *= np.fft.rfft(_masses_sum(weight, distribution, step, reach)).real ** count
+        spectrum *= np.fft.rfft(_lattice_masses(weight, distribution, step, end)).real ** count
     masses = np.maximum(np.fft.irfft(spectrum, _POINTS), 0.0)
     lower = np.append(masses[_HALF:], masses[0])  # from the far end up to zero
     below = np.cumsum(lower) - lower / 2
@@ -698,21 +696,20 @@ def _table_sum(terms: tuple[tuple[float, NoiseDistribution], ...]) -> tuple[floa
     return step, _CUT / 2 + below * ((0.5 - _CUT / 2) / below[-1])
 
 
-def _half_length(terms: tuple[tuple[float, NoiseDistribution], ...], reaches: list[float]) -> float:
+def _half_length(terms: tuple[tuple[float, NoiseDistribution], ...], ends: list[float]) -> float:
     """Return a length that the sum of the cut noises exceeds with less than the allowed probability."""
-    most = max(reaches)
+    most = max(ends)
     variance = sum(
-        min(w**2 * distribution.variance, reach**2)
-        for (w, distribution), reach in zip(terms, reaches, strict=True)
+        min(w**2 * distribution.variance, end**2) for (w, distribution), end in zip(terms, ends, strict=True)
     )
     exponent = log(2 / _WRAPPED)
     bernstein = most * exponent / 3 + sqrt((most * exponent / 3) ** 2 + 2 * exponent * variance)
-    return min(sum(reaches), bernstein) * (1 + 2 / _HALF)
+    return min(sum(ends), bernstein) * (1 + 2 / _HALF)
 
 
-def _masses_sum(weight: float, distribution: NoiseDistribution, step: float, reach: float) -> Floats:
+def _lattice_masses(weight: float, distribution: NoiseDistribution, step: float, end: float) -> Floats:
     """Return the probabilities of the lattice points 0, 1, ..., HALF, -HALF + 1, ..., -1, in that order."""
-    last = min(int(np.ceil(reach / step)), _HALF - 1)
+    last = min(int(np.ceil(end / step)), _HALF - 1)
     edges = (np.arange(last + 1, dtype=np.float64) + 0.5) * (step / weight)
     tails = distribution.cdf(-edges)
     outwards = tails[:-1] - tails[1:]  # points 1, ..., last
@@ -846,10 +843,10 @@ _RATIOS, _HIDES = 4, 4.0
 _LEAST = 2.0**-60
 # Inflations that are searched for together.
 _MOST_INFLATED = 1024
-# The constant is found to this part of the noise's interquartile range, and rounded upwards.
-# Misses that fall short of their aim by less than this part are near enough.
+# The constant kappa is found to the first part of the noise's interquartile range, and rounded upwards, or until
+# misses fall short of their aim by less than the second.
 _PRECISION, _ENOUGH = 1 / 128, 1 / 8192
-# Half-widths are found until their tails are this near to alpha, as a part of it.
+# Secant steps for a half-width, at most. They end when its tail is within _NEAR of alpha, as a part of alpha.
 _MOST_STEPS = 60
 # How many of the variances that are missed most often are searched first.
 _FEW = 3
@@ -857,10 +854,10 @@ _FEW = 3
 _WIDE = 1.5
 
 
-def _normal_rule(nodes: int, reach: float) -> tuple[Floats, Floats]:
+def _normal_rule(nodes: int, end: float) -> tuple[Floats, Floats]:
     """Return nodes and weights that integrate against the standard normal density."""
     z, w = leggauss(nodes)
-    return reach * z, reach * w * np.exp(-((reach * z) ** 2) / 2) / sqrt(2 * pi)
+    return end * z, end * w * np.exp(-((end * z) ** 2) / 2) / sqrt(2 * pi)
 
 
 def level_rule(low: int, high: int) -> tuple[Floats, Floats]:
@@ -879,7 +876,7 @@ _NOISE_LEVELS, _NOISE_SHARES = level_rule(16, 48)
 _NOISE_POINTS = tuple(_NOISE_LEVELS.tolist())
 
 
-def tails(sd: Floats, h: Floats, noises: Noises) -> Floats:
+def tails(sd: Floats, h: Floats, noises: NoiseBatch) -> Floats:
     """Return P(|N + X_i| > h[i]) for N with standard deviation sd[i]."""
     found = np.empty_like(h)
     wide = sd > _WIDE * noises.widths
@@ -892,19 +889,19 @@ def tails(sd: Floats, h: Floats, noises: Noises) -> Floats:
     return 2 * found
 
 
-def _narrow_tails(sd: Floats, h: Floats, noises: Noises) -> Floats:
+def _narrow_tails(sd: Floats, h: Floats, noises: NoiseBatch) -> Floats:
     """Return P(N + X > h) as an average over N."""
     return np.asarray(noises.cdf(sd * _Z - h) @ _W)
 
 
-def _wide_tails(sd: Floats, h: Floats, noises: Noises) -> Floats:
+def _wide_tails(sd: Floats, h: Floats, noises: NoiseBatch) -> Floats:
     """Return P(N + X > h) as an average over X."""
     points = noises.points(_NOISE_POINTS) - h
     points /= sd
     return np.asarray(ndtr(points, out=points) @ _NOISE_SHARES)
 
 
-def half_widths(sd: Floats, noises: Noises, alpha: Floats) -> Floats:
+def half_widths(sd: Floats, noises: NoiseBatch, alpha: Floats) -> Floats:
     """Return for every sd the h with P(|N + X| > h) = alpha, by secants of the tail's logarithm."""
     own, normal = -noises.quantile(alpha / 2), -ndtri(alpha / 2) * sd
     # Exact for normal noise; the usual distributions have heavier tails, and their answer is a little less.
@@ -928,12 +925,12 @@ def half_widths(sd: Floats, noises: Noises, alpha: Floats) -> Floats:
     return h
 
 
-def _excess(sd: Floats, h: Floats, noises: Noises, alpha: Floats) -> Floats:
+def _excess(sd: Floats, h: Floats, noises: NoiseBatch, alpha: Floats) -> Floats:
     """Return log(P(|N + X| > h) / alpha) for every pair of sd and h."""
     return np.asarray(np.log(np.maximum(tails(sd, h, noises), 1e-300) / alpha))
 
 
-def positive_part(released: Floats, noise: NoiseDistribution | Noises) -> Floats:
+def positive_part(released: Floats, noise: NoiseDistribution | NoiseBatch) -> Floats:
     """Return the median of what V >= 0 can be where V plus noise was released and no V is likelier than another.
 
     It is above 0 and no less than what was released, nearly the same where that is far above the noise. What came out
@@ -1020,10 +1017,10 @@ def _inflations(asked: list[Inflated]) -> list[float]:
     return list((found * units).tolist())
 
 
-def _shapes(each: Sequence[NoiseDistribution]) -> tuple[Noises, Floats]:
+def _shapes(each: Sequence[NoiseDistribution]) -> tuple[NoiseBatch, Floats]:
     """Return the laws that noises are calibrated as, and their scales."""
     found = [_shape(cast("Hashable", one)) for one in each]
-    return Noises([law for law, _ in found]), np.array([scale for _, scale in found])
+    return NoiseBatch([law for law, _ in found]), np.array([scale for _, scale in found])
 
 
 @lru_cache(maxsize=4096)
@@ -1037,7 +1034,7 @@ def _shape(distribution: NoiseDistribution) -> tuple[NoiseDistribution, float]:
 
 
 def _positive_parts(
-    noises: Noises, case: NDArray[np.intp], variances: Floats
+    noises: NoiseBatch, case: NDArray[np.intp], variances: Floats
 ) -> tuple[Floats, NDArray[np.intp]]:
     """Return what variances can be taken for, level by level of their noise, and which is whose; all in its ranges."""
     keys, first, which = _distinct(noises.which[case], variances)
@@ -1099,7 +1096,7 @@ class _Misses:
     table is computed when it is first asked for: most never are.
     """
 
-    def __init__(self, noises: Noises, alphas: Floats, case: NDArray[np.intp], true: Floats) -> None:
+    def __init__(self, noises: NoiseBatch, alphas: Floats, case: NDArray[np.intp], true: Floats) -> None:
         # Cases of one law and level share half-widths, and rows of one deviation their misses.
         laws, first, table = np.unique(
             np.stack([noises.which, alphas]), axis=1, return_index=True, return_inverse=True
@@ -1195,8 +1192,8 @@ def _least_root(
     return right
 
 
-def reaches(halves: Floats, biases: Floats, level: float) -> Floats:
-    """Return how far intervals reach that hold for every bias up to these; `halves` are how far without one.
+def biased_half_widths(halves: Floats, biases: Floats, level: float) -> Floats:
+    """Return half-widths of intervals that hold for every bias up to these; `halves` are those without bias.
 
     Errors are normal, or carried as if they were at this level (Armstrong and Kolesar 2018).
     """
@@ -1213,9 +1210,9 @@ def reaches(halves: Floats, biases: Floats, level: float) -> Floats:
     return np.where(plain, halves + np.maximum(biases, 0.0), halves * high / normal)
 
 
-def reach(half: float, bias: float, level: float) -> float:
+def biased_half_width(half: float, bias: float, level: float) -> float:
     """Return the same of one interval."""
-    return float(reaches(np.array([half]), np.array([bias]), level)[0])
+    return float(biased_half_widths(np.array([half]), np.array([bias]), level)[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -1280,7 +1277,7 @@ class Uncertainty:
     def half_width(self, level: float) -> float:
         """Return h such that (estimate - h, estimate + h) covers with probability at least `level`."""
         half = half_width(self.known_sd(1 - level), self.noise, 1 - level)
-        return reach(half, self.bias, level) if self._normal else half + self.bias
+        return biased_half_width(half, self.bias, level) if self._normal else half + self.bias
 
     @property
     def _normal(self) -> bool:
@@ -1449,7 +1446,7 @@ def sd_inflation(
     errors = np.append(0.0, np.geomspace(min(unit / 50, top / 2), top, _CLUSTERS_TRIED - 1))
     width = max(interquartile_range(noise), factor * (top + _MOST_TRIED * unit) / 2.0 ** (_HIGHEST - 1))
     misses = _Misses(
-        Noises([_standard(cast("Hashable", noise))[0]]),
+        NoiseBatch([_standard(cast("Hashable", noise))[0]]),
         np.array([alpha]),
         np.zeros(_CLUSTERS_TRIED, np.intp),
         errors / width,

@@ -37,7 +37,32 @@ MOST_DIMENSIONS = 10_000
 
 @dataclass(frozen=True, slots=True, init=False)
 class VectorNoise(Hashed, Described):
-    """Noise of density proportional to exp(-epsilon |z| / sensitivity) for some norm, drawn for all coordinates."""
+    """Noise of density proportional to exp(-epsilon |z| / sensitivity) for some norm of the vector z.
+
+    Parameters
+    ----------
+    sensitivity : number
+        Largest change of the vector in the mechanism's norm when one person's data change, above 0.
+    epsilon : number
+        Privacy loss of one release, above 0.
+    dimension : int
+        Number of coordinates, from 1 to 10000.
+
+    Attributes
+    ----------
+    sensitivity : Fraction
+        Largest change of the vector in the mechanism's norm.
+    epsilon : Fraction
+        Privacy loss of one release.
+    dimension : int
+        Number of coordinates.
+
+    Raises
+    ------
+    CounterveilError
+        A sensitivity or an epsilon that is not positive (CV-P100, CV-P101), or a dimension out of range
+        (CV-P105).
+    """
 
     sensitivity: Fraction
     epsilon: Fraction
@@ -53,7 +78,7 @@ class VectorNoise(Hashed, Described):
 
     @property
     def scale(self) -> Fraction:
-        """sensitivity / epsilon, the scale of the norm."""
+        """The scale of the norm, sensitivity / epsilon."""
         return self.sensitivity / self.epsilon
 
     @property
@@ -64,7 +89,45 @@ class VectorNoise(Hashed, Described):
 
 @dataclass(frozen=True, slots=True, init=False, eq=False)
 class Ball(VectorNoise):
-    """Noise of density proportional to exp(-epsilon |z| / sensitivity), |z| the Euclidean norm."""
+    """Noise of the l2 ball: epsilon-DP for a vector of known Euclidean sensitivity.
+
+    Density proportional to exp(-epsilon |z|_2 / sensitivity); the variance of a coordinate is (d + 1)
+    (sensitivity / epsilon)^2.
+
+    Parameters
+    ----------
+    sensitivity : number
+        Largest change of the vector in the mechanism's norm when one person's data change, above 0.
+    epsilon : number
+        Privacy loss of one release, above 0.
+    dimension : int
+        Number of coordinates, from 1 to 10000.
+
+    Attributes
+    ----------
+    sensitivity : Fraction
+        Largest change of the vector in the mechanism's norm.
+    epsilon : Fraction
+        Privacy loss of one release.
+    dimension : int
+        Number of coordinates.
+
+    Raises
+    ------
+    CounterveilError
+        A sensitivity or an epsilon that is not positive (CV-P100, CV-P101), or a dimension out of range
+        (CV-P105).
+
+    Notes
+    -----
+    Proof: ``mechanisms/ball.proof.md``.
+
+    Examples
+    --------
+    >>> from counterveil.mechanisms import Ball
+    >>> Ball(sensitivity=1, epsilon=1, dimension=5).variance
+    6.0
+    """
 
     name: ClassVar[str] = "ball"
 
@@ -74,7 +137,18 @@ class Ball(VectorNoise):
         return (self.dimension + 1) * float(self.scale) ** 2
 
     def log_density(self, z: ArrayLike) -> Reals:
-        """Return the log density at vectors z, whose last axis has `dimension` entries."""
+        """Return the log density at vectors z.
+
+        Parameters
+        ----------
+        z : array-like
+            Vectors; the last axis has `dimension` entries.
+
+        Returns
+        -------
+        ndarray
+            Log densities, without the last axis.
+        """
         norm = np.linalg.norm(np.asarray(z, dtype=np.float64), axis=-1)
         d, scale = self.dimension, float(self.scale)
         sphere = math.log(2) + d / 2 * math.log(math.pi) - math.lgamma(d / 2)
@@ -82,7 +156,27 @@ class Ball(VectorNoise):
         return np.asarray(-norm / scale - constant)
 
     def release(self, values: Sequence[Fraction], grid: Grid, source: BitSource) -> tuple[Fraction, ...]:
-        """Return the grid points nearest to values + noise, coordinate by coordinate; an exact draw."""
+        """Return the grid points nearest to values plus noise; exact draws.
+
+        Parameters
+        ----------
+        values : sequence of Fraction
+            The vector to release.
+        grid : Grid
+            Grid of the released numbers; its step must come from public numbers.
+        source : BitSource
+            Where random bits come from: `SystemNoise`, or `SeededNoise` for tests.
+
+        Returns
+        -------
+        tuple of Fraction
+            The released numbers.
+
+        Raises
+        ------
+        CounterveilError
+            A vector of another length than `dimension` (CV-P111).
+        """
         check_length(values, self.dimension)
         steps = [SignedUniform.of_word(source.bits(WORD_BITS)) for _ in values]
         directions = [SignedUniform.of_word(source.bits(WORD_BITS)) for _ in values]

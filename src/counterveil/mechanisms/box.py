@@ -47,9 +47,44 @@ def _tails(d: int) -> tuple[Reals, Reals]:
 
 @dataclass(frozen=True, slots=True, init=False, eq=False)
 class Box(VectorNoise):
-    """Noise of density proportional to exp(-epsilon max |z_j| / sensitivity), for changes of at most that in each.
+    """Box noise: epsilon-DP for d numbers that each move by at most the sensitivity, all at once.
 
-    `cdf`, `quantile` and `kinks` are those of one coordinate.
+    Density proportional to exp(-epsilon max|z_j| / sensitivity); the variance of a coordinate is (d + 1) (d +
+    2) / 3 (sensitivity / epsilon)^2. `cdf`, `quantile` and `breakpoints` are those of one coordinate.
+
+    Parameters
+    ----------
+    sensitivity : number
+        Largest change of the vector in the mechanism's norm when one person's data change, above 0.
+    epsilon : number
+        Privacy loss of one release, above 0.
+    dimension : int
+        Number of coordinates, from 1 to 10000.
+
+    Attributes
+    ----------
+    sensitivity : Fraction
+        Largest change of the vector in the mechanism's norm.
+    epsilon : Fraction
+        Privacy loss of one release.
+    dimension : int
+        Number of coordinates.
+
+    Raises
+    ------
+    CounterveilError
+        A sensitivity or an epsilon that is not positive (CV-P100, CV-P101), or a dimension out of range
+        (CV-P105).
+
+    Notes
+    -----
+    Proof: ``mechanisms/box.proof.md``.
+
+    Examples
+    --------
+    >>> from counterveil.mechanisms import Box
+    >>> Box(sensitivity=1, epsilon=1, dimension=2).variance
+    4.0
     """
 
     name: ClassVar[str] = "box"
@@ -65,19 +100,52 @@ class Box(VectorNoise):
         return Box(1, 1, self.dimension), float(self.scale)
 
     def log_density(self, z: ArrayLike) -> Reals:
-        """Return the log density at vectors z, whose last axis has `dimension` entries."""
+        """Return the log density at vectors z.
+
+        Parameters
+        ----------
+        z : array-like
+            Vectors; the last axis has `dimension` entries.
+
+        Returns
+        -------
+        ndarray
+            Log densities, without the last axis.
+        """
         d, scale = self.dimension, float(self.scale)
         largest = np.abs(np.asarray(z, dtype=np.float64)).max(axis=-1)
         return np.asarray(-largest / scale - d * math.log(2 * scale) - math.lgamma(d + 1))
 
     def cdf(self, x: ArrayLike) -> Reals:
-        """Return P(one coordinate <= x)."""
+        """Return P(one coordinate <= x).
+
+        Parameters
+        ----------
+        x : array-like
+            Points, in units of the released number.
+
+        Returns
+        -------
+        ndarray
+            Probabilities, of the shape of `x`.
+        """
         x = np.asarray(x, dtype=np.float64) / float(self.scale)
         tail = _tail(self.dimension, np.abs(x))[0] / 2
         return np.where(x < 0, tail, 1.0 - tail)
 
     def quantile(self, p: ArrayLike) -> Reals:
-        """Return the x with P(one coordinate <= x) = p."""
+        """Return the x with P(one coordinate <= x) = p.
+
+        Parameters
+        ----------
+        p : array-like
+            Probabilities between 0 and 1.
+
+        Returns
+        -------
+        ndarray
+            Quantiles, in units of the released number.
+        """
         p = np.asarray(p, dtype=np.float64)
         d, aim = self.dimension, np.log(np.maximum(2 * np.minimum(p, 1 - p), _LEAST))
         sizes, logs = _tails(d)
@@ -90,12 +158,45 @@ class Box(VectorNoise):
         size = np.maximum(x, 0.0) * float(self.scale)
         return np.asarray(np.where(p < 0.5, -size, size))
 
-    def kinks(self, low: float, high: float, most: int) -> Reals:  # noqa: ARG002 - there is but one
-        """Return the peak, the one point where the density of a coordinate is not smooth."""
+    def breakpoints(self, low: float, high: float, most: int) -> Reals:  # noqa: ARG002 - there is but one
+        """Return the points of an interval where the density is not smooth.
+
+        Parameters
+        ----------
+        low, high : float
+            Ends of the interval, in units of the released number.
+        most : int
+            The largest number of points to list.
+
+        Returns
+        -------
+        ndarray
+            0, the peak, if the interval holds it.
+        """
         return np.zeros(1 if low <= 0 <= high else 0)
 
     def release(self, values: Sequence[Fraction], grid: Grid, source: BitSource) -> tuple[Fraction, ...]:
-        """Return the grid points nearest to values + noise, coordinate by coordinate; an exact draw."""
+        """Return the grid points nearest to values plus noise; exact draws.
+
+        Parameters
+        ----------
+        values : sequence of Fraction
+            The numbers to release.
+        grid : Grid
+            Grid of the released numbers; its step must come from public numbers.
+        source : BitSource
+            Where random bits come from: `SystemNoise`, or `SeededNoise` for tests.
+
+        Returns
+        -------
+        tuple of Fraction
+            The released numbers.
+
+        Raises
+        ------
+        CounterveilError
+            A vector of another length than `dimension` (CV-P111).
+        """
         check_length(values, self.dimension)
         steps = [SignedUniform.of_word(source.bits(WORD_BITS)) for _ in range(len(values) + 1)]
         places = [SignedUniform.of_word(source.bits(WORD_BITS)) for _ in values]

@@ -51,14 +51,50 @@ class NormalDistribution(Peaked):
         """Return the x >= 0 with P(|X| > x) = u."""
         return -special("ndtri", u / 2)
 
-    def kinks(self, low: float, high: float, most: int) -> Reals:  # noqa: ARG002 - smooth everywhere
+    def breakpoints(self, low: float, high: float, most: int) -> Reals:  # noqa: ARG002 - smooth everywhere
         """Return no points: the density is smooth everywhere."""
         return np.zeros(0)
 
 
 @dataclass(frozen=True, slots=True)
 class Gaussian(Noise, Described):
-    """Normal noise of standard deviation sensitivity / mu, with sensitivity in the l2 norm."""
+    """Normal noise of standard deviation sensitivity / mu: mu-GDP, and (epsilon, delta)-DP by its exact
+    profile.
+
+    Parameters
+    ----------
+    sensitivity : number
+        Largest Euclidean (l2) change of the released numbers when one person's data change, above 0.
+    mu : number
+        Sensitivity over standard deviation, above 0.
+
+    Attributes
+    ----------
+    sensitivity : Fraction
+        Largest Euclidean change of the released numbers.
+    mu : Fraction
+        Sensitivity over standard deviation.
+
+    Raises
+    ------
+    CounterveilError
+        A sensitivity or a mu that is not positive (CV-P100, CV-P102).
+
+    Notes
+    -----
+    The least delta at epsilon is Phi(mu/2 - epsilon/mu) - exp(epsilon) Phi(-mu/2 - epsilon/mu). Proof:
+    ``mechanisms/gaussian.proof.md``.
+
+    References
+    ----------
+    .. [1] Balle, B. and Wang, Y.-X. (2018). Improving the Gaussian mechanism for differential privacy. ICML.
+
+    Examples
+    --------
+    >>> from counterveil.mechanisms import Gaussian
+    >>> Gaussian(sensitivity=1, mu=2).variance
+    0.25
+    """
 
     name: ClassVar[str] = "gaussian"
     sensitivity: Fraction
@@ -72,7 +108,32 @@ class Gaussian(Noise, Described):
 
     @classmethod
     def calibrated(cls, sensitivity: Number, budget: Budget) -> Self:
-        """Return the least noise that keeps (epsilon, delta), at any epsilon."""
+        """Return the least normal noise that keeps (epsilon, delta), at any epsilon.
+
+        Parameters
+        ----------
+        sensitivity : number
+            Largest Euclidean (l2) change of the released numbers when one person's data change, above 0.
+        budget : Budget
+            Epsilon and a positive delta.
+
+        Returns
+        -------
+        Gaussian
+            The noise.
+
+        Raises
+        ------
+        CounterveilError
+            A delta of 0 (CV-P102), or a sensitivity that is not positive (CV-P100).
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> from counterveil.mechanisms import Gaussian
+        >>> round(float(Gaussian.calibrated(1, cv.Budget(1, "1e-5")).scale), 1)
+        3.7
+        """
         if budget.pure:
             raise refusal("CV-P102b", budget=budget)
         return cls(sensitivity, mu_of(budget.epsilon, budget.delta))

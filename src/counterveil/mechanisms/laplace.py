@@ -56,7 +56,40 @@ class LaplaceDistribution(Peaked):
 
 
 class Laplace(PureNoise):
-    """Noise of density proportional to exp(-epsilon |x| / sensitivity)."""
+    """Laplace noise: epsilon-DP for one number of known sensitivity.
+
+    Density epsilon / (2 s) exp(-epsilon |x| / s), s the sensitivity; standard deviation sqrt(2) s / epsilon.
+
+    Parameters
+    ----------
+    sensitivity : number
+        Largest change of the number when one person's data change, above 0.
+    epsilon : number
+        Privacy loss of one release, above 0.
+
+    Attributes
+    ----------
+    sensitivity : Fraction
+        Largest change of the number when one person's data change.
+    epsilon : Fraction
+        Privacy loss of one release.
+
+    Raises
+    ------
+    CounterveilError
+        A sensitivity or an epsilon that is not positive (CV-P100, CV-P101).
+
+    Notes
+    -----
+    Proof: ``mechanisms/laplace.proof.md``.
+
+    Examples
+    --------
+    >>> from counterveil.mechanisms import Laplace
+    >>> noise = Laplace(sensitivity=1, epsilon=2)
+    >>> noise.variance
+    0.5
+    """
 
     __slots__ = ()
     name: ClassVar[str] = "laplace"
@@ -68,7 +101,7 @@ class Laplace(PureNoise):
 
     @property
     def scale(self) -> Fraction:
-        """sensitivity / epsilon."""
+        """The scale, sensitivity / epsilon."""
         return self.sensitivity / self.epsilon
 
     @property
@@ -85,7 +118,41 @@ _STEPS, _ENOUGH = 60, 1e-14
 
 @dataclass(frozen=True, slots=True)
 class LaplacePair:
-    """Noise b X + a Y with b = sensitivity / epsilon, a <= b and X, Y of density exp(-|x|) / 2."""
+    """The sum of two Laplace draws, for published forms that draw twice; epsilon-DP by the wider draw.
+
+    Noise b X + a Y with b = sensitivity / epsilon, a <= b and X, Y of density exp(-|x|) / 2.
+
+    Parameters
+    ----------
+    sensitivity : number
+        Largest change of the number when one person's data change, above 0.
+    epsilon : number
+        Privacy loss of one release, above 0.
+    narrow : number
+        a, the scale of the narrower draw: above 0 and at most sensitivity / epsilon.
+
+    Attributes
+    ----------
+    wide : Laplace
+        The wider draw.
+    narrow : Fraction
+        Scale of the narrower draw.
+
+    Raises
+    ------
+    CounterveilError
+        Parameters that are not positive (CV-P100, CV-P101), or a `narrow` above the wider scale (CV-P201).
+
+    Notes
+    -----
+    Proof: ``mechanisms/laplace_pair.proof.md``.
+
+    Examples
+    --------
+    >>> from counterveil.mechanisms import LaplacePair
+    >>> LaplacePair(sensitivity=1, epsilon=1, narrow=1).variance
+    4.0
+    """
 
     name: ClassVar[str] = "laplace_pair"
     wide: Laplace
@@ -99,7 +166,7 @@ class LaplacePair:
 
     @property
     def sensitivity(self) -> Fraction:
-        """The bound on how much one person can change the number."""
+        """Largest change of the number when one person's data change."""
         return self.wide.sensitivity
 
     @property
@@ -118,19 +185,52 @@ class LaplacePair:
         return 2.0 * (float(self.scale) ** 2 + float(self.narrow) ** 2)
 
     def log_density(self, x: ArrayLike) -> Reals:
-        """Return the log density of the sum at x."""
+        """Return the log density of the noise at x.
+
+        Parameters
+        ----------
+        x : array-like
+            Points, in units of the released number.
+
+        Returns
+        -------
+        ndarray
+            Log densities, of the shape of the points.
+        """
         b, a = self._scales()
         size = np.abs(np.asarray(x, np.float64))
         return np.asarray(np.log1p(size * self._mean_decay(size) / b) - size / b - np.log(2 * (a + b)))
 
     def cdf(self, x: ArrayLike) -> Reals:
-        """Return P(noise <= x)."""
+        """Return P(noise <= x).
+
+        Parameters
+        ----------
+        x : array-like
+            Points, in units of the released number.
+
+        Returns
+        -------
+        ndarray
+            Probabilities, of the shape of `x`.
+        """
         x = np.asarray(x, np.float64)
         tail = np.exp(self._log_tail(np.abs(x)))
         return np.where(x < 0, tail, 1 - tail)
 
     def quantile(self, p: ArrayLike) -> Reals:
-        """Return the x with P(noise <= x) = p."""
+        """Return the x with P(noise <= x) = p.
+
+        Parameters
+        ----------
+        p : array-like
+            Probabilities between 0 and 1.
+
+        Returns
+        -------
+        ndarray
+            Quantiles, in units of the released number.
+        """
         p = np.asarray(p, np.float64)
         with np.errstate(divide="ignore"):
             goal = np.log(np.minimum(p, 1 - p))
@@ -147,22 +247,76 @@ class LaplacePair:
         x = np.where(known, x, np.inf)
         return np.where(p < 0.5, -x, x)
 
-    def kinks(self, low: float, high: float, most: int) -> Reals:  # noqa: ARG002 - there is but one
-        """Return the points of [low, high] where the density is not smooth: its third derivative jumps at 0."""
+    def breakpoints(self, low: float, high: float, most: int) -> Reals:  # noqa: ARG002 - there is but one
+        """Return the points of an interval where the density is not smooth.
+
+        Parameters
+        ----------
+        low, high : float
+            Ends of the interval, in units of the released number.
+        most : int
+            The largest number of points to list.
+
+        Returns
+        -------
+        ndarray
+            0, where the third derivative jumps, if the interval holds it.
+        """
         return np.zeros(1 if low <= 0 <= high else 0)
 
     def release_all(self, values: Sequence[Fraction], grid: Grid, source: BitSource) -> list[Fraction]:
-        """Return the grid points nearest to values + the wider draw, plus the narrower draw on the grid."""
+        """Return the grid points nearest to values plus noise; exact draws.
+
+        Parameters
+        ----------
+        values : sequence of Fraction
+            The numbers to release, with independent noise.
+        grid : Grid
+            Grid of the released numbers; its step must come from public numbers.
+        source : BitSource
+            Where random bits come from: `SystemNoise`, or `SeededNoise` for tests.
+
+        Returns
+        -------
+        list of Fraction
+            The released numbers.
+        """
         wide = self.wide.release_all(values, grid, source)
         second = self._second(len(values), grid, source)
         return [one + int(other) * grid.step for one, other in zip(wide, second, strict=True)]
 
     def draw(self, count: int, grid: Grid, source: BitSource) -> NDArray[np.int64] | NDArray[np.object_]:
-        """Return noise in grid steps, to add to values that are whole numbers of steps."""
+        """Return noise to add to values that are whole numbers of steps, in grid steps; exact draws.
+
+        Parameters
+        ----------
+        count : int
+            Number of draws.
+        grid : Grid
+            Grid of the released numbers; its step must come from public numbers.
+        source : BitSource
+            Where random bits come from: `SystemNoise`, or `SeededNoise` for tests.
+
+        Returns
+        -------
+        ndarray
+            Whole numbers of steps.
+
+        Raises
+        ------
+        CounterveilError
+            A negative `count` (CV-P108).
+        """
         return self.wide.draw(count, grid, source) + self._second(count, grid, source)
 
     def to_dict(self) -> dict[str, str]:
-        """Return the mechanism as exact text."""
+        """Return the mechanism as exact text; `mechanism_from_dict` reads it back.
+
+        Returns
+        -------
+        dict of str to str
+            Name of the mechanism and its parameters.
+        """
         return self.wide.to_dict() | {"mechanism": self.name, "narrow": str(self.narrow)}
 
     def _second(self, count: int, grid: Grid, source: BitSource) -> NDArray[np.int64] | NDArray[np.object_]:

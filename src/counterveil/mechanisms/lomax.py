@@ -82,7 +82,47 @@ class LomaxDistribution(Peaked):
 
 @dataclass(frozen=True, slots=True)
 class Lomax(Described):
-    """Noise (S / smoothness) X with X of density (alpha - 1) / 2 (1 + |x|)^-alpha."""
+    """Two-sided Lomax noise: epsilon-DP with a smooth sensitivity.
+
+    Noise (S / smoothness) X with X of density (alpha - 1) / 2 (1 + |x|)^-alpha, where S is a smooth upper
+    bound on the local sensitivity: ln S changes by at most `smoothness` when one person's data change.
+
+    Parameters
+    ----------
+    epsilon : number
+        Privacy loss of one release, above 0.
+    smoothness : number
+        Largest change of ln S, above 0 and below epsilon.
+
+    Attributes
+    ----------
+    epsilon : Fraction
+        Privacy loss of one release.
+    smoothness : Fraction
+        Largest change of ln S.
+
+    Raises
+    ------
+    CounterveilError
+        An epsilon that is not positive (CV-P101), or a smoothness that leaves no epsilon for the noise
+        (CV-P103).
+
+    Notes
+    -----
+    alpha is the largest power that the three inequalities of ``mechanisms/lomax.proof.md`` allow. A zero S
+    adds no noise.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> from counterveil.mechanisms import Grid, Lomax, SeededNoise
+    >>> noise = Lomax.default(epsilon=1)
+    >>> noise.smoothness
+    Fraction(1, 10)
+    >>> released = noise.release(Fraction(1, 3), Fraction(1, 100), Grid(Fraction(1, 2**30)), SeededNoise(1))
+    >>> type(released).__name__
+    'Fraction'
+    """
 
     name: ClassVar[str] = "lomax"
     epsilon: Fraction
@@ -95,8 +135,24 @@ class Lomax(Described):
             raise refusal("CV-P103", smoothness=self.smoothness, epsilon=self.epsilon)
 
     @classmethod
-    def usual(cls, epsilon: Number) -> Self:
-        """Return the mechanism at the usual smoothness, epsilon / 10."""
+    def default(cls, epsilon: Number) -> Self:
+        """Return the mechanism at the smoothness epsilon / 10.
+
+        Parameters
+        ----------
+        epsilon : number
+            Privacy loss of one release, above 0.
+
+        Returns
+        -------
+        Lomax
+            The mechanism.
+
+        Raises
+        ------
+        CounterveilError
+            An epsilon that is not positive (CV-P101).
+        """
         return cls(epsilon, positive_epsilon(epsilon) / 10)
 
     @property
@@ -115,7 +171,23 @@ class Lomax(Described):
         return PureEvent(self.epsilon)
 
     def distribution(self, smooth_sensitivity: Fraction) -> ScaledNoise:
-        """Return the noise at a positive smooth sensitivity, or raise CV-P112; only as public as that number is."""
+        """Return the noise at a smooth sensitivity; as public as that number is.
+
+        Parameters
+        ----------
+        smooth_sensitivity : Fraction
+            S, above 0, in units of the released number.
+
+        Returns
+        -------
+        ScaledNoise
+            Density, quantiles and variance of the noise.
+
+        Raises
+        ------
+        CounterveilError
+            A smooth sensitivity that is not positive (CV-P112).
+        """
         if smooth_sensitivity <= 0:
             raise refusal("CV-P112", smooth_sensitivity=smooth_sensitivity / self.smoothness)
         return ScaledNoise(self.unit, smooth_sensitivity / self.smoothness)
@@ -123,10 +195,26 @@ class Lomax(Described):
     def release(
         self, value: Fraction, smooth_sensitivity: Fraction, grid: Grid, source: BitSource
     ) -> Fraction:
-        """Return the grid point nearest to value + noise; the grid must not depend on private numbers.
+        """Return the grid point nearest to value plus noise; an exact draw.
 
-        A smooth sensitivity of zero adds no noise, and nothing is refused. Bits are read in every case, so that a
-        seeded stream does not tell a zero scale from another.
+        A smooth sensitivity of zero adds no noise, and nothing is refused. Bits are read in every case, so
+        that a seeded stream does not tell a zero scale from another.
+
+        Parameters
+        ----------
+        value : Fraction
+            The number to release.
+        smooth_sensitivity : Fraction
+            S, in units of the released number.
+        grid : Grid
+            Grid of the released number; its step must come from public numbers.
+        source : BitSource
+            Where random bits come from: `SystemNoise`, or `SeededNoise` for tests.
+
+        Returns
+        -------
+        Fraction
+            The released number.
         """
         scale = max(smooth_sensitivity / self.smoothness, Fraction(0))
         return release_values(self.unit, scale, [value], grid, source)[0]

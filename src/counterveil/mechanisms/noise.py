@@ -25,7 +25,13 @@ WORD_BITS = 64
 
 
 class BitSource(Protocol):
-    """Independent fair bits; `simulated` is True when someone could draw them again."""
+    """Independent fair bits.
+
+    See Also
+    --------
+    SystemNoise : The operating system's generator.
+    SeededNoise : A reproducible stream for tests.
+    """
 
     @property
     def simulated(self) -> bool:
@@ -33,27 +39,90 @@ class BitSource(Protocol):
         ...
 
     def bits(self, count: int) -> int:
-        """Return an integer uniform in [0, 2**count)."""
+        """Return a uniform integer.
+
+        Parameters
+        ----------
+        count : int
+            Number of bits.
+
+        Returns
+        -------
+        int
+            Uniform in [0, 2**count).
+        """
         ...
 
     def words(self, count: int) -> NDArray[np.uint64]:
-        """Return `count` integers uniform in [0, 2**64)."""
+        """Return uniform integers of 64 bits.
+
+        Parameters
+        ----------
+        count : int
+            Number of integers.
+
+        Returns
+        -------
+        ndarray of uint64
+            Uniform in [0, 2**64).
+        """
         ...
 
 
 class SystemNoise:
-    """The operating system's generator; nothing is buffered, so a forked process repeats nothing."""
+    """The operating system's random generator; the default source of noise.
+
+    Nothing is buffered, so a forked process repeats nothing.
+
+    Examples
+    --------
+    >>> from counterveil.mechanisms import SystemNoise
+    >>> 0 <= SystemNoise().bits(3) < 8
+    True
+    """
 
     simulated = False
 
     def bits(self, count: int) -> int:
-        """Return an integer uniform in [0, 2**count)."""
+        """Return a uniform integer.
+
+        Parameters
+        ----------
+        count : int
+            Number of bits.
+
+        Returns
+        -------
+        int
+            Uniform in [0, 2**count).
+
+        Raises
+        ------
+        CounterveilError
+            A negative `count` (CV-P108).
+        """
         check_count(count)
         size = (count + 7) // 8
         return int.from_bytes(os.urandom(size), "little") >> (8 * size - count)
 
     def words(self, count: int) -> NDArray[np.uint64]:
-        """Return `count` integers uniform in [0, 2**64)."""
+        """Return uniform integers of 64 bits.
+
+        Parameters
+        ----------
+        count : int
+            Number of integers.
+
+        Returns
+        -------
+        ndarray of uint64
+            Uniform in [0, 2**64).
+
+        Raises
+        ------
+        CounterveilError
+            A negative `count` (CV-P108).
+        """
         check_count(count)
         return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
 
@@ -62,7 +131,39 @@ class SystemNoise:
 
 
 class SeededNoise:
-    """A reproducible stream for tests and experiments; its releases are not private."""
+    """A reproducible stream of random bits for tests and experiments; its releases are not private.
+
+    Whoever knows the seed can subtract the noise. Results say so, and a ledger on disk refuses it (CV-L008).
+    One object is one stream: a second call with the same object draws on.
+
+    Parameters
+    ----------
+    seed : int
+        Seed of the stream, at least 0.
+
+    Attributes
+    ----------
+    seed : int
+        Seed of the stream.
+    simulated : bool
+        True.
+
+    Raises
+    ------
+    CounterveilError
+        A seed that is no integer of at least 0 (CV-P113).
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.simulated_trial(n=200, effect=0.3)
+    >>> first, second = (
+    ...     cv.ate(data.frame, data.study, protects="outcome", epsilon=1, noise=cv.SeededNoise(1))
+    ...     for _ in range(2)
+    ... )
+    >>> first.estimate == second.estimate
+    True
+    """
 
     simulated = True
 
@@ -73,7 +174,23 @@ class SeededNoise:
         self._stream = np.random.PCG64(seed)
 
     def bits(self, count: int) -> int:
-        """Return an integer uniform in [0, 2**count), from the next whole words of the stream."""
+        """Return a uniform integer.
+
+        Parameters
+        ----------
+        count : int
+            Number of bits.
+
+        Returns
+        -------
+        int
+            Uniform in [0, 2**count).
+
+        Raises
+        ------
+        CounterveilError
+            A negative `count` (CV-P108).
+        """
         check_count(count)
         size = -(-count // WORD_BITS)
         joined = 0
@@ -82,7 +199,23 @@ class SeededNoise:
         return joined >> (size * WORD_BITS - count)
 
     def words(self, count: int) -> NDArray[np.uint64]:
-        """Return `count` integers uniform in [0, 2**64)."""
+        """Return uniform integers of 64 bits.
+
+        Parameters
+        ----------
+        count : int
+            Number of integers.
+
+        Returns
+        -------
+        ndarray of uint64
+            Uniform in [0, 2**64).
+
+        Raises
+        ------
+        CounterveilError
+            A negative `count` (CV-P108).
+        """
         check_count(count)
         words: NDArray[np.uint64] = self._stream.random_raw(count)
         return words
@@ -108,9 +241,26 @@ _FIXED = 0
 
 @contextmanager
 def fixed_ambient_generators() -> Iterator[Callable[[], None]]:
-    """Run a block with the global generators in one fixed state, and put them back as they were afterwards.
+    """Run a block with the global generators of Python and numpy in one fixed state.
 
-    The block is given a function that puts them into that fixed state again.
+    Nothing of the package draws from them; a learner that a user brings may. Afterwards they are put back as
+    they were before the block. The block is given a function that puts them into the fixed state again.
+
+    Yields
+    ------
+    callable
+        Puts the generators into the fixed state.
+
+    Examples
+    --------
+    >>> import random
+    >>> from counterveil.mechanisms import fixed_ambient_generators
+    >>> with fixed_ambient_generators() as start_again:
+    ...     first = random.random()
+    ...     start_again()
+    ...     second = random.random()
+    >>> first == second
+    True
     """
     plain, vectors = random.getstate(), np.random.get_state()
     _fix()
@@ -131,7 +281,26 @@ DEFAULT_BITS = 24  # a step of 2**-24 scales adds less than 1e-14 of the noise's
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The multiples of `step`; the step must be chosen from public numbers only."""
+    """The multiples of a step, on which numbers are released.
+
+    Attributes
+    ----------
+    step : Fraction
+        Distance of neighbouring points, above 0, in units of the released number. It must come from public
+        numbers.
+
+    Raises
+    ------
+    CounterveilError
+        A step that is not positive (CV-P107).
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> from counterveil.mechanisms import Grid
+    >>> Grid(Fraction(1, 4)).units(Fraction(3, 10))
+    1
+    """
 
     step: Fraction
 
@@ -141,7 +310,32 @@ class Grid:
 
     @classmethod
     def for_scale(cls, scale: Fraction, bits: int = DEFAULT_BITS) -> Grid:
-        """Return the grid whose step is the largest power of two that is at most scale / 2**bits."""
+        """Return the grid whose step is the largest power of two that is at most scale / 2**bits.
+
+        Parameters
+        ----------
+        scale : Fraction
+            Scale of the noise, above 0.
+        bits : int, default 24
+            Binary digits below the scale. With 24, rounding adds less than 1e-14 of the noise's variance.
+
+        Returns
+        -------
+        Grid
+            The grid.
+
+        Raises
+        ------
+        CounterveilError
+            A scale that is not positive (CV-P107).
+
+        Examples
+        --------
+        >>> from fractions import Fraction
+        >>> from counterveil.mechanisms import Grid
+        >>> Grid.for_scale(Fraction(1)).step == Fraction(1, 2**24)
+        True
+        """
         if scale <= 0:
             return cls(Fraction(scale))
         target = Fraction(scale) / Fraction(2) ** bits
@@ -150,11 +344,33 @@ class Grid:
         return cls(step if step <= target else step / 2)
 
     def units(self, value: Fraction) -> int:
-        """Return the grid point nearest to `value`, counted in steps; halves go up."""
+        """Return the grid point nearest to a value, in steps; halves go up.
+
+        Parameters
+        ----------
+        value : Fraction
+            The value.
+
+        Returns
+        -------
+        int
+            Number of steps from zero.
+        """
         return (value / self.step + Fraction(1, 2)).__floor__()
 
     def value(self, units: int) -> Fraction:
-        """Return the number that lies `units` steps from zero."""
+        """Return the number that lies some steps from zero.
+
+        Parameters
+        ----------
+        units : int
+            Number of steps.
+
+        Returns
+        -------
+        Fraction
+            The number.
+        """
         return units * self.step
 
 
@@ -632,7 +848,7 @@ class UnitDistribution(TabledDistribution, Protocol):
         """Return the x >= 0 with P(|X| > x) = u."""
         ...
 
-    def kinks(self, low: float, high: float, most: int) -> Reals | None:
+    def breakpoints(self, low: float, high: float, most: int) -> Reals | None:
         """Return the points of [low, high] where the density is not smooth, sorted; None where they exceed `most`."""
         ...
 
@@ -646,7 +862,7 @@ class Peaked:
         """Return a newly built table."""
         return smooth_table(self)
 
-    def kinks(self, low: float, high: float, most: int) -> Reals:  # noqa: ARG002 - there is but one
+    def breakpoints(self, low: float, high: float, most: int) -> Reals:  # noqa: ARG002 - there is but one
         """Return the peak, the one point where the density is not smooth."""
         return np.zeros(1 if low <= 0 <= high else 0)
 
@@ -658,13 +874,19 @@ class Described:
     name: ClassVar[str]
 
     def to_dict(self) -> dict[str, str]:
-        """Return the mechanism as exact text."""
+        """Return the mechanism as exact text; `mechanism_from_dict` reads it back.
+
+        Returns
+        -------
+        dict of str to str
+            Name of the mechanism and its parameters.
+        """
         own = {each.name: str(getattr(self, each.name)) for each in fields(self)}  # type: ignore[arg-type]
         return {"mechanism": self.name, **own}
 
 
 class Noise(Hashed, ABC):
-    """Additive noise scale * X with X from a unit distribution."""
+    """Additive noise scale * X, with X from a distribution of scale one."""
 
     __slots__ = ()
 
@@ -694,45 +916,161 @@ class Noise(Hashed, ABC):
         return self.unit.variance * self._width**2
 
     def log_density(self, x: ArrayLike) -> Reals:
-        """Return the log density of the noise at x."""
+        """Return the log density of the noise at x.
+
+        Parameters
+        ----------
+        x : array-like
+            Points, in units of the released number.
+
+        Returns
+        -------
+        ndarray
+            Log densities, of the shape of the points.
+        """
         scale = self._width
         return self.unit.log_density(_reals(x) / scale) - log(scale)
 
     def cdf(self, x: ArrayLike) -> Reals:
-        """Return P(noise <= x)."""
+        """Return P(noise <= x).
+
+        Parameters
+        ----------
+        x : array-like
+            Points, in units of the released number.
+
+        Returns
+        -------
+        ndarray
+            Probabilities, of the shape of `x`.
+        """
         return self.unit.cdf(_reals(x) / self._width)
 
     def quantile(self, p: ArrayLike) -> Reals:
-        """Return the x with P(noise <= x) = p."""
+        """Return the x with P(noise <= x) = p.
+
+        Parameters
+        ----------
+        p : array-like
+            Probabilities between 0 and 1.
+
+        Returns
+        -------
+        ndarray
+            Quantiles, in units of the released number.
+        """
         p = _reals(p)
         size = self.unit.upper_quantile(2 * np.minimum(p, 1 - p))
         return np.where(p < 0.5, -size, size) * self._width
 
-    def kinks(self, low: float, high: float, most: int) -> Reals | None:
-        """Return the points of [low, high] where the density is not smooth, sorted; None where they exceed `most`."""
+    def breakpoints(self, low: float, high: float, most: int) -> Reals | None:
+        """Return the points of an interval where the density is not smooth.
+
+        Parameters
+        ----------
+        low, high : float
+            Ends of the interval, in units of the released number.
+        most : int
+            The largest number of points to list.
+
+        Returns
+        -------
+        ndarray or None
+            Points in order; None where there are more than `most`.
+        """
         scale = self._width
-        found = self.unit.kinks(low / scale, high / scale, most)
+        found = self.unit.breakpoints(low / scale, high / scale, most)
         return None if found is None else found * scale
 
     def release(self, value: Fraction, grid: Grid, source: BitSource) -> Fraction:
-        """Return the grid point nearest to value + noise; an exact draw."""
+        """Return the grid point nearest to value plus noise; an exact draw.
+
+        Parameters
+        ----------
+        value : Fraction
+            The number to release.
+        grid : Grid
+            Grid of the released number; its step must come from public numbers.
+        source : BitSource
+            Where random bits come from: `SystemNoise`, or `SeededNoise` for tests.
+
+        Returns
+        -------
+        Fraction
+            The released number.
+        """
         return self.release_all([value], grid, source)[0]
 
     def release_all(self, values: Sequence[Fraction], grid: Grid, source: BitSource) -> list[Fraction]:
-        """Return the grid points nearest to values + noise, an exact draw of its own for each."""
+        """Return the grid points nearest to values plus noise; exact draws.
+
+        Parameters
+        ----------
+        values : sequence of Fraction
+            The numbers to release, with independent noise.
+        grid : Grid
+            Grid of the released numbers; its step must come from public numbers.
+        source : BitSource
+            Where random bits come from: `SystemNoise`, or `SeededNoise` for tests.
+
+        Returns
+        -------
+        list of Fraction
+            The released numbers.
+        """
         return release_values(self.unit, self.scale, values, grid, source)
 
     def draw(self, count: int, grid: Grid, source: BitSource) -> NDArray[np.int64] | NDArray[np.object_]:
-        """Return noise in grid steps, to add to values that are whole numbers of steps below 2**62 in size.
+        """Return noise to add to values that are whole numbers of steps, in grid steps; exact draws.
 
-        The array is int64, or holds Python ints in the rare case that a draw needs more than 62 bits.
+        Values must be below 2**62 steps in size. The array is int64, or holds Python ints where a draw needs
+        more than 62 bits.
+
+        Parameters
+        ----------
+        count : int
+            Number of draws.
+        grid : Grid
+            Grid of the released numbers; its step must come from public numbers.
+        source : BitSource
+            Where random bits come from: `SystemNoise`, or `SeededNoise` for tests.
+
+        Returns
+        -------
+        ndarray
+            Whole numbers of steps.
+
+        Raises
+        ------
+        CounterveilError
+            A negative `count` (CV-P108).
         """
         return draw_units(self.unit, self.scale, count, grid, source)
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class PureNoise(Noise, Described):
-    """Noise of a known sensitivity and a pure epsilon."""
+    """Noise of a known sensitivity and a pure epsilon.
+
+    Parameters
+    ----------
+    sensitivity : number
+        Largest change of the number when one person's data change, above 0.
+    epsilon : number
+        Privacy loss of one release, above 0.
+
+    Attributes
+    ----------
+    sensitivity : Fraction
+        Largest change of the number when one person's data change.
+    epsilon : Fraction
+        Privacy loss of one release.
+
+    Raises
+    ------
+    CounterveilError
+        A sensitivity or an epsilon that is not positive (CV-P100, CV-P101).
+    """
 
     sensitivity: Fraction
     epsilon: Fraction
@@ -747,7 +1085,17 @@ class PureNoise(Noise, Described):
 
 @dataclass(frozen=True, slots=True)
 class ScaledNoise(Noise):
-    """The noise of a smooth-sensitivity mechanism at one scale; its facts are as public as that scale is."""
+    """The noise of a smooth-sensitivity mechanism at one scale; as public as that scale is.
+
+    `Lomax.distribution` returns it.
+
+    Attributes
+    ----------
+    distribution : UnitDistribution
+        The distribution of scale one.
+    factor : Fraction
+        Its exact factor: smooth sensitivity over smoothness.
+    """
 
     distribution: UnitDistribution
     factor: Fraction

@@ -36,7 +36,29 @@ _WHOLE = ("dimension", "categories", "sites", "honest")
 
 
 def mechanism_from_dict(facts: dict[str, str]) -> Mechanism:
-    """Return the mechanism written by its `to_dict`, or raise CV-P109."""
+    """Return the mechanism that its `to_dict` wrote.
+
+    Parameters
+    ----------
+    facts : dict of str to str
+        Name of the mechanism and its parameters.
+
+    Returns
+    -------
+    Mechanism
+        An equal mechanism.
+
+    Raises
+    ------
+    CounterveilError
+        A dictionary that describes no mechanism (CV-P109).
+
+    Examples
+    --------
+    >>> from counterveil.mechanisms import Laplace, mechanism_from_dict
+    >>> mechanism_from_dict(Laplace(1, 2).to_dict()) == Laplace(1, 2)
+    True
+    """
     own = dict(facts)
     try:
         kind = _KINDS[own.pop("mechanism")]

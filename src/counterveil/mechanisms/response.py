@@ -29,7 +29,42 @@ MOST_CATEGORIES = 2**16
 
 @dataclass(frozen=True, slots=True)
 class RandomizedResponse(Described):
-    """The true category with probability e^epsilon / (e^epsilon + k - 1), else a random other one."""
+    """Randomized response: epsilon-DP for one of k categories.
+
+    Releases the true category with probability e^epsilon / (e^epsilon + k - 1), otherwise a random other one.
+
+    Parameters
+    ----------
+    epsilon : number
+        Privacy loss of one response, above 0.
+    categories : int, default 2
+        k, from 2 to 65536.
+
+    Attributes
+    ----------
+    epsilon : Fraction
+        Privacy loss of one response.
+    categories : int
+        Number of categories.
+
+    Raises
+    ------
+    CounterveilError
+        An epsilon that is not positive (CV-P101), or a number of categories out of range (CV-P106).
+
+    Notes
+    -----
+    Proof: ``mechanisms/response.proof.md``.
+
+    Examples
+    --------
+    >>> from counterveil.mechanisms import RandomizedResponse, SeededNoise
+    >>> response = RandomizedResponse(epsilon=1)
+    >>> round(response.truth, 2)
+    0.73
+    >>> len(response.release_many([0, 1, 1], SeededNoise(1)))
+    3
+    """
 
     name: ClassVar[str] = "response"
     epsilon: Fraction
@@ -57,11 +92,37 @@ class RandomizedResponse(Described):
         return np.full((k, k), lie) + np.eye(k) * (self.truth - lie)
 
     def release(self, value: int, source: BitSource) -> int:
-        """Return a randomized category in [0, categories)."""
+        """Return a randomized category.
+
+        Parameters
+        ----------
+        value : int
+            The true category, from 0 to k - 1; a value outside is clamped.
+        source : BitSource
+            Where random bits come from: `SystemNoise`, or `SeededNoise` for tests.
+
+        Returns
+        -------
+        int
+            A category from 0 to k - 1.
+        """
         return int(self.release_many(np.asarray([value]), source)[0])
 
     def release_many(self, values: ArrayLike, source: BitSource) -> NDArray[np.int64]:
-        """Return one randomized category for each value; values outside [0, categories) are clamped."""
+        """Return one randomized category for each value.
+
+        Parameters
+        ----------
+        values : array-like of int
+            The true categories, from 0 to k - 1; values outside are clamped.
+        source : BitSource
+            Where random bits come from: `SystemNoise`, or `SeededNoise` for tests.
+
+        Returns
+        -------
+        ndarray of int64
+            Categories from 0 to k - 1.
+        """
         # Clamping rather than refusing: an error here would depend on a private value.
         true = np.clip(np.asarray(values, dtype=np.int64), 0, self.categories - 1)
         words = source.words(true.size)

@@ -21,7 +21,43 @@ _Key = TypeVar("_Key")
 
 @dataclass(frozen=True, slots=True)
 class StableHistogram:
-    """Counts of the labels that occur, with Laplace noise, of which those above a public threshold are shown."""
+    """Counts of the labels that occur, with Laplace noise; those above a public threshold are shown.
+
+    (epsilon, delta)-DP for labels that nobody declared.
+
+    Parameters
+    ----------
+    epsilon : number
+        Privacy loss, above 0.
+    delta : number
+        Above 0, at most epsilon / 4 and at most 1/4.
+
+    Attributes
+    ----------
+    epsilon : Fraction
+        Privacy loss.
+    delta : Fraction
+        Delta.
+
+    Raises
+    ------
+    CounterveilError
+        An epsilon that is not positive (CV-P101), or a delta out of range (CV-P724).
+
+    Notes
+    -----
+    The noise has scale 2 / epsilon; the threshold is 1 + (2 / epsilon) ln(1 / (2 delta)), rounded up. Proof:
+    ``mechanisms/stable_histogram.proof.md``.
+
+    Examples
+    --------
+    >>> from counterveil.mechanisms import SeededNoise, StableHistogram
+    >>> histogram = StableHistogram(epsilon=1, delta="1e-6")
+    >>> histogram.threshold
+    28
+    >>> list(histogram.release({"A": 1000, "B": 1}, SeededNoise(1)))
+    ['A']
+    """
 
     epsilon: Fraction
     delta: Fraction
@@ -45,7 +81,20 @@ class StableHistogram:
         return ceil(1 + self.scale * log(1 / (2 * float(self.delta))) + 1e-6)
 
     def release(self, counts: Mapping[_Key, int], source: BitSource) -> dict[_Key, int]:
-        """Return the noisy counts above the threshold; `counts` holds the labels that occur, and no others."""
+        """Return the noisy counts above the threshold.
+
+        Parameters
+        ----------
+        counts : mapping of label to int
+            Numbers of rows of the labels that occur, and of no others.
+        source : BitSource
+            Where random bits come from: `SystemNoise`, or `SeededNoise` for tests.
+
+        Returns
+        -------
+        dict of label to int
+            Noisy counts above `threshold`.
+        """
         noise = Laplace(_CHANGE, self.epsilon).draw(len(counts), _WHOLE, source)
         noisy = {
             label: count + int(drawn) for (label, count), drawn in zip(counts.items(), noise, strict=True)

@@ -120,7 +120,7 @@ class StaircaseDistribution:
         beyond = np.where(u > 0, beyond, np.inf)
         return np.where(u >= first, (1 - u) / (2 * a), beyond)
 
-    def kinks(self, low: float, high: float, most: int) -> Reals | None:
+    def breakpoints(self, low: float, high: float, most: int) -> Reals | None:
         """Return the jumps of the density in [low, high], +-(gamma + j); None where they are more than `most`."""
         if not (math.isfinite(low) and math.isfinite(high)):
             return None
@@ -153,7 +153,51 @@ def _first_tail(epsilon: arb, gamma: arb) -> arb:
 
 
 class Staircase(PureNoise):
-    """Noise whose density falls by e^-epsilon once per sensitivity, at the steps of least variance."""
+    """Staircase noise: epsilon-DP for one number, with the smallest variance that a pure epsilon allows.
+
+    The density falls by the factor exp(-epsilon) once per sensitivity; the place of the steps minimises the
+    variance.
+
+    Parameters
+    ----------
+    sensitivity : number
+        Largest change of the number when one person's data change, above 0.
+    epsilon : number
+        Privacy loss of one release, above 0.
+
+    Attributes
+    ----------
+    sensitivity : Fraction
+        Largest change of the number when one person's data change.
+    epsilon : Fraction
+        Privacy loss of one release.
+
+    Raises
+    ------
+    CounterveilError
+        A sensitivity or an epsilon that is not positive (CV-P100, CV-P101).
+
+    Notes
+    -----
+    Proof: ``mechanisms/staircase.proof.md``.
+
+    References
+    ----------
+    .. [1] Geng, Q., Kairouz, P., Oh, S. and Viswanath, P. (2015). The staircase mechanism in differential
+    privacy. IEEE J.
+       Sel. Top. Signal Process. 9, 1176-1184.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> from counterveil.mechanisms import Grid, Laplace, SeededNoise, Staircase
+    >>> noise = Staircase(sensitivity=1, epsilon=2)
+    >>> noise.variance < Laplace(1, 2).variance
+    True
+    >>> released = noise.release(Fraction(1, 3), Grid.for_scale(noise.scale), SeededNoise(1))
+    >>> type(released).__name__
+    'Fraction'
+    """
 
     __slots__ = ()
     name: ClassVar[str] = "staircase"

@@ -69,9 +69,47 @@ class SummedDistribution(LaplaceDistribution):
 
 @dataclass(frozen=True, slots=True)
 class SummedLaplace(Laplace):
-    """The sum of the shares of all `sites`; those of `honest` of them are Laplace noise of the scale together.
+    """Laplace noise that several sites add up, each drawing a share of it.
 
-    `sensitivity` has what rounding to the grid adds in it. What is drawn is one site's share.
+    The shares of `honest` sites are Laplace noise of scale sensitivity / epsilon together. The methods that
+    draw give one site's share; variance and quantiles are those of the sum of all shares.
+
+    Parameters
+    ----------
+    sensitivity : number
+        Largest change of the sum, with what rounding to the grid adds, above 0.
+    epsilon : number
+        Privacy loss of one release, above 0.
+    sites : int
+        Number of sites that draw shares.
+    honest : int
+        Number of sites whose shares together give the guarantee: at least 1 and at most `sites`.
+
+    Attributes
+    ----------
+    sensitivity : Fraction
+        Largest change of the sum.
+    epsilon : Fraction
+        Privacy loss of one release.
+    sites : int
+        Number of sites that draw shares.
+    honest : int
+        Number of sites whose shares together give the guarantee.
+
+    Raises
+    ------
+    CounterveilError
+        Parameters that are not positive (CV-P100, CV-P101), or numbers of sites that do not fit (CV-P204).
+
+    Notes
+    -----
+    Proof: ``mechanisms/summed_laplace.proof.md``.
+
+    Examples
+    --------
+    >>> from counterveil.mechanisms import SummedLaplace
+    >>> SummedLaplace(sensitivity=1, epsilon=1, sites=3, honest=3).variance
+    2.0
     """
 
     name: ClassVar[str] = "summed_laplace"
@@ -98,11 +136,46 @@ class SummedLaplace(Laplace):
         return PureEvent(self.epsilon)
 
     def release_all(self, values: Sequence[Fraction], grid: Grid, source: BitSource) -> list[Fraction]:
-        """Return the grid points nearest to one site's values, each plus its share of the noise."""
+        """Return the grid points nearest to one site's values plus its share of the noise; exact draws.
+
+        Parameters
+        ----------
+        values : sequence of Fraction
+            The site's numbers.
+        grid : Grid
+            Grid of the released numbers; its step must come from public numbers.
+        source : BitSource
+            Where random bits come from: `SystemNoise`, or `SeededNoise` for tests.
+
+        Returns
+        -------
+        list of Fraction
+            The released numbers.
+        """
         return rounded_plus(values, self.draw(len(values), grid, source), grid)
 
     def draw(self, count: int, grid: Grid, source: BitSource) -> NDArray[np.object_]:
-        """Return one site's shares of the noise of `count` sums, in grid steps; exact draws."""
+        """Return one site's shares of the noise of some sums, in grid steps; exact draws.
+
+        Parameters
+        ----------
+        count : int
+            Number of draws.
+        grid : Grid
+            Grid of the released numbers; its step must come from public numbers.
+        source : BitSource
+            Where random bits come from: `SystemNoise`, or `SeededNoise` for tests.
+
+        Returns
+        -------
+        ndarray
+            Whole numbers of steps.
+
+        Raises
+        ------
+        CounterveilError
+            A negative `count` (CV-P108).
+        """
         check_count(count)
         decay = grid.step / self.scale
         return np.array([draw_share(decay, self.honest, source) for _ in range(count)], dtype=object)

@@ -38,9 +38,48 @@ _Drawn: TypeAlias = tuple[list[SignedUniform], Callable[[], arb]]
 
 @dataclass(frozen=True, slots=True)
 class SummedGaussian(Gaussian):
-    """The sum of the shares of all `sites`; those of `honest` of them have standard deviation sensitivity / mu.
+    """Normal noise that several sites add up, each drawing a share of it.
 
-    `sensitivity` has what rounding to the grid adds in it. What is drawn is one site's share.
+    The shares of `honest` sites have the standard deviation sensitivity / mu together. The methods that draw
+    give one site's share; variance and quantiles are those of the sum of all shares.
+
+    Parameters
+    ----------
+    sensitivity : number
+        Largest Euclidean change of the sums, with what rounding to the grid adds, above 0.
+    mu : number
+        Sensitivity over standard deviation, above 0.
+    sites : int
+        Number of sites that draw shares.
+    honest : int
+        Number of sites whose shares together give the guarantee: at least 1 and at most `sites`.
+
+    Attributes
+    ----------
+    sensitivity : Fraction
+        Largest Euclidean change of the sums.
+    mu : Fraction
+        Sensitivity over standard deviation.
+    sites : int
+        Number of sites that draw shares.
+    honest : int
+        Number of sites whose shares together give the guarantee.
+
+    Raises
+    ------
+    CounterveilError
+        Parameters that are not positive (CV-P100, CV-P102), a mu beyond the proof (CV-P160), or numbers of
+        sites that do not fit (CV-P204).
+
+    Notes
+    -----
+    Proof: ``mechanisms/summed_normal.proof.md``.
+
+    Examples
+    --------
+    >>> from counterveil.mechanisms import SummedGaussian
+    >>> SummedGaussian(sensitivity=1, mu=1, sites=3, honest=3).variance
+    1.0
     """
 
     name: ClassVar[str] = "summed_gaussian"
@@ -64,11 +103,46 @@ class SummedGaussian(Gaussian):
         return sqrt_up(Fraction(self.sites, self.honest)) * self.sensitivity / self.mu
 
     def release_all(self, values: Sequence[Fraction], grid: Grid, source: BitSource) -> list[Fraction]:
-        """Return the grid points nearest to one site's values, each plus its share of the noise."""
+        """Return the grid points nearest to one site's values plus its share of the noise; exact draws.
+
+        Parameters
+        ----------
+        values : sequence of Fraction
+            The site's numbers.
+        grid : Grid
+            Grid of the released numbers; its step must come from public numbers.
+        source : BitSource
+            Where random bits come from: `SystemNoise`, or `SeededNoise` for tests.
+
+        Returns
+        -------
+        list of Fraction
+            The released numbers.
+        """
         return rounded_plus(values, self.draw(len(values), grid, source), grid)
 
     def draw(self, count: int, grid: Grid, source: BitSource) -> NDArray[np.object_]:
-        """Return one site's shares of the noise of `count` sums, in grid steps; exact draws."""
+        """Return one site's shares of the noise of some sums, in grid steps; exact draws.
+
+        Parameters
+        ----------
+        count : int
+            Number of draws.
+        grid : Grid
+            Grid of the released numbers; its step must come from public numbers.
+        source : BitSource
+            Where random bits come from: `SystemNoise`, or `SeededNoise` for tests.
+
+        Returns
+        -------
+        ndarray
+            Whole numbers of steps.
+
+        Raises
+        ------
+        CounterveilError
+            A negative `count` (CV-P108).
+        """
         check_count(count)
         own = (self.sensitivity / self.mu / grid.step) ** 2 / self.honest + _LEAST_VARIANCE
         return np.array(draw_normals(count, ([], partial(exact_ball, own)), source), dtype=object)
@@ -76,7 +150,53 @@ class SummedGaussian(Gaussian):
 
 @dataclass(frozen=True, slots=True, init=False)
 class SummedBall(VectorNoise):
-    """The sum of the shares of all `sites`; those of `honest` of them are l2-ball noise of the scale together."""
+    """Noise of the l2 ball that several sites add up, each drawing a share of it.
+
+    The shares of `honest` sites are l2-ball noise of scale sensitivity / epsilon together. `release_all`
+    gives one site's share; the variance is that of the sum of all shares.
+
+    Parameters
+    ----------
+    sensitivity : number
+        Largest change of the vector in the mechanism's norm when one person's data change, above 0.
+    epsilon : number
+        Privacy loss of one release, above 0.
+    dimension : int
+        Number of coordinates, from 1 to 10000.
+    sites : int
+        Number of sites that draw shares.
+    honest : int
+        Number of sites whose shares together give the guarantee: at least 1 and at most `sites`.
+
+    Attributes
+    ----------
+    sensitivity : Fraction
+        Largest change of the vector in the mechanism's norm.
+    epsilon : Fraction
+        Privacy loss of one release.
+    dimension : int
+        Number of coordinates.
+    sites : int
+        Number of sites that draw shares.
+    honest : int
+        Number of sites whose shares together give the guarantee.
+
+    Raises
+    ------
+    CounterveilError
+        A sensitivity or an epsilon that is not positive (CV-P100, CV-P101), a dimension out of range
+        (CV-P105), or numbers of sites that do not fit (CV-P204).
+
+    Notes
+    -----
+    Proof: ``mechanisms/summed_normal.proof.md``.
+
+    Examples
+    --------
+    >>> from counterveil.mechanisms import SummedBall
+    >>> SummedBall(sensitivity=1, epsilon=1, dimension=5, sites=3, honest=3).variance
+    6.0
+    """
 
     name: ClassVar[str] = "summed_ball"
     sites: int
@@ -97,7 +217,27 @@ class SummedBall(VectorNoise):
         return (self.dimension + 1) * self.sites / self.honest * float(self.scale) ** 2
 
     def release_all(self, values: Sequence[Fraction], grid: Grid, source: BitSource) -> list[Fraction]:
-        """Return the grid points nearest to one site's values, plus its share of the noise."""
+        """Return the grid points nearest to one site's values plus its share of the noise; exact draws.
+
+        Parameters
+        ----------
+        values : sequence of Fraction
+            The site's vector.
+        grid : Grid
+            Grid of the released numbers; its step must come from public numbers.
+        source : BitSource
+            Where random bits come from: `SystemNoise`, or `SeededNoise` for tests.
+
+        Returns
+        -------
+        list of Fraction
+            The released numbers.
+
+        Raises
+        ------
+        CounterveilError
+            A vector of another length than `dimension` (CV-P111).
+        """
         check_length(values, self.dimension)
         uniforms, mixing = draw_gamma(Fraction(self.dimension + 1, 2 * self.honest), source)
         squared = 2 * (self.scale / grid.step) ** 2

@@ -451,17 +451,17 @@ def _line_moments(line: Floats) -> tuple[float, float]:
     return mean, variance
 
 
-def cut_lines(raw: RawLines, which: Places, reach: Floats, lines: Lines) -> Floats:
+def cut_lines(raw: RawLines, which: Places, limits: Floats, lines: Lines) -> Floats:
     """Return deviations (k,) of the lines `which` (k,) of `raw` (d, n), which are cut, centred and written to `lines`.
 
-    They are cut at `reach` (k,) standard deviations either side of their mean, and have a largest size of one;
+    They are cut at `limits` (k,) standard deviations either side of their mean, and have a largest size of one;
     constant ones are zero.
     """
     deviations = np.zeros(len(which))
     for k, j in enumerate(which):
         line = raw[j]
         mean, variance = _line_moments(line)
-        far = reach[k] * sqrt(variance) if varying(mean, variance) else 0.0
+        far = limits[k] * sqrt(variance) if varying(mean, variance) else 0.0
         # The ends are attained.
         low, high = max(line.min() - mean, -far), min(line.max() - mean, far)
         cut = np.clip(line - mean, low, high)

@@ -297,7 +297,7 @@ class FeatureMap:
     """Columns and products of two of them; the pair (i, i) is 2 x_i^2 - 1.
 
     Where `windows` are given, a column is first taken as its distance from a middle, in parts of a
-    reach and cut off at one.
+    half-width, and clipped to [-1, 1].
     """
 
     columns: tuple[Column, ...]
@@ -327,9 +327,9 @@ class FeatureMap:
                 found[place] = 2.0 * np.clip((values - column.low) / column.width, 0.0, 1.0) - 1.0
             else:
                 found[place] = np.where(values == column.label, 1.0, -1.0)
-        for place, (middle, reach) in enumerate(self.windows):
-            if (middle, reach) != (0.0, 1.0):
-                found[place] = np.clip((found[place] - middle) / reach, -1.0, 1.0)
+        for place, (middle, half_width) in enumerate(self.windows):
+            if (middle, half_width) != (0.0, 1.0):
+                found[place] = np.clip((found[place] - middle) / half_width, -1.0, 1.0)
         for place, (i, j) in enumerate(self.pairs, len(self.columns)):
             np.multiply(found[i], found[j], out=found[place])
             if i == j:
@@ -340,7 +340,7 @@ class FeatureMap:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Standard:
-    """Centre and scale of the features, and how far a standardised row may reach.
+    """Centre and scale of the features, and the bound on a standardised row.
 
     Coordinates are clipped to [-limit, limit]; rows longer than the root of `squared_length` are
     shortened to it.
@@ -562,8 +562,8 @@ class ClusterForm:
     @property
     def cap(self) -> float:
         """The largest standard error of independent clusters of outcomes in [0, 1], however they depend within."""
-        reach = np.ldexp(self.sizes.sum(axis=1).astype(np.float64), -self.bits)
-        return float(np.sqrt(reach @ reach)) / 2
+        sizes = np.ldexp(self.sizes.sum(axis=1).astype(np.float64), -self.bits)
+        return float(np.sqrt(sizes @ sizes)) / 2
 
     def typical(self, correlation: float) -> float:
         """Return the standard error for outcomes of variance one and this correlation within clusters."""

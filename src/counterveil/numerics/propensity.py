@@ -320,8 +320,8 @@ def minimise(objective: Objective, start: Floats, worst: float, tolerance: float
     near = approach(objective, start if _not_worse(objective, start, worst) else origin, enough)
     weights, gradient, steps = near.weights, near.gradient, near.steps
     # Half of the tolerance is twice what rounding may do to the gradient.
-    reach = objective.penalty / 2 * float(weights @ weights) - enough * _norm_newton(weights)
-    if float(gradient @ weights) > reach and not _not_worse(objective, weights, worst):
+    expected_fall = objective.penalty / 2 * float(weights @ weights) - enough * _norm_newton(weights)
+    if float(gradient @ weights) > expected_fall and not _not_worse(objective, weights, worst):
         weights, gradient = origin, objective.gradient(origin)
     while (norm := _norm_newton(gradient)) > enough:
         factor = cho_factor(objective.hessian(weights), lower=True, overwrite_a=True, check_finite=False)
@@ -369,11 +369,11 @@ def checked_tolerance(rows: int, columns: int, arms: int, penalty: float, tolera
     chosen = DEFAULT_TOLERANCE * math.sqrt(columns) if tolerance is None else tolerance
     least_penalty = SMALLEST_PENALTY * columns
     if math.isfinite(penalty) and penalty >= least_penalty:
-        reach = math.sqrt(columns)
+        row_norm = math.sqrt(columns)
         largest_weights = math.sqrt(2 * math.log(arms) / penalty)
         summing = math.sqrt(2) * (LARGEST_BLOCK + rows / SMALLEST_BLOCK + 10)
-        logits = (columns + 1) / 2 * reach * largest_weights
-        least = 4 * (reach * (summing + logits) * _UNIT)
+        logits = (columns + 1) / 2 * row_norm * largest_weights
+        least = 4 * (row_norm * (summing + logits) * _UNIT)
         if chosen >= least:
             return chosen
         expected = f"tolerance >= {least:.1e}"
@@ -382,12 +382,12 @@ def checked_tolerance(rows: int, columns: int, arms: int, penalty: float, tolera
     raise refusal("CV-P301", expected=expected, columns=columns, penalty=penalty, chosen=chosen)
 
 
-def warm_start(rows: int, thin: Callable[[int], Floats], origin: Floats) -> Floats:
+def warm_start(rows: int, fit_every: Callable[[int], Floats], origin: Floats) -> Floats:
     """Return the weights fitted on every 16th row when there are many rows, `origin` otherwise.
 
-    `thin(stride)` fits every stride-th row. Only the time depends on it: the tolerance is met on all rows.
+    `fit_every(stride)` fits every stride-th row. Only the time depends on it: the tolerance is met on all rows.
     """
-    return thin(16) if rows > 1 << 16 else origin
+    return fit_every(16) if rows > 1 << 16 else origin
 
 
 Matrix = NDArray[np.floating] | MirroredRows

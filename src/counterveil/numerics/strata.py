@@ -176,9 +176,9 @@ def _cell_squares(strata: Strata) -> tuple[Floats, Floats]:
 
 def _squares(count: Integers, total: Integers, square: Floats) -> Floats:
     sums = total.astype(np.float64)
-    around = np.maximum(square - sums * sums / np.maximum(count, 1), 0.0)
-    known = around * count / np.maximum(count - 1, 1)
-    return np.where(count > 1, known, np.where(count == 1, _UNKNOWN_VARIANCE, 0.0))
+    squares_around_mean = np.maximum(square - sums * sums / np.maximum(count, 1), 0.0)
+    corrected = squares_around_mean * count / np.maximum(count - 1, 1)
+    return np.where(count > 1, corrected, np.where(count == 1, _UNKNOWN_VARIANCE, 0.0))
 
 
 def _total(parts: Floats) -> Fraction:

@@ -112,23 +112,77 @@ class TimeAtRisk:
 
 @dataclass(frozen=True, slots=True, init=False)
 class Specification:
-    """A comparison of two cohorts: who is in it, when an outcome counts, and what is adjusted for.
+    """A comparison of two cohorts in OMOP tables: who is in it, when an outcome counts, and what is adjusted
+    for.
 
-    Args:
-        target: `cohort_definition_id` of the people whose outcomes are compared.
-        comparator: that of the people they are compared with.
-        outcome: the cohort of outcomes, or {"from": "condition", "concepts": [...]} for dated records.
-        time_at_risk: {"start": 1, "end": 365}: days after the cohort entry's start; "start_anchor" and "end_anchor"
-            may be "cohort end". It ends with the observation period at the latest.
-        washout: days of observation that are required before the index date.
-        prior_outcome: people with an outcome in so many days before the index, or after it and before time at risk,
-            are left out; "ever" for any day before, "keep" to leave out nobody.
-        both: "first": everyone enters with their first entry to either cohort; "exclude": people with entries to
-            both are left out. People whose first entries to both fall on one day are left out by either rule.
-        kind: "binary" for an outcome in time at risk, or "survival" for the days until it.
-        horizon: with "survival", the last day that counts; by default all of a fixed time at risk.
-        grid: with "survival", time cells, as `Study` takes them.
-        covariates: what each is made from: {"age": {"from": "age", "range": [18, 90]}}.
+    Parameters
+    ----------
+    target : int
+        ``cohort_definition_id`` of the people whose outcomes are compared.
+    comparator : int
+        ``cohort_definition_id`` of the people they are compared with.
+    outcome : int or mapping
+        ``cohort_definition_id`` of the outcome, or ``{"from": "condition", "concepts": [...]}`` for dated
+        records.
+    time_at_risk : mapping
+        ``{"start": 1, "end": 365}``: first and last day on which an outcome counts, in days after the start
+        of the cohort entry; "start_anchor" and "end_anchor" may be "cohort end". It ends with the observation
+        period at the latest.
+    washout : int
+        Days of observation that are required before the index date, from 0 to 36525.
+    prior_outcome : int or {"ever", "keep"}
+        People with an outcome within so many days before the index, or between index and time at risk, are
+        left out;
+        "ever": on any day before; "keep": nobody is left out.
+    both : {"first", "exclude"}
+        People with entries to both cohorts. "first": everyone enters with their first entry; "exclude": they
+        are left out. People whose first entries fall on one day are left out by either rule.
+    kind : {"binary", "survival"}, default "binary"
+        "binary": an outcome within time at risk; "survival": the days until it.
+    horizon : number, optional
+        With "survival": the last day that counts. Default: all of a time at risk of fixed length.
+    grid : int or sequence of number, optional
+        With "survival": the number of time cells, or their ends in days. Default: chosen by `cv.survival`.
+    covariates : mapping of str to mapping, optional
+        What each covariate is made from: ``{"age": {"from": "age", "range": [18, 90]}}``. Default: none.
+
+    Attributes
+    ----------
+    target, comparator : int
+        Cohorts.
+    outcome : int or Concepts
+        Outcome cohort, or the records that make it.
+    time_at_risk : TimeAtRisk
+        Days on which an outcome counts.
+    washout : int
+        Days of observation before the index.
+    prior_outcome : int or str
+        Days before the index, "ever" or "keep".
+    both : str
+        "first" or "exclude".
+    kind : str
+        "binary" or "survival".
+    horizon : number or None
+        Last day that counts.
+    grid : int or sequence of number or None
+        Time cells.
+    covariates : mapping of str to Covariate
+        The covariates.
+
+    Raises
+    ------
+    CounterveilError
+        A specification that cannot be used (CV-D900, CV-D901), or whose study is refused (CV-S).
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> comparison = cv.omop.Specification(
+    ...     target=1, comparator=2, outcome=3, time_at_risk={"start": 1, "end": 365}, washout=365,
+    ...     prior_outcome="ever", both="first", covariates={"age": {"from": "age", "range": [18, 90]}},
+    ... )
+    >>> comparison.kind, list(comparison.covariates)
+    ('binary', ['age'])
     """
 
     target: int
@@ -185,18 +239,56 @@ class Specification:
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Specification:
-        """Return the specification in a dictionary, or raise CV-D900."""
+        """Return the specification in a dictionary.
+
+        Parameters
+        ----------
+        document : mapping
+            The arguments of `Specification` by name.
+
+        Returns
+        -------
+        Specification
+            The specification.
+
+        Raises
+        ------
+        CounterveilError
+            A document that is no specification (CV-D900).
+        """
         needed = {"target", "comparator", "outcome", "time_at_risk", "washout", "prior_outcome", "both"}
         _keys(document, "the specification", needed, {"kind", "horizon", "grid", "covariates"})
         return cls(**document)
 
     @classmethod
     def from_toml(cls, path: str | PathLike[str]) -> Specification:
-        """Return the specification declared in a TOML file."""
+        """Return the specification declared in a TOML file.
+
+        Parameters
+        ----------
+        path : path-like
+            The file: the arguments of `Specification` by name.
+
+        Returns
+        -------
+        Specification
+            The specification.
+
+        Raises
+        ------
+        CounterveilError
+            A file that cannot be read, or is no specification (CV-D900).
+        """
         return cls.from_dict(read_toml(path))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the specification in one form; equal ones have equal forms."""
+        """Return the specification in one form; equal specifications have equal forms.
+
+        Returns
+        -------
+        dict
+            The attributes, JSON-ready.
+        """
         grid = list(self.grid) if isinstance(self.grid, Sequence) else self.grid
         plain = ("target", "comparator", "washout", "prior_outcome", "both", "kind")
         return {name: getattr(self, name) for name in plain} | {
@@ -209,13 +301,22 @@ class Specification:
 
     @property
     def eligible(self) -> str:
-        """The column that is 1 for people of the study; its name stands for this specification and no other."""
+        """Name of the column that is 1 for people of the study.
+
+        It stands for this specification and no other.
+        """
         text = json.dumps(self.to_dict(), sort_keys=True, default=str)
         digest = base64.b32encode(hashlib.sha256(text.encode()).digest()).decode().lower()
         return f"eligible_in_{self.target}_or_{self.comparator}_{digest[:_DIGEST_LETTERS]}"
 
     def study(self) -> Study:
-        """Return the study of the people who are eligible; from the specification alone."""
+        """Return the study of the eligible people, from the specification alone.
+
+        Returns
+        -------
+        Study
+            Columns, ranges and labels, with one row a person.
+        """
         outcome: dict[str, Any] = {"outcome": OUTCOME, "outcome_range": (0, 1)}
         if self.kind == SURVIVAL:
             outcome = {"outcome": DAYS, "event": EVENT, "horizon": self.horizon, "grid": self.grid}
@@ -529,9 +630,19 @@ _TYPES = {"BIGINT": "int64", "DOUBLE PRECISION": "float64", "VARCHAR": "string"}
 
 @dataclass(frozen=True, slots=True)
 class CohortStudy:
-    """A study and its rows, which stay in the database: one for each person with an entry to either cohort.
+    """A study and its rows, which stay in the database: one row for each person with an entry to either
+    cohort.
 
-    `rows` and `study` are the first two arguments of every question; `sql` is the query behind the rows.
+    `cohort_study` returns it.
+
+    Attributes
+    ----------
+    rows : object
+        The rows as a relation of DuckDB or Ibis: the first argument of every question.
+    study : Study
+        The study: the second argument of every question.
+    sql : str
+        The query behind the rows.
     """
 
     rows: Any
@@ -545,13 +656,37 @@ def cohort_study(
     schema: str | None = None,
     cohort_schema: str | None = None,
 ) -> CohortStudy:
-    """Return the study of a specification and its rows in a database; tables and columns are checked, no row is read.
+    """Return the study of a specification and its rows in a database.
 
-    Args:
-        database: the path of a DuckDB file, a postgresql:// URL, a DuckDB connection, or an Ibis backend of either.
-        specification: the comparison, or the path of its TOML file.
-        schema: where the tables of the common data model are; the connection's own if omitted.
-        cohort_schema: where the table `cohort` is; `schema` if omitted.
+    Tables and columns are checked; no row is read.
+
+    Parameters
+    ----------
+    database : path-like or object
+        Path of a DuckDB file, a ``postgresql://`` URL, a DuckDB connection, or an Ibis backend of either.
+    specification : Specification or path-like
+        The comparison, or the path of its TOML file.
+    schema : str, optional
+        Schema of the tables of the common data model. Default: the connection's own.
+    cohort_schema : str, optional
+        Schema of the table ``cohort``. Default: `schema`.
+
+    Returns
+    -------
+    CohortStudy
+        Study, rows and query.
+
+    Raises
+    ------
+    CounterveilError
+        A specification that cannot be used (CV-D900, CV-D901), no database with OMOP tables (CV-D904), a
+        missing table (CV-D902) or column (CV-D903), or a missing package (CV-E).
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> found = cv.omop.cohort_study("cdm.duckdb", "comparison.toml")  # doctest: +SKIP
+    >>> cv.ate(found.rows, found.study, protects="record", epsilon=1)  # doctest: +SKIP
     """
     asked = specification
     if not isinstance(asked, Specification):

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
-from inspect import getdoc, signature
 from math import log, sqrt
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,7 +18,7 @@ from counterveil.data import Study, check_study, silence
 from counterveil.errors import refusal
 from counterveil.privacy import ApproximateEvent, Budget, Event, Number, Proof, Unit
 from counterveil.questions.cate import CateArguments
-from counterveil.results.answering import Facts, settled
+from counterveil.results.answering import Facts, answer_request
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.functions import CateAnswers, CateQuestion, refuse_long_answers
 from counterveil.results.question import (
@@ -111,7 +110,7 @@ def release_twice(
 
 # How a published form is asked: of data and a study, or of an open session, and only if the analyst accepts it.
 #
-# `EffectForm` and `QueryForm` are the two kinds of forms. Their `__call__` is what analysts see.
+# `EffectForm` and `QueryForm` are the two kinds of forms; the public functions, one a form, call them.
 
 
 # What an analyst writes to get a result whose privacy claim is not proved in finite samples.
@@ -132,9 +131,9 @@ def unproved(
     claim: tuple[Proof, str],
     mechanisms: tuple[str, ...] | None = None,
 ) -> Result:
-    """Return the settled answer of a form whose guarantee is not proved in finite samples, with the remark why."""
+    """Return the answer of a form whose guarantee is not proved in finite samples, with the remark why."""
     asked, (proof, why) = (Result, session, question, plan, compute), claim
-    return settled(*asked, pages=pages, remarks=(why,), proof=proof, mechanisms=mechanisms)
+    return answer_request(*asked, pages=pages, remarks=(why,), proof=proof, mechanisms=mechanisms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,17 +218,9 @@ def answer(
         return form(session, question)
 
 
-def _help(run: Callable[..., object], call: Callable[..., object]) -> str:
-    """Return what `help` says of a form: its own first line, how it is called, and the arguments."""
-    asked = signature(call)
-    shown = asked.replace(parameters=list(asked.parameters.values())[1:])
-    own, arguments = getdoc(run), getdoc(call)
-    return f"{own}\n\nCalled with {shown}\n\n{arguments}"
-
-
 @dataclass(frozen=True, repr=False)
 class EffectForm:
-    """A published form of one effect, to be called; `run` computes and releases it.
+    """A published form of one effect; `run` computes and releases it.
 
     `printed` says whether it is the paper's own; a proved form takes no notice of `accept`.
     """
@@ -239,9 +230,6 @@ class EffectForm:
     settings: type | None
     run: Callable[[BaseSession, PublishedQuestion], Result]
     printed: bool = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "__doc__", _help(self.run, EffectForm.__call__))
 
     def __repr__(self) -> str:
         return f"cv.published.{self.name}"
@@ -262,15 +250,7 @@ class EffectForm:
         request_id: str | None = None,
         noise: BitSource | None = None,
     ) -> Result:
-        """Return the effect as the paper prints it or as it can be proved, with a guarantee that says what is true.
-
-        Args:
-            data: rows, as for `counterveil.ate`; or an open `Session`, whose study and ledger are then used.
-            study: roles, public bounds and categories of the columns; left out with a session.
-            accept: "unproved", from an analyst who knows that the privacy claim is not proved in finite samples.
-            settings: the form's own settings, where it has any.
-            epsilon, delta, estimand, level, ledger, dataset, request_id, noise: as for `counterveil.ate`.
-        """
+        """Return the effect as the paper prints it or as it can be proved."""
         source = FormSource(data, study, ledger, dataset, noise)
         refuse_several_arms(source.declared)
         question = Question.ask(
@@ -293,14 +273,11 @@ class EffectForm:
 
 @dataclass(frozen=True, repr=False)
 class QueryForm:
-    """A published form of effects at given points, to be called; `run` computes and releases them."""
+    """A published form of effects at given points; `run` computes and releases them."""
 
     name: str
     settings: type
     run: Callable[[BaseSession, PublishedQuestion], CateAnswers]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "__doc__", _help(self.run, QueryForm.__call__))
 
     def __repr__(self) -> str:
         return f"cv.published.{self.name}"
@@ -321,17 +298,7 @@ class QueryForm:
         request_id: str | None = None,
         noise: BitSource | None = None,
     ) -> CateAnswers:
-        """Return the effects at the queries as the paper prints them, with a guarantee that says what is true.
-
-        Args:
-            data: rows, as for `counterveil.ate`; or an open `Session`, whose study and ledger are then used.
-            study: roles, public bounds and categories of the columns; left out with a session.
-            queries: people to ask about, as a table of covariates.
-            delta: a small positive number: the form has Gaussian noise.
-            accept: "unproved", from an analyst who knows that the privacy claim is false.
-            settings: the form's own settings.
-            epsilon, level, ledger, dataset, request_id, noise: as for `counterveil.cate`.
-        """
+        """Return the effects at the queries as the paper prints them."""
         source = FormSource(data, study, ledger, dataset, noise)
         asked = CateArguments(
             protects=Unit.RECORD.value,

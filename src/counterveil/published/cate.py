@@ -9,25 +9,27 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import log, pi, sqrt
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from counterveil.accounting import Ledger
 from counterveil.data import Range, Study, Table
 from counterveil.data.features import UnitFeatures
 from counterveil.errors import refusal
 from counterveil.numerics.arrays import Flags, Floats
 from counterveil.numerics.products import blocks
 from counterveil.numerics.public_choices import public_uniforms, two_parts
-from counterveil.privacy import Budget, Proof
+from counterveil.privacy import Budget, Number, Proof
 from counterveil.privacy.caveats import Caveat, Target
 from counterveil.published.asking import PublishedQuestion, QueryForm, release_vector_scaled
-from counterveil.results.answering import Facts, settled
-from counterveil.results.functions import CateAnswers, Queries, usual_delta
-from counterveil.session import BaseSession, Gate, Kind, Plan
-from counterveil.settings.methods import POSITIVE, Settings, one_of, setting, whole
+from counterveil.results.answering import Facts, answer_request
+from counterveil.results.functions import CateAnswers, Queries, default_delta
+from counterveil.session import BaseSession, BitSource, Gate, Kind, Plan
+from counterveil.settings.methods import POSITIVE, Allowed, Settings, one_of, whole
 from counterveil.statistics.folds.aggregation import quietly
 
 Function = Callable[[Floats], Floats]
@@ -251,18 +253,27 @@ BATCH, ITERATIVE, PRINTED = "batch", "iterative", "iterative_printed"
 
 @dataclass(frozen=True, slots=True)
 class StageSettings(Settings):
-    """What both published forms share.
+    """Settings that both published forms of DP-CATE share: the two-stage learner.
 
-    Attributes:
-        learner: "R" or "DR", the orthogonal loss.
-        outcome: the outcome model, fitted to each arm: "network" (one layer of 32, as published), "forest" or
-            "linear".
-        propensity: "network" or "logistic".
+    Attributes
+    ----------
+    learner : {"R", "DR"}, default "R"
+        Orthogonal loss of the second stage: R-learner or DR-learner.
+    outcome : {"network", "forest", "linear"}, default "network"
+        Outcome model, fitted to each arm: a neural network with one layer of 32, as published; a random
+        forest; or linear regression.
+    propensity : {"network", "logistic"}, default "network"
+        Propensity model: a neural network with one layer of 32, or logistic regression.
     """
 
-    learner: str = setting(R, one_of(R, DR))
-    outcome: str = setting(NETWORK, one_of(*REGRESSORS))
-    propensity: str = setting(NETWORK, one_of(*CLASSIFIERS))
+    _allowed: ClassVar[Mapping[str, Allowed]] = {
+        "learner": one_of(R, DR),
+        "outcome": one_of(*REGRESSORS),
+        "propensity": one_of(*CLASSIFIERS),
+    }
+    learner: str = "R"
+    outcome: str = "network"
+    propensity: str = "network"
 
 
 def first_rows(rows: int) -> int:
@@ -277,35 +288,96 @@ def counted_rows(rows: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class InfluenceSettings(StageSettings):
-    """Settings of `cate_finite`: Theorem 1 and its R- and DR-learners.
+    """Settings of `cv.published.cate_finite`: the learners of Theorem 1, and how the largest influence is
+    searched for.
 
-    Attributes:
-        effect: the second stage: "forest", "network" (two layers of 32) or "linear".
-        starts: searches for the largest influence beside the published one from the centre of the box.
-        points: random points at which the influence is evaluated as well.
+    Attributes
+    ----------
+    learner : {"R", "DR"}, default "R"
+        Orthogonal loss of the second stage: R-learner or DR-learner.
+    outcome : {"network", "forest", "linear"}, default "network"
+        Outcome model, fitted to each arm: a neural network with one layer of 32, as published; a random
+        forest; or linear regression.
+    propensity : {"network", "logistic"}, default "network"
+        Propensity model: a neural network with one layer of 32, or logistic regression.
+    effect : {"forest", "network", "linear"}, default "forest"
+        Model of the second stage: a random forest, a neural network with two layers of 32, or linear
+        regression.
+    starts : int, default 8
+        Searches for the largest influence besides the published one from the centre of the box; at least 2.
+    points : int, default 20000
+        Random points at which the influence is evaluated besides; at least 2.
+
+    Raises
+    ------
+    CounterveilError
+        A value outside its range (CV-P025), or a name that is no field (CV-P020).
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> cv.published.InfluenceSettings(outcome="linear", propensity="logistic").effect
+    'forest'
     """
 
-    effect: str = setting(FOREST, one_of(*REGRESSORS))
-    starts: int = setting(8, whole(2))
-    points: int = setting(20_000, whole(2))
+    _allowed: ClassVar[Mapping[str, Allowed]] = {
+        **StageSettings._allowed,
+        "effect": one_of(*REGRESSORS),
+        "starts": whole(2),
+        "points": whole(2),
+    }
+    effect: str = "forest"
+    starts: int = 8
+    points: int = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class KernelSettings(StageSettings):
-    """Settings of `cate_functional`: Theorem 2 and Algorithms 1 and 2.
+    """Settings of `cv.published.cate_functional`: Theorem 2 with Algorithms 1 and 2.
 
-    Attributes:
-        bandwidth: h of the Gaussian kernel, in features scaled to [0, 1].
-        penalty_meaning: lambda = 1 is "literal", beside the mean loss as printed; or "alpha", scikit-learn's, so that
-            the lambda of the formula is 1 / n.
-        algorithm: "batch" (Algorithm 1); "iterative", one query after another with the noise drawn given the
-            noise before, distributed as in Algorithm 1; or "iterative_printed", Algorithm 2 as printed,
-            which draws given the answers and never reads the data after the first query.
+    Attributes
+    ----------
+    learner : {"R", "DR"}, default "R"
+        Orthogonal loss of the second stage: R-learner or DR-learner.
+    outcome : {"network", "forest", "linear"}, default "network"
+        Outcome model, fitted to each arm: a neural network with one layer of 32, as published; a random
+        forest; or linear regression.
+    propensity : {"network", "logistic"}, default "network"
+        Propensity model: a neural network with one layer of 32, or logistic regression.
+    bandwidth : float, default 0.2
+        h of the Gaussian kernel, above 0, in covariates scaled to [0, 1].
+    penalty_meaning : {"literal", "alpha"}, default "literal"
+        What lambda = 1 multiplies.
+        "literal": the penalty beside the mean loss, as printed;
+        "alpha": scikit-learn's ``alpha``, with which the lambda of the formula is 1/n.
+    algorithm : {"batch", "iterative", "iterative_printed"}, default "batch"
+        "batch": Algorithm 1, all queries at once;
+        "iterative": one query after another, each noise drawn given the earlier noise; distributed as
+        "batch";
+        "iterative_printed": Algorithm 2 as printed, which draws given the earlier answers and does not read
+        the data after the first query.
+
+    Raises
+    ------
+    CounterveilError
+        A value outside its range (CV-P025), or a name that is no field (CV-P020).
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> cv.published.KernelSettings(bandwidth=0.5).algorithm
+    'batch'
     """
 
-    bandwidth: float = setting(0.2, POSITIVE)
-    penalty_meaning: str = setting(LITERAL, one_of(LITERAL, ALPHA))
-    algorithm: str = setting(BATCH, one_of(BATCH, ITERATIVE, PRINTED))
+    _allowed: ClassVar[Mapping[str, Allowed]] = {
+        **StageSettings._allowed,
+        "bandwidth": POSITIVE,
+        "penalty_meaning": one_of(LITERAL, ALPHA),
+        "algorithm": one_of(BATCH, ITERATIVE, PRINTED),
+    }
+    bandwidth: float = 0.2
+    penalty_meaning: str = "literal"
+    algorithm: str = "batch"
 
 
 NOT_COVERED = (
@@ -333,7 +405,7 @@ def asked_queries(question: PublishedQuestion) -> Queries:
 def paper_plan(question: PublishedQuestion, rows: int) -> Plan:
     """Return the plan, or refuse a pure budget: the published noise is Gaussian."""
     if question.budget.pure:
-        raise refusal("CV-P564", budget=question.budget, delta=f"{float(usual_delta(rows)):.1g}")
+        raise refusal("CV-P564", budget=question.budget, delta=f"{float(default_delta(rows)):.1g}")
     return Plan.split(question.budget, {"answers": Fraction(1)}, "gaussian", {"answers": Kind.VECTOR})
 
 
@@ -525,11 +597,111 @@ def _functional(session: BaseSession, question: PublishedQuestion) -> CateAnswer
         )
 
     # With the settings that hold where none were given.
-    return settled(CateAnswers, session, replace(question, settings=settings), plan, compute)
+    return answer_request(CateAnswers, session, replace(question, settings=settings), plan, compute)
 
 
-# What analysts call.
-cate_functional = QueryForm("cate_functional", KernelSettings, _functional)
+_CATE_FUNCTIONAL = QueryForm("cate_functional", KernelSettings, _functional)
+
+
+def cate_functional(
+    data: object,
+    study: Study | None = None,
+    *,
+    queries: Any = None,
+    epsilon: Number,
+    delta: Number = 0,
+    level: float = 0.95,
+    settings: KernelSettings | None = None,
+    accept: str | None = None,
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+    request_id: str | None = None,
+    noise: BitSource | None = None,
+) -> CateAnswers:
+    """Estimate conditional average effects by kernel regression, as DP-CATE (Theorem 2) prints it.
+
+    A kernel ridge regression of orthogonal scores, plus one path of a Gaussian process with the same kernel.
+
+    Parameters
+    ----------
+    data : object
+        The rows: a DataFrame (pandas, Polars, PyArrow, DuckDB, Ibis, Spark), a mapping of names to arrays, or
+        the path of a CSV or Parquet file; or an open `Session`, which brings its study, ledger, account and
+        noise.
+    study : Study, optional
+        Roles of the columns, with public ranges and labels. Left out with a session.
+    queries : object
+        People to ask about: a table of the covariates, as a DataFrame or a mapping of names to arrays.
+    epsilon : number
+        Privacy loss that the paper claims, above 0.
+    delta : number, default 0
+        A small positive number, below 1: the form draws Gaussian noise.
+    level : float, default 0.95
+        Confidence level, above 0 and below 1.
+    settings : KernelSettings, optional
+        Learners, bandwidth and algorithm. Default: ``cv.published.KernelSettings()``.
+    accept : "unproved", optional
+        Needed, from an analyst who knows that the claim is not proved in finite samples. A ledger on disk
+        takes such a request only if the account's access policy has ``unproved = true``.
+    ledger : Ledger or path-like, optional
+        Charge an account of this ledger. Default: a ledger for this call alone.
+    dataset : str, optional
+        Account in the ledger. Default: the only one.
+    request_id : str, optional
+        Name of the request; asked again under it, the stored answer comes back, free of charge. Default: a
+        new request.
+    noise : SeededNoise, optional
+        Reproducible noise, for tests alone: it protects nobody. Default: noise of the operating system.
+
+    Returns
+    -------
+    CateAnswers
+        Effects at the queries, with a guarantee that says what is true of the claim; without intervals where
+        the noise scale depends on the rows.
+
+    Raises
+    ------
+    CounterveilError
+        Before anything is spent: arguments (CV-P), missing acceptance (CV-C001), study (CV-S), data (CV-D),
+        ledger (CV-L), budget (CV-B).
+
+    Notes
+    -----
+    Claims (epsilon, delta)-DP for whole records; refuted. The bound on the influence has the wrong exponent:
+    with 8 covariates and bandwidth 1 a claimed epsilon of 1 is at least 5.23. Instead: `cv.cate`.
+
+    References
+    ----------
+    .. [1] Schröder, M., Melnychuk, V. and Feuerriegel, S. (2025). Differentially Private Learners for
+    Heterogeneous
+       Treatment Effects. ICLR. arXiv:2503.03486.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.dataset_1(n=400)
+    >>> learners = cv.published.KernelSettings(outcome="linear", propensity="logistic")
+    >>> answers = cv.published.cate_functional(
+    ...     data.frame, data.study, queries={"x1": [0.1, 0.9], "x2": [0.5, 0.2]}, epsilon=1, delta=1e-6,
+    ...     settings=learners, accept="unproved", noise=cv.SeededNoise(1),
+    ... )
+    >>> answers.spent.epsilon >= 1
+    True
+    """
+    return _CATE_FUNCTIONAL(
+        data,
+        study,
+        queries=queries,
+        epsilon=epsilon,
+        delta=delta,
+        level=level,
+        settings=settings,
+        accept=accept,
+        ledger=ledger,
+        dataset=dataset,
+        request_id=request_id,
+        noise=noise,
+    )
 
 
 def public_centres(box: FeatureBox) -> Floats:
@@ -601,11 +773,116 @@ def _finite_queries(session: BaseSession, question: PublishedQuestion) -> CateAn
         )
 
     # With the settings that hold where none were given.
-    return settled(CateAnswers, session, replace(question, settings=settings), plan, compute)
+    return answer_request(CateAnswers, session, replace(question, settings=settings), plan, compute)
 
 
-# What analysts call.
-cate_finite = QueryForm("cate_finite", InfluenceSettings, _finite_queries)
+_CATE_FINITE = QueryForm("cate_finite", InfluenceSettings, _finite_queries)
+
+
+def cate_finite(
+    data: object,
+    study: Study | None = None,
+    *,
+    queries: Any = None,
+    epsilon: Number,
+    delta: Number = 0,
+    level: float = 0.95,
+    settings: InfluenceSettings | None = None,
+    accept: str | None = None,
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+    request_id: str | None = None,
+    noise: BitSource | None = None,
+) -> CateAnswers:
+    """Estimate conditional average effects at given points, as DP-CATE (Theorem 1) prints it.
+
+    Effects at the queries from any learner, with Gaussian noise whose scale is the largest influence of a
+    record that a search finds.
+
+    Parameters
+    ----------
+    data : object
+        The rows: a DataFrame (pandas, Polars, PyArrow, DuckDB, Ibis, Spark), a mapping of names to arrays, or
+        the path of a CSV or Parquet file; or an open `Session`, which brings its study, ledger, account and
+        noise.
+    study : Study, optional
+        Roles of the columns, with public ranges and labels. Left out with a session.
+    queries : object
+        People to ask about: a table of the covariates, as a DataFrame or a mapping of names to arrays.
+    epsilon : number
+        Privacy loss that the paper claims, above 0.
+    delta : number, default 0
+        A small positive number, below 1: the form draws Gaussian noise.
+    level : float, default 0.95
+        Confidence level, above 0 and below 1.
+    settings : InfluenceSettings, optional
+        Learners, and how the largest influence is searched for. Default:
+        ``cv.published.InfluenceSettings()``.
+    accept : "unproved", optional
+        Needed, from an analyst who knows that the claim is not proved in finite samples. A ledger on disk
+        takes such a request only if the account's access policy has ``unproved = true``.
+    ledger : Ledger or path-like, optional
+        Charge an account of this ledger. Default: a ledger for this call alone.
+    dataset : str, optional
+        Account in the ledger. Default: the only one.
+    request_id : str, optional
+        Name of the request; asked again under it, the stored answer comes back, free of charge. Default: a
+        new request.
+    noise : SeededNoise, optional
+        Reproducible noise, for tests alone: it protects nobody. Default: noise of the operating system.
+
+    Returns
+    -------
+    CateAnswers
+        Effects at the queries, with a guarantee that says what is true of the claim; without intervals where
+        the noise scale depends on the rows.
+
+    Raises
+    ------
+    CounterveilError
+        Before anything is spent: arguments (CV-P), missing acceptance (CV-C001), study (CV-S), data (CV-D),
+        ledger (CV-L), budget (CV-B).
+
+    Notes
+    -----
+    Claims (epsilon, delta)-DP for whole records; refuted. At a claimed epsilon of 1, a random forest at one
+    query loses at least 9.24. The noise scale follows the rows and must not be disclosed, so no interval is
+    given. Instead: `cv.cate`.
+
+    References
+    ----------
+    .. [1] Schröder, M., Melnychuk, V. and Feuerriegel, S. (2025). Differentially Private Learners for
+    Heterogeneous
+       Treatment Effects. ICLR. arXiv:2503.03486.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.dataset_1(n=400)
+    >>> learners = cv.published.InfluenceSettings(
+    ...     outcome="linear", propensity="logistic", starts=2, points=400
+    ... )
+    >>> answers = cv.published.cate_finite(
+    ...     data.frame, data.study, queries={"x1": [0.1, 0.9], "x2": [0.5, 0.2]}, epsilon=1, delta=1e-6,
+    ...     settings=learners, accept="unproved", noise=cv.SeededNoise(1),
+    ... )
+    >>> answers.spent.epsilon >= 1
+    True
+    """
+    return _CATE_FINITE(
+        data,
+        study,
+        queries=queries,
+        epsilon=epsilon,
+        delta=delta,
+        level=level,
+        settings=settings,
+        accept=accept,
+        ledger=ledger,
+        dataset=dataset,
+        request_id=request_id,
+        noise=noise,
+    )
 
 
 def published(

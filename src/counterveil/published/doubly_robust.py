@@ -11,31 +11,33 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf, log, pi, sqrt
+from pathlib import Path
 
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from counterveil.accounting import Ledger
 from counterveil.data import OUTCOME_STEPS, Study, Sums, Table
 from counterveil.data.features import UnitFeatures, feature_map, require_covariates
 from counterveil.errors import CounterveilError, refusal
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Floats
+from counterveil.numerics.denoising import Denoised, denoised
 from counterveil.numerics.products import FeatureMap, Standard, projected
 from counterveil.numerics.propensity import checked_tolerance, fit_propensity
 from counterveil.numerics.public_choices import two_parts
-from counterveil.numerics.shrinkage import Denoised, denoised
-from counterveil.privacy import Budget, Estimand, Proof, Unit, exact
+from counterveil.privacy import Budget, Estimand, Number, Proof, Unit, exact
 from counterveil.privacy.caveats import Caveat, ClippedPropensities, Fact, FoldModels, MisspecifiedModels
 from counterveil.published.asking import EffectForm, PublishedQuestion, release_scaled, unproved
 from counterveil.published.cate import published_factor
 from counterveil.published.matching import fit_sensitivity
 from counterveil.published.weighting import denominator, score_shares, shrunk
-from counterveil.results.answering import Facts, settled
+from counterveil.results.answering import Facts, answer_request
 from counterveil.results.question import Question
 from counterveil.results.result import Result
-from counterveil.session import BaseSession, Gate, Kind, Plan
+from counterveil.session import BaseSession, BitSource, Gate, Kind, Plan
 from counterveil.session.session import ParallelPlan, in_parallel
 from counterveil.statistics.folds.aggregation import models_of_fold, quietly
 from counterveil.statistics.folds.kernels import FoldNuisances, Predict
@@ -45,7 +47,7 @@ from counterveil.statistics.moments.orthogonal import (
     Design,
     Scaling,
     SecondMoments,
-    clip_reach,
+    clip_sds,
     first_models,
     release_gram,
     scaling_of,
@@ -110,8 +112,107 @@ def _printed_cross_fit(session: BaseSession, question: PublishedQuestion) -> Res
     return unproved(session, question, plan, compute, PAGE, (Proof.ASYMPTOTIC, REMARK))
 
 
-# What analysts call.
-cross_fit = EffectForm("cross_fit", Unit.RECORD, None, _printed_cross_fit)
+_CROSS_FIT = EffectForm("cross_fit", Unit.RECORD, None, _printed_cross_fit)
+
+
+def cross_fit(
+    data: object,
+    study: Study | None = None,
+    *,
+    epsilon: Number,
+    delta: Number = 0,
+    estimand: str = "ATE",
+    level: float = 0.95,
+    settings: None = None,
+    accept: str | None = None,
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+    request_id: str | None = None,
+    noise: BitSource | None = None,
+) -> Result:
+    """Estimate an average effect by cross-fitted doubly robust scores, as Schröder et al. (2025) print it.
+
+    Gaussian noise in proportion to the largest influence function in the rows, on the estimate and on its
+    variance; half of the budget each. The constants are our reading of the paper.
+
+    Parameters
+    ----------
+    data : object
+        The rows: a DataFrame (pandas, Polars, PyArrow, DuckDB, Ibis, Spark), a mapping of names to arrays, or
+        the path of a CSV or Parquet file; or an open `Session`, which brings its study, ledger, account and
+        noise.
+    study : Study, optional
+        Roles of the columns, with public ranges and labels. Left out with a session.
+    epsilon : number
+        Privacy loss that the paper claims, above 0.
+    delta : number, default 0
+        A small positive number, below 1: the form draws Gaussian noise.
+    estimand : {"ATE"}, default "ATE"
+        Average effect on everyone.
+    level : float, default 0.95
+        Confidence level, above 0 and below 1.
+    settings : None
+        The form has none.
+    accept : "unproved", optional
+        Needed, from an analyst who knows that the claim is not proved in finite samples. A ledger on disk
+        takes such a request only if the account's access policy has ``unproved = true``.
+    ledger : Ledger or path-like, optional
+        Charge an account of this ledger. Default: a ledger for this call alone.
+    dataset : str, optional
+        Account in the ledger. Default: the only one.
+    request_id : str, optional
+        Name of the request; asked again under it, the stored answer comes back, free of charge. Default: a
+        new request.
+    noise : SeededNoise, optional
+        Reproducible noise, for tests alone: it protects nobody. Default: noise of the operating system.
+
+    Returns
+    -------
+    Result
+        Estimate, standard error, interval, guarantee with what is true of the claim, and what was spent.
+
+    Raises
+    ------
+    CounterveilError
+        Before anything is spent: arguments (CV-P), missing acceptance (CV-C001), study (CV-S), data (CV-D),
+        ledger (CV-L), budget (CV-B).
+
+    Notes
+    -----
+    Claims (epsilon, delta)-DP for whole records; holds in large samples only. Rows that enter only the models
+    are ignored, and the noise scale is computed from the rows. With 10,000 rows an audit finds more than
+    twice the claimed epsilon of 1. Instead: `cross_fit_proved`, or ``cv.ate(method="doubly_robust")``.
+
+    References
+    ----------
+    .. [1] Schröder, M., Hartenstein, J. and Feuerriegel, S. (2025). PrivATE: Differentially Private
+    Confidence Intervals
+       for Average Treatment Effects. arXiv:2505.21641.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.synth(n=2000, covariates=3)
+    >>> result = cv.published.cross_fit(
+    ...     data.frame, data.study, epsilon=2, delta=1e-6, accept="unproved", noise=cv.SeededNoise(1)
+    ... )
+    >>> result.spent.epsilon >= 2
+    True
+    """
+    return _CROSS_FIT(
+        data,
+        study,
+        epsilon=epsilon,
+        delta=delta,
+        estimand=estimand,
+        level=level,
+        settings=settings,
+        accept=accept,
+        ledger=ledger,
+        dataset=dataset,
+        request_id=request_id,
+        noise=noise,
+    )
 
 
 def paper_plan(question: PublishedQuestion) -> Plan:
@@ -251,7 +352,7 @@ class Halves:
     effect_bias: float
 
 
-def _cross_fit(session: BaseSession, question: Question) -> Result:
+def _proved_cross_fit(session: BaseSession, question: Question) -> Result:
     """Return the cross-fitted effect with private models, as proved; refused where the models would be noise."""
     table = session.table
     design = design_of(session.study, table.rows, question)
@@ -275,7 +376,7 @@ def _cross_fit(session: BaseSession, question: Question) -> Result:
             },
         )
 
-    return settled(
+    return answer_request(
         Result,
         session,
         question,
@@ -285,8 +386,109 @@ def _cross_fit(session: BaseSession, question: Question) -> Result:
     )
 
 
-# What analysts call.
-cross_fit_proved = EffectForm("cross_fit_proved", Unit.RECORD, None, _cross_fit, printed=False)
+_CROSS_FIT_PROVED = EffectForm("cross_fit_proved", Unit.RECORD, None, _proved_cross_fit, printed=False)
+
+
+def cross_fit_proved(
+    data: object,
+    study: Study | None = None,
+    *,
+    epsilon: Number,
+    delta: Number = 0,
+    estimand: str = "ATE",
+    level: float = 0.95,
+    settings: None = None,
+    accept: str | None = None,
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+    request_id: str | None = None,
+    noise: BitSource | None = None,
+) -> Result:
+    """Estimate an average effect by cross-fitted doubly robust scores, with a proved guarantee.
+
+    The propensity and outcome models of each half of the rows are released with noise; everyone's score under
+    the models of the other half is clipped, and sums of scores are released. The costs of the halves do not
+    add up.
+
+    Parameters
+    ----------
+    data : object
+        The rows: a DataFrame (pandas, Polars, PyArrow, DuckDB, Ibis, Spark), a mapping of names to arrays, or
+        the path of a CSV or Parquet file; or an open `Session`, which brings its study, ledger, account and
+        noise.
+    study : Study, optional
+        Roles of the columns, with public ranges and labels. Left out with a session.
+    epsilon : number
+        Privacy loss, above 0.
+    delta : number, default 0
+        From 0 to below 1. 0: pure noise; above 0: Gaussian noise.
+    estimand : {"ATE", "ATT", "ATC"}, default "ATE"
+        Average effect on everyone, on the treated, or on the controls.
+    level : float, default 0.95
+        Confidence level, above 0 and below 1.
+    settings : None
+        The form has none.
+    accept : "unproved", optional
+        Without meaning here: the form is proved.
+    ledger : Ledger or path-like, optional
+        Charge an account of this ledger. Default: a ledger for this call alone.
+    dataset : str, optional
+        Account in the ledger. Default: the only one.
+    request_id : str, optional
+        Name of the request; asked again under it, the stored answer comes back, free of charge. Default: a
+        new request.
+    noise : SeededNoise, optional
+        Reproducible noise, for tests alone: it protects nobody. Default: noise of the operating system.
+
+    Returns
+    -------
+    Result
+        Estimate, standard error, interval, guarantee with what is true of the claim, and what was spent.
+
+    Raises
+    ------
+    CounterveilError
+        Before anything is spent: arguments (CV-P), study (CV-S), data (CV-D), ledger (CV-L), budget (CV-B).
+
+    Notes
+    -----
+    Protects whole records; (epsilon, delta)-DP. The score for the effect on everyone is
+
+        m1 - m0 + T (Y - m1) / p - (1 - T) (Y - m0) / (1 - p),
+
+    with released outcome models m1, m0 and propensity p of the other half. Proof:
+    ``published/robust_score.proof.md``. Instead: ``cv.ate(method="doubly_robust")``.
+
+    References
+    ----------
+    .. [1] Schröder, M., Hartenstein, J. and Feuerriegel, S. (2025). PrivATE: Differentially Private
+    Confidence Intervals
+       for Average Treatment Effects. arXiv:2505.21641.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.synth(n=8000, covariates=3)
+    >>> result = cv.published.cross_fit_proved(
+    ...     data.frame, data.study, epsilon=2, delta=1e-6, noise=cv.SeededNoise(1)
+    ... )
+    >>> result.details["rows"]
+    8000
+    """
+    return _CROSS_FIT_PROVED(
+        data,
+        study,
+        epsilon=epsilon,
+        delta=delta,
+        estimand=estimand,
+        level=level,
+        settings=settings,
+        accept=accept,
+        ledger=ledger,
+        dataset=dataset,
+        request_id=request_id,
+        noise=noise,
+    )
 
 
 def design_of(study: Study, rows: int, question: Question) -> CrossFit:
@@ -349,7 +551,7 @@ def _clip(design: CrossFit, halves: list[HalfModels], estimand: Estimand) -> flo
     most = float(largest) + max(abs(half.models.effect) for half in halves)
     rows = 2 * design.half.rows
     noise = replace(design.half, rows=rows).sd(1.0, 1, 2.0) * sqrt(rows)
-    reach = float(clip_reach(noise))
+    reach = float(clip_sds(noise))
     return min(max(max(reach * half.sd, half.least_clip) for half in halves), most)
 
 

@@ -13,11 +13,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, exp, floor
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import Table
+from counterveil.accounting import Ledger
+from counterveil.data import Study, Table
 from counterveil.data.features import UnitFeatures, require_covariates
 from counterveil.errors import refusal
 from counterveil.inference.uncertainty import Uncertainty
@@ -26,13 +28,13 @@ from counterveil.numerics.matching import MatchedUnits, SortedArms, adaptive_lim
 from counterveil.numerics.products import LinearForm, MirroredRows, linear_form
 from counterveil.numerics.propensity import checked_tolerance, fit_propensity, logistic_scores
 from counterveil.numerics.public_choices import LEAST_SHARE
-from counterveil.privacy import Budget, Estimand, Proof, Unit, caveats, exact, show
+from counterveil.privacy import Budget, Estimand, Number, Proof, Unit, caveats, exact, show
 from counterveil.privacy.caveats import Caveat, Fact, Target
 from counterveil.published.asking import EffectForm, PublishedQuestion, release_twice, unproved
-from counterveil.results.answering import Facts, settled
+from counterveil.results.answering import Facts, answer_request
 from counterveil.results.question import Question
 from counterveil.results.result import Result
-from counterveil.session import BaseSession, Gate, Kind, Plan, Released, Responses
+from counterveil.session import BaseSession, BitSource, Gate, Kind, Plan, Released, Responses
 from counterveil.settings import Matching
 from counterveil.settings.methods import ADAPTIVE, AUTO, BEST
 from counterveil.statistics.linear.effect import design_diagnostics
@@ -72,7 +74,7 @@ class PaperNumbers:
         }
 
 
-USUAL = PaperNumbers()
+DEFAULTS = PaperNumbers()
 
 
 def record_matching_plan(question: Question, weights: Kind, mechanism: str) -> Plan:
@@ -80,7 +82,7 @@ def record_matching_plan(question: Question, weights: Kind, mechanism: str) -> P
     if question.estimand is not Estimand.ATE:
         raise refusal("CV-P242", estimand=question.estimand.value)
     kinds = {"weights": weights, "scores": Kind.ROWS, "treatments": Kind.RESPONSE}
-    return Plan.split(question.budget, USUAL.shares(), mechanism, kinds)
+    return Plan.split(question.budget, DEFAULTS.shares(), mechanism, kinds)
 
 
 PAGE = "published/record_matching.proof.md"
@@ -102,17 +104,17 @@ class ResponseShrinkage:
     factor: float
 
 
-def _proved_matching(session: BaseSession, question: Question) -> Result:
+def _proved_record_matching(session: BaseSession, question: Question) -> Result:
     """Return the matched contrast of randomized treatments, as in PrivATE (sample level), as proved."""
     require_covariates(session.study, "record_matching_proved")
     plan = record_matching_plan(question, Kind.VECTOR, question.mechanism)
     features = UnitFeatures.of(session.study)
     # Asked here, where nothing is spent yet; the fit itself asks again and cannot fail.
-    checked_tolerance(session.table.rows, features.columns + 1, 2, USUAL.penalty, None)
+    checked_tolerance(session.table.rows, features.columns + 1, 2, DEFAULTS.penalty, None)
 
     def compute(gate: Gate) -> Facts:
         z = features.values(session.table)
-        fitted = fit_propensity(z, session.table.treated, USUAL.penalty).weights
+        fitted = fit_propensity(z, session.table.treated, DEFAULTS.penalty).weights
         scores, responses = release_proved_scores(gate, session.table, features, z, fitted)
         matched = match_released(scores, responses, float(plan.amount("effect")))
         effect, sensitivity = release_sum(gate, session.table, matched)
@@ -132,19 +134,122 @@ def _proved_matching(session: BaseSession, question: Question) -> Result:
             interval_target=Target.SHRUNK_CONTRAST,
         )
 
-    return settled(Result, session, question, plan, compute, pages=PAGES)
+    return answer_request(Result, session, question, plan, compute, pages=PAGES)
 
 
-# What analysts call.
-record_matching_proved = EffectForm(
-    "record_matching_proved", Unit.RECORD, None, _proved_matching, printed=False
+_RECORD_MATCHING_PROVED = EffectForm(
+    "record_matching_proved", Unit.RECORD, None, _proved_record_matching, printed=False
 )
 
 
-def fit_sensitivity(rows: int, columns: int, squared_reach: Fraction, penalty: float) -> Fraction:
+def record_matching_proved(
+    data: object,
+    study: Study | None = None,
+    *,
+    epsilon: Number,
+    delta: Number = 0,
+    estimand: str = "ATE",
+    level: float = 0.95,
+    settings: None = None,
+    accept: str | None = None,
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+    request_id: str | None = None,
+    noise: BitSource | None = None,
+) -> Result:
+    """Estimate a matched contrast with private records (PrivATE, sample level), with a proved guarantee.
+
+    Released are, in turn, the coefficients of a penalised propensity model, everyone's score with Laplace
+    noise, everyone's treatment through randomised response, and one weighted sum of outcomes under the
+    matching of what was released.
+
+    Parameters
+    ----------
+    data : object
+        The rows: a DataFrame (pandas, Polars, PyArrow, DuckDB, Ibis, Spark), a mapping of names to arrays, or
+        the path of a CSV or Parquet file; or an open `Session`, which brings its study, ledger, account and
+        noise.
+    study : Study, optional
+        Roles of the columns, with public ranges and labels. Left out with a session.
+    epsilon : number
+        Privacy loss, above 0.
+    delta : number, default 0
+        0: the form is pure.
+    estimand : {"ATE"}, default "ATE"
+        Average effect on everyone.
+    level : float, default 0.95
+        Confidence level, above 0 and below 1.
+    settings : None
+        The form has none.
+    accept : "unproved", optional
+        Without meaning here: the form is proved.
+    ledger : Ledger or path-like, optional
+        Charge an account of this ledger. Default: a ledger for this call alone.
+    dataset : str, optional
+        Account in the ledger. Default: the only one.
+    request_id : str, optional
+        Name of the request; asked again under it, the stored answer comes back, free of charge. Default: a
+        new request.
+    noise : SeededNoise, optional
+        Reproducible noise, for tests alone: it protects nobody. Default: noise of the operating system.
+
+    Returns
+    -------
+    Result
+        Estimate, standard error, interval, guarantee with what is true of the claim, and what was spent.
+
+    Raises
+    ------
+    CounterveilError
+        Before anything is spent: arguments (CV-P), study (CV-S), data (CV-D), ledger (CV-L), budget (CV-B).
+
+    Notes
+    -----
+    Protects whole records; pure epsilon-DP, the sum of the four parts. Randomised response shrinks the
+    effect: with p the probability of the true treatment, q the share treated and s = p q + (1 - p)(1 - q),
+    the estimate is about
+
+        (2p - 1) q (1 - q) / (s (1 - s))
+
+    times the effect. The interval is for that contrast; ``details["debiased_estimate"]`` is divided by the
+    factor. Proof:
+    ``published/record_matching.proof.md``. Instead: ``cv.ate(method="doubly_robust")``.
+
+    References
+    ----------
+    .. [1] Yuan, Q. et al. PrivATE: Differentially Private Average Treatment Effect Estimation for
+    Observational Data.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.synth(n=300, covariates=3)
+    >>> result = cv.published.record_matching_proved(
+    ...     data.frame, data.study, epsilon=2, noise=cv.SeededNoise(1)
+    ... )
+    >>> 0 < result.details["shrinkage"] < 1
+    True
+    """
+    return _RECORD_MATCHING_PROVED(
+        data,
+        study,
+        epsilon=epsilon,
+        delta=delta,
+        estimand=estimand,
+        level=level,
+        settings=settings,
+        accept=accept,
+        ledger=ledger,
+        dataset=dataset,
+        request_id=request_id,
+        noise=noise,
+    )
+
+
+def fit_sensitivity(rows: int, columns: int, squared_max_norm: Fraction, penalty: float) -> Fraction:
     """Return how far one record can move the weights of the model; intercept and constant are counted in."""
     tolerance = checked_tolerance(rows, columns, 2, penalty, None)
-    return penalised_fit(rows, squared_reach, Fraction(penalty), Fraction(tolerance))
+    return penalised_fit(rows, squared_max_norm, Fraction(penalty), Fraction(tolerance))
 
 
 def release_proved_scores(
@@ -154,7 +259,7 @@ def release_proved_scores(
 
     z are the table's features, `fitted` the weights of the propensity model.
     """
-    bound = fit_sensitivity(table.rows, features.columns + 1, features.squared_reach + 1, USUAL.penalty)
+    bound = fit_sensitivity(table.rows, features.columns + 1, features.squared_max_norm + 1, DEFAULTS.penalty)
     weights = gate.release_vector("weights", [Fraction(w) for w in fitted], bound).floats()
     low, high = features.index_range(weights[:-1])
     within = ScoreRange.of_logits(low + weights[-1], high + weights[-1])
@@ -169,13 +274,13 @@ def match_released(scores: Floats, responses: Responses, epsilon: float) -> Matc
     control = len(scores) - treated
     arms = SortedArms(responses.values, scores)
     if min(treated, control) == 0:
-        return arms.match(USUAL.neighbours)
-    most = arms.most_uses(USUAL.neighbours, Estimand.ATE.value) / USUAL.neighbours
+        return arms.match(DEFAULTS.neighbours)
+    most = arms.most_uses(DEFAULTS.neighbours, Estimand.ATE.value) / DEFAULTS.neighbours
     small, large = sorted((treated, control))
-    limit = adaptive_limit(epsilon, USUAL.h, large, most, capped=False)
+    limit = adaptive_limit(epsilon, DEFAULTS.h, large, most, capped=False)
     limits = arm_limits(max(limit, ceil(large / small)), treated, control)
-    first, second = (k * USUAL.neighbours for k in limits)
-    return arms.match(USUAL.neighbours, first, second)
+    first, second = (k * DEFAULTS.neighbours for k in limits)
+    return arms.match(DEFAULTS.neighbours, first, second)
 
 
 def release_sum(gate: Gate, table: Table, matched: MatchedUnits) -> tuple[Released, LinearEstimate]:
@@ -317,8 +422,113 @@ def _outcome_matching(session: BaseSession, question: PublishedQuestion) -> Resu
     return unproved(session, question, plan, compute, OUTCOME_PAGE, (proof, remark))
 
 
-# What analysts call.
-outcome_matching = EffectForm("outcome_matching", Unit.OUTCOME, Matching, _outcome_matching)
+_OUTCOME_MATCHING = EffectForm("outcome_matching", Unit.OUTCOME, Matching, _outcome_matching)
+
+
+def outcome_matching(
+    data: object,
+    study: Study | None = None,
+    *,
+    epsilon: Number,
+    delta: Number = 0,
+    estimand: str = "ATE",
+    level: float = 0.95,
+    settings: Matching | None = None,
+    accept: str | None = None,
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+    request_id: str | None = None,
+    noise: BitSource | None = None,
+) -> Result:
+    """Estimate an average effect by matching with private outcomes, as PrivATE (label level) prints it.
+
+    Everyone is matched to `neighbours` people of the other arm by the propensity score, nobody being used
+    more than k times `neighbours`; two Laplace draws are calibrated to (k + 1) times the outcome's range.
+
+    Parameters
+    ----------
+    data : object
+        The rows: a DataFrame (pandas, Polars, PyArrow, DuckDB, Ibis, Spark), a mapping of names to arrays, or
+        the path of a CSV or Parquet file; or an open `Session`, which brings its study, ledger, account and
+        noise.
+    study : Study, optional
+        Roles of the columns, with public ranges and labels. Left out with a session.
+    epsilon : number
+        Privacy loss that the paper claims, above 0.
+    delta : number, default 0
+        0: the form is claimed to be pure.
+    estimand : {"ATE"}, default "ATE"
+        Average effect on everyone.
+    level : float, default 0.95
+        Confidence level, above 0 and below 1.
+    settings : Matching, optional
+        Neighbours, limit on reuse and its constant. Default: ``cv.settings.Matching()``, with the limit
+        "adaptive".
+    accept : "unproved", optional
+        Needed where the claim is false for this study. A ledger on disk takes such a request only if the
+        account's access policy has ``unproved = true``.
+    ledger : Ledger or path-like, optional
+        Charge an account of this ledger. Default: a ledger for this call alone.
+    dataset : str, optional
+        Account in the ledger. Default: the only one.
+    request_id : str, optional
+        Name of the request; asked again under it, the stored answer comes back, free of charge. Default: a
+        new request.
+    noise : SeededNoise, optional
+        Reproducible noise, for tests alone: it protects nobody. Default: noise of the operating system.
+
+    Returns
+    -------
+    Result
+        Estimate, standard error, interval, guarantee with what is true of the claim, and what was spent.
+
+    Raises
+    ------
+    CounterveilError
+        Before anything is spent: arguments (CV-P), missing acceptance (CV-C001), study (CV-S), data (CV-D),
+        ledger (CV-L), budget (CV-B).
+
+    Notes
+    -----
+    Protects the outcome of each row. The claim of epsilon holds if and only if n max|c_i| <= k + 1, with c_i
+    the coefficient of outcome i in the estimate sum c_i y_i. Coefficients are public, so the true epsilon,
+
+        n max|c_i| epsilon / (1 + max(k0, k1)),
+
+    is computed before anything is spent, reported as ``details["true_epsilon"]``, and charged where it is
+    larger. With seven people and two neighbours it is 1.5 times the claim. Proof:
+    ``published/capacity_matching.proof.md``. Instead: ``cv.ate(method="matching")`` or
+    ``cv.ate(method="weighting")``.
+
+    References
+    ----------
+    .. [1] Yuan, Q. et al. PrivATE: Differentially Private Average Treatment Effect Estimation for
+    Observational Data.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.synth(n=300, covariates=3)
+    >>> result = cv.published.outcome_matching(
+    ...     data.frame, data.study, epsilon=1, accept="unproved", noise=cv.SeededNoise(1)
+    ... )
+    >>> result.details["true_epsilon"] > 0
+    True
+    """
+    return _OUTCOME_MATCHING(
+        data,
+        study,
+        epsilon=epsilon,
+        delta=delta,
+        estimand=estimand,
+        level=level,
+        settings=settings,
+        accept=accept,
+        ledger=ledger,
+        dataset=dataset,
+        request_id=request_id,
+        noise=noise,
+    )
 
 
 def published_noise(table: Table, form: LinearForm, limits: Limits, neighbours: int) -> CapacityMatching:
@@ -384,9 +594,9 @@ def _record_matching(session: BaseSession, question: PublishedQuestion) -> Resul
         features = UnitFeatures.of(session.study)
         z = features.values(session.table)
         z += features.middle
-        fitted = fit_without_intercept(z, session.table.treated, USUAL.penalty)
-        scores, responses = release_scores(gate, session.table, z, fitted, USUAL.penalty)
-        matched = match_records(scores, responses, USUAL, float(plan.amount("effect")))
+        fitted = fit_without_intercept(z, session.table.treated, DEFAULTS.penalty)
+        scores, responses = release_scores(gate, session.table, z, fitted, DEFAULTS.penalty)
+        matched = match_records(scores, responses, DEFAULTS, float(plan.amount("effect")))
         effect = release_sums(gate, plan, session.table, matched)
         shrinkage, (lo, hi) = shrinkage_of(responses), session.study.outcome_range
         cap = float((hi - lo) ** 2 * matched.form.squares / 4)
@@ -410,8 +620,109 @@ def _record_matching(session: BaseSession, question: PublishedQuestion) -> Resul
     return unproved(session, question, plan, compute, PAGE, claim, drawn)
 
 
-# What analysts call.
-record_matching = EffectForm("record_matching", Unit.RECORD, None, _record_matching)
+_RECORD_MATCHING = EffectForm("record_matching", Unit.RECORD, None, _record_matching)
+
+
+def record_matching(
+    data: object,
+    study: Study | None = None,
+    *,
+    epsilon: Number,
+    delta: Number = 0,
+    estimand: str = "ATE",
+    level: float = 0.95,
+    settings: None = None,
+    accept: str | None = None,
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+    request_id: str | None = None,
+    noise: BitSource | None = None,
+) -> Result:
+    """Estimate an average effect by matching with private records, as PrivATE (sample level) prints it.
+
+    Released are, in turn, the coefficients of a propensity model without intercept, everyone's score with
+    Laplace noise, everyone's treatment through randomised response, and the matched sum of outcomes with two
+    Laplace draws.
+
+    Parameters
+    ----------
+    data : object
+        The rows: a DataFrame (pandas, Polars, PyArrow, DuckDB, Ibis, Spark), a mapping of names to arrays, or
+        the path of a CSV or Parquet file; or an open `Session`, which brings its study, ledger, account and
+        noise.
+    study : Study, optional
+        Roles of the columns, with public ranges and labels. Left out with a session.
+    epsilon : number
+        Privacy loss that the paper claims, above 0.
+    delta : number, default 0
+        0: the form is claimed to be pure.
+    estimand : {"ATE"}, default "ATE"
+        Average effect on everyone.
+    level : float, default 0.95
+        Confidence level, above 0 and below 1.
+    settings : None
+        The form has none.
+    accept : "unproved", optional
+        Needed, from an analyst who knows that the claim is not proved in finite samples. A ledger on disk
+        takes such a request only if the account's access policy has ``unproved = true``.
+    ledger : Ledger or path-like, optional
+        Charge an account of this ledger. Default: a ledger for this call alone.
+    dataset : str, optional
+        Account in the ledger. Default: the only one.
+    request_id : str, optional
+        Name of the request; asked again under it, the stored answer comes back, free of charge. Default: a
+        new request.
+    noise : SeededNoise, optional
+        Reproducible noise, for tests alone: it protects nobody. Default: noise of the operating system.
+
+    Returns
+    -------
+    Result
+        Estimate, standard error, interval, guarantee with what is true of the claim, and what was spent.
+
+    Raises
+    ------
+    CounterveilError
+        Before anything is spent: arguments (CV-P), missing acceptance (CV-C001), study (CV-S), data (CV-D),
+        ledger (CV-L), budget (CV-B).
+
+    Notes
+    -----
+    Claims epsilon-DP for whole records; refuted. For adding or removing a person no finite epsilon holds.
+    With one record replaced, the noise of the coefficients assumes an exact minimum, and the last step has
+    the fault of `outcome_matching`. The effect is also shrunk, so no interval is valid. Proof:
+    ``published/record_matching.proof.md``. Instead: `record_matching_proved`, or
+    ``cv.ate(method="doubly_robust")``.
+
+    References
+    ----------
+    .. [1] Yuan, Q. et al. PrivATE: Differentially Private Average Treatment Effect Estimation for
+    Observational Data.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.synth(n=300, covariates=3)
+    >>> result = cv.published.record_matching(
+    ...     data.frame, data.study, epsilon=2, accept="unproved", noise=cv.SeededNoise(1)
+    ... )
+    >>> result.spent.epsilon >= 2
+    True
+    """
+    return _RECORD_MATCHING(
+        data,
+        study,
+        epsilon=epsilon,
+        delta=delta,
+        estimand=estimand,
+        level=level,
+        settings=settings,
+        accept=accept,
+        ledger=ledger,
+        dataset=dataset,
+        request_id=request_id,
+        noise=noise,
+    )
 
 
 def fit_without_intercept(z: Floats, treated: NDArray[np.bool_], penalty: float) -> Floats:

@@ -13,12 +13,14 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import product
 from math import exp, log, sqrt
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import Layout, strata_codes, strata_of_table
+from counterveil.accounting import Ledger
+from counterveil.data import Layout, Study, strata_codes, strata_of_table
 from counterveil.errors import ParameterError, refusal
 from counterveil.inference.uncertainty import Uncertainty, tail_point, variance_allowance
 from counterveil.numerics.arrays import Floats, Integers
@@ -32,7 +34,7 @@ from counterveil.numerics.strata import (
     pooled_squares,
     single_effect_sum,
 )
-from counterveil.privacy import Budget, Estimand, Proof, Unit
+from counterveil.privacy import Budget, Estimand, Number, Proof, Unit
 from counterveil.privacy.caveats import Caveat, Target
 from counterveil.published.asking import (
     ClassicalPlan,
@@ -53,10 +55,10 @@ from counterveil.published.strata_sensitivity import (
     two_fronts,
 )
 from counterveil.results.answering import Facts, built
-from counterveil.results.effect import unsure_noise
+from counterveil.results.effect import noise_with_noisy_scale
 from counterveil.results.question import Question
 from counterveil.results.result import Result
-from counterveil.session import BaseSession, Gate, Kind, Plan, Released
+from counterveil.session import BaseSession, BitSource, Gate, Kind, Plan, Released
 from counterveil.statistics.strata.exact_matching import caveats
 
 # Proof: smooth_sensitivity.proof.md
@@ -115,8 +117,110 @@ def _smooth_matching(session: BaseSession, question: PublishedQuestion) -> Resul
     return unproved(session, question, plan, compute, PAGE, claim, drawn)
 
 
-# What analysts call.
-smooth_matching = EffectForm("smooth_matching", Unit.RECORD, None, _smooth_matching)
+_SMOOTH_MATCHING = EffectForm("smooth_matching", Unit.RECORD, None, _smooth_matching)
+
+
+def smooth_matching(
+    data: object,
+    study: Study | None = None,
+    *,
+    epsilon: Number,
+    delta: Number = 0,
+    estimand: str = "ATE",
+    level: float = 0.95,
+    settings: None = None,
+    accept: str | None = None,
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+    request_id: str | None = None,
+    noise: BitSource | None = None,
+) -> Result:
+    """Estimate an average effect by exact matching with smooth sensitivity, as SmoothDPMatching prints it.
+
+    One-to-one matching within strata of equal covariates, in the order of rows; Laplace noise of scale 2 S /
+    epsilon at a smooth bound S, Laplace noise on the variance, and Gaussian noise on ln S. Each takes a third
+    of epsilon and delta.
+
+    Parameters
+    ----------
+    data : object
+        The rows: a DataFrame (pandas, Polars, PyArrow, DuckDB, Ibis, Spark), a mapping of names to arrays, or
+        the path of a CSV or Parquet file; or an open `Session`, which brings its study, ledger, account and
+        noise.
+    study : Study, optional
+        Roles of the columns, with public ranges and labels. Left out with a session.
+    epsilon : number
+        Privacy loss that the paper claims, above 0.
+    delta : number, default 0
+        A small positive number, below 1: the form draws Gaussian noise.
+    estimand : {"ATE"}, default "ATE"
+        Average effect on everyone.
+    level : float, default 0.95
+        Confidence level, above 0 and below 1.
+    settings : None
+        The form has none.
+    accept : "unproved", optional
+        Needed, from an analyst who knows that the claim is not proved in finite samples. A ledger on disk
+        takes such a request only if the account's access policy has ``unproved = true``.
+    ledger : Ledger or path-like, optional
+        Charge an account of this ledger. Default: a ledger for this call alone.
+    dataset : str, optional
+        Account in the ledger. Default: the only one.
+    request_id : str, optional
+        Name of the request; asked again under it, the stored answer comes back, free of charge. Default: a
+        new request.
+    noise : SeededNoise, optional
+        Reproducible noise, for tests alone: it protects nobody. Default: noise of the operating system.
+
+    Returns
+    -------
+    Result
+        Estimate, standard error, interval, guarantee with what is true of the claim, and what was spent.
+
+    Raises
+    ------
+    CounterveilError
+        Before anything is spent: arguments (CV-P), missing acceptance (CV-C001), study (CV-S), data (CV-D),
+        ledger (CV-L), budget (CV-B).
+
+    Notes
+    -----
+    Claims (epsilon, delta)-DP for whole records; refuted. The printed S is not smooth: between neighbours ln
+    S moves by up to 1.49 times the allowed step. With two rows and epsilon 1 the effect's delta is 1.6e-3,
+    not 1e-5. Proof:
+    ``published/smooth_sensitivity.proof.md``. Instead: `smooth_matching_proved`, or
+    ``cv.ate(method="stratified")``.
+
+    References
+    ----------
+    .. [1] Koga, T., Chaudhuri, K. and Page, D. (2024). Differentially Private Multi-Site Treatment Effect
+    Estimation. IEEE
+       SaTML, 472-489. arXiv:2310.06237.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.synth_strata(n=2000, levels=5)
+    >>> result = cv.published.smooth_matching(
+    ...     data.frame, data.study, epsilon=2, delta=1e-6, accept="unproved", noise=cv.SeededNoise(1)
+    ... )
+    >>> result.spent.epsilon >= 2
+    True
+    """
+    return _SMOOTH_MATCHING(
+        data,
+        study,
+        epsilon=epsilon,
+        delta=delta,
+        estimand=estimand,
+        level=level,
+        settings=settings,
+        accept=accept,
+        ledger=ledger,
+        dataset=dataset,
+        request_id=request_id,
+        noise=noise,
+    )
 
 
 def published(session: BaseSession, layout: Layout, epsilon: float, delta: float) -> PublishedStrata:
@@ -335,7 +439,7 @@ class Drawn:
     share: float  # of the estimand's people; 1 for ATE
 
 
-def _proved_strata_smooth_matching(session: BaseSession, question: Question) -> Result:
+def _proved_smooth_matching(session: BaseSession, question: Question) -> Result:
     """Return the effect by exact matching on all covariates with noise that follows a smooth bound, as proved."""
     if not question.budget.pure:
         raise refusal("CV-P363", budget=question.budget)
@@ -364,10 +468,113 @@ def _proved_strata_smooth_matching(session: BaseSession, question: Question) -> 
     return built(Result, session, question, found)
 
 
-# What analysts call.
-smooth_matching_proved = EffectForm(
-    "smooth_matching_proved", Unit.RECORD, None, _proved_strata_smooth_matching, printed=False
+_SMOOTH_MATCHING_PROVED = EffectForm(
+    "smooth_matching_proved", Unit.RECORD, None, _proved_smooth_matching, printed=False
 )
+
+
+def smooth_matching_proved(
+    data: object,
+    study: Study | None = None,
+    *,
+    epsilon: Number,
+    delta: Number = 0,
+    estimand: str = "ATE",
+    level: float = 0.95,
+    settings: None = None,
+    accept: str | None = None,
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+    request_id: str | None = None,
+    noise: BitSource | None = None,
+) -> Result:
+    """Estimate an average effect by exact matching with smooth sensitivity, with a proved guarantee.
+
+    The mean of treated minus the mean of controls in each stratum, weighted by the estimand's people, with
+    Lomax noise at a corrected smooth bound. Released beside it are the logarithm of a bound on everyone's
+    weight, and a variance.
+
+    Parameters
+    ----------
+    data : object
+        The rows: a DataFrame (pandas, Polars, PyArrow, DuckDB, Ibis, Spark), a mapping of names to arrays, or
+        the path of a CSV or Parquet file; or an open `Session`, which brings its study, ledger, account and
+        noise.
+    study : Study, optional
+        Roles of the columns, with public ranges and labels. Left out with a session.
+    epsilon : number
+        Privacy loss, above 0.
+    delta : number, default 0
+        0: the form is pure.
+    estimand : {"ATE", "ATT", "ATC"}, default "ATE"
+        Average effect on everyone, on the treated, or on the controls.
+    level : float, default 0.95
+        Confidence level, above 0 and below 1.
+    settings : None
+        The form has none.
+    accept : "unproved", optional
+        Without meaning here: the form is proved.
+    ledger : Ledger or path-like, optional
+        Charge an account of this ledger. Default: a ledger for this call alone.
+    dataset : str, optional
+        Account in the ledger. Default: the only one.
+    request_id : str, optional
+        Name of the request; asked again under it, the stored answer comes back, free of charge. Default: a
+        new request.
+    noise : SeededNoise, optional
+        Reproducible noise, for tests alone: it protects nobody. Default: noise of the operating system.
+
+    Returns
+    -------
+    Result
+        Estimate, standard error, interval, guarantee with what is true of the claim, and what was spent.
+
+    Raises
+    ------
+    CounterveilError
+        Before anything is spent: arguments (CV-P), study (CV-S), data (CV-D), ledger (CV-L), budget (CV-B).
+
+    Notes
+    -----
+    Protects whole records; pure epsilon-DP. With t and c the people of a stratum in each arm and h = t + c
+    (ATE), t (ATT) or c (ATC), the estimate is
+
+        sum over strata with t, c >= 1 of h (mean of treated - mean of controls) / N;
+
+    people in strata without both arms count as zero. Proofs: ``published/smooth_strata.proof.md``,
+    ``published/stratum_counts.proof.md``, ``published/strata_variance.proof.md``. Instead:
+    ``cv.ate(method="stratified")``.
+
+    References
+    ----------
+    .. [1] Koga, T., Chaudhuri, K. and Page, D. (2024). Differentially Private Multi-Site Treatment Effect
+    Estimation. IEEE
+       SaTML, 472-489. arXiv:2310.06237.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.synth_strata(n=2000, levels=5)
+    >>> result = cv.published.smooth_matching_proved(
+    ...     data.frame, data.study, epsilon=2, noise=cv.SeededNoise(1)
+    ... )
+    >>> result.details["strata"]
+    5
+    """
+    return _SMOOTH_MATCHING_PROVED(
+        data,
+        study,
+        epsilon=epsilon,
+        delta=delta,
+        estimand=estimand,
+        level=level,
+        settings=settings,
+        accept=accept,
+        ledger=ledger,
+        dataset=dataset,
+        request_id=request_id,
+        noise=noise,
+    )
 
 
 def release_proved(gate: Gate, strata: Strata, design: SmoothDesign, estimand: Estimand) -> Drawn:
@@ -419,7 +626,7 @@ def _uncertainty(
     """Return the uncertainty of the effect of the people it speaks for."""
     log_scale = float(design.scale_sensitivity / plan.amount("scale", Kind.CELLS))
     unit = width / drawn.share
-    noise = unsure_noise(
+    noise = noise_with_noisy_scale(
         plan.smooth_noise("effect", design.effect), 2 * drawn.weight / rows * unit, log_scale
     )
     extra = 0.0
@@ -430,7 +637,7 @@ def _uncertainty(
         squares = plan.noise("variance", pooled_change(rows) * Fraction(factor))
         return Uncertainty(noise, factor * drawn.variance, factor * rows / 2, squares, extra)
     scale = float(VARIANCE_PER_WEIGHT) * (drawn.weight * unit / rows) ** 2
-    variance = unsure_noise(plan.smooth_noise("variance", design.variance), scale, 2 * log_scale)
+    variance = noise_with_noisy_scale(plan.smooth_noise("variance", design.variance), scale, 2 * log_scale)
     return Uncertainty(noise, drawn.variance * unit**2, unit**2 / 2, variance, extra)
 
 

@@ -11,10 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import exp, log, sqrt
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from counterveil.accounting import Ledger
 from counterveil.data import Study, Table
 from counterveil.data.domains import outcome_unit
 from counterveil.data.features import UnitFeatures, require_covariates
@@ -24,7 +26,7 @@ from counterveil.numerics.arrays import Floats, Indices, Integers
 from counterveil.numerics.gaussian_profile import delta_of, mu_of
 from counterveil.numerics.propensity import checked_tolerance, fit_propensity, logistic_scores
 from counterveil.numerics.public_choices import LEAST_SHARE, two_parts
-from counterveil.privacy import Budget, Estimand, Proof, Unit
+from counterveil.privacy import Budget, Estimand, Number, Proof, Unit
 from counterveil.privacy.caveats import (
     Caveat,
     ClippedPropensities,
@@ -36,10 +38,10 @@ from counterveil.privacy.caveats import (
 )
 from counterveil.published.asking import EffectForm, PublishedQuestion, textbook_constant, unproved
 from counterveil.published.matching import fit_sensitivity, fit_without_intercept
-from counterveil.results.answering import Facts, settled
+from counterveil.results.answering import Facts, answer_request
 from counterveil.results.question import Question
 from counterveil.results.result import Result
-from counterveil.session import BaseSession, Gate, Kind, Plan
+from counterveil.session import BaseSession, BitSource, Gate, Kind, Plan
 from counterveil.session.session import in_branches
 from counterveil.statistics.moments.kernels.scores import GRID_BITS, RowSums, moments
 from counterveil.statistics.moments.records import WeightedMeans, release_moments
@@ -112,8 +114,109 @@ def _ipw(session: BaseSession, question: PublishedQuestion) -> Result:
     return unproved(session, question, plan, compute, pages, (Proof.REFUTED, REMARK))
 
 
-# What analysts call.
-ipw = EffectForm("ipw", Unit.RECORD, None, _ipw)
+_IPW = EffectForm("ipw", Unit.RECORD, None, _ipw)
+
+
+def ipw(
+    data: object,
+    study: Study | None = None,
+    *,
+    epsilon: Number,
+    delta: Number = 0,
+    estimand: str = "ATE",
+    level: float = 0.95,
+    settings: None = None,
+    accept: str | None = None,
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+    request_id: str | None = None,
+    noise: BitSource | None = None,
+) -> Result:
+    """Estimate an average effect by inverse probability weighting, as PP-IPW prints it.
+
+    A logistic model without intercept is fitted to half of the rows, and its coefficients get Gaussian noise
+    of the textbook scale; the other half is weighted by the noisy scores, without clipping.
+
+    Parameters
+    ----------
+    data : object
+        The rows: a DataFrame (pandas, Polars, PyArrow, DuckDB, Ibis, Spark), a mapping of names to arrays, or
+        the path of a CSV or Parquet file; or an open `Session`, which brings its study, ledger, account and
+        noise.
+    study : Study, optional
+        Roles of the columns, with public ranges and labels. Left out with a session.
+    epsilon : number
+        Privacy loss that the paper claims, above 0.
+    delta : number, default 0
+        A small positive number, below 1: the form draws Gaussian noise.
+    estimand : {"ATE", "ATT", "ATC"}, default "ATE"
+        Average effect on everyone, on the treated, or on the controls.
+    level : float, default 0.95
+        Confidence level, above 0 and below 1.
+    settings : None
+        The form has none.
+    accept : "unproved", optional
+        Needed, from an analyst who knows that the claim is not proved in finite samples. A ledger on disk
+        takes such a request only if the account's access policy has ``unproved = true``.
+    ledger : Ledger or path-like, optional
+        Charge an account of this ledger. Default: a ledger for this call alone.
+    dataset : str, optional
+        Account in the ledger. Default: the only one.
+    request_id : str, optional
+        Name of the request; asked again under it, the stored answer comes back, free of charge. Default: a
+        new request.
+    noise : SeededNoise, optional
+        Reproducible noise, for tests alone: it protects nobody. Default: noise of the operating system.
+
+    Returns
+    -------
+    Result
+        Estimate, standard error, interval, guarantee with what is true of the claim, and what was spent.
+
+    Raises
+    ------
+    CounterveilError
+        Before anything is spent: arguments (CV-P), missing acceptance (CV-C001), study (CV-S), data (CV-D),
+        ledger (CV-L), budget (CV-B).
+
+    Notes
+    -----
+    Claims (epsilon, delta)-DP for whole records; refuted. The noise of the weighted sum assumes bounds on the
+    true propensity, but the sum is divided by the noisy fitted one, which is unbounded. With 100 rows at
+    epsilon 0.2, single draws lose a delta above 0.9; ``details["max_delta_loss"]`` says what this one lost at
+    least. Effects on one arm are multiplied by its share. Instead: `ipw_proved`, or
+    ``cv.ate(method="doubly_robust")``.
+
+    References
+    ----------
+    .. [1] Lee, S. K., Gresele, L., Park, M. and Muandet, K. (2019). Privacy-Preserving Causal Inference via
+    Inverse
+       Probability Weighting. arXiv:1905.12592.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.synth(n=1000, covariates=3)
+    >>> result = cv.published.ipw(
+    ...     data.frame, data.study, epsilon=1, delta=1e-6, accept="unproved", noise=cv.SeededNoise(1)
+    ... )
+    >>> result.spent.epsilon >= 1
+    True
+    """
+    return _IPW(
+        data,
+        study,
+        epsilon=epsilon,
+        delta=delta,
+        estimand=estimand,
+        level=level,
+        settings=settings,
+        accept=accept,
+        ledger=ledger,
+        dataset=dataset,
+        request_id=request_id,
+        noise=noise,
+    )
 
 
 def paper_plan(question: PublishedQuestion) -> Plan:
@@ -142,7 +245,7 @@ def fit_rows(rows: int) -> int:
 def unit_rows(features: UnitFeatures, table: Table) -> Floats:
     """Return features whose rows are no longer than one, by public numbers."""
     found = features.values(table)
-    found /= sqrt(float(features.squared_reach))
+    found /= sqrt(float(features.squared_max_norm))
     return found
 
 
@@ -239,7 +342,7 @@ def chosen_penalty(rows: int, features: UnitFeatures, amount: float, mechanism: 
     The noise of a weight has standard deviation 2R/(rows penalty mu), or sqrt(columns) times 1/epsilon in
     place of 1/mu for pure noise; a row of features is no longer than R, and `amount` is the mu or epsilon.
     """
-    reach = sqrt(float(features.squared_reach) + 1)
+    reach = sqrt(float(features.squared_max_norm) + 1)
     if mechanism != "gaussian":
         amount /= sqrt(features.columns + 2)
     return min(max(2 * reach * reach / (rows * amount * _LOGIT_NOISE), _LEAST), _MOST)
@@ -308,7 +411,7 @@ class IpwDesign:
     plan: Plan
 
 
-def _proved_weighting_ipw(session: BaseSession, question: Question) -> Result:
+def _proved_ipw(session: BaseSession, question: Question) -> Result:
     """Return the effect by inverse probability weighting with clipped scores, as proved."""
     table = session.table
     design = design_of(session.study, table.rows, question)
@@ -332,11 +435,111 @@ def _proved_weighting_ipw(session: BaseSession, question: Question) -> Result:
             interval_target=interval_target(study, nuisances, weighing),
         )
 
-    return settled(Result, session, question, design.plan, compute, pages=PAGES)
+    return answer_request(Result, session, question, design.plan, compute, pages=PAGES)
 
 
-# What analysts call.
-ipw_proved = EffectForm("ipw_proved", Unit.RECORD, None, _proved_weighting_ipw, printed=False)
+_IPW_PROVED = EffectForm("ipw_proved", Unit.RECORD, None, _proved_ipw, printed=False)
+
+
+def ipw_proved(
+    data: object,
+    study: Study | None = None,
+    *,
+    epsilon: Number,
+    delta: Number = 0,
+    estimand: str = "ATE",
+    level: float = 0.95,
+    settings: None = None,
+    accept: str | None = None,
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+    request_id: str | None = None,
+    noise: BitSource | None = None,
+) -> Result:
+    """Estimate an average effect by inverse probability weighting, with a proved guarantee.
+
+    The coefficients of a penalised propensity model are released; scores are clipped to a public [xi, 1 -
+    xi], and the weighted sum gets noise for that bound.
+
+    Parameters
+    ----------
+    data : object
+        The rows: a DataFrame (pandas, Polars, PyArrow, DuckDB, Ibis, Spark), a mapping of names to arrays, or
+        the path of a CSV or Parquet file; or an open `Session`, which brings its study, ledger, account and
+        noise.
+    study : Study, optional
+        Roles of the columns, with public ranges and labels. Left out with a session.
+    epsilon : number
+        Privacy loss, above 0.
+    delta : number, default 0
+        From 0 to below 1. 0: pure noise; above 0: Gaussian noise.
+    estimand : {"ATE", "ATT", "ATC"}, default "ATE"
+        Average effect on everyone, on the treated, or on the controls.
+    level : float, default 0.95
+        Confidence level, above 0 and below 1.
+    settings : None
+        The form has none.
+    accept : "unproved", optional
+        Without meaning here: the form is proved.
+    ledger : Ledger or path-like, optional
+        Charge an account of this ledger. Default: a ledger for this call alone.
+    dataset : str, optional
+        Account in the ledger. Default: the only one.
+    request_id : str, optional
+        Name of the request; asked again under it, the stored answer comes back, free of charge. Default: a
+        new request.
+    noise : SeededNoise, optional
+        Reproducible noise, for tests alone: it protects nobody. Default: noise of the operating system.
+
+    Returns
+    -------
+    Result
+        Estimate, standard error, interval, guarantee with what is true of the claim, and what was spent.
+
+    Raises
+    ------
+    CounterveilError
+        Before anything is spent: arguments (CV-P), study (CV-S), data (CV-D), ledger (CV-L), budget (CV-B).
+
+    Notes
+    -----
+    Protects whole records; (epsilon, delta)-DP. With released scores p_i, clipped,
+
+        estimate = (1/n) sum of T_i (Y_i - c) / p_i - (1 - T_i) (Y_i - c) / (1 - p_i),
+
+    where c is 0 or a released centre. The interval is for this contrast at the released scores; in a trial
+    with a declared share treated, for the effect. Proof: ``statistics/moments/inverse_weighting.proof.md``.
+    Instead:
+    ``cv.ate(method="doubly_robust")``.
+
+    References
+    ----------
+    .. [1] Lee, S. K., Gresele, L., Park, M. and Muandet, K. (2019). Privacy-Preserving Causal Inference via
+    Inverse
+       Probability Weighting. arXiv:1905.12592.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.synth(n=1000, covariates=3)
+    >>> result = cv.published.ipw_proved(data.frame, data.study, epsilon=1, noise=cv.SeededNoise(1))
+    >>> result.details["rows"]
+    1000
+    """
+    return _IPW_PROVED(
+        data,
+        study,
+        epsilon=epsilon,
+        delta=delta,
+        estimand=estimand,
+        level=level,
+        settings=settings,
+        accept=accept,
+        ledger=ledger,
+        dataset=dataset,
+        request_id=request_id,
+        noise=noise,
+    )
 
 
 def design_of(study: Study, rows: int, question: Question, centred: bool | None = None) -> IpwDesign:
@@ -497,7 +700,7 @@ class Fitting:
     @property
     def sensitivity(self) -> Fraction:
         """How far one record can move the weights."""
-        columns, reach = self.features.columns + 1, self.features.squared_reach + 1
+        columns, reach = self.features.columns + 1, self.features.squared_max_norm + 1
         return fit_sensitivity(self.rows, columns, reach, self.penalty)
 
     @property

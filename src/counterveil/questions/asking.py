@@ -298,7 +298,7 @@ def _for_reports(found: Answer, session: BaseSession, arguments: Arguments[Answe
         two = session.study.arms is None and session.study.several is None
         return replace(found, repeat=repeat, by_arm={} if two and session.study.covariates else None)
     rows = session.in_memory
-    by_arm = None if rows is None else rows.once("table one", lambda: table_one(rows))
+    by_arm = None if rows is None else rows.cached("table one", lambda: table_one(rows))
     return replace(found, repeat=repeat, by_arm=by_arm)
 
 

@@ -27,6 +27,7 @@ from counterveil.results.arms import refuse_several_arms
 from counterveil.results.measures import NEEDED, OF_MEANS, Measure, check_measure, no_means
 from counterveil.results.question import (
     Question,
+    default_estimand,
     refuse_clusters,
     refuse_extremes,
     refuse_few_clusters,
@@ -35,7 +36,6 @@ from counterveil.results.question import (
     refuse_shape,
     refuse_undeclared_trial,
     refuse_unknown_method,
-    usual_estimand,
 )
 from counterveil.results.result import MeasureResult, Result
 from counterveil.session import BaseSession
@@ -190,10 +190,13 @@ def _width(design: Design) -> float:
     The product of both models' errors is of second order: noise of variance t^2 in a coordinate of both adds about
     n t^4 + 2 t^2 to the variance of sampling.
     """
-    from counterveil.statistics.moments.doubly_robust import SCORE_REACH, ArmDesign
+    from counterveil.statistics.moments.doubly_robust import SCORE_CLIP_SDS, ArmDesign
 
     chain = ArmDesign(design)
-    noise, each = SCORE_REACH * chain.score_unit * sqrt(design.rows), chain.index**2 / (4 * design.features)
+    noise, each = (
+        SCORE_CLIP_SDS * chain.score_unit * sqrt(design.rows),
+        chain.index**2 / (4 * design.features),
+    )
     lines = _PRODUCT_ERRORS * (design.rows * each**2 + 2 * each)
     return sqrt(1 + noise**2 + lines) + _CLIPPING * noise
 
@@ -398,7 +401,7 @@ class AteArguments(Arguments[Result]):
             raise _published(f"method={self.method!r}", _PUBLISHED[self.method])
         refuse_unknown_method(self.method, method_names())
         refuse_several_arms(study, ratio=True)
-        whose = usual_estimand(study, self.estimand).value
+        whose = default_estimand(study, self.estimand).value
         check_measure(self.measure)
         question = self.question(
             self.method,

@@ -48,7 +48,7 @@ def automatic(session: BaseSession, question: CateQuestion) -> CateModel:
     """
     rows, budget = session.batches.rows, question.budget
     design = choose_design(session.study, rows, budget, question.settings or Cate())
-    if question.settings is None and not design.pays:
+    if question.settings is None and not design.is_worthwhile:
         return one_number(session, question)
     strong = not budget.pure and strength(rows, budget, design.basis.size) >= _STRONG
     return (r_learner if strong else t_learner)(session, question)

@@ -18,11 +18,11 @@ from counterveil.questions.choices import ArmsMethod, EstimandName, Mechanism
 from counterveil.results.arms import EventStudyResult, refuse_several_arms
 from counterveil.results.question import (
     Question,
+    default_estimand,
     refuse_extremes,
     refuse_few_clusters,
     refuse_other_settings,
     refuse_unknown_method,
-    usual_estimand,
 )
 from counterveil.session import BaseSession, Plan
 from counterveil.settings import DifferenceInMeans, Matching, Weighting
@@ -80,7 +80,7 @@ class EventStudyArguments(Arguments[EventStudyResult]):
         if method == "auto":
             free = unit is Unit.OUTCOME and study.covariates and study.randomised is not True
             method = "weighting" if free else "difference_in_means"
-        whose = usual_estimand(study, self.estimand)
+        whose = default_estimand(study, self.estimand)
         question = self.question(method, self.mechanism, self.settings, estimand=whose.value)
         refuse_extremes(study, question.budget)
         if method != "difference_in_means":

@@ -23,7 +23,7 @@ from counterveil.privacy import Estimand, Number, Unit, exact, show
 from counterveil.privacy.caveats import Caveat, Fact, confounding
 from counterveil.questions.asking import Arguments, Asked, question_of
 from counterveil.questions.choices import GroupsMethod, Mechanism
-from counterveil.results.answering import Answer, Facts, settled
+from counterveil.results.answering import Answer, Facts, answer_request
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.effect import Effect, Known, Linear
 from counterveil.results.groups import GroupsResult
@@ -218,7 +218,7 @@ class LayoutPlaces:
     """The group of every row of a block."""
 
     layout: Layout
-    in_turn: bool = False
+    sequential: bool = False
 
     def __call__(self, part: Part) -> Codes:
         """Return the places of a block's rows."""
@@ -248,9 +248,9 @@ def settled_scores(
     said: Mapping[str, Any],
     remarks: tuple[str, ...] = (),
 ) -> Answer:
-    """Return the settled answer of private scores, whose pages name the noise too."""
+    """Return the answer of private scores, whose pages name the noise too."""
     asked = (kind, session, question, found.plan, compute)
-    return settled(*asked, pages=found.pages, remarks=remarks, mechanisms=(), said=said)
+    return answer_request(*asked, pages=found.pages, remarks=remarks, mechanisms=(), said=said)
 
 
 def release_words(found: Scoring) -> tuple[tuple[str, str], ...]:
@@ -376,7 +376,7 @@ def outcome_groups(session: BaseSession, question: Question, layout: Layout, sha
         )
         return shape.made(facts)
 
-    return settled(
+    return answer_request(
         shape.kind,
         session,
         question,
@@ -588,7 +588,7 @@ def clustered_groups(session: BaseSession, question: Question, layout: Layout) -
 
     said = {"question": "groups", "by": layout.describe()}
     asked = (GroupsResult, session, found.question, found.plan, compute)
-    return settled(*asked, pages=CLUSTER_PAGE, mechanisms=("laplace",), said=said)
+    return answer_request(*asked, pages=CLUSTER_PAGE, mechanisms=("laplace",), said=said)
 
 
 def cell_ratios(cells: Tallies, score: Score, unit: float, limit: float) -> list[NoisyRatio]:
@@ -677,7 +677,7 @@ def pair_groups(
         return shape.made(facts)
 
     said = {"question": shape.question, **shape.said}
-    return settled(shape.kind, session, question, choice.plan, compute, said=said)
+    return answer_request(shape.kind, session, question, choice.plan, compute, said=said)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

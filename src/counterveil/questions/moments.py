@@ -18,7 +18,7 @@ from counterveil.privacy import Unit
 from counterveil.privacy.caveats import Caveat, ClippedOutliers, Downweighted, Fact
 from counterveil.questions.asking import Arguments, Asked, question_of
 from counterveil.questions.choices import Mechanism
-from counterveil.results.answering import Facts, settled
+from counterveil.results.answering import Facts, answer_request
 from counterveil.results.question import Question, refuse_extremes, refuse_few_clusters
 from counterveil.results.regression import CONSTANT, Matrix, Moments, RobustMiddle, parse_formula
 from counterveil.session import BaseSession, Gate
@@ -149,7 +149,7 @@ def answer_moments(
         "terms": [name for name in columns.names if ":" in name or name.startswith("log(")],
         "responses": list(columns.responses),
     } | ({"robust": list(robust)} if robust else {})
-    return settled(
+    return answer_request(
         Moments,
         session,
         question,
@@ -206,7 +206,7 @@ def _of_records(found: ReleasedMoments) -> _Found:
     rows = found.rows
     noise = np.full(found.matrix.shape, found.sd)
     np.fill_diagonal(noise, sqrt(2.0) * found.sd)
-    whole = np.abs(rows.mix) @ rows.reaches
+    whole = np.abs(rows.mix) @ rows.largest_sizes
     windows = zip(rows.columns.names, rows.windows[1:], whole[1:], strict=True)
     narrow = {name: float(window) for name, window, most in windows if window < most}
     clipped = ClippedOutliers(tuple(narrow), tuple(narrow.values()), in_sds=True)
@@ -214,7 +214,7 @@ def _of_records(found: ReleasedMoments) -> _Found:
         ("means and squares of all columns", "l2 sensitivity by their number"),
         ("counts of rows by length and of outcomes by distance, twice", "one cell each"),
         ("second moments of weighted rows, a first time", "squared length from counts"),
-        ("second moments of weighted rows", f"squared length at most {float(rows.squared_reach):.4g}"),
+        ("second moments of weighted rows", f"squared length at most {float(rows.squared_max_norm):.4g}"),
     )
     share = found.weighted_down if rows.length < rows.longest else 0.0
     return _Found(found.matrix, noise, rows.basis, releases, share, clipped, rows)

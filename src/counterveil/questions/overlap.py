@@ -12,7 +12,7 @@ from counterveil.errors import refusal
 from counterveil.privacy import Unit
 from counterveil.questions.asking import Arguments, Asked, question_of
 from counterveil.questions.choices import Mechanism
-from counterveil.results.answering import settled
+from counterveil.results.answering import answer_request
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.overlap import ArmDifference, OverlapSummary, ScoreCell
 from counterveil.results.question import Question, refuse_extremes
@@ -93,7 +93,7 @@ def answer_overlap(session: BaseSession, question: Question) -> OverlapSummary:
             ),
         )
 
-    return settled(OverlapSummary, session, question, plan, compute, said={"question": "overlap"})
+    return answer_request(OverlapSummary, session, question, plan, compute, said={"question": "overlap"})
 
 
 def _differences(study: Study, columns: BalanceColumns, found: BalanceSums) -> tuple[ArmDifference, ...]:

@@ -148,13 +148,13 @@ class RowNumbers:
     """
 
     function: Callable[[Columns], Floats]
-    in_turn: bool
+    sequential: bool
     _batch: Table | None = field(default=None, init=False)
     _kept: dict[int, Floats] = field(default_factory=dict, init=False)
 
     def __call__(self, part: Part) -> Floats:
         """Return the numbers of a block's rows."""
-        if not self.in_turn:
+        if not self.sequential:
             return self.function(covariate_columns(part.batch, part.rows))
         if self._batch is not part.batch:
             self._batch, self._kept = part.batch, {}
@@ -202,7 +202,7 @@ def bought_thresholds(
     gate: Gate, records: Records, rank: RowNumbers, edges: Floats, bins: int, pure: bool
 ) -> Floats:
     """Return edges of the grid nearest to the quantiles of the rows' numbers, from a noisy histogram."""
-    (counts,) = records.run(rank_counts, rank, edges, in_turn=rank.in_turn)
+    (counts,) = records.run(rank_counts, rank, edges, sequential=rank.sequential)
     released = release_counts(gate, "ranks", counts, pure)
     running = np.maximum.accumulate(np.cumsum(np.maximum(released.floats(), 0.0)))
     wanted = np.arange(1, bins) / bins * max(float(running[-1]), 1.0)
@@ -622,7 +622,7 @@ class RulePlaces:
     rule: Policy
 
     @property
-    def in_turn(self) -> bool:
+    def sequential(self) -> bool:
         """Whether the rule asks a function or a model that is not ours."""
         return self.rule.conditions is None and not reads_rows_alone(self.rule.model)
 
@@ -635,7 +635,7 @@ class RulePlaces:
 class OnePlace:
     """One cell, of everybody."""
 
-    in_turn: ClassVar[bool] = False
+    sequential: ClassVar[bool] = False
 
     def __call__(self, part: Part) -> Codes:
         """Return the cell of every row."""
@@ -791,9 +791,9 @@ class RankPlaces:
     at: Floats
 
     @property
-    def in_turn(self) -> bool:
+    def sequential(self) -> bool:
         """As the ranking says."""
-        return self.rank.in_turn
+        return self.rank.sequential
 
     def __call__(self, part: Part) -> Codes:
         """Return the cell of every row."""

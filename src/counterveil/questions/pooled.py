@@ -31,8 +31,8 @@ from counterveil.errors import CounterveilError, ParameterError, refusal, shown
 from counterveil.inference.measures import (
     ODDS,
     RATIO,
-    ApartMeans,
-    JointMeans,
+    IndependentArmMeans,
+    JointArmMeans,
     NoisyRatio,
     RatioDifference,
     p_value,
@@ -47,6 +47,7 @@ from counterveil.inference.pooling import (
     held_weights,
     heterogeneity,
     i_squared_of,
+    noise_sds_of_variances,
     noise_variance,
     other_variance,
     paule_mandel,
@@ -54,7 +55,6 @@ from counterveil.inference.pooling import (
     released_variance,
     steadied_variances,
     tau_squared_interval,
-    unsure_variances,
 )
 from counterveil.inference.survival import Area, Gap
 from counterveil.inference.uncertainty import ClusterUncertainty, Uncertainty, half_width
@@ -71,13 +71,13 @@ from counterveil.results.effect import (
     Linear,
     OwnScale,
     StdError,
-    around,
     check_level,
     interval_facts,
     kind_of,
     read,
     refusing,
-    within,
+    symmetric_interval,
+    truncate,
 )
 from counterveil.results.groups import GroupsResult, RatioResult
 from counterveil.results.measures import (
@@ -87,7 +87,7 @@ from counterveil.results.measures import (
     NEEDED,
     OF_MEANS,
     Measured,
-    Needed,
+    NumberNeededToTreat,
     averaged_in_words,
     called,
     check_measure,
@@ -347,7 +347,7 @@ class PooledMeasure(MeasureResult):
         return (*rows, replace(self.effect, name="pooled"))
 
     @property
-    def _means_of_sites(self) -> list[ApartMeans | JointMeans]:
+    def _means_of_sites(self) -> list[IndependentArmMeans | JointArmMeans]:
         return [_means(site.result) for site in self.sites]
 
     def _columns(self) -> list[dict[str, Any]]:
@@ -436,7 +436,7 @@ def _with_differing(
     return [*(row | dict.fromkeys(last) for row in rows[:-1]), rows[-1] | last]
 
 
-def _compared(means: Sequence[ApartMeans | JointMeans], measure: str) -> tuple[Floats, Floats]:
+def _compared(means: Sequence[IndependentArmMeans | JointArmMeans], measure: str) -> tuple[Floats, Floats]:
     """Return what is compared between sites, differences or logarithms of ratios, and its variances."""
     if measure in OF_MEANS:
         logs = _logarithms(means, measure)
@@ -453,7 +453,7 @@ def _of_random(measure: str, random: PooledKnown) -> Known:
     """Return the measure over sites whose own numbers have the mean `random`."""
     if measure in OF_MEANS:
         return PooledRatio(random, 0.0 if measure == LIFT else 1.0)
-    return Needed(random) if measure == NEEDED else random
+    return NumberNeededToTreat(random) if measure == NEEDED else random
 
 
 def _one_more(measure: str, random: PooledKnown, level: float) -> Ends:
@@ -462,12 +462,12 @@ def _one_more(measure: str, random: PooledKnown, level: float) -> Ends:
     return known.one_more(level) if isinstance(known, PooledRatio) else random.one_more(level)
 
 
-def _logarithms(means: Sequence[ApartMeans | JointMeans], measure: str) -> list[_Logarithm]:
+def _logarithms(means: Sequence[IndependentArmMeans | JointArmMeans], measure: str) -> list[_Logarithm]:
     """Return the logarithms of the sites' ratios, or odds ratios; that of 1 + lift is that of the ratio."""
     return [_Logarithm(Measured(one, ODDS if measure == ODDS else RATIO)) for one in means]
 
 
-def _differing(means: Sequence[ApartMeans | JointMeans], measure: str) -> Heterogeneity:
+def _differing(means: Sequence[IndependentArmMeans | JointArmMeans], measure: str) -> Heterogeneity:
     """Return how far sites differ beyond their errors."""
     return heterogeneity(*_compared(means, measure), _SCALES.get(measure, DIFFERENCE))
 
@@ -527,7 +527,7 @@ def pool_measures(
 
 
 def _random_effects(
-    sites: Sequence[tuple[str, ApartMeans | JointMeans]],
+    sites: Sequence[tuple[str, IndependentArmMeans | JointArmMeans]],
     measure: str,
     sizes: Floats,
     bounds: WeightLimits | None,
@@ -551,7 +551,7 @@ def _random_effects(
 
 
 def _pooled_means(
-    sites: Sequence[tuple[str, ApartMeans | JointMeans]],
+    sites: Sequence[tuple[str, IndependentArmMeans | JointArmMeans]],
     sizes: Floats,
     method: str,
     bounds: WeightLimits | None,
@@ -577,13 +577,13 @@ def held(
     return held_weights(pooling_weights(method, sizes, least, tau_squared), bounds.most(sites), least)
 
 
-def _means(result: object) -> ApartMeans | JointMeans:
+def _means(result: object) -> IndependentArmMeans | JointArmMeans:
     assert isinstance(result, MeasureResult)
-    assert isinstance(result.means, ApartMeans | JointMeans)
+    assert isinstance(result.means, IndependentArmMeans | JointArmMeans)
     return result.means
 
 
-def public_variances(means: list[ApartMeans | JointMeans], sizes: Floats) -> Floats:
+def public_variances(means: list[IndependentArmMeans | JointArmMeans], sizes: Floats) -> Floats:
     """Return what differences are expected to vary by, from public numbers alone.
 
     Of outcomes that lie half at either end of their range, in arms of one size; noise is as announced.
@@ -593,9 +593,9 @@ def public_variances(means: list[ApartMeans | JointMeans], sizes: Floats) -> Flo
     return np.asarray(noise + width**2 / sizes)
 
 
-def _announced(means: ApartMeans | JointMeans) -> float:
+def _announced(means: IndependentArmMeans | JointArmMeans) -> float:
     """Return the variance of noise whose scale is public."""
-    if isinstance(means, JointMeans):
+    if isinstance(means, JointArmMeans):
         # The noise of the difference follows the released share treated; that of the mean follows the budget alone,
         # and in arms of one size both are about as large.
         return noise_variance(means.mean_noise)
@@ -603,7 +603,7 @@ def _announced(means: ApartMeans | JointMeans) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class PooledNeeded(MeasureResult):
+class PooledNumberNeededToTreat(MeasureResult):
     """The number needed to treat of an average of differences; `pooled` is that average with its sites."""
 
     _DERIVED: ClassVar[tuple[str, ...]] = ("estimate", "uncertainty", "numbers", "site_sources")
@@ -611,13 +611,13 @@ class PooledNeeded(MeasureResult):
     pooled: PooledResult
 
     @classmethod
-    def _made(cls, pooled: PooledResult, **_: Any) -> PooledNeeded:  # type: ignore[override]
-        return needed_of(pooled)
+    def _made(cls, pooled: PooledResult, **_: Any) -> PooledNumberNeededToTreat:  # type: ignore[override]
+        return number_needed_to_treat_of(pooled)
 
     @property
     def table(self) -> tuple[Effect, ...]:
         """The number of every site, and that of the average."""
-        return tuple(replace(one, known=Needed(_linear(one))) for one in self.pooled.table)
+        return tuple(replace(one, known=NumberNeededToTreat(_linear(one))) for one in self.pooled.table)
 
     def as_measure(self, measure: str) -> OneEffect:
         """Return the average of the differences, or the result itself; ratios need the means of both arms."""
@@ -652,13 +652,13 @@ class PooledNeeded(MeasureResult):
         }
 
 
-def needed_of(pooled: PooledResult) -> PooledNeeded:
+def number_needed_to_treat_of(pooled: PooledResult) -> PooledNumberNeededToTreat:
     """Return the number needed to treat of an average of differences, with the weights of the sites."""
     terms = measure_terms(pooled)
     terms["method"] = f"differences, pooled: {METHOD_TEXTS[pooled.method]}"
     weights = {f"weight_{row['site']}": row["weight"] for row in pooled._columns() if row["type"] == "study"}
     terms["details"] = pooled.details | weights
-    return PooledNeeded.of(NEEDED, _linear(pooled.effect), pooled=pooled, **terms)
+    return PooledNumberNeededToTreat.of(NEEDED, _linear(pooled.effect), pooled=pooled, **terms)
 
 
 def _linear(effect: Effect) -> Linear:
@@ -754,7 +754,7 @@ def _check_bounded(name: str, value: object) -> None:
 
 def _check_mechanism(table: dict[str, Any]) -> None:
     """Check a noise distribution: a known mechanism with its own numbers, each in its range."""
-    if table["mechanism"] == "unsure_scale":
+    if table["mechanism"] == "noisy_scale":
         mechanism = Fields.of("a noise distribution", table, ("mechanism", "of", "scale", "log_scale"))
         for field, least in (("scale", 1e-60), ("log_scale", 0.0)):
             rational(mechanism.text(field), least, 1e60)
@@ -1005,14 +1005,14 @@ class PooledResult(OneEffect):
     def as_measure(self, measure: str) -> OneEffect:
         """Return the average itself, or for "nnt" the number needed to treat; free. Others are CV-P687."""
         refuse_of_difference(self.method, self.limits, measure)
-        return needed_of(self) if measure == NEEDED else self
+        return number_needed_to_treat_of(self) if measure == NEEDED else self
 
     def prediction_interval(self, level: float | None = None) -> tuple[float, float]:
         """Return the two ends of an interval for the effect at one more site like these; random effects only."""
-        half = self.uncertainty.reach(self.level if level is None else check_level(level))
+        half = self.uncertainty.prediction_half_width(self.level if level is None else check_level(level))
         if half is None:
             raise refusal("CV-P507", method=self.method)
-        return around(self.estimate, half)
+        return symmetric_interval(self.estimate, half)
 
     def heterogeneity_interval(self, level: float | None = None) -> dict[str, Ends]:
         """Return intervals for "tau", the standard deviation of the sites' effects, and for "i_squared"; free."""
@@ -1085,7 +1085,7 @@ _BY_VARIANCE = ("mvagg", "ivw", "random_effects")
 
 def pool_one(
     results: Sources, method: str, level: float, weight_limits: WeightLimits | None
-) -> PooledResult | PooledMeasure | PooledNeeded:
+) -> PooledResult | PooledMeasure | PooledNumberNeededToTreat:
     """Return the average of effects, one of each site."""
     sites = read_sites(results, measures=True)
     if not any(isinstance(result, MeasureResult) for _, result in sites):
@@ -1096,7 +1096,7 @@ def pool_one(
         repeat = repeat_of_pool([name for name, _ in sites], method, level)
         return found if weight_limits is not None else replace(found, repeat=repeat)
     differences = [(name, difference_result(cast("MeasureResult", result))) for name, result in sites]
-    return needed_of(_pooled(differences, method, level, weight_limits))
+    return number_needed_to_treat_of(_pooled(differences, method, level, weight_limits))
 
 
 def pool_effects(
@@ -1150,7 +1150,7 @@ def averaged(
     steadied = steadied_variances(known, sizes, common=not separate)
     variances = steadied + np.array([other_variance(each) for each in known])
     if not separate:
-        variances += unsure_variances(known)
+        variances += noise_sds_of_variances(known)
     weights = held(rows, variances, sizes, method, bounds, tau_squared)
     uncertainty = PooledUncertainty(
         sites=tuple(known),
@@ -1162,7 +1162,7 @@ def averaged(
     limits = _limits([one.limits for _, one in rows])
     # An average of noisy numbers may lie where no effect can; cutting it brings it nearer to any that can.
     average = float(weights @ estimates)
-    estimate = within((average, average), limits)[0]
+    estimate = truncate((average, average), limits)[0]
     return Averaged(estimate, weights, uncertainty, found, limits)
 
 
@@ -1275,7 +1275,7 @@ class PooledKnown:
     def estimate(self) -> float:
         """The average, cut to what it can be."""
         found = sum(weight * one.estimate for weight, one in self._weighed())
-        return within((found, found), self.limits)[0]
+        return truncate((found, found), self.limits)[0]
 
     @property
     def sampling_sd(self) -> float:
@@ -1305,19 +1305,19 @@ class PooledKnown:
     def one_more(self, level: float) -> Ends:
         """Return the two ends of an interval for the number at one more site; for random effects alone."""
         assert self.between_sites is not None
-        return self._ends(level, self._spread + self.between, self.between_sites.reach(level))
+        return self._ends(level, self._spread + self.between, self.between_sites.prediction_half_width(level))
 
     def _ends(self, level: float, spread: float, between: float) -> Ends:
         """Return the ends for a variance of `spread` beside the errors, at least `between` from the estimate."""
         if not isfinite(self.estimate):
-            return within((-inf, inf), self.limits)
+            return truncate((-inf, inf), self.limits)
         normal, down, up = -float(ndtri((1 - level) / 2)), 0.0, 0.0
         for weight, one in self._weighed():
             (low, high), own = one.interval(level), normal * hypot(one.sampling_sd, one.noise_sd)
             down += weight * max(one.estimate - low - own, 0.0)
             up += weight * max(high - one.estimate - own, 0.0)
         half = max(normal * sqrt(self.sampling_sd**2 + self.noise_sd**2 + spread), between)
-        return within((self.estimate - half - down, self.estimate + half + up), self.limits)
+        return truncate((self.estimate - half - down, self.estimate + half + up), self.limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -1454,13 +1454,17 @@ class PooledRow:
     def prediction_interval(self, level: float | None = None) -> Ends | None:
         """Return the two ends of an interval for one more site; None but for random effects."""
         chosen = self.effect.level if level is None else check_level(level)
-        known = self.effect.known.difference if isinstance(self.effect.known, Needed) else self.effect.known
+        known = (
+            self.effect.known.difference
+            if isinstance(self.effect.known, NumberNeededToTreat)
+            else self.effect.known
+        )
         if isinstance(known, PooledKnown | PooledRatio):
             random = known if isinstance(known, PooledKnown) else known.logarithm
             return None if random.between_sites is None else known.one_more(chosen)
         if isinstance(known, Linear) and isinstance(known.uncertainty, PooledUncertainty):
-            half = known.uncertainty.reach(chosen)
-            return None if half is None else around(known.estimate, half)
+            half = known.uncertainty.prediction_half_width(chosen)
+            return None if half is None else symmetric_interval(known.estimate, half)
         return None
 
 
@@ -1469,8 +1473,10 @@ def _row_compared(known: Sequence[Known]) -> tuple[Floats, Floats]:
     measure = known[0].measure if isinstance(known[0], Measured) else None
     if measure is not None:
         return _compared([cast("Any", one).means for one in known], measure)
-    if all(isinstance(one, Linear | Needed) for one in known):
-        linear = [cast("Linear", one.difference if isinstance(one, Needed) else one) for one in known]
+    if all(isinstance(one, Linear | NumberNeededToTreat) for one in known):
+        linear = [
+            cast("Linear", one.difference if isinstance(one, NumberNeededToTreat) else one) for one in known
+        ]
         variances = [released_variance(cast("Uncertainty", one.uncertainty)) for one in linear]
         return np.array([one.estimate for one in linear]), np.array(variances)
     scaled = [_Logarithm(one) for one in known] if _is_ratio(known[0]) else known
@@ -1501,7 +1507,7 @@ class _Way:
             made = averaged(own, sizes, self.method, self.bounds)
             known = known_as(self.measure, Linear(made.estimate, made.uncertainty, made.limits))
             return self._made(name, known, own, made.weights, DIFFERENCE)
-        if all(isinstance(one, ApartMeans | JointMeans) for one in values):
+        if all(isinstance(one, IndependentArmMeans | JointArmMeans) for one in values):
             return self._of_means(name, own, sizes)
         if _is_ratio(values[0]):
             logs = [(site, _Logarithm(known)) for site, known in own]
@@ -1549,7 +1555,7 @@ class _Way:
 
     def _known_of(self, numbers: Any) -> Known:
         """Return what a site knows of its own number, on the scale of the measure."""
-        measured = isinstance(numbers, Linear | ApartMeans | JointMeans)
+        measured = isinstance(numbers, Linear | IndependentArmMeans | JointArmMeans)
         return known_as(self.measure, numbers) if measured else cast("Known", numbers)
 
 

@@ -21,7 +21,7 @@ from counterveil.results.question import (
     refuse_undeclared_trial,
     refuse_unknown_method,
 )
-from counterveil.results.survival import QuantilesResult, check_share
+from counterveil.results.survival import QuantilesResult, check_prob
 from counterveil.session import BaseSession
 from counterveil.statistics.distribution import (
     EVEN,
@@ -83,7 +83,7 @@ class QuantilesArguments(Arguments[QuantilesResult]):
         if method == "weighting":
             require_covariates(study, method)
         listed = isinstance(self.shares, tuple | list) and len(self.shares) > 0
-        shares = tuple(check_share(one) for one in (self.shares if listed else (self.shares,)))
+        shares = tuple(check_prob(one) for one in (self.shares if listed else (self.shares,)))
         question = self.question(method, self.mechanism)
         refuse_extremes(study, question.budget)
         grid = _grid(study, self.grid)

@@ -21,7 +21,7 @@ from counterveil.privacy import Budget, Guarantee, Proof
 
 # What is rounded up: upper ends of intervals and errors. What was declared or charged is no finding, and stays.
 _UPWARDS = ("conf_high", "std_error", "se_")
-_DECLARED = ("epsilon", "delta", "level", "share", "horizon", "threshold", "cost")
+_DECLARED = ("epsilon", "delta", "level", "share", "prob", "horizon", "threshold", "cost")
 _VIEWER_VERSION = "0.4.8"
 _FILL_IN = "FILL IN"
 
@@ -56,7 +56,7 @@ class Holdings:
     total: Budget
     spent: Budget
     remaining: str
-    head: str
+    head_hash: str
     answers: tuple[StoredAnswer, ...]
     unanswered: int
 
@@ -132,7 +132,7 @@ def sacro(held: Holdings) -> dict[str, str]:
         "ledger",
         f"answers about the people of {held.dataset!r}: {len(held.answers)}; {held.guarantee}",
         max((answer.at for answer in held.answers), default=""),
-        [f"The ledger ends with entry {held.head}."],
+        [f"The ledger ends with entry {held.head_hash}."],
     )
     sums = {f"checksums/{name}.txt": sha256(text.encode()).hexdigest() for name, text in files.items()}
     outputs = json.dumps({"version": _VIEWER_VERSION, "results": results}, indent=2) + "\n"
@@ -228,7 +228,7 @@ def data_protection(held: Holdings) -> dict[str, str]:
             for one in held.answers
         ),
         "",
-        f"Ledger entry at the time of writing: `{held.head}`. `counterveil ledger verify --head` checks it.",
+        f"Ledger entry at the time of writing: `{held.head_hash}`. `counterveil ledger verify --head-hash` checks it.",
         "",
     ]
     return {"data-protection.md": "\n".join(lines)}

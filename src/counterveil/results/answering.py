@@ -1,4 +1,4 @@
-"""The last steps of every method, once: add to its own facts what an answer repeats of its question, and settle it."""
+"""The last steps of every method: complete an answer with what it repeats of its question, and store it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Facts(dict[str, Any]):
     """The fields of an answer that its method adds to what its question says."""
 
 
-def settled(
+def answer_request(
     kind: type[Answer],
     session: BaseSession,
     question: Question,

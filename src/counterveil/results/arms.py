@@ -13,12 +13,20 @@ import numpy as np
 from counterveil.data import Study
 from counterveil.data.domains import Label
 from counterveil.errors import ParameterError, refusal
-from counterveil.inference.measures import ApartMeans
+from counterveil.inference.measures import IndependentArmMeans
 from counterveil.inference.uncertainty import NoiseDistribution, NoiseSum, Uncertainty, weighted_sum
 from counterveil.numerics.arrays import Ends, Floats
 from counterveil.privacy import Estimand, exact
 from counterveil.report.text import probability
-from counterveil.results.effect import ByName, Effect, EffectTable, FactsOf, Linear, check_table, solved
+from counterveil.results.effect import (
+    ByName,
+    Effect,
+    EffectTable,
+    FactsOf,
+    Linear,
+    check_table,
+    prefetch_intervals,
+)
 from counterveil.results.measures import (
     DIFFERENCE,
     OF_MEANS,
@@ -42,13 +50,34 @@ Matrix = tuple[tuple[float, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Covariances of the errors of every two arms' means, from sampling and from noise; 0 on the diagonal."""
+    """Covariances of the errors of every two arms' means; 0 on the diagonal.
+
+    Attributes
+    ----------
+    sampling : tuple of tuple of float
+        Covariances of sampling errors, arms by arms, in squared units of the outcome.
+    noise : tuple of tuple of float
+        Covariances of privacy noise, arms by arms.
+    """
 
     sampling: Matrix
     noise: Matrix
 
     def added(self, weights: Floats, places: Sequence[int] | slice = slice(None)) -> tuple[float, float]:
-        """Return what they add to both variances of a weighted sum of the means at these places."""
+        """Return what they add to both variances of a weighted sum of means.
+
+        Parameters
+        ----------
+        weights : ndarray of float, shape (k,)
+            Weights of the means.
+        places : sequence of int or slice, optional
+            Which arms the weights are of; all by default.
+
+        Returns
+        -------
+        tuple of (float, float)
+            What is added to the sampling variance and to the noise variance; may be negative.
+        """
         own = (np.array(one)[places][:, places] for one in (self.sampling, self.noise))
         sampling, noise = (float(weights @ one @ weights) for one in own)
         return sampling, noise
@@ -56,10 +85,60 @@ class Shared:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ArmsResult(Comparison):
-    """Released means of several arms, the reference first; nothing it does spends budget.
+    """Released means of several arms, and their effects: what `counterveil.arms` returns.
 
-    A mean is the outcome that everybody would have in that arm; its `name` is the arm's label, `size` its rows.
-    `shared` is what their errors have in common, where they are not independent.
+    Nothing in it is private any more, and nothing that its methods do spends budget.
+
+    Attributes
+    ----------
+    means : tuple of Effect
+        Mean outcome that everybody would have in each arm, the reference first. `name` is the arm's label,
+        `size` its rows where they are known.
+    shared : Shared or None
+        Covariances of the errors of the means; None where they are independent.
+    method : str
+        Estimator that was used, in words.
+    treatment, outcome : str
+        Columns of the study.
+    level : float
+        Default confidence level of intervals, in (0, 1).
+    guarantee : Guarantee
+        What is protected, how strongly, and where that is proved.
+    spent : Budget
+        Exact epsilon and delta that this answer cost.
+    releases : tuple of (str, str)
+        Every number that noise was drawn for: its name, and its sensitivity or scale.
+    not_covered : tuple of Caveat or Detail
+        What intervals do not cover, the worst first. Compare values, never words:
+        ``cv.results.Caveat.CONFOUNDING in result.not_covered``.
+    details : dict of str to float or str
+        Further public or released numbers, such as ``"rows"``.
+    diagnostics : dict of str to list
+        Tables such as ``"balance"`` and ``"overlap"`` where they are public; else empty.
+    interval_target : Target, WeightedContrast, LearnersAnswer, AtSites or None
+        What intervals are for where they are not for the effect; None where they are.
+    condition : NotAdjusted, AtSites or None
+        Declared bound on confounding under which an unadjusted interval covers.
+    assumptions : FoldModels, LinearScores, LinearIn, KnownScore, AtSites or None
+        Models that must be right for intervals to cover; None where they need none.
+    population : KeptPeople, KeptByTrim, AtSites or None
+        Whom ``trim`` kept; None for everyone.
+    repeat : Repeat or None
+        Study, call and command that ask the same again, for reports. Not stored.
+    by_arm : dict or None
+        Table 1 of public covariates by arm, for reports. Not stored.
+
+    Notes
+    -----
+    The effect of arm a is m_a - m_0, the average treatment effect of a against the reference 0. Its interval
+    is that of one effect; those of ``interval(simultaneous=True)`` hold together (Šidák), also where arms
+    share a reference.
+
+    Examples
+    --------
+    ``cv.arms(data, study, protects="outcome", epsilon=1)`` returns one.
+    ``result.interval(simultaneous=True)`` has an interval for each arm, ``result.pairwise()`` every two arms,
+    and ``result.slope()`` the trend over doses.
     """
 
     means: tuple[Effect, ...]
@@ -67,12 +146,12 @@ class ArmsResult(Comparison):
 
     @property
     def reference(self) -> Label:
-        """The arm that the others are compared with."""
+        """Label of the arm that the others are compared with."""
         return self.means[0].name
 
     @property
     def table(self) -> tuple[Effect, ...]:
-        """The effect of every other arm against the reference, in the order of the study."""
+        """Effect of every other arm against the reference, in the order of the study."""
         several = len(self.means) - 1
         return tuple(self._contrast(place, 0, several) for place in range(1, several + 1))
 
@@ -88,23 +167,67 @@ class ArmsResult(Comparison):
         return (0.0, 0.0) if self.shared is None else self.shared.added(np.array(weights), places)
 
     def interval(self, level: float | None = None, simultaneous: bool = False) -> dict[Label, Ends]:
-        """Return every effect's interval by arm; with `simultaneous` they hold together (Šidák)."""
+        """Return every effect's interval by arm.
+
+        Parameters
+        ----------
+        level : float, optional
+            Confidence level, in (0, 1). Default: that of the result.
+        simultaneous : bool, default False
+            True for intervals that hold together (Šidák).
+
+        Returns
+        -------
+        dict of str to tuple of (float, float)
+            Lower and upper end of each arm's effect against the reference, in units of the outcome.
+
+        Raises
+        ------
+        CounterveilError
+            A level outside (0, 1): CV-P015.
+        """
+        effects = self.table
+        prefetch_intervals(effects)
         return {
             mean.name: effect.interval(level, simultaneous)
-            for mean, effect in zip(self.means[1:], solved(self.table), strict=True)
+            for mean, effect in zip(self.means[1:], effects, strict=True)
         }
 
     def pairwise(self) -> EffectTable:
-        """Return a table of every arm's effect against each one before it, for free; `several` counts all pairs."""
+        """Return every arm's effect against each one before it; it spends nothing.
+
+        Returns
+        -------
+        EffectTable
+            Effects named "b - a". Their simultaneous intervals and adjusted p-values count all pairs (Šidák).
+        """
         pairs = list(combinations(range(len(self.means)), 2))
         return EffectTable(self._contrast(later, earlier, len(pairs)) for earlier, later in pairs)
 
     def slope(self, doses: Mapping[Any, float] | None = None) -> Effect:
-        """Return the change of the mean outcome by one more unit of a dose: least squares over the arms; free.
+        """Return the change of the mean outcome per unit of a dose; it spends nothing.
 
-        `doses` are the doses of the arms by label; labels that are numbers are their own, those of a dose that was
-        cut the middles of its cells. Arms count by their rows, equally where these are not known, and less the more of
-        the error of their means is noise.
+        Parameters
+        ----------
+        doses : mapping of arm to float, optional
+            Dose of every arm. By default labels that are numbers are their own doses, and a dose that was cut
+            has the middles of its cells.
+
+        Returns
+        -------
+        Effect
+            Slope of the least-squares line through the means, in units of the outcome per unit of dose.
+
+        Raises
+        ------
+        CounterveilError
+            An arm without a dose, a dose without an arm, or doses that are all the same: CV-P797.
+
+        Notes
+        -----
+        With weights w_a the slope is the sum of w_a (x_a - x) m_a over that of w_a (x_a - x)^2, x being the
+        weighted mean dose. An arm weighs n_a / (1 + n_a (s_a / s)^2), with n_a its rows (1 where they are not
+        known), s_a the standard deviation of its noise and s a sixth of the outcome's range.
         """
         counts = np.array([_worth(mean) for mean in self.means])
         x = self._doses(doses)
@@ -113,7 +236,25 @@ class ArmsResult(Comparison):
         return weighted(self.means, weights, "slope", self._added(weights))
 
     def dose_response(self, doses: Mapping[Any, float] | None = None) -> list[dict[str, float]]:
-        """Return the mean outcome at every dose, as for `slope`: its interval, and a band that holds at all; free."""
+        """Return the mean outcome at every dose; it spends nothing.
+
+        Parameters
+        ----------
+        doses : mapping of arm to float, optional
+            Dose of every arm. By default labels that are numbers are their own doses, and a dose that was cut
+            has the middles of its cells.
+
+        Returns
+        -------
+        list of dict
+            By rising dose ``dose``, ``estimate``, ``conf_low``, ``conf_high``, and a band that holds at all
+            doses, ``band_low`` and ``band_high``.
+
+        Raises
+        ------
+        CounterveilError
+            An arm without a dose, a dose without an arm, or doses that are all the same: CV-P797.
+        """
         doses_of, found = self._doses(doses), []
         for place in np.argsort(doses_of, kind="stable"):
             mean = replace(self.means[place], several=len(self.means))
@@ -173,17 +314,17 @@ class ArmsResult(Comparison):
 
 
 def _worth(mean: Effect) -> float:
-    """Return how many people without noise an arm's mean is worth, if outcomes have the usual standard deviation."""
+    """Return how many people without noise an arm's mean is worth, if outcomes have `_ASSUMED_SD`."""
     known, size = mean.known, 1.0 if mean.size is None else mean.size
     assert isinstance(known, Linear)
     if known.limits is None:
         return size
     low, high = known.limits
-    return size / (1 + size * (known.uncertainty.noise_sd / (_USUAL_SD * (high - low))) ** 2)
+    return size / (1 + size * (known.uncertainty.noise_sd / (_ASSUMED_SD * (high - low))) ** 2)
 
 
-# The standard deviation that is supposed of outcomes where it is only about how arms count, in parts of their range.
-_USUAL_SD = 1 / 6
+# Standard deviation of outcomes in parts of their range, assumed only for how much each arm counts.
+_ASSUMED_SD = 1 / 6
 
 
 def weighted(
@@ -245,7 +386,17 @@ def refuse_several_outcomes(study: Study) -> None:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeEffect:
-    """What was released about one outcome and one arm: a difference, or the means of both arms."""
+    """What was released about one outcome and one arm: a difference, or the means of both arms.
+
+    Attributes
+    ----------
+    outcome : str
+        Column of the outcome.
+    arm : str, int, float or None
+        Arm that is compared with the reference; None where there are two arms.
+    numbers : IndependentArmMeans, JointArmMeans, PooledMeans or Linear
+        Means of both arms with their joint error, or their difference.
+    """
 
     outcome: str
     arm: Label | None
@@ -253,15 +404,61 @@ class OutcomeEffect:
 
     @property
     def name(self) -> str:
-        """What the effect is called in a table."""
+        """Name of the effect in a table: the outcome, with the arm where there are several."""
         return self.outcome if self.arm is None else f"{self.outcome}: {self.arm}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class OutcomesResult(ByName, Comparison):
-    """Released effects on several outcomes, the primary one first; nothing it does spends budget.
+    """Released effects on several outcomes, the primary one first: what `counterveil.outcomes` returns.
 
-    `released` are the numbers behind the effects, `measure` the scale that they are shown on.
+    Nothing in it is private any more, and nothing that its methods do spends budget.
+
+    Attributes
+    ----------
+    released : tuple of OutcomeEffect
+        Numbers behind the effects, in the order of the study.
+    measure : {"difference", "ratio", "lift", "odds_ratio", "nnt"}
+        Scale that effects are shown on.
+    estimand : Estimand
+        Population over which effects are averaged.
+    method : str
+        Estimator that was used, in words.
+    treatment, outcome : str
+        Columns of the study.
+    level : float
+        Default confidence level of intervals, in (0, 1).
+    guarantee : Guarantee
+        What is protected, how strongly, and where that is proved.
+    spent : Budget
+        Exact epsilon and delta that this answer cost.
+    releases : tuple of (str, str)
+        Every number that noise was drawn for: its name, and its sensitivity or scale.
+    not_covered : tuple of Caveat or Detail
+        What intervals do not cover, the worst first. Compare values, never words:
+        ``cv.results.Caveat.CONFOUNDING in result.not_covered``.
+    details : dict of str to float or str
+        Further public or released numbers, such as ``"rows"``.
+    diagnostics : dict of str to list
+        Tables such as ``"balance"`` and ``"overlap"`` where they are public; else empty.
+    interval_target : Target, WeightedContrast, LearnersAnswer, AtSites or None
+        What intervals are for where they are not for the effect; None where they are.
+    condition : NotAdjusted, AtSites or None
+        Declared bound on confounding under which an unadjusted interval covers.
+    assumptions : FoldModels, LinearScores, LinearIn, KnownScore, AtSites or None
+        Models that must be right for intervals to cover; None where they need none.
+    population : KeptPeople, KeptByTrim, AtSites or None
+        Whom ``trim`` kept; None for everyone.
+    repeat : Repeat or None
+        Study, call and command that ask the same again, for reports. Not stored.
+    by_arm : dict or None
+        Table 1 of public covariates by arm, for reports. Not stored.
+
+    Examples
+    --------
+    ``cv.outcomes(data, study, protects="outcome", epsilon=1)`` returns one. ``result.primary`` is the effect
+    on the primary outcome, ``result.effect("spend")`` another, and ``result.holm_p_values`` are adjusted for
+    all of them.
     """
 
     released: tuple[OutcomeEffect, ...]
@@ -270,7 +467,7 @@ class OutcomesResult(ByName, Comparison):
 
     @property
     def table(self) -> tuple[Effect, ...]:
-        """The effect on every outcome, of every arm, in the order of the study."""
+        """Effect on every outcome, of every arm, in the order of the study."""
         return tuple(self._effect(one) for one in self.released)
 
     def _effect(self, one: OutcomeEffect) -> Effect:
@@ -280,7 +477,25 @@ class OutcomesResult(ByName, Comparison):
         return Effect(one.name, difference_of(one.numbers), self.level, len(self.released))
 
     def effect(self, outcome: str, arm: Label | None = None) -> Effect:
-        """Return the effect on an outcome, of an arm where there are several; a KeyError names those there are."""
+        """Return the effect on an outcome.
+
+        Parameters
+        ----------
+        outcome : str
+            Column of the outcome.
+        arm : str, int or float, optional
+            Arm against the reference; needed where there are several.
+
+        Returns
+        -------
+        Effect
+            Estimate, standard error, interval and p-value, on the scale of `measure`.
+
+        Raises
+        ------
+        KeyError
+            No such effect, or several; the message lists those there are.
+        """
         found = [
             effect
             for one, effect in zip(self.released, self.table, strict=True)
@@ -293,16 +508,36 @@ class OutcomesResult(ByName, Comparison):
 
     @property
     def primary(self) -> Effect:
-        """The effect on the primary outcome, of the first arm."""
+        """Effect on the primary outcome, of the first arm."""
         return self.table[0]
 
     @property
     def holm_p_values(self) -> dict[str, float]:
-        """P-values for looking at all effects, adjusted by Holm's (1979) method."""
-        return holm({str(one.name): one.careful_p_value for one in solved(self.table)})
+        """P-values by effect, adjusted for looking at all effects by Holm's (1979) method."""
+        effects = self.table
+        prefetch_intervals(effects)
+        return holm({str(effect.name): effect.careful_p_value for effect in effects})
 
     def as_measure(self, measure: Measure) -> OutcomesResult:
-        """Return the same released numbers on the scale of another measure; free."""
+        """Return the same released numbers on another scale; it spends nothing.
+
+        Parameters
+        ----------
+        measure : {"difference", "ratio", "lift", "odds_ratio", "nnt"}
+            Scale: difference of means m1 - m0, ratio m1 / m0, lift m1 / m0 - 1, odds ratio
+            m1 (1 - m0) / (m0 (1 - m1)), or number needed to treat 1 / (m1 - m0).
+
+        Returns
+        -------
+        OutcomesResult
+            The same release on that scale.
+
+        Raises
+        ------
+        CounterveilError
+            An unknown measure: CV-P685. Outcomes that have no such measure: CV-P686. A measure of both means,
+            where a difference alone was released: CV-P687.
+        """
         check_measure(measure)
         if measure in OF_MEANS and any(isinstance(one.numbers, Linear) for one in self.released):
             raise no_means(self.method, f"measure={measure!r}, of which the difference alone was released")
@@ -316,12 +551,12 @@ class OutcomesResult(ByName, Comparison):
 
     @property
     def _arm_means(self) -> Sequence[Effect]:
-        if any(not isinstance(one.numbers, ApartMeans) for one in self.released):
+        if any(not isinstance(one.numbers, IndependentArmMeans) for one in self.released):
             return ()
         return [
             Effect(one.name, Linear(value, known, one.numbers.range), self.level)
             for one in self.released
-            if isinstance(one.numbers, ApartMeans)
+            if isinstance(one.numbers, IndependentArmMeans)
             for value, known in zip(one.numbers.values, one.numbers.known, strict=True)
         ]
 
@@ -354,7 +589,13 @@ class OutcomesResult(ByName, Comparison):
         }
 
     def report_facts(self) -> dict[str, Any]:
-        """Return what reports and pictures show: the facts of `to_dict`, and how estimates are to be read."""
+        """Return what reports and pictures show: the facts of `to_dict`, and how estimates are read.
+
+        Returns
+        -------
+        dict
+            Facts by name; numbers may be infinite.
+        """
         facts = Comparison.report_facts(self)
         if self.measure == DIFFERENCE:
             return facts
@@ -389,11 +630,66 @@ def holm(p_values: dict[str, float]) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class EventStudyResult(ByName, ReleasedAnswer):
-    """Released effects by period, relative to the reference period; nothing it does spends budget.
+    """Released effects by period, relative to a reference period: what `counterveil.event_study` returns.
 
-    `periods` are the effects as released, in the order of time and without the reference, which is at `place` among
-    all periods; `earlier` of these were before treatment. Where measurements were released and not changes, all
-    effects share the noise of the reference's, `reference_noise`.
+    Nothing in it is private any more, and nothing that its methods do spends budget.
+
+    Attributes
+    ----------
+    periods : tuple of Effect
+        Effects as released, in the order of time, without the reference.
+    reference : str, int or float
+        Period before treatment that the others are compared with; its effect is 0 by definition.
+    place : int
+        Position of the reference among all periods, from 0.
+    earlier : int
+        Number of periods before treatment, the reference included.
+    estimand : Estimand
+        Population over which effects are averaged.
+    reference_noise : NoiseDistribution or None
+        Privacy noise of the reference period, which all effects share; None where changes were released.
+    method : str
+        Estimator that was used, in words.
+    treatment, outcome : str
+        Columns of the study.
+    level : float
+        Default confidence level of intervals, in (0, 1).
+    guarantee : Guarantee
+        What is protected, how strongly, and where that is proved.
+    spent : Budget
+        Exact epsilon and delta that this answer cost.
+    releases : tuple of (str, str)
+        Every number that noise was drawn for: its name, and its sensitivity or scale.
+    not_covered : tuple of Caveat or Detail
+        What intervals do not cover, the worst first. Compare values, never words:
+        ``cv.results.Caveat.CONFOUNDING in result.not_covered``.
+    details : dict of str to float or str
+        Further public or released numbers, such as ``"rows"``.
+    diagnostics : dict of str to list
+        Tables such as ``"balance"`` and ``"overlap"`` where they are public; else empty.
+    interval_target : Target, WeightedContrast, LearnersAnswer, AtSites or None
+        What intervals are for where they are not for the effect; None where they are.
+    condition : NotAdjusted, AtSites or None
+        Declared bound on confounding under which an unadjusted interval covers.
+    assumptions : FoldModels, LinearScores, LinearIn, KnownScore, AtSites or None
+        Models that must be right for intervals to cover; None where they need none.
+    population : KeptPeople, KeptByTrim, AtSites or None
+        Whom ``trim`` kept; None for everyone.
+    repeat : Repeat or None
+        Study, call and command that ask the same again, for reports. Not stored.
+    by_arm : dict or None
+        Table 1 of public covariates by arm, for reports. Not stored.
+
+    Notes
+    -----
+    The effect of period t is E[Y_t - Y_r] among the treated less that among the untreated, r being the
+    reference. In an observational study it is that of the treated if trends are parallel, which effects
+    before treatment can contradict but not show.
+
+    Examples
+    --------
+    ``cv.event_study(data, study, protects="outcome", epsilon=4)`` returns one. ``result.pre_trend_p_value``
+    tests all periods before treatment, and ``result.interval(simultaneous=True)`` holds for all periods.
     """
 
     _PLOT: ClassVar[str] = "event_study"
@@ -406,7 +702,7 @@ class EventStudyResult(ByName, ReleasedAnswer):
 
     @property
     def table(self) -> tuple[Effect, ...]:
-        """The effect of every period but the reference, in the order of time."""
+        """Effect of every period but the reference, in the order of time."""
         if self.reference_noise is None:
             return self.periods
         return tuple(replace(one, known=self._with_reference(one)) for one in self.periods)
@@ -423,17 +719,20 @@ class EventStudyResult(ByName, ReleasedAnswer):
 
     @property
     def before(self) -> tuple[Effect, ...]:
-        """The effects of periods before treatment, where parallel trends would leave none."""
+        """Effects of periods before treatment, where parallel trends would leave none."""
         return self.table[: self.earlier - 1]
 
     @property
     def after(self) -> tuple[Effect, ...]:
-        """The effects of periods after treatment started."""
+        """Effects of periods after treatment started."""
         return self.table[self.earlier - 1 :]
 
     @property
     def pre_trend_p_value(self) -> float | None:
-        """P-value of no effect in all periods before treatment (Bonferroni); None where there is one period alone."""
+        """P-value of no effect in all periods before treatment (Bonferroni).
+
+        None where the reference is the only period before treatment.
+        """
         return min(1.0, len(self.before) * min(one.p_value for one in self.before)) if self.before else None
 
     def _columns(self) -> list[dict[str, Any]]:

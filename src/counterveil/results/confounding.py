@@ -22,7 +22,7 @@ from counterveil.numerics.arrays import Ends
 from counterveil.privacy.caveats import Fact
 from counterveil.report import View, sensitivity_view
 from counterveil.report.caveats import target_words
-from counterveil.results.effect import Effect, Linear, check_level, solved
+from counterveil.results.effect import Effect, Linear, check_level, prefetch_intervals
 from counterveil.results.released import ReleasedAnswer
 from counterveil.results.shown import Shown
 
@@ -63,24 +63,45 @@ _MEANS, _BASELINE, _SD = "means", "baseline", "standardised"
 
 @dataclass(frozen=True, slots=True)
 class EffectSensitivity:
-    """How far one effect withstands an omitted confounder.
+    r"""How far one effect withstands an omitted confounder.
 
-    Attributes:
-        name: of the effect.
-        estimate: the released effect.
-        low, high: its interval, which includes the privacy noise.
-        tipping_bias: the least bias that takes the interval to zero; 0 where it covers zero already.
-        e_value, e_value_limit: for the estimate and for the end of the interval nearest to zero; 1 where the
-            interval covers zero. A confounder explains it away only if its risk ratios with treatment and with
-            outcome are both at least this.
-        ratio: the risk ratio that the E-value is of, and `ratio_limit` that of the interval's end.
-        sd: standard deviation of outcomes given covariates that the ratio is approximated with, an upper estimate
-            unless it was declared; None where the ratio is one of means.
-        robustness, robustness_limit: the share of the remaining variance of treatment and of outcome that a
-            confounder must explain to take the estimate, or the interval, to zero; None where `scale` is.
-        scale: S, from which bounds on bias follow; None where the number of rows is not known.
-        bias: bound on the bias of the confounder that was asked about, None where none was.
-        adjusted_low, adjusted_high: the interval, longer by that bias at both ends.
+    Attributes
+    ----------
+    name : str
+        Name of the effect.
+    estimate : float
+        The released effect.
+    low, high : float
+        Ends of its interval, privacy noise included.
+    tipping_bias : float
+        Least bias that takes the interval to no effect, in units of the effect; 0 where it covers no effect
+        already.
+    e_value, e_value_limit : float
+        E-values of the estimate and of the interval's end nearest to no effect; 1 where the interval covers
+        it. A confounder explains the effect away only if its risk ratios with treatment and with outcome are
+        both at least this.
+    ratio, ratio_limit : float
+        Risk ratios that the E-values are of.
+    sd : float or None
+        Standard deviation of outcomes given covariates that a ratio is approximated with, an upper estimate
+        unless it was declared; None where ratios are those of means.
+    scale : float or None
+        S, from which bounds on bias follow, in units of the effect; None where the number of rows is not
+        known.
+    robustness, robustness_limit : float or None
+        Robustness values, in [0, 1]: the partial R squared with treatment and with outcome that a confounder
+        needs to take the estimate, or the interval, to no effect. None where `scale` is.
+    bias : float or None
+        Bound on the bias of the confounder that was asked about; None where none was.
+    adjusted_low, adjusted_high : float or None
+        The interval, longer by that bias at both ends.
+
+    Notes
+    -----
+    The bias of a confounder with partial R squared R_t and R_y is at most S sqrt(R_y R_t / (1 - R_t)). The
+    robustness value R of an estimate b solves \|b\| = S R / sqrt(1 - R) (Cinelli and Hazlett 2020). The
+    E-value of a risk ratio r >= 1 is r + sqrt(r (r - 1)) (VanderWeele and Ding 2017); the ratio of a
+    difference d is approximated by exp(0.91 d / sd).
     """
 
     name: str
@@ -101,12 +122,41 @@ class EffectSensitivity:
     adjusted_high: float | None = None
 
     def bound(self, treatment_r2: float, outcome_r2: float) -> float | None:
-        """Return the largest bias of a confounder that explains these shares; None where `scale` is not known."""
+        """Return the largest bias of a confounder that explains these shares of variance.
+
+        Parameters
+        ----------
+        treatment_r2 : float
+            Partial R squared with treatment, given the covariates, in [0, 1).
+        outcome_r2 : float
+            Partial R squared with the outcome, given treatment and covariates, in [0, 1].
+
+        Returns
+        -------
+        float or None
+            Bias in units of the effect; None where `scale` is not known.
+
+        Raises
+        ------
+        CounterveilError
+            A share outside its range: CV-P665.
+        """
         shares = share("treatment_r2", treatment_r2), share("outcome_r2", outcome_r2, 1.0)
         return None if self.scale is None else bias_bound(self.scale, *shares)
 
     def outcome_r2_needed(self, treatment_r2: float) -> float | None:
-        """Return the share of the outcome that takes the interval to zero; above 1 where none does."""
+        """Return the partial R squared with the outcome that takes the interval to no effect.
+
+        Parameters
+        ----------
+        treatment_r2 : float
+            Partial R squared of the confounder with treatment, given the covariates, in [0, 1).
+
+        Returns
+        -------
+        float or None
+            Share of variance; above 1 where no confounder does. None where `scale` is not known.
+        """
         if self.scale is None:
             return None
         return outcome_r2_needed(self.tipping_bias, self.scale, treatment_r2)
@@ -114,11 +164,21 @@ class EffectSensitivity:
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """A confounder `times` as strongly related to the treatment as a covariate.
+    """A confounder that is some times as strongly related to the treatment as a covariate.
 
-    `partial_r2` is the covariate's own share of what the other covariates leave of the treatment, `treatment_r2`
-    that of the confounder, `outcome_r2` the share of the outcome that it needs to take the interval to zero: above 1
-    where it cannot.
+    Attributes
+    ----------
+    covariate : str
+        The covariate it is compared with.
+    times : float
+        How many times as strong.
+    partial_r2 : float
+        Share that the covariate explains of what the other covariates leave of the treatment, in [0, 1].
+    treatment_r2 : float
+        That share of the confounder.
+    outcome_r2 : float or None
+        Partial R squared with the outcome that it needs to take the interval to no effect; above 1 where it
+        cannot.
     """
 
     covariate: str
@@ -130,12 +190,51 @@ class Benchmark:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Sensitivity(Shown):
-    """How far released effects withstand confounding by something that was not measured; nothing was spent.
+    """How far released effects withstand unmeasured confounding: what ``result.sensitivity()`` returns.
 
-    `how` says where risk ratios come from, `risks` whether outcomes lie in [0, 1] (means are risks), and
-    `measure` on which scale the result is. `benchmarks` are confounders as
-    strong as covariates, for the first effect, where covariates and treatment are public; `asked` is the confounder
-    that was asked about.
+    It is made of released numbers and spends nothing. It says how strong a confounder would have to be, not
+    whether there is one.
+
+    Attributes
+    ----------
+    treatment, outcome : str
+        Columns of the study.
+    level : float
+        Confidence level of the intervals, in (0, 1).
+    rows : tuple of EffectSensitivity
+        Figures of each effect.
+    how : {"means", "baseline", "standardised"}
+        Where risk ratios come from: released means, a declared baseline, or the standardised effect.
+    measure : str
+        Scale of the result.
+    risks : bool
+        Whether outcomes lie in [0, 1], so that means are risks.
+    warnings : tuple of str
+        First lines of the rendering.
+    benchmarks : tuple of Benchmark
+        Confounders as strong as covariates, where covariates and treatment are public and there is one
+        effect.
+    asked : tuple of (float, float) or None
+        Partial R squared with treatment and with outcome of the confounder that was asked about.
+    guarantee : Guarantee
+        That of the result.
+
+    References
+    ----------
+    .. [1] Cinelli, C. and Hazlett, C. (2020). Making sense of sensitivity: extending omitted variable bias.
+       Journal of the Royal Statistical Society B 82, 39-67.
+    .. [2] VanderWeele, T. J. and Ding, P. (2017). Sensitivity analysis in observational research: introducing
+       the E-value. Annals of Internal Medicine 167, 268-274.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> trial = cv.datasets.lalonde()
+    >>> noise = cv.SeededNoise(1)
+    >>> result = cv.ate(trial.frame, trial.study, protects="outcome", epsilon=1, noise=noise)
+    >>> analysis = result.sensitivity()
+    >>> analysis.tipping_bias, analysis.e_value_limit
+    (0.0, 1.0)
     """
 
     _PLOT: ClassVar[str] = "sensitivity"
@@ -153,27 +252,27 @@ class Sensitivity(Shown):
 
     @property
     def tipping_bias(self) -> float:
-        """The least bias that takes the interval to zero, of a single effect."""
+        """Least bias that takes the interval to no effect, of a single effect, in its units."""
         return self._single().tipping_bias
 
     @property
     def e_value(self) -> float:
-        """The E-value of the estimate, of a single effect."""
+        """E-value of the estimate, of a single effect."""
         return self._single().e_value
 
     @property
     def e_value_limit(self) -> float:
-        """The E-value of the end of the interval nearest to zero, of a single effect."""
+        """E-value of the interval's end nearest to no effect, of a single effect."""
         return self._single().e_value_limit
 
     @property
     def robustness(self) -> float | None:
-        """The robustness value of the estimate, of a single effect."""
+        """Robustness value of the estimate, of a single effect, in [0, 1]; None where rows are not known."""
         return self._single().robustness
 
     @property
     def robustness_limit(self) -> float | None:
-        """The robustness value of the interval, of a single effect."""
+        """Robustness value of the interval, of a single effect, in [0, 1]; None where rows are not known."""
         return self._single().robustness_limit
 
     def _single(self) -> EffectSensitivity:
@@ -182,7 +281,23 @@ class Sensitivity(Shown):
         return self.rows[0]
 
     def effect(self, name: str) -> EffectSensitivity:
-        """Return the row of an effect; a KeyError names those there are."""
+        """Return the figures of an effect.
+
+        Parameters
+        ----------
+        name : str
+            Name of the effect, as in `rows`.
+
+        Returns
+        -------
+        EffectSensitivity
+            Tipping bias, E-values and robustness values.
+
+        Raises
+        ------
+        KeyError
+            No effect of that name; the message lists the names.
+        """
         for row in self.rows:
             if row.name == name:
                 return row
@@ -193,7 +308,13 @@ class Sensitivity(Shown):
         return [{"term": self.treatment} | asdict(row) | {"level": self.level} for row in self.rows]
 
     def report_facts(self) -> dict[str, Any]:
-        """Return what is printed, as facts."""
+        """Return what is printed, as facts.
+
+        Returns
+        -------
+        dict
+            Facts by name; numbers may be infinite.
+        """
         shares = dict(zip(("treatment_r2", "outcome_r2"), self.asked or (), strict=False)) or None
         plain = {
             name: getattr(self, name) for name in ("treatment", "outcome", "level", "how", "measure", "risks")
@@ -205,7 +326,18 @@ class Sensitivity(Shown):
         return {"warnings": list(self.warnings)} | plain | {"asked": shares} | rows
 
     def view(self, full: bool = False) -> View:
-        """Return what is shown: the figures and what they mean; in full, every benchmark."""
+        """Return what is shown: the figures and what they mean; in full, every benchmark.
+
+        Parameters
+        ----------
+        full : bool, default False
+            True for everything, False for a summary.
+
+        Returns
+        -------
+        View
+            Title, tables and lines of text, as `summary`, `full` and `to_html` print them.
+        """
         return sensitivity_view(self.to_dict(), full)
 
     def __repr__(self) -> str:
@@ -238,10 +370,11 @@ def sensitivity_of(
     refuse_not_positive("baseline", baseline)
     refuse_not_positive("outcome_sd", outcome_sd)
     chosen = result.level if level is None else check_level(level)
-    solved(means, _of_both(chosen))
+    prefetch_intervals(means, _of_both(chosen))
+    prefetch_intervals(effects, chosen)
     rows = tuple(
         _row(result, effect, level, asked, baseline, outcome_sd, means[2 * place : 2 * place + 2], ratio)
-        for place, effect in enumerate(solved(effects, chosen))
+        for place, effect in enumerate(effects)
     )
     how = _BASELINE if baseline is not None else _MEANS if _by_means(rows, outcome_sd) else _SD
     warnings = [text for text in (result.guarantee.warning, result.warning) if text]

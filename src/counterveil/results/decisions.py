@@ -29,13 +29,39 @@ Verdict = Literal["met", "contradicted", "inconclusive"]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class MarginTest:
-    """Whether an effect lies inside `bounds`, of which one may be infinite.
+    """Whether an effect is shown to lie inside bounds, of which one may be infinite.
 
-    Attributes:
-        kind: "superiority", "noninferiority" or "equivalence".
-        bounds: what the effect is shown to lie between.
-        estimate, interval, level: of the effect; the test has the error (1 - level) / 2.
-        p_value: one-sided, the larger of two for equivalence; compare it with `alpha`.
+    Attributes
+    ----------
+    kind : {"superiority", "noninferiority", "equivalence"}
+        What was tested.
+    bounds : tuple of (float, float)
+        What the effect is shown to lie between, in units of the effect.
+    estimate : float
+        The released effect.
+    interval : tuple of (float, float)
+        Its interval, privacy noise included.
+    level : float
+        Confidence level of the interval; the test has the one-sided error (1 - level) / 2.
+    p_value : float
+        One-sided p-value, of equivalence the larger of two; compare it with `alpha`.
+
+    Notes
+    -----
+    The test is met exactly where the interval of `level` lies inside the bounds: both come from the same
+    convolution of sampling error and privacy noise.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> trial = cv.datasets.lalonde()
+    >>> noise = cv.SeededNoise(1)
+    >>> result = cv.ate(trial.frame, trial.study, protects="outcome", epsilon=1, noise=noise)
+    >>> test = result.test("noninferiority", margin=10)
+    >>> test.verdict, test.bounds, round(test.alpha, 3)
+    ('met', (-10.0, inf), 0.025)
+    >>> result.test("equivalence", margin=0.1).verdict
+    'inconclusive'
     """
 
     kind: str
@@ -47,7 +73,7 @@ class MarginTest:
 
     @property
     def alpha(self) -> float:
-        """The one-sided error of the test: 2.5% at a level of 95%, 5% at 90%."""
+        """One-sided error of the test: 2.5% at a level of 95%, 5% at 90%."""
         return (1 - self.level) / 2
 
     @property
@@ -57,14 +83,23 @@ class MarginTest:
 
     @property
     def verdict(self) -> Verdict:
-        """What the test says: "met", "contradicted" where no part of the interval is inside, else "inconclusive"."""
+        """What the test says: "met", "contradicted" or "inconclusive".
+
+        It is contradicted where no part of the interval lies inside the bounds.
+        """
         if self.met:
             return "met"
         (low, high), (least, most) = self.bounds, self.interval
         return "contradicted" if most < low or least > high else "inconclusive"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON-ready facts; a bound or an end that is none is None."""
+        """Return everything as JSON-ready facts.
+
+        Returns
+        -------
+        dict
+            The attributes, with `alpha`, `met` and `verdict`; an infinite bound or end is None.
+        """
         ends = {
             name: [end if isfinite(end) else None for end in pair]
             for name, pair in (("bounds", self.bounds), ("interval", self.interval))
@@ -106,16 +141,47 @@ class Decided:
         higher_is_better: bool = True,
         level: float | None = None,
     ) -> MarginTest:
-        """Return a test against a margin; free.
+        """Return a test against a margin; it spends nothing.
 
-        Args:
-            kind: "superiority" (better by more than the margin), "noninferiority" (worse by less than it) or
-                "equivalence" (two one-sided tests; margin may be two bounds).
-            margin: in units of the effect, on the scale of ratios a ratio such as 0.8 or 1.25. Omitted, superiority
-                is any effect.
-            higher_is_better: False where a lower outcome is.
-            level: of the interval that must lie beyond the margin; the result's if omitted. One-sided error
-                (1 - level) / 2.
+        Parameters
+        ----------
+        kind : {"superiority", "noninferiority", "equivalence"}, default "superiority"
+            What is to be shown: better by more than the margin, worse by less than it, or inside both bounds
+            (two one-sided tests).
+        margin : float or pair of floats, optional
+            In units of the effect; on the scale of ratios a ratio such as 0.8 or 1.25. Of equivalence it may
+            be two bounds. Default for superiority: any effect; the other kinds need one.
+        higher_is_better : bool, default True
+            False where a lower outcome is better.
+        level : float, optional
+            Confidence level of the interval that must lie beyond the margin, in (0, 1). Default: that of the
+            result. The one-sided error is (1 - level) / 2.
+
+        Returns
+        -------
+        MarginTest
+            Verdict, bounds, one-sided p-value, and the interval that it was decided by.
+
+        Raises
+        ------
+        CounterveilError
+            An unknown kind, or a margin that does not go with it: CV-P796. A level outside (0, 1): CV-P015.
+
+        References
+        ----------
+        .. [1] Schuirmann, D. J. (1987). A comparison of the two one-sided tests procedure and the power
+           approach. Journal of Pharmacokinetics and Biopharmaceutics 15, 657-680.
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> trial = cv.datasets.lalonde()
+        >>> noise = cv.SeededNoise(1)
+        >>> result = cv.ate(trial.frame, trial.study, protects="outcome", epsilon=1, noise=noise)
+        >>> result.test("superiority").met
+        False
+        >>> result.test("equivalence", margin=(-8, 8), level=0.9).met
+        True
         """
         low, high = bounds = margin_bounds(kind, margin, higher_is_better, self._null)
         estimate, ends, chosen = self._ends(level)
@@ -127,10 +193,23 @@ class Decided:
         return MarginTest(kind, bounds, estimate, ends, chosen, max(sides))
 
     def confidence_curve(self, points: int = 101) -> list[dict[str, float]]:
-        """Return effects around the estimate with the two-sided p-value of each; free.
+        """Return effects around the estimate, each with its two-sided p-value; it spends nothing.
 
-        P-values are those of an interval of the result's level: they cross 1 - level at its ends.
-        Without a finite estimate or end there is nothing to draw around: the curve is empty.
+        Parameters
+        ----------
+        points : int, default 101
+            How many effects, about.
+
+        Returns
+        -------
+        list of dict
+            ``effect`` and ``p_value``, by rising effect; empty where neither the estimate nor an end is
+            finite.
+
+        Notes
+        -----
+        P-values are those of an interval of the result's level: they cross 1 - level at its ends, and are 1
+        at the estimate. `counterveil.plots.confidence_curve` draws them.
         """
         estimate, ends, level = self._ends(None)
         if not isfinite(estimate):

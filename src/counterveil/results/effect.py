@@ -21,13 +21,19 @@ from scipy.special import ndtri
 
 from counterveil.bounded_reading import UnreadableError, read_json
 from counterveil.errors import CounterveilError, refusal, shown
-from counterveil.inference.measures import ApartMeans, JointMeans, NoisyRatio, RatioDifference, p_value
+from counterveil.inference.measures import (
+    IndependentArmMeans,
+    JointArmMeans,
+    NoisyRatio,
+    RatioDifference,
+    p_value,
+)
 from counterveil.inference.pooling import PooledMeans, PooledUncertainty
 from counterveil.inference.uncertainty import (
     ClusterUncertainty,
     NoiseDistribution,
+    NoiseOfNoisyScale,
     Uncertainty,
-    UnsureScale,
     WeightedSum,
     adjusted_p,
     level_of_each,
@@ -45,7 +51,25 @@ from counterveil.session import Lomax, mechanism_from_dict
 
 @dataclass(frozen=True, slots=True)
 class StdError:
-    """Standard error of an estimate; `float(...)` is the total."""
+    """Standard error of an estimate, with its parts; ``float(std_error)`` is the total.
+
+    Attributes
+    ----------
+    total : float
+        Standard error with privacy noise: the root of the sum of both squared parts, and of differences
+        between sites where results are pooled.
+    sampling : float
+        Standard deviation of the sampling error.
+    noise : float
+        Standard deviation of the privacy noise.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> error = cv.results.StdError(total=5.0, sampling=4.0, noise=3.0)
+    >>> float(error), error.noise
+    (5.0, 3.0)
+    """
 
     total: float
     sampling: float
@@ -68,13 +92,13 @@ def check_table(effects: Sequence[Effect], level: float) -> None:
         raise ValueError("effects of another table")
 
 
-def around(middle: float, half: float) -> Ends:
+def symmetric_interval(middle: float, half: float) -> Ends:
     """Return the two ends of an interval of half-width `half`."""
     return middle - half, middle + half
 
 
-def within(ends: Ends, limits: Ends | None) -> Ends:
-    """Return an interval cut to limits; one that lies beyond them is the nearer limit alone."""
+def truncate(ends: Ends, limits: Ends | None) -> Ends:
+    """Return an interval truncated to limits; one that lies beyond them is the nearer limit alone."""
     if limits is None:
         return ends
     low, high = (min(max(end, limits[0]), limits[1]) for end in ends)
@@ -118,7 +142,18 @@ class Known(Protocol):
         ...
 
     def interval(self, level: float) -> Ends:
-        """Return the two ends of an interval of this level."""
+        """Return the two ends of an interval.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         ...
 
 
@@ -139,16 +174,50 @@ class OwnScale(Known):
 
     @abstractmethod
     def p_value(self, level: float, value: float | None = None) -> float:
-        """Return the p-value of a value, None for no effect; variances as for an interval of `level`."""
+        """Return the two-sided p-value of a value.
+
+        Parameters
+        ----------
+        level : float
+            Noisy variances are taken as for an interval of this level, in (0, 1).
+        value : float, optional
+            Value that is tested; no effect by default.
+
+        Returns
+        -------
+        float
+            P-value, privacy noise included.
+        """
 
     def gap(self, level: float) -> Ends | None:  # noqa: ARG002 - most intervals have one part
-        """Return what lies between the two parts of an interval, None where it has one part."""
+        """Return what lies between the two parts of an interval.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float) or None
+            The values that the interval leaves out; None where it has one part.
+        """
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """A number with its own uncertainty; `limits` are what it can be at all, None where they are not known."""
+    """A number with its own uncertainty.
+
+    Attributes
+    ----------
+    estimate : float
+        The released number.
+    uncertainty : Uncertainty or PooledUncertainty
+        Sampling error and privacy noise, from which intervals and p-values are computed.
+    limits : tuple of (float, float) or None
+        What the number can be at all; None where that is not known.
+    """
 
     estimate: float
     uncertainty: Uncertainty | PooledUncertainty
@@ -165,15 +234,53 @@ class Linear:
         return self.uncertainty.noise_sd
 
     def interval(self, level: float) -> Ends:
-        """Return the two ends of an interval, cut to what is possible, which is public and loses no coverage."""
-        return within(around(self.estimate, self.uncertainty.half_width(level)), self.limits)
+        """Return the two ends of an interval, truncated to what is possible.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            estimate - h and estimate + h, truncated to `limits`, which are public: coverage stays.
+        """
+        return truncate(symmetric_interval(self.estimate, self.uncertainty.half_width(level)), self.limits)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Effect(Decided):
-    """One released effect, or mean of an arm, among `several` that are shown together.
+    """One released effect, or mean of an arm, with its error.
 
-    `size` is the number of people behind it: exact where it is public (`size_sd` is 0), else as released.
+    Attributes
+    ----------
+    name : str, int or float
+        Estimand, arm, group, period or outcome.
+    known : Linear, Measured, NumberNeededToTreat, NoisyRatio or another estimate
+        Estimate and uncertainty, from which everything else is computed.
+    level : float
+        Default confidence level, in (0, 1).
+    several : int
+        How many effects are shown together; simultaneous intervals hold for all of them.
+    size : float or None
+        Number of people behind the effect: exact where it is public, else as released. None where it is not
+        known.
+    size_sd : float
+        Standard deviation of the noise of `size`; 0 where `size` is public.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> trial = cv.datasets.lalonde()
+    >>> noise = cv.SeededNoise(1)
+    >>> result = cv.ate(trial.frame, trial.study, protects="outcome", epsilon=1, noise=noise)
+    >>> (effect,) = result.table
+    >>> effect.name, effect.level
+    ('ATE', 0.95)
+    >>> low, high = effect.interval()
+    >>> low < effect.estimate < high
+    True
     """
 
     name: str | int | float
@@ -185,12 +292,12 @@ class Effect(Decided):
 
     @property
     def estimate(self) -> float:
-        """The released number."""
+        """Released number, in units of the effect."""
         return self.known.estimate
 
     @property
     def std_error(self) -> StdError:
-        """Standard error: total, sampling part, privacy-noise part."""
+        """Standard error: total, sampling part, privacy-noise part, in units of the effect."""
         known, parts = self.known, (self.known.sampling_sd, self.known.noise_sd)
         # Differences between sites are in the total of a pooled effect alone.
         if isinstance(known, Linear):
@@ -198,7 +305,32 @@ class Effect(Decided):
         return StdError(hypot(*parts), *parts)
 
     def interval(self, level: float | None = None, simultaneous: bool = False) -> Ends:
-        """Return an interval for this effect; with `simultaneous`, the intervals of all hold together (Šidák)."""
+        r"""Return the two ends of an interval that covers sampling error and privacy noise together.
+
+        Parameters
+        ----------
+        level : float, optional
+            Confidence level, in (0, 1). Default: that of the result.
+        simultaneous : bool, default False
+            True for an interval that holds together with those of the `several` effects shown beside it.
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end, in units of the effect; infinite where a ratio or a quantile has no such end.
+
+        Raises
+        ------
+        CounterveilError
+            A level outside (0, 1): CV-P015.
+
+        Notes
+        -----
+        An interval of level 1 - a is estimate -+ h with P(\|N(0, v) + X\| > h) = a, where v is the sampling
+        variance, enlarged where it was released with noise, and X the privacy noise. Effects on other scales
+        have intervals of their own: see `counterveil.results.MeasureResult`. Of m simultaneous intervals each
+        has the level (1 - a)^(1/m) (Šidák).
+        """
         ends = self.known.interval(self._level(level, simultaneous))
         # Those that reach to the edges of cells may be shorter at a higher level: they hold the shorter ones too.
         own = self.interval(level) if simultaneous and isinstance(self.known, OwnScale) else ends
@@ -206,17 +338,23 @@ class Effect(Decided):
 
     @property
     def p_value(self) -> float:
-        """Two-sided p-value of no effect, noise included; below 1 - level where the interval leaves out 0."""
+        """Two-sided p-value of no effect, privacy noise included.
+
+        It is below 1 - level where the interval leaves out no effect.
+        """
         return self._p_value(self.level)
 
     @property
     def careful_p_value(self) -> float:
-        """The p-value with variances inflated as for an interval that holds for all effects."""
+        """Two-sided p-value with noisy variances enlarged as for an interval that holds for all effects."""
         return self._p_value(self._level(None, simultaneous=True))
 
     @property
     def adjusted_p_value(self) -> float:
-        """The p-value for looking at all effects; below 1 - level where the simultaneous interval leaves out 0."""
+        """Two-sided p-value adjusted for looking at all effects (Šidák).
+
+        It is below 1 - level where the simultaneous interval leaves out no effect.
+        """
         return adjusted_p(self.careful_p_value, self.several)
 
     def _p_value(self, level: float) -> float:
@@ -260,8 +398,16 @@ class Effect(Decided):
         return f"<Effect: {effect_line(self.name, self.estimate, ends, time)}>"
 
     def facts(self) -> dict[str, Any]:
-        """Return estimate, standard error and intervals as JSON-ready facts."""
-        low, high = around(self.estimate, self._without_noise())
+        """Return estimate, standard error, intervals and p-values as JSON-ready facts.
+
+        Returns
+        -------
+        dict
+            ``name``, ``estimate``, ``std_error``, ``interval``, ``interval_without_noise`` (too short, for
+            comparison only), ``p_value``; with several effects ``simultaneous_interval`` and
+            ``adjusted_p_value``; with a size ``size`` and ``size_sd``.
+        """
+        low, high = symmetric_interval(self.estimate, self._without_noise())
         found: dict[str, Any] = {
             "name": self.name,
             "estimate": self.estimate,
@@ -284,15 +430,26 @@ class Effect(Decided):
         return found | ({} if self.size is None else {"size": self.size, "size_sd": self.size_sd})
 
     def row(self, exponentiate: bool = True) -> dict[str, Any]:
-        """Return the effect as a row of a data frame; names and scales are those of R's `broom`, with underscores.
+        """Return the effect as a row of a data frame, with the names and scales of R's `broom`.
 
-        As there, standard errors and the statistic of a ratio (of hazards, of means, of odds) are those of its
-        logarithm.
+        Dots in names are underscores.
 
         Parameters
         ----------
         exponentiate : bool, default True
-            False gives estimate and interval of a ratio as logarithms too; other effects are as they are.
+            False gives estimate and interval of a ratio as logarithms; other effects are as they are.
+
+        Returns
+        -------
+        dict
+            ``estimate``, ``std_error``, ``se_sampling``, ``se_noise``, ``statistic``, ``p_value``,
+            ``conf_low``, ``conf_high``, ``level``, and the columns of simultaneous intervals where there are
+            several effects.
+
+        Notes
+        -----
+        As in `broom`, standard errors and statistic of a ratio (of hazards, of means, of odds) are those of
+        its logarithm.
         """
         (low, high), error, own = self.interval(), self.std_error, isinstance(self.known, OwnScale)
         errors, estimate = [error.total, error.sampling, error.noise], self.estimate
@@ -328,22 +485,45 @@ class Effect(Decided):
 
 
 class EffectTable(tuple[Effect, ...]):
-    """Effects in their order, a tuple that prints as a table."""
+    """Effects in their order: a tuple that prints as a table.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> trial = cv.datasets.lalonde()
+    >>> noise = cv.SeededNoise(1)
+    >>> result = cv.ate(trial.frame, trial.study, protects="outcome", epsilon=1, noise=noise)
+    >>> table = cv.results.effect.EffectTable(result.table)
+    >>> table.tidy()[0]["contrast"]
+    'ATE'
+    """
 
     __slots__ = ()
 
     def tidy(self) -> list[dict[str, Any]]:
-        """Return a row for each effect, with its name under `contrast`."""
-        return [{"contrast": one.name} | one.row() for one in solved(self)]
+        """Return a row for each effect.
+
+        Returns
+        -------
+        list of dict
+            The name under ``contrast``, then ``estimate``, ``std_error``, ``p_value``, ``conf_low``,
+            ``conf_high`` and further columns with the names of R's `broom`.
+        """
+        prefetch_intervals(self)
+        return [{"contrast": effect.name} | effect.row() for effect in self]
 
     def __repr__(self) -> str:
-        return effects_text([one.facts() for one in solved(self)], self[0].level) if self else "no effects"
+        if not self:
+            return "no effects"
+        prefetch_intervals(self)
+        return effects_text([effect.facts() for effect in self], self[0].level)
 
 
-def solved(effects: Sequence[Effect], *levels: float) -> Sequence[Effect]:
-    """Return effects after what their intervals and p-values need was solved for all of them at once.
+def prefetch_intervals(effects: Sequence[Effect], *levels: float) -> None:
+    """Solve what intervals and p-values of several effects need in one batch, and cache it.
 
-    Without `levels` at those that a table shows.
+    Results are the same without it; one batch is several times faster than one effect at a time. Without `levels`
+    at those that a table shows.
     """
     errors = [
         (one.estimate, one.known.uncertainty)
@@ -352,7 +532,6 @@ def solved(effects: Sequence[Effect], *levels: float) -> Sequence[Effect]:
     ]
     shown = {level_of_each(one.level, several) for one in effects for several in (1, one.several)}
     solve_together(errors, levels or sorted(shown))
-    return effects
 
 
 class ByName:
@@ -366,19 +545,55 @@ class ByName:
         raise NotImplementedError
 
     def effect(self, name: Any) -> Effect:
-        """Return the effect of this name; a KeyError names those there are."""
+        """Return the effect of a name.
+
+        Parameters
+        ----------
+        name : str, int or float
+            Group, period, outcome or quantile, as in ``table``.
+
+        Returns
+        -------
+        Effect
+            Estimate, standard error, interval and p-value.
+
+        Raises
+        ------
+        KeyError
+            No effect of that name; the message lists the names.
+        """
         for one in self.table:
             if one.name == name:
                 return one
         raise KeyError(f"{name!r}; the effects are {[one.name for one in self.table]}")
 
     def interval(self, level: float | None = None, simultaneous: bool = False) -> dict[Any, Ends]:
-        """Return every effect's interval by its name; with `simultaneous` all hold (Šidák; pooled: Bonferroni)."""
-        return {one.name: one.interval(level, simultaneous) for one in solved(self.table)}
+        """Return every effect's interval by its name.
+
+        Parameters
+        ----------
+        level : float, optional
+            Confidence level, in (0, 1). Default: that of the result.
+        simultaneous : bool, default False
+            True for intervals that hold together: Šidák's, of pooled results Bonferroni's.
+
+        Returns
+        -------
+        dict of str to tuple of (float, float)
+            Lower and upper end, in units of the effect.
+
+        Raises
+        ------
+        CounterveilError
+            A level outside (0, 1): CV-P015.
+        """
+        effects = self.table
+        prefetch_intervals(effects)
+        return {effect.name: effect.interval(level, simultaneous) for effect in effects}
 
 
 class FactsOf(Sequence[dict[str, Any]]):
-    """The facts of effects, each after its own columns; solved together as far as they are read, and kept."""
+    """The facts of effects, each after its own columns; solved in batches as far as they are read, and kept."""
 
     def __init__(self, effects: Sequence[Effect], columns: Sequence[dict[str, Any]] | None = None) -> None:
         self._effects, self._columns = effects, columns or [{}] * len(effects)
@@ -392,8 +607,9 @@ class FactsOf(Sequence[dict[str, Any]]):
             return self[place : place + 1 or None][0]
         places = range(len(self))[place]
         new = [one for one in places if one not in self._facts]
-        for one, effect in zip(new, solved([self._effects[one] for one in new]), strict=True):
-            self._facts[one] = self._columns[one] | effect.facts()
+        prefetch_intervals([self._effects[one] for one in new])
+        for one in new:
+            self._facts[one] = self._columns[one] | self._effects[one].facts()
         return [self._facts[one] for one in places]
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -427,7 +643,7 @@ _SHOWN = frozenset({
 # What reading facts of another kind can end with.
 _FAULTS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 _NOT_FINITE = {"inf": inf, "-inf": -inf, "nan": float("nan")}
-_UNSURE, _SUM = "unsure_scale", "weighted_sum"
+_NOISY_SCALE, _SUM = "noisy_scale", "weighted_sum"
 # Noises that a stored one may be the sum of.
 _MOST_TERMS = 3
 # How near to one the stored weights of sites add up.
@@ -674,18 +890,18 @@ def _table(kind: Any) -> _Record:
     return _Record(kind, forms, frozenset(one.name for one in stored if one.init))
 
 
-def unsure_noise(noise: Lomax, scale: float, log_scale: float) -> UnsureScale:
+def noise_with_noisy_scale(noise: Lomax, scale: float, log_scale: float) -> NoiseOfNoisyScale:
     """Return the mechanism of smooth noise at a released scale; `log_scale` is that of the scale's logarithm."""
-    return UnsureScale(noise.distribution(Fraction(1)), scale, log_scale, json.dumps(noise.to_dict()))
+    return NoiseOfNoisyScale(noise.distribution(Fraction(1)), scale, log_scale, json.dumps(noise.to_dict()))
 
 
 def noise_to_dict(mechanism: Any) -> dict[str, str]:
     """Return a mechanism as JSON-ready facts, none for no noise."""
     if mechanism is None:
         return {}
-    if isinstance(mechanism, UnsureScale):
+    if isinstance(mechanism, NoiseOfNoisyScale):
         scales = {"scale": repr(mechanism.scale), "log_scale": repr(mechanism.log_scale)}
-        return {"mechanism": _UNSURE, "of": mechanism.origin} | scales
+        return {"mechanism": _NOISY_SCALE, "of": mechanism.origin} | scales
     if isinstance(mechanism, WeightedSum):
         terms = [[repr(weight), noise_to_dict(one)] for weight, one in mechanism.terms]
         return {"mechanism": _SUM, "of": json.dumps(terms)}
@@ -695,14 +911,14 @@ def noise_to_dict(mechanism: Any) -> dict[str, str]:
 
 def noise_from_dict(facts: dict[str, str]) -> Any:
     """Return the mechanism written by `noise_to_dict`."""
-    if facts.get("mechanism") == _UNSURE:
+    if facts.get("mechanism") == _NOISY_SCALE:
         noise: Any = mechanism_from_dict(json.loads(facts["of"]))
-        return unsure_noise(noise, float(facts["scale"]), float(facts["log_scale"]))
+        return noise_with_noisy_scale(noise, float(facts["scale"]), float(facts["log_scale"]))
     if facts.get("mechanism") == _SUM:
         terms: Any = tuple(
             (float(weight), mechanism_from_dict(one)) for weight, one in json.loads(facts["of"])
         )
-        _hold(0 < len(terms) <= _MOST_TERMS and all(0 < weight < inf for weight, _ in terms))
+        _require(0 < len(terms) <= _MOST_TERMS and all(0 < weight < inf for weight, _ in terms))
         return WeightedSum(terms)
     return mechanism_from_dict(facts)
 
@@ -765,36 +981,36 @@ _CHOICES: dict[Any, tuple[type, ...]] = {
 }
 
 
-def _hold(*conditions: bool) -> None:
+def _require(*conditions: bool) -> None:
     if not all(conditions):
         raise UnreadableError("numbers that do not fit together")
 
 
 def _check_error(known: Uncertainty) -> None:
     """Raise ValueError for an error that no release has; a noisy variance needs a cap."""
-    _hold(isfinite(known.variance), 0 <= known.variance_cap < inf)
-    _hold(known.variance_noise is None or known.variance_cap > 0)
+    _require(isfinite(known.variance), 0 <= known.variance_cap < inf)
+    _require(known.variance_noise is None or known.variance_cap > 0)
     ball = known.ball_variance, known.ball_dimensions
-    _hold(ball == (0, 0) or (0 < ball[0] < inf and ball[1] in (2, 3)))
+    _require(ball == (0, 0) or (0 < ball[0] < inf and ball[1] in (2, 3)))
     if isinstance(known, ClusterUncertainty):
-        _hold(isfinite(known.freedom), known.freedom >= 1)
+        _require(isfinite(known.freedom), known.freedom >= 1)
         capped = known.noise is not None and known.variance_cap > 0 and known.variance >= 0
-        _hold(known.sd_noise is None or capped)
+        _require(known.sd_noise is None or capped)
 
 
 def _check_weights(known: PooledUncertainty | PooledMeans) -> None:
-    _hold(len(known.sites) == len(known.weights) > 0)
-    _hold(min(known.weights) >= 0, abs(sum(known.weights) - 1) <= _WEIGHTS_ADD_UP)
+    _require(len(known.sites) == len(known.weights) > 0)
+    _require(min(known.weights) >= 0, abs(sum(known.weights) - 1) <= _WEIGHTS_ADD_UP)
 
 
 def _check_pooled(known: PooledUncertainty) -> None:
     _check_weights(known)
-    _hold(known.steadied is None or len(known.steadied) == len(known.sites))
+    _require(known.steadied is None or len(known.steadied) == len(known.sites))
 
 
 def _check_means(means: PooledMeans) -> None:
     _check_weights(means)
-    _hold(len(means.names) == len(means.sites))
+    _require(len(means.names) == len(means.sites))
 
 
 _CHECKS: dict[Any, Callable[[Any], None]] = {
@@ -802,6 +1018,8 @@ _CHECKS: dict[Any, Callable[[Any], None]] = {
     ClusterUncertainty: _check_error,
     PooledUncertainty: _check_pooled,
     PooledMeans: _check_means,
-    ApartMeans: lambda means: _hold(min(means.sizes) > 0, means.range[0] < means.range[1]),
-    JointMeans: lambda means: _hold(0 < means.share < 1, means.rows >= 1, means.range[0] < means.range[1]),
+    IndependentArmMeans: lambda means: _require(min(means.sizes) > 0, means.range[0] < means.range[1]),
+    JointArmMeans: lambda means: _require(
+        0 < means.share < 1, means.rows >= 1, means.range[0] < means.range[1]
+    ),
 }

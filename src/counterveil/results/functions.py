@@ -139,13 +139,13 @@ def _cell(row: Any, name: str) -> Any:
 
 def _column(column: Any, name: str, study: Study) -> Floats:
     domain, rule = study.covariates[name], study.missing.get(name)
-    hole = gaps(column)
-    if hole.any() and not isinstance(rule, Fill):
+    missing = gaps(column)
+    if missing.any() and not isinstance(rule, Fill):
         raise _not_known(name, "a value in every row", "rows without one")
     if isinstance(domain, Range):
         fill = float(exact(rule.value, "Fill")) if isinstance(rule, Fill) else 0.0
-        return clamp(numbers(column, hole, fill, name), domain)
-    found = domain_codes(column, hole, domain, rule)
+        return clamp(numbers(column, missing, fill, name), domain)
+    found = domain_codes(column, missing, domain, rule)
     if (found < 0).any():
         raise _not_known(name, f"one of {list(domain.labels)!r}", "another label")
     return found.astype(np.float64)
@@ -182,7 +182,7 @@ class CateQuestion(Question):
         return Question.request(self, plan, study, question=question, queries=asked, **said)
 
 
-def usual_delta(rows: int) -> Fraction:
+def default_delta(rows: int) -> Fraction:
     """Return a delta far below one over the public number of rows."""
     return min(_LARGEST_DELTA, Fraction(1, 10 * rows))
 
@@ -190,7 +190,7 @@ def usual_delta(rows: int) -> Fraction:
 def require_gaussian(question: Question, method: str, rows: int) -> None:
     """Raise CV-P521 where a method whose noise is Gaussian was asked for a pure guarantee."""
     if question.budget.pure:
-        delta = f"{float(usual_delta(rows)):.1g}"
+        delta = f"{float(default_delta(rows)):.1g}"
         raise refusal("CV-P521", method=method, budget=question.budget, delta=delta)
 
 
@@ -668,7 +668,7 @@ P_VALUE = "heterogeneity_p"
 PLAUSIBLE, TYPICAL_SD = 1 / 16, 1 / 6
 
 
-def pays(noise: float, functions: int, rows: int) -> bool:
+def is_worthwhile(noise: float, functions: int, rows: int) -> bool:
     """Return whether a function is expected to be closer to effects of plausible difference than one number is.
 
     `noise` is that of its effects. Sampling is that of its weights but the first, which one number has too.
@@ -710,7 +710,7 @@ class Unshrunk:
     orders: Floats
     mean: Floats
 
-    def differing(self) -> float:
+    def heterogeneity_p_value(self) -> float:
         """Return the p-value of the hypothesis that effects do not differ: Wald's tests, and Bonferroni's bound.
 
         One is about the functions of first order, as if there were no others, the other about all of them.
@@ -734,12 +734,12 @@ def _inverse(matrix: Floats) -> Floats:
     return np.asarray((vectors[:, kept] / values[kept]) @ vectors[:, kept].T)
 
 
-def decided(model: CateModel, measured: Unshrunk, automatic: bool) -> CateModel:
+def fall_back_to_average(model: CateModel, measured: Unshrunk, automatic: bool) -> CateModel:
     """Return the function, or where `automatic` the average effect if noise and sampling explain how effects differ.
 
     Sampling and noise are both in the covariance that the test uses, at one minus the level of the intervals.
     """
-    p = measured.differing()
+    p = measured.heterogeneity_p_value()
     model = replace(model, details=model.details | {P_VALUE: p})
     if not automatic or p <= 1 - model.level:
         return model

@@ -19,7 +19,7 @@ from counterveil.results.effect import (
     check_level,
     check_table,
     noise_from_dict,
-    solved,
+    prefetch_intervals,
 )
 from counterveil.results.measures import DIFFERENCE, Measure, check_measure, no_measure
 from counterveil.results.released import ReleasedAnswer
@@ -28,9 +28,67 @@ from counterveil.results.result import Comparison, OneEffect, Result
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class GroupsResult(ByName, Comparison):
-    """Released effects of public groups; nothing in it is private any more and nothing it does spends budget.
+    """Released effects of public groups: what `counterveil.groups` returns.
 
-    `left_out` names groups with too few people: only where that is public.
+    Nothing in it is private any more, and nothing that its methods do spends budget.
+
+    Attributes
+    ----------
+    groups : tuple of Effect
+        Average treatment effect within each group, in units of the outcome, treated minus control. `name` is
+        the group, `size` its number of people, `size_sd` the noise of that number (0 where it is public).
+    by : tuple of str
+        Columns that make the groups.
+    left_out : tuple of str
+        Groups with too few people, named only where that is public.
+    method : str
+        Estimator that was used, in words.
+    treatment, outcome : str
+        Columns of the study.
+    level : float
+        Default confidence level of intervals, in (0, 1).
+    guarantee : Guarantee
+        What is protected, how strongly, and where that is proved.
+    spent : Budget
+        Exact epsilon and delta that this answer cost.
+    releases : tuple of (str, str)
+        Every number that noise was drawn for: its name, and its sensitivity or scale.
+    not_covered : tuple of Caveat or Detail
+        What intervals do not cover, the worst first. Compare values, never words:
+        ``cv.results.Caveat.CONFOUNDING in result.not_covered``.
+    details : dict of str to float or str
+        Further public or released numbers, such as ``"rows"``.
+    diagnostics : dict of str to list
+        Tables such as ``"balance"`` and ``"overlap"`` where they are public; else empty.
+    interval_target : Target, WeightedContrast, LearnersAnswer, AtSites or None
+        What intervals are for where they are not for the effect; None where they are.
+    condition : NotAdjusted, AtSites or None
+        Declared bound on confounding under which an unadjusted interval covers.
+    assumptions : FoldModels, LinearScores, LinearIn, KnownScore, AtSites or None
+        Models that must be right for intervals to cover; None where they need none.
+    population : KeptPeople, KeptByTrim, AtSites or None
+        Whom ``trim`` kept; None for everyone.
+    repeat : Repeat or None
+        Study, call and command that ask the same again, for reports. Not stored.
+    by_arm : dict or None
+        Table 1 of public covariates by arm, for reports. Not stored.
+
+    Notes
+    -----
+    Intervals of one group hold by themselves; ``interval(simultaneous=True)`` holds for all groups together
+    (Šidák).
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> trial = cv.datasets.lalonde()
+    >>> noise = cv.SeededNoise(1)
+    >>> result = cv.groups(trial.frame, trial.study, by="nodegree", protects="outcome", epsilon=1, noise=noise)
+    >>> [(group.name, group.size) for group in result.groups]
+    [('nodegree=0', 97.0), ('nodegree=1', 348.0)]
+    >>> low, high = result.interval(simultaneous=True)["nodegree=1"]
+    >>> low < result.effect("nodegree=1").estimate < high
+    True
     """
 
     groups: tuple[Effect, ...]
@@ -39,7 +97,7 @@ class GroupsResult(ByName, Comparison):
 
     @property
     def table(self) -> tuple[Effect, ...]:
-        """The effect of every group."""
+        """Effect of every group."""
         return self.groups
 
     def _columns(self) -> list[dict[str, Any]]:
@@ -70,7 +128,46 @@ _GAIN = "gain per person"
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Gains(ReleasedAnswer):
-    """Released gains, per person of everybody and after the cost of treatment."""
+    """Released gains, per person of everybody and after the cost of treatment.
+
+    Attributes
+    ----------
+    gains : tuple of Effect
+        Gains, in units of the outcome per person of everybody.
+    cost : float
+        Cost of treating one person, in units of the outcome.
+    method : str
+        Estimator that was used, in words.
+    treatment, outcome : str
+        Columns of the study.
+    level : float
+        Default confidence level of intervals, in (0, 1).
+    guarantee : Guarantee
+        What is protected, how strongly, and where that is proved.
+    spent : Budget
+        Exact epsilon and delta that this answer cost.
+    releases : tuple of (str, str)
+        Every number that noise was drawn for: its name, and its sensitivity or scale.
+    not_covered : tuple of Caveat or Detail
+        What intervals do not cover, the worst first. Compare values, never words:
+        ``cv.results.Caveat.CONFOUNDING in result.not_covered``.
+    details : dict of str to float or str
+        Further public or released numbers, such as ``"rows"``.
+    diagnostics : dict of str to list
+        Tables such as ``"balance"`` and ``"overlap"`` where they are public; else empty.
+    interval_target : Target, WeightedContrast, LearnersAnswer, AtSites or None
+        What intervals are for where they are not for the effect; None where they are.
+    condition : NotAdjusted, AtSites or None
+        Declared bound on confounding under which an unadjusted interval covers.
+    assumptions : FoldModels, LinearScores, LinearIn, KnownScore, AtSites or None
+        Models that must be right for intervals to cover; None where they need none.
+    population : KeptPeople, KeptByTrim, AtSites or None
+        Whom ``trim`` kept; None for everyone.
+    repeat : Repeat or None
+        Study, call and command that ask the same again, for reports. Not stored.
+    by_arm : dict or None
+        Table 1 of public covariates by arm, for reports. Not stored.
+    """
 
     gains: tuple[Effect, ...]
     cost: float
@@ -87,10 +184,69 @@ class Gains(ReleasedAnswer):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PolicyValue(Gains):
-    """Released gains of a rule, per person of everybody and after its cost; nothing it does spends budget.
+    """Released gains of a rule: what `counterveil.policy_value` returns.
 
-    `gains` are policy - nobody, policy - everybody and everybody - nobody; `share` is the part of people whom
-    the rule treats, as released.
+    Nothing in it is private any more, and nothing that its methods do spends budget.
+
+    Attributes
+    ----------
+    policy : str
+        The rule, in words.
+    share : float
+        Part of people whom the rule treats, in [0, 1], as released.
+    gains : tuple of Effect
+        policy - nobody, policy - everybody, and everybody - nobody, in units of the outcome per person of
+        everybody, after the cost.
+    cost : float
+        Cost of treating one person, in units of the outcome.
+    method : str
+        Estimator that was used, in words.
+    treatment, outcome : str
+        Columns of the study.
+    level : float
+        Default confidence level of intervals, in (0, 1).
+    guarantee : Guarantee
+        What is protected, how strongly, and where that is proved.
+    spent : Budget
+        Exact epsilon and delta that this answer cost.
+    releases : tuple of (str, str)
+        Every number that noise was drawn for: its name, and its sensitivity or scale.
+    not_covered : tuple of Caveat or Detail
+        What intervals do not cover, the worst first. Compare values, never words:
+        ``cv.results.Caveat.CONFOUNDING in result.not_covered``.
+    details : dict of str to float or str
+        Further public or released numbers, such as ``"rows"``.
+    diagnostics : dict of str to list
+        Tables such as ``"balance"`` and ``"overlap"`` where they are public; else empty.
+    interval_target : Target, WeightedContrast, LearnersAnswer, AtSites or None
+        What intervals are for where they are not for the effect; None where they are.
+    condition : NotAdjusted, AtSites or None
+        Declared bound on confounding under which an unadjusted interval covers.
+    assumptions : FoldModels, LinearScores, LinearIn, KnownScore, AtSites or None
+        Models that must be right for intervals to cover; None where they need none.
+    population : KeptPeople, KeptByTrim, AtSites or None
+        Whom ``trim`` kept; None for everyone.
+    repeat : Repeat or None
+        Study, call and command that ask the same again, for reports. Not stored.
+    by_arm : dict or None
+        Table 1 of public covariates by arm, for reports. Not stored.
+
+    Notes
+    -----
+    The gain over treating nobody is E[d(X) (Y(1) - Y(0) - c)], with d(X) 1 where the rule treats and c the
+    cost; that over treating everybody is E[(d(X) - 1) (Y(1) - Y(0) - c)].
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> trial = cv.datasets.lalonde()
+    >>> rule, noise = cv.Policy.where(nodegree=[1]), cv.SeededNoise(1)
+    >>> ask = {"policy": rule, "protects": "outcome", "epsilon": 1, "noise": noise}
+    >>> value = cv.policy_value(trial.frame, trial.study, **ask)
+    >>> [gain.name for gain in value.gains]
+    ['policy - nobody', 'policy - everybody', 'everybody - nobody']
+    >>> value.estimate == value.over_none.estimate
+    True
     """
 
     policy: str
@@ -98,21 +254,37 @@ class PolicyValue(Gains):
 
     @property
     def over_none(self) -> Effect:
-        """What the rule gains over treating nobody."""
+        """What the rule gains over treating nobody, in units of the outcome per person."""
         return self.gains[0]
 
     @property
     def over_all(self) -> Effect:
-        """What the rule gains over treating everybody."""
+        """What the rule gains over treating everybody, in units of the outcome per person."""
         return self.gains[1]
 
     @property
     def estimate(self) -> float:
-        """The gain over treating nobody."""
+        """Gain over treating nobody, in units of the outcome per person."""
         return self.over_none.estimate
 
     def interval(self, level: float | None = None) -> Ends:
-        """Return the two ends of an interval for the gain over treating nobody."""
+        """Return the two ends of an interval for the gain over treating nobody.
+
+        Parameters
+        ----------
+        level : float, optional
+            Confidence level, in (0, 1). Default: that of the result.
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end, in units of the outcome per person.
+
+        Raises
+        ------
+        CounterveilError
+            A level outside (0, 1): CV-P015.
+        """
         return self.over_none.interval(level)
 
     def _columns(self) -> list[dict[str, Any]]:
@@ -120,10 +292,11 @@ class PolicyValue(Gains):
         return [{"contrast": one.name} | named for one in self.gains]
 
     def _shown(self) -> dict[str, Any]:
+        prefetch_intervals(self.gains)
         released = " (released)" if self.guarantee.unit is Unit.RECORD else ""
         return {
             "sentence": f"value of a rule per person, after a cost of {self.cost:g} for everyone treated",
-            "effects": [one.facts() for one in solved(self.gains)],
+            "effects": [gain.facts() for gain in self.gains],
             "notes": [("Policy", f"{self.policy}; it treats {self.share:.1%} of people{released}")],
         }
 
@@ -135,12 +308,68 @@ class PolicyValue(Gains):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class TargetingCurve(Gains):
-    """Released gains of treating the people ranked highest, from the highest scores downwards.
+    """Released gains of treating those ranked highest: what `counterveil.targeting_curve` returns.
 
-    A gain is that of treating everyone with a score of its threshold or more (None: everyone); shares are as
-    released. `qini` is the area between the curve and treating the same shares at random;
-    `autoc` the mean over shares of the gain per treated person, less that of everybody. Both are 0 for a ranking
-    that tells nothing.
+    Nothing in it is private any more, and nothing that its methods do spends budget.
+
+    Attributes
+    ----------
+    gains : tuple of Effect
+        Gain of treating everyone with a score of the threshold or more, from the highest scores downwards, in
+        units of the outcome per person of everybody, after the cost.
+    thresholds : tuple of (float or None)
+        Least score that is treated at each point; None for everyone.
+    shares : tuple of float
+        Part of people who are treated at each point, in [0, 1], as released.
+    qini : NoisyRatio or another estimate
+        Area between the curve and treating the same shares at random; 0 for a ranking that tells nothing.
+    autoc : NoisyRatio or another estimate
+        Mean over shares of the gain per treated person, less that of everybody [1]_; 0 for a ranking that
+        tells nothing.
+    cost : float
+        Cost of treating one person, in units of the outcome.
+    method : str
+        Estimator that was used, in words.
+    treatment, outcome : str
+        Columns of the study.
+    level : float
+        Default confidence level of intervals, in (0, 1).
+    guarantee : Guarantee
+        What is protected, how strongly, and where that is proved.
+    spent : Budget
+        Exact epsilon and delta that this answer cost.
+    releases : tuple of (str, str)
+        Every number that noise was drawn for: its name, and its sensitivity or scale.
+    not_covered : tuple of Caveat or Detail
+        What intervals do not cover, the worst first. Compare values, never words:
+        ``cv.results.Caveat.CONFOUNDING in result.not_covered``.
+    details : dict of str to float or str
+        Further public or released numbers, such as ``"rows"``.
+    diagnostics : dict of str to list
+        Tables such as ``"balance"`` and ``"overlap"`` where they are public; else empty.
+    interval_target : Target, WeightedContrast, LearnersAnswer, AtSites or None
+        What intervals are for where they are not for the effect; None where they are.
+    condition : NotAdjusted, AtSites or None
+        Declared bound on confounding under which an unadjusted interval covers.
+    assumptions : FoldModels, LinearScores, LinearIn, KnownScore, AtSites or None
+        Models that must be right for intervals to cover; None where they need none.
+    population : KeptPeople, KeptByTrim, AtSites or None
+        Whom ``trim`` kept; None for everyone.
+    repeat : Repeat or None
+        Study, call and command that ask the same again, for reports. Not stored.
+    by_arm : dict or None
+        Table 1 of public covariates by arm, for reports. Not stored.
+
+    References
+    ----------
+    .. [1] Yadlowsky, S., Fleming, S., Shah, N., Brunskill, E. and Wager, S. (2025). Evaluating treatment
+       prioritization rules via rank-weighted average treatment effects. Journal of the American Statistical
+       Association 120, 38-51.
+
+    Examples
+    --------
+    ``cv.targeting_curve(data, study, ...)`` returns one. ``curve.interval()`` has an interval for each point,
+    ``curve.qini.interval(0.95)`` that of the area, and ``curve.plot()`` draws it.
     """
 
     _PLOT: ClassVar[str] = "policy_curve"
@@ -150,7 +379,25 @@ class TargetingCurve(Gains):
     autoc: Known
 
     def interval(self, level: float | None = None, simultaneous: bool = False) -> list[Ends]:
-        """Return every gain's interval; with `simultaneous` they hold for the whole curve (Šidák)."""
+        """Return every gain's interval, in the order of `gains`.
+
+        Parameters
+        ----------
+        level : float, optional
+            Confidence level, in (0, 1). Default: that of the result.
+        simultaneous : bool, default False
+            True for intervals that hold for the whole curve (Šidák).
+
+        Returns
+        -------
+        list of tuple of (float, float)
+            Lower and upper end, in units of the outcome per person.
+
+        Raises
+        ------
+        CounterveilError
+            A level outside (0, 1): CV-P015.
+        """
         return [gain.interval(level, simultaneous) for gain in self.gains]
 
     def _columns(self) -> list[dict[str, Any]]:
@@ -165,13 +412,14 @@ class TargetingCurve(Gains):
         ]
 
     def _shown(self) -> dict[str, Any]:
+        prefetch_intervals(self.gains)
         said = "; ".join(
             f"{name} {_summary(known, self.level)}"
             for name, known in (("qini", self.qini), ("autoc", self.autoc))
         )
         return {
             "sentence": f"gain per person of treating the highest ranked, after a cost of {self.cost:g} each",
-            "effects": [gain.facts() for gain in solved(self.gains)],
+            "effects": [gain.facts() for gain in self.gains],
             "notes": [("Ranking", said)],
         }
 
@@ -196,10 +444,66 @@ def _summary(known: Known, level: float) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RatioResult(Result):
-    """A released difference of two arms' ratios; nothing it does spends budget.
+    r"""A released difference of two arms' ratios of sums: what `counterveil.ate` returns with a denominator.
 
-    `ratios` are those of the treated and of the controls. Intervals are Fieller's for each, joined by Zou and Donner's
-    rule; `uncertainty` is that of the delta method, with normal noise of the same variance.
+    Nothing in it is private any more, and nothing that its methods do spends budget.
+
+    Attributes
+    ----------
+    ratios : tuple of (Effect, Effect)
+        Sum of outcomes over sum of denominators, of the treated and of the controls.
+    estimate : float
+        Difference of both ratios, treated minus control.
+    uncertainty : Uncertainty
+        Error by the delta method, for standard errors; intervals are not computed from it.
+    independent_variance : bool
+        Whether the variance shares no noise with the estimate.
+    estimand : Estimand
+        Population whose ratios are compared.
+    limits : tuple of (float, float) or None
+        None: a ratio of sums has no range that is known.
+    method : str
+        Estimator that was used, in words.
+    treatment, outcome : str
+        Columns of the study.
+    level : float
+        Default confidence level of intervals, in (0, 1).
+    guarantee : Guarantee
+        What is protected, how strongly, and where that is proved.
+    spent : Budget
+        Exact epsilon and delta that this answer cost.
+    releases : tuple of (str, str)
+        Every number that noise was drawn for: its name, and its sensitivity or scale.
+    not_covered : tuple of Caveat or Detail
+        What intervals do not cover, the worst first. Compare values, never words:
+        ``cv.results.Caveat.CONFOUNDING in result.not_covered``.
+    details : dict of str to float or str
+        Further public or released numbers, such as ``"rows"``.
+    diagnostics : dict of str to list
+        Tables such as ``"balance"`` and ``"overlap"`` where they are public; else empty.
+    interval_target : Target, WeightedContrast, LearnersAnswer, AtSites or None
+        What intervals are for where they are not for the effect; None where they are.
+    condition : NotAdjusted, AtSites or None
+        Declared bound on confounding under which an unadjusted interval covers.
+    assumptions : FoldModels, LinearScores, LinearIn, KnownScore, AtSites or None
+        Models that must be right for intervals to cover; None where they need none.
+    population : KeptPeople, KeptByTrim, AtSites or None
+        Whom ``trim`` kept; None for everyone.
+    repeat : Repeat or None
+        Study, call and command that ask the same again, for reports. Not stored.
+    by_arm : dict or None
+        Table 1 of public covariates by arm, for reports. Not stored.
+
+    Notes
+    -----
+    The interval of each ratio A / B is Fieller's, {r : \|A - r B\| <= h_r}, and that of the difference joins
+    both by the rule of Zou and Donner [1]_: r1 - r0 -+ the root of the sum of the squared distances of the
+    ends on either side.
+
+    References
+    ----------
+    .. [1] Zou, G. Y. and Donner, A. (2008). Construction of confidence limits about effect measures: a
+       general approach. Statistics in Medicine 27, 1693-1702.
     """
 
     _DERIVED: ClassVar[tuple[str, ...]] = ("estimate", "uncertainty")
@@ -208,25 +512,70 @@ class RatioResult(Result):
 
     @property
     def effect(self) -> Effect:
-        """The difference with its error."""
+        """Difference of both ratios, with its error."""
         one, other = (each.known for each in self.ratios)
         assert isinstance(one, NoisyRatio)
         assert isinstance(other, NoisyRatio)
         return Effect("difference", RatioDifference(one, other), self.level)
 
     def as_measure(self, measure: Measure) -> OneEffect:
-        """Return the result itself for "difference"; a difference of ratios has no other measure (CV-P686)."""
+        """Return the result itself; a difference of ratios has no other measure.
+
+        Parameters
+        ----------
+        measure : {"difference"}
+            Scale of the estimate.
+
+        Returns
+        -------
+        RatioResult
+            The same object.
+
+        Raises
+        ------
+        CounterveilError
+            An unknown measure: CV-P685. Another measure: CV-P686.
+        """
         if check_measure(measure) == DIFFERENCE:
             return self
         raise no_measure(measure, f"a ratio of sums, {self.outcome}")
 
     def untruncated_interval(self, level: float | None = None) -> Ends:
-        """Return the interval, which is not cut to a range of outcomes: a ratio may lie outside it."""
+        """Return the interval, which is not truncated: a ratio may lie outside the range of outcomes.
+
+        Parameters
+        ----------
+        level : float, optional
+            Confidence level, in (0, 1). Default: that of the result.
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+
+        Raises
+        ------
+        CounterveilError
+            A level outside (0, 1): CV-P015.
+        """
         return self.effect.interval(self.level if level is None else check_level(level))
 
     @classmethod
     def of(cls, ratios: list[Effect], **terms: Any) -> RatioResult:
-        """Return the result of both arms' ratios; `terms` are the provenance and the estimand."""
+        """Return the result of both arms' ratios.
+
+        Parameters
+        ----------
+        ratios : list of Effect
+            Those of the treated and of the controls.
+        **terms : Any
+            Provenance and estimand, as the attributes of a result.
+
+        Returns
+        -------
+        RatioResult
+            Their difference with its error.
+        """
         one, other = (each.known for each in ratios)
         if not isinstance(one, NoisyRatio) or not isinstance(other, NoisyRatio):
             raise ValueError("both arms have ratios")

@@ -9,7 +9,15 @@ from math import hypot, inf
 from typing import Literal
 
 from counterveil.errors import CounterveilError, refusal
-from counterveil.inference.measures import ODDS, RATIO, ApartMeans, JointMeans, Means, Quotient, p_value
+from counterveil.inference.measures import (
+    ODDS,
+    RATIO,
+    IndependentArmMeans,
+    JointArmMeans,
+    Means,
+    Quotient,
+    p_value,
+)
 from counterveil.inference.pooling import PooledMeans
 from counterveil.numerics.arrays import Ends
 from counterveil.privacy import Estimand
@@ -99,13 +107,21 @@ MEASURES = (DIFFERENCE, RATIO, ODDS, LIFT, NEEDED)
 # Measures that need the means of both arms; the others follow from their difference.
 OF_MEANS = (RATIO, ODDS, LIFT)
 # Means of both arms of one study, or of several sites.
-AnyMeans = ApartMeans | JointMeans | PooledMeans
+AnyMeans = IndependentArmMeans | JointArmMeans | PooledMeans
 Numbers = Linear | AnyMeans
 
 
 @dataclass(frozen=True, slots=True)
 class Measured(OwnScale):
-    """A ratio, an odds ratio or a lift of two released means."""
+    """A ratio, an odds ratio or a lift of two released means.
+
+    Attributes
+    ----------
+    means : IndependentArmMeans, JointArmMeans or PooledMeans
+        Means of both arms with their joint error.
+    measure : {"ratio", "odds_ratio", "lift"}
+        Scale of the estimate.
+    """
 
     means: AnyMeans
     measure: str
@@ -116,12 +132,15 @@ class Measured(OwnScale):
 
     @property
     def null(self) -> float:
-        """The value of no effect."""
+        """Value of no effect: 0 of a lift, else 1."""
         return 0.0 if self.measure == LIFT else 1.0
 
     @property
     def estimate(self) -> float:
-        """The measure of the released means."""
+        """The measure of the released means.
+
+        A mean that is lost in its noise is taken at one standard deviation of it.
+        """
         return self._quotient.estimate - (1.0 - self.null)
 
     @property
@@ -135,12 +154,36 @@ class Measured(OwnScale):
         return self._quotient.parts[1]
 
     def interval(self, level: float) -> Ends:
-        """Return the two ends; the upper one may be infinite."""
+        """Return the two ends; the upper one may be infinite.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         low, high = _interval(self._quotient, level)
         return low - (1.0 - self.null), high - (1.0 - self.null)
 
     def p_value(self, level: float, value: float | None = None) -> float:
-        """Return the p-value of a value, None for no effect; variances as for an interval of `level`."""
+        """Return the two-sided p-value of a value.
+
+        Parameters
+        ----------
+        level : float
+            Noisy variances are taken as for an interval of this level, in (0, 1).
+        value : float, optional
+            Value that is tested; no effect by default.
+
+        Returns
+        -------
+        float
+            P-value, privacy noise included.
+        """
         return self._quotient.p_value(level, 1.0 if value is None else value + 1.0 - self.null)
 
 
@@ -150,19 +193,25 @@ def _interval(quotient: Quotient, level: float) -> Ends:
 
 
 @dataclass(frozen=True, slots=True)
-class Needed(OwnScale):
-    """One over a released difference, or over an average of such."""
+class NumberNeededToTreat(OwnScale):
+    """One over a released difference, or over an average of such.
+
+    Attributes
+    ----------
+    difference : Linear or another estimate
+        The difference of risks.
+    """
 
     difference: Known
 
     @property
     def null(self) -> float:
-        """The value of no effect."""
+        """Value of no effect: infinite."""
         return inf
 
     @property
     def estimate(self) -> float:
-        """One over the difference."""
+        """One over the difference; negative for one outcome fewer."""
         return 1 / self.difference.estimate if self.difference.estimate else inf
 
     @property
@@ -176,31 +225,67 @@ class Needed(OwnScale):
         return self.difference.noise_sd * self.estimate**2
 
     def interval(self, level: float) -> Ends:
-        """Return the ends; where no difference is possible, all numbers, but for those of `gap`."""
+        """Return the two ends.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            One over the ends of the difference's interval; where that holds 0, all numbers but those of
+            `gap`.
+        """
         low, high = self.difference.interval(level)
         if low <= 0 <= high:
             return -inf, inf
         return 1 / high, 1 / low
 
     def gap(self, level: float) -> Ends | None:
-        """Return the numbers between the two parts of an interval that holds no difference (Altman 1998)."""
+        """Return the numbers between the two parts of an interval that holds no difference (Altman 1998).
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float) or None
+            The numbers that the interval leaves out; None where it has one part.
+        """
         low, high = self.difference.interval(level)
         if not low <= 0 <= high:
             return None
         return 1 / low if low < 0 else -inf, 1 / high if high > 0 else inf
 
     def p_value(self, level: float, value: float | None = None) -> float:  # noqa: ARG002 - no margins of it
-        """Return the p-value of no effect."""
+        """Return the two-sided p-value of no effect, which is that of the difference.
+
+        Parameters
+        ----------
+        level : float
+            Noisy variances are taken as for an interval of this level, in (0, 1).
+        value : float, optional
+            Not used: there are no margins on this scale.
+
+        Returns
+        -------
+        float
+            P-value, privacy noise included.
+        """
         if isinstance(self.difference, Linear):
             return self.difference.uncertainty.p_value(self.difference.estimate, level)
         return p_value(self.difference.interval)
 
 
-def known_as(measure: str, numbers: Numbers) -> Measured | Needed | Linear:
+def known_as(measure: str, numbers: Numbers) -> Measured | NumberNeededToTreat | Linear:
     """Return what is known of released numbers on the scale of a measure."""
     if measure in (NEEDED, DIFFERENCE):
         known = difference_of(numbers)
-        return Needed(known) if measure == NEEDED else known
+        return NumberNeededToTreat(known) if measure == NEEDED else known
     assert not isinstance(numbers, Linear)
     return Measured(numbers, measure)
 

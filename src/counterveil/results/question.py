@@ -599,7 +599,7 @@ def design_says(study: Study) -> Fact | None:
     return None if study.score is None else KnownScore(study.score)
 
 
-def usual_estimand(study: Study, estimand: str | None) -> Estimand:
+def default_estimand(study: Study, estimand: str | None) -> Estimand:
     """Return whose effect is meant: everyone's unless said, and that of the treated where trends are compared.
 
     Parallel trends say what the treated would have had without treatment, and nothing about the others with it.

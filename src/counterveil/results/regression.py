@@ -40,7 +40,7 @@ from counterveil.report import View, compliance_view, moments_view, regression_t
 from counterveil.report.regression import mean_facts
 from counterveil.report.text import probability, rounded
 from counterveil.results.decisions import Decided
-from counterveil.results.effect import StdError, check_level, load, read, save, within, write
+from counterveil.results.effect import StdError, check_level, load, read, save, truncate, write
 from counterveil.results.shown import Shown
 
 _NAME = r"\s*(`[^`]+`|[^\s~+*:|\[\]`()-]+)\s*"
@@ -508,15 +508,15 @@ class Regression(Shown):
             limits = (-most, most)
 
         def ends(level: float) -> Ends:
-            below, above = self.fit.reach(vector, float(stdtrit(freedom, (1 + level) / 2)))
-            return within((released - below, released + above), limits)
+            below, above = self.fit.half_widths(vector, float(stdtrit(freedom, (1 + level) / 2)))
+            return truncate((released - below, released + above), limits)
 
         def p_at(value: float) -> float:
             if not isfinite(errors.total):
                 return 1.0
             return float(2 * stdtr(freedom, -self.fit.standard_errors(vector, released - value)))
 
-        estimate = within((released, released), limits)[0]
+        estimate = truncate((released, released), limits)[0]
         return Coefficient(name, estimate, errors, statistic, p_at(0.0), level, ends, p_at)
 
     @property

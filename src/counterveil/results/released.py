@@ -22,22 +22,51 @@ from counterveil.report import (
 )
 from counterveil.report.balance import balance_rows
 from counterveil.report.caveats import depends_words, first_words, people_words, target_words
-from counterveil.results.effect import Effect, FactsOf, check_level, read, solved, write
+from counterveil.results.effect import Effect, FactsOf, check_level, prefetch_intervals, read, write
 from counterveil.results.overlap import OverlapSummary
 from counterveil.results.shown import Shown, written_to
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ReleasedAnswer(Shown):
-    """The provenance of released numbers: what was asked, what is guaranteed, what it cost, what is not covered.
+    """Released numbers with their provenance: what was asked, guaranteed and spent.
 
-    `details` are single figures under identifiers, `diagnostics` tables (balance, overlap): where covariates and
-    treatments are public they are free, elsewhere they are not shown. Every rendering starts with the
-    following four where they are not None. `interval_target` says what intervals are for if not the effect,
-    `condition` under which declared bound an unadjusted one covers, `assumptions` what models must be right for
-    it to cover, `population` who was kept.
-    `repeat`, how to ask the same again, and `by_arm`, a Table 1 of public covariates, are for reports and not
-    stored.
+    %FREE% Every rendering starts with `interval_target`, `condition`, `assumptions` and `population` where
+    they are not None.
+
+    Attributes
+    ----------
+    method : str
+        Estimator that was used, in words.
+    treatment, outcome : str
+        Columns of the study.
+    level : float
+        Default confidence level of intervals, in (0, 1).
+    guarantee : Guarantee
+        What is protected, how strongly, and where that is proved.
+    spent : Budget
+        Exact epsilon and delta that this answer cost.
+    releases : tuple of (str, str)
+        Every number that noise was drawn for: its name, and its sensitivity or scale.
+    not_covered : tuple of Caveat or Detail
+        What intervals do not cover, the worst first. Compare values, never words:
+        ``cv.results.Caveat.CONFOUNDING in result.not_covered``.
+    details : dict of str to float or str
+        Further public or released numbers, such as ``"rows"``.
+    diagnostics : dict of str to list
+        Tables such as ``"balance"`` and ``"overlap"`` where they are public; else empty.
+    interval_target : Target, WeightedContrast, LearnersAnswer, AtSites or None
+        What intervals are for where they are not for the effect; None where they are.
+    condition : NotAdjusted, AtSites or None
+        Declared bound on confounding under which an unadjusted interval covers.
+    assumptions : FoldModels, LinearScores, LinearIn, KnownScore, AtSites or None
+        Models that must be right for intervals to cover; None where they need none.
+    population : KeptPeople, KeptByTrim, AtSites or None
+        Whom ``trim`` kept; None for everyone.
+    repeat : Repeat or None
+        Study, call and command that ask the same again, for reports. Not stored.
+    by_arm : dict or None
+        Table 1 of public covariates by arm, for reports. Not stored.
     """
 
     method: str
@@ -64,7 +93,10 @@ class ReleasedAnswer(Shown):
 
     @property
     def warning(self) -> str | None:
-        """What every rendering says first: that no interval is for the effect, or what one depends on."""
+        """First line of every rendering, in capitals; None where there is nothing to warn of.
+
+        It says that no interval is for the effect, or what an interval depends on.
+        """
         return first_words(
             interval_target=self.interval_target,
             condition=self.condition,
@@ -74,18 +106,24 @@ class ReleasedAnswer(Shown):
 
     @property
     def may_be_confounded(self) -> bool:
-        """Whether there is an interval for the effect which omitted confounders could make wrong."""
+        """Whether there is an interval for the effect that omitted confounders could make wrong."""
         return self.interval_target is None and bool(confounding(self.not_covered))
 
     def provenance(self) -> dict[str, Any]:
-        """Return what an answer that is made of this one says of itself; `repeat` is not of it."""
+        """Return the attributes that an answer made of this one repeats; `repeat` is not among them.
+
+        Returns
+        -------
+        dict
+            Attributes of `ReleasedAnswer` by name.
+        """
         return {one.name: getattr(self, one.name) for one in fields(ReleasedAnswer) if one.name != "repeat"}
 
     # What a kind of result adds.
 
     @property
     def table(self) -> tuple[Effect, ...]:
-        """The effects as objects, in the order of `effects`."""
+        """Effects as objects, in the order of `effects`."""
         raise NotImplementedError
 
     def _columns(self) -> list[dict[str, Any]]:
@@ -100,10 +138,11 @@ class ReleasedAnswer(Shown):
 
     def _rows(self) -> list[dict[str, Any]]:
         """Return one dictionary an effect, with the names that R's `broom` uses, dots replaced by underscores."""
-        named, source = {"term": self.treatment}, self._source()
+        effects, source = self.table, self._source()
+        prefetch_intervals(effects)
         return [
-            named | own | effect.row() | source
-            for own, effect in zip(self._columns(), solved(self.table), strict=True)
+            {"term": self.treatment} | own | effect.row() | source
+            for own, effect in zip(self._columns(), effects, strict=True)
         ]
 
     def _source(self) -> dict[str, Any]:
@@ -119,11 +158,39 @@ class ReleasedAnswer(Shown):
         }
 
     def stored(self) -> dict[str, Any]:
-        """Return what the ledger keeps: numbers as released and public parameters, from which all else follows."""
+        """Return what a ledger keeps: numbers as released and public parameters, from which all else follows.
+
+        Returns
+        -------
+        dict
+            JSON-ready facts; `from_dict` reads them back.
+        """
         return write(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON-ready facts; `from_dict` reads them back."""
+        """Return everything as JSON-ready facts; `from_dict` reads them back.
+
+        Returns
+        -------
+        dict
+            What is stored (``version``, ``kind``, the attributes, ``guarantee``, ``spent``, ``releases``,
+            ``not_covered``, ``details``, what intervals of every level are computed from), and for readers
+            what follows from it: ``guarantee_warning``, ``warning``, ``estimate``, ``std_error``,
+            ``interval``, ``interval_without_noise`` (too short, for comparison only), ``p_value``,
+            ``effects``.
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> trial = cv.datasets.lalonde()
+        >>> noise = cv.SeededNoise(1)
+        >>> result = cv.ate(trial.frame, trial.study, protects="outcome", epsilon=1, noise=noise)
+        >>> facts = result.to_dict()
+        >>> facts["kind"], facts["interval"]["level"]
+        ('Result', 0.95)
+        >>> cv.results.Result.from_dict(facts).interval() == result.interval()
+        True
+        """
         facts = self._facts()
         return {name: list(one) if isinstance(one, FactsOf) else one for name, one in facts.items()}
 
@@ -134,7 +201,23 @@ class ReleasedAnswer(Shown):
 
     @classmethod
     def from_dict(cls, facts: dict[str, Any]) -> Self:
-        """Return what `to_dict` or `stored` wrote; other facts are CV-P661."""
+        """Return the answer that `to_dict` or `stored` wrote.
+
+        Parameters
+        ----------
+        facts : dict
+            Facts of an answer of this class, of this version of the format.
+
+        Returns
+        -------
+        ReleasedAnswer
+            An answer of the class that is asked, equal to the one that was written.
+
+        Raises
+        ------
+        CounterveilError
+            Facts of another kind or version, or facts that do not fit together: CV-P661.
+        """
         return read(cls, facts)
 
     def _check(self) -> None:
@@ -142,15 +225,43 @@ class ReleasedAnswer(Shown):
         check_level(self.level)
 
     def report_facts(self) -> dict[str, Any]:
-        """Return what reports and pictures show: the facts of `to_dict`, with a row for every effect."""
+        """Return what reports and pictures show: the facts of `to_dict`, with a row for every effect.
+
+        Returns
+        -------
+        dict
+            Facts by name; numbers may be infinite.
+        """
         return self._facts()
 
     def view(self, full: bool = False) -> View:
-        """Return what is shown: a summary, or everything."""
+        """Return what is shown: a summary, or everything.
+
+        Parameters
+        ----------
+        full : bool, default False
+            True for everything, False for a summary.
+
+        Returns
+        -------
+        View
+            Title, tables and lines of text, as `summary`, `full` and `to_html` print them.
+        """
         return (full_view if full else short_view)(self.report_facts())
 
     def page_facts(self, overlap: OverlapSummary | None = None) -> dict[str, Any]:
-        """Return what a page shows: the facts of `report_facts` and what only reports have; `overlap` was released."""
+        """Return what a page shows: the facts of `report_facts` and what only reports have.
+
+        Parameters
+        ----------
+        overlap : OverlapSummary, optional
+            What `counterveil.overlap` released of private records.
+
+        Returns
+        -------
+        dict
+            Facts by name; numbers may be infinite.
+        """
         facts = self.report_facts() | {"table_one": self.by_arm}
         if self.repeat is not None:
             facts["repeat"] = self.repeat.to_dict()
@@ -159,7 +270,18 @@ class ReleasedAnswer(Shown):
         return facts
 
     def document(self, overlap: OverlapSummary | None = None) -> View:
-        """Return what files show: question, answer, picture and protection, and all else in sections."""
+        """Return what files show: question, answer, picture and protection, and all else in sections.
+
+        Parameters
+        ----------
+        overlap : OverlapSummary, optional
+            What `counterveil.overlap` released of private records; shown instead of a Table 1.
+
+        Returns
+        -------
+        View
+            Title, tables, sections and lines of text.
+        """
         return report_view(self.page_facts(overlap))
 
     @overload
@@ -167,20 +289,85 @@ class ReleasedAnswer(Shown):
     @overload
     def to_html(self, path: str | Path, *, overlap: OverlapSummary | None = None) -> Path: ...
     def to_html(self, path: str | Path | None = None, *, overlap: OverlapSummary | None = None) -> str | Path:
-        """Return a self-contained page: question, answer, picture and protection, all else folded; or write it.
+        """Return a self-contained page, or write it to a file.
 
-        `overlap` is what `cv.overlap` released of private records; it is shown instead of a Table 1.
+        The page holds question, answer, picture and protection; all else is folded.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            File to write.
+        overlap : OverlapSummary, optional
+            What `counterveil.overlap` released of private records; shown instead of a Table 1.
+
+        Returns
+        -------
+        str or Path
+            The page, or the path of the file.
+
+        Raises
+        ------
+        CounterveilError
+            The file cannot be written: CV-P021.
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> trial = cv.datasets.lalonde()
+        >>> noise = cv.SeededNoise(1)
+        >>> result = cv.ate(trial.frame, trial.study, protects="outcome", epsilon=1, noise=noise)
+        >>> "re78" in result.to_html()
+        True
         """
         return written_to(path, page(self.document(overlap)))
 
     def balance(self) -> Balance:
-        """Return the balance of public covariates before and after adjustment; CV-P022 where there is none."""
+        """Return the balance of public covariates before and after adjustment.
+
+        Returns
+        -------
+        Balance
+            Standardised differences and ratios of variances, by covariate.
+
+        Raises
+        ------
+        CounterveilError
+            Covariates or treatment are private, or the method adjusts for nothing: CV-P022.
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> trial = cv.datasets.lalonde()
+        >>> noise = cv.SeededNoise(1)
+        >>> result = cv.ate(trial.frame, trial.study, protects="outcome", epsilon=1, noise=noise)
+        >>> rows = result.balance().tidy()
+        >>> len(rows), rows[0]["covariate"]
+        (8, 'nodegree')
+        >>> abs(rows[0]["difference_after"]) < abs(rows[0]["difference_before"])
+        True
+        """
         if not self.diagnostics.get("balance"):
             raise refusal("CV-P022", method=self.method, unit=self.guarantee.unit.value)
         return Balance(self)
 
     def write_up(self) -> str:
-        """Return a paragraph for a paper, of at most 150 words."""
+        """Return a paragraph for a paper, of at most 150 words.
+
+        Returns
+        -------
+        str
+            What was estimated and how, what came out, what is guaranteed, and what the interval does not
+            cover.
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> trial = cv.datasets.lalonde()
+        >>> noise = cv.SeededNoise(1)
+        >>> result = cv.ate(trial.frame, trial.study, protects="outcome", epsilon=1, noise=noise)
+        >>> "privacy noise" in result.write_up()
+        True
+        """
         return write_up(self.report_facts())
 
     def __repr__(self) -> str:
@@ -189,7 +376,30 @@ class ReleasedAnswer(Shown):
 
 @dataclass(frozen=True, slots=True)
 class Balance(Shown):
-    """How alike the arms of a result are before and after adjustment, by public covariates; free."""
+    """How alike the arms of a result are before and after adjustment, by public covariates.
+
+    It spends nothing.
+
+    Attributes
+    ----------
+    source : ReleasedAnswer
+        The result whose arms are compared.
+
+    Notes
+    -----
+    Differences are (m1 - m0) / s with s the root of the mean of both arms' variances before adjustment; below
+    0.1 in size is usually taken for balanced. Ratios are those of the variances, treated over control.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> trial = cv.datasets.lalonde()
+    >>> noise = cv.SeededNoise(1)
+    >>> result = cv.ate(trial.frame, trial.study, protects="outcome", epsilon=1, noise=noise)
+    >>> balance = result.balance()
+    >>> sorted(balance.tidy()[0])[:3]
+    ['covariate', 'difference_after', 'difference_before']
+    """
 
     _PLOT: ClassVar[str] = "balance"
     source: ReleasedAnswer
@@ -199,9 +409,26 @@ class Balance(Shown):
         return balance_rows(self.source.to_dict())
 
     def view(self, full: bool = False) -> View:
-        """Return what is shown: the table, how many differences are large, and the effective sizes."""
+        """Return what is shown: the table, how many differences are large, and the effective sizes.
+
+        Parameters
+        ----------
+        full : bool, default False
+            True for everything, False for a summary.
+
+        Returns
+        -------
+        View
+            Title, tables and lines of text, as `summary`, `full` and `to_html` print them.
+        """
         return balance_view(self.source.to_dict(), full)
 
     def balance(self) -> Balance:
-        """Return itself."""
+        """Return itself.
+
+        Returns
+        -------
+        Balance
+            The same object.
+        """
         return self

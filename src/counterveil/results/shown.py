@@ -40,7 +40,17 @@ def finite(facts: Any) -> Any:
 
 
 class Shown:
-    """Something that is printed, tabulated and shown in notebooks; classes say what its views and rows are."""
+    """Something that is printed, tabulated, drawn and shown in notebooks.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> trial = cv.datasets.lalonde()
+    >>> noise = cv.SeededNoise(1)
+    >>> result = cv.ate(trial.frame, trial.study, protects="outcome", epsilon=1, noise=noise)
+    >>> print(result.summary().splitlines()[1])
+    Effect of train on re78
+    """
 
     __slots__ = ()
     _PLOT: ClassVar[str] = "forest"  # the function of `counterveil.plots` that draws it
@@ -50,27 +60,71 @@ class Shown:
         raise NotImplementedError
 
     def tidy(self) -> list[dict[str, Any]]:
-        """Return one dictionary an effect, with the names that R's `broom` uses, dots replaced by underscores.
+        """Return one dictionary per effect, with the names of R's `broom` and underscores for dots.
 
+        Returns
+        -------
+        list of dict
+            What names the effect, such as ``term``, ``contrast``, ``group``; ``estimate``, ``std_error``,
+            ``se_sampling``, ``se_noise``, ``statistic``, ``p_value``, ``conf_low``, ``conf_high``, ``level``,
+            all with privacy noise included; ``conf_of``, what the interval is for; of several effects
+            ``conf_low_simultaneous``, ``conf_high_simultaneous``, ``adj_p_value``; the guarantee as
+            ``epsilon``, ``delta``, ``protects``, ``proof``.
+
+        Notes
+        -----
         An apostrophe stands before a name or a label that a spreadsheet would take for a formula.
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> trial = cv.datasets.lalonde()
+        >>> noise = cv.SeededNoise(1)
+        >>> result = cv.ate(trial.frame, trial.study, protects="outcome", epsilon=1, noise=noise)
+        >>> row = result.tidy()[0]
+        >>> row["term"], row["estimand"], row["epsilon"]
+        ('train', 'ATE', 1.0)
         """
         return [{no_formula(name): no_formula(cell) for name, cell in row.items()} for row in self._rows()]
 
     def view(self, full: bool = False) -> View:
-        """Return what is shown: a summary, or everything."""
+        """Return what is shown: a summary, or everything.
+
+        Parameters
+        ----------
+        full : bool, default False
+            True for everything, False for a summary.
+
+        Returns
+        -------
+        View
+            Title, tables and lines of text, as `summary`, `full` and `to_html` print them.
+        """
         raise NotImplementedError
 
     @property
     def effects(self) -> Any:
-        """The rows of `tidy()` as a frame of pandas, polars or pyarrow, whichever is installed first."""
+        """Rows of `tidy` as a data frame of pandas, polars or pyarrow, whichever is installed first."""
         return frame(self.tidy())
 
     def summary(self) -> str:
-        """Return the effects, the guarantee and what is not covered as a few lines of text."""
+        """Return the effects, the guarantee and what is not covered as a few lines of text.
+
+        Returns
+        -------
+        str
+            What ``print(result)`` prints.
+        """
         return text_of(self.view())
 
     def full(self) -> str:
-        """Return everything that is known as text: what is public, details, what was spent, proofs, remarks."""
+        """Return everything as text: all tables, the whole guarantee, every release and its noise.
+
+        Returns
+        -------
+        str
+            Lines of at most 79 characters.
+        """
         return text_of(self.view(full=True))
 
     def document(self) -> View:
@@ -82,7 +136,23 @@ class Shown:
     @overload
     def to_html(self, path: str | Path) -> Path: ...
     def to_html(self, path: str | Path | None = None) -> str | Path:
-        """Return everything as a self-contained page, or write it to a file and return its path."""
+        """Return everything as a self-contained page, or write it to a file.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            File to write.
+
+        Returns
+        -------
+        str or Path
+            The page, or the path of the file.
+
+        Raises
+        ------
+        CounterveilError
+            The file cannot be written: CV-P021.
+        """
         return written_to(path, page(self.document()))
 
     @overload
@@ -90,7 +160,32 @@ class Shown:
     @overload
     def to_markdown(self, path: str | Path) -> Path: ...
     def to_markdown(self, path: str | Path | None = None) -> str | Path:
-        """Return everything as Markdown, without pictures, or write it to a file and return its path."""
+        """Return everything as Markdown, without pictures, or write it to a file.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            File to write.
+
+        Returns
+        -------
+        str or Path
+            The text, or the path of the file.
+
+        Raises
+        ------
+        CounterveilError
+            The file cannot be written: CV-P021.
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> trial = cv.datasets.lalonde()
+        >>> noise = cv.SeededNoise(1)
+        >>> result = cv.ate(trial.frame, trial.study, protects="outcome", epsilon=1, noise=noise)
+        >>> "train" in result.to_markdown()
+        True
+        """
         return written_to(path, markdown(self.document()))
 
     @overload
@@ -98,28 +193,98 @@ class Shown:
     @overload
     def to_latex(self, path: str | Path) -> Path: ...
     def to_latex(self, path: str | Path | None = None) -> str | Path:
-        """Return the table for a paper (booktabs), or write it to a file and return its path."""
+        r"""Return the table for a paper (LaTeX with booktabs), or write it to a file.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            File to write.
+
+        Returns
+        -------
+        str or Path
+            The table, or the path of the file.
+
+        Raises
+        ------
+        CounterveilError
+            The file cannot be written: CV-P021.
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> trial = cv.datasets.lalonde()
+        >>> noise = cv.SeededNoise(1)
+        >>> result = cv.ate(trial.frame, trial.study, protects="outcome", epsilon=1, noise=noise)
+        >>> r"\toprule" in result.to_latex()
+        True
+        """
         return written_to(path, latex(self.view(full=True)))
 
     def plot(self, *, ax: Any = None) -> Any:
-        """Return matplotlib axes with a picture, drawn on `ax` where it is given; free. Needs the extra `plots`."""
+        """Return matplotlib axes with a picture; it spends nothing.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw on; a new figure by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            Axes with a forest of effects, or the picture of this kind of result (`counterveil.plots`).
+
+        Raises
+        ------
+        CounterveilError
+            matplotlib, the extra ``plots``, is not installed: CV-E040.
+        """
         return getattr(plots, self._PLOT)(self, ax=ax)
 
     def report_facts(self) -> dict[str, Any]:
-        """Return what is printed, as facts."""
+        """Return what is printed, as facts.
+
+        Returns
+        -------
+        dict
+            Facts by name; numbers may be infinite.
+        """
         raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON-ready facts; what is infinite is None."""
+        """Return everything as JSON-ready facts.
+
+        Returns
+        -------
+        dict
+            Facts by name; what is infinite is None.
+        """
         found: dict[str, Any] = finite(self.report_facts())
         return found
 
     def drawn_facts(self) -> dict[str, Any]:
-        """Return what a forest shows: effects with intervals, and what its axis is."""
+        """Return what a forest shows: effects with intervals, and what its axis is.
+
+        Returns
+        -------
+        dict
+            Facts by name; numbers may be infinite.
+        """
         return self.report_facts()
 
     def balance(self) -> Shown:
-        """Return the balance of public covariates before and after adjustment; CV-P022 where there is none."""
+        """Return the balance of public covariates before and after adjustment.
+
+        Returns
+        -------
+        Balance
+            Standardised differences and ratios of variances, by covariate.
+
+        Raises
+        ------
+        CounterveilError
+            There is none: CV-P022.
+        """
         raise refusal("CV-P022b", kind=type(self).__name__)
 
     if not TYPE_CHECKING:

@@ -38,7 +38,13 @@ ArmName = Literal["control", "treated"] | str
 
 @dataclass(frozen=True, slots=True)
 class OpenEnded(OwnScale):
-    """A number whose interval may have no end: a hazard ratio, a quantile, or the difference of two."""
+    """A number whose interval may have no end: a hazard ratio, a quantile, or the difference of two.
+
+    Attributes
+    ----------
+    known : HazardRatio, Crossing or CrossingGap
+        The number with its error.
+    """
 
     known: HazardRatio | Crossing | CrossingGap
 
@@ -49,7 +55,7 @@ class OpenEnded(OwnScale):
 
     @property
     def null(self) -> float:
-        """The value of no effect."""
+        """Value of no effect: 1 of a hazard ratio, else 0."""
         return 1.0 if isinstance(self.known, HazardRatio) else 0.0
 
     @property
@@ -68,11 +74,35 @@ class OpenEnded(OwnScale):
         return self.known.noise_sd
 
     def interval(self, level: float) -> Ends:
-        """Return the two ends, which may be infinite."""
+        """Return the two ends, which may be infinite.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         return self.known.interval(level)
 
     def p_value(self, level: float, value: float | None = None) -> float:  # noqa: ARG002 - noise is in the variance
-        """Return the p-value of an effect of `value`, no effect if it is omitted."""
+        """Return the two-sided p-value of a value.
+
+        Parameters
+        ----------
+        level : float
+            Not used: noise is in the variance.
+        value : float, optional
+            Value that is tested; no effect by default.
+
+        Returns
+        -------
+        float
+            P-value, privacy noise included.
+        """
         if isinstance(self.known, HazardRatio) and (value is None or value > 0):
             return self.known.score(0.0 if value is None else log(value)).p_value
         return p_value(self.known.interval, 0.0 if value is None else value)
@@ -80,11 +110,73 @@ class OpenEnded(OwnScale):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SurvivalResult(ReleasedAnswer):
-    """Released tables of events by time cell, and all that follows from them; nothing it does spends budget.
+    """Released tables of events by time, and what follows from them: what `counterveil.survival` returns.
 
-    Times are those of the grid. Arms are "treated" and "control". Where a curve is lost in the noise,
-    intervals reach from the last known upper end down to 0. `merged_strata` holds the labels or bins of
-    covariates that were merged into one stratum.
+    %FREE% Arms are called "treated" and "control", whatever the labels in the data are. Times are those of
+    the grid.
+
+    Attributes
+    ----------
+    tables : NoisyTables
+        Numbers of events and of people by arm and time cell, as released.
+    merged_strata : mapping of str to tuple of tuple of str
+        By covariate, the labels or bins that were merged into one stratum.
+    method : str
+        Estimator that was used, in words.
+    treatment, outcome : str
+        Columns of the study.
+    level : float
+        Default confidence level of intervals, in (0, 1).
+    guarantee : Guarantee
+        What is protected, how strongly, and where that is proved.
+    spent : Budget
+        Exact epsilon and delta that this answer cost.
+    releases : tuple of (str, str)
+        Every number that noise was drawn for: its name, and its sensitivity or scale.
+    not_covered : tuple of Caveat or Detail
+        What intervals do not cover, the worst first. Compare values, never words:
+        ``cv.results.Caveat.CONFOUNDING in result.not_covered``.
+    details : dict of str to float or str
+        Further public or released numbers, such as ``"rows"``.
+    diagnostics : dict of str to list
+        Tables such as ``"balance"`` and ``"overlap"`` where they are public; else empty.
+    interval_target : Target, WeightedContrast, LearnersAnswer, AtSites or None
+        What intervals are for where they are not for the effect; None where they are.
+    condition : NotAdjusted, AtSites or None
+        Declared bound on confounding under which an unadjusted interval covers.
+    assumptions : FoldModels, LinearScores, LinearIn, KnownScore, AtSites or None
+        Models that must be right for intervals to cover; None where they need none.
+    population : KeptPeople, KeptByTrim, AtSites or None
+        Whom ``trim`` kept; None for everyone.
+    repeat : Repeat or None
+        Study, call and command that ask the same again, for reports. Not stored.
+    by_arm : dict or None
+        Table 1 of public covariates by arm, for reports. Not stored.
+
+    Notes
+    -----
+    Survival is S(t) = prod over cells up to t of (1 - d_j / n_j) (Kaplan and Meier 1958), d_j being the
+    events and n_j the people at risk in cell j, less half of those censored in it unless the study says that
+    they are censored at its end. Where a curve is lost in the noise, intervals go from the last known upper
+    end down to 0. All effects are read off the same release and spend nothing.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> people = {
+    ...     "arm": [row % 2 for row in range(600)],
+    ...     "days": [10 + 7919 * row % 350 for row in range(600)],
+    ...     "died": [int(row % 5 != 0) for row in range(600)],
+    ... }
+    >>> ask = {"randomised": True, "protects": "record", "epsilon": 2, "noise": cv.SeededNoise(1)}
+    >>> result = cv.survival("Surv(days, died) ~ arm", people, {"days": (0, 360)}, **ask)
+    >>> [effect.name for effect in result.table]
+    ['difference in survival at 360', 'difference in mean time to 360']
+    >>> low, high = result.hazard_ratio().interval()
+    >>> 0 < low < 1 < high
+    True
+    >>> result.times[0], result.times[-1]
+    (0.0, 360.0)
     """
 
     _PLOT: ClassVar[str] = "survival"
@@ -93,7 +185,7 @@ class SurvivalResult(ReleasedAnswer):
 
     @property
     def times(self) -> tuple[float, ...]:
-        """Time 0 and the ends of the time cells; the last is the horizon."""
+        """Time 0 and the ends of the time cells, in the unit of the data; the last is the horizon."""
         return self.tables.edges[:: self.tables.cut]
 
     @property
@@ -101,73 +193,277 @@ class SurvivalResult(ReleasedAnswer):
         return answers_of(self.tables)
 
     def survival(self, arm: ArmName, time: float | None = None) -> Effect:
-        """Return the probability of being free of the event in an arm at a time of the grid; None is the horizon."""
+        """Return the probability of being free of the event in an arm.
+
+        Parameters
+        ----------
+        arm : {"treated", "control"}
+            Which arm.
+        time : float, optional
+            A time of the grid (`times`). Default: the horizon.
+
+        Returns
+        -------
+        Effect
+            Estimate, standard error, interval and p-value.
+
+        Raises
+        ------
+        CounterveilError
+            A time that is not of the grid: CV-P690. An unknown arm: CV-P692.
+        """
         place = self._place(time)
         return self._effect(f"{arm} at {self.times[place]:g}", self._answers.at(check_arm(arm), place))
 
     def difference(self, time: float | None = None) -> Effect:
-        """Return the difference of both arms' probabilities, treated minus control, at a time of the grid."""
+        """Return the difference of both arms' survival probabilities, treated minus control.
+
+        Parameters
+        ----------
+        time : float, optional
+            A time of the grid (`times`). Default: the horizon.
+
+        Returns
+        -------
+        Effect
+            Estimate, standard error, interval and p-value.
+
+        Raises
+        ------
+        CounterveilError
+            A time that is not of the grid: CV-P690.
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> people = {
+        ...     "arm": [row % 2 for row in range(600)],
+        ...     "days": [10 + 7919 * row % 350 for row in range(600)],
+        ...     "died": [int(row % 5 != 0) for row in range(600)],
+        ... }
+        >>> ask = {"randomised": True, "protects": "record", "epsilon": 2, "noise": cv.SeededNoise(1)}
+        >>> result = cv.survival("Surv(days, died) ~ arm", people, {"days": (0, 360)}, **ask)
+        >>> result.difference().name
+        'difference in survival at 360'
+        """
         place = self._place(time)
         return self._effect(f"difference in survival at {self.times[place]:g}", self._answers.gap(place))
 
     def restricted_mean(self, arm: ArmName) -> Effect:
-        """Return the mean time free of the event up to the horizon in an arm."""
+        """Return the mean time free of the event up to the horizon in an arm.
+
+        Parameters
+        ----------
+        arm : {"treated", "control"}
+            Which arm.
+
+        Returns
+        -------
+        Effect
+            Estimate, standard error, interval and p-value.
+
+        Raises
+        ------
+        CounterveilError
+            An unknown arm: CV-P692.
+
+        Notes
+        -----
+        The restricted mean is the integral of S(t) from 0 to the horizon, in the unit of the data.
+        """
         return self._effect(f"restricted mean, {arm}", self._answers.area(check_arm(arm)))
 
     @property
     def restricted_mean_difference(self) -> Effect:
-        """The difference of the restricted means, treated minus control."""
+        """Difference of the restricted means, treated minus control, in the unit of the data."""
         return self._effect(f"difference in mean time to {self.times[-1]:g}", self._answers.area_gap())
 
     @property
     def restricted_mean_ratio(self) -> AreaRatio:
-        """The ratio of the restricted means, treated over control; ends that noise leaves open are infinite."""
+        """Ratio of the restricted means, treated over control; ends that noise leaves open are infinite."""
         return self._answers.area_ratio()
 
     @property
     def log_rank(self) -> LogRank:
-        """The test of equal hazards, within strata where there are any; noise is in its variance."""
+        """Log-rank test of equal hazards, within strata where there are any; noise is in its variance."""
         return log_rank_of(self.tables)
 
     def hazard_ratio(self, cause: str | None = None) -> Effect:
-        """Return the ratio of hazards, treated over control, within strata where there are any (grouped Cox model).
+        """Return the ratio of hazards, treated over control, within strata where there are any.
 
-        With a `cause`, that of its own hazards. `proportionality` tests that the ratio is the same at all times.
+        Parameters
+        ----------
+        cause : str, optional
+            Cause of the event, whose own hazards are compared; all events by default.
+
+        Returns
+        -------
+        Effect
+            Estimate, standard error, interval and p-value.
+
+        Raises
+        ------
+        CounterveilError
+            A cause that the study does not declare: CV-P694.
+
+        Notes
+        -----
+        The ratio is that of Cox's model with grouped times: the value at which the score is 0.
+        `proportionality` tests that it is the same at all times.
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> people = {
+        ...     "arm": [row % 2 for row in range(600)],
+        ...     "days": [10 + 7919 * row % 350 for row in range(600)],
+        ...     "died": [int(row % 5 != 0) for row in range(600)],
+        ... }
+        >>> ask = {"randomised": True, "protects": "record", "epsilon": 2, "noise": cv.SeededNoise(1)}
+        >>> result = cv.survival("Surv(days, died) ~ arm", people, {"days": (0, 360)}, **ask)
+        >>> ratio = result.hazard_ratio()
+        >>> ratio.test("equivalence", margin=2).verdict
+        'met'
         """
         return self._effect("hazard ratio", OpenEnded(self._ratio(cause)))
 
     def proportionality(self, cause: str | None = None) -> LogRank:
-        """Return the test that the hazard ratio does not change along time; noise is in its variance."""
+        """Return the test that the hazard ratio does not change along time; noise is in its variance.
+
+        Parameters
+        ----------
+        cause : str, optional
+            Cause of the event; all events by default.
+
+        Returns
+        -------
+        LogRank
+            Statistic and two-sided p-value.
+
+        Raises
+        ------
+        CounterveilError
+            A cause that the study does not declare: CV-P694.
+        """
         return self._ratio(cause).proportionality
 
     def _ratio(self, cause: str | None) -> HazardRatio:
         return HazardRatio(self.tables, None if cause is None else self._cause(cause))
 
-    def quantile(self, arm: ArmName, share: float = 0.5) -> Effect:
-        """Return the time by which a share of an arm had the event: the median; infinite where not by the horizon."""
-        known = OpenEnded(self._crossing(arm, share))
-        return self._effect(f"{quantile_name(share)}, {arm}", known)
+    def quantile(self, arm: ArmName, prob: float = 0.5) -> Effect:
+        """Return the time by which a part of an arm had the event.
 
-    def quantile_difference(self, share: float = 0.5) -> Effect:
+        Parameters
+        ----------
+        arm : {"treated", "control"}
+            Which arm.
+        prob : float, default 0.5
+            Probability of the quantile, in (0, 1); 0.5 is the median.
+
+        Returns
+        -------
+        Effect
+            Time in the unit of the data, with its interval; infinite where it is not reached by the horizon.
+
+        Raises
+        ------
+        CounterveilError
+            An unknown arm: CV-P692. A probability outside (0, 1): CV-P693.
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> people = {
+        ...     "arm": [row % 2 for row in range(600)],
+        ...     "days": [10 + 7919 * row % 350 for row in range(600)],
+        ...     "died": [int(row % 5 != 0) for row in range(600)],
+        ... }
+        >>> ask = {"randomised": True, "protects": "record", "epsilon": 2, "noise": cv.SeededNoise(1)}
+        >>> result = cv.survival("Surv(days, died) ~ arm", people, {"days": (0, 360)}, **ask)
+        >>> low, high = result.quantile("treated").interval()
+        >>> 0 < low < high <= 360
+        True
+        """
+        known = OpenEnded(self._crossing(arm, prob))
+        return self._effect(f"{quantile_name(prob)}, {arm}", known)
+
+    def quantile_difference(self, prob: float = 0.5) -> Effect:
         """Return the difference of both arms' quantiles, treated minus control.
 
-        Infinite where one arm's quantile is not reached by the horizon, not a number where neither is; printed as
-        "not reached". Ends of its interval are infinite where a quantile may lie beyond the horizon.
-        """
-        gap = CrossingGap(self._crossing("treated", share), self._crossing("control", share))
-        return self._effect(quantile_name(share, difference=True), OpenEnded(gap))
+        Parameters
+        ----------
+        prob : float, default 0.5
+            Probability of the quantile, in (0, 1); 0.5 is the median.
 
-    def _crossing(self, arm: str, share: float) -> Crossing:
-        return Crossing(self._answers, check_arm(arm), 1 - check_share(share))
+        Returns
+        -------
+        Effect
+            Difference in the unit of the data: infinite where one arm's quantile is not reached by the
+            horizon, not a number where neither is (printed as "not reached"). Ends of its interval are
+            infinite where a quantile may lie beyond the horizon.
+
+        Raises
+        ------
+        CounterveilError
+            A probability outside (0, 1): CV-P693.
+        """
+        gap = CrossingGap(self._crossing("treated", prob), self._crossing("control", prob))
+        return self._effect(quantile_name(prob, difference=True), OpenEnded(gap))
+
+    def _crossing(self, arm: str, prob: float) -> Crossing:
+        return Crossing(self._answers, check_arm(arm), 1 - check_prob(prob))
 
     def incidence(self, cause: str, arm: ArmName, time: float | None = None) -> Effect:
-        """Return the probability of having had the event of one cause by a time of the grid; None is the horizon."""
+        """Return the probability of having had the event of one cause.
+
+        Parameters
+        ----------
+        cause : str
+            Cause that the study declares.
+        arm : {"treated", "control"}
+            Which arm.
+        time : float, optional
+            A time of the grid (`times`). Default: the horizon.
+
+        Returns
+        -------
+        Effect
+            Estimate, standard error, interval and p-value.
+
+        Raises
+        ------
+        CounterveilError
+            A time that is not of the grid: CV-P690. An unknown arm: CV-P692. An unknown cause: CV-P694.
+
+        Notes
+        -----
+        The cumulative incidence (Aalen and Johansen 1978) is the sum of S(t_j-) d_jk / n_j over cells up to
+        the time, d_jk being the events of cause k.
+        """
         place, found = self._place(time), answers_of(self.tables, self._cause(cause))
         name = f"{cause}, {arm} at {self.times[place]:g}"
         return self._effect(name, Complement(found.at(check_arm(arm), place)))
 
     def incidence_difference(self, cause: str, time: float | None = None) -> Effect:
-        """Return the difference of both arms' probabilities of one cause, treated minus control."""
+        """Return the difference of both arms' probabilities of one cause, treated minus control.
+
+        Parameters
+        ----------
+        cause : str
+            Cause that the study declares.
+        time : float, optional
+            A time of the grid (`times`). Default: the horizon.
+
+        Returns
+        -------
+        Effect
+            Estimate, standard error, interval and p-value.
+
+        Raises
+        ------
+        CounterveilError
+            A time that is not of the grid: CV-P690. An unknown cause: CV-P694.
+        """
         place, found = self._place(time), answers_of(self.tables, self._cause(cause)).gap
         gap = found(place)
         name = f"difference in {cause} at {self.times[place]:g}"
@@ -179,16 +475,66 @@ class SurvivalResult(ReleasedAnswer):
         raise refusal("CV-P694", causes=", ".join(map(repr, self.tables.causes)) or "none", cause=cause)
 
     def at_risk(self, arm: ArmName) -> tuple[float, ...]:
-        """Return how many people were under observation when each cell began, as released: with noise."""
+        """Return how many people were under observation when each cell began.
+
+        Parameters
+        ----------
+        arm : {"treated", "control"}
+            Which arm.
+
+        Returns
+        -------
+        tuple of float
+            Numbers of people as released, with noise: they may be fractions, and negative.
+
+        Raises
+        ------
+        CounterveilError
+            An unknown arm: CV-P692.
+        """
         return tuple(map(float, self._answers.curves.people[check_arm(arm)][:: self.tables.cut]))
 
     def known_until(self, arm: ArmName) -> float:
-        """Return the last time at which an arm's curve is not lost in the noise."""
+        """Return the last time at which an arm's curve is not lost in the noise.
+
+        Parameters
+        ----------
+        arm : {"treated", "control"}
+            Which arm.
+
+        Returns
+        -------
+        float
+            Time in the unit of the data.
+
+        Raises
+        ------
+        CounterveilError
+            An unknown arm: CV-P692.
+        """
         slack = self._answers.curves.slack[check_arm(arm)][:: self.tables.cut]
         return self.times[max(place for place in range(len(self.times)) if slack[place] == 0)]
 
     def curves(self, level: float | None = None) -> list[dict[str, Any]]:
-        """Return a row for each arm and time, and for the difference: interval, and band that holds at all times."""
+        """Return the survival curves of both arms and their difference, as rows.
+
+        Parameters
+        ----------
+        level : float, optional
+            Confidence level, in (0, 1). Default: that of the result.
+
+        Returns
+        -------
+        list of dict
+            For each arm, and for the difference, a row per time: ``arm``, ``time``, ``estimate``, the
+            interval at this time alone (``low``, ``high``), and a band that holds at all times (``band_low``,
+            ``band_high``).
+
+        Raises
+        ------
+        CounterveilError
+            A level outside (0, 1): CV-P015.
+        """
         chosen = self.level if level is None else check_level(level)
         found = []
         for arm, numbers in ((0, (0,)), (1, (1,)), (None, (0, 1))):
@@ -220,11 +566,27 @@ class SurvivalResult(ReleasedAnswer):
 
     @property
     def table(self) -> tuple[Effect, ...]:
-        """The difference at the horizon and that of the restricted means."""
+        """Difference in survival at the horizon, and difference of the restricted means."""
         return (self.difference(), self.restricted_mean_difference)
 
     def interval(self, level: float | None = None) -> dict[str, Ends]:
-        """Return the intervals of the difference at the horizon and of the restricted means' difference."""
+        """Return the intervals of both effects in `table`, by name.
+
+        Parameters
+        ----------
+        level : float, optional
+            Confidence level, in (0, 1). Default: that of the result.
+
+        Returns
+        -------
+        dict of str to tuple of (float, float)
+            Lower and upper end.
+
+        Raises
+        ------
+        CounterveilError
+            A level outside (0, 1): CV-P015.
+        """
         return {str(one.name): one.interval(level) for one in self.table}
 
     def _columns(self) -> list[dict[str, Any]]:
@@ -310,17 +672,17 @@ class SurvivalResult(ReleasedAnswer):
 
 
 def check_arm(arm: str) -> int:
-    """Return the place of an arm, or raise CV-P692."""
+    """Return the position of an arm, or raise CV-P692."""
     if arm in ARMS:
         return ARMS.index(arm)
     raise refusal("CV-P692", arms=", ".join(map(repr, ARMS)), arm=arm)
 
 
-def check_share(share: object) -> float:
-    """Return a share strictly between 0 and 1, or raise CV-P693."""
-    if isinstance(share, int | float) and 0 < share < 1:
-        return float(share)
-    raise refusal("CV-P693", share=share)
+def check_prob(prob: object) -> float:
+    """Return a probability strictly between 0 and 1, or raise CV-P693."""
+    if isinstance(prob, int | float) and 0 < prob < 1:
+        return float(prob)
+    raise refusal("CV-P693", prob=prob)
 
 
 def said(one: Effect, arm: str = "") -> str:
@@ -377,52 +739,193 @@ def _caveats(session: BaseSession, question: Question, convention: str) -> tuple
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class QuantilesResult(ByName, ReleasedAnswer):
-    """Released counts of outcomes by cell, and all that follows from them; nothing it does spends budget.
+    """Released counts of outcomes by cell, and what follows from them: what `counterveil.quantiles` returns.
 
-    Effects are differences of both arms' quantiles at the `shares` that were asked for, treated minus control. Arms are
-    "treated" and "control". Other shares, and distribution functions at the edges of cells, are free.
+    %FREE% Arms are called "treated" and "control", whatever the labels in the data are.
+
+    Attributes
+    ----------
+    histograms : NoisyHistograms
+        Counts of outcomes by arm and cell, as released.
+    probs : tuple of float
+        Probabilities of the quantiles that were asked for, in (0, 1); 0.5 is the median. Others are free.
+    method : str
+        Estimator that was used, in words.
+    treatment, outcome : str
+        Columns of the study.
+    level : float
+        Default confidence level of intervals, in (0, 1).
+    guarantee : Guarantee
+        What is protected, how strongly, and where that is proved.
+    spent : Budget
+        Exact epsilon and delta that this answer cost.
+    releases : tuple of (str, str)
+        Every number that noise was drawn for: its name, and its sensitivity or scale.
+    not_covered : tuple of Caveat or Detail
+        What intervals do not cover, the worst first. Compare values, never words:
+        ``cv.results.Caveat.CONFOUNDING in result.not_covered``.
+    details : dict of str to float or str
+        Further public or released numbers, such as ``"rows"``.
+    diagnostics : dict of str to list
+        Tables such as ``"balance"`` and ``"overlap"`` where they are public; else empty.
+    interval_target : Target, WeightedContrast, LearnersAnswer, AtSites or None
+        What intervals are for where they are not for the effect; None where they are.
+    condition : NotAdjusted, AtSites or None
+        Declared bound on confounding under which an unadjusted interval covers.
+    assumptions : FoldModels, LinearScores, LinearIn, KnownScore, AtSites or None
+        Models that must be right for intervals to cover; None where they need none.
+    population : KeptPeople, KeptByTrim, AtSites or None
+        Whom ``trim`` kept; None for everyone.
+    repeat : Repeat or None
+        Study, call and command that ask the same again, for reports. Not stored.
+    by_arm : dict or None
+        Table 1 of public covariates by arm, for reports. Not stored.
+
+    Notes
+    -----
+    The quantile of probability p is the smallest value at which an arm's distribution function is at least p;
+    an effect is q_1(p) - q_0(p), treated minus control, which is no quantile of individual effects. Within a
+    cell outcomes are taken to lie evenly. Intervals of a quantile are the values whose distribution function
+    the noisy counts do not contradict.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> trial = cv.datasets.lalonde()
+    >>> noise = cv.SeededNoise(1)
+    >>> result = cv.quantiles(trial.frame, trial.study, protects="record", epsilon=2, grid=20, noise=noise)
+    >>> result.probs, result.table[1].name
+    ((0.25, 0.5, 0.75), 'median')
+    >>> low, high = result.quantile_difference(0.75).interval()
+    >>> low < high
+    True
     """
 
     histograms: NoisyHistograms
-    shares: tuple[float, ...]
+    probs: tuple[float, ...]
 
     @property
     def edges(self) -> tuple[float, ...]:
-        """The edges of the cells."""
+        """Edges of the cells, in units of the outcome."""
         return self.histograms.edges
 
     @property
     def _answers(self) -> SurvivalAnswers:
         return distributions_of(self.histograms)
 
-    def quantile(self, arm: ArmName, share: float = 0.5) -> Effect:
-        """Return the value below which a share of an arm's outcomes lies."""
-        known = OpenEnded(self._crossing(arm, share))
-        return Effect(f"{quantile_name(share)}, {arm}", known, self.level)
+    def quantile(self, arm: ArmName, prob: float = 0.5) -> Effect:
+        """Return the value below which a part of an arm's outcomes lies.
 
-    def quantile_difference(self, share: float = 0.5) -> Effect:
-        """Return the difference of both arms' quantiles, treated minus control."""
-        return self._difference(share, 1)
+        Parameters
+        ----------
+        arm : {"treated", "control"}
+            Which arm.
+        prob : float, default 0.5
+            Probability of the quantile, in (0, 1); 0.5 is the median.
 
-    def _difference(self, share: float, several: int) -> Effect:
-        gap = CrossingGap(self._crossing("treated", share), self._crossing("control", share))
-        return Effect(quantile_name(share), OpenEnded(gap), self.level, several)
+        Returns
+        -------
+        Effect
+            Value in units of the outcome, with its interval.
 
-    def _crossing(self, arm: str, share: float) -> Crossing:
-        return Crossing(self._answers, check_arm(arm), 1 - check_share(share))
+        Raises
+        ------
+        CounterveilError
+            An unknown arm: CV-P692. A probability outside (0, 1): CV-P693.
+        """
+        known = OpenEnded(self._crossing(arm, prob))
+        return Effect(f"{quantile_name(prob)}, {arm}", known, self.level)
+
+    def quantile_difference(self, prob: float = 0.5) -> Effect:
+        """Return the difference of both arms' quantiles, treated minus control.
+
+        Parameters
+        ----------
+        prob : float, default 0.5
+            Probability of the quantile, in (0, 1); 0.5 is the median.
+
+        Returns
+        -------
+        Effect
+            Difference in units of the outcome, with its interval.
+
+        Raises
+        ------
+        CounterveilError
+            A probability outside (0, 1): CV-P693.
+        """
+        return self._difference(prob, 1)
+
+    def _difference(self, prob: float, several: int) -> Effect:
+        gap = CrossingGap(self._crossing("treated", prob), self._crossing("control", prob))
+        return Effect(quantile_name(prob), OpenEnded(gap), self.level, several)
+
+    def _crossing(self, arm: str, prob: float) -> Crossing:
+        return Crossing(self._answers, check_arm(arm), 1 - check_prob(prob))
 
     def distribution(self, arm: ArmName, value: float) -> Effect:
-        """Return the share of an arm's outcomes up to an edge of a cell, which is counted in."""
+        """Return the share of an arm's outcomes up to an edge of a cell, which is counted in.
+
+        Parameters
+        ----------
+        arm : {"treated", "control"}
+            Which arm.
+        value : float
+            One of `edges`.
+
+        Returns
+        -------
+        Effect
+            Share in [0, 1], with its interval.
+
+        Raises
+        ------
+        CounterveilError
+            A value that is no edge: CV-P690. An unknown arm: CV-P692.
+        """
         known = Complement(self._answers.at(check_arm(arm), self._place(value)))
         return Effect(f"up to {value:g}, {arm}", known, self.level)
 
     def distribution_difference(self, value: float) -> Effect:
-        """Return the difference of both arms' shares of outcomes up to an edge of a cell, treated minus control."""
+        """Return the difference of both arms' shares of outcomes up to an edge, treated minus control.
+
+        Parameters
+        ----------
+        value : float
+            One of `edges`.
+
+        Returns
+        -------
+        Effect
+            Difference of shares, in [-1, 1], with its interval.
+
+        Raises
+        ------
+        CounterveilError
+            A value that is no edge: CV-P690.
+        """
         gap = self._answers.gap(self._place(value))
         return Effect(f"up to {value:g}", replace(gap, one=gap.other, other=gap.one), self.level)
 
     def bands(self, level: float | None = None) -> list[dict[str, Any]]:
-        """Return a row for every inner edge: difference of distribution functions, interval, and band for all edges."""
+        """Return the difference of both distribution functions at every inner edge, as rows.
+
+        Parameters
+        ----------
+        level : float, optional
+            Confidence level, in (0, 1). Default: that of the result.
+
+        Returns
+        -------
+        list of dict
+            ``value``, ``estimate``, the interval at this edge alone (``low``, ``high``), and a band that
+            holds at all edges (``band_low``, ``band_high``).
+
+        Raises
+        ------
+        CounterveilError
+            A level outside (0, 1): CV-P015.
+        """
         wide = self._answers.band_level(self.level if level is None else check_level(level), (0, 1))
         return [self._band(edge, level, wide) for edge in self.edges[1:-1]]
 
@@ -432,22 +935,52 @@ class QuantilesResult(ByName, ReleasedAnswer):
         ends = dict(zip(names, (*one.interval(level), *one.interval(wide)), strict=True))
         return {"value": edge, "estimate": one.estimate} | ends
 
-    def quantile_band(self, shares: tuple[float, ...], level: float | None = None) -> list[dict[str, Any]]:
-        """Return a row for every share: difference of quantiles, and a band that holds at all shares at once.
+    def quantile_band(self, probs: tuple[float, ...], level: float | None = None) -> list[dict[str, Any]]:
+        """Return differences of quantiles with a band that holds for all of them at once.
 
-        Each arm's band has half of the error, so the differences hold together.
+        Parameters
+        ----------
+        probs : tuple of float
+            Probabilities of the quantiles, each in (0, 1).
+        level : float, optional
+            Confidence level, in (0, 1). Default: that of the result.
+
+        Returns
+        -------
+        list of dict
+            ``prob``, ``estimate``, ``band_low`` and ``band_high``, in units of the outcome.
+
+        Raises
+        ------
+        CounterveilError
+            A level outside (0, 1): CV-P015. A probability outside (0, 1): CV-P693.
+
+        Notes
+        -----
+        The band of each arm's distribution function has half of the error, so that the differences hold
+        together.
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> trial = cv.datasets.lalonde()
+        >>> noise = cv.SeededNoise(1)
+        >>> result = cv.quantiles(trial.frame, trial.study, protects="record", epsilon=2, grid=20, noise=noise)
+        >>> rows = result.quantile_band((0.25, 0.5, 0.75))
+        >>> all(row["band_low"] <= row["estimate"] <= row["band_high"] for row in rows)
+        True
         """
         chosen = 1 - (1 - (self.level if level is None else check_level(level))) / 2
         wide = [self._answers.band_level(chosen, (arm,)) for arm in (0, 1)]
         found = []
-        for share in shares:
-            one = self.quantile_difference(share)
+        for prob in probs:
+            one = self.quantile_difference(prob)
             (least, most), (low, high) = (
-                self._crossing(arm, share).interval(own)
+                self._crossing(arm, prob).interval(own)
                 for arm, own in zip(("control", "treated"), wide, strict=True)
             )
             ends = {"band_low": low - most, "band_high": high - least}
-            found.append({"share": share, "estimate": one.estimate} | ends)
+            found.append({"prob": prob, "estimate": one.estimate} | ends)
         return found
 
     def _place(self, value: float) -> int:
@@ -457,19 +990,19 @@ class QuantilesResult(ByName, ReleasedAnswer):
 
     @property
     def table(self) -> tuple[Effect, ...]:
-        """The differences of quantiles at the shares that were asked for."""
-        return tuple(self._difference(share, len(self.shares)) for share in self.shares)
+        """Differences of quantiles at `probs`, treated minus control."""
+        return tuple(self._difference(prob, len(self.probs)) for prob in self.probs)
 
     def _check(self) -> None:
         ReleasedAnswer._check(self)
-        if not self.shares:
-            raise ValueError("no shares")
-        for share in self.shares:
-            check_share(share)
+        if not self.probs:
+            raise ValueError("no probs")
+        for prob in self.probs:
+            check_prob(prob)
 
     def _columns(self) -> list[dict[str, Any]]:
         return [
-            {"contrast": one.name, "share": share} for one, share in zip(self.table, self.shares, strict=True)
+            {"contrast": one.name, "prob": prob} for one, prob in zip(self.table, self.probs, strict=True)
         ]
 
     def _shown(self) -> dict[str, Any]:
@@ -479,10 +1012,10 @@ class QuantilesResult(ByName, ReleasedAnswer):
             "effects": [one.facts() for one in self.table],
             "notes": [
                 (
-                    quantile_name(share).capitalize(),
-                    "; ".join(said(self.quantile(arm, share), arm) for arm in ("treated", "control")),
+                    quantile_name(prob).capitalize(),
+                    "; ".join(said(self.quantile(arm, prob), arm) for arm in ("treated", "control")),
                 )
-                for share in self.shares
+                for prob in self.probs
             ],
         }
 
@@ -492,7 +1025,7 @@ def quantiles_result(
     question: Question,
     histograms: NoisyHistograms,
     page: str,
-    shares: tuple[float, ...],
+    probs: tuple[float, ...],
 ) -> QuantilesResult:
     """Return the answer made of released counts."""
     study, noise = session.study, "laplace" if histograms.heavy else "gaussian"
@@ -501,7 +1034,7 @@ def quantiles_result(
     bound = (2.0, "sum of changes") if histograms.heavy else (2**0.5, "length of the change")
     return QuantilesResult(
         histograms=histograms,
-        shares=shares,
+        probs=probs,
         guarantee=question.guarantee(session, page, mechanisms=(noise,)),
         method="quantiles of each arm",
         **question.terms(study),

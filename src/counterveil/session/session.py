@@ -361,7 +361,8 @@ class BranchPlan(Plan):
         for branch in self.branches:
             if any(planned == name for planned, _ in branch.amounts):
                 return branch
-        return Plan(self.budget, self.mechanism, ())  # which refuses every name
+        names = [planned for branch in self.branches for planned, _ in branch.amounts]
+        raise refusal("CV-X002", amounts=names, got=repr(name))
 
 
 def in_branches(
@@ -639,7 +640,6 @@ class BaseSession:
         self._source = named_table(source)
         self._table: Table | None = None
         self._streamed: Backend | None = None
-        self._restricted = False
         # Rows that were counted where they lie, and not attached.
         self._counted: int | None = None
         self._noise = SystemNoise() if noise is None else noise
@@ -693,7 +693,8 @@ class BaseSession:
         part = copy(self)
         # Whoever is left out is protected too.
         part._counted = self.batches.rows
-        part._table, part._streamed, part._restricted = table, None, True
+        part._table = table
+        part._streamed = None
         return part
 
     def attach_batches(self) -> None:

@@ -182,9 +182,9 @@ class PartOfRows:
         """The study that the rows fit."""
         return self.own.study
 
-    def run(self, passed: Pass, in_turn: bool = False) -> Sums:
+    def run(self, passed: Pass, sequential: bool = False) -> Sums:
         """Return a pass's sums over the part's rows."""
-        return self.own.run(passed, in_turn)
+        return self.own.run(passed, sequential)
 
 
 class SummingSession(BaseSession):

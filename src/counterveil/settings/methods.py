@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from math import inf
 from typing import Any, ClassVar, Final, Self
@@ -17,7 +17,6 @@ from counterveil.privacy import Number, exact
 
 # Beyond it a setting means nothing, and what is computed from it is not finite.
 LARGEST = 1e300
-_ALLOWED = "allowed"
 
 
 def is_whole(value: Any, least: int, most: float = inf) -> bool:
@@ -90,42 +89,50 @@ def exactly(words: str, fits: Callable[[Any], bool]) -> Allowed:
     return Allowed(words, inside)
 
 
-def setting(default: Any, allowed: Allowed) -> Any:
-    """Return the field of a settings class, with its default and its range."""
-    return field(default=default, metadata={_ALLOWED: allowed})
-
-
-def range_of(each: Field[Any]) -> str:
-    """Return the range of a setting in words; empty where everything of its type is allowed."""
-    allowed = each.metadata.get(_ALLOWED)
-    return "" if allowed is None else allowed.words
-
-
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Settings of a method: every field is compared with its range when an object is made.
+    """Settings of a method: each field is compared with the values that it may have when an object is made.
 
+    `_allowed` holds these values by field; a field that is not there takes everything of its type.
     `_published` are names that ask for a paper's method, with what it is called in `cv.published`.
     """
 
+    _allowed: ClassVar[Mapping[str, Allowed]] = {}
     _published: ClassVar[Mapping[str, str]] = {}
 
     def __new__(cls, *_: object, **named: object) -> Self:
         """Refuse names that are no settings of the method, as CV-P020, or CV-P027 where a paper's method has them."""
-        known = [each.name for each in fields(cls)]
-        for name in named.keys() - known:
-            got, expected = f"{name}={shown(named[name])}", f"settings of {cls.__name__}: {', '.join(known)}"
+        settings = [field.name for field in fields(cls)]
+        for name in named.keys() - settings:
+            got = f"{name}={shown(named[name])}"
+            expected = f"settings of {cls.__name__}: {', '.join(settings)}"
             if name in cls._published:
                 raise refusal("CV-P027", expected=expected, got=got, form=cls._published[name])
             raise refusal("CV-P020", expected=expected, got=got)
         return object.__new__(cls)
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            allowed = each.metadata.get(_ALLOWED)
-            if allowed is not None and not allowed.fits(getattr(self, each.name)):
-                raise self._refusal(each.name, allowed.words)
+        for name, allowed in self._allowed.items():
+            if not allowed.fits(getattr(self, name)):
+                raise self._refusal(name, allowed.words)
         self._check_together()
+
+    @classmethod
+    def range_of(cls, name: str) -> str:
+        """Return the values that a field may have, in words.
+
+        Parameters
+        ----------
+        name : str
+            Name of the field.
+
+        Returns
+        -------
+        str
+            The values; empty where everything of the field's type is allowed.
+        """
+        allowed = cls._allowed.get(name)
+        return "" if allowed is None else allowed.words
 
     def _check_together(self) -> None:
         """Refuse values that do not go together; None is returned."""
@@ -143,20 +150,13 @@ def out_of_range(of: str, name: str, expected: str, value: object) -> Countervei
     return refusal("CV-P025", name=name, of=of, expected=expected, value=value)
 
 
-# Settings of methods that protect outcomes and weight them with public weights: matching, weighting, several arms.
-#
-# Settings of methods that protect whole records and release moments of them.
-#
-# Settings of questions other than the average effect: effects that differ between people, pooling, survival.
-
-
-# Limits on reuse in matching.
+# Values of `Matching.limit` that are no numbers.
 AUTO, BEST, ADAPTIVE = "auto", "best", "adaptive"
 # What the variance of outcomes is estimated from.
 BY_ARM, BY_ROW = "arm", "row"
-# Set by `python -m experiments.weighting_tuning.tune`, products by `experiments.outcome_level --tuning`, terms and
-# bends by `experiments.outcome_level.redrawn --tuning`, leaves by `experiments.outcome_level.leaves --tuning`.
-# The blocks of features, and how the supposed variance of the mean outcome is divided among them.
+# Shares of the assumed variance of E[Y|X] among the blocks of features. Set by `python -m
+# experiments.weighting_tuning.tune`, products by `experiments.outcome_level --tuning`, selected terms and score basis
+# by `experiments.outcome_level.redrawn --tuning`, leaves by `experiments.outcome_level.leaves --tuning`.
 BLOCKS: Final = {
     "covariates": 0.7,
     "squares": 0.3,
@@ -167,30 +167,38 @@ BLOCKS: Final = {
     "score_basis": 0.15,
     "tree_leaves": 0.15,
 }
-# Beside the terms that treatment follows, each with its part of their share, the share of their sum.
+# Share of the sum of the selected terms, beside the terms themselves.
 DIRECTION: Final = 0.1
-# The correlation supposed of the two arms' mean outcomes, over covariates and over what treatment follows: effects
-# may vary with covariates by nine tenths of what outcomes vary by, along the score by less than half.
+# Assumed correlation of E[Y(1)|X] and E[Y(0)|X], over the covariates and over the functions of the propensity score.
+# With correlation r and equal variances, sd(effect) = sqrt(2 (1 - r)) sd(outcome): 0.89 and 0.45.
 # How they were set: experiments/causal/RESULTS_OUTCOME.md.
 ALIKE: Final = (0.6, 0.9)
-# The part of that correlation that intervals count on.
+# Intervals assume this fraction of that correlation.
 ALLOWED_ALIKE: Final = 0.8
-# The bias that intervals of observational studies allow for, in standard errors without it; set like the terms. Of many
-# covariates most products are not balanced: it grows with them, up to twice as much, after a look at settings of ACIC
-# 2016 that it had not been set on (experiments/causal/RESULTS_OUTCOME.md).
+# Bias that intervals of observational studies allow for, in sampling standard errors. With many covariates most
+# products are not balanced, so it grows from ALLOWED_BIAS at 25 covariates to MOST_BIAS at 50. How they were set:
+# experiments/causal/RESULTS_OUTCOME.md; the growth after looking at settings of ACIC 2016.
 ALLOWED_BIAS: Final = 0.5
 MOST_BIAS: Final = 1.0
 _FEW_COVARIATES: Final = 25
-# What is balanced where nothing is said.
-_USUAL: Final = ("covariates", "squares", "products", "score", "selected_terms", "score_basis", "tree_leaves")
+# What is balanced by default.
+_DEFAULT_FEATURES: Final = (
+    "covariates",
+    "squares",
+    "products",
+    "score",
+    "selected_terms",
+    "score_basis",
+    "tree_leaves",
+)
 
-# Supposed standard deviations of outcomes, over the covariates and around their mean, as a part of their range. They
-# trade noise for balance; they are public and no part of a guarantee.
+# Assumed standard deviations of E[Y|X] and of Y around it, as fractions of the outcome's range. They trade noise for
+# balance; they are public and the privacy guarantee does not depend on them.
 NUMBERS: Final = 1 / 8
 YES_OR_NO: Final = 3 / 8
-# Parts of these that are supposed where intervals need no more. No imbalance of a trial follows outcomes but by chance,
-# and its interval holds what is left: there the first is less. An interval for the largest variance there can be holds
-# more than any imbalance that is left: there both are less. Set by `python -m experiments.outcome_level.supposed`.
+# Factors on these. In a trial imbalance is by chance and within the interval, so E[Y|X] is assumed to vary less. An
+# interval for the largest possible variance covers any imbalance, so both are assumed to vary less. Set by
+# `python -m experiments.outcome_level.supposed`.
 IN_TRIALS: Final = 1 / 2
 FOR_VALUE_ALONE: Final = 1 / 2
 # What `variance_share` takes.
@@ -200,8 +208,8 @@ _SHARE: Final = exactly("a number of at least 0 and below 1", lambda share: 0 <=
 def assumed_sd(outcome_range: tuple[Fraction, Fraction]) -> float:
     """Return the standard deviation assumed of outcomes, over the covariates and around them.
 
-    It is a part of their range. Outcomes declared from 0 to 1 are mostly binary, which vary as much as outcomes can.
-    Others fill their range less. Assuming too little leaves imbalance correlated with outcomes that no interval
+    It is a fraction of their range. Outcomes declared from 0 to 1 are mostly binary, which vary as much as outcomes
+    can. Others fill their range less. Assuming too little leaves imbalance correlated with outcomes that no interval
     covers; assuming too much makes weights, and noise, somewhat larger than they need to be.
     """
     low, high = outcome_range
@@ -209,7 +217,7 @@ def assumed_sd(outcome_range: tuple[Fraction, Fraction]) -> float:
 
 
 def allowed_bias(bias: float | None, randomised: bool, covariates: int) -> float:
-    """Return what intervals of a study allow for bias, in standard errors from sampling; None is the usual."""
+    """Return the bias that intervals of a study allow for, in sampling standard errors; None takes the default."""
     if bias is not None:
         return float(bias)
     grown = ALLOWED_BIAS * max(covariates / _FEW_COVARIATES, 1.0)
@@ -218,42 +226,103 @@ def allowed_bias(bias: float | None, randomised: bool, covariates: int) -> float
 
 @dataclass(frozen=True, slots=True)
 class DifferenceInMeans(Settings):
-    """Settings of `method="difference_in_means"` with `protects="outcome"`.
+    """Settings of ``cv.ate(method="difference_in_means", protects="outcome")``.
 
-    Attributes:
-        variance_share: the share of the budget spent on the variance of the estimate; None chooses it, and 0
-            leaves everything to the estimate, with an interval for the largest variance there can be.
-        find_range: spend a part of the budget on a shorter range of outcomes, and clamp them to it. The
-            interval then assumes that no outcome lies far beyond it.
+    Attributes
+    ----------
+    variance_share : number, optional
+        Share of epsilon spent on the variance of the estimate, from 0 to below 1. 0 spends everything on the
+        estimate; its interval then assumes the largest variance that outcomes within their range can have.
+        Default:
+        the share with the shortest expected interval.
+    find_range : bool, default False
+        Spend a part of epsilon on finding a shorter range of outcomes, and clamp outcomes to it. The interval
+        then assumes that no outcome lies far beyond that range.
+
+    Raises
+    ------
+    CounterveilError
+        A value outside its range (CV-P025), or a name that is no field (CV-P020).
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.simulated_trial(n=400, effect=0.3)
+    >>> result = cv.ate(
+    ...     data.frame, data.study, protects="outcome", epsilon=1, method="difference_in_means",
+    ...     settings=cv.settings.DifferenceInMeans(variance_share=0), noise=cv.SeededNoise(1),
+    ... )
+    >>> low, high = result.interval()
+    >>> low < result.estimate < high
+    True
     """
 
-    variance_share: Number | None = setting(None, _SHARE)
-    find_range: bool = setting(False, FLAG)
+    _allowed: ClassVar[Mapping[str, Allowed]] = {
+        "variance_share": _SHARE,
+        "find_range": FLAG,
+    }
+    variance_share: Number | None = None
+    find_range: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Matching(Settings):
-    """Settings of `method="matching"` with `protects="outcome"`.
+    """Settings of ``cv.ate(method="matching", protects="outcome")`` and of ``cv.published.outcome_matching``.
 
-    Attributes:
-        neighbours: how many units of the other arm stand in for one unit.
-        limit: how often one unit may be used. "best" takes the limit with the least expected error;
-            "adaptive" the published rule (PrivATE, equations 9 and 10), raised until everyone can be matched;
-            a whole number k allows k times `neighbours` uses in the smaller arm and in proportion in the
-            other; None sets no limit. "auto" is "best", and "adaptive" in the
-            published form.
-        c: the error coefficient of equation 9.
-        variance_by: what the variance is estimated from: "arm", outcomes around linear fits in the
-            covariates, one for each of up to four parts of an arm by the size of coefficients, or "row",
-            pairs of rows next to each other in the score, which allows for unequal variances and makes
-            intervals longer. "auto" is "arm", and "row" where rows times squared columns of covariates
-            exceed eight million.
+    Attributes
+    ----------
+    neighbours : int, default 5
+        M, the number of people of the other arm whose mean outcome is imputed for one person; at least 1.
+    limit : {"auto", "best", "adaptive"} or int or None, default "auto"
+        How often one person may be used as a match. Noise grows with the largest number of uses.
+        "best": the limit of the smallest expected squared error;
+        "adaptive": equations 9 and 10 of [1]_, raised until everyone can be matched;
+        a whole number k of at least 1: k M uses in the smaller arm, and in proportion to the arms' sizes in
+        the larger;
+        None: no limit;
+        "auto": "best" in `cv.ate`, "adaptive" in the published form.
+    c : float, default 0.01
+        Error coefficient c of equation 9 of [1]_, above 0; used by ``limit="adaptive"`` alone.
+    variance_by : {"auto", "arm", "row"}, default "auto"
+        What the sampling variance is estimated from.
+        "arm": residuals of linear regressions on the covariates, one in each of up to four parts of an arm,
+        by the size of the matching weights;
+        "row": differences of neighbours in the propensity score, which allows a variance for each row and
+        makes intervals longer;
+        "auto": "arm", or "row" where rows times squared columns of covariates exceed eight million.
+
+    Raises
+    ------
+    CounterveilError
+        A value outside its range (CV-P025), or a name that is no field (CV-P020).
+
+    References
+    ----------
+    .. [1] Yuan et al., PrivATE: differentially private average treatment effect estimation for observational
+    data.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.synth(n=300, covariates=3)
+    >>> result = cv.ate(
+    ...     data.frame, data.study, protects="outcome", epsilon=2, method="matching",
+    ...     settings=cv.settings.Matching(neighbours=1, limit=2), noise=cv.SeededNoise(1),
+    ... )
+    >>> result.details["neighbours"]
+    1
     """
 
-    neighbours: int = setting(5, whole(1))
-    limit: int | str | None = setting(AUTO, one_of(AUTO, BEST, ADAPTIVE, None) | whole(1))
-    c: float = setting(0.01, POSITIVE)
-    variance_by: str = setting(AUTO, one_of(AUTO, BY_ARM, BY_ROW))
+    _allowed: ClassVar[Mapping[str, Allowed]] = {
+        "neighbours": whole(1),
+        "limit": one_of(AUTO, BEST, ADAPTIVE, None) | whole(1),
+        "c": POSITIVE,
+        "variance_by": one_of(AUTO, BY_ARM, BY_ROW),
+    }
+    neighbours: int = 5
+    limit: int | str | None = "auto"
+    c: float = 0.01
+    variance_by: str = "auto"
 
 
 def asked_share(settings: Settings | None) -> Fraction | None:
@@ -278,71 +347,139 @@ def _are_bounds(value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Weighting(Settings):
-    """Settings of `method="weighting"`.
+    """Settings of ``cv.ate(method="weighting", protects="outcome")``.
 
-    Attributes:
-        features: what is balanced: "covariates", "squares" (of numbers), "products" (of two of the five
-            covariates most related to the propensity score), "score" (its logit), "strata" (ten groups of
-            it), "selected_terms" (nonlinear and interaction terms that predict treatment, found by score tests),
-            "score_basis" (cosines of its rank), "tree_leaves" (of boosted propensity trees; not in trials). None
-            is all but "strata".
-        signal: assumed SD of E[Y|X] as a fraction of the outcome's range; None is 3/8 for outcomes from 0 to
-            1 and 1/8 for others; half of that
-            with `variance_share=0`, and half again for the difference of a trial with `variance_by="arm"`.
-        residual: the same of outcomes around that mean, but for trials.
-        arm_correlation: assumed correlation of E[Y(1)|X] and E[Y(0)|X] over the rows; near 1 where effects hardly
-            vary. None is 0.6 over covariates and 0.9 over the
-            score, the terms and the leaves.
-        variance_by: "arm" estimates one variance of outcomes an arm, around a line in the features where that
-            shortens the interval; "row" lets every row have its own and takes differences of similar rows.
-        variance_share: the share of the budget spent on the variance of the estimate; None chooses it, and 0
-            leaves everything to the estimate, with an interval for the largest variance there can be.
-        bias: bias allowance of the interval, in sampling standard errors.
-            None is 1/2 with up to 25 covariates, grows with more up to 1 with 50, and is 0 where the study is declared
-            randomised.
-        prediction: a covariate that predicts the outcome and was made without the outcomes of this study;
-            it is subtracted from them.
-        residual_range: public bounds of outcome minus prediction; what lies outside is clamped.
-        find_range: spend a part of the budget on a shorter range of outcomes, and clamp them to it. The
-            interval then assumes that no outcome lies far beyond it.
+    Weights minimise noise plus an assumed squared imbalance. `features`, `signal`, `residual` and
+    `arm_correlation` say what is assumed; they steer the weights and do not enter the privacy guarantee.
 
-    `signal`, `residual`, `arm_correlation` and `features` steer the weights. They do not enter the guarantee.
+    Attributes
+    ----------
+    features : tuple of str, optional
+        What is balanced between the arms, one or more of
+        "covariates": the covariates themselves;
+        "squares": squares of numeric covariates;
+        "products": products of two of the five covariates most related to the propensity score;
+        "score": the logit of the propensity score;
+        "strata": ten groups by the propensity score;
+        "selected_terms": nonlinear and interaction terms that predict treatment, found by score tests;
+        "score_basis": cosines of the rank of the propensity score;
+        "tree_leaves": leaves of boosted trees for the treatment (not in trials).
+        Default: all but "strata".
+    signal : float, optional
+        Assumed standard deviation of E[Y|X], as a fraction of the outcome's range; above 0. Default: 3/8 for
+        outcomes declared from 0 to 1 and 1/8 for others; half of that with ``variance_share=0``, and half
+        again for a trial with ``variance_by="arm"``.
+    residual : float, optional
+        Assumed standard deviation of Y around E[Y|X], as a fraction of the outcome's range; above 0. Default:
+        3/8 for outcomes declared from 0 to 1 and 1/8 for others; half of that with ``variance_share=0``.
+    arm_correlation : float, optional
+        Assumed correlation of E[Y(1)|X] and E[Y(0)|X], from 0 to 0.99. 1: constant effects. Default: 0.6 over
+        the covariates, and 0.9 over the propensity score, the selected terms and the tree leaves.
+    variance_by : {"arm", "row"}, default "arm"
+        What the sampling variance is estimated from.
+        "arm": one variance of outcomes in each arm, around a linear fit where that shortens the interval;
+        "row": a variance for each row, from differences of similar rows.
+    variance_share : number, optional
+        Share of epsilon spent on the variance of the estimate, from 0 to below 1. 0 spends everything on the
+        estimate; its interval then assumes the largest variance that outcomes within their range can have.
+        Default:
+        the share with the shortest expected interval.
+    bias : float, optional
+        Bias that the interval allows for, in sampling standard errors; at least 0. Default: 0 in a declared
+        trial, otherwise 1/2 with up to 25 covariates, growing in proportion to their number up to 1 with 50.
+    prediction : str, optional
+        Name of a covariate that predicts the outcome and was made without the outcomes of this study. It is
+        subtracted from them, so that noise follows `residual_range`, which must be given too. Default:
+        nothing is subtracted.
+    residual_range : (number, number), optional
+        Public lowest and highest value of outcome minus prediction, in units of the outcome; differences
+        outside are clamped. Goes with `prediction`.
+    find_range : bool, default False
+        Spend a part of epsilon on finding a shorter range of outcomes, and clamp outcomes to it. The interval
+        then assumes that no outcome lies far beyond that range.
+
+    Raises
+    ------
+    CounterveilError
+        A value outside its range (CV-P025), a name that is no field (CV-P020), or one of `prediction` and
+        `residual_range` without the other (CV-P221).
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.synth(n=300, covariates=3)
+    >>> result = cv.ate(
+    ...     data.frame, data.study, protects="outcome", epsilon=2, method="weighting",
+    ...     settings=cv.settings.Weighting(features=("covariates", "score"), bias=0), noise=cv.SeededNoise(1),
+    ... )
+    >>> low, high = result.interval()
+    >>> low < result.estimate < high
+    True
     """
 
-    features: tuple[str, ...] | None = setting(
-        None, Allowed(f"one or more of {', '.join(map(repr, BLOCKS))}", _are_features) | NONE
-    )
-    signal: float | None = setting(None, POSITIVE | NONE)
-    residual: float | None = setting(None, POSITIVE | NONE)
-    arm_correlation: float | None = setting(
-        None,
-        exactly("a number of at least 0 and at most 0.99", lambda part: 0 <= part <= Fraction(99, 100))
+    _allowed: ClassVar[Mapping[str, Allowed]] = {
+        "features": Allowed(f"one or more of {', '.join(map(repr, BLOCKS))}", _are_features) | NONE,
+        "signal": POSITIVE | NONE,
+        "residual": POSITIVE | NONE,
+        "arm_correlation": exactly(
+            "a number of at least 0 and at most 0.99", lambda part: 0 <= part <= Fraction(99, 100)
+        )
         | NONE,
-    )
-    variance_by: str = setting(BY_ARM, one_of(BY_ARM, BY_ROW))
-    variance_share: Number | None = setting(None, _SHARE)
-    bias: float | None = setting(None, exactly("a number of at least 0", lambda bias: bias >= 0) | NONE)
-    prediction: str | None = setting(
-        None, Allowed("the name of a covariate", lambda name: isinstance(name, str)) | NONE
-    )
-    residual_range: tuple[Number, Number] | None = setting(
-        None, Allowed("(lowest, highest) with lowest < highest", _are_bounds) | NONE
-    )
-    find_range: bool = setting(False, FLAG)
+        "variance_by": one_of(BY_ARM, BY_ROW),
+        "variance_share": _SHARE,
+        "bias": exactly("a number of at least 0", lambda bias: bias >= 0) | NONE,
+        "prediction": Allowed("the name of a covariate", lambda name: isinstance(name, str)) | NONE,
+        "residual_range": Allowed("(lowest, highest) with lowest < highest", _are_bounds) | NONE,
+        "find_range": FLAG,
+    }
+    features: tuple[str, ...] | None = None
+    signal: float | None = None
+    residual: float | None = None
+    arm_correlation: float | None = None
+    variance_by: str = "arm"
+    variance_share: Number | None = None
+    bias: float | None = None
+    prediction: str | None = None
+    residual_range: tuple[Number, Number] | None = None
+    find_range: bool = False
 
     def allowed_bias(self, randomised: bool, covariates: int) -> float:
-        """Return what intervals of a study allow for bias, in standard errors from sampling."""
+        """Return the bias that intervals of a study allow for.
+
+        Parameters
+        ----------
+        randomised : bool
+            Whether the study is a declared trial.
+        covariates : int
+            Number of covariates.
+
+        Returns
+        -------
+        float
+            `bias`, or its default for such a study, in sampling standard errors.
+        """
         return allowed_bias(self.bias, randomised, covariates)
 
     @property
     def balanced(self) -> tuple[str, ...]:
-        """The features that are balanced."""
-        return _USUAL if self.features is None else tuple(self.features)
+        """The features that are balanced, the default ones where `features` is None."""
+        return _DEFAULT_FEATURES if self.features is None else tuple(self.features)
 
     def assumed_sds(self, outcome_range: tuple[Fraction, Fraction]) -> tuple[float, float]:
-        """Return the standard deviations assumed of outcomes: `signal` and `residual`, or the usual ones."""
-        usual = assumed_sd(outcome_range)
-        return self.signal or usual, self.residual or usual
+        """Return the standard deviations assumed of E[Y|X] and of Y around it.
+
+        Parameters
+        ----------
+        outcome_range : (Fraction, Fraction)
+            Declared range of the outcome.
+
+        Returns
+        -------
+        (float, float)
+            `signal` and `residual`, or their defaults, as fractions of the outcome's range.
+        """
+        default = assumed_sd(outcome_range)
+        return self.signal or default, self.residual or default
 
     def _check_together(self) -> None:
         """Refuse a prediction without the range of its residuals; None is returned."""
@@ -352,26 +489,60 @@ class Weighting(Settings):
 
 @dataclass(frozen=True, slots=True)
 class Arms(Settings):
-    """Settings of `arms(method="weighting")` and `arms(method="matching")`.
+    """Settings of ``cv.arms(method="weighting")`` and ``cv.arms(method="matching")``.
 
-    Attributes:
-        neighbours: matching: how many units of an arm stand in for one unit of another.
-        bias: weighting: bias allowance of each arm's mean, in sampling standard errors. None is 1/2 with up
-            to 25 covariates, grows with more up to 1 with 50, and
-            is 0 where the study is declared randomised.
+    Attributes
+    ----------
+    neighbours : int, default 5
+        Matching: the number of people of an arm whose mean outcome is imputed for one person of another; at
+        least 1.
+    bias : float, optional
+        Weighting: bias that the interval of each arm's mean allows for, in sampling standard errors; at least
+        0. Default: 0 in a declared trial, otherwise 1/2 with up to 25 covariates, growing in proportion to
+        their number up to 1 with 50.
+
+    Raises
+    ------
+    CounterveilError
+        A value outside its range (CV-P025), or a name that is no field (CV-P020).
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> cv.settings.Arms(neighbours=3)
+    Arms(neighbours=3, bias=None)
     """
 
-    neighbours: int = setting(5, whole(1))
-    bias: float | None = setting(None, exactly("a number of at least 0", lambda bias: bias >= 0) | NONE)
+    _allowed: ClassVar[Mapping[str, Allowed]] = {
+        "neighbours": whole(1),
+        "bias": exactly("a number of at least 0", lambda bias: bias >= 0) | NONE,
+    }
+    neighbours: int = 5
+    bias: float | None = None
 
     def allowed_bias(self, randomised: bool, covariates: int) -> float:
-        """Return what intervals of a study allow for bias, in standard errors from sampling."""
+        """Return the bias that intervals of a study allow for.
+
+        Parameters
+        ----------
+        randomised : bool
+            Whether the study is a declared trial.
+        covariates : int
+            Number of covariates.
+
+        Returns
+        -------
+        float
+            `bias`, or its default for such a study, in sampling standard errors.
+        """
         return allowed_bias(self.bias, randomised, covariates)
 
 
-# Where no limit is given: strata with a quarter to three quarters treated count in full.
-_USUAL_LIMIT = Fraction(4)
+# Default limit: strata with a quarter to three quarters treated count in full.
+_DEFAULT_LIMIT = Fraction(4)
 _LEAST_LIMIT = Fraction(2)
+# Beyond it a bound binds nobody, and its noise has no size that a double could hold.
+_MOST_LIMIT = Fraction(10**9)
 _MOST_BINS = 64
 
 
@@ -381,28 +552,56 @@ def _are_names(value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Stratified(Settings):
-    """Settings of `method="stratified"`: how strata are made and weighed; every number is public.
+    """Settings of ``cv.ate(method="stratified")``: how strata are made and weighted.
 
-    Attributes:
-        strata: the covariates that make strata; None takes all of them.
-        cuts: a number of bins for numeric covariates without cut points, released as private quantiles.
-        limit: the most that one person's outcome may count, in persons; None means 4.
+    Attributes
+    ----------
+    strata : sequence of str, optional
+        Names of the covariates whose combinations of values are the strata. Default: all covariates.
+    cuts : mapping of str to int, optional
+        For numeric covariates without declared cut points: number of bins, from 2 to 64. The bins are private
+        quantiles, which take a part of epsilon. Default: none.
+    limit : number, optional
+        The most that the outcome of one person may count in the sum of matched differences, in persons,
+        from 2 (the person and one match) to 1e9. In a stratum with n1 treated and n0 controls a treated person
+        counts 1 + n0 / n1. Larger values keep such strata in full and need more noise. Default: 4, which
+        keeps strata with a quarter to three quarters treated.
+
+    Raises
+    ------
+    CounterveilError
+        A value outside its range (CV-P025), a name that is no field (CV-P020), or ``sensitivity=``, which the
+        published form `cv.published.smooth_matching` replaces (CV-P027).
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.synth_strata(n=2000, levels=5)
+    >>> result = cv.ate(
+    ...     data.frame, data.study, protects="record", epsilon=2, method="stratified",
+    ...     settings=cv.settings.Stratified(strata=["x"], limit=3), noise=cv.SeededNoise(1),
+    ... )
+    >>> low, high = result.interval()
+    >>> low < result.estimate < high
+    True
     """
 
     _published: ClassVar[Mapping[str, str]] = {"sensitivity": "smooth_matching"}
-    strata: tuple[str, ...] | None = setting(
-        None, Allowed("a list of names of covariates", _are_names) | NONE
-    )
-    cuts: Mapping[str, int] | None = setting(
-        None,
-        Allowed(
+    _allowed: ClassVar[Mapping[str, Allowed]] = {
+        "strata": Allowed("a list of names of covariates", _are_names) | NONE,
+        "cuts": Allowed(
             "a mapping from names of covariates to numbers of bins", lambda cuts: isinstance(cuts, Mapping)
         )
         | NONE,
-    )
-    limit: Number | None = setting(
-        None, exactly("at least 2 (one person and one match)", lambda limit: limit >= _LEAST_LIMIT) | NONE
-    )
+        "limit": exactly(
+            "at least 2 (one person and one match) and at most 1e9",
+            lambda limit: _LEAST_LIMIT <= limit <= _MOST_LIMIT,
+        )
+        | NONE,
+    }
+    strata: tuple[str, ...] | None = None
+    cuts: Mapping[str, int] | None = None
+    limit: Number | None = None
 
     def _check_together(self) -> None:
         """Refuse numbers of bins out of range; None is returned."""
@@ -415,8 +614,8 @@ class Stratified(Settings):
 
     @property
     def exact_limit(self) -> Fraction:
-        """The limit as a rational."""
-        return _USUAL_LIMIT if self.limit is None else exact(self.limit, "limit")
+        """`limit` as an exact rational, 4 where it is None."""
+        return _DEFAULT_LIMIT if self.limit is None else exact(self.limit, "limit")
 
 
 LARGEST_KAPPA = 1.0
@@ -428,33 +627,79 @@ KAPPA = Allowed(
 
 @dataclass(frozen=True, slots=True)
 class Auto(Settings):
-    """Settings of `method="auto"`.
+    """Settings of ``cv.ate(method="auto")``.
 
-    Attributes:
-        kappa: your bound on confounding, for records whose adjustment the budget does not support:
-            |comparison - effect| is at most kappa sd(outcome) / (0.75 sd(treatment)), for the comparison that
-            the result names. The interval covers if the bound holds. Without it such questions are refused
-            and nothing is spent.
+    Attributes
+    ----------
+    kappa : float, optional
+        A bound on confounding that you declare, above 0 and at most 1. Where whole records are protected and
+        the budget does not support adjustment, the answer is an unadjusted comparison, which the result
+        names, with an interval that covers the effect if
+
+            |comparison - effect| <= kappa sd(Y) / (0.75 sd(T)).
+
+        Default: none is assumed; such questions are refused, and nothing is spent.
+
+    Raises
+    ------
+    CounterveilError
+        A value outside its range (CV-P025), or a name that is no field (CV-P020).
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> cv.settings.Auto(kappa=0.1)
+    Auto(kappa=0.1)
     """
 
-    kappa: float | None = setting(None, KAPPA | NONE)
+    _allowed: ClassVar[Mapping[str, Allowed]] = {
+        "kappa": KAPPA | NONE,
+    }
+    kappa: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Trial(Settings):
-    """Settings of `method="trial"`; all of them are public.
+    """Settings of ``cv.ate(method="trial", protects="record")``.
 
-    Attributes:
-        adjustment: "none" compares the arms as they are; "covariates" subtracts a linear prediction made of
-            released moments, which shortens the interval where covariates predict outcomes; "auto" adjusts in
-            a declared trial where rows and budget support it.
-        centre: with adjustment="none", what outcomes are centred on: "pooled" (the mean of everyone, which takes any
-            noise distribution) or "arms" (the means of both arms, less noise where arms are of unequal size); "auto"
-            chooses from rows and budget.
+    Attributes
+    ----------
+    adjustment : {"auto", "none", "covariates"}, default "auto"
+        "none": the difference in means;
+        "covariates": a linear prediction from released second moments is subtracted, which shortens the
+        interval where covariates predict outcomes;
+        "auto": adjust in a declared trial whose rows and budget support it.
+    centre : {"auto", "pooled", "arms"}, default "auto"
+        With ``adjustment="none"``: what outcomes are centred on before their means are released.
+        "pooled": the released mean of everyone, which works with any noise distribution;
+        "arms": the released mean of each arm, with less noise where arms are of unequal size;
+        "auto": the choice of least expected noise at these rows and this budget.
+
+    Raises
+    ------
+    CounterveilError
+        A value outside its range, or a `centre` together with another `adjustment` than "none" (CV-P025); a
+        name that is no field (CV-P020).
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.simulated_trial(n=2000, effect=0.3)
+    >>> result = cv.ate(
+    ...     data.frame, data.study, protects="record", epsilon=1, method="trial",
+    ...     settings=cv.settings.Trial(adjustment="none"), noise=cv.SeededNoise(1),
+    ... )
+    >>> low, high = result.interval()
+    >>> low < result.estimate < high
+    True
     """
 
-    adjustment: str = setting("auto", one_of("auto", "none", "covariates"))
-    centre: str = setting("auto", one_of("auto", "pooled", "arms"))
+    _allowed: ClassVar[Mapping[str, Allowed]] = {
+        "adjustment": one_of("auto", "none", "covariates"),
+        "centre": one_of("auto", "pooled", "arms"),
+    }
+    adjustment: str = "auto"
+    centre: str = "auto"
 
     def _check_together(self) -> None:
         """Refuse a centre where covariates are adjusted for; None is returned."""
@@ -464,40 +709,90 @@ class Trial(Settings):
 
 @dataclass(frozen=True, slots=True)
 class DoublyRobust(Settings):
-    """Settings of `method="doubly_robust"` with `protects="record"`.
+    """Settings of ``cv.ate(method="doubly_robust", protects="record")``.
 
-    Attributes:
-        degree: 1 for the covariates themselves, 2 with squares and products, "auto" for as many of these as
-            rows and budget support.
-        kappa: a bound on confounding, yours to declare: |difference in means - effect| is at most
-            kappa sd(outcome) / (0.75 sd(treatment)). Where the budget does not support adjustment, the difference in
-            means is then the answer, with an interval that covers if the bound holds; without it such questions are
-            refused and nothing is spent.
+    Attributes
+    ----------
+    degree : {"auto", 1, 2}, default "auto"
+        Degree of the outcome and propensity models in the covariates.
+        1: linear;
+        2: with all squares and products;
+        "auto": linear, with as many squares and products as rows and budget support.
+    kappa : float, optional
+        A bound on confounding that you declare, above 0 and at most 1. Where the budget does not support
+        adjustment, the answer is the difference in means, with an interval that covers the effect if
+
+            |difference in means - effect| <= kappa sd(Y) / (0.75 sd(T)).
+
+        Default: none is assumed; such questions are refused, and nothing is spent.
+
+    Raises
+    ------
+    CounterveilError
+        A value outside its range (CV-P025), or a name that is no field (CV-P020).
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> cv.settings.DoublyRobust(degree=1)
+    DoublyRobust(degree=1, kappa=None)
     """
 
-    degree: int | str = setting("auto", one_of(1, 2, "auto"))
-    kappa: float | None = setting(None, KAPPA | NONE)
+    _allowed: ClassVar[Mapping[str, Allowed]] = {
+        "degree": one_of(1, 2, "auto"),
+        "kappa": KAPPA | NONE,
+    }
+    degree: int | str = "auto"
+    kappa: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Groups(Settings):
-    """Settings of `groups`, `policy_value` and `targeting_curve` with `protects="record"`.
+    """Settings of `cv.groups`, `cv.policy_value` and `cv.targeting_curve` with ``protects="record"``.
 
-    Attributes:
-        clip: a public bound on the size of a person's score, in units of the outcome; larger ones are clipped.
-            None releases a histogram of the scores with a small part of the budget and chooses from it.
+    Attributes
+    ----------
+    clip : float, optional
+        Public bound on the size of one person's doubly robust score, in units of the outcome; above 0. Larger
+        scores are clipped to plus or minus `clip`, and noise is in proportion to it. Default: chosen from a
+        private histogram of the scores, which takes a small part of epsilon.
+
+    Raises
+    ------
+    CounterveilError
+        A value outside its range (CV-P025), or a name that is no field (CV-P020).
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> cv.settings.Groups(clip=20)
+    Groups(clip=20)
     """
 
-    clip: float | None = setting(None, POSITIVE | NONE)
+    _allowed: ClassVar[Mapping[str, Allowed]] = {
+        "clip": POSITIVE | NONE,
+    }
+    clip: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ModelPair:
-    """A learner made of two estimators in scikit-learn's style, for `learner=`.
+    """Two estimators in scikit-learn's style from which an effect is learned, for ``Folds(learner=...)``.
 
-    Attributes:
-        outcome: has `fit(X, y)` and `predict(X)`; fitted to each arm.
-        propensity: has `fit(X, t)` and `predict_proba(X)`.
+    Attributes
+    ----------
+    outcome : object
+        Regression with ``fit(X, y)`` and ``predict(X)``; a fresh copy is fitted to each arm of a fold.
+    propensity : object
+        Classifier with ``fit(X, t)`` and ``predict_proba(X)``; a fresh copy is fitted to each fold.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> from sklearn.linear_model import LinearRegression, LogisticRegression
+    >>> learner = cv.settings.ModelPair(LinearRegression(), LogisticRegression())
+    >>> cv.settings.Folds(learner=learner, folds=30).folds
+    30
     """
 
     outcome: Any
@@ -526,112 +821,253 @@ BOUND = exactly("a number above 0", lambda bound: bound > 0) | NONE
 
 @dataclass(frozen=True, slots=True)
 class Folds(Settings):
-    """Settings of `method="sample_and_aggregate"`; all of them are public.
+    """Settings of ``cv.ate(method="sample_and_aggregate", protects="record")``.
 
-    Attributes:
-        learner: "ols", "aipw", a `ModelPair` of two estimators in scikit-learn's style, or a function of
-            (X, t, y), arrays of one fold, that returns an effect. It must keep nothing between folds;
-            Python's and numpy's global generators start every fold from the same state.
-        folds: how many; None chooses from n, the covariates, the budget and, where it is released, the variance
-            of outcomes.
-        bound: each fold's effect is clipped to plus or minus this. None, with a learner of ours, clips around
-            the private comparison of the arms by its released variance; with another learner it takes the
-            width of the outcome's range.
+    The rows are divided into folds, an effect is estimated in each, clipped, and the mean of the folds is
+    released.
+
+    Attributes
+    ----------
+    learner : {"ols", "aipw"} or ModelPair or callable, default "ols"
+        How the effect of one fold is estimated.
+        "ols": coefficient of the treatment in a linear regression on treatment and covariates;
+        "aipw": augmented inverse-probability weighting with linear and logistic models;
+        a `ModelPair`: augmented inverse-probability weighting with two estimators of scikit-learn's style;
+        a function of ``(X, t, y)``, the arrays of one fold, that returns the effect as a number. It must keep
+        nothing between folds; the global generators of Python and numpy start each fold from the same state.
+    folds : int, optional
+        Number of folds, at least 3. More folds mean less noise and smaller samples to learn from. Default:
+        chosen from the rows, the number of covariates, the budget and, where it is released, the variance of
+        outcomes.
+    bound : number, optional
+        B > 0: each fold's effect is clipped to [-B, B], in units of the outcome. Default: with "ols" and
+        "aipw" a range around the private comparison of the arms, as wide as its released variance suggests;
+        with other learners the width of the outcome's range.
+
+    Raises
+    ------
+    CounterveilError
+        A value outside its range (CV-P025), or a name that is no field (CV-P020).
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> cv.settings.Folds(learner="aipw", folds=50)
+    Folds(learner='aipw', folds=50, bound=None)
     """
 
-    learner: Any = setting("ols", _LEARNER)
-    folds: int | None = setting(None, whole(3) | NONE)
-    bound: Number | None = setting(None, BOUND)
+    _allowed: ClassVar[Mapping[str, Allowed]] = {
+        "learner": _LEARNER,
+        "folds": whole(3) | NONE,
+        "bound": BOUND,
+    }
+    learner: Any = "ols"
+    folds: int | None = None
+    bound: Number | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Cate(Settings):
-    """Settings of the methods "t_learner" and "r_learner".
+    """Settings of ``cv.cate(protects="record")`` with ``method="t_learner"`` or ``method="r_learner"``.
 
-    Attributes:
-        basis: functions of a number: "legendre" polynomials, "cosine" waves (whose slope is zero at the ends
-            of the range: intervals do not cover that), or cubic "spline" functions on evenly spaced knots.
-        degree: total degree of the functions; None follows public numbers. Splines have `knots` instead.
-        products: whether functions of several covariates are multiplied; None does where there are at most three.
-        knots: inner knots of the splines of one covariate.
+    Attributes
+    ----------
+    basis : {"legendre", "cosine", "spline"}, default "legendre"
+        Functions of a numeric covariate.
+        "legendre": Legendre polynomials on the covariate's range;
+        "cosine": cosine waves, whose slope is zero at the ends of the range, which intervals do not cover;
+        "spline": cubic splines on evenly spaced knots.
+    degree : int, optional
+        Total degree of polynomials or waves, from 1 to 8. Default: chosen from the rows, the covariates and
+        the budget. Splines have `knots` instead.
+    products : bool, optional
+        Whether functions of several covariates are multiplied. Default: with at most three covariates.
+    knots : int, default 3
+        Inner knots of the spline of each covariate, from 1 to 20; used by ``basis="spline"`` alone.
+
+    Raises
+    ------
+    CounterveilError
+        A value outside its range (CV-P025), or a name that is no field (CV-P020).
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> cv.settings.Cate(basis="spline", knots=5)
+    Cate(basis='spline', degree=None, products=None, knots=5)
     """
 
-    basis: str = setting("legendre", one_of("legendre", "cosine", "spline"))
-    degree: int | None = setting(None, whole(1, 8) | NONE)
-    products: bool | None = setting(None, FLAG | NONE)
-    knots: int = setting(3, whole(1, 20))
+    _allowed: ClassVar[Mapping[str, Allowed]] = {
+        "basis": one_of("legendre", "cosine", "spline"),
+        "degree": whole(1, 8) | NONE,
+        "products": FLAG | NONE,
+        "knots": whole(1, 20),
+    }
+    basis: str = "legendre"
+    degree: int | None = None
+    products: bool | None = None
+    knots: int = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Series(Settings):
-    """Settings of `cate(protects="outcome")`, by the method "series".
+    """Settings of ``cv.cate(protects="outcome")``, whose method is "series".
 
-    Attributes:
-        degree: highest degree of the polynomials; None takes 6 where functions of several covariates are multiplied
-            and 3 otherwise, less where rows are few. Which of them are measured follows public and released numbers.
-        products: whether functions of several covariates are multiplied; None does where there are at most three.
+    Attributes
+    ----------
+    degree : int, optional
+        Highest degree of the polynomials, from 1 to 8. Default: 6 where functions of several covariates are
+        multiplied and 3 otherwise, less where rows are few. Which polynomials are measured follows from
+        public and released numbers.
+    products : bool, optional
+        Whether functions of several covariates are multiplied. Default: with at most three covariates.
+
+    Raises
+    ------
+    CounterveilError
+        A value outside its range (CV-P025), or a name that is no field (CV-P020).
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> cv.settings.Series(degree=2, products=False)
+    Series(degree=2, products=False)
     """
 
-    degree: int | None = setting(None, whole(1, 8) | NONE)
-    products: bool | None = setting(None, FLAG | NONE)
+    _allowed: ClassVar[Mapping[str, Allowed]] = {
+        "degree": whole(1, 8) | NONE,
+        "products": FLAG | NONE,
+    }
+    degree: int | None = None
+    products: bool | None = None
 
 
 _WEIGHT = Allowed("a number above 0, at most 1", lambda weight: is_number(weight) and 0 < weight <= 1)
 _WEIGHTS = Allowed(
     "for each site a number above 0, at most 1",
-    lambda own: isinstance(own, Mapping) and all(map(_WEIGHT.fits, own.values())),
+    lambda weights: isinstance(weights, Mapping) and all(map(_WEIGHT.fits, weights.values())),
 )
 _VARIANCES = Allowed(
     "finite numbers of at least 0",
-    lambda least: isinstance(least, Mapping) and all(is_number(one, 0) for one in least.values()),
+    lambda variances: (
+        isinstance(variances, Mapping) and all(is_number(variance, 0) for variance in variances.values())
+    ),
 )
 Named = Sequence[tuple[str, object]]
 
 
 @dataclass(frozen=True, slots=True)
 class WeightLimits(Settings):
-    """The most weight of each site of `pool`, and the least variance that each is weighed with.
+    """Largest weight of each site in `cv.pool`, and the least variance that its weight is computed with.
 
-    They keep one site from taking over an average whose sites do not trust each other.
+    The limits keep one site from dominating an average whose sites do not trust each other.
 
-    Attributes:
-        max_weight: for sites without a limit in `own`; with few sites it is raised to one over their number.
-        own: limits of single sites, by name.
-        min_variance: variances that no site goes below, such as that of the least noise it can have.
+    Attributes
+    ----------
+    max_weight : float, default 0.5
+        Largest weight of a site that `own` does not name, above 0 and at most 1. With J sites it is at least
+        1/J.
+    own : mapping of str to float, optional
+        Largest weight of single sites by name, above 0 and at most 1. Default: none.
+    min_variance : mapping of str to float, optional
+        By name of a site, the least variance that its weight is computed with, at least 0, in squared units
+        of the estimate: for instance that of the least noise which the site can have drawn. Default: none.
+
+    Raises
+    ------
+    CounterveilError
+        A value outside its range (CV-P025), or a name that is no field (CV-P020).
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> cv.settings.WeightLimits(max_weight=0.4, own={"Utrecht": 0.2}).max_weight
+    0.4
     """
 
-    max_weight: float = setting(0.5, _WEIGHT)
-    own: Mapping[str, float] = field(default_factory=dict, metadata={"allowed": _WEIGHTS})
-    min_variance: Mapping[str, float] = field(default_factory=dict, metadata={"allowed": _VARIANCES})
+    _allowed: ClassVar[Mapping[str, Allowed]] = {
+        "max_weight": _WEIGHT,
+        "own": _WEIGHTS,
+        "min_variance": _VARIANCES,
+    }
+    max_weight: float = 0.5
+    own: Mapping[str, float] = field(default_factory=dict)
+    min_variance: Mapping[str, float] = field(default_factory=dict)
 
     def most(self, sites: Named) -> NDArray[np.float64]:
-        """Return the most weight (J,) of each site."""
-        usual = max(self.max_weight, 1 / len(sites))
-        return np.array([max(self.own.get(name, usual), 1 / len(sites)) for name, _ in sites])
+        """Return the largest weight of each site.
+
+        Parameters
+        ----------
+        sites : sequence of (str, object)
+            Names of the J sites with their results.
+
+        Returns
+        -------
+        ndarray of shape (J,)
+            Largest weights, none below 1/J.
+        """
+        default = max(self.max_weight, 1 / len(sites))
+        return np.array([max(self.own.get(name, default), 1 / len(sites)) for name, _ in sites])
 
     def least(self, sites: Named) -> NDArray[np.float64]:
-        """Return the least variance (J,) of each site."""
+        """Return the least variance that the weight of each site is computed with.
+
+        Parameters
+        ----------
+        sites : sequence of (str, object)
+            Names of the J sites with their results.
+
+        Returns
+        -------
+        ndarray of shape (J,)
+            Least variances; 0 where none is given.
+        """
         return np.array([self.min_variance.get(name, 0.0) for name, _ in sites])
 
 
 _NAMES = Allowed(
     "a tuple of names of covariates",
-    lambda names: isinstance(names, tuple) and bool(names) and all(isinstance(one, str) for one in names),
+    lambda names: isinstance(names, tuple) and bool(names) and all(isinstance(name, str) for name in names),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Survival(Settings):
-    """Settings of `survival`; all of them are public.
+    """Settings of `cv.survival`.
 
-    Attributes:
-        strata: covariates that make the strata of `method="stratified"`; None takes all of them.
-        censoring: where in a time cell people are censored: in the "middle" (at risk for the part of the cell that
-            they were followed), or at its "end" (times recorded on the grid itself: at risk for all of it).
-        release: "flat" releases counts, "sums" their running sums, whose noise grows less with the number of cells;
-            "auto" takes the one of least expected noise at this number of cells.
+    Attributes
+    ----------
+    strata : tuple of str, optional
+        With ``method="stratified"``: names of the covariates whose combinations of values are the strata.
+        Default: all covariates.
+    censoring : {"middle", "end"}, default "middle"
+        When within a time cell people are taken to be censored.
+        "middle": halfway, so that a censored person is at risk for half of the cell;
+        "end": at its end, at risk for all of it, as with times recorded on the grid itself.
+    release : {"auto", "flat", "sums"}, default "auto"
+        What is released of the counts in time cells.
+        "flat": each count;
+        "sums": running sums, whose noise grows more slowly with the number of cells;
+        "auto": the one of least expected noise with this number of cells.
+
+    Raises
+    ------
+    CounterveilError
+        A value outside its range (CV-P025), or a name that is no field (CV-P020).
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> cv.settings.Survival(censoring="end").release
+    'auto'
     """
 
-    strata: tuple[str, ...] | None = setting(None, _NAMES | NONE)
-    censoring: str = setting("middle", one_of("middle", "end"))
-    release: str = setting("auto", one_of("auto", "flat", "sums"))
+    _allowed: ClassVar[Mapping[str, Allowed]] = {
+        "strata": _NAMES | NONE,
+        "censoring": one_of("middle", "end"),
+        "release": one_of("auto", "flat", "sums"),
+    }
+    strata: tuple[str, ...] | None = None
+    censoring: str = "middle"
+    release: str = "auto"

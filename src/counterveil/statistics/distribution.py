@@ -20,17 +20,17 @@ from counterveil.data.domains import outcome_unit
 from counterveil.data.passes import Sums
 from counterveil.errors import refusal
 from counterveil.inference.survival import NoisyHistograms
-from counterveil.inference.uncertainty import reach
+from counterveil.inference.uncertainty import biased_half_width
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.privacy import Budget, Unit
-from counterveil.results.answering import settled
+from counterveil.results.answering import answer_request
 from counterveil.results.question import Question
 from counterveil.results.survival import QuantilesResult, quantiles_result
 from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.settings.methods import ALLOWED_BIAS, allowed_bias
 from counterveil.statistics.histogram import count_mechanisms, counts_noise, release_counts
 from counterveil.statistics.outcome_place import ENDS, PLACE_WORDS, PLACES, WHOLE, count_octaves, sizes_by_arm
-from counterveil.statistics.pairs.effect import known_propensities, ladder, released_propensities
+from counterveil.statistics.pairs.effect import feature_sets, known_propensities, released_propensities
 from counterveil.statistics.time_tables import said_of_weights, weighted_rows
 
 PAGE = "statistics/distribution.proof.md"
@@ -65,7 +65,7 @@ def even_edges(study: Study, cells: int) -> tuple[Fraction, ...]:
 
 
 def _with_points(study: Study, edges: Sequence[Fraction], whole: bool) -> tuple[Fraction, ...]:
-    """Return edges of which the ends of the range, and whole numbers if they may be crowded, end cells of their own.
+    """Return edges of which the ends of the range, and whole numbers if many may have them, end cells of their own.
 
     The first edge is then below the range, where no outcome is.
     """
@@ -130,10 +130,10 @@ class HistogramRelease:
             return self
         centre, octaves = count_octaves(gate, source, self.pure)
         held = np.cumsum(octaves.shares())
-        reach = ENDS[min(int(np.searchsorted(held, _HELD)), len(ENDS) - 1)]
+        half_width = ENDS[min(int(np.searchsorted(held, _HELD)), len(ENDS) - 1)]
         low, cells = self.edges[0], len(self.edges) - 3
         unit = (self.edges[-1] - low) / OUTCOME_STEPS
-        ends = (centre - int(reach * WHOLE.reach), centre + int(reach * WHOLE.reach))
+        ends = (centre - int(half_width * WHOLE.half_width), centre + int(half_width * WHOLE.half_width))
         first, last = (low + unit * min(max(end, 0), OUTCOME_STEPS) for end in ends)
         parts = self._parts_of_whole(ceil(last) - floor(first), cells, source.rows)
         if parts:
@@ -195,7 +195,7 @@ def released_on(study: Study, plan: Plan, grid: Edges, rows: int) -> HistogramRe
     """Return the release of a plan."""
     if isinstance(grid, tuple):
         return HistogramRelease(plan, grid)
-    edges = _usual_edges(study, counts_noise(plan, NAME), rows, grid == FOUND)
+    edges = _default_edges(study, counts_noise(plan, NAME), rows, grid == FOUND)
     if grid == FOUND:
         return HistogramRelease(plan, edges, True)
     low, high = study.outcome_range
@@ -204,7 +204,7 @@ def released_on(study: Study, plan: Plan, grid: Edges, rows: int) -> HistogramRe
     )
 
 
-def _usual_edges(study: Study, noise: float, rows: int, found: bool) -> tuple[Fraction, ...]:
+def _default_edges(study: Study, noise: float, rows: int, found: bool) -> tuple[Fraction, ...]:
     """Return the even cells of the shortest expected intervals, of which the outer two lie outside a found place."""
     compared = list(_CELLS) if found else _compared(*study.outcome_range)
     best = min(compared, key=lambda cells: expected_length(cells, noise, rows))
@@ -225,11 +225,11 @@ def _compared(low: Fraction, high: Fraction) -> list[int]:
 
 
 def expected_length(cells: int, noise_sd: float, rows: int) -> float:
-    """Return how far intervals of a distribution function reach at its middle with so many cells and people."""
+    """Return the half-width of intervals of a distribution function at its middle with so many cells and people."""
     people = rows / 2
     variance = 1 / (4 * people) + noise_sd**2 * cells / 4 / people**2
     bend = _STEEPEST / (cells * _SUPPOSED_SD) ** 2 / 8
-    return reach(-float(ndtri(_TAIL)) * sqrt(variance), bend, 1 - 2 * _TAIL)
+    return biased_half_width(-float(ndtri(_TAIL)) * sqrt(variance), bend, 1 - 2 * _TAIL)
 
 
 def quantiles_of_arms(
@@ -285,8 +285,8 @@ def quantiles_by_scores(
     study = session.study
     session.attach("quantiles with method='weighting'")
     table, known = session.table, known_propensities(session.table)
-    rungs = ladder(table)
-    if not rungs:
+    candidates = feature_sets(table)
+    if not candidates:
         raise refusal("CV-P407", features=len(study.covariates), rows=table.rows)
     first = NOTHING if known is not None else {_MODEL: _MODEL_PART}
     plan = histogram_plan(question.budget, "laplace", grid, first)
@@ -296,7 +296,7 @@ def quantiles_by_scores(
     def compute(gate: Gate) -> QuantilesResult:
         treated, error = known, np.zeros((1, 1))
         if treated is None:
-            treated, error = released_propensities(gate, _MODEL, rungs[0], table.arm == 1)
+            treated, error = released_propensities(gate, _MODEL, candidates[0], table.arm == 1)
         likely = (1 - treated, treated)
         treated = np.clip(treated, _LEAST_PROPENSITY, 1 - _LEAST_PROPENSITY)
         own = (1 - treated, treated)
@@ -359,4 +359,4 @@ def _answered(
         place = tuple((PLACE_WORDS[name], answer.releases[0][1]) for name in PLACES if release.found)
         return replace(answer, releases=(*place, *answer.releases))
 
-    return settled(QuantilesResult, session, question, release.plan, with_place, said=said)
+    return answer_request(QuantilesResult, session, question, release.plan, with_place, said=said)

@@ -1,4 +1,4 @@
-"""Where outcomes lie and how far they reach, from two noisy histograms of them alone.
+"""Where outcomes lie and how far from their centre, from two noisy histograms of them alone.
 
 Proof: `statistics/histogram.proof.md`.
 """
@@ -36,21 +36,21 @@ _CELLS, _OCTAVES = 32, 8
 _WITHIN, _INNERMOST = 0.72, 0.55
 # A tail is there where it exceeds its noise so far; what noise may hide beyond it, in standard deviations of the noise.
 _SURE, _CERTAIN, _HIDDEN = 1.6, 2.5, 0.5
-# The reach of outcomes in standard deviations.
-_REACH = 1.5
+# The half-width of the place of outcomes, in their standard deviations.
+_HALF_WIDTH_SDS = 1.5
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where outcomes lie: the centre and the reach around it, in whole steps of the outcome."""
+    """Where outcomes lie: the centre and the half-width around it, in whole steps of the outcome."""
 
     centre: int
-    reach: int
+    half_width: int
 
     def fixed(self, outcome: Integers) -> Integers:
-        """Return outcomes from the centre on, in parts 2**-16 of the reach, clipped to [-1, 1] and rounded."""
-        moved = ((outcome - self.centre) << (OUTCOME_BITS + 1)) + self.reach
-        return np.asarray(np.clip(moved // (2 * self.reach), -(1 << OUTCOME_BITS), 1 << OUTCOME_BITS))
+        """Return outcomes from the centre on, in parts 2**-16 of the half-width, clipped to [-1, 1] and rounded."""
+        moved = ((outcome - self.centre) << (OUTCOME_BITS + 1)) + self.half_width
+        return np.asarray(np.clip(moved // (2 * self.half_width), -(1 << OUTCOME_BITS), 1 << OUTCOME_BITS))
 
 
 WHOLE = Place(OUTCOME_STEPS // 2, OUTCOME_STEPS // 2)
@@ -123,25 +123,25 @@ class Spread:
     @property
     def centre(self) -> float:
         """The centre of the place; the middle of the range is 0."""
-        return self.place.centre / WHOLE.reach - 1.0
+        return self.place.centre / WHOLE.half_width - 1.0
 
     @property
-    def reach(self) -> float:
-        """How far outcomes reach from the centre."""
-        return self.place.reach / WHOLE.reach
+    def half_width(self) -> float:
+        """How far outcomes lie from the centre at most, in units of half the declared range."""
+        return self.place.half_width / WHOLE.half_width
 
     @property
     def stretch(self) -> float:
-        """By how much outcomes are longer on average than the reach leaves them: their slope on what it leaves."""
+        """The slope of outcomes on outcomes clipped to the half-width: how much longer they are on average."""
         if self.distances is None or self.shares is None:
             return 1.0
-        left = np.minimum(self.distances, self.reach)
-        return float(self.shares @ (left * self.distances)) / float(self.shares @ left**2)
+        clipped = np.minimum(self.distances, self.half_width)
+        return float(self.shares @ (clipped * self.distances)) / float(self.shares @ clipped**2)
 
 
 # Ends of the octaves in steps, and in halves of the range; and how far from the centre outcomes of an octave lie.
 _EDGES = [OUTCOME_STEPS >> k for k in range(_OCTAVES - 1, 0, -1)]
-ENDS = np.array([*_EDGES, OUTCOME_STEPS]) / WHOLE.reach
+ENDS = np.array([*_EDGES, OUTCOME_STEPS]) / WHOLE.half_width
 DISTANCES = ENDS * np.array([_INNERMOST, *[_WITHIN] * (_OCTAVES - 1)])
 
 
@@ -162,8 +162,8 @@ def find_place(gate: Gate, source: Backend, pure: bool = True, which: str = "") 
     centre, octaves = count_octaves(gate, source, pure, which)
     shares, hidden = octaves.certain()
     sd = sqrt(float(shares @ DISTANCES**2))
-    reach = max(int(min(_REACH * sd, 2.0) * WHOLE.reach), 1)
-    return Spread(Place(centre, reach), sd, DISTANCES, shares, hidden, octaves.crowds)
+    half_width = max(int(min(_HALF_WIDTH_SDS * sd, 2.0) * WHOLE.half_width), 1)
+    return Spread(Place(centre, half_width), sd, DISTANCES, shares, hidden, octaves.crowds)
 
 
 def _counted(source: Backend, count: Callable[[Integers], Integers]) -> list[int]:

@@ -116,8 +116,8 @@ def label_counts(column: Column) -> dict[Label, int]:
     Numbers from 2^53 on have none: one cell that makes whole numbers doubles makes several of them one. Nor have long
     texts.
     """
-    hole = gaps(column)
-    held = column.keep(~hole)
+    missing = gaps(column)
+    held = column.keep(~missing)
     values = held.codes if isinstance(held, Coded) else held.values
     kinds, counts = np.unique(values, return_counts=True)
     found: Counter[Label] = Counter()

@@ -25,14 +25,14 @@ from counterveil.data.passes import Sums
 from counterveil.data.strata import strata_codes
 from counterveil.errors import refusal
 from counterveil.inference.survival import LEAST_AT_RISK, Blocks, NoisyTables, TableNoise
-from counterveil.inference.uncertainty import reach
+from counterveil.inference.uncertainty import biased_half_width
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.products import LinearForm, linear_form
 from counterveil.numerics.propensity import fit_multinomial
 from counterveil.numerics.running_sums import FLAT, SUMS, Form
 from counterveil.privacy import Budget, Unit
 from counterveil.privacy.caveats import BiasBeyond, Caveat, Fact
-from counterveil.results.answering import settled
+from counterveil.results.answering import answer_request
 from counterveil.results.question import Question
 from counterveil.results.survival import ARMS, QuantilesResult, SurvivalResult, survival_result
 from counterveil.session import BaseSession, Gate, Plan
@@ -171,40 +171,40 @@ def table_release(
 
 
 def most_strata(release: TableRelease, people: int) -> int:
-    """Return how many strata of so many people keep their curves above the noise to the horizon, in usual tables.
+    """Return how many strata of so many people keep their curves above the noise to the horizon, in default tables.
 
     Strata and arms differ in size: those of half the mean size must be known as well.
     """
     form = release.form
-    table = usual_table(form.cells, form.causes)
+    table = default_table(form.cells, form.causes)
     blocks = Blocks(table, release.noise, "middle", np.ones(1), causes=form.causes)
     needed = 2 * LEAST_AT_RISK * float(np.max(blocks.risk_sd / blocks.at_risk[0]))
     return max(int(people / (2 * needed)), 1)
 
 
 def expected_length(release: TableRelease, people: int, strata: int) -> float:
-    """Return how far intervals of an arm's curve reach for so many people in usual tables, on average over cells."""
-    sampling, grouping = _usual_errors(release.form.cells, people / 2)
+    """Return the mean half-width over cells of intervals of an arm's curve, for so many people in default tables."""
+    sampling, grouping = _default_errors(release.form.cells, people / 2)
     half = -float(ndtri(_TAIL)) * sqrt(sampling * (1 + noise_part(release, people, strata)))
-    return reach(half, grouping, 1 - 2 * _TAIL)
+    return biased_half_width(half, grouping, 1 - 2 * _TAIL)
 
 
 def noise_part(release: TableRelease, people: int, strata: int) -> float:
-    """Return the variance of the noise of an arm's curve in parts of that from sampling, in usual tables."""
-    sampling, _ = _usual_errors(release.form.cells, people / 2)
+    """Return the variance of the noise of an arm's curve in parts of that from sampling, in default tables."""
+    sampling, _ = _default_errors(release.form.cells, people / 2)
     return expected_variance(release) * strata / (people / 2) ** 2 / sampling
 
 
 @lru_cache(maxsize=256)
-def _usual_errors(cells: int, people: float) -> tuple[float, float]:
-    """Return the sampling variance of so many people's usual curve, and the bound on its grouping, means over cells."""
-    table = usual_table(cells) * people
+def _default_errors(cells: int, people: float) -> tuple[float, float]:
+    """Return means over cells of the sampling variance and grouping bound of so many people in the default table."""
+    table = default_table(cells) * people
     blocks = Blocks(table, TableNoise(np.zeros((table.size, table.size)), ()), "middle", np.ones(1))
     return float(np.mean(np.diagonal(blocks.sampling[0])[1:])), float(np.mean(blocks.grouping[0, 1:]))
 
 
 def expected_variance(release: TableRelease) -> float:
-    """Return the mean variance of the noise of a curve over its cells, for a usual table; in units of 1 / people^2."""
+    """Return the mean noise variance of a curve over its cells, for the default table; in units of 1 / people^2."""
     return _unit_variance(release.form) * release.noise_sd**2
 
 
@@ -212,12 +212,12 @@ def expected_variance(release: TableRelease) -> float:
 def _unit_variance(form: Form) -> float:
     # So small a noise that all cells are known; variances are in proportion.
     noise = TableNoise(1e-12 * form.inverse @ form.inverse.T, ())
-    blocks = Blocks(usual_table(form.cells, form.causes), noise, "middle", np.ones(1), causes=form.causes)
+    blocks = Blocks(default_table(form.cells, form.causes), noise, "middle", np.ones(1), causes=form.causes)
     spread = np.diag(noise.of(blocks.gradients[0][:, None, :]))[1:]
     return float(np.mean(spread)) * 1e12
 
 
-def usual_table(cells: int, causes: int = 1) -> Floats:
+def default_table(cells: int, causes: int = 1) -> Floats:
     """Return the table of one person that the choice of a form supposes, (1, entries)."""
     shares = [_EVENTS / causes] * causes + [_CENSORED]
     return np.append(np.repeat(shares, cells) / cells, 1 - _EVENTS - _CENSORED)[None]
@@ -238,7 +238,7 @@ def answer_tables(
         return finish(survival_result(session, question, tables(gate), (PAGE,), released))
 
     said = {"question": "survival", "release": release.form.kind, "noise": release.plan.mechanism}
-    return settled(SurvivalResult, session, question, release.plan, compute, said=said)
+    return answer_request(SurvivalResult, session, question, release.plan, compute, said=said)
 
 
 def tables_of(sums: Sums, blocks: int) -> list[list[Fraction]]:

@@ -144,7 +144,7 @@ def test_a_ledger_restored_in_mid_sum_sends_no_part_and_no_key_outlives_the_sum(
 
 
 def ledger_of(site):
-    """Return the files of a site's ledger with its anchor."""
+    """Return the files of a site's ledger with its checkpoint."""
     return {path: path.read_bytes() for path in site.file.folder.glob("ledger.db*")}
 
 

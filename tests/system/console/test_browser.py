@@ -131,11 +131,12 @@ def walked(watched, tmp_path_factory):
     page.fill("#f-epsilons", "0.5 1 2")
     page.click("button:has-text('Plan')")
     page.wait_for_selector(".slider output")
-    before = page.inner_text(".compared .at >> nth=1")
+    # Not every method has another half-width at the next epsilon, in the digits that are shown.
+    before = page.locator(".compared .at").all_inner_texts()
     page.focus("#slide")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("PageUp")
-    assert page.inner_text(".compared .at >> nth=1") != before
+    assert page.locator(".compared .at").all_inner_texts() != before
     seen.at("plan")
     page.click("text=Register ward")
     seen.at("register")
@@ -193,7 +194,9 @@ def walked(watched, tmp_path_factory):
 
 
 def test_the_whole_way_says_nothing_wrong_and_asks_nobody_else(walked, watched):
-    assert watched.said == []
+    # The browser itself says that the form with the wrong number was answered with 400.
+    assert [text for text in watched.said if "status of 400" not in text] == []
+    assert len(watched.said) == 1
     assert watched.hosts == {re.match(r"\w+://([^/]+)", walked.addresses["result"]).group(1)}
 
 

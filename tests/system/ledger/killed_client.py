@@ -1,6 +1,6 @@
 """A program that opens a ledger for each request, spends, says so, and goes on until it is killed.
 
-Usage: python killed_client.py PLACE NAME ANCHOR. Each line printed is a request whose answer was released.
+Usage: python killed_client.py PLACE NAME CHECKPOINT. Each line printed is a request whose answer was released.
 """
 
 import itertools
@@ -13,10 +13,10 @@ PRICE = Budget("0.001")
 USES = Uses(Unit.OUTCOME, "ate", "mean", "treated", "relapse")
 
 
-def main(place: str, name: str, anchor: str) -> None:
+def main(place: str, name: str, checkpoint: str) -> None:
     charge = Charge(PRICE, (PureEvent(PRICE.epsilon),))
     for number in itertools.count():
-        with open_ledger(place, anchor=anchor or None) as ledger:
+        with open_ledger(place, checkpoint=checkpoint or None) as ledger:
             request_id = f"{name}@{number}"
             kept = ledger.reserve("trial", request_id, charge, uses=USES, fingerprint="f", description={})
             ledger.settle(kept, f'"{request_id}"')

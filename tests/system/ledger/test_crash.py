@@ -72,7 +72,7 @@ def crash_at(client, place, step):
 def check_after_crash(place, before, told):
     """Compare the ledger after a crash with the one before, and with what the client was told."""
     with open_ledger(place) as ledger:
-        report = ledger.verify(head=before[-1].hash)
+        report = ledger.verify(head_hash=before[-1].hash)
         assert report.ok, report.problem
         entries = ledger.entries()
         assert entries[: len(before)] == before
@@ -158,13 +158,13 @@ def test_a_server_that_loses_power_keeps_what_it_confirmed(cluster):
         ledger.register("trial", Budget(1))
         spend(ledger, "r1")
         lost = ledger.reserve("trial", "r2", CHARGE, uses=USES, fingerprint="f", description={})
-        head = ledger.head()
+        head_hash = ledger.head_hash()
         cluster.crash()
         with pytest.raises(LedgerError, match="CV-L009"):
             ledger.settle(lost, "1")
     cluster.start()
     with open_ledger(place) as ledger:
-        assert ledger.verify(head=head).ok
+        assert ledger.verify(head_hash=head_hash).ok
         assert ledger.account("trial").spent.epsilon == Fraction(1, 5)
         assert spend(ledger, "r2") == '{"estimate": 1}'
         assert ledger.account("trial").spent.epsilon == Fraction(1, 5)

@@ -87,20 +87,20 @@ KILLS_CLIENT = Path(__file__).with_name("killed_client.py")
 WRITERS = examples(2, 4)
 
 
-def start(place, name, anchor, log):
-    command = [sys.executable, str(KILLS_CLIENT), place, name, anchor]
+def start(place, name, checkpoint, log):
+    command = [sys.executable, str(KILLS_CLIENT), place, name, checkpoint]
     with log.open("wb") as out, log.with_suffix(".err").open("wb") as err:
         return subprocess.Popen(command, stdout=out, stderr=err)
 
 
-def killed_often(place, anchor, spends, folder, choose):
+def killed_often(place, checkpoint, spends, folder, choose):
     """Return the logs of clients that were killed one by one, until `spends` answers were released."""
     logs, running = [], {}
     while sum(log.read_bytes().count(b"\n") for log in logs) < spends:
         while len(running) < WRITERS:
             log = folder / f"client{len(logs)}.log"
             log.touch()
-            running[log] = start(place, f"client{len(logs)}", anchor, log)
+            running[log] = start(place, f"client{len(logs)}", checkpoint, log)
             logs.append(log)
         chosen = choose.choice(sorted(running))
         # How long it lives is left to chance; what must hold does not depend on it.
@@ -117,8 +117,8 @@ def killed_often(place, anchor, spends, folder, choose):
     return logs
 
 
-def check(place, anchor, logs):
-    with open_ledger(place, anchor=anchor or None) as ledger:
+def check(place, checkpoint, logs):
+    with open_ledger(place, checkpoint=checkpoint or None) as ledger:
         report = ledger.verify()
         assert report.ok, report.problem
         answered = {entry.request_id for entry in ledger.entries() if entry.kind == "settle"}
@@ -134,12 +134,12 @@ def check(place, anchor, logs):
 
 
 def run(place, folder, spends, seed):
-    anchor = folder / "elsewhere"
-    anchor.mkdir()
-    with open_ledger(place, create=True, anchor=anchor) as ledger:
+    checkpoint = folder / "elsewhere"
+    checkpoint.mkdir()
+    with open_ledger(place, create=True, checkpoint=checkpoint) as ledger:
         ledger.register("trial", Budget(10**6))
-    logs = killed_often(place, str(anchor), spends, folder, random.Random(seed))
-    released, clients = check(place, str(anchor), logs)
+    logs = killed_often(place, str(checkpoint), spends, folder, random.Random(seed))
+    released, clients = check(place, str(checkpoint), logs)
     assert released >= spends
     print(f"{released} answers, {clients} clients killed")
 

@@ -101,7 +101,11 @@ def test_inserting_and_reading_are_the_only_rights_needed(address, cluster):
         "GRANT SELECT ON counterveil.format TO analyst",
     )
     with open_ledger(address.replace("steward@", "analyst@")) as ledger:
+        ledger.analyst = "root"
         spend(ledger, "r2")
+        # Who asks is what the process says; the role is what the server knows.
+        reserved, answered = ledger.of_request("trial", "r2")
+        assert reserved.by == answered.by == "root (database role analyst)"
         assert ledger.verify().ok
     execute(address, "DROP OWNED BY analyst", "DROP ROLE analyst")
 
@@ -138,7 +142,7 @@ def test_writers_take_turns_whatever_isolation_the_server_begins_with(cluster, l
         with open_ledger(began) as ledger:
             return [spend(ledger, f"{name} {number}") for number in range(6)]
 
-    with open_ledger(began, create=True, anchor=began) as ledger:
+    with open_ledger(began, create=True, checkpoint=began) as ledger:
         assert ledger._store._run("SHOW default_transaction_isolation") == [(level,)]
         ledger.register("trial", Budget(10))
     with ThreadPoolExecutor(4) as threads:

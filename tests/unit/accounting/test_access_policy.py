@@ -186,7 +186,7 @@ def test_an_access_policy_is_part_of_the_registration(tmp_path):
     for number, access_policy in enumerate((None, FULL, replace_public(FULL))):
         with open_ledger(tmp_path / f"{number}.db", create=True) as ledger:
             ledger.register("people", Budget(1), access_policy=access_policy)
-            heads.append(ledger.head())
+            heads.append(ledger.head_hash())
             assert ledger.account("people").access_policy == access_policy
             assert ledger.verify().ok
     assert len(set(heads)) == 3

@@ -10,7 +10,7 @@ import pytest
 
 from counterveil.accounting import Uses, open_ledger
 from counterveil.accounting.accounts import GENESIS, canonical, digest
-from counterveil.accounting.anchor import FileAnchor
+from counterveil.accounting.checkpoint import FileCheckpoint
 from counterveil.errors import LedgerError
 from counterveil.privacy import Budget, Charge, PureEvent, Unit
 
@@ -56,7 +56,7 @@ def rewrite(path, change, *, rehash):
     database.close()
     statements, previous, registered = [], GENESIS, ""
     if rehash:
-        path.with_name(path.name + ".head").unlink()  # a forger of every place at once
+        path.with_name(path.name + ".checkpoint").unlink()  # a forger of every place at once
     for seq, body in found:
         facts = json.loads(body)
         facts = change(seq, facts) or facts
@@ -186,32 +186,32 @@ def test_a_forged_gaussian_limit_is_noticed(tmp_path):
     assert report(place).problem == "entry 1: its mu is worth more than its budget"
 
 
-def test_a_cut_tail_without_an_anchor_shows_only_against_a_noted_head(path):
+def test_a_cut_tail_without_an_checkpoint_shows_only_against_a_noted_head(path):
     with open_ledger(path) as ledger:
-        noted, anchor = ledger.head(), Path(ledger.anchors[0])
-        ledger.check_contains(*ledger.head_at())
-    kept = anchor.read_bytes()
+        noted, checkpoint = ledger.head_hash(), Path(ledger.checkpoints[0])
+        ledger.check_contains(*ledger.last_entry())
+    kept = checkpoint.read_bytes()
     without_guards(path, ("DELETE FROM entries WHERE seq > 7",))
     assert "lost entries" in report(path).problem
     with pytest.raises(LedgerError, match="CV-L060"):
         open_ledger(path)
     with sqlite3.connect(path) as database:
-        (head,) = database.execute("SELECT hash FROM entries WHERE seq = 7").fetchone()
+        (head_hash,) = database.execute("SELECT hash FROM entries WHERE seq = 7").fetchone()
     database.close()
-    mark = FileAnchor(anchor).read()
-    anchor.unlink()
-    FileAnchor(anchor).create(replace(mark, seq=7, hash=head))
+    mark = FileCheckpoint(checkpoint).read()
+    checkpoint.unlink()
+    FileCheckpoint(checkpoint).create(replace(mark, seq=7, hash=head_hash))
     assert report(path).ok  # whoever puts back both places shows nothing from inside
-    anchor.write_bytes(kept)
-    assert "noted head is missing" in report(path, head=noted).problem
+    checkpoint.write_bytes(kept)
+    assert "noted head hash is missing" in report(path, head_hash=noted).problem
 
 
 def test_a_noted_head_stays_in_the_chain_as_it_grows(path):
     with open_ledger(path) as ledger:
-        noted = ledger.head()
+        noted = ledger.head_hash()
         spend(ledger, "later")
-        assert ledger.verify(head=noted).ok
-        assert ledger.verify(head=GENESIS).ok
+        assert ledger.verify(head_hash=noted).ok
+        assert ledger.verify(head_hash=GENESIS).ok
 
 
 def test_spending_on_a_damaged_entry_stops(path):

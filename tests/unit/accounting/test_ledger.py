@@ -222,7 +222,7 @@ def test_ids_belong_to_their_data_set(ledger):
 
 def test_over_budget_says_requested_remaining_and_difference(ledger):
     spend(ledger, "r1", pure("0.75"))
-    head = ledger.head()
+    head_hash = ledger.head_hash()
     with pytest.raises(OverBudgetError) as caught:
         spend(ledger, "r2", pure("0.5"))
     error = caught.value
@@ -235,7 +235,7 @@ def test_over_budget_says_requested_remaining_and_difference(ledger):
         assert part in str(error)
     assert error.to_dict()["difference_epsilon"] == "1/4"
     assert pickle.loads(pickle.dumps(error)).to_dict() == error.to_dict()
-    assert ledger.head() == head  # nothing was written
+    assert ledger.head_hash() == head_hash  # nothing was written
     spend(ledger, "r2", pure("0.25"))
     assert ledger.account("trial").remaining.epsilon == 0
 
@@ -305,10 +305,10 @@ def test_settling_is_once(ledger):
 
 
 def test_simulated_results_are_refused_by_a_lasting_ledger(ledger):
-    head = ledger.head()
+    head_hash = ledger.head_hash()
     with refuses("CV-L008"):
         ledger.reserve("trial", "r1", pure(1), uses=USES, fingerprint="f", description={}, simulated=True)
-    assert ledger.head() == head
+    assert ledger.head_hash() == head_hash
 
 
 def test_the_same_registration_again_returns_the_account_as_it_stands(tmp_path):
@@ -384,7 +384,7 @@ def test_what_fails_in_memory_leaves_nothing_behind():
     ledger = Ledger(store)
     ledger.register("trial", Budget(1))
     spend(ledger, "r1", pure("0.4"))
-    head = ledger.head()
+    head_hash = ledger.head_hash()
 
     def stop_half_way():
         with store.writing():
@@ -394,18 +394,18 @@ def test_what_fails_in_memory_leaves_nothing_behind():
 
     with pytest.raises(RuntimeError, match="half way"):
         stop_half_way()
-    assert ledger.head() == head
+    assert ledger.head_hash() == head_hash
     assert store.of_request("trial", "r2", "reserve") is None
     assert store.latest_reserve("trial").request_id == "r1"
-    assert ledger.verify(head).ok
+    assert ledger.verify(head_hash).ok
 
 
 def test_everything_is_there_after_reopening(ledger, path):
     spend(ledger, "r1", pure("0.4"), '{"estimate": 2}')
-    head = ledger.head()
+    head_hash = ledger.head_hash()
     ledger.close()
     with open_ledger(path) as again:
-        assert again.head() == head
+        assert again.head_hash() == head_hash
         assert spend(again, "r1", pure("0.4")) == '{"estimate": 2}'
         assert again.account("trial").remaining.epsilon == Fraction(3, 5)
 

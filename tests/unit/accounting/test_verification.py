@@ -85,7 +85,7 @@ def test_a_chain_in_order_has_no_problem():
     first = (register(), reserve(), release(), release("b"), settle(), reserve("two", 2))
     rows = chain(*first, register("other"), release(request="two"), settle("two"))
     report = verify_rows(rows, None, rows[2].hash)
-    assert (report.problem, report.entries, report.head) == (None, 9, rows[-1].hash)
+    assert (report.problem, report.entries, report.head_hash) == (None, 9, rows[-1].hash)
 
 
 def test_published_columns_are_in_the_policy_that_the_first_request_fixes():

@@ -368,7 +368,7 @@ def test_the_address_of_a_server_is_not_shown(charging_folder):
 
 def test_a_missing_head_is_no_fault_of_an_entry(charging_folder):
     said(*CREATE)
-    found = asked("ledger", "verify", "book.db", "--head", "00")
+    found = asked("ledger", "verify", "book.db", "--head-hash", "00")
     assert found.exit_code == 5
     assert "FIRST PROBLEM: " in found.output
 

@@ -148,4 +148,22 @@ def test_a_header_in_another_encoding_is_named_with_its_file(folder):
     said = json.loads(run("check", "latin.csv", "--study", "study.toml", "--json", code=3))
     (finding,) = [one for one in said["findings"] if one["code"] == "CV-D310"]
     assert "'latin.csv'" in finding["what"]
-    assert "iconv -f cp1252" in finding["mend"]
+    assert "iconv -f cp1252" in finding["fix"]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    ["45,male,1,0\n52,female,0,1\n", "1,male,1,0.5\n2,female,0,1.5\n", "-3,x,1990\n4,y,1991\n"],
+)
+def test_a_first_row_in_place_of_names_is_not_repeated(folder, rows):
+    (folder / "rows.csv").write_text(rows)
+    assert run("draft", "rows.csv") == "CV-D314"
+    (folder / "study.toml").write_text('treatment = "arm"\noutcome = "y"\noutcome_range = [0, 9]\n')
+    said = json.loads(run("check", "rows.csv", "--study", "study.toml", "--json", code=3))
+    assert [one["code"] for one in said["findings"] if one["code"][:4] == "CV-D"] == ["CV-D314"]
+    assert "male" not in json.dumps(said)
+
+
+def test_columns_may_be_named_by_years_and_concepts():
+    years = ["arm", "y", "2019", "2020", "4329847"]
+    assert [each.name for each in cv.drafting.draft(years).columns] == years

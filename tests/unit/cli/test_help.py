@@ -45,7 +45,7 @@ def test_a_help_page_lists_every_option_once_without_markup(name):
             ("fed", "federation"),
             ("federation co", "coordinator"),
             ("plan --bin", "--binary"),
-            ("ledger ", "create access-policy show verify backup anchor"),
+            ("ledger ", "create access-policy show verify backup checkpoint"),
             ("plan --protects t", "treatment\\ and\\ outcome"),
             ("survival --method ", "auto kaplan_meier stratified weighting"),
             ("plan --test ", "superiority noninferiority equivalence"),

@@ -53,8 +53,21 @@ def test_no_is_an_answer(interview, word):
 
 def test_other_answers_that_do_not_fit_are_said(interview):
     said, study = interview(
-        "rm", "arm", "0", "0, 1", "died", "5", "binary", "no", "perhaps", "no", "sex, edu, ras", *LAST[1:]
+        "rm",
+        "arm",
+        "0",
+        "0, 1",
+        "died",
+        "5",
+        "binary",
+        "no",
+        "perhaps",
+        "no",
+        "sex, edu, ras",
+        LAST[1],
+        "sex, edu",
+        *LAST[2:],
     )
-    for word in ("'rm'", "'0'", "'5'", "'perhaps'", "'ras'"):
+    for word in ("'rm'", "'0'", "'5'", "'perhaps'", "'ras'", "'sex, edu', which are names of columns"):
         assert f"Not taken: {word}" in said.stderr
     assert list(study.covariates) == ["sex", "edu", "race", "income"]

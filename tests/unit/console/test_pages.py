@@ -145,7 +145,7 @@ def test_a_ledger_is_listed_by_pages_and_verified(steward, folder):
     assert "61 entries verified" in words(
         steward.post(f"/ledgers/{place}", f"/ledgers/{place}/verify", full="1")
     )
-    wrong = steward.post(f"/ledgers/{place}", f"/ledgers/{place}/verify", head="0" * 64)
+    wrong = steward.post(f"/ledgers/{place}", f"/ledgers/{place}/verify", head_hash="0" * 64)
     assert "First problem" in words(wrong)
     assert "r29" in words(steward.get(f"/data/{key}"))
     assert "no page here" in words(steward.get(f"/data/{key}/requests/2"))

@@ -1,4 +1,4 @@
-"""Checks: everything that does not fit is found at once, with the line that mends it."""
+"""Checks: everything that does not fit is found at once, with the line that fixes it."""
 
 import tomllib
 
@@ -63,10 +63,10 @@ def test_all_findings_about_rows_come_at_once(tmp_path):
     frame.loc[4, "y"] = "much"
     found = findings(frame, tmp_path)
     assert codes(found) == ["CV-D003", "CV-D005", "CV-D002", "CV-D007", "CV-D006"]
-    mends = {each.column: each.mend for each in found}
-    assert mends["age"].startswith("[missing]\nage = ")
-    assert mends["site"] == '[covariates]\nsite = { categories = ["A", "B", "LABEL"] }'
-    assert mends["arm"] == 'others = "drop"'
+    fixes = {each.column: each.fix for each in found}
+    assert fixes["age"].startswith("[missing]\nage = ")
+    assert fixes["site"] == '[covariates]\nsite = { categories = ["A", "B", "LABEL"] }'
+    assert fixes["arm"] == 'others = "drop"'
     assert all(each.labels is None for each in found)
 
 
@@ -85,13 +85,13 @@ def test_missing_values_are_counted_and_nothing_is_guessed_in_their_place(tmp_pa
     gaps = {name: int(frame[name].isin([None, ""]).sum()) for name in ("age", "site", "smoker")}
     assert {name: each.rows for name, each in found.items()} == gaps
     # Neither the middle of a range nor the first label: a label of its own, and for numbers nothing but a hint.
-    assert found["site"].mend == (
+    assert found["site"].fix == (
         '[covariates]\nsite = { categories = ["A", "B", "missing"] }\n[missing]\nsite = { fill = "missing" }'
     )
-    assert '"missing"' in found["smoker"].mend
-    assert "fill = NUMBER" in found["age"].mend
+    assert '"missing"' in found["smoker"].fix
+    assert "fill = NUMBER" in found["age"].fix
     for name in ("site", "smoker"):
-        declared = tomllib.loads(found[name].mend)
+        declared = tomllib.loads(found[name].fix)
         assert (
             cv.Study.from_dict({"treatment": "arm", "outcome": "y", "outcome_range": [0, 1], **declared})
             .covariates[name]
@@ -139,8 +139,8 @@ def test_lines_that_mend_do(tmp_path):
     frame.loc[2, "age"] = None
     frame.loc[3, "arm"] = "other"
     found = findings(frame, tmp_path)
-    top = [each.mend for each in found if not each.mend.startswith("[")]
-    tables = [each.mend for each in found if each.mend.startswith("[")]
+    top = [each.fix for each in found if not each.fix.startswith("[")]
+    tables = [each.fix for each in found if each.fix.startswith("[")]
     again = findings(frame, tmp_path, "\n".join([*top, STUDY, *tables]))
     # That the line leaves a row out is advice.
     assert [(each.code, each.blocking, each.rows) for each in again] == [("CV-P830", False, 1)]
@@ -152,14 +152,14 @@ def test_labels_and_counts_are_shown_to_the_holder_alone(tmp_path):
     frame.loc[7, "site"] = "D"
     found = by_column(findings(frame, tmp_path, show_labels=True))["site"]
     assert found.labels == {"C": 7, "D": 1}
-    assert found.mend == '[covariates]\nsite = { categories = ["A", "B", "C", "D"] }'
+    assert found.fix == '[covariates]\nsite = { categories = ["A", "B", "C", "D"] }'
     with cv.open_ledger(tmp_path / "book.db", create=True) as book:
         book.register("people", cv.Budget(1))
         with pytest.raises(cv.CounterveilError, match="CV-P720"):
             findings(frame, tmp_path, show_labels=True, ledger=book)
         plain = by_column(findings(frame, tmp_path, ledger=book))["site"]
         assert plain.labels is None
-        assert "C" not in plain.mend + plain.what
+        assert "C" not in plain.fix + plain.what
 
 
 def test_an_access_policy_that_refuses_is_a_finding_and_rows_are_not_looked_at(tmp_path):
@@ -189,7 +189,7 @@ def test_faults_of_the_file_do_not_hide_each_other_nor_those_of_the_data(tmp_pat
         "CV-S121",
         "CV-D006",
     ]
-    assert by_column(found)["age"].mend == "[covariates]\nage = { range = [LOW, HIGH] }"
+    assert by_column(found)["age"].fix == "[covariates]\nage = { range = [LOW, HIGH] }"
 
 
 def test_open_questions_are_listed_beside_everything_else(tmp_path):
@@ -199,7 +199,7 @@ def test_open_questions_are_listed_beside_everything_else(tmp_path):
     text += 'smoker = { range = "?" }\nsite = { categories = ["A", "?"] }\n'
     found = findings(people(), tmp_path, text)
     assert codes(found) == ["CV-S120"] * 6 + ["CV-D006"]
-    assert found[4].mend.startswith("[covariates]\nage = { range = [LOW, HIGH] }")
+    assert found[4].fix.startswith("[covariates]\nage = { range = [LOW, HIGH] }")
     with pytest.raises(cv.CounterveilError, match="CV-S120"):
         cv.Study.from_toml(tmp_path / "study.toml")
 
@@ -293,9 +293,9 @@ def test_what_does_not_go_with_several_outcomes_is_found():
 def test_advice_blocks_nothing(tmp_path):
     frame = people().assign(patient_id=1, notes="x")
     found = findings(frame, tmp_path, 'ignored = ["notes"]\n' + STUDY)
-    assert [(each.code, each.blocking, each.mend) for each in found] == [
+    assert [(each.code, each.blocking, each.fix) for each in found] == [
         ("CV-D120", False, 'person = "patient_id"')
     ]
     found = findings(frame, tmp_path, "ignored = []\n" + STUDY)
     assert codes(found) == ["CV-D120", "CV-D121"]
-    assert found[1].mend == 'ignored = ["notes"]'
+    assert found[1].fix == 'ignored = ["notes"]'

@@ -195,7 +195,7 @@ def test_a_filled_template_holds_a_time_to_an_event():
     assert made.study() == cv.Study("arm", "days", event="died", horizon=360, control=0, randomised=True)
     open_end = book | {"days": Entry("range", role="outcome")}
     made = cv.drafting.draft(["days", "died", "arm"], open_end, {"randomised": True})
-    assert [each.mend for each in made.open_questions] == ["horizon = NUMBER"]
+    assert [each.fix for each in made.open_questions] == ["horizon = NUMBER"]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from counterveil.federation.coordinator import pooled, states
 from counterveil.federation.messages import Ask, Reply, SiteRequest
 from counterveil.federation.setup import make_study
 from counterveil.federation.study_files import StudyFolder
-from counterveil.questions.pooled import PooledNeeded, pool
+from counterveil.questions.pooled import PooledNumberNeededToTreat, pool
 from counterveil.results import MeasureResult
 
 MEANS = ("ratio", "odds_ratio", "lift")
@@ -73,7 +73,7 @@ def test_numbers_needed_to_treat_are_those_of_the_average_difference(world):
     assert sum(weights) == pytest.approx(1)
     assert weights == pytest.approx([1 / 3] * 3, rel=WEIGHTS_DIFFER)
     text = json.dumps(found.to_dict(), allow_nan=False)
-    assert PooledNeeded.from_dict(json.loads(text)) == found
+    assert PooledNumberNeededToTreat.from_dict(json.loads(text)) == found
 
 
 def test_a_site_pays_what_the_same_question_costs_alone(new_site, trial, tmp_path):

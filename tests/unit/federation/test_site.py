@@ -34,11 +34,13 @@ def request_to(trial):
         deadline=2000.0,
         declaration=None,
         site="North",
-        anchor=None,
+        checkpoint=None,
         **changes,
     ):
         declared = trial.study.to_dict() if declaration is None else declaration
-        return SiteRequest(study_id, request_id, site, declared, replace(ASK, **changes), deadline, anchor)
+        return SiteRequest(
+            study_id, request_id, site, declared, replace(ASK, **changes), deadline, checkpoint
+        )
 
     return make
 

@@ -21,7 +21,7 @@ class PlainLaplace:
     def quantile(self, p):
         return np.where(p < 0.5, np.log(2 * p), -np.log(2 * (1 - p))) * self.scale
 
-    def kinks(self, low, high, most):
+    def breakpoints(self, low, high, most):
         return np.array([0.0])
 
     def tail_with_normal(self, x, sd):
@@ -51,5 +51,5 @@ class PlainNormal:
     def quantile(self, p):
         return ndtri(p) * self.scale
 
-    def kinks(self, low, high, most):
+    def breakpoints(self, low, high, most):
         return np.array([])

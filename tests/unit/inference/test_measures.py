@@ -12,8 +12,8 @@ import counterveil as cv
 from counterveil.inference.measures import (
     ODDS,
     RATIO,
-    ApartMeans,
-    JointMeans,
+    IndependentArmMeans,
+    JointArmMeans,
     NoisyRatio,
     Quotient,
     RatioDifference,
@@ -35,7 +35,7 @@ def normal(sd):
 
 def means(one, other, variances, noise=1e-9):
     known = tuple(Uncertainty(normal(noise), v, v) for v in variances)
-    return ApartMeans((one, other), known, (0.0, 1.0), SIZES)
+    return IndependentArmMeans((one, other), known, (0.0, 1.0), SIZES)
 
 
 def fieller(one, other, variances):
@@ -68,7 +68,7 @@ def test_variances_of_rare_outcomes_follow_the_ratio_that_is_tested():
 def test_ends_are_where_the_test_just_rejects(kind, mechanism):
     noise = mechanism(Fraction(1, 200), Fraction(1))
     known = Uncertainty(noise, 4e-4, 1e-3)
-    found = Quotient(ApartMeans((0.3, 0.2), (known, known), (0.0, 1.0), SIZES), kind)
+    found = Quotient(IndependentArmMeans((0.3, 0.2), (known, known), (0.0, 1.0), SIZES), kind)
     for end in found.interval(0.95):
         assert found.p_value(0.95, end) == pytest.approx(0.05, rel=1e-4)
     assert found.p_value(0.95, found.estimate) == pytest.approx(1.0)
@@ -76,10 +76,14 @@ def test_ends_are_where_the_test_just_rejects(kind, mechanism):
 
 def test_a_control_mean_that_is_lost_in_its_noise_leaves_no_upper_end():
     known = Uncertainty(Laplace(Fraction(1, 10), Fraction(1)), 1e-4, 1e-3)
-    low, high = Quotient(ApartMeans((0.9, 0.02), (known, known), (0.0, 1.0), SIZES), RATIO).interval(0.95)
+    low, high = Quotient(IndependentArmMeans((0.9, 0.02), (known, known), (0.0, 1.0), SIZES), RATIO).interval(
+        0.95
+    )
     assert high == inf
     assert 1 < low < 10
-    assert Quotient(ApartMeans((0.1, 0.02), (known, known), (0.0, 1.0), SIZES), RATIO).interval(0.95) == (
+    assert Quotient(IndependentArmMeans((0.1, 0.02), (known, known), (0.0, 1.0), SIZES), RATIO).interval(
+        0.95
+    ) == (
         0.0,
         inf,
     )
@@ -87,7 +91,7 @@ def test_a_control_mean_that_is_lost_in_its_noise_leaves_no_upper_end():
 
 def test_means_below_zero_are_taken_at_zero():
     known = Uncertainty(Laplace(Fraction(1, 50), Fraction(1)), 1e-4, 1e-3)
-    found = Quotient(ApartMeans((-0.05, -0.1), (known, known), (0.0, 1.0), SIZES), RATIO)
+    found = Quotient(IndependentArmMeans((-0.05, -0.1), (known, known), (0.0, 1.0), SIZES), RATIO)
     assert found.interval(0.95) == (0.0, inf)
     assert found.estimate == 0.0
     assert np.isfinite(found.parts).all()
@@ -95,7 +99,7 @@ def test_means_below_zero_are_taken_at_zero():
 
 def test_joint_means_follow_from_the_mean_of_everyone_and_the_difference():
     known = Uncertainty(None, 4e-4, 1e-3)
-    joint = JointMeans(0.3, None, 0.1, known, 0.25, 0.0, 1000, (0.0, 1.0))
+    joint = JointArmMeans(0.3, None, 0.1, known, 0.25, 0.0, 1000, (0.0, 1.0))
     assert joint.values == pytest.approx((0.375, 0.275))
     # Of a variance of 4e-4 the larger weight falls on what the range allows of it.
     sd, noise, _ = joint.errors(0.05)(1.0, 2.0, (1.0, 1.0))
@@ -113,7 +117,7 @@ def test_scaled_noise_is_the_mechanism_of_that_sensitivity():
     assert scaled.variance == twice.variance
     assert np.allclose(scaled.cdf(x), twice.cdf(x))
     assert np.allclose(scaled.quantile(p), twice.quantile(p))
-    assert np.allclose(scaled.kinks(-9, 9, 100), twice.kinks(-9, 9, 100))
+    assert np.allclose(scaled.breakpoints(-9, 9, 100), twice.breakpoints(-9, 9, 100))
     assert combined([(1.0, base), (0.0, twice)]) is base
     assert combined([(1.0, None), (0.0, twice)]) is None
 

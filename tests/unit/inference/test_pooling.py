@@ -15,6 +15,7 @@ from counterveil.inference.pooling import (
     best_subset,
     heterogeneity,
     i_squared_of,
+    noise_sds_of_variances,
     other_variance,
     paule_mandel,
     pooling_weights,
@@ -22,7 +23,6 @@ from counterveil.inference.pooling import (
     released_variance,
     steadied_variances,
     tau_squared_interval,
-    unsure_variances,
 )
 from counterveil.inference.uncertainty import Uncertainty, WeightedSum, tail
 
@@ -96,7 +96,7 @@ def test_with_a_common_variance_no_weight_follows_a_sites_own_number():
     assert one == pytest.approx(4 * other)
     # Variances per person are 10 and 2800, with noise in proportion to size.
     assert one * 100 == pytest.approx((10 * 16 + 2800) / 17)
-    assert unsure_variances([known(), known(variance_scale=1e9)]) == pytest.approx([0.5 * 2**0.5, 50.0])
+    assert noise_sds_of_variances([known(), known(variance_scale=1e9)]) == pytest.approx([0.5 * 2**0.5, 50.0])
 
 
 def miss(sites, truth, sizes, method, rng):
@@ -203,7 +203,7 @@ def test_values_worked_out_by_hand():
     # The mean of 0 and 2, with the t distribution of one degree of freedom.
     between = ErrorBetweenSites.of(estimates)
     assert between.half_width(LEVEL) == pytest.approx(12.706, rel=1e-4)
-    assert between.reach(LEVEL) == pytest.approx(12.706 * 3**0.5, rel=1e-4)
+    assert between.prediction_half_width(LEVEL) == pytest.approx(12.706 * 3**0.5, rel=1e-4)
     assert between.p_value(1.0) == pytest.approx(0.5)
 
 

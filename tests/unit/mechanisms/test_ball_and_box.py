@@ -116,8 +116,8 @@ def test_quantiles_invert_the_distribution_function(dimension):
     assert box.cdf(box.quantile(p)) == pytest.approx(p, rel=1e-6)
     spread, _ = integrate.quad(lambda x: 4 * x * float(box.cdf(-x)), 0, 300, limit=200)
     assert spread == pytest.approx(box.variance, rel=1e-6)
-    assert list(box.kinks(-1, 1, 10)) == [0.0]
-    assert not len(box.kinks(1, 2, 10))
+    assert list(box.breakpoints(-1, 1, 10)) == [0.0]
+    assert not len(box.breakpoints(1, 2, 10))
 
 
 def test_the_density_integrates_to_one():

@@ -37,7 +37,7 @@ from counterveil_lab.attacks.mechanisms import MECHANISMS
 EPSILONS = [Fraction(1, 10), Fraction(1), Fraction(4)]
 STAIRS = [Staircase(1, epsilon) for epsilon in EPSILONS]
 HEAVY = Lomax(1, "1/2").distribution(Fraction(1))  # tails so heavy that cells are coarse
-USUAL = Lomax.usual(1).distribution(Fraction(1))
+USUAL = Lomax.default(1).distribution(Fraction(1))
 SCALED = [Lomax(1, smoothness).distribution(Fraction(3, 7)) for smoothness in ("1/10", "1/2")]
 # Draws and bits of the grid: at 46 and above nearly every draw is too close to call.
 PATHS = [
@@ -106,7 +106,7 @@ def test_moments_and_quantiles_are_those_of_the_closed_form():
     p = np.array([0.001, 0.25, 0.5, 0.75, 0.999])
     assert np.allclose(noise.quantile(p), np.where(p < 0.5, 4 * np.log(2 * p), -4 * np.log(2 * (1 - p))))
     assert np.allclose(noise.cdf(noise.quantile(p)), p)
-    assert np.array_equal(noise.kinks(-1.0, 1.0, 1), [0.0])
+    assert np.array_equal(noise.breakpoints(-1.0, 1.0, 1), [0.0])
     draws = noise.draw(200_000, Grid.for_scale(noise.scale), SeededNoise(4)) * 4 / 2**24
     assert draws.var() == pytest.approx(32, rel=0.02)
 
@@ -141,7 +141,7 @@ def test_it_is_the_signed_mixture_of_both_scales():
     assert np.allclose(noise.cdf(-x), tail)
     assert noise.variance == pytest.approx(2 * (9 + 4))
     assert noise.scale == 3
-    assert np.array_equal(noise.kinks(-1.0, 1.0, 1), [0.0])
+    assert np.array_equal(noise.breakpoints(-1.0, 1.0, 1), [0.0])
 
 
 @pytest.mark.parametrize(("wide", "narrow"), SCALES)
@@ -271,7 +271,7 @@ def test_moments_and_quantiles_are_those_of_the_closed_form_of_gaussian():
     assert noise.scale == 4
     assert noise.variance == pytest.approx(16)
     assert noise.quantile(0.975) == pytest.approx(4 * 1.959963984540054)
-    assert noise.kinks(-10.0, 10.0, 1).size == 0
+    assert noise.breakpoints(-10.0, 10.0, 1).size == 0
     draws = noise.draw(200_000, Grid.for_scale(noise.scale), SeededNoise(4)) * 4 / 2**24
     assert draws.var() == pytest.approx(16, rel=0.02)
 
@@ -357,7 +357,7 @@ def test_gamma_stays_inside_at_extreme_epsilon(epsilon):
 def test_moments_and_quantiles_agree_with_the_density(epsilon):
     noise = Staircase(2, epsilon)
     limit = 60 / float(epsilon)
-    edges = np.concatenate([[0.0], noise.kinks(0.0, limit, 10**6)])
+    edges = np.concatenate([[0.0], noise.breakpoints(0.0, limit, 10**6)])
     mass = integrate.fixed_quad  # exact for the polynomials between two jumps
     density = lambda x: np.exp(noise.log_density(x))  # noqa: E731
     pieces = [(a + 1e-13, b - 1e-13) for a, b in pairwise(edges)]
@@ -368,17 +368,21 @@ def test_moments_and_quantiles_agree_with_the_density(epsilon):
     assert np.allclose(noise.cdf(noise.quantile(p)), p, atol=1e-12)
 
 
-def test_the_kinks_are_the_jumps_of_the_density():
+def test_the_breakpoints_are_the_jumps_of_the_density():
     noise = Staircase(2, 1)
-    kinks = noise.kinks(-5.0, 5.0, 100)
-    assert np.all(np.abs(kinks) <= 5)
-    assert np.array_equal(kinks, np.sort(kinks))
-    assert np.array_equal(noise.kinks(-3.0, 1.0, 100), kinks[(kinks >= -3) & (kinks <= 1)])
-    assert noise.kinks(-5.0, 5.0, len(kinks) - 1) is None
-    assert len(noise.kinks(-5.0, 5.0, len(kinks))) == len(kinks)
-    assert np.allclose(noise.log_density(kinks + 1e-9) - noise.log_density(kinks - 1e-9), -np.sign(kinks))
+    breakpoints = noise.breakpoints(-5.0, 5.0, 100)
+    assert np.all(np.abs(breakpoints) <= 5)
+    assert np.array_equal(breakpoints, np.sort(breakpoints))
+    assert np.array_equal(
+        noise.breakpoints(-3.0, 1.0, 100), breakpoints[(breakpoints >= -3) & (breakpoints <= 1)]
+    )
+    assert noise.breakpoints(-5.0, 5.0, len(breakpoints) - 1) is None
+    assert len(noise.breakpoints(-5.0, 5.0, len(breakpoints))) == len(breakpoints)
+    assert np.allclose(
+        noise.log_density(breakpoints + 1e-9) - noise.log_density(breakpoints - 1e-9), -np.sign(breakpoints)
+    )
     smooth = np.linspace(-5, 5, 1000)
-    far = np.min(np.abs(smooth[:, None] - kinks[None, :]), axis=1) > 1e-3
+    far = np.min(np.abs(smooth[:, None] - breakpoints[None, :]), axis=1) > 1e-3
     assert np.allclose(noise.log_density(smooth[far] + 1e-4), noise.log_density(smooth[far] - 1e-4))
 
 
@@ -426,7 +430,7 @@ def test_alpha_satisfies_the_three_inequalities_and_no_larger_one_does(epsilon, 
 
 
 def test_releases_follow_the_law():
-    mechanism, grid, source = Lomax.usual(1), Grid(Fraction(1, 1024)), SeededNoise(8)
+    mechanism, grid, source = Lomax.default(1), Grid(Fraction(1, 1024)), SeededNoise(8)
     released = [float(mechanism.release(Fraction(5), Fraction(2), grid, source)) - 5 for _ in range(4000)]
     distribution = mechanism.distribution(Fraction(2))
     for p in (0.05, 0.25, 0.5, 0.75, 0.95):
@@ -434,7 +438,7 @@ def test_releases_follow_the_law():
 
 
 def test_a_zero_sensitivity_releases_the_rounded_value_and_refuses_nothing():
-    mechanism, grid = Lomax.usual(1), Grid(Fraction(1, 10))
+    mechanism, grid = Lomax.default(1), Grid(Fraction(1, 10))
     assert mechanism.release(Fraction(1, 3), Fraction(0), grid, SeededNoise(1)) == Fraction(3, 10)
     assert mechanism.release(Fraction(1, 3), Fraction(-1), grid, SeededNoise(1)) == Fraction(3, 10)
 
@@ -447,7 +451,7 @@ def test_moments_and_quantiles_are_those_of_the_closed_form_of_staircase():
     assert distribution.quantile(0.975) == pytest.approx(10 * (0.05 ** (-1 / (a - 1)) - 1))
     p = np.linspace(0.01, 0.99, 9)
     assert np.allclose(distribution.cdf(distribution.quantile(p)), p)
-    assert np.array_equal(distribution.kinks(-1.0, 1.0, 1), [0.0])
+    assert np.array_equal(distribution.breakpoints(-1.0, 1.0, 1), [0.0])
     assert Lomax(1, "1/2").distribution(Fraction(1)).variance == np.inf
 
 

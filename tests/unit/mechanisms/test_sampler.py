@@ -83,7 +83,7 @@ REFUSED = {
     (LaplacePair, "CV-P201"): [(1, 1, 2)],
     (Lomax, "CV-P101"): [(0, 1)],
     (Lomax, "CV-P103"): [(1, 0), (1, -1), (1, 1), (1, "99/100")],
-    (Lomax.usual(1).distribution, "CV-P112"): [(Fraction(0),)],
+    (Lomax.default(1).distribution, "CV-P112"): [(Fraction(0),)],
     (RandomizedResponse, "CV-P101"): [(0, 2)],
     (RandomizedResponse, "CV-P106"): [(1, 1), (1, 2.0), (1, 10**9)],
     (Ball, "CV-P100"): [(0, 1, 2)],

@@ -3,19 +3,9 @@
 import numpy as np
 import pytest
 
-from counterveil.numerics.shrinkage import (
-    Normal,
-    Prior,
-    denoised,
-    floored,
-    largest_move,
-    matrix_power,
-    noise_shape,
-    shrink,
-    shrunk,
-    spike_and_slab,
-    upper_variances,
-)
+from counterveil.numerics.denoising import denoised, floored, shrunk
+from counterveil.numerics.noise_shape import largest_move, matrix_power, noise_shape
+from counterveil.numerics.shrinkage import Normal, Prior, shrink, spike_and_slab, upper_variances
 
 
 def problem(noise, seed=0):

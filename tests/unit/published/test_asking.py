@@ -12,7 +12,6 @@ from counterveil.errors import InternalError, LedgerError, ParameterError, Study
 from counterveil.privacy import ApproximateEvent, Budget, LaplaceEvent, Proof
 from counterveil.published.asking import (
     ClassicalPlan,
-    QueryForm,
     release_classical,
     release_scaled,
     release_twice,
@@ -32,9 +31,13 @@ FORMS = {name: getattr(cv.published, name) for name in cv.published.__all__ if n
 def asked(name, form, *source, **more):
     """Return a form's answer; queries and quick learners where effects at points are asked for."""
     given = {"epsilon": 1, "accept": "unproved"} | more
-    if isinstance(form, QueryForm):
+    if name.startswith("cate_"):
         search = {"starts": 2, "points": 400} if name == "cate_finite" else {}
-        learners = form.settings(**QUICK, **search)
+        kinds = {
+            "cate_finite": cv.published.InfluenceSettings,
+            "cate_functional": cv.published.KernelSettings,
+        }
+        learners = kinds[name](**QUICK, **search)
         return form(*source, delta=1e-6, queries=PEOPLE, settings=learners, **given)
     return form(*source, delta=0 if "_matching" in name else 1e-6, **given)
 
@@ -42,7 +45,7 @@ def asked(name, form, *source, **more):
 @pytest.mark.parametrize("name", [name for name in FORMS if not name.startswith("smooth_matching")])
 def test_a_session_gives_the_same_answer_and_its_ledger_is_charged(name):
     form = FORMS[name]
-    data = dataset_1(400, 5) if isinstance(form, QueryForm) else MORE if "cross_fit" in name else DATA
+    data = dataset_1(400, 5) if name.startswith("cate_") else MORE if "cross_fit" in name else DATA
     budget, seed = cv.Budget(50, "1e-4"), cv.SeededNoise
     alone = asked(name, form, dict(data.frame), data.study, noise=seed(7))
     with cv.Session(dict(data.frame), data.study, budget=budget, noise=seed(7)) as session:

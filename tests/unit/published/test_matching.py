@@ -278,7 +278,7 @@ def test_scores_of_all_corners_fill_the_range_and_never_leave_it():
     table, features = corners(), UnitFeatures.of(SCORES_STUDY)
     z = features.values(table)
     assert z.shape == (12, features.columns) == (12, 5)
-    assert float((z**2).sum(axis=1).max()) <= features.squared_reach
+    assert float((z**2).sum(axis=1).max()) <= features.squared_max_norm
     rng = np.random.default_rng(0)
     for size in (0.0, 0.01, 1.0, 30.0, 1000.0):
         for _ in range(20):

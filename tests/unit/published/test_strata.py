@@ -105,7 +105,7 @@ def test_the_printed_release_of_the_effect_breaks_its_delta_for_few_rows():
         x,
     )
     assert found == pytest.approx(1.6e-3, rel=0.05)
-    lomax = Lomax.usual(1)
+    lomax = Lomax.default(1)
     mechanism = [
         lomax.distribution(smooth_change(c, lomax.smoothness, "ATE", "single")) for c in (here, near)
     ]

@@ -9,7 +9,7 @@ import counterveil as cv
 from counterveil.errors import CounterveilError
 from counterveil.inference.measures import NoisyRatio
 from counterveil.privacy.caveats import Target
-from counterveil.results.effect import within
+from counterveil.results.effect import truncate
 from counterveil.session import SeededNoise
 
 # Outcomes of width 2; half of the people are treated.
@@ -34,8 +34,8 @@ def ask(seed=0, epsilon=FEW, **extra):
     [((-3, 1), (-2, 1)), ((-1, 3), (-1, 2)), ((-9, 9), (-2, 2)), ((3, 4), (2, 2)), ((-4, -3), (-2, -2))],
 )
 def test_what_lies_beyond_the_limits_is_cut_and_nothing_is_reversed(ends, cut):
-    assert within(ends, (-2, 2)) == cut
-    assert within(ends, None) == ends
+    assert truncate(ends, (-2, 2)) == cut
+    assert truncate(ends, None) == ends
 
 
 def test_intervals_are_cut_and_cover_no_less_while_what_was_released_stays():
@@ -71,7 +71,7 @@ def test_pooling_uses_what_was_released():
         plain = cv.pool([replace(site, limits=None) for site in sites], method=method)
         assert (pooled.estimate, pooled.std_error) == (plain.estimate, plain.std_error)
         assert pooled.untruncated_interval() == plain.interval()
-        assert pooled.interval() == within(plain.interval(), (-2, 2))
+        assert pooled.interval() == truncate(plain.interval(), (-2, 2))
         assert plain.limits is None
     with pytest.raises(cv.CounterveilError, match="CV-P502"):
         cv.pool([replace(sites[0], limits=(1.0, -1.0)), *sites[1:]])
@@ -90,7 +90,7 @@ def test_effects_of_groups_and_arms_are_cut_too(method):
     arms = cv.arms(data, study, protects="outcome", epsilon=FEW, method=method, noise=SeededNoise(2))
     assert cv.results.ArmsResult.from_dict(arms.to_dict()) == arms
     for mean in arms.means:
-        assert mean.interval() == within(replace(mean.known, limits=None).interval(mean.level), (1, 3))
+        assert mean.interval() == truncate(replace(mean.known, limits=None).interval(mean.level), (1, 3))
     ends = [*arms.interval().values(), *arms.interval(simultaneous=True).values()]
     assert max(abs(end) for pair in ends for end in pair) == 2
 

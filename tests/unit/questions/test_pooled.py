@@ -13,7 +13,7 @@ import counterveil as cv
 from counterveil.errors import CounterveilError, ParameterError
 from counterveil.privacy import SIMULATED, Proof
 from counterveil.privacy.caveats import AtSites, FoldModels, KeptPeople, NotAdjusted, Target
-from counterveil.questions.pooled import PooledMoments, PooledNeeded, PooledTable
+from counterveil.questions.pooled import PooledMoments, PooledNumberNeededToTreat, PooledTable
 from counterveil.report.caveats import fact_words
 from counterveil.results.survival import said as said_of
 
@@ -487,7 +487,7 @@ def test_numbers_needed_to_treat_are_those_of_the_average_difference():
     assert low < weights @ differences < high
     for method in ("all", "random_effects"):
         found = cv.pool({name: one.to_dict() for name, one in results.items()}, method=method)
-        again = PooledNeeded.from_dict(json.loads(json.dumps(found.to_dict(), allow_nan=False)))
+        again = PooledNumberNeededToTreat.from_dict(json.loads(json.dumps(found.to_dict(), allow_nan=False)))
         assert again == found
     # What is known of the sites, as for differences.
     assert [row["site"] for row in found.tidy()] == [*SIZES, "pooled"]

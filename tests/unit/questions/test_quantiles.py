@@ -28,7 +28,7 @@ def test_without_noise_they_are_numpys(protects):
     data = people()
     found = cv.quantiles(data, STUDY, protects=protects, grid=500, **EXACT)
     treated, control = arms = data["y"][data["arm"] == 1], data["y"][data["arm"] == 0]
-    for one, share in zip(found.table, found.shares, strict=True):
+    for one, share in zip(found.table, found.probs, strict=True):
         exact = np.quantile(treated, share) - np.quantile(control, share)
         assert one.estimate == pytest.approx(exact, abs=0.15)
         # The bootstrap's standard error of numpy's.
@@ -179,7 +179,7 @@ def test_on_the_command_line(tmp_path):
     (tmp_path / "study.toml").write_text(STUDY.to_toml())
     words = ["quantiles", tmp_path / "rows.csv", "--study", tmp_path / "study.toml", "--share", "0.9"]
     found = as_json(*words, "--protects", "record", "--epsilon", 2)
-    assert QuantilesResult.from_dict(found).shares == (0.9,)
+    assert QuantilesResult.from_dict(found).probs == (0.9,)
 
 
 def test_quantiles_of_whole_numbers_reach_the_ends_of_their_cells():

@@ -151,6 +151,11 @@ def test_other_names_and_types_are_refused(method, values):
         settings_from_values(method, values)
 
 
+def test_a_limit_that_binds_nobody_is_refused():
+    with pytest.raises(ParameterError, match="CV-P025"):
+        cv.settings.Stratified(limit="1e310")
+
+
 def test_a_name_with_a_value_of_any_depth_is_refused():
     deep = []
     for _ in range(100_000):

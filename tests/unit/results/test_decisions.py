@@ -10,7 +10,7 @@ from scipy.stats import norm, ttest_ind
 import counterveil as cv
 from counterveil.errors import CounterveilError
 from counterveil.results.decisions import MarginTest, margin_bounds
-from counterveil.results.functions import P_VALUE, Unshrunk, decided
+from counterveil.results.functions import P_VALUE, Unshrunk, fall_back_to_average
 
 STUDY = cv.Study("t", "y", (0, 2), control=0, randomised=True)
 
@@ -94,7 +94,9 @@ def covariance():
 def p_values(truth):
     rng, root = np.random.default_rng(5), np.linalg.cholesky(covariance())
     draws = truth + rng.normal(size=(DRAWS, SIZE)) @ root.T
-    return np.array([Unshrunk(one, covariance(), ORDERS, np.zeros(SIZE)).differing() for one in draws])
+    return np.array(
+        [Unshrunk(one, covariance(), ORDERS, np.zeros(SIZE)).heterogeneity_p_value() for one in draws]
+    )
 
 
 def test_the_level_is_kept_whatever_the_average_effect():
@@ -108,7 +110,7 @@ def test_effects_of_first_order_are_found_more_often_than_among_all_functions():
     all_alike = np.array([0.0, 1, 1, 1, 1, 1, 1])
     rng, root = np.random.default_rng(5), np.linalg.cholesky(covariance())
     draws = truth + rng.normal(size=(DRAWS, SIZE)) @ root.T
-    alone = [Unshrunk(one, covariance(), all_alike, np.zeros(SIZE)).differing() for one in draws]
+    alone = [Unshrunk(one, covariance(), all_alike, np.zeros(SIZE)).heterogeneity_p_value() for one in draws]
     assert np.mean(p_values(truth) <= 0.05) > np.mean(np.array(alone) <= 0.05) > 0.1
 
 
@@ -155,7 +157,7 @@ def test_one_number_is_the_average_over_the_study_s_people():
     mean = model.basis.features({"x": frame["x"]}).mean(axis=0)
     size = len(mean)
     measured = Unshrunk(np.zeros(size), np.eye(size), model.basis.orders, mean)
-    found = decided(model, measured, automatic=True)
+    found = fall_back_to_average(model, measured, automatic=True)
     average, low, high = model.average({"x": frame["x"]})
     assert found.weights[0] == pytest.approx(average)
     sd = np.sqrt(found.covariance[0, 0])

@@ -112,7 +112,7 @@ MADE = {
     "PooledTable": lambda: cv.pool([cv.groups(people(), trial(), by="sex", **OUTCOME) for _ in "ab"]),
     "PooledMoments": lambda: cv.pool([moments(), moments()]),
     "PooledMeasure": lambda: cv.pool({"north": ate(measure="ratio"), "south": ate(measure="ratio")}),
-    "PooledNeeded": lambda: made("PooledResult").as_measure("nnt"),
+    "PooledNumberNeededToTreat": lambda: made("PooledResult").as_measure("nnt"),
     "Plan": lambda: cv.plan(trial(), rows=200, epsilon=[1, 2], draws=2, protects="outcome"),
     "ResultTable": lambda: cv.etable([ate(), weighted()]),
 }

@@ -29,7 +29,7 @@ from counterveil.statistics.distribution import (
 )
 from counterveil.statistics.histogram import COUNTS_L1, COUNTS_L2, release_counts
 from counterveil.statistics.outcome_place import SLOPE_PARTS, Outcomes, bounds, exact_moments, moment_sums
-from counterveil.statistics.pairs.effect import ladder, released_propensities
+from counterveil.statistics.pairs.effect import feature_sets, released_propensities
 from counterveil.statistics.ranges_and_labels import (
     CELLS,
     EDGES,
@@ -130,7 +130,7 @@ def test_weights_of_released_propensities_move_no_more():
     def run(rows):
         arm, y = map(list, zip(*rows, *rest, strict=True))
         table = Table.attach({"arm": arm, "y": y, "x": x}, study)
-        (public, *_), gate = ladder(table), FixedGate(plan, {"propensities": [2, 1]})
+        (public, *_), gate = feature_sets(table), FixedGate(plan, {"propensities": [2, 1]})
         treated, _ = released_propensities(gate, "propensities", public, table.arm == 1)
         own = (1 - treated, treated)
         largest = max(float((1 / one).max()) for one in own)

@@ -125,7 +125,7 @@ def run_cells(run: Run, figures: Sequence[Figure], jobs: int = 1) -> None:
             for cell, found in _finished(run.paper.name, figure, missing, jobs):
                 store.add(cell, found)
                 done += 1
-                waiting.tell(f"{done} of {total}")
+                waiting.report(f"{done} of {total}")
 
 
 def _look_for_files(run: Run, figures: Sequence[Figure]) -> None:

@@ -26,6 +26,7 @@ from counterveil.data.cells import (
     Column,
     duplicated_columns,
     no_such_column,
+    row_in_place_of_names,
     unreadable_file,
 )
 from counterveil.data.sources import relations
@@ -75,7 +76,7 @@ def column_types(path: str | PathLike[str]) -> dict[str, str | None]:
     names = column_names(path)
     twice = [name for name in names if names.count(name) > 1]
     if twice:
-        raise duplicated_columns(twice)
+        raise row_in_place_of_names(names) or duplicated_columns(twice)
     if not parquet:
         return dict.fromkeys(names)
     with _connected(Path(path), parquet) as connection:

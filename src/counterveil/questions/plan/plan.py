@@ -57,7 +57,7 @@ from counterveil.results.decisions import Decided, TestKind, margin_bounds
 from counterveil.results.effect import Effect, Linear, OwnScale, check_level, read, write
 from counterveil.results.groups import PolicyValue
 from counterveil.results.measures import DIFFERENCE, LIFT, NEEDED, Measure, check_measure
-from counterveil.results.question import refuse_clusters, refuse_shape, usual_estimand
+from counterveil.results.question import default_estimand, refuse_clusters, refuse_shape
 from counterveil.results.regression import Coefficient, parse_formula
 from counterveil.results.released import ReleasedAnswer
 from counterveil.results.shown import Shown
@@ -1082,7 +1082,7 @@ class PlanArguments:
         check_numbers(sizes, draws, seed, half_width)
         chosen, study = study, study.changed(where=None)  # people are planned for that belong to it
         _refuse_unplanned(study, question, self.sample)
-        target = usual_estimand(study, options["estimand"])
+        target = default_estimand(study, options["estimand"])
         own = options | {"estimand": target.value}
         own |= {"method": AUTO, "protects": units[0].value} if compared else {}
         ask, searched = asked(question, study, own, target, sizes)

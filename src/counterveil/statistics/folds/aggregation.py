@@ -21,7 +21,7 @@ from counterveil.numerics.columns import arm_totals
 from counterveil.numerics.public_choices import fold_rows
 from counterveil.privacy import Estimand, exact
 from counterveil.privacy.caveats import Caveat, ClippedFolds, FoldModels, LearnerBias, LearnersAnswer
-from counterveil.results.answering import Facts, settled
+from counterveil.results.answering import Facts, answer_request
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import (
@@ -240,17 +240,17 @@ def _beyond(limit: float, sd: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class ClippingCentre:
     """The comparison that effects are clipped around: noise and standard deviation, all in one unit.
 
-    `sd` is an upper estimate of the standard deviation of one person's part of it, `thin` how many times as many rows
-    have as many people of the smaller arm as of one that is half of them.
+    `sd` is an upper estimate of the standard deviation of one person's part of it. `arm_inflation` is by how much the
+    number of rows must grow for the smaller arm to have as many people as half of them.
     """
 
     centre: Fraction
     noise: float
     sd: float
-    thin: float = 1.0
+    arm_inflation: float = 1.0
 
     def bound(self, size: float, columns: float) -> float:
         """Return how far off the effect of a fold of `size` rows is expected to be at most."""
@@ -271,7 +271,7 @@ def folds_plan(question: Question, centred: bool) -> Plan:
     return Plan.split(question.budget, shares, question.mechanism)
 
 
-def released_around(gate: Gate, plan: Plan, table: Table, width: Fraction) -> Around:
+def released_centre(gate: Gate, plan: Plan, table: Table, width: Fraction) -> ClippingCentre:
     """Return the comparison of the arms and its standard deviation; the plan holds their releases."""
     arms = arm_totals(table.treated, table.outcome)
     found = release_contrast(gate, plan, arms, table.outcome_unit, width, table.study.treated_share, POOLED)
@@ -282,27 +282,27 @@ def released_around(gate: Gate, plan: Plan, table: Table, width: Fraction) -> Ar
     largest = float(width) / sqrt(float(share * (1 - share))) / 2
     sd = min(sqrt(max(variance, 0.0)), largest)
     smaller = max(float(min(share, 1 - share)), _SMALLEST_ARM)
-    return Around(centre, sqrt(effect.noise.variance), sd, 1 / (2 * smaller))
+    return ClippingCentre(centre, sqrt(effect.noise.variance), sd, 1 / (2 * smaller))
 
 
-def typical_around(plan: Plan, rows: int) -> Around:
+def typical_centre(plan: Plan, rows: int) -> ClippingCentre:
     """Return what is expected before anything is released, in widths of the outcome's range."""
     noise = plan.noise("contrast", Fraction(4, rows)).variance
-    return Around(Fraction(0), sqrt(noise), _TYPICAL_SD)
+    return ClippingCentre(Fraction(0), sqrt(noise), _TYPICAL_SD)
 
 
 def chosen_clip(
-    around: Around, plan: Plan, rows: int, columns: int, width: Fraction, folds: int | None
+    centre: ClippingCentre, plan: Plan, rows: int, columns: int, width: Fraction, folds: int | None
 ) -> Clip:
     """Return folds and clip with the least expected error; the whole range, where that is nearer."""
 
     def clip(count: int) -> Clip:
-        bound = Fraction(around.bound(rows / count, around.thin * columns))
+        bound = Fraction(centre.bound(rows / count, centre.arm_inflation * columns))
         if bound >= width:
             return Clip(count, width)
-        return Clip(count, max(bound, width / 2**10), around.centre, chosen=True)
+        return Clip(count, max(bound, width / 2**10), centre.centre, chosen=True)
 
-    return _best(clip, plan, rows, columns, around.sd**2, folds, around.thin)
+    return _best(clip, plan, rows, columns, centre.sd**2, folds, centre.arm_inflation)
 
 
 def declared_clip(
@@ -320,28 +320,30 @@ def _best(
     columns: int,
     variance: float,
     folds: int | None,
-    thin: float = 1.0,
+    arm_inflation: float = 1.0,
 ) -> Clip:
-    """Return the clip with the least noise, sampling error and doubt about the latter together.
+    """Return the clip with the least noise, sampling error and the noise in its estimate together.
 
     More folds mean less noise, a variance between folds that is known better, and fewer rows for each of p
     coefficients, which multiplies the sampling variance by about m/(m - p). Where an arm is smaller than half, so many
-    people of it need `thin` times as many rows.
+    people of it need `arm_inflation` times as many rows.
     """
     if folds is not None:
         return clip(folds)
-    fewest = thin * max(_AGGREGATION_FEWEST_ROWS, _AGGREGATION_ROWS_A_COLUMN * columns)
+    fewest = arm_inflation * max(_AGGREGATION_FEWEST_ROWS, _AGGREGATION_ROWS_A_COLUMN * columns)
     most = max(FEWEST_FOLDS, int(rows / fewest))
     grid = {int(FEWEST_FOLDS * (most / FEWEST_FOLDS) ** (step / 24)) for step in range(25)} | {most}
-    return min(map(clip, sorted(grid)), key=lambda one: _expected(one, plan, rows, thin * columns, variance))
+    return min(
+        map(clip, sorted(grid)), key=lambda one: _expected(one, plan, rows, arm_inflation * columns, variance)
+    )
 
 
 def _expected(clip: Clip, plan: Plan, rows: int, columns: float, variance: float) -> float:
-    """Return the expected squared error: noise, sampling and doubt about the latter."""
+    """Return the expected squared error: noise, sampling, and the noise in the estimate of the latter."""
     size = rows / clip.folds
     sampling = variance / rows * size / max(size - columns, 1.0)
-    doubt = sqrt(squares_noise(plan, clip.sensitivity).variance) / (clip.folds - 1)
-    return average_noise(plan, clip.sensitivity.mean).variance + sampling + doubt
+    noise_of_variance = sqrt(squares_noise(plan, clip.sensitivity).variance) / (clip.folds - 1)
+    return average_noise(plan, clip.sensitivity.mean).variance + sampling + noise_of_variance
 
 
 def average_noise(plan: Plan, sensitivity: Fraction) -> KnownSensitivityMechanism:
@@ -434,7 +436,7 @@ def sample_and_aggregate(session: BaseSession, question: Question) -> Result:
         )
 
     remarks = learner_remarks(folding.learner)
-    return settled(Result, session, question, folding.plan, compute, pages=PAGES, remarks=remarks)
+    return answer_request(Result, session, question, folding.plan, compute, pages=PAGES, remarks=remarks)
 
 
 def folding_of(study: Study, rows: int, question: Question) -> Folding:
@@ -455,10 +457,10 @@ def expected_width(study: Study, rows: int, question: Question) -> tuple[float, 
     With it comes how large the noise of the average is, in widths of the outcome's range.
     """
     folding = folding_of(study, rows, question)
-    plan, columns, typical = folding.plan, folding.columns, typical_around(folding.plan, rows)
+    plan, columns, typical = folding.plan, folding.columns, typical_centre(folding.plan, rows)
 
-    def clip(around: Around) -> Clip:
-        return chosen_clip(around, plan, rows, columns, Fraction(1), folding.folds)
+    def clip(centre: ClippingCentre) -> Clip:
+        return chosen_clip(centre, plan, rows, columns, Fraction(1), folding.folds)
 
     # Noise weighs the more the less of their range outcomes fill.
     error = _expected(clip(replace(typical, sd=_SMALL_SD)), plan, rows, columns, _SMALL_SD**2)
@@ -478,7 +480,7 @@ def released_clip(gate: Gate, table: Table, folding: Folding) -> Clip:
     rest = folding.plan, table.rows, folding.columns, folding.width, folding.folds
     if not folding.centred:
         return declared_clip(folding.bound, *rest)
-    return chosen_clip(released_around(gate, folding.plan, table, folding.width), *rest)
+    return chosen_clip(released_centre(gate, folding.plan, table, folding.width), *rest)
 
 
 def fold_effects(table: Table, folding: Folding, clip: Clip) -> Integers:

@@ -158,8 +158,8 @@ def logit_lines(x: Floats, t: Floats) -> Floats:
         found = slope(following)
         short = (found[0] * direction).sum(axis=1) < 0.0
         if (short & going).any():
-            reach = np.abs((rows @ direction[:, :, None])[:, :, 0]).max(axis=1)
-            damped = np.log1p(reach) / np.maximum(reach, np.finfo(np.float64).tiny)
+            logit_steps = np.abs((rows @ direction[:, :, None])[:, :, 0]).max(axis=1)
+            damped = np.log1p(logit_steps) / np.maximum(logit_steps, np.finfo(np.float64).tiny)
             following = np.where(short[:, None], weights - damped[:, None] * direction, following)
             found = slope(following)
         weights = np.where(going[:, None], following, weights)

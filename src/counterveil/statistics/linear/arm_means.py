@@ -21,7 +21,7 @@ from counterveil.data import OUTCOME_STEPS, Backend, Table, silence
 from counterveil.data.domains import outcome_unit
 from counterveil.data.features import Features, covariate_features, require_covariates
 from counterveil.data.table import arm_sizes
-from counterveil.inference.measures import ApartMeans, with_rare_events
+from counterveil.inference.measures import IndependentArmMeans, with_rare_events
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.columns import Arm, TwoArms
 from counterveil.numerics.matching import SortedArms
@@ -29,7 +29,7 @@ from counterveil.numerics.products import LinearForm, linear_form, paired_varian
 from counterveil.numerics.propensity import fit_multinomial
 from counterveil.privacy import Estimand, exact
 from counterveil.privacy.caveats import BiasBeyond, Caveat, Fact
-from counterveil.results.answering import Facts, settled
+from counterveil.results.answering import Facts, answer_request
 from counterveil.results.arms import ArmsResult
 from counterveil.results.effect import Effect, Linear
 from counterveil.results.measures import no_means
@@ -429,7 +429,9 @@ def arm_means(session: BaseSession, question: Question) -> ArmsResult:
             diagnostics=design.diagnostics,
         )
 
-    return settled(ArmsResult, session, question, plan, compute, pages=PAGES, said={"question": "arms"})
+    return answer_request(
+        ArmsResult, session, question, plan, compute, pages=PAGES, said={"question": "arms"}
+    )
 
 
 def share_of(bounds: Sequence[Bounds], question: Question, part: float = 1.0) -> Fraction:
@@ -593,7 +595,7 @@ def measured(session: BaseSession, question: Question, pair: ArmPair) -> Measure
             diagnostics=pair.effect.diagnostics | shares,
         )
 
-    return settled(
+    return answer_request(
         MeasureResult, session, question, plan, compute, pages=pair.pages, remarks=pair.effect.remarks
     )
 
@@ -617,10 +619,10 @@ def release(
 
 def released_means(
     pair: tuple[Bounds, Bounds], found: Pairs, outcome_range: tuple[Fraction, Fraction]
-) -> ApartMeans:
+) -> IndependentArmMeans:
     """Return what was released as means of both arms with their error."""
     low, high = map(float, outcome_range)
     known = [known_error(*one, bounds.variance_cap) for bounds, one in zip(pair, found, strict=True)]
     values = low + float(found[0][0]), low + float(found[1][0])
     sizes = float(1 / pair[0].squares), float(1 / pair[1].squares)
-    return ApartMeans(values, (known[0], known[1]), (low, high), sizes)
+    return IndependentArmMeans(values, (known[0], known[1]), (low, high), sizes)

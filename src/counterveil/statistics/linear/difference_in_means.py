@@ -17,7 +17,7 @@ from counterveil.data.table import arm_sizes
 from counterveil.inference.measures import with_rare_events
 from counterveil.inference.uncertainty import ClusterUncertainty, Uncertainty
 from counterveil.numerics.columns import TwoArms, arm_totals
-from counterveil.results.answering import Facts, settled
+from counterveil.results.answering import Facts, answer_request
 from counterveil.results.question import Question, causal_caveats
 from counterveil.results.result import Result
 from counterveil.session import BaseSession, Gate, Released
@@ -90,7 +90,7 @@ def difference_in_means(session: BaseSession, question: Question) -> Result:
         )
 
     pages = (PAGE, PLACE_PAGE) if part else (PAGE,)
-    return settled(Result, session, question, plan, compute, pages=pages, mechanisms=mechanisms(plan))
+    return answer_request(Result, session, question, plan, compute, pages=pages, mechanisms=mechanisms(plan))
 
 
 def arm_sums(table: Table, place: Interval = WHOLE_RANGE) -> Sums:

@@ -32,20 +32,22 @@ from counterveil.numerics.products import (
 from counterveil.numerics.propensity import partial_shares
 from counterveil.privacy import Budget, Estimand, exact
 from counterveil.privacy.caveats import Caveat, ClampedOutcomes, Fact, OutcomesAtEnds
-from counterveil.results.answering import Facts, settled
+from counterveil.results.answering import Facts, answer_request
 from counterveil.results.question import Question, too_few_clusters
 from counterveil.results.result import Result
 from counterveil.session import BaseSession, Gate, Kind, Plan, Released
 from counterveil.settings import Matching
 from counterveil.settings.methods import AUTO, BY_ARM, asked_share
 from counterveil.statistics.histogram import COUNTS_L1, COUNTS_L2
-from counterveil.statistics.linear.kernels.balancing import ArmRows, FeatureShares, arm_rows
+from counterveil.statistics.linear.kernels.arm_rows import ArmRows
+from counterveil.statistics.linear.kernels.balancing import arm_rows
 from counterveil.statistics.linear.kernels.residual_variance import (
-    MOST_REACH,
+    MOST_WEIGHTED_SQUARES,
     ResidualVariance,
     Spectrum,
     residual_variance,
 )
+from counterveil.statistics.linear.kernels.weight_features import FeatureShares
 from counterveil.statistics.linear.matching_design import Scored
 from counterveil.statistics.linear.sensitivity import (
     ArmMean,
@@ -198,11 +200,11 @@ def chosen_residual_variance(
         return typical + noise * max(spectrum.largest_move(strength) for spectrum in spectra)
 
     def fits(strength: float) -> bool:
-        exact = max(spectrum.reach(strength) for spectrum in spectra) <= MOST_REACH
+        exact = max(spectrum.weighted_squares(strength) for spectrum in spectra) <= MOST_WEIGHTED_SQUARES
         enough = exact and min(spectrum.freedom(strength) for spectrum in spectra) >= 1
         return enough and loading(strength) >= found.imbalance**2
 
-    # Loading and freedom fall with the strength, and reach grows: where one does not fit, no stronger one does.
+    # Loading and freedom fall with the strength, weighted squares grow: if one does not fit, no stronger one does.
     place = (
         bisect_left(_STRENGTHS, True, key=lambda strength: not fits(strength)) if fits(_STRENGTHS[0]) else 0
     )
@@ -360,7 +362,7 @@ class Interval:
         """Return outcomes within the interval, in steps of which it has as many as the range."""
         return np.clip(outcome - self.low, 0, OUTCOME_STEPS >> self.halvings) << self.halvings
 
-    def within(self, table: Table) -> Table:
+    def truncate(self, table: Table) -> Table:
         """Return the table with clamped outcomes, the interval being their range."""
         if not self.halvings:
             return table
@@ -420,17 +422,17 @@ def place_part(
         noise = _noise(effect_plan(question, share, part), sensitivity)
         return (sd * width) ** 2 * float(squares) + found**2 * noise
 
-    usual = float(TYPICAL_SD)
-    small = usual / _TOO_WIDE
-    without = expected(Fraction(0), usual, 1.0), expected(Fraction(0), small, 1.0)
+    default_sd = float(TYPICAL_SD)
+    small_sd = default_sd / _TOO_WIDE
+    declared_range = expected(Fraction(0), default_sd, 1.0), expected(Fraction(0), small_sd, 1.0)
     for part in _PLACE_PARTS:
         plan = effect_plan(question, share, part)
         amount = float(dict(plan.amounts)["spread"])
         sure = (
             (float(COUNTS_L2) if plan.mechanism == "gaussian" else sqrt(2.0) * float(COUNTS_L1)) / amount
         ) <= _MOST_NOISE * smaller
-        cheap = expected(part, usual, 1.0) <= _MOST_COST * without[0]
-        if sure and cheap and _LEAST_GAIN * expected(part, small, _FOUND * small) <= without[1]:
+        cheap = expected(part, default_sd, 1.0) <= _MOST_COST * declared_range[0]
+        if sure and cheap and _LEAST_GAIN * expected(part, small_sd, _FOUND * small_sd) <= declared_range[1]:
             return part
     return Fraction(0)
 
@@ -471,13 +473,13 @@ def find_interval(
     lo, hi = source.study.outcome_range
     noise, width = _noise(plan, sensitivity), float(hi - lo)
     found = [(noise, whole)]
-    for place, reach in enumerate(ENDS):
-        # Half the width of the interval is the reach; at an end of the range all of it is.
+    for place, half_width in enumerate(ENDS):
+        # The clipping interval has this half-width; at an end of the range all of it is.
         halvings = len(ENDS) - 1 - place - (0 if octaves.at_end else 1)
         if halvings > 0:
             steps = OUTCOME_STEPS >> halvings
             low = min(max(centre - steps // 2, 0), OUTCOME_STEPS - steps)
-            lost = source.rows / smaller * float(shares @ np.maximum(ENDS - reach, 0.0)) / 2
+            lost = source.rows / smaller * float(shares @ np.maximum(ENDS - half_width, 0.0)) / 2
             own = Interval(low, halvings, lost, octaves.crowds)
             found.append((noise / 4.0**halvings + (lost * width) ** 2, own))
     return min(found, key=lambda one: one[0])[1]
@@ -597,7 +599,7 @@ def linear_effect(session: BaseSession, question: Question, effect: LinearEffect
         place = find_interval(gate, table, plan, sensitivity, min(sizes))
         bounds = replace(sensitivity, width=sensitivity.width * place.part)
         released, variance = release(
-            gate, place.within(table), form, variance_form if share > 0 else None, bounds
+            gate, place.truncate(table), form, variance_form if share > 0 else None, bounds
         )
         known = known_error(released, variance, bounds.variance_cap, place.hidden(table.study) ** 2)
         return Facts(
@@ -617,7 +619,7 @@ def linear_effect(session: BaseSession, question: Question, effect: LinearEffect
 
     pages, drawn = (*effect.pages, *([PLACE_PAGE] if part else [])), mechanisms(plan)
     # The terms are not those of the table, whose outcomes may be residuals of a prediction.
-    return settled(
+    return answer_request(
         Result, session, question, plan, compute, pages=pages, remarks=effect.remarks, mechanisms=drawn
     )
 
@@ -866,7 +868,7 @@ def clustered_effect(session: BaseSession, question: Question, effect: LinearEff
 
     # A variance that is not released has no page.
     pages, plan = (*effect.pages[:1], CLUSTERED_PAGE), _plan(question, found.share)
-    return settled(Result, session, question, plan, compute, pages=pages, remarks=effect.remarks)
+    return answer_request(Result, session, question, plan, compute, pages=pages, remarks=effect.remarks)
 
 
 def _plan(question: Question, share: Fraction) -> Plan:

@@ -35,11 +35,19 @@ from counterveil.errors import CounterveilError, refusal
 from counterveil.numerics.arrays import Floats, Integers, sqrt_up
 from counterveil.numerics.bases import Axis, Basis, Term
 from counterveil.numerics.gaussian_profile import mu_of
+from counterveil.numerics.noise_shape import largest_move, matrix_power, noise_shape
 from counterveil.numerics.products import Gram, blocks, exact_dot, sums
-from counterveil.numerics.shrinkage import largest_move, matrix_power, noise_shape, spike_and_slab
+from counterveil.numerics.shrinkage import spike_and_slab
 from counterveil.privacy.caveats import Caveat
-from counterveil.results.answering import settled
-from counterveil.results.functions import TYPICAL_SD, CateModel, CateQuestion, Unshrunk, decided, pays
+from counterveil.results.answering import answer_request
+from counterveil.results.functions import (
+    TYPICAL_SD,
+    CateModel,
+    CateQuestion,
+    Unshrunk,
+    fall_back_to_average,
+    is_worthwhile,
+)
 from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.settings import Series
 from counterveil.statistics.linear.matching_design import scored
@@ -395,13 +403,13 @@ def best_look(
 class NoiseSize:
     """The variance of each number of a vector whose moves have length one: Gaussian, or of the l2 ball."""
 
-    reach: float
+    max_norm: float
     amount: float
     pure: bool
 
     def variance(self, size: int) -> float:
         """Return the variance for a vector of this size."""
-        return (size + 1 if self.pure else 1) * (self.reach / self.amount) ** 2
+        return (size + 1 if self.pure else 1) * (self.max_norm / self.amount) ** 2
 
 
 def _candidates(functions: Functions, known: Posterior, effects: bool) -> Iterator[Places]:
@@ -545,7 +553,7 @@ def search_names(name: str) -> tuple[str, ...]:
     return tuple(f"{name}, step {step + 1}" for step in range(SEARCH_STEPS))
 
 
-def left_above(share: float, rows: int, noise_variance: float) -> float:
+def share_above(share: float, rows: int, noise_variance: float) -> float:
     """Return the share of residuals that a search leaves above: the one asked for, or what noise hides."""
     return max(share, _SAFE * sqrt(noise_variance) / rows)
 
@@ -560,7 +568,7 @@ def release_size(gate: Gate, name: str, residuals: Residuals, share: float) -> f
         middle = (low + high) // 2
         count = int(np.count_nonzero(size <= grid[middle]))
         released = gate.release(step, Fraction(count), residuals.bound(Fraction(1)).counts)
-        if float(released) >= n * (1 - left_above(share, n, released.noise.variance)):
+        if float(released) >= n * (1 - share_above(share, n, released.noise.variance)):
             high = middle
         else:
             low = min(middle + 1, high)
@@ -653,7 +661,7 @@ def function_pays(session: BaseSession, question: CateQuestion) -> bool:
     few = len(table.study.covariates) <= FEW
     if not few and table.rows < _ROWS_A_FUNCTION * first:
         return False
-    return pays(_noise(table, question, largest.size, first), first, table.rows)
+    return is_worthwhile(_noise(table, question, largest.size, first), first, table.rows)
 
 
 def _noise(table: Table, question: CateQuestion, largest: int, first: int) -> float:
@@ -682,7 +690,7 @@ def series(session: BaseSession, question: CateQuestion) -> CateModel:
     def compute(gate: Gate) -> CateModel:
         return _released(gate, session, question, design)
 
-    return settled(CateModel, session, question, design.plan, compute)
+    return answer_request(CateModel, session, question, design.plan, compute)
 
 
 def _design(functions: Functions, question: CateQuestion) -> SeriesDesign:
@@ -752,13 +760,13 @@ def _series_look(
     name, share = f"{SIZE} {place}", design.clipped[place - 1]
     size = release_size(gate, name, Residuals.of(table, prediction), share)
     noise_variance = design.plan.noise(search_names(name)[0], Fraction(1)).variance
-    crowded = near < max(_NEAR_END, _TIMES_CLIPPED * left_above(share, table.rows, noise_variance))
-    residuals = Residuals.of(table, prediction, design.width if crowded else size)
+    near_bound = near < max(_NEAR_END, _TIMES_CLIPPED * share_above(share, table.rows, noise_variance))
+    residuals = Residuals.of(table, prediction, design.width if near_bound else size)
     squares, sds = release_squares(gate, f"{SQUARES} {place}", residuals)
     squares = np.clip(squares + sds, _LEAST_SQUARE * residuals.clip**2, residuals.clip**2)
     name = EFFECTS if last else MODEL
-    reach = min(2 * residuals.clip, design.width)
-    noise = NoiseSize(reach, float(design.plan.amount(name, Kind.VECTOR)), design.pure)
+    max_norm = min(2 * residuals.clip, design.width)
+    noise = NoiseSize(max_norm, float(design.plan.amount(name, Kind.VECTOR)), design.pure)
     look = best_look(functions, known, float(squares.mean()), noise, effects=last)
     measured = _measured(gate, name, functions, look, residuals, prediction, squares)
     return measured, residuals.clip, squares
@@ -849,7 +857,7 @@ def _model(
     )
     mean = functions.plain[:size, 0] / functions.plain[0, 0] * float(functions.basis.scale[0])
     measured = Unshrunk(unshrunk, covariance + tail, functions.basis.orders, mean)
-    return decided(found, measured, question.method == "auto" and question.settings is None)
+    return fall_back_to_average(found, measured, question.method == "auto" and question.settings is None)
 
 
 def _mean_noise(functions: Functions, noise: Floats) -> float:

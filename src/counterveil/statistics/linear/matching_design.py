@@ -122,9 +122,9 @@ def chosen_match(
 def _best_match(
     design: Scored, settings: MatchingSettings, estimand: str, noise_variance: float, sd: float
 ) -> Matched:
-    """Return the matching of least supposed error among those of a ladder of limits."""
+    """Return the matching of least supposed error among those of the compared limits."""
     expected = expected_errors(design, estimand, noise_variance, sd)
-    limits = _ladder(design, settings, estimand)
+    limits = _compared_limits(design, settings, estimand)
     at_once = max(1, min(_TOGETHER, _AT_ONCE // len(design.score)))
     treated, control = design.arms
     served = {"ATE": treated + control, "ATT": treated, "ATC": control}[estimand]
@@ -146,7 +146,7 @@ def _best_match(
         for matched, error in zip(tried, expected(tried), strict=True):
             if best is None or error < least:
                 best, least = matched, error
-    assert best is not None  # the ladder has a step
+    assert best is not None  # there is at least one limit
     return best
 
 
@@ -229,7 +229,7 @@ class _Gaps:
         return np.asarray((1 - SCORE_SHARE) * gaps + SCORE_SHARE * score_gaps)
 
 
-def _ladder(design: Scored, settings: MatchingSettings, estimand: str) -> list[int]:
+def _compared_limits(design: Scored, settings: MatchingSettings, estimand: str) -> list[int]:
     """Return the limits to compare, ascending from the least that can serve everyone to the most that is ever used.
 
     Both arms have the same one: the noise follows the largest coefficient, whichever arm it is in.

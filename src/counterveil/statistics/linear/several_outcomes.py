@@ -27,12 +27,12 @@ from counterveil.data.panels import (
     period_totals,
     study_of_changes,
 )
-from counterveil.inference.measures import ApartMeans, with_rare_events
+from counterveil.inference.measures import IndependentArmMeans, with_rare_events
 from counterveil.numerics.columns import Arm, TwoArms, effective_size
 from counterveil.numerics.products import LinearForm, linear_form
 from counterveil.privacy import Budget
 from counterveil.privacy.caveats import Fact
-from counterveil.results.answering import Facts, settled
+from counterveil.results.answering import Facts, answer_request
 from counterveil.results.arms import EventStudyResult, OutcomeEffect, OutcomesResult
 from counterveil.results.effect import Effect, Linear
 from counterveil.results.measures import OF_MEANS
@@ -200,7 +200,7 @@ def outcome_event_study(session: BaseSession, question: Question, place: int) ->
         )
 
     said = {"question": "event_study", "reference": place}
-    return settled(EventStudyResult, session, question, plan, compute, said=said)
+    return answer_request(EventStudyResult, session, question, plan, compute, said=said)
 
 
 def mean_changes(source: Backend, question: Question) -> MeanChanges:
@@ -256,11 +256,11 @@ def release_periods(
 ) -> ReleasedPeriods:
     """Return the released comparisons and, where they are paid for, the variances of changes since `place`."""
     exact = made.compared(place, before.change is not None)
-    reach = before.levels[1] - before.levels[0] if before.change is None else made.sensitivity.width
-    unit, values, variances = reach / OUTCOME_STEPS, {}, {}
+    width = before.levels[1] - before.levels[0] if before.change is None else made.sensitivity.width
+    unit, values, variances = width / OUTCOME_STEPS, {}, {}
     for period, value in enumerate(exact.values):
         if before.change is None or period != place:
-            values[period] = gate.release(_name(period), value * unit, made.largest * reach)
+            values[period] = gate.release(_name(period), value * unit, made.largest * width)
     for period, variance in enumerate(exact.variances):
         if period != place:
             name = _name(period, "variance")
@@ -414,7 +414,7 @@ def outcome_effects(session: BaseSession, question: Question, outcomes: Outcomes
         )
 
     said = {"question": "outcomes", "importance": [str(weight) for weight in outcomes.weights]}
-    return settled(OutcomesResult, session, question, plan, compute, said=said)
+    return answer_request(OutcomesResult, session, question, plan, compute, said=said)
 
 
 def design(source: Backend, question: Question, outcomes: Outcomes) -> ComparedOutcomes:
@@ -577,7 +577,7 @@ def _effects(
             yield OutcomeEffect(name, None, Linear(values[0], whole, limits))
             continue
         for arm in range(1, len(values)):
-            means = ApartMeans(
+            means = IndependentArmMeans(
                 (float(low) + values[arm], float(low) + values[0]),
                 (known[arm], known[0]),
                 (float(low), float(high)),

@@ -120,13 +120,15 @@ def _supposing(settings: Weighting, question: Question, study: Study) -> Weighti
     covariates explain as the imbalance calls for. Pairs of rows do not, nor do variances of either arm's mean, for
     which the imbalance of that arm counts.
     """
-    alone = asked_share(question.settings) == 0
-    held = alone or (settings.variance_by == BY_ARM and question.measure not in OF_MEANS)
-    usual = settings.assumed_sds(study.outcome_range)
-    both = FOR_VALUE_ALONE if alone else 1.0
-    first = both * (IN_TRIALS if held and study.unconfounded else 1.0)
+    value_alone = asked_share(question.settings) == 0
+    interval_holds = value_alone or (settings.variance_by == BY_ARM and question.measure not in OF_MEANS)
+    default_sds = settings.assumed_sds(study.outcome_range)
+    factor = FOR_VALUE_ALONE if value_alone else 1.0
+    signal_factor = factor * (IN_TRIALS if interval_holds and study.unconfounded else 1.0)
     return replace(
-        settings, signal=settings.signal or first * usual[0], residual=settings.residual or both * usual[1]
+        settings,
+        signal=settings.signal or signal_factor * default_sds[0],
+        residual=settings.residual or factor * default_sds[1],
     )
 
 

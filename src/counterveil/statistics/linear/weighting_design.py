@@ -25,30 +25,27 @@ from counterveil.privacy import Estimand
 from counterveil.privacy.caveats import KeptPeople
 from counterveil.settings import Weighting
 from counterveil.settings.methods import ALIKE, ALLOWED_ALIKE, BLOCKS, DIRECTION
+from counterveil.statistics.linear.kernels.arm_rows import solve_positive
 from counterveil.statistics.linear.kernels.balancing import (
     ArmPair,
-    ColumnKind,
-    FeatureShares,
     Target,
-    TreatmentTerms,
     WeightSettings,
     arm_rows,
     balance_weights,
-    parted_features,
     precision,
-    solve_positive,
-    treatment_leaves,
-    treatment_terms,
 )
+from counterveil.statistics.linear.kernels.treatment_leaves import treatment_leaves
+from counterveil.statistics.linear.kernels.treatment_terms import TreatmentTerms, treatment_terms
+from counterveil.statistics.linear.kernels.weight_features import ColumnKind, FeatureShares, parted_features
 from counterveil.statistics.linear.matching_design import scored
 
 _TARGETS: Mapping[Estimand, Target] = {Estimand.ATE: "ATE", Estimand.ATT: "ATT", Estimand.ATC: "ATC"}
 # The equations of the weights hold to this, in standard deviations of a feature: weights then agree to 1e-8 of the
 # largest, however sums are rounded.
 TOLERANCE = 1e-10
-# How many bends of the score are balanced, and from how many rows on their share grows and how far: what is left
+# How many cosines of the score are balanced, and from how many rows on their share grows and how far: what is left
 # unbalanced is bias, which more rows do not make smaller. Set by `python -m experiments.outcome_level.growing_bends`.
-_FEWEST_AND_MOST_BENDS = (4, 40)
+_FEWEST_AND_MOST_COSINES = (4, 40)
 _FEW_ROWS = 1000
 _MOST_GROWTH = 8.0
 # Scores nearer to 0 or 1 than this count as that near.
@@ -150,8 +147,8 @@ def _shares(design: ScoredRows, settings: Weighting, randomised: bool) -> Featur
         products=shares["products"],
         terms=shares["selected_terms"],
         direction=DIRECTION if shares["selected_terms"] else 0.0,
-        bends=shares["score_basis"] / scarce * max(grown / scarce, 1.0),
-        bends_count=int(np.clip(round(rows ** (1 / 3)), *_FEWEST_AND_MOST_BENDS)),
+        cosines=shares["score_basis"] / scarce * max(grown / scarce, 1.0),
+        cosines_count=int(np.clip(round(rows ** (1 / 3)), *_FEWEST_AND_MOST_COSINES)),
         leaves=shares["tree_leaves"] / scarce,
     )
 
@@ -338,7 +335,7 @@ def weighted_products(columns: Lines, weights: NDArray[np.floating], kind: Kind 
 Singles = NDArray[np.float32]
 
 # Standard deviations beyond which a number counts no further: a few far rows must not decide its slope.
-_REACH = 3.0
+_CUT_SDS = 3.0
 # How strongly changes of slope are held to zero: as if they were drawn with a standard deviation of a tenth.
 _HOLD = 100.0
 # The gradient's tolerance: weights then agree to 1e-8 of the largest, however sums are rounded. And how far single
@@ -386,10 +383,10 @@ def _cut(table: Table) -> tuple[Singles, NDArray[np.intp], Floats]:
     """
     domains, raw = list(table.study.covariates.values()), covariate_lines(table)
     plain = np.array([j for j, domain in enumerate(domains) if not isinstance(domain, Categories)], np.intp)
-    reach = np.array([_REACH if isinstance(domains[j], Range) else np.inf for j in plain])
+    cuts = np.array([_CUT_SDS if isinstance(domains[j], Range) else np.inf for j in plain])
     labels = [(j, len(d.labels)) for j, d in enumerate(domains) if isinstance(d, Categories)]
     cut = np.empty((len(plain) + sum(count for _, count in labels), table.rows), np.float32)
-    deviations = cut_lines(raw, plain, reach, cut)
+    deviations = cut_lines(raw, plain, cuts, cut)
     place = len(plain)
     for j, count in labels:
         codes = raw[j]
@@ -398,7 +395,7 @@ def _cut(table: Table) -> tuple[Singles, NDArray[np.intp], Floats]:
         own = cut[place : place + count]
         write_levels(codes, np.arange(count), -share / largest, (1.0 - share) / largest, own)
         place += count
-    bending = np.flatnonzero(np.isfinite(reach) & (deviations > 0.0))
+    bending = np.flatnonzero(np.isfinite(cuts) & (deviations > 0.0))
     return cut, bending, deviations[bending]
 
 

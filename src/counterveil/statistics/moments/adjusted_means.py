@@ -16,11 +16,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from counterveil.data.features import require_covariates
-from counterveil.inference.measures import ApartMeans, with_rare_events
+from counterveil.inference.measures import IndependentArmMeans, with_rare_events
 from counterveil.inference.uncertainty import NoiseDistribution, Uncertainty, weighted_sum
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Estimand
-from counterveil.results.answering import Facts, settled
+from counterveil.results.answering import Facts, answer_request
 from counterveil.results.arms import ArmsResult, Shared
 from counterveil.results.effect import Effect, Linear
 from counterveil.results.question import Question
@@ -29,8 +29,8 @@ from counterveil.session import BaseSession, Gate, Plan
 from counterveil.settings import DoublyRobust
 from counterveil.statistics.histogram import release_sums
 from counterveil.statistics.moments.doubly_robust import (
+    LARGEST_WEIGHT_SDS,
     PAGES,
-    SCORE_WEIGHT_REACH,
     SIZES,
     ArmDesign,
     ArmModels,
@@ -60,7 +60,7 @@ _LOST, _SMALLEST = 4.0, 0.06
 # The rows of an arm that coefficients of its line do not use up are no less than this part.
 _LEFT = 0.5
 # How far events lie from the end where most are: standard deviations of their line, and of weights.
-_LINE_REACH, _MOST_WEIGHT = 3.0, 4.0
+_EVENT_DISTANCE_SDS, _MOST_WEIGHT = 3.0, 4.0
 _PAGES = (*PAGES, "statistics/moments/group_scores.proof.md")
 
 
@@ -146,15 +146,15 @@ def _clipped(gate: Gate, models: ArmModels, design: ArmDesign) -> _Clipped:
     score = OwnScore(fit.lines(moments), models.found.score.weights, np.zeros(len(shares)), typical / shares)
     counts, sd = release_sizes(gate, models.rows, scale, score, SIZES, design.pure)
     counts = counts.reshape(len(shares), -1)
-    least = scale.least_clip(fit.levels) * (1 + SCORE_WEIGHT_REACH * spreads)
+    least = scale.least_clip(fit.levels) * (1 + LARGEST_WEIGHT_SDS * spreads)
     bounds = shares * longest_weighted(score.lines, score.weights, scale)
     clips, lost, missed = (np.empty(len(shares)) for _ in range(3))
     for arm, share in enumerate(shares):
         edges = typical[arm] * SIZES
         unseen = not_corrected(moments, fit, arm, slopes[arm], edges / share)
         far = sqrt(fit.residual) * float(1 + spreads[arm])
-        found, doubt, longest = far_lost(moments, scale, {arm: slopes[arm]}, edges / share)
-        hidden = found, doubt, longest * share
+        found, lost_sd, longest = far_lost(moments, scale, {arm: slopes[arm]}, edges / share)
+        hidden = found, lost_sd, longest * share
         numbers = float(typical[arm]), 1.0, far, unseen, hidden, float(least[arm]), scale.place
         clips[arm], lost[arm], missed[arm] = chosen_clip(
             counts[arm], sd, edges, design.score_unit / share, share * rows, *numbers, float(bounds[arm])
@@ -169,7 +169,7 @@ def _ends(models: ArmModels, clips: Floats, spreads: Floats) -> Floats:
     # Of events nearly all rows are at one end, to which residuals are short.
     levels, slopes = models.fit.levels, models.fit.slopes.values
     lines = np.sqrt(np.einsum("ai,aij,aj->a", slopes, models.moments.covariances, slopes))
-    near = (1 - np.abs(levels) + _LINE_REACH * lines) * (1 + _MOST_WEIGHT * spreads)
+    near = (1 - np.abs(levels) + _EVENT_DISTANCE_SDS * lines) * (1 + _MOST_WEIGHT * spreads)
     near = np.clip(near, 0.0, clips)
     return np.where(levels < 0, np.stack([-near, clips]), np.stack([-clips, near]))
 
@@ -237,7 +237,7 @@ def measured(session: BaseSession, question: Question) -> MeasureResult:
         errors, sizes = (treated.error, control.error), (treated.size, control.size)
         return Facts(
             measure=question.measure,
-            numbers=ApartMeans(values, errors, (low, high), sizes),
+            numbers=IndependentArmMeans(values, errors, (low, high), sizes),
             details={"mean_treated": values[0], "mean_control": values[1]},
         )
 
@@ -269,4 +269,4 @@ def _answered(
         return Facts(adjusted_said(session, features, chain), details=details, **found)
 
     drawn = mechanisms_of(design)
-    return settled(kind, session, question, plan, compute, pages=_PAGES, mechanisms=drawn, said=said)
+    return answer_request(kind, session, question, plan, compute, pages=_PAGES, mechanisms=drawn, said=said)

@@ -34,20 +34,21 @@ from scipy.linalg import solve_triangular
 from scipy.special import ndtr
 
 from counterveil.data import Study, Sums
-from counterveil.data.features import counted_features, feature_ladder, feature_map, require_covariates
+from counterveil.data.features import counted_features, feature_map, feature_sets, require_covariates
 from counterveil.errors import CounterveilError, refusal
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Floats
+from counterveil.numerics.denoising import low_rank, second_moments
 from counterveil.numerics.products import (
     FeatureMap,
     Standard,
     exact_arm_grams,
     grid_bits,
 )
-from counterveil.numerics.shrinkage import averaged_posterior, low_rank, second_moments
+from counterveil.numerics.shrinkage import averaged_posterior
 from counterveil.privacy import Budget, Estimand
 from counterveil.privacy.caveats import Caveat, LinearScores, NotAdjusted, OutcomesAtEnds
-from counterveil.results.answering import Facts, settled
+from counterveil.results.answering import Facts, answer_request
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import BaseSession, Gate, Kind, Plan
@@ -67,11 +68,11 @@ from counterveil.statistics.moments.orthogonal import (
     MOST_ENTRIES,
     Design,
     bounded,
-    drawn_in,
     feature_moments,
     fewest_rows,
     inner_share,
     release_norms,
+    shrunk_towards_prior,
     symmetric,
     triangle,
 )
@@ -89,7 +90,7 @@ from counterveil.statistics.moments.sensitivity import (
     look_moments,
     orthogonal_score,
 )
-from counterveil.statistics.moments.trial import ARMS, POOLED, compare, pays
+from counterveil.statistics.moments.trial import ARMS, POOLED, compare, is_worthwhile
 
 # Numbers of this module that are choices, and not derived, were set on the tuning designs of
 # `experiments/record_effect/RESULTS.md`.
@@ -112,8 +113,9 @@ _PASSES = 2  # over residuals
 _HISTOGRAMS = (*_PLACES, "norms", "sizes")
 # Cells of a histogram of outcomes, at least and at most; an average one holds this many times its noise.
 _CELLS, _CELL_NOISE = (8, 32), 6.0
-# From this noise of the Grams on, coordinates are clipped here and this share of the rows is shortened.
-_KNOBS = ((0.5, 2.0, 0.1), (0.25, 2.0, 0.03), (0.1, 2.5, 0.005), (0.03, 3.0, 0.001), (0.0, 4.0, 0.0003))
+# Three columns: from this noise index of the Grams on, coordinates are clipped at so many standard deviations, and this
+# share of the rows is shortened.
+_ROW_LIMITS = ((0.5, 2.0, 0.1), (0.25, 2.0, 0.03), (0.1, 2.5, 0.005), (0.03, 3.0, 0.001), (0.0, 4.0, 0.0003))
 # Rows are at most this long, squared, for each feature; longer where there is little noise.
 _LONGEST, _LONGEST_OF_ALL, _LITTLE_NOISE = 3.0, 16.0, 0.1
 # What the variance of the product of errors is multiplied by, below the first and above the second of these indices.
@@ -129,7 +131,7 @@ _CONSTANT, _OUTCOME = 0.7, 0.3
 # Squared lengths of standardised rows are about this many times the number of features.
 _LENGTH = 1.5
 # Expected widths: clip of scores in standard deviations, and what the Grams' noise adds beside sampling.
-SCORE_REACH, _MODELS = 4.0, 8.0
+SCORE_CLIP_SDS, _MODELS = 4.0, 8.0
 # Adjustment is affordable where the noise of the Grams is below these.
 _MOST_NOISE = {"gaussian": 1.25, "pure": 0.35}
 # The richest features are taken whose expected length is within the first factor of the shortest and no more than what
@@ -184,24 +186,24 @@ class ArmDesign:
         That of an arm is divided by its share, which several arms make smaller.
         """
         m, arms = self.design.features + 2, self.design.arms
-        reach = (1 + _CONSTANT + _OUTCOME) * _LENGTH * self.design.features
-        noise = float(self.design.sd(0.75, arms * m * (m + 1) // 2, reach))
+        squared_norm = (1 + _CONSTANT + _OUTCOME) * _LENGTH * self.design.features
+        noise = float(self.design.sd(0.75, arms * m * (m + 1) // 2, squared_norm))
         return sqrt(self.design.features + 1) * noise * arms
 
     @property
     def limit(self) -> float:
         """Where coordinates are clipped."""
-        return self._knobs[0]
+        return self._row_limits[0]
 
     @property
     def shortened(self) -> float:
         """The share of the rows that is shortened."""
-        return self._knobs[1]
+        return self._row_limits[1]
 
     @property
-    def _knobs(self) -> tuple[float, float]:
+    def _row_limits(self) -> tuple[float, float]:
         index = self.index
-        return next((limit, share) for least, limit, share in _KNOBS if index >= least)
+        return next((limit, share) for least, limit, share in _ROW_LIMITS if index >= least)
 
     @property
     def longest(self) -> float:
@@ -253,7 +255,7 @@ def expected_width(design: Design) -> float:
     never makes it wider for the same features and mechanism: it falls with what all of the budget is in noise.
     """
     chain = ArmDesign(design)
-    noise = SCORE_REACH * chain.score_unit * sqrt(design.rows)
+    noise = SCORE_CLIP_SDS * chain.score_unit * sqrt(design.rows)
     return sqrt(1 + noise**2 + (_MODELS * chain.index) ** 2)
 
 
@@ -267,7 +269,7 @@ class Spending:
 
 
 def shortest(
-    ladder: Sequence[FeatureMap],
+    feature_maps: Sequence[FeatureMap],
     rows: int,
     budget: Budget,
     mechanisms: Sequence[str],
@@ -280,7 +282,7 @@ def shortest(
     Every set that the `rule` affords is compared with every mechanism. Unless there is hardly any noise, none is taken
     that is longer than what half of epsilon, or the mechanisms after the first, which need no delta, would take.
     """
-    designs = [(of, Design(rows, of.size, budget, name, arms)) for of in ladder for name in mechanisms]
+    designs = [(of, Design(rows, of.size, budget, name, arms)) for of in feature_maps for name in mechanisms]
     found = [
         Spending(of, one, width(one) if of.size <= _MOST_FEATURES and rule(one) else inf)
         for of, one in designs
@@ -290,7 +292,7 @@ def shortest(
     most = _WITHIN * least
     if any(max(least, _HARDLY) < one.length <= most for one in found):
         smaller = [(Budget(budget.epsilon / 2, budget.delta), mechanisms), (budget, mechanisms[1:])]
-        before = [shortest(ladder, rows, *one, rule, width, arms).length for one in smaller if one[1]]
+        before = [shortest(feature_maps, rows, *one, rule, width, arms).length for one in smaller if one[1]]
         most = min(most, max(least, _HARDLY, min(before)))
     return min((one for one in found if one.length <= most), key=lambda one: (-one.features.size, one.length))
 
@@ -317,17 +319,17 @@ class Hidden:
     shares: Floats
     sd: float
 
-    def lost(self, reach: Callable[[Floats], Floats]) -> tuple[Floats, Floats]:
-        """Return estimates of what is lost, (clips,), and their noise; `reach` returns losses (clips, distances)."""
-        each = reach(self.distances)
-        return each @ self.shares, self.sd * np.sqrt((each**2).sum(axis=1))
+    def lost(self, losses: Callable[[Floats], Floats]) -> tuple[Floats, Floats]:
+        """Return estimates of what is lost, (clips,), and their noise; `losses` returns losses (clips, distances)."""
+        lost = losses(self.distances)
+        return lost @ self.shares, self.sd * np.sqrt((lost**2).sum(axis=1))
 
 
 @dataclass(frozen=True, slots=True)
 class Centre:
     """Where the outcomes lie, in units of half their range around its middle: a centre and a scale.
 
-    `tail` is the mean of what exceeds three scales from the centre, in scales, `reach` how far the farthest lie, and
+    `tail` is the mean of what exceeds three scales from the centre, in scales, `farthest` how far the farthest lie, and
     `skew` the skewness. `whole` says that they may lie anywhere in the range, so that nothing is cut off. `hidden` are
     cells farther off, where noise may hide some; `ends` says how many outcomes crowd at the ends of the range.
     """
@@ -335,7 +337,7 @@ class Centre:
     centre: float
     scale: float
     tail: float
-    reach: float
+    farthest: float
     skew: float = 0.0
     whole: bool = False
     hidden: Hidden | None = None
@@ -422,8 +424,8 @@ def _spread(noisy: Floats, sd: float, edges: Floats, near: slice, rows: int) -> 
     hidden[near] = (noisy / rows - weights)[near]
 
     def more(off: Floats, likely: float) -> float:
-        doubt = sd / rows * float(np.linalg.norm(off[near]))
-        return float(hidden @ off) / (1 + (doubt / likely) ** 2)
+        noise_sd = sd / rows * float(np.linalg.norm(off[near]))
+        return float(hidden @ off) / (1 + (noise_sd / likely) ** 2)
 
     least = max(float(weights @ (middles - centre) ** 2), width**2 / 12)
     scale = sqrt(least + max(more((middles - centre) ** 2, least), 0.0))
@@ -434,12 +436,15 @@ def _spread(noisy: Floats, sd: float, edges: Floats, near: slice, rows: int) -> 
         return WHOLE if two_valued else replace(WHOLE, hidden=far)
     off = (middles - centre) / scale
     size = np.abs(off)
-    tail, reach = float(weights @ np.maximum(size - 3, 0.0)), float(size[_seen(noisy, sd)].max(initial=0.0))
+    tail, farthest = (
+        float(weights @ np.maximum(size - 3, 0.0)),
+        float(size[_seen(noisy, sd)].max(initial=0.0)),
+    )
     skew = float(weights @ off**3) + more(off**3, 1.0)
     outside = size > _FAR_OUT
     outside[near] &= ~(np.logical_or.accumulate(sure) & np.logical_or.accumulate(sure[::-1])[::-1])[near]
     far = Hidden(size[outside] * scale, noisy[outside] / rows, sd / rows)
-    return Centre(centre, scale, tail, reach, skew, hidden=far)
+    return Centre(centre, scale, tail, farthest, skew, hidden=far)
 
 
 def _seen(noisy: Floats, sd: float) -> NDArray[np.bool_]:
@@ -498,7 +503,7 @@ def release_look(
 class RowScale:
     """How rows enter the arm Grams: their map, the outcome's place, and squared lengths beside |z|^2.
 
-    `constant` is the squared length of the constant, `outcome` that of the outcome, which is clipped at `reach`
+    `constant` is the squared length of the constant, `outcome` that of the outcome, which is clipped at `clip`
     of its scales.
     """
 
@@ -506,7 +511,7 @@ class RowScale:
     place: Centre
     constant: float
     outcome: float
-    reach: float
+    clip: float
 
     def least_clip(self, levels: Floats) -> float:
         """Return the least clip of residuals, in these units: as far as outcomes reach where they are uneven.
@@ -515,12 +520,12 @@ class RowScale:
         """
         if self.place.whole:
             return 1.0 + min(float(np.abs(levels).max()), 1.0)
-        return min(self.place.reach / self.reach, 1.0) if self.place.uneven else 0.0
+        return min(self.place.farthest / self.clip, 1.0) if self.place.uneven else 0.0
 
     @property
     def unit(self) -> float:
         """Outcomes are divided by this."""
-        return self.reach * self.place.scale
+        return self.clip * self.place.scale
 
     @property
     def longest(self) -> float:
@@ -575,8 +580,10 @@ def release_arm_grams(gate: Gate, records: Records, scale: RowScale) -> tuple[Fl
         totals = records.run(arm_gram_sums, scale, bits)
         return [value for total in totals for value in triangle(total, Fraction(1, n * 4**bits))]
 
-    reach = Fraction(scale.standard.squared_length) + Fraction(scale.constant) + Fraction(scale.outcome)
-    released = gate.release_vector("gram", values, free_gram(n, reach))
+    squared_max_norm = (
+        Fraction(scale.standard.squared_length) + Fraction(scale.constant) + Fraction(scale.outcome)
+    )
+    released = gate.release_vector("gram", values, free_gram(n, squared_max_norm))
     grams = symmetric(released.floats().reshape(arms_of(records.source.study), -1))
     lengths = np.array([a, *[1.0] * (grams.shape[1] - 2), b])
     return grams / np.outer(lengths, lengths), sqrt(released.variance) / float(OFF_DIAGONAL)
@@ -653,7 +660,7 @@ _PRIOR_SD = 1.5
 # these directions are taken with.
 _ALONG, _RIDGES = (0.0, 0.1), (0.3, 30.0)
 # Clip of residuals in standard deviations.
-RESIDUAL_REACH = 3.0
+RESIDUAL_CLIP_SDS = 3.0
 # Standard deviation of an arm's level around that of everyone, in standard deviations of the outcome; and what clipping
 # does to a level, squared, beside the residual variance.
 _LEVELS, _CLIPPED = 1.5, 0.01
@@ -706,8 +713,11 @@ def arm_moments(grams: Floats, sd: float, scale: RowScale, share: float, share_s
     whole = np.asarray(vectors * np.maximum(values, max(floor, _ROUNDED * float(values[-1]))) @ vectors.T)
     for arm in range(len(grams)):
         gap, gap_error = low_rank(own[arm, 1:m, 1:m] - common, sd / shares[arm])
-        within = common + gap - np.outer(means[arm], means[arm]) + mean_noise[arm] * np.eye(d)
-        covariances[arm], errors[arm] = _beside(within, whole, sd / shares[arm]), common_error + gap_error
+        covariance_within = common + gap - np.outer(means[arm], means[arm]) + mean_noise[arm] * np.eye(d)
+        covariances[arm], errors[arm] = (
+            _beside(covariance_within, whole, sd / shares[arm]),
+            common_error + gap_error,
+        )
     products = own[:, 1:m, m] - means * levels[:, None]
     noise = outcome_noise + mean_noise * levels**2 + (means**2).sum(axis=1) * outcome_noise / a**2 / d
     second = float(pooled[m, m])
@@ -900,7 +910,7 @@ def refined(moments: ArmSecond, fit: ArmFit, residuals: ResidualProducts) -> Arm
 
 def residual_clip(fit: ArmFit) -> float:
     """Return where residuals are clipped when their moments are released."""
-    return RESIDUAL_REACH * sqrt(fit.residual + float(fit.level_error.max()))
+    return RESIDUAL_CLIP_SDS * sqrt(fit.residual + float(fit.level_error.max()))
 
 
 _WEIGHTS_RIDGES = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 10.0, 100.0)
@@ -1082,12 +1092,12 @@ def _side(moments: ArmSecond, fit: ArmFit, arm: int, estimand: Estimand, rows: i
     )
     values, vectors = np.linalg.eigh(moments.covariances[arm])
     gap = vectors.T @ (target - moments.means[arm])
-    doubt = vectors.T @ fit.slopes.covariances[arm] @ vectors
+    slope_covariance = vectors.T @ fit.slopes.covariances[arm] @ vectors
     # How far the weights are off one on average: by the share's error and by that of the arm's means.
     share, mean = moments.share_error / p[arm] ** 2, (moments.mean_sd / p[arm]) ** 2
-    scaled = share * float(gap**2 @ np.diag(doubt))
+    scaled = share * float(gap**2 @ np.diag(slope_covariance))
     slopes = vectors.T @ fit.slopes.values[arm]
-    error, size = max(float(np.trace(doubt)), 0.0), float(slopes @ slopes)
+    error, size = max(float(np.trace(slope_covariance)), 0.0), float(slopes @ slopes)
     # Lines fitted to the same rows have the sampling error that weights without a ridge show.
     truly, each = np.maximum(gap**2 - noise, 0.0), fit.residual / (float(p[arm]) * rows)
     # With an error E of the covariance C, weights leave E v of imbalance, v = C^-1 (target - mean), and lines that were
@@ -1099,8 +1109,8 @@ def _side(moments: ArmSecond, fit: ArmFit, arm: int, estimand: Estimand, rows: i
         kept = values / (values + ridge)
         left, turned = (1 - kept) * gap, gap / (values + ridge)
         chance = float(((1 - kept) ** 2 * truly).sum())
-        product = max(float(left @ doubt @ left), _ALIGNMENT / len(target) * chance * error)
-        product += noise * float(kept**2 @ np.diag(doubt))
+        product = max(float(left @ slope_covariance @ left), _ALIGNMENT / len(target) * chance * error)
+        product += noise * float(kept**2 @ np.diag(slope_covariance))
         product += float(moments.errors[arm]) * float(turned @ turned) * error
         product += scaled + (share + mean * float(turned @ turned)) * float(fit.level_error[arm])
         spread = float(values @ turned**2)
@@ -1121,7 +1131,7 @@ def _side(moments: ArmSecond, fit: ArmFit, arm: int, estimand: Estimand, rows: i
 # taken to have this scale.
 _WINDOW, _LEAST_SCALE = 3.0, 0.2
 # Clip of the outcome in the Grams, in its standard deviations, and the farthest that it is where tails are heavy.
-_OUTCOME_REACH, _FARTHEST = 2.5, 6.0
+_OUTCOME_CLIP_SDS, _FARTHEST = 2.5, 6.0
 # Cells of the sizes of scores, in expected standard deviations.
 SIZES = 2.0 ** np.arange(-2, 7.01, 0.5)
 # Part of the size that is cut off a score which moves its mean: scores are cut off on both sides.
@@ -1140,8 +1150,8 @@ _MOST_CUT = 0.03
 _RUN_SHARED = 1.2
 # Scores are clipped so far out that noise adds this part of the sampling error, or this where tails are heavy.
 _NOISE, _HEAVY_NOISE = 0.25, 0.5
-# How far weights reach, in their standard deviations, where outcomes are uneven.
-SCORE_WEIGHT_REACH = 1.75
+# The largest weights, in their standard deviations, where outcomes are uneven.
+LARGEST_WEIGHT_SDS = 1.75
 # The exponential distribution around its mean, in a few places: weights are skewed like that.
 _NODES, _MASSES = laggauss(24)
 _NODES = _NODES - 1
@@ -1189,13 +1199,13 @@ def _windows(gate: Gate, records: Records, design: ArmDesign) -> tuple[Records, 
     plain = Records(records.source, FeatureMap(records.features.columns))
     numbers = ~plain.features.two_valued
     look = release_look(gate, "centre", plain, int(numbers.sum()), numbers, share=True)
-    doubt = look.sd / float(SQUARE_WEIGHT)
+    square_noise_sd = look.sd / float(SQUARE_WEIGHT)
     means = np.clip(look.means, -1.0, 1.0)
-    spread = np.sqrt(np.clip(look.squares - means**2, doubt, 1.0))
-    reach = np.minimum(max(_WINDOW, design.limit) * spread, 1 + np.abs(means))
+    spread = np.sqrt(np.clip(look.squares - means**2, square_noise_sd, 1.0))
+    half_widths = np.minimum(max(_WINDOW, design.limit) * spread, 1 + np.abs(means))
     windows = tuple(
         (float(m), float(r)) if number else (0.0, 1.0)
-        for m, r, number in zip(means, reach, numbers, strict=True)
+        for m, r, number in zip(means, half_widths, numbers, strict=True)
     )
     return Records(records.source, replace(records.features, windows=windows)), look
 
@@ -1208,18 +1218,20 @@ def _scale(
     look = release_look(
         gate, "features", records, counted_features(records.features), everything, share=False
     )
-    means, squares = drawn_in(look.means, look.squares, look.sd)
-    doubt = np.clip(look.sd / float(SQUARE_WEIGHT), 0.001, _LEAST_SCALE**2)
-    least = np.where(records.features.two_valued, _LEAST_SCALE**2, doubt)
+    means, squares = shrunk_towards_prior(look.means, look.squares, look.sd)
+    square_noise = np.clip(look.sd / float(SQUARE_WEIGHT), 0.001, _LEAST_SCALE**2)
+    least = np.where(records.features.two_valued, _LEAST_SCALE**2, square_noise)
     standard = Standard(means, np.sqrt(np.clip(squares - means**2, least, 1.0)), design.limit, np.inf)
     place = release_place(gate, records, design.pure, design.place_cells) if design.searched else WHOLE
     length = release_norms(gate, records, standard, design.pure, design.shortened)
     size = records.features.size
     length = size * min(length / size, design.limit**2, design.longest)
     standard = replace(standard, squared_length=length)
-    reach = max(_OUTCOME_REACH, min(place.reach, _FARTHEST)) if place.uneven else _OUTCOME_REACH
-    reach = 1.0 if place.whole else reach
-    scale = RowScale(standard, place, _CONSTANT * length, _OUTCOME * length, reach)
+    outcome_clip = (
+        max(_OUTCOME_CLIP_SDS, min(place.farthest, _FARTHEST)) if place.uneven else _OUTCOME_CLIP_SDS
+    )
+    outcome_clip = 1.0 if place.whole else outcome_clip
+    scale = RowScale(standard, place, _CONSTANT * length, _OUTCOME * length, outcome_clip)
     return scale, first.treated, first.treated_sd
 
 
@@ -1249,7 +1261,7 @@ def arm_effect(gate: Gate, records: Records, design: ArmDesign, estimand: Estima
     # about the largest of them.
     weights = found.score.weights[:, 1:]
     spread = np.sqrt(np.einsum("ai,aij,aj->a", weights, moments.covariances, weights))
-    least = scale.least_clip(fit.levels) * float((1 / moments.shares + SCORE_WEIGHT_REACH * spread).max())
+    least = scale.least_clip(fit.levels) * float((1 / moments.shares + LARGEST_WEIGHT_SDS * spread).max())
     squares = 1 / moments.shares**2 + spread**2
     typical = fit.residual * float(moments.shares @ squares)
     # How peaked scores are because an arm is small, and how far they reach with residuals of one standard deviation.
@@ -1313,13 +1325,13 @@ def not_corrected(moments: ArmSecond, fit: ArmFit, arm: int, weights: Floats, cl
 def far_lost(
     moments: ArmSecond, scale: RowScale, weights: Mapping[int, Floats], clips: Floats
 ) -> tuple[Floats, Floats, float]:
-    """Return how much the means of these arms lose by outcomes far out, the noise of that, and how far scores reach."""
+    """Return how much the means of these arms lose by outcomes far out, the noise of that, and the largest score."""
     far = scale.place.hidden
     if far is None:
         return np.zeros(len(clips)), np.zeros(len(clips)), 0.0
     spreads = {a: sqrt(max(float(own @ moments.covariances[a] @ own), 1e-12)) for a, own in weights.items()}
 
-    def reach(distances: Floats) -> Floats:
+    def losses(distances: Floats) -> Floats:
         total = np.zeros((len(clips), len(distances)))
         for arm, spread in spreads.items():
             share = moments.shares[arm]
@@ -1328,21 +1340,23 @@ def far_lost(
         return total
 
     longest = max(1 / moments.shares[arm] + 2 * spread for arm, spread in spreads.items())
-    return *far.lost(reach), longest * float(far.distances.max(initial=0.0)) / scale.unit
+    return *far.lost(losses), longest * float(far.distances.max(initial=0.0)) / scale.unit
 
 
 def _held(
     counts: Floats, sd: float, edges: Floats, typical: float, hidden: tuple[Floats, Floats, float]
 ) -> Floats:
     """Return what clips lose of scores far out, as a standard deviation: what is seen of it, or the noise in that."""
-    lost, doubt, longest = hidden
+    lost, lost_sd, longest = hidden
     sizes = np.minimum(np.append(edges, 1.42 * edges[-1])[1:] / 1.19, longest)
     each = np.maximum(sizes - edges[:, None], 0.0) * (edges > _FAR * typical)
     found, noise = each @ counts[1:], sd * np.sqrt((each**2).sum(axis=1))
     with np.errstate(divide="ignore", invalid="ignore"):
-        precision = 1 / doubt**2, 1 / noise**2
+        precision = 1 / lost_sd**2, 1 / noise**2
         both = (lost * precision[0] + found * precision[1]) / sum(precision)
-        return HELD * np.where((doubt > 0) & (noise > 0), np.maximum(both, 1 / np.sqrt(sum(precision))), 0.0)
+        return HELD * np.where(
+            (lost_sd > 0) & (noise > 0), np.maximum(both, 1 / np.sqrt(sum(precision))), 0.0
+        )
 
 
 def chosen_clip(
@@ -1470,12 +1484,12 @@ def arm_design(session: BaseSession, question: Question, settings: DoublyRobust)
     Pure noise is compared too where the mechanism was left to the library: it keeps the guarantee for every delta.
     """
     study = session.study
-    ladder = (
-        feature_ladder(study) if settings.degree == "auto" else (feature_map(study, int(settings.degree)),)
+    feature_maps = (
+        feature_sets(study) if settings.degree == "auto" else (feature_map(study, int(settings.degree)),)
     )
     mechanisms = dict.fromkeys((question.mechanism, *(["staircase"] if question.open_noise else [])))
     numbers = session.batches.rows, question.budget, tuple(mechanisms)
-    found = shortest(ladder, *numbers, arms=arms_of(study))
+    found = shortest(feature_maps, *numbers, arms=arms_of(study))
     return found.features, found.design
 
 
@@ -1518,7 +1532,7 @@ def arm_adjusted(session: BaseSession, question: Question, features: FeatureMap,
         )
 
     drawn = mechanisms_of(design)
-    return settled(Result, session, question, chain.plan(), compute, pages=PAGES, mechanisms=drawn)
+    return answer_request(Result, session, question, chain.plan(), compute, pages=PAGES, mechanisms=drawn)
 
 
 def chain_of(session: BaseSession, design: Design, *, means: bool = False) -> ArmDesign:
@@ -1581,7 +1595,7 @@ def bounded_contrast(session: BaseSession, question: Question, kappa: float) -> 
 
     Everything added is computed from the released contrast, so that it costs nothing.
     """
-    better = pays(session.batches.rows, question.budget, question.mechanism)
+    better = is_worthwhile(session.batches.rows, question.budget, question.mechanism)
     plain = compare(session, question, ARMS if better else POOLED)
     known = plain.uncertainty
     share = inner_share(float(plain.details["share_treated"]))

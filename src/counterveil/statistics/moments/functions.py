@@ -37,16 +37,16 @@ from counterveil.numerics.bases import Axis, Basis, make_basis
 from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.numerics.products import blocks, projected
 from counterveil.numerics.public_choices import public_uniforms
-from counterveil.numerics.shrinkage import Normal, Prior, Shrunken, shrink, upper_variances
+from counterveil.numerics.shrinkage import Normal, Prior, RidgePosterior, shrink, upper_variances
 from counterveil.privacy import Budget
 from counterveil.privacy.caveats import Caveat, Fact, NotExpressed
-from counterveil.results.answering import settled
+from counterveil.results.answering import answer_request
 from counterveil.results.functions import (
     CateModel,
     CateQuestion,
     Unshrunk,
-    decided,
-    pays,
+    fall_back_to_average,
+    is_worthwhile,
     require_gaussian,
     vector_plan,
 )
@@ -65,7 +65,7 @@ from counterveil.statistics.moments.kernels.scores import (
     size_counts,
     statistic_sums,
 )
-from counterveil.statistics.moments.orthogonal import LONGEST_RESIDUAL, carried_by_few, first_few
+from counterveil.statistics.moments.orthogonal import LONGEST_RESIDUAL, first_few, is_near_bound
 from counterveil.statistics.moments.records import ResidualProducts, release_residual_products
 from counterveil.statistics.moments.sensitivity import (
     DIAGONAL,
@@ -158,7 +158,7 @@ def release_gradient(gate: Gate, name: str, rows: UnitRows, weights: Floats, cli
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Noisy counts of sizes of residuals, as parts of all, between the edges; none is supposed beyond `reach`.
+    """Noisy counts of sizes of residuals, as parts of all, between the edges; none is supposed beyond `largest`.
 
     Nearly all stay below `most`: skewed residuals that are clipped shift effects, so that few may be, as many as the
     noise of the counts hides.
@@ -167,7 +167,7 @@ class Sizes:
     counts: Floats
     sd: float
     most: float
-    reach: float
+    largest: float
 
     def lost(self, clip: float) -> float:
         """Return what a clip may take off a mean, as a standard deviation."""
@@ -175,8 +175,8 @@ class Sizes:
 
     def _lost(self, clips: Floats) -> Floats:
         low = np.append(0.0, EDGES)
-        sizes = np.where(low < self.reach, (low + np.append(EDGES, EDGES[-1])) / 2, 0.0)
-        return HELD * beyond(self.counts, self.sd, np.minimum(sizes, self.reach), clips)
+        sizes = np.where(low < self.largest, (low + np.append(EDGES, EDGES[-1])) / 2, 0.0)
+        return HELD * beyond(self.counts, self.sd, np.minimum(sizes, self.largest), clips)
 
     def clip(self, least: float, unit: float) -> float:
         """Return the clip of least error of a function whose noise is `unit` times the clip, no nearer than `least`."""
@@ -331,7 +331,7 @@ class System:
 class LearnerFit:
     """Parameters, what is known of their error, and the mean squared residual."""
 
-    shrunken: Shrunken
+    shrunken: RidgePosterior
     normal: Normal
     residual: float
 
@@ -398,15 +398,15 @@ def mean_outcome(moments: ArmProducts, constant: float) -> float:
     return constant * level / size if size > 0 else 0.0
 
 
-def next_clip(system: System, fit: LearnerFit, reach: float, level: float) -> float:
-    """Return the clip of the next pass: `reach` standard deviations of what its residuals are expected to be.
+def next_clip(system: System, fit: LearnerFit, clip_sds: float, level: float) -> float:
+    """Return the clip of the next pass: `clip_sds` standard deviations of what its residuals are expected to be.
 
     `level` is the mean outcome: near an end of the range nothing is clipped.
     """
-    if carried_by_few(level):
+    if is_near_bound(level):
         return LONGEST_RESIDUAL
     variance = fit.residual + max(system.prediction_error(fit.shrunken.posterior), 0.0)
-    return min(LONGEST_RESIDUAL, max(reach * sqrt(variance), 0.01))
+    return min(LONGEST_RESIDUAL, max(clip_sds * sqrt(variance), 0.01))
 
 
 def refined(
@@ -515,7 +515,7 @@ def effect_model(
     )
     mean = free.mean * float(basis.scale[0])
     scaled = replace(free, weights=free.weights * unit, covariance=free.covariance * unit**2, mean=mean)
-    return decided(found, scaled, question.method == "auto" and question.settings is None)
+    return fall_back_to_average(found, scaled, question.method == "auto" and question.settings is None)
 
 
 def not_covered(basis: Basis) -> tuple[Fact, ...]:
@@ -554,7 +554,7 @@ class LearnerDesign:
 
     basis: Basis
     length: float
-    pays: bool
+    is_worthwhile: bool
 
 
 def strength(rows: int, budget: Budget, features: int) -> float:
@@ -574,21 +574,21 @@ def _mu(budget: Budget) -> float:
 def choose_design(study: Study, rows: int, budget: Budget, settings: Cate) -> LearnerDesign:
     """Return the largest basis that is expected to pay, from public numbers, or the smallest one if none is."""
     if settings.degree is not None or settings.basis == "spline":
-        return _design(_basis(study, settings.degree or _SPLINE_DEGREE, settings), pays=True)
+        return _design(_basis(study, settings.degree or _SPLINE_DEGREE, settings), is_worthwhile=True)
     products = _products(study, settings)
     smallest = _basis(study, 1, settings)
     if not products and rows < _ROWS_A_FUNCTION * smallest.size:
-        return _design(smallest, pays=False)
+        return _design(smallest, is_worthwhile=False)
     for degree, least in _WITH_PRODUCTS if products else _WITHOUT:
         basis = _basis(study, degree, settings)
         enough = strength(rows, budget, basis.size) >= least
         if (
             enough
             and basis.size <= MOST_FEATURES
-            and pays(_noise(rows, budget, basis.size), basis.size, rows)
+            and is_worthwhile(_noise(rows, budget, basis.size), basis.size, rows)
         ):
-            return _design(basis, pays=True)
-    return _design(smallest, pays=False)
+            return _design(basis, is_worthwhile=True)
+    return _design(smallest, is_worthwhile=False)
 
 
 def design_of(session: BaseSession, question: CateQuestion) -> LearnerDesign:
@@ -606,9 +606,9 @@ def _noise(rows: int, budget: Budget, features: int) -> float:
     return size / sqrt(features) / strength(rows, budget, features)
 
 
-def _design(basis: Basis, pays: bool) -> LearnerDesign:
+def _design(basis: Basis, is_worthwhile: bool) -> LearnerDesign:
     # The root mean squared length under the uniform mechanism is a public number of the basis.
-    return LearnerDesign(basis, _LENGTH * sqrt(float(basis.squares.sum())), pays)
+    return LearnerDesign(basis, _LENGTH * sqrt(float(basis.squares.sum())), is_worthwhile)
 
 
 def _basis(study: Study, degree: int, settings: Cate) -> Basis:
@@ -673,7 +673,7 @@ _MOMENTS, _SIZE, _LAST = Fraction(20, 100), Fraction(4, 100), Fraction(46, 100)
 _PASSES = 3
 # Residuals are clipped at this many standard deviations before their size is known; where rows are few for every
 # function, noise outweighs what clipping shifts, and they are clipped lower and always.
-REACH, _LOW_REACH, _T_LEARNER_FEW = 3.0, 2.0, 60.0
+RESIDUAL_CLIP_SDS, _LOW_CLIP_SDS, _T_LEARNER_FEW = 3.0, 2.0, 60.0
 SIZE = "size of residuals"
 # Features up to which noise outside the space of possible moments is taken out.
 _SPANNED = 36
@@ -693,15 +693,16 @@ def t_learner(session: BaseSession, question: CateQuestion) -> CateModel:
         system = arm_system(design, moments, rows.count)
         fit, passes = first_fit(system, moments, guess(system))
         level = mean_outcome(moments, constant_of(design))
-        reach, (first, *later) = _LOW_REACH if few else REACH, pass_names
-        clip = next_clip(system, fit, reach, level)
+        first, *later = pass_names
+        clip_sds = _LOW_CLIP_SDS if few else RESIDUAL_CLIP_SDS
+        clip = next_clip(system, fit, clip_sds, level)
         gradient = release_gradient(gate, first, rows, system.weights(fit.theta), clip)
         fit, passes = refined(system, fit, passes, gradient, 0.0)
         sizes = release_size(gate, SIZE, rows, system.weights(fit.theta), level)
         passes = replace(passes, lost=(0.0, sizes.lost(clip)))
         unit = sqrt(design.basis.size) * gradient.sd / clip * float(plan.amount(first, Kind.VECTOR))
         for name in later:
-            least = min(sizes.most, next_clip(system, fit, reach, level)) if few else sizes.most
+            least = min(sizes.most, next_clip(system, fit, clip_sds, level)) if few else sizes.most
             clip = sizes.clip(least, unit / float(plan.amount(name, Kind.VECTOR)))
             gradient = release_gradient(gate, name, rows, system.weights(fit.theta), clip)
             fit, passes = refined(system, fit, passes, gradient, sizes.lost(clip))
@@ -709,7 +710,7 @@ def t_learner(session: BaseSession, question: CateQuestion) -> CateModel:
             session, question, "T-learner", design, plan, system, fit, passes, 1.0 / design.length
         )
 
-    return settled(CateModel, session, question, plan, compute)
+    return answer_request(CateModel, session, question, plan, compute)
 
 
 def _shares(passes: list[str]) -> dict[str, Fraction]:
@@ -788,7 +789,7 @@ def r_learner(session: BaseSession, question: CateQuestion) -> CateModel:
         scale = 2.0 / (design.length * _BOTH)
         return effect_model(session, question, "R-learner", design, plan, system, fit, passes, scale)
 
-    return settled(CateModel, session, question, plan, compute)
+    return answer_request(CateModel, session, question, plan, compute)
 
 
 def _r_learner_shares(steps: list[str]) -> dict[str, Fraction]:
@@ -816,7 +817,7 @@ def _fit(
     effect = (weights[1] - weights[0]) / design.length
     theta = np.concatenate((weights[0] / design.length, effect / 2)) * length
     level = mean_outcome(moments, constant_of(design))
-    clip = next_clip(by_arm, start, REACH, level)
+    clip = next_clip(by_arm, start, RESIDUAL_CLIP_SDS, level)
     form = InteractedForm(design.basis, length, propensity, effect, theta, clip)
     found = release_statistics(gate, "interacted moments", UnitRows(source, form))
     gram = positive(found.grams[0], found.entry_sd * sqrt(2.0))

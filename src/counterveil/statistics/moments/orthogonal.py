@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from counterveil.data import Sums
 from counterveil.data.features import counted_features
 from counterveil.numerics.arrays import Floats
+from counterveil.numerics.denoising import Denoised, shrunk
 from counterveil.numerics.products import (
     Standard,
     WholeSum,
@@ -31,7 +32,6 @@ from counterveil.numerics.products import (
     upper_places,
 )
 from counterveil.numerics.public_choices import LEAST_SHARE, LEFT_OF_TREATMENT
-from counterveil.numerics.shrinkage import Denoised, shrunk
 from counterveil.privacy import Budget
 from counterveil.privacy.caveats import ConfoundingBeyond, NotAdjusted, confounding
 from counterveil.results.result import Result
@@ -111,10 +111,10 @@ class Design:
             return np.asarray(sensitivity * sqrt(coordinates + 1) / (share * self.strength))
         return np.asarray(sensitivity / (np.sqrt(share) * self.strength))
 
-    def gram_noise(self, share: Floats | float, squared_reach: Floats | float) -> Floats:
+    def gram_noise(self, share: Floats | float, squared_max_norm: Floats | float) -> Floats:
         """Return the noise of one entry off the diagonal of the Gram."""
         m = self.features + 3
-        return self.sd(share, m * (m + 1) // 2, squared_reach)
+        return self.sd(share, m * (m + 1) // 2, squared_max_norm)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class ChainSplit:
         return sum(name.startswith("residual") for name, _ in self.shares)
 
 
-def clip_reach(noise: Floats | float) -> Floats:
+def clip_sds(noise: Floats | float) -> Floats:
     """Return where the score is clipped, in its standard deviations; `noise` is the noise of the mean of a score
     clipped at one of them, beside the sampling error.
 
@@ -142,9 +142,9 @@ def clip_reach(noise: Floats | float) -> Floats:
 
 def gram_index(design: Design) -> float:
     """Return the operator norm of the Gram's noise at three quarters (half, for pure budgets) of the budget."""
-    reach = 1.8 if not design.pure else 1.0 + 1.2 / _LENGTH
+    squared_norm = 1.8 if not design.pure else 1.0 + 1.2 / _LENGTH
     share = 0.5 if design.pure else 0.75
-    noise = float(design.gram_noise(share, reach * (1 + _LENGTH * design.features)))
+    noise = float(design.gram_noise(share, squared_norm * (1 + _LENGTH * design.features)))
     return 2 * sqrt(design.features + 1) * noise
 
 
@@ -208,21 +208,24 @@ def _expected(
 ) -> Floats:
     """Return the mean log of the expected squared error, for arrays of shares and of lengths a and b."""
     m = design.features + 1
-    reach = 1 + _LENGTH * design.features
-    entry = design.gram_noise(rest - score - residual, reach * (1 + a + b))
-    t_noise, y_noise = entry * _BOUND_T / np.sqrt(a * reach), entry * _BOUND_Y / np.sqrt(b * reach)
+    squared_norm = 1 + _LENGTH * design.features
+    entry = design.gram_noise(rest - score - residual, squared_norm * (1 + a + b))
+    t_noise, y_noise = (
+        entry * _BOUND_T / np.sqrt(a * squared_norm),
+        entry * _BOUND_Y / np.sqrt(b * squared_norm),
+    )
     total: Floats = np.zeros(())
     for left in _RESIDUALS:
         error = _BETA * m * y_noise**2 / (_BETA + m * y_noise**2)
         bias = _GRAM_LEFT * m * entry**2 * sqrt(_BETA * _GAMMA)
         for _ in range(passes):
             clip = 3.5 * np.sqrt(left + error)
-            noise = design.sd(residual / passes, m + 1, 2 * sqrt(reach)) * clip
+            noise = design.sd(residual / passes, m + 1, 2 * sqrt(squared_norm)) * clip
             error = error * m * noise**2 / (error + m * noise**2)
             bias = bias * np.minimum(1.0, 0.1 + 0.7 * entry * sqrt(_GRAM_LEFT * m))
         variance = _LEFT * (left + error)
         unit = design.sd(0.8 * score, 3, 2.1)
-        last = clip_reach(unit * sqrt(design.rows)) * np.sqrt(variance) * unit
+        last = clip_sds(unit * sqrt(design.rows)) * np.sqrt(variance) * unit
         squared = t_noise**2 * error + last**2 + variance / design.rows + bias**2
         total = total + np.log(squared)
     return total
@@ -356,8 +359,8 @@ def release_norms(gate: Gate, records: Records, standard: Standard, pure: bool, 
 class Scaling:
     """Centres and bounds of treatment and outcome, and their squared lengths a and b beside a row's.
 
-    `crowded` says that the mean outcome lies near an end of its range; `variance` is what the outcome has before it is
-    clipped to its bound, `variance_sd` the noise of that.
+    `near_bound` says that the mean outcome lies near an end of its range; `variance` is that of the outcome before it
+    is clipped to its bound, `variance_sd` the noise of that variance.
     """
 
     share: float
@@ -366,7 +369,7 @@ class Scaling:
     outcome_bound: float
     a: float
     b: float
-    crowded: bool = False
+    near_bound: bool = False
     variance: float = 0.0
     variance_sd: float = 0.0
 
@@ -412,12 +415,12 @@ def release_products(
     rows: Rows,
     arguments: tuple[Any, ...],
     largest: float,
-    squared_reach: Fraction,
+    squared_max_norm: Fraction,
 ) -> tuple[Floats, float]:
     """Return the released mean of w w' over the rows w, and its noise off the diagonal.
 
     `rows` makes them of a table's records and the arguments. No entry of w is beyond `largest`, no |w|^2 beyond
-    `squared_reach`.
+    `squared_max_norm`.
     """
     count = records.count
 
@@ -426,7 +429,7 @@ def release_products(
         (total,) = records.run(product_sums, rows, bits, *arguments)
         return triangle(total, Fraction(1, count * 4**bits))
 
-    released = gate.release_vector(name, values, free_gram(count, squared_reach))
+    released = gate.release_vector(name, values, free_gram(count, squared_max_norm))
     return symmetric(released.floats()), sqrt(released.variance) / float(OFF_DIAGONAL)
 
 
@@ -458,9 +461,11 @@ def release_gram(
     """Return the released second moments of (u, sqrt(a) t, sqrt(b) y)."""
     m = records.features.size + 1
     root_a, root_b = sqrt(scaling.a), sqrt(scaling.b)
-    reach = Fraction(standard.squared_length) + 1 + Fraction(scaling.a) + Fraction(scaling.b)
+    squared_max_norm = Fraction(standard.squared_length) + 1 + Fraction(scaling.a) + Fraction(scaling.b)
     largest = max(standard.limit, root_a, root_b, 1.0)
-    noisy, sd = release_products(gate, name, records, joint_rows, (standard, scaling), largest, reach)
+    noisy, sd = release_products(
+        gate, name, records, joint_rows, (standard, scaling), largest, squared_max_norm
+    )
     h_t, h_y = scaling.treatment_bound / root_a, scaling.outcome_bound / root_b
     return SecondMoments(
         noisy[:m, :m],
@@ -486,9 +491,9 @@ def release_residuals(
     gate: Gate, name: str, records: Records, standard: Standard, models: LinearModels, clip: float
 ) -> ResidualProducts:
     """Return moments of u with the residual of the outcome, which is clipped to [-clip, clip]."""
-    reach = sqrt(1.0 + standard.squared_length)
-    sums = partial(records.run, over_models, residual_sums, standard, models, clip, reach)
-    return release_residual_products(gate, name, records.count, sums, clip, reach)
+    max_norm = sqrt(1.0 + standard.squared_length)
+    sums = partial(records.run, over_models, residual_sums, standard, models, clip, max_norm)
+    return release_residual_products(gate, name, records.count, sums, clip, max_norm)
 
 
 # Outcomes that few people carry: a clip that follows a standard deviation would cut these people off.
@@ -497,22 +502,22 @@ def release_residuals(
 # Numbers of this module that are choices, and not derived, were set on the tuning seeds of
 # `experiments/record_effect/RESULTS.md`; those of heavy tails by `experiments/every_method/RESULTS.md`.
 # A mean beyond this part of half the range from its middle: nearly everybody is at one end.
-_CROWDED_MEAN = 0.7
+_NEAR_BOUND = 0.7
 # No residual of an outcome in its range is longer, in units of half the range.
 LONGEST_RESIDUAL = 2.0
 
 
-def carried_by_few(mean: float) -> bool:
+def is_near_bound(mean: float) -> bool:
     """Return whether a released mean outcome, in units of half the range around its middle, lies near an end."""
-    return abs(mean) > _CROWDED_MEAN
+    return abs(mean) > _NEAR_BOUND
 
 
-# Prior variances of means and mean squares over columns; they say how far noisy ones are drawn in.
+# Prior variances of means and mean squares over columns; they say how far noisy ones are shrunk.
 _MEAN_VARIANCE, _SQUARE_VARIANCE, _SQUARE = 0.25, 0.04, 0.35
 _LEAST_SCALE = 0.2
 _SHARES, _LARGEST_MEAN = (0.05, 0.95), 0.7
 # Bound of the outcome in the Gram, in standard deviations.
-_OUTCOME_REACH = 2.2
+_OUTCOME_CLIP_SDS = 2.2
 # Confounding of a plain comparison that is expected, squared, in units of half the range.
 _CONFOUNDING = 0.08**2
 # A model never explains more than this many times what there is, whatever the noise says.
@@ -521,7 +526,7 @@ _LEAST_BETA, _LEAST_GAMMA = 0.01, 0.002
 # Least part of the treatment's variance that covariates leave.
 _LEAST_LEFT = 0.5
 # Clip of residuals in standard deviations.
-RESIDUAL_REACH = 3.5
+RESIDUAL_CLIP_SDS = 3.5
 # What a correction of the outcome's model leaves of the confounding in directions whose variance was raised: with
 # variance v raised to f a correction takes away the part v/f, and v (1 - v/f)^k falls this much for each k.
 _RAISED_LEFT = 0.75
@@ -529,41 +534,46 @@ _RAISED_LEFT = 0.75
 _MOST_LOST = 0.5
 
 
-def drawn_in(means: Floats, squares: Floats, sd: float) -> tuple[Floats, Floats]:
-    """Return noisy means and mean squares of features drawn towards what is usual; a square of one is exact."""
-    doubt = (sd / float(SQUARE_WEIGHT)) ** 2
-    drawn = (squares * _SQUARE_VARIANCE + _SQUARE * doubt) / (_SQUARE_VARIANCE + doubt)
+def shrunk_towards_prior(means: Floats, squares: Floats, sd: float) -> tuple[Floats, Floats]:
+    """Return noisy means and mean squares of features shrunk towards prior means; a square of one is exact."""
+    noise_variance = (sd / float(SQUARE_WEIGHT)) ** 2
+    shrunk_squares = (squares * _SQUARE_VARIANCE + _SQUARE * noise_variance) / (
+        _SQUARE_VARIANCE + noise_variance
+    )
     means = np.clip(means * _MEAN_VARIANCE / (_MEAN_VARIANCE + sd**2), -1.0, 1.0)
-    return means, np.where(squares == 1.0, 1.0, drawn)
+    return means, np.where(squares == 1.0, 1.0, shrunk_squares)
 
 
 def standardise(moments: RecordMeans, limit: float) -> Standard:
     """Return centre and scale of the features."""
-    means, squares = drawn_in(moments.means, moments.squares, moments.sd)
+    means, squares = shrunk_towards_prior(moments.means, moments.squares, moments.sd)
     return Standard(means, np.sqrt(np.clip(squares - means**2, _LEAST_SCALE**2, 1.0)), limit, np.inf)
 
 
-def scaling_of(moments: RecordMeans, squared_reach: float, treatment: float, outcome: float) -> Scaling:
-    """Return centres and bounds of treatment and outcome; `treatment` and `outcome` are parts of `squared_reach`."""
+def scaling_of(moments: RecordMeans, squared_max_norm: float, treatment: float, outcome: float) -> Scaling:
+    """Return centres and bounds of treatment and outcome; `treatment` and `outcome` are parts of `squared_max_norm`."""
     variance = (moments.sd / moments.weight) ** 2
     share = (1 + moments.treatment * 0.25 / (0.25 + variance)) / 2
     share = float(np.clip(share, *_SHARES))
     mean = float(np.clip(moments.outcome * 0.09 / (0.09 + variance), -_LARGEST_MEAN, _LARGEST_MEAN))
-    doubt = variance / float(SQUARE_WEIGHT) ** 2
+    noise_variance = variance / float(SQUARE_WEIGHT) ** 2
     outcome_variance = max(moments.outcome_square - mean**2, 0.0)
     # Where noise hides the variance of the outcome, a third of the half range stands in.
-    outcome_variance = (outcome_variance * 0.01 + 0.1 * doubt) / (0.01 + doubt) + sqrt(doubt) / 2
-    crowded, bound = carried_by_few(moments.outcome), 1 + abs(mean)
-    if not crowded:
-        bound = min(bound, _OUTCOME_REACH * sqrt(max(outcome_variance, 1e-4)))
+    outcome_variance = (outcome_variance * 0.01 + 0.1 * noise_variance) / (0.01 + noise_variance) + sqrt(
+        noise_variance
+    ) / 2
+    near_bound = is_near_bound(moments.outcome)
+    bound = 1 + abs(mean)
+    if not near_bound:
+        bound = min(bound, _OUTCOME_CLIP_SDS * sqrt(max(outcome_variance, 1e-4)))
     return Scaling(
         share,
         mean,
         max(share, 1 - share),
         bound,
-        treatment * squared_reach,
-        outcome * squared_reach,
-        crowded,
+        treatment * squared_max_norm,
+        outcome * squared_max_norm,
+        near_bound,
         moments.outcome_square - moments.outcome**2,
         sqrt(2 * variance),
     )
@@ -648,7 +658,7 @@ def first_models(moments: SecondMoments, scaling: Scaling, gram: Denoised) -> Nu
         1 - outcome.factor,
         _residual_variance(moments, gram, effect, product, outcome_variance),
         left,
-        least_clip=LONGEST_RESIDUAL if scaling.crowded or lost else 0.0,
+        least_clip=LONGEST_RESIDUAL if scaling.near_bound or lost else 0.0,
         hidden=max(
             scaling.variance - moments.outcome, float(np.hypot(scaling.variance_sd, moments.square_sd))
         ),
@@ -706,14 +716,14 @@ def _residual_variance(
     mixed = moments.with_outcome - effect * moments.with_treatment
     sd = sqrt(moments.outcome_sd**2 + effect**2 * moments.treatment_sd**2)
     explained = _explained(mixed, sd, gram)
-    doubt = sqrt(moments.square_sd**2 + (2 * sd) ** 2 * explained)
-    return float(np.clip(max(whole - explained, 0.0) + product + 0.5 * doubt, 1e-5, 2 * outcome_variance))
+    noise_sd = sqrt(moments.square_sd**2 + (2 * sd) ** 2 * explained)
+    return float(np.clip(max(whole - explained, 0.0) + product + 0.5 * noise_sd, 1e-5, 2 * outcome_variance))
 
 
 def residual_clip(nuisances: Nuisances) -> float:
     """Return where residuals are clipped when their moments are released."""
     return float(
-        np.clip(RESIDUAL_REACH * sqrt(nuisances.residual_variance), max(nuisances.least_clip, 0.002), 2.5)
+        np.clip(RESIDUAL_CLIP_SDS * sqrt(nuisances.residual_variance), max(nuisances.least_clip, 0.002), 2.5)
     )
 
 
@@ -745,15 +755,16 @@ def refined(nuisances: Nuisances, residuals: ResidualProducts) -> Nuisances:
     )
 
 
-# From this noise of the Gram on, coordinates are clipped here and this share of the rows is shortened. Noise grows with
-# the longest row; what shortening takes away of the confounding stays far below it.
-_KNOBS = ((0.6, 2.0, 0.2), (0.35, 2.0, 0.1), (0.25, 2.0, 0.05), (0.1, 2.5, 0.005), (0.0, 4.0, 0.001))
+# Three columns: from this noise index of the Gram on, coordinates are clipped at so many standard deviations, and this
+# share of the rows is shortened. Noise grows with the longest row; what shortening takes away of the confounding stays
+# far below it.
+_ROW_LIMITS = ((0.6, 2.0, 0.2), (0.35, 2.0, 0.1), (0.25, 2.0, 0.05), (0.1, 2.5, 0.005), (0.0, 4.0, 0.001))
 
 
 def standard_rows(gate: Gate, records: Records, design: Design) -> tuple[RecordMeans, Standard]:
     """Return the released moments and the map to standardised rows."""
     index = gram_index(design)
-    limit, share = next(((limit, share) for least, limit, share in _KNOBS if index >= least))
+    limit, share = next(((limit, share) for least, limit, share in _ROW_LIMITS if index >= least))
     moments = release_moments(gate, records, counted_features(records.features))
     standard = standardise(moments, limit)
     length = release_norms(gate, records, standard, design.pure, share)

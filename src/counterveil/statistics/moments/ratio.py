@@ -22,7 +22,7 @@ from counterveil.inference.measures import NoisyRatio
 from counterveil.numerics.products import exact_dot
 from counterveil.privacy import Unit
 from counterveil.privacy.caveats import Caveat
-from counterveil.results.answering import Facts, settled
+from counterveil.results.answering import Facts, answer_request
 from counterveil.results.effect import Effect
 from counterveil.results.groups import RatioResult
 from counterveil.results.question import Question, causal_caveats
@@ -89,11 +89,11 @@ class RatioDesign:
         public, above, below = question.unit is Unit.OUTCOME, study.outcome_range, study.denominator.range
         # Noise of N - r D: what is paid for each sum is shared by its part in it, r at the middle of both ranges.
         ratio = abs((above[0] + above[1]) / (below[0] + below[1]))
-        reach = [ends[1] - ends[0] if public else max(map(abs, ends)) for ends in (above, below)]
-        parts = (float(reach[0]), float(max(ratio, Fraction(1, 10**6)) * reach[1]))
+        widths = [ends[1] - ends[0] if public else max(map(abs, ends)) for ends in (above, below)]
+        parts = (float(widths[0]), float(max(ratio, Fraction(1, 10**6)) * widths[1]))
         powers = [part ** (0.5 if gaussian else 2 / 3) for part in parts]
         share = Fraction(min(max(powers[0] / sum(powers), 0.05), 0.95)).limit_denominator(10**4)
-        return cls(above, below, (share / reach[0], (1 - share) / reach[1]), public, gaussian)
+        return cls(above, below, (share / widths[0], (1 - share) / widths[1]), public, gaussian)
 
     @property
     def sums(self) -> RatioSums:
@@ -186,7 +186,7 @@ def compare_ratios(session: BaseSession, question: Question) -> RatioResult:
             },
         )
 
-    return settled(RatioResult, session, question, plan, compute, pages=PAGE, mechanisms=(noise,))
+    return answer_request(RatioResult, session, question, plan, compute, pages=PAGE, mechanisms=(noise,))
 
 
 def release(gate: Gate, design: RatioDesign, arms: list[PairSums], rows: int) -> list[NoisyRatio]:

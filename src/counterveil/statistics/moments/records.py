@@ -52,7 +52,7 @@ class Part:
         """Return what `make` returns; of every block the last one is kept, for the passes that follow."""
         if self.features.size > MOST_KEPT * len(self.batch.covariates):
             return make()
-        kept = self.batch.once("features", dict[int, tuple[object, Floats]])
+        kept = self.batch.cached("features", dict[int, tuple[object, Floats]])
         made, found = kept.get(self.rows.start, (None, np.empty(0)))
         if made != (self.features, standard):
             found = make()
@@ -128,9 +128,9 @@ class Records:
         """Number of rows, public."""
         return self.source.rows
 
-    def run(self, kernel: Kernel, *arguments: Any, in_turn: bool = False, covariates: bool = True) -> Sums:
-        """Return the kernel's sums over all rows; `in_turn` asks for one block at a time."""
-        return self.source.run(RecordPass(self.features, kernel, arguments, covariates), in_turn)
+    def run(self, kernel: Kernel, *arguments: Any, sequential: bool = False, covariates: bool = True) -> Sums:
+        """Return the kernel's sums over all rows; `sequential` asks for one block at a time."""
+        return self.source.run(RecordPass(self.features, kernel, arguments, covariates), sequential)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +144,11 @@ class ResidualProducts:
 
 
 def release_residual_products(
-    gate: Gate, name: str, count: int, sums: Callable[[], Sums], clip: float, reach: float = 1.0
+    gate: Gate, name: str, count: int, sums: Callable[[], Sums], clip: float, max_norm: float = 1.0
 ) -> ResidualProducts:
-    """Return moments of u, |u| <= `reach`, with residuals that are clipped to [-clip, clip], and of their squares.
+    """Return moments of u, |u| <= `max_norm`, with residuals that are clipped to [-clip, clip], and of their squares.
 
-    `sums` passes over the rows: u over `reach` times the residual over `clip`, and its square, on the grid of terms.
+    `sums` passes over the rows: u over `max_norm` times the residual over `clip`, and its square, on the grid of terms.
     """
 
     def values() -> list[Fraction]:
@@ -159,7 +159,10 @@ def release_residual_products(
     released = gate.release_vector(name, values, residual_moments(count))
     found, sd, weight = released.floats(), sqrt(released.variance), float(SQUARE_WEIGHT)
     return ResidualProducts(
-        found[:-1] * reach * clip, found[-1] * clip**2 / weight, sd * reach * clip, sd * clip**2 / weight
+        found[:-1] * max_norm * clip,
+        found[-1] * clip**2 / weight,
+        sd * max_norm * clip,
+        sd * clip**2 / weight,
     )
 
 

@@ -43,7 +43,7 @@ from counterveil.results.regression import written_out
 from counterveil.session import Gate, Kind, Plan
 from counterveil.statistics.histogram import release_counts, release_sums
 from counterveil.statistics.moments.kernels.scores import TERM_BITS, counts_between
-from counterveil.statistics.moments.orthogonal import carried_by_few, first_few, release_products
+from counterveil.statistics.moments.orthogonal import first_few, is_near_bound, release_products
 from counterveil.statistics.moments.records import (
     MIDDLE,
     Part,
@@ -293,7 +293,7 @@ class Rows:
         return cls(columns, centre, scale, np.eye(size), np.full(size, np.inf), np.inf, np.ones(size))
 
     @property
-    def reaches(self) -> Floats:
+    def largest_sizes(self) -> Floats:
         """The largest size of every entry of f, by the declared ranges."""
         single = (1 + np.abs(self.centre)) / self.scale
         return np.array([1.0, *single, *(single[i] * single[j] for i, j in self.columns.products)])
@@ -322,14 +322,14 @@ class Rows:
     @property
     def bounds(self) -> Floats:
         """The largest size of every working column that lengths leave out, zero for others; before factors."""
-        whole = np.minimum(np.abs(self.mix) @ self.reaches, self.windows)
+        whole = np.minimum(np.abs(self.mix) @ self.largest_sizes, self.windows)
         return np.where(self.explained, whole, 0.0)
 
     def unweighted(self, x: Floats) -> tuple[Floats, Floats]:
         """Return (size, rows) working rows of (rows, columns) x, clipped but not weighted, and z (columns, rows)."""
         z = (x.T - self.centre[:, None]) / self.scale[:, None]
-        reach = self.reaches[1 : 1 + len(z), None]
-        np.clip(z, -reach, reach, out=z)
+        largest = self.largest_sizes[1 : 1 + len(z), None]
+        np.clip(z, -largest, largest, out=z)
         f = np.vstack((np.ones(len(x)), z, *(z[i] * z[j] for i, j in self.columns.products)))
         u = np.empty_like(f)
         for place, weights in enumerate(self.mix):
@@ -350,15 +350,15 @@ class Rows:
 
     def _pairs(self) -> list[tuple[int, int, float]]:
         """Return the products of a response and another column, with the bound of the response."""
-        reaches = self.reaches[1:]
+        largest_sizes = self.largest_sizes[1:]
         return [
-            (i, j, float(reaches[i if self.columns.responses[i] else j]))
+            (i, j, float(largest_sizes[i if self.columns.responses[i] else j]))
             for i, j in self.columns.products
             if self.columns.responses[i] != self.columns.responses[j]
         ]
 
     @property
-    def usual_length(self) -> float:
+    def default_length(self) -> float:
         """The squared length that is expected of a row with columns of variance one."""
         own = int(np.count_nonzero(~self.explained & ~self.joint))
         return own + sum(bound**2 for _, _, bound in self._pairs())
@@ -366,10 +366,10 @@ class Rows:
     @property
     def longest(self) -> float:
         """A bound of the squared length of every row that the declared ranges allow."""
-        reach = np.abs(self.mix) @ self.reaches
-        own = float(np.sum(reach[~self.explained & ~self.joint] ** 2))
-        singles = self.reaches[1:]
-        return own + sum(float(singles[i] * singles[j]) ** 2 for i, j, _ in self._pairs())
+        largest = np.abs(self.mix) @ self.largest_sizes
+        single_squares = float(np.sum(largest[~self.explained & ~self.joint] ** 2))
+        singles = self.largest_sizes[1:]
+        return single_squares + sum(float(singles[i] * singles[j]) ** 2 for i, j, _ in self._pairs())
 
     def cut(self, windows: Floats, length: float) -> Rows:
         """Return the same with windows and a length, and factors that leave responses their part of it."""
@@ -379,7 +379,7 @@ class Rows:
         return replace(found, factors=most / np.maximum(bounds, most))
 
     @property
-    def squared_reach(self) -> Fraction:
+    def squared_max_norm(self) -> Fraction:
         """A bound on the squared length of a weighted row."""
         own = self.factors * self.bounds
         return Fraction(self.length) + sum((Fraction(float(one)) ** 2 for one in own), Fraction(0))
@@ -547,10 +547,12 @@ def release_regression_moments(gate: Gate, records: Records, design: RowPlan) ->
 
 
 def _look(gate: Gate, records: Records, design: RowPlan, rows: Rows, name: str) -> ReleasedMoments:
-    rows, longer = release_reach(gate, f"{name}reach", records, rows, design)
-    reach = rows.squared_reach
-    largest = sqrt(float(reach))
-    matrix, sd = release_products(gate, f"{name}moments", records, weighted_rows, (rows,), largest, reach)
+    rows, longer = release_limits(gate, f"{name}reach", records, rows, design)
+    squared_max_norm = rows.squared_max_norm
+    max_norm = sqrt(float(squared_max_norm))
+    matrix, sd = release_products(
+        gate, f"{name}moments", records, weighted_rows, (rows,), max_norm, squared_max_norm
+    )
     return ReleasedMoments(matrix, sd, rows, longer)
 
 
@@ -584,19 +586,19 @@ def release_centre(gate: Gate, records: Records, columns: Columns) -> Rows:
     centre = np.clip(found[: len(known)], -1.0, 1.0)
     squares = np.ones(len(known))
     squares[~known] = found[len(known) :] / float(SQUARE_WEIGHT)
-    doubt = sd * np.hypot(np.where(known, 0.0, 1 / float(SQUARE_WEIGHT)), 2 * centre)
-    variance = np.maximum(squares - centre**2, np.maximum(_DOUBT * doubt, _LEAST_VARIANCE))
+    variance_noise_sd = sd * np.hypot(np.where(known, 0.0, 1 / float(SQUARE_WEIGHT)), 2 * centre)
+    variance = np.maximum(squares - centre**2, np.maximum(_DOUBT * variance_noise_sd, _LEAST_VARIANCE))
     return Rows.standardised(columns, centre, np.sqrt(np.minimum(variance, 1.0)))
 
 
-def reach_counts(records: TableRecords, rows: Rows) -> Sums:
+def limit_counts(records: TableRecords, rows: Rows) -> Sums:
     """Return how many rows have their length, and each response that is a number its distance, in each cell."""
     watched = np.flatnonzero(rows.numbers)
     lengths = np.zeros(len(_LENGTHS) + 1, dtype=np.int64)
     windows = np.zeros((len(watched), len(WINDOWS) + 1), dtype=np.int64)
     for part in records.parts():
         u, z = rows.unweighted(rows.columns.block(part))
-        cells = np.searchsorted(_LENGTHS * rows.usual_length, rows.lengths(u, z))
+        cells = np.searchsorted(_LENGTHS * rows.default_length, rows.lengths(u, z))
         lengths += np.bincount(cells, minlength=len(lengths))
         for place, column in enumerate(watched):
             cells = np.searchsorted(WINDOWS, np.abs(u[column]))
@@ -605,25 +607,27 @@ def reach_counts(records: TableRecords, rows: Rows) -> Sums:
 
 
 # Proof: regression_moments.proof.md
-def release_reach(gate: Gate, name: str, records: Records, rows: Rows, design: RowPlan) -> tuple[Rows, float]:
+def release_limits(
+    gate: Gate, name: str, records: Records, rows: Rows, design: RowPlan
+) -> tuple[Rows, float]:
     """Return the rows cut to released windows and a released length, and the share of longer ones."""
     n, watched = records.count, np.flatnonzero(rows.numbers)
-    lengths, windows = records.run(reach_counts, rows)
+    lengths, windows = records.run(limit_counts, rows)
     values = [Fraction(int(count)) for count in (*lengths, *windows)]
     moved = Fraction(2 * (1 + len(watched)))
     released = release_sums(gate, name, values, design.pure, moved, sqrt_up(moved))
     noisy, variance = released.floats(), released.variance
     beside = design.entry_noise * sqrt(n)
     long, clipped = next((long, clipped) for least, long, clipped in CUT if beside >= least)
-    reaches = np.full(len(rows.mix), np.inf)
+    limits = np.full(len(rows.mix), np.inf)
     cells = noisy[len(lengths) :].reshape(len(watched), -1)
     for column, own in zip(watched, cells, strict=True):
-        shown = SHOWN_OF_FEW if carried_by_few(float(rows.centre[column - 1])) else SHOWN
+        shown = SHOWN_OF_FEW if is_near_bound(float(rows.centre[column - 1])) else SHOWN
         edges = np.append(WINDOWS, np.inf)
-        reaches[column] = max(first_few(own, variance, clipped * n, shown, edges)[0], design.least_window)
-    edges = rows.usual_length * np.append(_LENGTHS, _LENGTHS[-1])
+        limits[column] = max(first_few(own, variance, clipped * n, shown, edges)[0], design.least_window)
+    edges = rows.default_length * np.append(_LENGTHS, _LENGTHS[-1])
     length, longer = first_few(noisy[: len(lengths)], variance, long * n, SHOWN, edges)
-    found = rows.cut(reaches, length)
+    found = rows.cut(limits, length)
     return found, min(max(longer / n, 0.0), 1.0) if found.length < found.longest else 0.0
 
 
@@ -778,11 +782,11 @@ def residual_counts(records: TableRecords, rows: OutcomeRows, edges: Floats) -> 
 
 def residual_products(records: TableRecords, rows: OutcomeRows) -> Sums:
     """Return sums of u rho and of rho^2 in parts of their bounds, in steps of 4**-TERM_BITS; both are weighted."""
-    total, square, reach = WholeSum(), WholeSum(), sqrt(rows.length)
+    total, square, max_norm = WholeSum(), WholeSum(), sqrt(rows.length)
     for u, left in rows.parts(records):
         roots = rows.roots(u)
         rho = steps(np.clip(left / rows.clip, -1.0, 1.0) * roots, TERM_BITS).astype(np.int64)
-        direction = steps(u * roots / reach, TERM_BITS).astype(np.int64)
+        direction = steps(u * roots / max_norm, TERM_BITS).astype(np.int64)
         total.add((direction * rho).sum(axis=1))
         square.add(np.array([(rho * rho).sum()]))
     return total.whole(), square.whole()
@@ -850,9 +854,9 @@ def release_location(gate: Gate, records: Records, rows: OutcomeRows) -> tuple[f
     released = gate.release_vector("centre", values, record_moments(n, 1, Fraction(0)))
     found, noise = released.floats(), sqrt(released.variance)
     mean = float(np.clip(found[0], -1.0, 1.0))
-    doubt = noise * float(np.hypot(1 / float(SQUARE_WEIGHT), 2 * mean))
+    variance_noise_sd = noise * float(np.hypot(1 / float(SQUARE_WEIGHT), 2 * mean))
     return mean, sqrt(
-        min(max(found[1] / float(SQUARE_WEIGHT) - mean**2, doubt, _OUTCOMES_LEAST_VARIANCE), 1.0)
+        min(max(found[1] / float(SQUARE_WEIGHT) - mean**2, variance_noise_sd, _OUTCOMES_LEAST_VARIANCE), 1.0)
     )
 
 
@@ -916,7 +920,7 @@ def _release_clip(
     (counts,) = records.run(residual_counts, rows, edges)
     released = release_counts(gate, name, counts, design.pure)
     clipped = next(share for least, _, share in CUT if _beside(design, len(rows.mix)) >= least)
-    shown = SHOWN_OF_FEW if carried_by_few(mean) else SHOWN
+    shown = SHOWN_OF_FEW if is_near_bound(mean) else SHOWN
     found, _ = first_few(
         released.floats(), released.variance, clipped * records.count, shown, np.append(edges, np.inf)
     )
@@ -994,16 +998,16 @@ def release_sandwich(
 ) -> tuple[Floats, Floats, float]:
     """Return T (p, p), the released mean of w w' (p, p) and its noise off the diagonal."""
     fit = least_squares(moments, regressors, response)
-    size, turn, usual = len(regressors), np.zeros((len(regressors),) * 2), 1.0
+    size, turn, default_size = len(regressors), np.zeros((len(regressors),) * 2), 1.0
     if fit.identified:
         values, vectors = np.linalg.eigh(fit.unit * moments.rows)
         turn = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-        usual = size * fit.variance
+        default_size = size * fit.variance
     sandwich = Sandwich(rows, turn @ regressors, fit.residual)
-    if not (np.abs(sandwich.turned).max() < _LARGEST and 1 / _LARGEST < usual < _LARGEST):
-        turn, usual = np.zeros_like(turn), 1.0
+    if not (np.abs(sandwich.turned).max() < _LARGEST and 1 / _LARGEST < default_size < _LARGEST):
+        turn, default_size = np.zeros_like(turn), 1.0
         sandwich = Sandwich(rows, turn @ regressors, np.zeros_like(response))
-    edges = _ROBUST_EDGES * usual
+    edges = _ROBUST_EDGES * default_size
     (counts,) = records.run(sandwich_counts, sandwich, edges)
     released = release_counts(gate, f"robust reach {number}", counts, design.pure)
     beside = design.entry_noise * sqrt(records.count)

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from counterveil.data import Backend, Study, Sums
 from counterveil.data.features import feature_map
 from counterveil.numerics.arrays import Floats
+from counterveil.numerics.denoising import denoised
 from counterveil.numerics.products import FeatureMap, Standard
 from counterveil.numerics.public_choices import LEAST_SHARE
-from counterveil.numerics.shrinkage import denoised
 from counterveil.privacy import Budget
 from counterveil.results.question import Question
 from counterveil.session import Gate, Kind, Plan
@@ -46,8 +46,8 @@ from counterveil.statistics.moments.orthogonal import (
     ChainSplit,
     Design,
     Nuisances,
-    carried_by_few,
     first_models,
+    is_near_bound,
     refined,
     release_gram,
     release_moments,
@@ -92,14 +92,14 @@ class PlainScore:
         return 0.0
 
     @property
-    def reach(self) -> float:
+    def largest_score(self) -> float:
         """The largest plain score."""
         return (1 + abs(self.mean)) / min(self.share, 1 - self.share)
 
     @property
-    def crowded(self) -> bool:
+    def heavy_tailed(self) -> bool:
         """Whether the mean outcome lies near an end of its range, or few are in one of the arms."""
-        return carried_by_few(self.mean) or not _FEW < self.share < 1 - _FEW
+        return is_near_bound(self.mean) or not _FEW < self.share < 1 - _FEW
 
     @property
     def variance(self) -> float:
@@ -137,8 +137,8 @@ class AdjustedScore:
     """The doubly robust score of two linear models with one effect in common.
 
     `weight` multiplies e(1-e)/(e(x)(1-e(x))), e being the share treated; `residual_bound` is where residuals
-    are clipped when their sums are released, `residual_variance` no less than their variance; `doubt` is the
-    variance of an error of the propensity in a group; `crowded` says that few people carry the outcome.
+    are clipped when their sums are released, `residual_variance` no less than their variance;
+    `propensity_error_variance` is that of a group's propensity; `heavy_tailed` says that few people carry the outcome.
     """
 
     standard: Standard
@@ -146,15 +146,15 @@ class AdjustedScore:
     least: float  # propensities are kept this far from 0 and 1
     residual_bound: float
     residual_variance: float
-    doubt: float
+    propensity_error_variance: float
     extra: float
     bias: float
-    crowded: bool = False
+    heavy_tailed: bool = False
     hidden: float = 0.0
 
     def unseen(self, _seen: float) -> float:
         """Return the mean square of scores that noise may hide."""
-        return 0.0 if self.crowded else self.weight * self.hidden
+        return 0.0 if self.heavy_tailed else self.weight * self.hidden
 
     @property
     def offset(self) -> float:
@@ -162,14 +162,14 @@ class AdjustedScore:
         return self.models.effect
 
     @property
-    def reach(self) -> float:
+    def largest_score(self) -> float:
         """The longest residual with the largest weight; only errors of the models go beyond."""
         return LONGEST_RESIDUAL * self.largest_weight
 
     @property
     def part_reached(self) -> float:
         """The mean square of residuals as a part of the longest one's, where the histogram has that."""
-        return min(self.residual_variance / LONGEST_RESIDUAL**2, 1.0) if self.crowded else 1.0
+        return min(self.residual_variance / LONGEST_RESIDUAL**2, 1.0) if self.heavy_tailed else 1.0
 
     @property
     def largest_weight(self) -> float:
@@ -207,7 +207,7 @@ class AdjustedScore:
 
     def placed(self, part: Part, /) -> Floats:
         """Return the scores, or where few people carry the outcome what they would be for the longest residual."""
-        if not self.crowded:
+        if not self.heavy_tailed:
             return self.value(part)
         return LONGEST_RESIDUAL * self._weights(part.u(self.standard), part.treated.astype(np.float64))
 
@@ -242,9 +242,9 @@ class MeanScore:
     part_reached: float = 1.0
 
     @property
-    def crowded(self) -> bool:
+    def heavy_tailed(self) -> bool:
         """Whether the mean outcome lies near an end of its range."""
-        return carried_by_few(self.mean)
+        return is_near_bound(self.mean)
 
     @property
     def variance(self) -> float:
@@ -256,7 +256,7 @@ class MeanScore:
         return max(self.square - self.mean**2 - seen, self.square_sd)
 
     @property
-    def reach(self) -> float:
+    def largest_score(self) -> float:
         """The largest distance of an outcome from the mean."""
         return 1 + abs(self.mean)
 
@@ -276,7 +276,7 @@ def _variance(square: float, mean: float) -> float:
     return max(square - mean**2, 0.04)
 
 
-# Edges fall by this factor from the reach of the scores downwards.
+# Edges fall by this factor from the largest score downwards.
 _RATIO, _EDGES = 2**-0.5, 18
 # A cell is surely occupied from so many standard deviations of its noise; beside such a one, from so many.
 _SURE, _SEEN = 3.3, 1.0
@@ -307,9 +307,9 @@ class ScoreClip:
     hidden: float = 0.0
 
 
-def edges_of(reach: float) -> Floats:
-    """Return the public edges of the histogram, from -reach to reach."""
-    up = reach * _RATIO ** np.arange(_EDGES - 1, -1, -1)
+def edges_of(largest_score: float) -> Floats:
+    """Return the public edges of the histogram, from minus the largest score to the largest."""
+    up = largest_score * _RATIO ** np.arange(_EDGES - 1, -1, -1)
     return np.concatenate([-up[::-1], up])
 
 
@@ -320,7 +320,7 @@ def score_counts(records: TableRecords, score: Score, edges: Floats) -> Sums:
 
 def release_histogram(gate: Gate, records: Records, score: Score, pure: bool) -> tuple[Floats, Floats, float]:
     """Return the ends of the cells, how many rows they hold (noisy), and the noise's standard deviation."""
-    edges = edges_of(score.reach)
+    edges = edges_of(score.largest_score)
     (counts,) = records.run(score_counts, score, edges)
     released = release_counts(gate, "histogram", counts, pure)
     ends = np.concatenate([[edges[0] / _RATIO], edges, [edges[-1] / _RATIO]])
@@ -334,14 +334,14 @@ def clip_without_histogram(score: Score, rows: int, cells: int, unit: float) -> 
     people carry the outcome, else what noise may hide of it.
     """
     size, variance = rows / cells, score.variance
-    nearest = min((1.0 if score.crowded else _BLIND) * sqrt(variance), score.reach)
-    sizes = np.geomspace(nearest, score.reach, 32)
-    lost = (_CARE * variance if score.crowded else 0.0) / (4 * sizes) * min(cells, _ONE_OF)
+    nearest = min((1.0 if score.heavy_tailed else _BLIND) * sqrt(variance), score.largest_score)
+    sizes = np.geomspace(nearest, score.largest_score, 32)
+    lost = (_CARE * variance if score.heavy_tailed else 0.0) / (4 * sizes) * min(cells, _ONE_OF)
     hidden = HELD * score.unseen(variance) / (4 * sizes)
     lost[-1] = hidden[-1] = 0.0
     errors = variance / size + score.extra + (sizes * unit / size) ** 2 + hidden**2
     best = float(sizes[np.argmin(2 * np.sqrt(errors) + lost)])
-    clip = max(best, min(free_clip(variance, score.extra, size, unit), score.reach))
+    clip = max(best, min(free_clip(variance, score.extra, size, unit), score.largest_score))
     return ScoreClip(0.0, clip, float(np.interp(clip, sizes, lost)), float(np.interp(clip, sizes, hidden)))
 
 
@@ -428,11 +428,11 @@ Codes = NDArray[np.int64]
 class Placing(Protocol):
     """Which cell every row of a block is in, by a public rule that reads each row by itself.
 
-    `in_turn` says that the rule must be asked about one block after the other.
+    `sequential` says that the rule must be asked about one block after the other.
     """
 
     @property
-    def in_turn(self) -> bool:
+    def sequential(self) -> bool:
         """Whether blocks are to be placed one after the other."""
         ...
 
@@ -448,9 +448,9 @@ class ArmPlaces:
     placing: Placing
 
     @property
-    def in_turn(self) -> bool:
+    def sequential(self) -> bool:
         """As the rule says."""
-        return self.placing.in_turn
+        return self.placing.sequential
 
     def __call__(self, part: Part, /) -> Codes:
         """Return the cell of every row."""
@@ -461,7 +461,7 @@ class ArmPlaces:
 class Tallies:
     """Released numbers of every cell, in the units of the scores, and the standard deviations of their noise.
 
-    `lost` is what clipping may take off a mean, `doubt` the variance of what it hides and of noisy information.
+    `lost` is what clipping may take off a mean, `noise_variance` that of what clipping hides and of noisy information.
 
     `totals` are sums of (psi - centre) over the cell's rows; their noise has no covariance with that of `sizes`.
     `treatment_residual` and `residual` are sums of what the models leave of treatment and outcome, where there are
@@ -477,7 +477,7 @@ class Tallies:
     square_sd: float
     heavy: bool
     lost: float = 0.0
-    doubt: Floats | float = 0.0
+    noise_variance: Floats | float = 0.0
     treatment_residual: Floats | None = None
     residual: Floats | None = None
     treatment_residual_sd: float = 0.0
@@ -529,7 +529,9 @@ def release_cells(
     """Return the released cells; `placing` says which cell every row of a block is in, by a public rule."""
     terms = cell_terms(score.models_leave is not None, pure)
     arguments = (score, placing, cells, clip, len(terms.further))
-    ((counts, scores, squares, *further),) = records.run(sums_of_cells, *arguments, in_turn=placing.in_turn)
+    ((counts, scores, squares, *further),) = records.run(
+        sums_of_cells, *arguments, sequential=placing.sequential
+    )
     one = Fraction(1, 1 << TERM_BITS)
     sums = [(n, one * s, one * one * q) for n, s, q in zip(counts, scores, squares, strict=True)]
     values = [(n - 2 * s + q) / 4 for n, s, q in sums]
@@ -584,12 +586,12 @@ def _whole_effects(cells: Tallies, information: Floats, sd: float) -> Tallies:
         total_sd=cells.total_sd / by,
         square_sd=cells.square_sd / by**2,
         lost=cells.lost / by,
-        doubt=cells.doubt / by**2 + part * noise * (means / by) ** 2,
+        noise_variance=cells.noise_variance / by**2 + part * noise * (means / by) ** 2,
     )
 
 
 def cell_variances(cells: Tallies) -> Floats:
-    """Return the variance of the scores in every cell, drawn towards that of all where the cell's own is noise.
+    """Return the variance of the scores in every cell, shrunk towards that of all where the cell's own is noise.
 
     The variance of all is taken for no less than the standard deviation of its own noise.
     """
@@ -602,8 +604,8 @@ def cell_variances(cells: Tallies) -> Floats:
     means = cells.totals / sizes
     own = np.maximum(cells.squares / sizes - means**2, 0.0)
     # Variances of cells are assumed to differ by about a half of what they have in common.
-    doubt = (_squares_noise(cells, means) / sizes) ** 2
-    part = (shared / 2) ** 2 / ((shared / 2) ** 2 + doubt)
+    noise_variance = (_squares_noise(cells, means) / sizes) ** 2
+    part = (shared / 2) ** 2 / ((shared / 2) ** 2 + noise_variance)
     return np.asarray(part * own + (1 - part) * shared)
 
 
@@ -622,17 +624,19 @@ def model_errors(cells: Tallies, score: Score) -> tuple[Floats, Floats]:
     """
     none = np.zeros(len(cells.sizes))
     if not isinstance(score, AdjustedScore) or cells.treatment_residual is None or cells.residual is None:
-        return none, none + score.extra + cells.doubt
+        return none, none + score.extra + cells.noise_variance
     sizes = cells.safe_sizes
     treatment, outcome = cells.treatment_residual / sizes, cells.residual / sizes
     # Who was treated, and outcomes, vary by chance as well.
-    treatment_doubt = (cells.treatment_residual_sd / sizes) ** 2 + 0.25 / sizes
-    outcome_doubt = (cells.residual_sd / sizes) ** 2 + score.residual_bound**2 / 9 / sizes
-    supposed = np.maximum(score.doubt, treatment**2 - treatment_doubt)
-    part = supposed / (supposed + treatment_doubt)
+    treatment_noise_variance = (cells.treatment_residual_sd / sizes) ** 2 + 0.25 / sizes
+    outcome_noise_variance = (cells.residual_sd / sizes) ** 2 + score.residual_bound**2 / 9 / sizes
+    supposed = np.maximum(score.propensity_error_variance, treatment**2 - treatment_noise_variance)
+    part = supposed / (supposed + treatment_noise_variance)
     shift = score.weight * part * treatment * outcome
-    left = score.weight**2 * (part * treatment_doubt * outcome**2 + outcome_doubt * (part * treatment) ** 2)
-    return shift * sizes, left + score.extra + cells.doubt
+    left = score.weight**2 * (
+        part * treatment_noise_variance * outcome**2 + outcome_noise_variance * (part * treatment) ** 2
+    )
+    return shift * sizes, left + score.extra + cells.noise_variance
 
 
 PAGE = "statistics/moments/group_scores.proof.md"
@@ -714,12 +718,12 @@ class Scoring:
         )
         rows, unit = self.source.rows, self.unit()
         if isinstance(score, MeanScore):
-            if histogram is None or score.crowded:
+            if histogram is None or score.heavy_tailed:
                 return ScoreClip(-score.mean, 1.0)  # cuts nothing off
             return within_range(chosen_clip(*histogram, rows, cells, unit, score), score)
-        if score.crowded and isinstance(score, PlainScore):
+        if score.heavy_tailed and isinstance(score, PlainScore):
             # Those few who carry the outcome are hidden by the noise of a histogram of scores.
-            return ScoreClip(0.0, score.reach)
+            return ScoreClip(0.0, score.largest_score)
         if histogram is None:
             return clip_without_histogram(score, rows, cells, unit)
         return chosen_clip(*histogram, rows, cells, unit, score)
@@ -822,11 +826,11 @@ def _adjusted(
         _LEAST_PROPENSITY,
         residual_bound=residual_clip(nuisances),
         residual_variance=nuisances.residual_variance,
-        doubt=_LENGTH * nuisances.treatment_variance,
+        propensity_error_variance=_LENGTH * nuisances.treatment_variance,
         extra=nuisances.treatment_variance * nuisances.product / nuisances.variance**2
         + _wrong_weights(nuisances),
         bias=nuisances.bias / nuisances.variance,
-        crowded=nuisances.least_clip > 0,
+        heavy_tailed=nuisances.least_clip > 0,
         hidden=nuisances.hidden,
     )
 

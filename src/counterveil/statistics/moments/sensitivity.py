@@ -13,13 +13,13 @@ from counterveil.numerics.arrays import sqrt_up
 
 
 # Proof: penalised_fit.proof.md
-def penalised_fit(rows: int, squared_reach: Fraction, penalty: Fraction, tolerance: Fraction) -> Fraction:
+def penalised_fit(rows: int, squared_max_norm: Fraction, penalty: Fraction, tolerance: Fraction) -> Fraction:
     """Return the largest l2 change of the minimiser of (1/n) sum log-loss + (penalty/2)|w|^2 under replacement.
 
-    2R/(n penalty) + 2 tolerance/penalty: `squared_reach` bounds |x|^2 for every row, the constant column included;
+    2R/(n penalty) + 2 tolerance/penalty: `squared_max_norm` bounds |x|^2 for every row, the constant column included;
     `tolerance` bounds the norm of the objective's gradient at the weights that are returned.
     """
-    return 2 * (sqrt_up(squared_reach) / rows + tolerance) / penalty
+    return 2 * (sqrt_up(squared_max_norm) / rows + tolerance) / penalty
 
 
 # Proof: free_gram.proof.md
@@ -30,12 +30,12 @@ OFF_DIAGONAL = Fraction(141_421_356, 100_000_000)
 LENGTH_SLACK = Fraction(1, 2**30)
 
 
-def free_gram(rows: int, squared_reach: Fraction) -> Fraction:
+def free_gram(rows: int, squared_max_norm: Fraction) -> Fraction:
     """Return the l2 sensitivity of (diagonal, OFF_DIAGONAL * upper triangle) of the mean of w w'.
 
-    |w|^2 <= squared_reach. Where every row is in one of two arms, it is that of both arms' means together.
+    |w|^2 <= squared_max_norm. Where every row is in one of two arms, it is that of both arms' means together.
     """
-    return sqrt_up(Fraction(2)) * squared_reach * (1 + LENGTH_SLACK) / rows
+    return sqrt_up(Fraction(2)) * squared_max_norm * (1 + LENGTH_SLACK) / rows
 
 
 # Proof: record_moments.proof.md
@@ -225,9 +225,9 @@ def balance_sums(numbers: int, binaries: int, labelled: int) -> Fraction:
 
     `labelled` counts covariates with labels, however many labels they have.
     """
-    within = 4 * (numbers + binaries) + 2 * FLAGS**2 * labelled
-    across = 2 + numbers * (2 + SQUARES**2 / 2) + 2 * binaries + 2 * FLAGS**2 * labelled
-    return sqrt_up(max(within, across))
+    same_arm = 4 * (numbers + binaries) + 2 * FLAGS**2 * labelled
+    other_arm = 2 + numbers * (2 + SQUARES**2 / 2) + 2 * binaries + 2 * FLAGS**2 * labelled
+    return sqrt_up(max(same_arm, other_arm))
 
 
 Bounds = tuple[Fraction, Fraction]
@@ -260,16 +260,16 @@ class RatioSums:
     def total(self) -> Fraction:
         """Largest sum of the changes of all weighted sums."""
         # Within an arm numbers move inside their ranges; from arm to arm they leave one sum and enter another.
-        within, across = sum(self._widths, Fraction(0)), 2 * sum(self._sizes, Fraction(0))
-        return within if self.public_arms else max(within, across)
+        same_arm, other_arm = sum(self._widths, Fraction(0)), 2 * sum(self._sizes, Fraction(0))
+        return same_arm if self.public_arms else max(same_arm, other_arm)
 
     @property
     def length(self) -> Fraction:
         """Largest Euclidean length of that change, rounded up."""
-        within, across = (
+        same_arm, other_arm = (
             sum((part**2 for part in parts), Fraction(0)) for parts in (self._widths, self._sizes)
         )
-        return sqrt_up(within if self.public_arms else max(within, 2 * across))
+        return sqrt_up(same_arm if self.public_arms else max(same_arm, 2 * other_arm))
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,16 +35,16 @@ from counterveil.data import OUTCOME_STEPS, Sums, Table, silence
 from counterveil.data.domains import outcome_unit
 from counterveil.data.features import feature_map, require_covariates
 from counterveil.data.panels import change_unit, complete_sizes, period_totals
-from counterveil.inference.measures import ApartMeans, JointMeans, with_rare_events
+from counterveil.inference.measures import IndependentArmMeans, JointArmMeans, with_rare_events
 from counterveil.inference.uncertainty import NoiseDistribution, Uncertainty, weighted_sum
 from counterveil.numerics.arrays import Floats, sqrt_up
 from counterveil.numerics.columns import Arm, TwoArms, arm_totals
+from counterveil.numerics.denoising import denoised
 from counterveil.numerics.products import Standard, projected
 from counterveil.numerics.public_choices import LEAST_SHARE
-from counterveil.numerics.shrinkage import denoised
 from counterveil.privacy import Budget, Estimand
 from counterveil.privacy.caveats import SmallArms, Target
-from counterveil.results.answering import Facts, settled
+from counterveil.results.answering import Facts, answer_request
 from counterveil.results.arms import ArmsResult, EventStudyResult, OutcomeEffect, OutcomesResult
 from counterveil.results.effect import Effect, Linear
 from counterveil.results.measures import OF_MEANS, no_means
@@ -142,10 +142,10 @@ class Contrast:
         cap = float(self.sensitivity.variance_cap) / rows
         return Uncertainty(noise, variance, cap, self.variance_noise, extra)
 
-    def both_means(self, mean_noise: NoiseDistribution, ends: tuple[float, float]) -> JointMeans:
+    def both_means(self, mean_noise: NoiseDistribution, ends: tuple[float, float]) -> JointArmMeans:
         """Return both arms' means with their joint error, for outcomes in this range and a pooled centre."""
         setting = self.setting
-        return JointMeans(
+        return JointArmMeans(
             mean=ends[0] + float(setting.centre) + setting.centre_shift,
             mean_noise=mean_noise,
             difference=float(self.effect),
@@ -157,7 +157,7 @@ class Contrast:
         )
 
 
-def pays(rows: int, budget: Budget, mechanism: str) -> bool:
+def is_worthwhile(rows: int, budget: Budget, mechanism: str) -> bool:
     """Return whether centres of both arms leave less noise than a pooled one; public numbers only."""
     return mechanism != "gaussian" and rows * budget.epsilon >= _LEAST_SIZE
 
@@ -184,7 +184,7 @@ def compare(
         )
 
     drawn = None if centre == POOLED else (CENTRES_MECHANISM, question.mechanism)
-    return settled(Result, session, question, plan, compute, pages=PAGES[centre], mechanisms=drawn)
+    return answer_request(Result, session, question, plan, compute, pages=PAGES[centre], mechanisms=drawn)
 
 
 def arm_sums(table: Table) -> Sums:
@@ -418,7 +418,7 @@ def trial_means(session: BaseSession, question: Question) -> MeasureResult:
             interval_target=None if study.randomised is True else Target.CONFOUNDED_DIFFERENCE,
         )
 
-    return settled(MeasureResult, session, question, plan, compute, pages=PAGES[POOLED])
+    return answer_request(MeasureResult, session, question, plan, compute, pages=PAGES[POOLED])
 
 
 def means_plan(rows: int, budget: Budget, mechanism: str) -> Plan:
@@ -431,7 +431,7 @@ def means_plan(rows: int, budget: Budget, mechanism: str) -> Plan:
 
 def released_means(
     gate: Gate, plan: Plan, arms: TwoArms, unit: Fraction, bounds: tuple[Fraction, Fraction]
-) -> JointMeans:
+) -> JointArmMeans:
     """Return both arms' means with their joint error."""
     width = bounds[1] - bounds[0]
     found = release(gate, plan, arms, unit, width, None, POOLED)
@@ -465,8 +465,8 @@ _EXPLAINED = (0.0, 0.3, 0.9)
 _MOST_COST = 1.02
 # Part of the standard deviation of a released variance that is added to it, about.
 _INFLATION = 0.4
-# How far the line's own moments reach, in standard deviations, and how large they have to be beside their noise.
-LINE_REACH, LEAST_SIGNAL = 4.0, 2.0
+# Where the line's own moments are clipped, in standard deviations, and how large they have to be beside their noise.
+LINE_CLIP_SDS, LEAST_SIGNAL = 4.0, 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -496,7 +496,7 @@ class Split:
     gain: float  # mean log of that over what covariates may explain
 
     @property
-    def pays(self) -> bool:
+    def is_worthwhile(self) -> bool:
         """Whether the model is expected to shorten intervals and costs little where it does not."""
         return self.cost <= _MOST_COST and self.gain < 0
 
@@ -514,9 +514,9 @@ class Split:
 
 def adjustment_pays(numbers: TrialNumbers) -> bool:
     """Return whether a model of the outcomes is expected to shorten the interval of a trial."""
-    if not numbers.features or not pays(numbers.rows, numbers.budget, numbers.mechanism):
+    if not numbers.features or not is_worthwhile(numbers.rows, numbers.budget, numbers.mechanism):
         return False
-    return split(numbers).pays
+    return split(numbers).is_worthwhile
 
 
 @lru_cache(maxsize=256)
@@ -529,7 +529,7 @@ def split(numbers: TrialNumbers) -> Split:
             ratios = [sqrt(_ratio(design, form, part, explained, numbers)) for explained in _EXPLAINED]
             gain = sum(log(ratio) for ratio in ratios) / len(ratios)
             found.append(Split(part, form, ratios[0], gain))
-    return min(found, key=lambda one: (not one.pays, one.gain))
+    return min(found, key=lambda one: (not one.is_worthwhile, one.gain))
 
 
 def _ratio(design: Design, form: str, part: Fraction, explained: float, numbers: TrialNumbers) -> float:
@@ -565,17 +565,17 @@ def _reached(design: Design, form: str, explained: float) -> float:
     if not explained:
         return 0.0
     shares, m = FORMS[form], design.features + 1
-    reach, share = 1 + _LENGTH * design.features, shares["model"] / 100
+    squared_norm, share = 1 + _LENGTH * design.features, shares["model"] / 100
     if form == "line":
-        noise = float(design.sd(share, m + 1, 2 * sqrt(reach))) * _BOUND
+        noise = float(design.sd(share, m + 1, 2 * sqrt(squared_norm))) * _BOUND
         whole = _LINE * explained
     else:
         entries = (m + 1) * (m + 2) // 2
-        entry = float(design.sd(share, entries, (1 + OUTCOME_LENGTH) * reach))
-        noise = entry * _BOUND / sqrt(OUTCOME_LENGTH * reach)
+        entry = float(design.sd(share, entries, (1 + OUTCOME_LENGTH) * squared_norm))
+        noise = entry * _BOUND / sqrt(OUTCOME_LENGTH * squared_norm)
         whole = explained / (1 + _BLUR * m * entry**2)
     found = whole**2 / (whole + m * (noise**2 + 1 / design.rows))
-    scale = float(design.sd(shares["fit"] / 100, 6, 3.0)) * LINE_REACH * _BOUND
+    scale = float(design.sd(shares["fit"] / 100, 6, 3.0)) * LINE_CLIP_SDS * _BOUND
     return found * max(0.0, 1 - LEAST_SIGNAL**2 * scale**2 / found)
 
 
@@ -595,14 +595,14 @@ _LEAST_LEFT = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """A direction of standardised covariates along which outcomes rise, and how far rows reach along it.
+    """A direction of standardised covariates along which outcomes rise, and where rows are clipped along it.
 
     `length` is that of the moments or coefficients it was made of, `covariance` that of outcomes with places along
     it, as far as the release that found it tells.
     """
 
     values: Floats
-    reach: float
+    clip: float
     length: float
     covariance: float
 
@@ -673,16 +673,16 @@ def _from_cross_moments(gate: Gate, records: Records, standard: Standard, scalin
     noise = (found.sd**2 + outcome_sd**2 / records.count) * len(raw)
     # Outcomes have at most correlation one with the line, so that its standard deviation is no less than this.
     least = float(np.linalg.norm(raw)) / max(outcome_sd, 1e-3)
-    return _stands_out(raw, noise, LINE_REACH * max(1.0, least), 1.0, standard)
+    return _stands_out(raw, noise, LINE_CLIP_SDS * max(1.0, least), 1.0, standard)
 
 
 def _from_products(gate: Gate, records: Records, standard: Standard, scaling: Scaling) -> Direction:
     """Return the coefficients of the outcome on all covariates, from released second moments."""
     root = sqrt(scaling.b)
-    reach = Fraction(standard.squared_length) + 1 + Fraction(scaling.b)
+    squared_max_norm = Fraction(standard.squared_length) + 1 + Fraction(scaling.b)
     largest = max(standard.limit, root, 1.0)
     matrix, sd = release_products(
-        gate, "model", records, rows_with_outcomes, (standard, scaling), largest, reach
+        gate, "model", records, rows_with_outcomes, (standard, scaling), largest, squared_max_norm
     )
     gram = denoised(matrix[:-1, :-1], sd)
     unit = scaling.outcome_bound / root
@@ -691,30 +691,32 @@ def _from_products(gate: Gate, records: Records, standard: Standard, scaling: Sc
     noise = (sd * unit) ** 2 * gram.squares + outcome_variance * gram.trace / records.count
     variance = float(raw @ gram.matrix[1:, 1:] @ raw) / max(float(raw @ raw), 1e-12)
     variance = max(variance, _LEAST_VARIANCE)
-    return _stands_out(raw, noise, LINE_REACH * sqrt(variance), variance, standard)
+    return _stands_out(raw, noise, LINE_CLIP_SDS * sqrt(variance), variance, standard)
 
 
-def _stands_out(raw: Floats, noise: float, reach: float, unit: float, standard: Standard) -> Direction:
+def _stands_out(
+    raw: Floats, noise: float, largest_direction: float, unit: float, standard: Standard
+) -> Direction:
     """Return the direction at length one, or nothing where it could be noise; `unit` turns lengths to covariances."""
     squared = float(raw @ raw)
     if squared <= noise * (1 + _LEAST_LENGTH * sqrt(2 / len(raw))):
         return Direction(np.zeros(len(raw)), 1.0, 1.0, 0.0)
     length = sqrt(squared)
     covariance = (squared - noise) / length * unit
-    return Direction(raw / length, min(reach, sqrt(standard.squared_length)), length, covariance)
+    return Direction(raw / length, min(largest_direction, sqrt(standard.squared_length)), length, covariance)
 
 
 def _line(
     gate: Gate, records: Records, standard: Standard, scaling: Scaling, direction: Direction
 ) -> Prediction:
-    """Return the regression of outcomes on their place along a direction, drawn in by what may be noise."""
+    """Return the regression of outcomes on their position along a direction, its slope shrunk by the noise's share."""
     arguments = (standard, scaling, direction)
     matrix, sd = release_products(gate, "fit", records, places_with_outcomes, arguments, 1.0, Fraction(3))
     # In units of the bounds: means of the place and the outcome, then moments around them.
     place, mean = float(matrix[0, 1]), float(matrix[0, 2])
-    floor = _LEAST_VARIANCE / direction.reach**2
+    floor = _LEAST_VARIANCE / direction.clip**2
     variance = max(float(matrix[1, 1]) - place**2, floor) + sd / 2
-    most = _MOST_SEEN * direction.covariance / direction.reach / scaling.outcome_bound
+    most = _MOST_SEEN * direction.covariance / direction.clip / scaling.outcome_bound
     covariance = min(float(matrix[1, 2]) - place * mean, most)
     outcome_variance = max(float(matrix[2, 2]) - mean**2, 0.0) + sd
     signal = max(1 - (LEAST_SIGNAL * sd / covariance) ** 2, 0.0) if covariance > 0 else 0.0
@@ -724,8 +726,8 @@ def _line(
     return Prediction(
         standard,
         direction,
-        slope * unit / direction.reach,
-        place * direction.reach,
+        slope * unit / direction.clip,
+        place * direction.clip,
         slope * sqrt(variance) * unit,
         sqrt(outcome_variance) * unit,
         scaling.share,
@@ -744,13 +746,13 @@ def places_with_outcomes(
 ) -> Iterator[Floats]:
     """Yield (1, place along the direction, y) of all rows in parts of their bounds, a block at a time."""
     for u, t, y in records.models(standard):
-        p = _along(u, direction) / direction.reach
+        p = _along(u, direction) / direction.clip
         yield np.column_stack((np.ones(len(u)), p, scaling.columns(t, y)[1]))
 
 
 def _along(u: Floats, direction: Direction) -> Floats:
-    """Return every row's place along the direction, inside its reach."""
-    return np.asarray(np.clip(projected(u[:, 1:], direction.values), -direction.reach, direction.reach))
+    """Return every row's position along the direction, clipped."""
+    return np.asarray(np.clip(projected(u[:, 1:], direction.values), -direction.clip, direction.clip))
 
 
 def _beyond(cut: float) -> float:
@@ -792,7 +794,7 @@ def chosen(session: BaseSession, question: Question, settings: Trial) -> Trial:
     is_open = settings.adjustment == "auto" and session.study.randomised is True
     if is_open and adjustment_pays(numbers_of(session, question)):
         return Trial("covariates")
-    centred = pays(session.batches.rows, question.budget, question.mechanism)
+    centred = is_worthwhile(session.batches.rows, question.budget, question.mechanism)
     return Trial("none", ARMS if centred else POOLED)
 
 
@@ -818,7 +820,7 @@ def _adjusted(session: BaseSession, question: Question) -> Result:
         return _compared(gate, session, question, plan, shares, records, found)
 
     drawn = (own, CENTRES_MECHANISM, question.mechanism)
-    return settled(Result, session, question, plan, compute, pages=pages, mechanisms=drawn)
+    return answer_request(Result, session, question, plan, compute, pages=pages, mechanisms=drawn)
 
 
 def numbers_of(session: BaseSession, question: Question) -> TrialNumbers:
@@ -926,7 +928,7 @@ def record_effects(session: BaseSession, question: Question, outcomes: Outcomes)
         )
 
     said = {"question": "outcomes", "importance": [str(weight) for weight in outcomes.weights]}
-    return settled(OutcomesResult, session, question, plan, compute, said=said)
+    return answer_request(OutcomesResult, session, question, plan, compute, said=said)
 
 
 def _releases(outcomes: Outcomes, rows: int) -> tuple[tuple[str, str], ...]:
@@ -1001,7 +1003,7 @@ def release_effects(
 
 def _numbers(
     one: Contrast, mean: Released, outcome_range: tuple[Fraction, Fraction], means: bool
-) -> Linear | JointMeans:
+) -> Linear | JointArmMeans:
     """Return what is known of one outcome: the difference, or both arms' means."""
     low, high = map(float, outcome_range)
     if means:
@@ -1059,7 +1061,7 @@ def record_event_study(session: BaseSession, question: Question, place: int) -> 
         )
 
     said = {"question": "event_study", "reference": place}
-    return settled(EventStudyResult, session, question, plan, compute, said=said)
+    return answer_request(EventStudyResult, session, question, plan, compute, said=said)
 
 
 def periods_plan(question: Question, rows: int, periods: list[int]) -> Plan:
@@ -1171,7 +1173,7 @@ def record_arms(session: BaseSession, question: Question) -> ArmsResult:
         return Facts(_said(session, question, outcome), means=means)
 
     drawn, said = (question.mechanism,), {"question": "arms"}
-    return settled(
+    return answer_request(
         ArmsResult, session, question, plan, compute, pages=ARM_MEANS_PAGES, mechanisms=drawn, said=said
     )
 
@@ -1205,12 +1207,12 @@ def record_arm_effects(session: BaseSession, question: Question, outcomes: Outco
         )
 
     said = {"question": "outcomes", "importance": [str(weight) for weight in outcomes.weights]}
-    return settled(OutcomesResult, session, question, plan, compute, said=said)
+    return answer_request(OutcomesResult, session, question, plan, compute, said=said)
 
 
-def _both(one: CellMean, other: CellMean, ends: tuple[Fraction, Fraction]) -> ApartMeans:
+def _both(one: CellMean, other: CellMean, ends: tuple[Fraction, Fraction]) -> IndependentArmMeans:
     pair = (one.estimate, other.estimate), (one.error, other.error)
-    return ApartMeans(*pair, (float(ends[0]), float(ends[1])), (one.size, other.size))
+    return IndependentArmMeans(*pair, (float(ends[0]), float(ends[1])), (one.size, other.size))
 
 
 def _said(session: BaseSession, question: Question, outcomes: Outcomes) -> dict[str, Any]:

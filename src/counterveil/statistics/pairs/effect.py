@@ -22,7 +22,7 @@ from scipy.special import expit
 from counterveil.data import OUTCOME_STEPS, Range, Study, Table
 from counterveil.data.features import covariate_features, require_covariates
 from counterveil.errors import refusal
-from counterveil.inference.measures import ApartMeans, with_rare_events
+from counterveil.inference.measures import IndependentArmMeans, with_rare_events
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Floats, Integers, sqrt_up
 from counterveil.numerics.bases import Basis
@@ -30,7 +30,7 @@ from counterveil.numerics.products import WholeSum, blocks
 from counterveil.numerics.shrinkage import spike_and_slab
 from counterveil.privacy import Budget, Estimand
 from counterveil.privacy.caveats import Caveat, Fact, LinearScores, OutcomesAtEnds
-from counterveil.results.answering import Facts, settled
+from counterveil.results.answering import Facts, answer_request
 from counterveil.results.arms import ArmsResult, OutcomeEffect, OutcomesResult
 from counterveil.results.effect import Effect, Linear
 from counterveil.results.functions import (
@@ -39,8 +39,8 @@ from counterveil.results.functions import (
     CateModel,
     CateQuestion,
     Unshrunk,
-    decided,
-    pays,
+    fall_back_to_average,
+    is_worthwhile,
 )
 from counterveil.results.measures import OF_MEANS, Numbers
 from counterveil.results.question import Question, design_says
@@ -90,8 +90,8 @@ TREATED = Fraction(181, 128)
 _OUTCOME = Fraction(1, 1 << OUTCOME_BITS)
 # How far a change of treatment and outcome moves (TREATED A, A y, (1 - A) y), or arms' indicators and outcomes in them.
 PAIR_LENGTH = Fraction(2)
-# Orders of features: the constant, covariates, squares and hinges of numbers, products.
-CONSTANT, LINES, CURVES, PRODUCTS = range(4)
+# Orders of features: the constant; covariates; squares and hinges of numbers; products of two covariates.
+CONSTANT, LINEAR, NONLINEAR, INTERACTIONS = range(4)
 # Standard deviations at which numbers are cut, before squares and before products.
 _CUT, _PRODUCT_CUT = 4.0, 3.0
 # A column counts where the columns before it leave this part of its length, and where no few rows carry it.
@@ -146,7 +146,7 @@ def _steps(scaled: Floats, weight: Floats) -> Integers:
     return np.asarray(np.rint(scaled * weight[:, None] * 2**FEATURE_BITS), np.int64)
 
 
-def ladder(table: Table) -> tuple[PublicRows, ...]:
+def feature_sets(table: Table) -> tuple[PublicRows, ...]:
     """Return the features by their richness: covariates, with curves, with products, as far as rows suffice."""
     most = min(MOST_FEATURES, table.rows // ROWS_A_FEATURE, MOST_NUMBERS // max(table.rows, 1))
     columns = list(_columns(table, most))
@@ -156,7 +156,7 @@ def ladder(table: Table) -> tuple[PublicRows, ...]:
     matrix = np.array([values for _, values in columns]).T
     del columns
     z, order = _white(matrix, order)
-    sizes = sorted({int((order <= one).sum()) for one in (LINES, CURVES, PRODUCTS)})
+    sizes = sorted({int((order <= one).sum()) for one in (LINEAR, NONLINEAR, INTERACTIONS)})
     return tuple(_public_rows(z[:, :size], order[:size]) for size in sizes)
 
 
@@ -173,21 +173,21 @@ def _columns(table: Table, most: int) -> Iterator[tuple[int, Floats]]:
     lines /= spread
     numeric = [isinstance(domain, Range) for domain in domains]
     for column, number in zip(lines.T, numeric, strict=True):
-        yield LINES, np.clip(column, -_CUT, _CUT, out=column) if number else column
+        yield LINEAR, np.clip(column, -_CUT, _CUT, out=column) if number else column
     size = lines.shape[1]
     if 1 + size + 3 * sum(numeric) > most:
         return
     for column in lines[:, numeric].T:
         low, high = np.quantile(column, (1 / 3, 2 / 3))
-        yield CURVES, column**2
-        yield CURVES, np.maximum(column - high, 0.0)
-        yield CURVES, np.maximum(low - column, 0.0)
+        yield NONLINEAR, column**2
+        yield NONLINEAR, np.maximum(column - high, 0.0)
+        yield NONLINEAR, np.maximum(low - column, 0.0)
     if 1 + size + 3 * sum(numeric) + size * (size - 1) // 2 > most:
         return
     bounded = np.clip(lines, -_PRODUCT_CUT, _PRODUCT_CUT)
     for place in range(size):
         for other in range(place):
-            yield PRODUCTS, bounded[:, place] * bounded[:, other]
+            yield INTERACTIONS, bounded[:, place] * bounded[:, other]
 
 
 def _white(matrix: Floats, order: Integers) -> tuple[Floats, Integers]:
@@ -209,8 +209,8 @@ def _white(matrix: Floats, order: Integers) -> tuple[Floats, Integers]:
 
 def _public_rows(z: Floats, order: Integers) -> PublicRows:
     scale = np.ones(len(order))
-    lines = order == LINES
-    for more in (order == CURVES, order == PRODUCTS):
+    lines = order == LINEAR
+    for more in (order == NONLINEAR, order == INTERACTIONS):
         room = _ROOM * int(lines.sum()) / max(int(more.sum()), 1)
         scale[more] = min(_SCALE, sqrt(room))
     scale[0] = max(1.0, sqrt(_CONSTANT_PART * float((scale[1:] ** 2).sum())))
@@ -411,8 +411,8 @@ def fit_models(rows: PublicRows, sums: Sums, spread: Spread, known: Floats | Non
     fixes; with `constant` propensities are the same for all, and unknown.
     """
     score = modelled = None
-    centre, reach, sd = spread.centre, spread.reach, spread.sd
-    order = _orders(rows, sums, min((sd / reach) ** 2, 1.0) if sd else 1.0)
+    centre, half_width, sd = spread.centre, spread.half_width, spread.sd
+    order = _orders(rows, sums, min((sd / half_width) ** 2, 1.0) if sd else 1.0)
     if known is not None:
         propensity = known
     else:
@@ -423,16 +423,16 @@ def fit_models(rows: PublicRows, sums: Sums, spread: Spread, known: Floats | Non
         whole = float(sums.values[1, 0] + sums.values[2, 0]) / float(rows.weight @ rows.z[:, 0] ** 2)
         share = min(max((1 + whole) / 2, 2e-3), 1 - 2e-3)
         sd = 2 * (share * (1 - share)) ** 0.5
-    varies = min((sd / reach) ** 2, 1.0)
+    varies = min((sd / half_width) ** 2, 1.0)
     fits = tuple(
         _linear(rows, own, sums.values[place], sums.noise[place], varies, order)
         for place, own in ((1, propensity), (2, 1 - propensity))
     )
     # Clipped outcomes are shorter than they were, which the models correct: on average, and by about as much again.
-    reach, short = reach * spread.stretch, _SHORT * (1 - 1 / spread.stretch) ** 2
-    low, high = max(-1.0, centre - reach), min(1.0, centre + reach)
-    means = [np.clip(centre + reach * (rows.z @ fit.coefficients), low, high) for fit in fits]
-    first, second = (f.times(reach, short) for f in fits)
+    half_width, short = half_width * spread.stretch, _SHORT * (1 - 1 / spread.stretch) ** 2
+    low, high = max(-1.0, centre - half_width), min(1.0, centre + half_width)
+    means = [np.clip(centre + half_width * (rows.z @ fit.coefficients), low, high) for fit in fits]
+    first, second = (f.times(half_width, short) for f in fits)
     return Models(propensity, means[0], means[1], score, (first, second), sd, modelled)
 
 
@@ -447,7 +447,7 @@ def _orders(rows: PublicRows, sums: Sums, spread: float) -> Integers:
         target = sums.values[place] - (share * sizes if place == 0 else 0.0)
         first, variance = _alone(part * whole, target, np.diag(sums.noise[place]) + own * whole, rows.order)
         squares += first**2 / variance
-    return np.where((rows.order >= CURVES) & (squares > _STANDS_OUT), SELECTED, rows.order)
+    return np.where((rows.order >= NONLINEAR) & (squares > _STANDS_OUT), SELECTED, rows.order)
 
 
 def _share(rows: PublicRows, sums: Sums) -> tuple[Floats, Fit]:
@@ -472,7 +472,7 @@ def _logistic(rows: PublicRows, sums: Sums, order: Integers) -> tuple[Floats, Fi
     centred = target - share * (rows.weight @ z)
     first, own = _alone(flat * whole, centred, np.diag(noise) + flat * whole, order)
     penalty, squares = _penalties(first, own, flat * np.diag(whole), order, _MOST["log odds"], rows.hidden)
-    penalty = np.where(order <= CURVES, _TREATED_PENALTY, 1.0) * penalty
+    penalty = np.where(order <= NONLINEAR, _TREATED_PENALTY, 1.0) * penalty
     found = np.zeros(z.shape[1])
     found[0] = log(share / (1 - share))
     for _ in range(_STEPS):
@@ -521,7 +521,7 @@ def _alone(gram: Floats, target: Floats, errors: Floats, order: Integers) -> tup
 
     Sums `target` have errors of this covariance around `gram` times the coefficients.
     """
-    base = order <= LINES
+    base = order <= LINEAR
     inverse, others = np.linalg.inv(gram[np.ix_(base, base)]), np.flatnonzero(~base)
     solving, curvature = np.eye(len(target)), np.ones(len(target))
     solving[np.ix_(base, base)] = inverse
@@ -543,7 +543,7 @@ def _penalties(
     for one in np.unique(order[order > CONSTANT]):
         at = order == one
         noise, count = float(own[at].mean()), int(at.sum())
-        largest, hides = most[int(one == LINES)] / (1 if one == SELECTED else count), noise * sqrt(2 / count)
+        largest, hides = most[int(one == LINEAR)] / (1 if one == SELECTED else count), noise * sqrt(2 / count)
         square = min(max(float((first[at] ** 2).mean()) - noise, _LEAST_SIGNAL * noise), largest)
         penalty[at] = float((own[at] * curvature[at]).mean()) / square
         squares[at] = max(square, min(hides, largest)) if one in hidden else square
@@ -806,7 +806,7 @@ _EVENTS = 1.0, 0.04
 # two models are aligned.
 _SIGNAL, _ALIGNMENT = ((0.6, 0.1), (0.06, 0.01)), 0.5
 # Searched outcomes' scores reach so much farther.
-_REACH_FARTHER = 1.25
+_SEARCHED_FARTHER = 1.25
 # Most that products of both models' errors may be expected to be beside the sampling error, squared.
 _MOST_PRODUCTS = 1.5
 # Products of both models' errors count so often: confounding aligns them.
@@ -827,7 +827,7 @@ class Choice:
     length: float  # the expected squared length of the interval, in units of outcomes
 
     @property
-    def able(self) -> bool:
+    def is_feasible(self) -> bool:
         """Whether products of the models' errors are expected to be small enough."""
         return self.products <= _MOST_PRODUCTS * self.sampling
 
@@ -844,11 +844,11 @@ def choices(
     released = 2 * len(on) if arms == 2 else 2 * arms
     released += int(arms == 2 and known_propensities(table) is None)
     # Pure noise hides curves; whether models suffice for parts of the rows, as for all, is not judged beforehand.
-    hidden = ((CURVES, PRODUCTS) if budget.pure else ()) + ((LINES,) if numbers > 1 else ())
-    rungs = ladder(table)
-    for rung in rungs:
-        rows = replace(rung, hidden=hidden)
-        omitted = rows.order.max() == LINES < rungs[-1].order.max()
+    hidden = ((NONLINEAR, INTERACTIONS) if budget.pure else ()) + ((LINEAR,) if numbers > 1 else ())
+    candidates = feature_sets(table)
+    for candidate in candidates:
+        rows = replace(candidate, hidden=hidden)
+        omitted = rows.order.max() == LINEAR < candidates[-1].order.max()
         known, sizes = (table.study.unconfounded, omitted), (released, numbers, arms / 2, len(on))
         splits = []
         for part, vector in product(MODEL_PARTS, _vectors(budget)):
@@ -858,7 +858,7 @@ def choices(
             ]
             length = exp(sum(log(case.length) for case in cases) / len(cases))
             splits.append(replace(cases[0], length=length))
-        found.append(min(splits, key=lambda choice: (not choice.able, choice.length)))
+        found.append(min(splits, key=lambda choice: (not choice.is_feasible, choice.length)))
     return found
 
 
@@ -867,8 +867,8 @@ def chosen(table: Table, budget: Budget, numbers: int = 1, outcomes: Sequence[Ta
     found = choices(table, budget, numbers, outcomes)
     if not found:
         raise refusal("CV-P407", features=len(table.study.covariates), rows=table.rows)
-    able = [choice for choice in found if choice.able]
-    if not able:
+    feasible = [choice for choice in found if choice.is_feasible]
+    if not feasible:
         raise refusal(
             "CV-P408",
             features=found[0].rows.z.shape[1] - 1,
@@ -876,8 +876,8 @@ def chosen(table: Table, budget: Budget, numbers: int = 1, outcomes: Sequence[Ta
             rows=table.rows,
             ratio=f"{sqrt(found[0].products / found[0].sampling):.2g}",
         )
-    shortest = min(choice.length for choice in able)
-    return next(choice for choice in reversed(able) if choice.length <= _LONGER**2 * shortest)
+    shortest = min(choice.length for choice in feasible)
+    return next(choice for choice in reversed(feasible) if choice.length <= _LONGER**2 * shortest)
 
 
 def searched(study: Study) -> bool:
@@ -932,7 +932,7 @@ def _expected(
     signal = [_assumed(rows, most) for most in sized]
     left = [treated / 4 / (treated / 4 + signal[0]), arms / (arms + signal[1])]
     aligned = _ALIGNMENT * np.sqrt(signal[0] * signal[1]) * left[0] * left[1]
-    by_lines, by_curves = (float(aligned[at].sum()) for at in (rows.order == LINES, rows.order > LINES))
+    by_lines, by_curves = (float(aligned[at].sum()) for at in (rows.order == LINEAR, rows.order > LINEAR))
     # Curves that are left out are left out entirely.
     by_curves = _ALIGNMENT * sqrt(sized[0][1] * sized[1][1]) if omitted else by_curves
     errors = treated * signal[0] / (treated + signal[0]), arms * signal[1] / (arms + signal[1])
@@ -941,14 +941,14 @@ def _expected(
     sampling = _WEIGHTS * spread / n
     # Mean outcomes that are not known enlarge the scores.
     worse = sampling * float(errors[1].sum()) / spread if unconfounded else 0.0
-    reach = LARGEST_WEIGHT * (_REACH_FARTHER if len(plan.parts) > 2 else 1.0)
-    noise = 8 * (reach * outcomes / (score * n)) ** 2 + worse
+    largest_score = LARGEST_WEIGHT * (_SEARCHED_FARTHER if len(plan.parts) > 2 else 1.0)
+    noise = 8 * (largest_score * outcomes / (score * n)) ** 2 + worse
     return Choice(rows, plan, sampling, products, sampling + noise + products + curves)
 
 
 def _assumed(rows: PublicRows, sizes: tuple[float, ...]) -> Floats:
     """Return squared coefficients that features are supposed to have: of covariates, and of all others together."""
-    lines, others = rows.order == LINES, rows.order > LINES
+    lines, others = rows.order == LINEAR, rows.order > LINEAR
     found = np.full(len(rows.order), 10.0)
     found[lines], found[others] = sizes[0] / max(int(lines.sum()), 1), sizes[1] / max(int(others.sum()), 1)
     return found
@@ -996,7 +996,7 @@ def release_models(gate: Gate, tables: Sequence[Table], choice: Choice) -> list[
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sought:
+class ScoreTarget:
     """One number that scores tell: of which rows, how they weigh, and what was released of them."""
 
     table: Table
@@ -1013,14 +1013,14 @@ class Sought:
         return scores.sums(treated[self.places], self.table.outcome[self.places], self.form)
 
 
-def release_scores(gate: Gate, choice: Choice, numbers: Sequence[Sought]) -> list[PairEffect]:
+def release_scores(gate: Gate, choice: Choice, numbers: Sequence[ScoreTarget]) -> list[PairEffect]:
     """Return numbers of which no row moves two, or those of all outcomes, further than the forms say; one release."""
     plan, form = choice.plan, min(one.form[1] for one in numbers)
 
-    def of(one: Sought) -> tuple[PublicRows, Models]:
+    def of(one: ScoreTarget) -> tuple[PublicRows, Models]:
         return choice.rows.at(one.places), one.models.at(one.places)
 
-    def noise(one: Sought) -> float:
+    def noise(one: ScoreTarget) -> float:
         return plan.cells_noise("score", one.form[1]).variance
 
     scores = [best_scores(*of(one), one.spread, one.target, noise(one)) for one in numbers]
@@ -1049,7 +1049,9 @@ def pair_effects(
 ) -> list[PairEffect]:
     """Return the effects of groups of rows, of which no two share one; all cost what one does."""
     ((models, spread),) = release_models(gate, [table], choice)
-    numbers = [Sought(table, spread, own, Target(estimand, models.propensity[own]), models) for own in groups]
+    numbers = [
+        ScoreTarget(table, spread, own, Target(estimand, models.propensity[own]), models) for own in groups
+    ]
     found = release_scores(gate, choice, numbers)
     sizes = [one.target.sizes() for one in numbers]
     return [
@@ -1067,7 +1069,7 @@ def effect_of(
     rows: PublicRows,
     models: Models,
     scores: Scores,
-    sought: Sought,
+    score_target: ScoreTarget,
     released: Floats,
     sizes: tuple[float, float],
 ) -> PairEffect:
@@ -1076,28 +1078,34 @@ def effect_of(
     `sizes` are by how much rows vary more than around models fitted to them, and half the range.
     """
     fitted, unit = sizes
-    clip, middle, target, (weight, sensitivity) = scores.clip, scores.middle, sought.target, sought.form
+    clip, middle = scores.clip, scores.middle
+    target = score_target.target
+    weight, sensitivity = score_target.form
     n, part = len(rows.z), unit / scores.size
     total, squares = float(released[0]), float(released[1]) / float(weight)
     estimate = scores.start * unit + (clip * total + n * middle) * part
     variance = fitted * (clip**2 * squares + 2 * middle * clip * total + n * middle**2) * part**2
-    second, left, left_sd = models.products(target.errors, rows)
-    second, left, left_sd = ALIGNED * second * part**2, left * part, left_sd * part
-    rejects = abs(left) > (REJECTS if target.arm is None else _REJECTS_MEAN) * left_sd
+    second, model_difference, model_difference_sd = models.products(target.errors, rows)
+    second, model_difference, model_difference_sd = (
+        ALIGNED * second * part**2,
+        model_difference * part,
+        model_difference_sd * part,
+    )
+    rejects = abs(model_difference) > (REJECTS if target.arm is None else _REJECTS_MEAN) * model_difference_sd
     likely = squares + sqrt(plan.cells_noise("score", sensitivity).variance) / float(weight)
     lost, capped = (scores.lost(likely) * part) ** 2, scores.capped * part**2
     # The variance holds the noise of both sums: that of squares, and that of scores around their middle.
     of_variance = fitted * clip * sqrt((clip / float(weight)) ** 2 + 4 * middle**2) * part**2
     noises = [plan.cells_noise("score", sensitivity * Fraction(one)) for one in (clip * part, of_variance)]
     cap = fitted * n * ((clip + abs(middle)) * part) ** 2
-    bias = min(abs(left), MOST_LEFT * models.sd * unit) if rejects else 0.0
+    bias = min(abs(model_difference), MOST_LEFT * models.sd * unit) if rejects else 0.0
     uncertainty = Uncertainty(noises[0], variance, cap, noises[1], second + lost + capped, bias)
     details: dict[str, float | str] = {
         "se_models": sqrt(second),
         "se_clipping": sqrt(lost),
         "se_capped_weights": sqrt(capped),
-        "models_differ": left,
-        "models_differ_se": left_sd,
+        "models_differ": model_difference,
+        "models_differ_se": model_difference_sd,
         "models_differ_rejects": rejects,
     }
     return PairEffect(estimate, uncertainty, details)
@@ -1112,7 +1120,7 @@ def pairs(session: BaseSession, question: Question) -> Result:
         said = provenance(session, question, choice, effect.details, effect.ends)
         return Facts(said, estimate=effect.estimate, uncertainty=effect.uncertainty)
 
-    return settled(Result, session, question, choice.plan, compute)
+    return answer_request(Result, session, question, choice.plan, compute)
 
 
 def pair_means(session: BaseSession, question: Question) -> MeasureResult:
@@ -1121,12 +1129,12 @@ def pair_means(session: BaseSession, question: Question) -> MeasureResult:
 
     def compute(gate: Gate) -> Facts:
         (means,) = released_numbers(gate, [table], choice, [ARM_SCORES], Estimand.ATE, means=True)
-        assert isinstance(means, ApartMeans)
+        assert isinstance(means, IndependentArmMeans)
         details: dict[str, float | str] = {"mean_treated": means.values[0], "mean_control": means.values[1]}
         said = provenance(session, question, choice, details)
         return Facts(said, measure=question.measure, numbers=means)
 
-    return settled(MeasureResult, session, question, choice.plan, compute)
+    return answer_request(MeasureResult, session, question, choice.plan, compute)
 
 
 def pair_outcomes(session: BaseSession, question: Question, outcomes: Outcomes) -> OutcomesResult:
@@ -1147,7 +1155,7 @@ def pair_outcomes(session: BaseSession, question: Question, outcomes: Outcomes) 
         return Facts(said, released=tuple(released), measure=question.measure)
 
     said = {"question": "outcomes", "importance": [str(weight) for weight in outcomes.weights]}
-    return settled(OutcomesResult, session, question, choice.plan, compute, said=said)
+    return answer_request(OutcomesResult, session, question, choice.plan, compute, said=said)
 
 
 def outcome_tables(table: Table, outcomes: Outcomes) -> list[Table]:
@@ -1175,11 +1183,11 @@ def released_numbers(
     means: bool,
 ) -> list[Numbers]:
     """Return the effect on every table's outcome, or both arms' means of it, by scores of these forms."""
-    numbers, found = list[Sought](), list[Numbers]()
+    numbers, found = list[ScoreTarget](), list[Numbers]()
     for table, (models, spread), form in zip(tables, release_models(gate, tables, choice), each, strict=True):
         whole = Target(estimand, models.propensity)
         targets = [whole.of_arm(arm) for arm in (0, 1)] if means else [whole]
-        numbers += [Sought(table, spread, slice(None), one, models, form) for one in targets]
+        numbers += [ScoreTarget(table, spread, slice(None), one, models, form) for one in targets]
     effects = release_scores(gate, choice, numbers)
     for place, table in enumerate(tables):
         low, high = map(float, table.study.outcome_range)
@@ -1187,7 +1195,9 @@ def released_numbers(
         if means:
             one, other = effects[2 * place : 2 * place + 2]
             values = (low + high) / 2 + one.estimate, (low + high) / 2 - other.estimate
-            found.append(ApartMeans(values, (one.uncertainty, other.uncertainty), (low, high), sizes))
+            found.append(
+                IndependentArmMeans(values, (one.uncertainty, other.uncertainty), (low, high), sizes)
+            )
         else:
             known = with_rare_events(effects[place].uncertainty, (low, high), sizes)
             found.append(Linear(effects[place].estimate, known, (low - high, high - low)))
@@ -1216,7 +1226,7 @@ def provenance(
     pages = PAGES if len(choice.plan.parts) > 2 else PAGES[1:]
     laplace = ("laplace",) if Kind.CELLS in dict(choice.plan.kinds).values() else ()
     drawn = ("ball" if pure else "gaussian", *laplace)
-    squares, products = (bool((choice.rows.order == one).any()) for one in (CURVES, PRODUCTS))
+    squares, products = (bool((choice.rows.order == one).any()) for one in (NONLINEAR, INTERACTIONS))
     return {
         "guarantee": question.guarantee(session, pages, mechanisms=drawn),
         "method": "doubly robust score with public covariates",
@@ -1268,7 +1278,7 @@ def pair_arms(session: BaseSession, question: Question) -> ArmsResult:
             means=released_arms(gate, table, choice, question.level),
         )
 
-    return settled(ArmsResult, session, question, choice.plan, compute, said={"question": "arms"})
+    return answer_request(ArmsResult, session, question, choice.plan, compute, said={"question": "arms"})
 
 
 def released_arms(gate: Gate, table: Table, choice: Choice, level: float) -> tuple[Effect, ...]:
@@ -1284,7 +1294,7 @@ def released_arms(gate: Gate, table: Table, choice: Choice, level: float) -> tup
     return tuple(means)
 
 
-def arm_numbers(gate: Gate, table: Table, choice: Choice, spread: Spread) -> list[Sought]:
+def arm_numbers(gate: Gate, table: Table, choice: Choice, spread: Spread) -> list[ScoreTarget]:
     """Return what scores tell of every arm beside all others together, from one vector for all of them."""
     rows, arms, study = choice.rows, len(table.study.treatment_labels), table.study
     released = gate.release_vector(
@@ -1293,13 +1303,13 @@ def arm_numbers(gate: Gate, table: Table, choice: Choice, spread: Spread) -> lis
         pair_sensitivity(rows),
     )
     inside, outcomes = released.floats().reshape(2, arms, -1) / rows.scale
-    noise, everyone, found = released.variance / rows.scale**2, slice(None), list[Sought]()
+    noise, everyone, found = released.variance / rows.scale**2, slice(None), list[ScoreTarget]()
     for arm in range(arms):
         values = np.stack([inside[arm], outcomes[arm], outcomes.sum(axis=0) - outcomes[arm]])
         sums = Sums(values, np.outer((1.0, 1.0, arms - 1.0), noise))
         models = fit_models(rows, sums, spread, None, study.randomised is True)
         target = Target(Estimand.ATE, models.propensity).of_arm(0)
-        found.append(Sought(table, spread, everyone, target, models, ARM_SCORES, arm))
+        found.append(ScoreTarget(table, spread, everyone, target, models, ARM_SCORES, arm))
     return found
 
 
@@ -1365,7 +1375,7 @@ def function_pays(session: BaseSession, question: CateQuestion) -> bool:
     if largest_basis(table, Series()) is None:
         return False
     first = first_size(table)
-    return pays(_noise(first, table, question.budget), first, table.rows)
+    return is_worthwhile(_noise(first, table, question.budget), first, table.rows)
 
 
 def _noise(size: int, table: Table, budget: Budget) -> float:
@@ -1407,7 +1417,7 @@ def pair_series(session: BaseSession, question: CateQuestion) -> CateModel:
     def compute(gate: Gate) -> CateModel:
         return _released(gate, session, own, choice, functions)
 
-    return settled(CateModel, session, own, choice.plan, compute)
+    return answer_request(CateModel, session, own, choice.plan, compute)
 
 
 def function_sums(
@@ -1514,4 +1524,4 @@ def _model(
         **said,
     )
     measured = Unshrunk(weights, covariance, basis.orders, functions.mean)
-    return decided(found, measured, question.method == "auto" and question.settings is None)
+    return fall_back_to_average(found, measured, question.method == "auto" and question.settings is None)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from counterveil.data import OUTCOME_STEPS, Layout, Range, Study, Table
 from counterveil.errors import CounterveilError, refusal
-from counterveil.inference.measures import ApartMeans, with_rare_events
+from counterveil.inference.measures import IndependentArmMeans, with_rare_events
 from counterveil.inference.uncertainty import ClusterUncertainty, Uncertainty
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.strata import (
@@ -33,7 +33,7 @@ from counterveil.numerics.strata import (
 )
 from counterveil.privacy import Budget, Estimand, Guarantee
 from counterveil.privacy.caveats import Caveat, Fact, StrataLeftOut
-from counterveil.results.answering import Facts, settled
+from counterveil.results.answering import Facts, answer_request
 from counterveil.results.question import Question, causal_caveats, too_few_clusters
 from counterveil.results.result import MeasureResult, Result
 from counterveil.session import (
@@ -60,7 +60,7 @@ STRATA_PAGE = "statistics/histogram.proof.md"
 GRID = 64
 # What the cut points of one covariate cost, in parts of the budget.
 SHARE = Fraction(1, 20)
-MOST_BOUGHT = 19
+MOST_RELEASED_CUTS = 19
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +89,8 @@ class PrivateCutPoints:
         return tuple(self.points[int(place)] for place in places)
 
 
-def bought_cuts(study: Study, settings: Stratified) -> tuple[PrivateCutPoints, ...]:
-    """Return the covariates whose cut points are bought, or raise CV-S080."""
+def released_cuts(study: Study, settings: Stratified) -> tuple[PrivateCutPoints, ...]:
+    """Return the covariates whose cut points are to be released, or raise CV-S080."""
     found = []
     for name, bins in (settings.cuts or {}).items():
         domain = study.covariates.get(name)
@@ -107,10 +107,10 @@ class StrataReader:
 
     session: BaseSession
     settings: Stratified
-    bought: tuple[PrivateCutPoints, ...]
+    released_cuts: tuple[PrivateCutPoints, ...]
     histograms: tuple[NDArray[np.int64], ...]
     known: Strata
-    public: int  # strata of the layout; with bought cut points, at most so many
+    public: int  # strata of the layout; with released cut points, at most so many
 
     @property
     def rows(self) -> int:
@@ -120,34 +120,38 @@ class StrataReader:
     @property
     def left(self) -> Fraction:
         """The part of the budget that cut points leave; CV-P640 where that is nothing."""
-        if len(self.bought) > MOST_BOUGHT:
-            raise refusal("CV-P640", most_bought=MOST_BOUGHT, share=SHARE, bought=len(self.bought))
-        return 1 - SHARE * len(self.bought)
+        if len(self.released_cuts) > MOST_RELEASED_CUTS:
+            raise refusal(
+                "CV-P640", limit=MOST_RELEASED_CUTS, share=SHARE, released_cuts=len(self.released_cuts)
+            )
+        return 1 - SHARE * len(self.released_cuts)
 
     def shares(self, own: dict[str, Fraction]) -> dict[str, Fraction]:
         """Return the shares of the budget: the estimator's own, and those of the cut points."""
-        return {cuts.release: SHARE for cuts in self.bought} | {
+        return {cuts.release: SHARE for cuts in self.released_cuts} | {
             name: share * self.left for name, share in own.items()
         }
 
     def guarantee(self, question: Question, pages: tuple[str, ...]) -> Guarantee:
         """Return the guarantee of a question at record level, with what cut points add."""
-        bought = ((STRATA_PAGE,), ("laplace",)) if self.bought else ((), ())
-        drawn = (question.mechanism, *bought[1])
-        return question.guarantee(self.session, (*pages, *bought[0]), mechanisms=drawn)
+        mechanisms: tuple[str, ...] = (question.mechanism,)
+        if self.released_cuts:
+            pages = (*pages, STRATA_PAGE)
+            mechanisms = (*mechanisms, "laplace")
+        return question.guarantee(self.session, pages, mechanisms=mechanisms)
 
     def releases(self) -> tuple[tuple[str, str], ...]:
         """Return the releases of cut points, as a result lists them."""
-        return tuple((cuts.release, "histogram, sensitivity 2") for cuts in self.bought)
+        return tuple((cuts.release, "histogram, sensitivity 2") for cuts in self.released_cuts)
 
     def kinds(self) -> dict[str, Kind]:
         """Return what the releases of cut points are planned as."""
-        return {cuts.release: Kind.CELLS for cuts in self.bought}
+        return {cuts.release: Kind.CELLS for cuts in self.released_cuts}
 
     def released(self, gate: Gate) -> tuple[Strata, dict[str, float | str]]:
         """Return the strata after the cut points were released, and the cut points as details."""
         found: dict[str, tuple[Fraction, ...]] = {}
-        for cuts, counts in zip(self.bought, self.histograms, strict=True):
+        for cuts, counts in zip(self.released_cuts, self.histograms, strict=True):
             noisy = release_counts(gate, cuts.release, counts, pure=True)
             found[cuts.name] = cuts.nearest(noisy.floats())
         return self._strata(found), _shown(found)
@@ -155,7 +159,8 @@ class StrataReader:
     def free(self) -> tuple[Strata, dict[str, float | str]]:
         """Return the strata where covariates are public and quantiles cost nothing."""
         found = {
-            cuts.name: cuts.nearest(counts) for cuts, counts in zip(self.bought, self.histograms, strict=True)
+            cuts.name: cuts.nearest(counts)
+            for cuts, counts in zip(self.released_cuts, self.histograms, strict=True)
         }
         return self._strata(found), _shown(found)
 
@@ -168,15 +173,15 @@ class StrataReader:
 
 def read_strata(session: BaseSession, settings: Stratified) -> StrataReader:
     """Return the reader of a question's strata; refuses what does not fit the study."""
-    bought = bought_cuts(session.study, settings)
+    private_cuts = released_cuts(session.study, settings)
     # One bin stands for the columns still to be cut, so that everything else is read and checked now.
-    layout = Layout.of(session.study, settings.strata, {cuts.name: () for cuts in bought})
+    layout = Layout.of(session.study, settings.strata, {cuts.name: () for cuts in private_cuts})
     public = layout.public
-    for cuts in bought:
+    for cuts in private_cuts:
         public *= cuts.bins
     known = session.strata(layout, most=public)
-    histograms = tuple(session.histogram(cuts.name, cuts.points) for cuts in bought)
-    return StrataReader(session, settings, bought, histograms, known, public)
+    histograms = tuple(session.histogram(cuts.name, cuts.points) for cuts in private_cuts)
+    return StrataReader(session, settings, private_cuts, histograms, known, public)
 
 
 def _shown(found: dict[str, tuple[Fraction, ...]]) -> dict[str, Any]:
@@ -285,7 +290,7 @@ def stratified(session: BaseSession, question: Question) -> Result:
             },
         )
 
-    return settled(Result, session, question, plan, compute)
+    return answer_request(Result, session, question, plan, compute)
 
 
 def release(gate: Gate, strata: Strata, claim: BoundedStrata, width: Fraction) -> Released3:
@@ -382,7 +387,7 @@ def stratified_outcome(session: BaseSession, question: Question) -> Result:
             independent_variance=True,
         )
 
-    return settled(Result, session, question, plan, compute, pages=OUTCOME_PAGE)
+    return answer_request(Result, session, question, plan, compute, pages=OUTCOME_PAGE)
 
 
 def arm_sizes(strata: Strata, weights: Floats, total: float) -> tuple[float, float]:
@@ -448,7 +453,7 @@ def stratified_means(session: BaseSession, question: Question) -> MeasureResult:
         details |= {"budget": split.shares, "mechanism": question.mechanism}
         low, high = map(float, session.study.outcome_range)
         (one, first), (other, second) = found
-        means = ApartMeans((low + one, low + other), (first, second), (low, high), sizes)
+        means = IndependentArmMeans((low + one, low + other), (first, second), (low, high), sizes)
         releases = []
         for place, claim in enumerate(claims):
             releases += [
@@ -464,7 +469,9 @@ def stratified_means(session: BaseSession, question: Question) -> MeasureResult:
             details=details | {"mean_treated": means.values[0], "mean_control": means.values[1]},
         )
 
-    return settled(MeasureResult, session, question, plan, compute, pages=(PAGE, "session/parallel.proof.md"))
+    return answer_request(
+        MeasureResult, session, question, plan, compute, pages=(PAGE, "session/parallel.proof.md")
+    )
 
 
 # A trial whose people come in clusters, where whole records are private: noisy counts and sums by cluster and arm.
@@ -611,7 +618,7 @@ def clustered_trial(session: BaseSession, question: Question) -> Result:
         )
 
     asked = (Result, session, sums.question, sums.plan, compute)
-    return settled(*asked, pages=CLUSTER_PAGE, mechanisms=("laplace",))
+    return answer_request(*asked, pages=CLUSTER_PAGE, mechanisms=("laplace",))
 
 
 @dataclass(frozen=True, slots=True)

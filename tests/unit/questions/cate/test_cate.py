@@ -169,9 +169,9 @@ def test_public_numbers_choose_the_functions():
     assert sizes == sorted(sizes)
     assert sizes[0] < sizes[-1]
     many = choose_design(dataset_2(100).study, 3000, cv.Budget(1, "1e-6"), settings)
-    assert many.pays
+    assert many.is_worthwhile
     assert many.basis.size == 31
-    assert not choose_design(dataset_2(100).study, 1000, cv.Budget("0.1", "1e-6"), settings).pays
+    assert not choose_design(dataset_2(100).study, 1000, cv.Budget("0.1", "1e-6"), settings).is_worthwhile
     assert strength(1000, cv.Budget(1), 10) < strength(1000, cv.Budget(1, "1e-6"), 10)
 
 

@@ -228,7 +228,7 @@ def test_errors_that_both_models_show_are_taken_off():
     # A propensity that is wrong by a and an outcome's model that is wrong by b move a mean score by weight a b.
     none, a, b = np.zeros(2), 0.1, 0.2
     models = LinearModels(0.5, 0.0, none, none, none, OFFSET)
-    score = AdjustedScore(None, models, 0.1, 0.5, 0.1, doubt=1e6, extra=0.0, bias=0.0)
+    score = AdjustedScore(None, models, 0.1, 0.5, 0.1, propensity_error_variance=1e6, extra=0.0, bias=0.0)
     left = {"treatment_residual": SIZES * a, "residual": SIZES * b}
     left |= dict.fromkeys(("treatment_residual_sd", "residual_sd"), 1e-9)
     wrong = replace(CELLS, totals=SIZES * score.weight * a * b, centre=0.0, size_sd=0.0, **left)
@@ -242,9 +242,9 @@ def test_noise_of_the_information_counts_by_the_effect_of_each_cell():
     noise = (4.0 * np.sqrt(3) / ROWS) ** 2
     found = scoring._whole_effects(cells, SIZES, 4.0)
     part = 0.2**2 / (0.2**2 + noise)
-    assert found.doubt == pytest.approx(part * noise * np.array([1.0, 2.0, 4.0]) ** 2)
+    assert found.noise_variance == pytest.approx(part * noise * np.array([1.0, 2.0, 4.0]) ** 2)
     _, extra = scoring.model_errors(found, SCORE)
-    assert extra == pytest.approx(SCORE.extra + found.doubt)
+    assert extra == pytest.approx(SCORE.extra + found.noise_variance)
 
 
 def test_a_weighted_sum_knows_its_noise_its_spread_and_its_errors():
@@ -256,8 +256,8 @@ def test_a_weighted_sum_knows_its_noise_its_spread_and_its_errors():
     known = sums.sum(weights)
     value = float(weights @ means)
     assert known.total / known.size == pytest.approx(value)
-    doubt = 0.7 * 0.5 * np.linalg.norm(weights**2)
-    assert known.row_variance == pytest.approx(float(weights**2 @ squares) + doubt - value**2)
+    noise_variance = 0.7 * 0.5 * np.linalg.norm(weights**2)
+    assert known.row_variance == pytest.approx(float(weights**2 @ squares) + noise_variance - value**2)
     assert known.total_sd / known.size == pytest.approx(np.sqrt(5.25) * 0.05)
     # Errors of the models may go together in all cells, whatever the signs of the weights.
     assert known.extra == pytest.approx((1 * 0.1 + 2 * 0.2 + 0.5 * 0.3) ** 2)

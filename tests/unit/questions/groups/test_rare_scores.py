@@ -22,7 +22,7 @@ def test_scores_know_whether_few_people_carry_the_outcome(mean, few):
     # Outcomes in {-1, 1} around this mean where it is near an end, narrow ones elsewhere.
     square = 1.0 if few else mean**2 + 0.05
     for score in (PlainScore(0.5, mean, 0.0, square), MeanScore(mean, square)):
-        assert score.crowded is few
+        assert score.heavy_tailed is few
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2])
@@ -97,15 +97,17 @@ def test_one_cell_alone_still_has_a_width():
 
 @pytest.mark.parametrize("unit", [0.1, 2.0, 30.0])
 def test_without_a_histogram_no_rare_score_loses_more_than_is_said(unit):
-    score = SimpleNamespace(variance=0.05, extra=0.0, reach=20.0, crowded=True, unseen=lambda _: 0.0)
+    score = SimpleNamespace(
+        variance=0.05, extra=0.0, largest_score=20.0, heavy_tailed=True, unseen=lambda _: 0.0
+    )
     clip = clip_without_histogram(score, 5_000, 2, unit)
-    assert clip.size <= score.reach
+    assert clip.size <= score.largest_score
     # Scores of one size, as rare as their mean square says; all of them may be in one of the two cells.
-    sizes = np.geomspace(0.1, score.reach, 400)
+    sizes = np.geomspace(0.1, score.largest_score, 400)
     cut = 2 * np.minimum(score.variance / sizes**2, 1) * np.maximum(sizes - clip.size, 0)
     assert cut.max() <= clip.lost
     # Where noise allows, nobody is cut off.
-    assert (clip.size == pytest.approx(score.reach)) == (unit == 0.1)
+    assert (clip.size == pytest.approx(score.largest_score)) == (unit == 0.1)
 
 
 @pytest.mark.parametrize(("method", "epsilon"), [("adjusted", 1), ("adjusted", 4), ("arms", 4)])

@@ -16,7 +16,7 @@ from counterveil.questions.ate import AteArguments
 from counterveil.session import Plan, SeededNoise
 from counterveil.settings import ModelPair
 from counterveil.statistics.folds import aggregation as sample_and_aggregate
-from counterveil.statistics.folds.aggregation import Clip, chosen_clip, effect_of_fold, typical_around
+from counterveil.statistics.folds.aggregation import Clip, chosen_clip, effect_of_fold, typical_centre
 from counterveil.statistics.folds.kernels import ols_effect
 from counterveil.statistics.moments.records import WeightedMeans
 
@@ -247,7 +247,7 @@ def test_folds_are_chosen_from_public_numbers():
     counts = {}
     for epsilon in (0.1, 1, 50):
         folding = sample_and_aggregate.folding_of(STUDY, 20_000, question(epsilon=epsilon))
-        clip = chosen_clip(typical_around(folding.plan, 20_000), folding.plan, 20_000, 4, Fraction(1), None)
+        clip = chosen_clip(typical_centre(folding.plan, 20_000), folding.plan, 20_000, 4, Fraction(1), None)
         counts[epsilon] = clip.folds
         assert 5 <= clip.folds <= 1000
     # More noise asks for more folds.

@@ -23,9 +23,9 @@ from counterveil.statistics.linear.kernels.pairing import (
     covariate_pairs,
     score_pairs,
 )
-from counterveil.statistics.linear.kernels.residual_variance import MOST_REACH
+from counterveil.statistics.linear.kernels.residual_variance import MOST_WEIGHTED_SQUARES
 from counterveil.statistics.linear.matching_design import (
-    _ladder,
+    _compared_limits,
     chosen_match,
     expected_errors,
     match,
@@ -125,7 +125,7 @@ def test_the_best_limit_serves_everyone_and_is_low_where_noise_is_large():
 def test_limits_that_are_not_tried_could_not_have_been_the_best(noise_variance, estimand):
     design = scored(Table.attach(dict(DATA.frame), DATA.study))
     found = chosen_match(design, cv.settings.Matching(), estimand, 1.0, noise_variance)
-    limits = _ladder(design, cv.settings.Matching(), estimand)
+    limits = _compared_limits(design, cv.settings.Matching(), estimand)
     tried = [match(design, 5, (limit, limit), estimand) for limit in limits]
     errors = expected_errors(design, estimand, noise_variance)(tried)
     assert found.limits == tried[int(np.argmin(errors))].limits
@@ -238,8 +238,8 @@ def test_lines_follow_features_no_closer_than_rounding_allows():
     left = Weighted.of(features, arms, weights, np.zeros((2, 1)), Estimand.ATE)
     chosen = chosen_residual_variance(left, treated, replace(QUESTION, budget=Budget(LARGE)))
     fits = [part.fit for part in chosen.groups]
-    reach = [float(fit.strengths @ (np.diagonal(fit.covariance) + fit.centre**2)) for fit in fits]
-    assert 1e5 < max(reach) <= MOST_REACH
+    squares = [float(fit.strengths @ (np.diagonal(fit.covariance) + fit.centre**2)) for fit in fits]
+    assert 1e5 < max(squares) <= MOST_WEIGHTED_SQUARES
 
 
 def test_wide_tables_and_tables_without_differences_use_pairs(monkeypatch):

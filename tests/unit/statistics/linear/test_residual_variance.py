@@ -108,7 +108,9 @@ def test_the_metric_is_as_near_to_that_of_least_squares_as_it_says(columns, stre
     wide = (features.astype(np.longdouble) - fit.centre) * np.sqrt(fit.strengths).astype(np.longdouble)
     metric = np.eye(columns) + wide.T @ wide / n
     root = fit.root.astype(np.longdouble)
-    assert np.linalg.norm((root.T @ metric @ root - np.eye(columns)).astype(float)) <= fit.doubt <= 0.01
+    assert (
+        np.linalg.norm((root.T @ metric @ root - np.eye(columns)).astype(float)) <= fit.metric_error <= 0.01
+    )
 
 
 def test_lines_that_rounding_would_hide_are_refused():
@@ -321,7 +323,7 @@ def test_clamped_outcomes_move_no_more_than_the_interval_is_wide(place):
 
 def test_steps_within_an_interval_are_exact():
     place = Interval(OUTCOME_STEPS // 4, 2)
-    found = place.within(table([0, OUTCOME_STEPS // 4, OUTCOME_STEPS // 4 + 1, OUTCOME_STEPS]))
+    found = place.truncate(table([0, OUTCOME_STEPS // 4, OUTCOME_STEPS // 4 + 1, OUTCOME_STEPS]))
     assert found.outcome.tolist() == [0, 0, 4, OUTCOME_STEPS]
     assert found.study.outcome_range == (250, 500)
     assert found.outcome_unit * 4 == ROWS.outcome_unit

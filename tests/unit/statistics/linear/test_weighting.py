@@ -19,12 +19,9 @@ from counterveil.privacy.caveats import Caveat, KeptPeople, KnownScore
 from counterveil.questions.plan import Assumptions, simulate
 from counterveil.questions.pooled import check_document
 from counterveil.statistics.linear.effect import chosen_residual_variance, fitting_shape
-from counterveil.statistics.linear.kernels.balancing import (
-    FeatureShares,
-    parted_features,
-    treatment_leaves,
-    treatment_terms,
-)
+from counterveil.statistics.linear.kernels.treatment_leaves import treatment_leaves
+from counterveil.statistics.linear.kernels.treatment_terms import treatment_terms
+from counterveil.statistics.linear.kernels.weight_features import FeatureShares, parted_features
 from counterveil.statistics.linear.matching_design import scored
 from counterveil.statistics.linear.weighting import adjusted_table, weighting_design
 from counterveil.statistics.linear.weighting_design import crump_limit, spline_score, trimmed, weighted
@@ -100,13 +97,13 @@ def test_what_covariates_explain_leaves_the_variance_where_that_is_worth_its_noi
     # Covariates explain 99 % of the variance within an arm of `synth`, so that a standard error could fall to a tenth;
     # a quarter of that factor is asked for.
     assert by_arm.std_error.sampling < by_row.std_error.sampling / 2.5
-    linear, variance_by = (
+    linear, variance_page = (
         "statistics/linear/linear_estimate.proof.md",
         "statistics/linear/kernels/residual_variance.proof.md",
     )
-    assert by_arm.guarantee.pages[:2] == (linear, variance_by)
+    assert by_arm.guarantee.pages[:2] == (linear, variance_page)
     assert by_row.guarantee.pages[0] == linear
-    assert variance_by not in by_row.guarantee.pages
+    assert variance_page not in by_row.guarantee.pages
 
 
 def predicted(data, error=0.02):
@@ -203,17 +200,17 @@ def test_outcomes_from_0_to_1_are_taken_for_yes_and_no():
         treatment="t", outcome="y", outcome_range=(0, 1), covariates={f"x{k}": cv.Range(0, 1) for k in range(5)},
     )  # fmt: skip
     assumed = Assumptions.of(declared, mean=0.3, effect=0.1, explained=0.3, confounding=0.7, binary=True)
-    errors = {"usual": [], "small": []}
+    errors = {"default": [], "small": []}
     for draw in range(12):
         people = simulate(declared, 500, assumed, np.random.default_rng([5, draw]))
-        for name, variance_by in (("usual", None), ("small", 1 / 16)):
+        for name, assumed_sd in (("default", None), ("small", 1 / 16)):
             found = cv.ate(
                 people.frame, declared, protects="outcome", epsilon=0.25, method="weighting",
-                settings=cv.settings.Weighting(signal=variance_by, residual=variance_by), noise=cv.SeededNoise(draw),
+                settings=cv.settings.Weighting(signal=assumed_sd, residual=assumed_sd), noise=cv.SeededNoise(draw),
             )  # fmt: skip
             errors[name].append(found.estimate - people.effect(Estimand.ATE))
     assert np.mean(errors["small"]) > 0.06
-    assert np.mean(errors["usual"]) < 0.04
+    assert np.mean(errors["default"]) < 0.04
 
 
 @pytest.mark.parametrize(("bounds", "sd"), [((0, 1), 3 / 8), ((0, 10), 1 / 8), ((-1, 1), 1 / 8)])
@@ -325,7 +322,7 @@ def test_products_are_of_the_covariates_nearest_to_the_score():
 
 def test_bends_are_cosines_of_the_rank_of_the_score_and_slow_ones_have_more():
     X, scores = covariates()
-    shares = FeatureShares(0.0, 0.0, 0.0, bends=0.5, bends_count=3)
+    shares = FeatureShares(0.0, 0.0, 0.0, cosines=0.5, cosines_count=3)
     features, *_ = parted_features(X, KINDS, scores, shares, dtype=np.float64)
     rank = (np.argsort(np.argsort(scores)) + 0.5) / len(scores)
     parts = np.array([1 / 4, 1 / 9, 1 / 16])
@@ -457,7 +454,7 @@ def terms(x, logit, seed=1):
     return treatment_terms(x, np.arange(len(x)), treated, expit(0.8 * x[0]))
 
 
-def arm_correlation(column, other):
+def correlation(column, other):
     return abs(float(np.corrcoef(column, other)[0, 1]))
 
 
@@ -470,8 +467,8 @@ def test_a_bend_or_product_that_moves_treatment_is_found(bend):
     moved = (moved - moved.mean()) / moved.std()
     found = terms(x, 0.8 * x[0] + moved)
     # A neighbouring step can stand in for one that is not among the candidates.
-    assert max(arm_correlation(column, moved) for column in found.columns) > 0.75
-    assert arm_correlation(found.direction, moved) > 0.75
+    assert max(correlation(column, moved) for column in found.columns) > 0.75
+    assert correlation(found.direction, moved) > 0.75
 
 
 def test_constant_columns_are_no_trouble():

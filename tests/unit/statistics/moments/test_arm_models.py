@@ -242,7 +242,7 @@ def design(rows, features, epsilon, delta="1e-6"):
     return Design(rows, features, Budget(epsilon, delta), mechanism)
 
 
-def ladder_of(columns):
+def feature_maps_of(columns):
     numbers = tuple(Column(f"x{j}", 0.0, 1.0, None, False) for j in range(columns))
     squares = tuple((j, j) for j in range(columns))
     pairs = squares + tuple((i, j) for i in range(columns) for j in range(i))
@@ -254,11 +254,16 @@ def ladder_of(columns):
 def test_the_richest_features_are_taken_that_lengthen_no_answer(rows, columns):
     deltas = ("0", "1e-30", "1e-12", "1e-9", "1e-6", "1e-4")
     epsilons = [Fraction(2) ** k for k in range(-6, 6)]
-    ladder, (taken, least) = ladder_of(columns), np.full((2, len(deltas), len(epsilons) + 1), np.inf)
+    feature_maps, (taken, least) = (
+        feature_maps_of(columns),
+        np.full((2, len(deltas), len(epsilons) + 1), np.inf),
+    )
     for (i, delta), (j, epsilon) in product(enumerate(deltas), enumerate(epsilons, 1)):
         noise = ("gaussian", "staircase") if i else ("staircase",)
-        found = shortest(ladder, rows, Budget(epsilon, delta), noise)
-        alone = {one.size: shortest([one], rows, Budget(epsilon, delta), noise).length for one in ladder}
+        found = shortest(feature_maps, rows, Budget(epsilon, delta), noise)
+        alone = {
+            one.size: shortest([one], rows, Budget(epsilon, delta), noise).length for one in feature_maps
+        }
         least[i, j], taken[i, j] = min(alone.values()), found.length
         if np.isfinite(least[i, j]):
             # Half of epsilon, or no delta, is not shorter, unless there is hardly any noise.
@@ -273,10 +278,12 @@ def test_the_richest_features_are_taken_that_lengthen_no_answer(rows, columns):
 
 
 def test_features_are_added_as_noise_falls():
-    sizes = [shortest(ladder_of(5), 5000, Budget(e, "1e-6"), ("gaussian",)).features.size for e in (1, 2, 64)]
+    sizes = [
+        shortest(feature_maps_of(5), 5000, Budget(e, "1e-6"), ("gaussian",)).features.size for e in (1, 2, 64)
+    ]
     assert sizes == [5, 10, 20]
     # With a delta that is next to nothing, noise without one is the smaller.
-    tiny = shortest(ladder_of(3), 20_000, Budget(8, "1e-90"), ("gaussian", "staircase"))
+    tiny = shortest(feature_maps_of(3), 20_000, Budget(8, "1e-90"), ("gaussian", "staircase"))
     assert tiny.design.mechanism == "staircase"
 
 

@@ -14,8 +14,8 @@ import counterveil as cv
 from counterveil.data.features import counted_features
 from counterveil.datasets import synth
 from counterveil.errors import ParameterError, StudyError
+from counterveil.numerics.denoising import floored
 from counterveil.numerics.products import Standard
-from counterveil.numerics.shrinkage import floored
 from counterveil.privacy import Budget
 from counterveil.privacy.caveats import ConfoundingBeyond, NotAdjusted
 from counterveil.session import Gate, Kind, Plan, SeededNoise

@@ -27,7 +27,7 @@ def children():
 def in_pieces(count):
     """Return a `run` that takes rows in another order, in parts of uneven sizes, by copies of the pass."""
 
-    def run(self, passed, in_turn=False):
+    def run(self, passed, sequential=False):
         rng, total = np.random.default_rng(count), None
         order = rng.permutation(self.rows)
         cuts = np.sort(rng.choice(self.rows - 1, count - 1, replace=False)) + 1

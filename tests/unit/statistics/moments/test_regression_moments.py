@@ -75,9 +75,9 @@ def test_no_row_is_longer_than_its_bound(length):
     x = rng.uniform(-1, 1, (4000, 7))
     x[:500] = np.sign(x[:500])
     found = np.sum(cut.weighted(x) ** 2, axis=1)
-    assert found.max() <= float(cut.squared_reach) * (1 + 1e-12)
+    assert found.max() <= float(cut.squared_max_norm) * (1 + 1e-12)
     if length < 10:
-        assert found.max() > 0.6 * float(cut.squared_reach)
+        assert found.max() > 0.6 * float(cut.squared_max_norm)
 
 
 def test_basis_gives_back_the_columns_in_their_units():

@@ -15,7 +15,7 @@ from counterveil.privacy.caveats import KnownScore, LinearScores
 from counterveil.results.result import measure_terms
 from counterveil.session import Kind
 from counterveil.statistics.outcome_place import DISTANCES, WHOLE, Place, Spread
-from counterveil.statistics.pairs.effect import Sums, choices, chosen, fit_models, ladder, pair_sums
+from counterveil.statistics.pairs.effect import Sums, choices, chosen, feature_sets, fit_models, pair_sums
 from counterveil.statistics.pairs.sensitivity import INNERMOST, score_amounts
 
 LEVEL = "treatment and outcome"
@@ -269,7 +269,7 @@ def fitted(table, rows, variance, rng=None, place=AROUND):
 
 def test_without_noise_scores_and_arms_solve_their_equations():
     table = model_people(curved=0)
-    rows = ladder(table)[0]
+    rows = feature_sets(table)[0]
     models = fitted(table, rows, 1e-9)
     e, w = models.propensity, rows.z * rows.weight[:, None]
     t, y = table.treated.astype(float), table.outcome / 2**23 - 1
@@ -283,7 +283,7 @@ def test_without_noise_scores_and_arms_solve_their_equations():
 
 def test_a_product_that_stands_out_is_kept_and_others_are_not():
     table = model_people(curved=1)
-    rows = ladder(table)[-1]
+    rows = feature_sets(table)[-1]
     models = fitted(table, rows, 60.0**2, np.random.default_rng(1))
     assert models.score is not None
     sizes = np.abs(models.score.coefficients)
@@ -295,7 +295,7 @@ def test_a_product_that_stands_out_is_kept_and_others_are_not():
 
 def test_what_shrinkage_leaves_is_seen_where_noise_allows():
     table = model_people(curved=1)
-    rows = ladder(table)[-1]
+    rows = feature_sets(table)[-1]
     weights = np.ones(N) / 2, np.ones(N) / 2
     sharp = fitted(table, rows, 1.0)
     blunt = fitted(table, rows, 3000.0**2, np.random.default_rng(2))
@@ -305,7 +305,7 @@ def test_what_shrinkage_leaves_is_seen_where_noise_allows():
 
 def test_known_propensities_leave_no_product_of_errors():
     table = model_people(curved=0)
-    rows = ladder(table)[0]
+    rows = feature_sets(table)[0]
     exact = np.array([float(v) for v in pair_sums(rows, table.treated, [(table.outcome, WHOLE)], True)])
     known = np.full(N, 0.3)
     models = fit_models(rows, Sums.of(exact, 1.0, rows, known), Spread(WHOLE, 0.0), known, True)
@@ -317,12 +317,12 @@ def test_known_propensities_leave_no_product_of_errors():
 
 def test_clipped_outcomes_are_corrected_for():
     # (0.25^2 + 0.5 * 1) / (0.25^2 + 0.5^2)
-    half = Place(WHOLE.centre, WHOLE.reach // 2)
+    half = Place(WHOLE.centre, WHOLE.half_width // 2)
     spread = Spread(half, 0.5, np.array([0.25, 1.0]), np.array([0.5, 0.5]))
     assert spread.stretch == pytest.approx(1.8)
     table = model_people(curved=0)
-    plain = fitted(table, ladder(table)[0], 1e-9, place=Spread(half, 0.5)).arms[0]
-    longer = fitted(table, ladder(table)[0], 1e-9, place=spread).arms[0]
+    plain = fitted(table, feature_sets(table)[0], 1e-9, place=Spread(half, 0.5)).arms[0]
+    longer = fitted(table, feature_sets(table)[0], 1e-9, place=spread).arms[0]
     assert longer.coefficients == pytest.approx(1.8 * plain.coefficients)
     more = 2 * 0.8**2 * np.outer(plain.coefficients, plain.coefficients)
     assert longer.covariance == pytest.approx(1.8**2 * plain.covariance + more)

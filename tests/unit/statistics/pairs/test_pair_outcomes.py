@@ -35,7 +35,7 @@ def people(n, seed=0):
 
 
 TABLE = Table.attach(people(60), declared())
-ROWS = effect.ladder(TABLE)[0]
+ROWS = effect.feature_sets(TABLE)[0]
 
 
 def exchanged(row):

@@ -25,15 +25,15 @@ from counterveil.statistics.pairs.effect import (
     Fit,
     Functions,
     Models,
-    Sought,
+    ScoreTarget,
     Target,
     arm_sums,
     best_basis,
     best_scores,
     chosen,
+    feature_sets,
     function_sensitivity,
     function_sums,
-    ladder,
     pair_sensitivity,
     pair_sums,
     release_scores,
@@ -97,7 +97,7 @@ def total(difference):
 
 
 TABLE = table()
-ROWS = ladder(TABLE)[0]
+ROWS = feature_sets(TABLE)[0]
 N, P = ROWS.z.shape
 RNG = np.random.default_rng(3)
 FIT = Fit(np.zeros(P), np.eye(P) / 100, np.zeros(P), np.eye(P) / 100, 1.0)
@@ -173,7 +173,7 @@ def test_groups_together_move_no_further_than_one():
             gate, table = NotingGate(), replace(TABLE, treated=t, outcome=y)
             targets = [Target(Estimand.ATE, MODELS.propensity[own]) for own in groups]
             both = zip(groups, targets, strict=True)
-            numbers = [Sought(table, SEARCHED, own, target, MODELS) for own, target in both]
+            numbers = [ScoreTarget(table, SEARCHED, own, target, MODELS) for own, target in both]
             found = release_scores(gate, choice, numbers)
             sums.append(gate.values["score"])
         assert len(found) == 2
@@ -262,13 +262,13 @@ def test_no_exchange_moves_scores_of_three_arms_further_than_those_of_two():
     for arm, y in exchanged_arms(TABLE, 0):
         gate, table = NotingGate(), replace(TABLE, arm=arm, outcome=y)
         own = SEARCHED, np.arange(N), whole, MODELS, ARM_SCORES
-        release_scores(gate, choice, [Sought(table, *own, arm) for arm in range(3)])
+        release_scores(gate, choice, [ScoreTarget(table, *own, arm) for arm in range(3)])
         sums.append(gate.values["score"])
     assert gate.sensitivity["score"] == ARM_SCORES[1]
     assert 2 < largest(sums, total) <= ARM_SCORES[1]
 
 
-RUNGS = ladder(TABLE)
+FEATURE_SETS = feature_sets(TABLE)
 PLACES = {
     "whole": WHOLE,
     "narrow": Place(OUTCOME_STEPS // 3 + 5, 1_234_567),
@@ -287,7 +287,7 @@ def farthest(rows, place, rows_tried, known=False):
 
 @pytest.mark.parametrize("place", PLACES)
 def test_no_exchange_moves_the_sums_further_than_claimed(place):
-    rows = RUNGS[-1]
+    rows = FEATURE_SETS[-1]
     claim = pair_sensitivity(rows) ** 2
     longest = int((rows.steps(slice(None)) ** 2).sum(axis=1).argmax())
     found = farthest(rows, PLACES[place], range(0, TABLE.rows, 8))
@@ -299,8 +299,8 @@ def test_no_exchange_moves_the_sums_further_than_claimed(place):
 
 
 def test_every_set_of_features_has_its_bound_and_attains_it():
-    assert [set(rows.order.tolist()) for rows in RUNGS] == [{0, 1}, {0, 1, 2}, {0, 1, 2, 3}]
-    for rows in RUNGS:
+    assert [set(rows.order.tolist()) for rows in FEATURE_SETS] == [{0, 1}, {0, 1, 2}, {0, 1, 2, 3}]
+    for rows in FEATURE_SETS:
         longest = int((rows.steps(slice(None)) ** 2).sum(axis=1).argmax())
         claim = pair_sensitivity(rows) ** 2
         found = farthest(rows, WHOLE, [longest])[0]
@@ -310,7 +310,7 @@ def test_every_set_of_features_has_its_bound_and_attains_it():
 
 def test_a_heavier_treatment_would_break_the_bound(monkeypatch):
     monkeypatch.setattr(module, "TREATED", Fraction(182, 128))
-    rows = RUNGS[-1]
+    rows = FEATURE_SETS[-1]
     longest = int((rows.steps(slice(None)) ** 2).sum(axis=1).argmax())
     assert farthest(rows, WHOLE, [longest])[0] > pair_sensitivity(rows) ** 2
 
@@ -326,7 +326,7 @@ def test_outcomes_are_clipped_and_rounded_to_the_nearest():
 
 
 def test_sums_are_those_of_weighted_features():
-    rows = RUNGS[1]
+    rows = FEATURE_SETS[1]
     n, p = rows.z.shape
     sums = np.array([float(value) for value in pair_sums(rows, TABLE.treated, [(TABLE.outcome, WHOLE)])])
     y, t = TABLE.outcome / 2**23 - 1, TABLE.treated.astype(float)
@@ -341,7 +341,7 @@ def test_sums_are_those_of_weighted_features():
 
 
 def test_features_are_white_and_no_row_is_longer_than_its_bound():
-    for rows in RUNGS:
+    for rows in FEATURE_SETS:
         n = len(rows.z)
         assert rows.gram(np.ones(n)) / n == pytest.approx(np.eye(rows.z.shape[1]), abs=1e-9)
         squares = [sum(int(step) ** 2 for step in row) for row in rows.steps(slice(None))]
@@ -352,12 +352,12 @@ def test_features_are_white_and_no_row_is_longer_than_its_bound():
 def test_private_columns_do_not_move_features():
     made = table(seed=0)
     flipped = replace(made, treated=~made.treated, outcome=np.zeros(made.rows, np.int64))
-    for one, changed in zip(RUNGS, ladder(flipped), strict=True):
+    for one, changed in zip(FEATURE_SETS, feature_sets(flipped), strict=True):
         assert np.array_equal(one.steps(slice(None)), changed.steps(slice(None)))
 
 
 def test_no_exchange_moves_the_sums_of_three_arms_further_than_claimed():
-    rows = RUNGS[0]
+    rows = FEATURE_SETS[0]
     claim, longest = pair_sensitivity(rows) ** 2, int((rows.steps(slice(None)) ** 2).sum(axis=1).argmax())
     found = [
         largest([arm_sums(rows, arm, 3, y, WHOLE) for arm, y in exchanged_arms(TABLE, row)], squared)

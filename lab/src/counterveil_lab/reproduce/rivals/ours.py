@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 import counterveil as cv
-from counterveil.published.asking import EffectForm
 from counterveil.published.strata import (
     match_in_order,
     printed_noise_scale,
@@ -103,7 +102,7 @@ def unadjusted(_: Records) -> cv.settings.Trial:
     return cv.settings.Trial("none", "auto")
 
 
-def as_published(form: EffectForm) -> Estimate:
+def as_published(form: Callable[..., Result]) -> Estimate:
     """Return a form of `counterveil.published` as a rival."""
 
     def estimate(records: Records, budget: Budget, seed: int) -> Answer:

@@ -26,7 +26,7 @@ from counterveil.errors import refusal
 from counterveil.inference.uncertainty import in_step
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import exact_dot, gram, times
-from counterveil.statistics.linear.kernels.balancing import ArmRows, inverse_root, solve_positive
+from counterveil.statistics.linear.kernels.arm_rows import ArmRows, inverse_root, solve_positive
 
 # The least cost of a ridge line through outcomes in [0, 1], which one outcome moves by little more than 1.
 #
@@ -54,7 +54,7 @@ TOLERANCE = 1e-6
 _DAMPING = 1 + float(1 / TRANSITION)
 # How far the metric may be from that of least squares, which `TOLERANCE` takes for granted, and a variance of all
 # features, each times its strength, up to which it is far nearer.
-_MOST_DOUBT, MOST_REACH = 0.25, 1e6
+_METRIC_TOLERANCE, MOST_WEIGHTED_SQUARES = 0.25, 1e6
 # Numbers read at once, and up to which the rows are copied (8 MB).
 _BLOCK, _SMALL = 1 << 17, 1 << 20
 _UNIT = 2.0**-53
@@ -106,11 +106,11 @@ class RangedFit:
     _copy: list[Floats] = field(default_factory=list, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not self.doubt <= _MOST_DOUBT:
-            raise refusal("CV-X005", most_doubt=_MOST_DOUBT, doubt=self.doubt)
+        if not self.metric_error <= _METRIC_TOLERANCE:
+            raise refusal("CV-X005", tolerance=_METRIC_TOLERANCE, error=self.metric_error)
 
     @property
-    def doubt(self) -> float:
+    def metric_error(self) -> float:
         """A bound on the distance from the identity of root' (I + D C D) root, C being the exact covariance.
 
         What `root` leaves, and rounding: of the covariance, of its centre and of this product.
@@ -118,14 +118,14 @@ class RangedFit:
         scale, p = np.sqrt(self.strengths), len(self.centre)
         metric = np.eye(p) + scale[:, None] * self.covariance * scale
         left = times(np.ascontiguousarray(self.root.T), times(metric, self.root)) - np.eye(p)
-        reach = float(self.strengths @ (np.abs(np.diagonal(self.covariance)) + self.centre**2))
-        return float(np.linalg.norm(left)) + 4 * _UNIT * (len(self.rows) + p * p) * (p + reach)
+        weighted_squares = float(self.strengths @ (np.abs(np.diagonal(self.covariance)) + self.centre**2))
+        return float(np.linalg.norm(left)) + 4 * _UNIT * (len(self.rows) + p * p) * (p + weighted_squares)
 
     @property
     def slack(self) -> float:
         """A bound on the error of `least`: the tolerance, and rounding (see the proof page)."""
-        reach = sqrt(8.0 + 2.0 * float(self.strengths @ np.diagonal(self.covariance)))
-        return TOLERANCE + len(self.rows) * _UNIT * (1000.0 + 10.0 * (len(self.centre) + 3) * reach)
+        gradient_size = sqrt(8.0 + 2.0 * float(self.strengths @ np.diagonal(self.covariance)))
+        return TOLERANCE + len(self.rows) * _UNIT * (1000.0 + 10.0 * (len(self.centre) + 3) * gradient_size)
 
     @property
     def sensitivity(self) -> Fraction:
@@ -332,7 +332,7 @@ class Spectrum:
         left = self._taken(strength)[1] if strength else float(np.diagonal(self.covariance).sum())
         return self.weight * len(self.rows) * left / self.freedom(strength)
 
-    def reach(self, strength: float) -> float:
+    def weighted_squares(self, strength: float) -> float:
         """Return the second moments of all features added up, each times its strength."""
         return strength * float(self.shape @ (np.diagonal(self.covariance) + self.centre**2))
 

@@ -62,17 +62,17 @@ class LinearModels:
 
 
 def residual_sums(
-    row_blocks: Iterable[Block], models: LinearModels | ArmLines, clip: float, reach: float
+    row_blocks: Iterable[Block], models: LinearModels | ArmLines, clip: float, max_norm: float
 ) -> Sums:
-    """Return the sums of u rho / (reach clip) and of (rho / clip)^2, rho being clipped to [-clip, clip].
+    """Return the sums of u rho / (max_norm clip) and of (rho / clip)^2, rho being clipped to [-clip, clip].
 
-    Lines by arm have the first by arm too, the reference first. Both are in units of 4**-TERM_BITS; |u| <= reach.
+    Lines by arm have the first by arm too, the reference first. Both are in units of 4**-TERM_BITS; |u| <= max_norm.
     """
     total, square = WholeSum(), 0
     for u, t, y in row_blocks:
         rho = _whole(models.residual(u, t, y) / clip)
         arms = len(models.values) if isinstance(models, ArmLines) else 1
-        total.add(_sums_by_arm(rho.astype(np.float64), t, arms, steps(u / reach, TERM_BITS)))
+        total.add(_sums_by_arm(rho.astype(np.float64), t, arms, steps(u / max_norm, TERM_BITS)))
         square += int((rho * rho).sum())
     return np.atleast_1d(total.whole()), np.array([square], dtype=object)
 

@@ -21,7 +21,7 @@ from counterveil.privacy import Budget, Number
 from counterveil.published.cate import FeatureBox
 from counterveil.questions.ate import ate
 from counterveil.questions.cate import cate
-from counterveil.results.functions import CateAnswers, usual_delta
+from counterveil.results.functions import CateAnswers, default_delta
 from counterveil.session import SeededNoise
 from counterveil.settings import Cate, DoublyRobust
 from counterveil.statistics.moments.functions import choose_design
@@ -66,7 +66,7 @@ def our_answers(
         study.study,
         protects=protects,
         epsilon=epsilon,
-        delta=usual_delta(study.table.rows) if delta is None else delta,
+        delta=default_delta(study.table.rows) if delta is None else delta,
         method=method,
         queries=list(study.queries.rows),
         noise=SeededNoise(seed),
@@ -82,7 +82,7 @@ def constant_answers(study: Instance, epsilon: float, seed: int, delta: Number |
         study.study,
         protects="record",
         epsilon=epsilon,
-        delta=usual_delta(study.table.rows) if delta is None else delta,
+        delta=default_delta(study.table.rows) if delta is None else delta,
         method="doubly_robust",
         # Where adjusting is not affordable, arms are compared as they are.
         settings=DoublyRobust(kappa=KAPPA),
@@ -102,7 +102,7 @@ def difference_answers(study: Instance, epsilon: float, seed: int) -> Floats:
 def not_private(study: Instance) -> Floats:
     """Return effects from a regression in each arm, in the functions that ours has at epsilon 10."""
     rows, treated, y = study.table.rows, study.table.treated, study.outcomes
-    basis = choose_design(study.study, rows, Budget(10, usual_delta(rows)), Cate()).basis
+    basis = choose_design(study.study, rows, Budget(10, default_delta(rows)), Cate()).basis
     columns = {name: np.asarray(values) for name, values in study.table.covariates.items()}
     weights = [_regression(basis, columns, own, y) for own in (treated, ~treated)]
     return np.asarray(basis.features(study.queries.columns) @ (weights[0] - weights[1]))
@@ -131,7 +131,7 @@ def boosted(study: Instance, epsilon: float, seed: int, delta: Number | None = N
     rows, count = box.rows(study.table), box.columns
     shared: dict[str, Any] = {
         "epsilon": epsilon,
-        "delta": float(usual_delta(study.table.rows) if delta is None else delta),
+        "delta": float(default_delta(study.table.rows) if delta is None else delta),
         "privacy_bounds": [(0.0, 1.0)] * count,
         "feature_types": ["continuous"] * count,
         "n_jobs": 1,

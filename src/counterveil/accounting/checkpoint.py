@@ -1,8 +1,8 @@
-"""Anchors: the head of a ledger, stored in a second place, so that lost entries are detected.
+"""Checkpoints: the hash of a ledger's newest entry, stored in a second place, so that lost entries are detected.
 
 A ledger alone cannot tell that its newest entries were cut off, that an older copy was put in its place, or that
-another ledger was. An anchor holds the ledger's id and the number and hash of its newest entry. It moves forward
-only, after each commit and before anybody acts on it: an entry that is not anchored yet has led to nothing.
+another ledger was. A checkpoint holds the ledger's id and the number and hash of its newest entry. It moves forward
+only, after each commit and before anybody acts on it: an entry that is in no checkpoint yet has led to nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from counterveil.accounting.accounts import anchor_failed, cut_off, other_ledger
+from counterveil.accounting.accounts import checkpoint_failed, cut_off, other_ledger
 from counterveil.accounting.records import sync
 
 # Each record of the file is written in one piece; while one is written, the other is whole.
@@ -27,7 +27,7 @@ _RECORD = 512
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What an anchor holds: a ledger's id, its newest entry, and the entry up to which it was verified."""
+    """What a checkpoint holds: a ledger's id, its newest entry, and the entry up to which it was verified."""
 
     ledger: str
     seq: int
@@ -46,7 +46,7 @@ class Mark:
         return replace(later, checked_seq=checked.checked_seq, checked_hash=checked.checked_hash)
 
 
-class FileAnchor:
+class FileCheckpoint:
     """A mark in a file of two records, which its owner alone may read; the newest whole record counts."""
 
     def __init__(self, path: Path) -> None:
@@ -66,13 +66,13 @@ class FileAnchor:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise anchor_failed(self.place, error.strerror or type(error).__name__) from None
+            raise checkpoint_failed(self.place, error.strerror or type(error).__name__) from None
 
     def create(self, mark: Mark) -> None:
         """Put down the first mark in one step, unless there is one."""
         draft = None
         try:
-            handle, draft = tempfile.mkstemp(prefix=".head-", dir=self._path.parent)
+            handle, draft = tempfile.mkstemp(prefix=".checkpoint-", dir=self._path.parent)
             with os.fdopen(handle, "wb") as file:
                 file.write(_written(mark) * 2)
                 file.flush()
@@ -81,7 +81,7 @@ class FileAnchor:
                 os.link(draft, self._path)
             sync(self._path.parent)
         except OSError as error:
-            raise anchor_failed(self.place, error.strerror or type(error).__name__) from None
+            raise checkpoint_failed(self.place, error.strerror or type(error).__name__) from None
         finally:
             if draft is not None:
                 Path(draft).unlink(missing_ok=True)
@@ -108,7 +108,7 @@ class FileAnchor:
             finally:
                 os.close(handle)
         except OSError as error:
-            raise anchor_failed(self.place, error.strerror or type(error).__name__) from None
+            raise checkpoint_failed(self.place, error.strerror or type(error).__name__) from None
 
     def _newest(self, content: bytes) -> tuple[Mark, int]:
         """Return the newest whole record and its place."""
@@ -118,7 +118,7 @@ class FileAnchor:
             if mark is not None:
                 found.append((mark, slot))
         if not found or len(content) != 2 * _RECORD:
-            raise anchor_failed(self.place, "its content is damaged")
+            raise checkpoint_failed(self.place, "its content is damaged")
         return max(found, key=lambda each: (each[0].seq, each[0].checked_seq))
 
 
