@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import counterveil as cv
-from counterveil.data.outcomes import PARTS, TimeToEvent, entries, shared_entries
+from counterveil.data.follow_up import PARTS, TimeCells, entries, shared_entries
 from counterveil.inference.survival import NoisyTables, log_rank_of
 from counterveil.privacy import Budget
 from counterveil.statistics.time_tables import table_release
@@ -143,7 +143,7 @@ def drawn(
     return noisy, exact
 
 
-def counted(people: Columns, event: TimeToEvent, parts: int) -> np.ndarray:
+def counted(people: Columns, event: TimeCells, parts: int) -> np.ndarray:
     """Return the tables (2, M) of both arms by so many parts of cells."""
     fine = event.cut(PARTS)
     place = people["arm"] * fine.entries + entries(people["time"], people["event"], fine)

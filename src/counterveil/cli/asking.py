@@ -66,7 +66,7 @@ class Dialogue:
         )
         yield "End of follow-up", lambda: self._open("horizon"), lambda typed: {"horizon": typed}
         yield from self._grouped("Outcomes", self._open_outcomes())
-        from counterveil.data.outcomes import identifiers
+        from counterveil.data.row_units import identifiers
 
         people = [name for name in identifiers(self.made.places) if self.made.places[name] == "ignored"]
         if people and self._open("randomised") and self.made.role("person") is None:

@@ -207,7 +207,7 @@ def _check_new(out: Path, overwrite: bool) -> None:
 
 def _continued(out: Path | None, overwrite: bool, given: dict[str, Any]) -> dict[str, Any]:
     """Return the answers with those of a study file that has open questions; another file that exists is refused."""
-    from counterveil.data.study import open_places, read_toml
+    from counterveil.data.study_documents import open_places, read_toml
     from counterveil.drafting import answers_in
 
     check_target(out)

@@ -12,7 +12,7 @@ from counterveil.bounded_reading import UnreadableError, parse_toml
 from counterveil.console.visit import wrong
 from counterveil.data.codebooks import BINARY, CATEGORIES, RANGE
 from counterveil.data.domains import Label, number_of, plain_number
-from counterveil.data.study import OPEN, to_toml, toml_key, toml_value
+from counterveil.data.study_documents import OPEN, to_toml, toml_key, toml_value
 from counterveil.drafting import Draft
 from counterveil.errors import CounterveilError, printable
 

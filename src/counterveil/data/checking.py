@@ -13,6 +13,7 @@ import numpy as np
 
 from counterveil.data.batches import check_columns
 from counterveil.data.cells import Coded, Column, Mask, Numbers, meant, no_such_column
+from counterveil.data.conditions import only_subset
 from counterveil.data.domains import (
     Binary,
     Categories,
@@ -24,15 +25,17 @@ from counterveil.data.domains import (
     number_of,
     plain_number,
 )
-from counterveil.data.outcomes import Before, Denominator, Several, TimeToEvent, identifiers, only_subset
+from counterveil.data.follow_up import TimeCells
+from counterveil.data.outcomes import Before, Denominator, Several
 from counterveil.data.passes import silence
 from counterveil.data.people import one_row_per_person
+from counterveil.data.row_units import identifiers
 from counterveil.data.sources import read, source_in_database
 from counterveil.data.sources.dispatch import check, columns_of
-from counterveil.data.study import (
+from counterveil.data.study import Study
+from counterveil.data.study_documents import (
     KNOWN_KEYS,
     OPEN,
-    Study,
     open_places,
     read_study,
     study_arguments,
@@ -51,7 +54,7 @@ _TOGETHER = (
     Denominator.KEYS,
 )
 # In place of one outcome with its range.
-_FORMS = (Several.KEYS, TimeToEvent.KEYS)
+_FORMS = (Several.KEYS, TimeCells.KEYS)
 _RANGE = "[LOW, HIGH]"
 _ARMS = ("treated", "control", "arms", "reference", "others")
 # Stand for a treatment and an outcome that are not known yet, so that all else can be checked.
@@ -433,7 +436,7 @@ def _without(study: Study, lost: set[str]) -> Study:
         for key in _MADE:
             document.pop(key, None)
     if study.event is not None and study.event.column in lost:
-        document = {key: value for key, value in document.items() if key not in TimeToEvent.KEYS}
+        document = {key: value for key, value in document.items() if key not in TimeCells.KEYS}
         document["outcome_range"] = [0, 1]
     if lost & {*person, *study.cluster_columns}:
         document.pop("cluster", None)

@@ -27,9 +27,9 @@ from counterveil.data.domains import (
     number_of,
     plain_number,
 )
-from counterveil.data.outcomes import Where
+from counterveil.data.conditions import Where
 from counterveil.data.sources.dispatch import BOOLEAN, MOMENT, NUMBER, OTHER, TEXT, columns_of
-from counterveil.data.study import OPEN, toml_key, toml_value
+from counterveil.data.study_documents import OPEN, toml_key, toml_value
 from counterveil.errors import CounterveilError, printable, refusal, shown
 from counterveil.privacy import SIMULATED, Unit, exact
 

@@ -15,7 +15,7 @@ from counterveil.accounting import Ledger, open_ledger
 from counterveil.data import Drop, Fill, Range, Study, codebooks
 from counterveil.data.codebooks import Codebook, Entry
 from counterveil.data.domains import MissingRule, plain_number
-from counterveil.data.study import OPEN
+from counterveil.data.study_documents import OPEN
 from counterveil.drafting.draft import Draft, draft
 from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy import Budget, Number, Unit, show

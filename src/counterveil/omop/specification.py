@@ -18,7 +18,7 @@ from counterveil.data import Categories, Fill, Study
 from counterveil.data.domains import Domain, domain_from
 from counterveil.data.sources.dispatch import spilling_here
 from counterveil.data.sources.relations import Kind, duckdb_kind, quoted
-from counterveil.data.study import read_toml
+from counterveil.data.study_documents import read_toml
 from counterveil.errors import CounterveilError, DataError, installing, masked, refusal, shown
 from counterveil.privacy import Number
 

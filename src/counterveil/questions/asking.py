@@ -31,7 +31,8 @@ from numpy.typing import NDArray
 from counterveil.accounting import Ledger
 from counterveil.data import Binary, Categories, Range, Study, Table, check_study, silence
 from counterveil.data.effect_formula import without_ranges
-from counterveil.data.study import known_arguments, read_declared, refuse_arguments
+from counterveil.data.study import read_declared
+from counterveil.data.unknown_arguments import known_arguments, refuse_arguments
 from counterveil.errors import refusal
 from counterveil.numerics.arrays import Floats, one_thread
 from counterveil.privacy import Budget, Estimand, Number, Unit

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 
 from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
-from counterveil.data.outcomes import refuse_censored
+from counterveil.data.follow_up import refuse_censored
 from counterveil.errors import ParameterError, refusal, shown
 from counterveil.privacy import Number, Unit, exact
 from counterveil.questions.asking import Arguments, Asked, question_of

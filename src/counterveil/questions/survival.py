@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
-from counterveil.data.outcomes import refuse_censored
+from counterveil.data.follow_up import refuse_censored
 from counterveil.privacy import Unit
 from counterveil.questions.asking import Arguments, Asked, question_of
 from counterveil.questions.choices import Mechanism, SurvivalMethod

@@ -28,7 +28,7 @@ import numpy as np
 from counterveil.accounting import Uses
 from counterveil.data import Study
 from counterveil.data.domains import Label
-from counterveil.data.outcomes import refuse_censored
+from counterveil.data.follow_up import refuse_censored
 from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy import Budget, Estimand, Guarantee, Number, Proof, Protected, Unit
 from counterveil.privacy.caveats import (

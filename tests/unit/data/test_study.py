@@ -26,7 +26,7 @@ from counterveil.data import (
     covariate_columns,
     public_points,
 )
-from counterveil.data.outcomes import joined_entries
+from counterveil.data.follow_up import joined_entries
 from counterveil.errors import DataError, StudyError
 from counterveil.privacy import Unit
 

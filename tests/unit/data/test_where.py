@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import counterveil as cv
 from counterveil.data import Table
 from counterveil.data.cells import from_cells
-from counterveil.data.outcomes import Where
+from counterveil.data.conditions import Where
 from counterveil.errors import StudyError
 
 SCORE = cv.Range(0, 9)

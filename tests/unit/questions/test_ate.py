@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import counterveil as cv
-from counterveil.data.study import ELSEWHERE
+from counterveil.data.unknown_arguments import ELSEWHERE
 from counterveil.errors import BudgetError, CounterveilError, ParameterError, StudyError
 from counterveil.privacy import Estimand, Proof
 from counterveil.privacy.caveats import REPLACED_BY_TRENDS, ParallelTrends

@@ -13,8 +13,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from counterveil.data import Study, check_study
-from counterveil.data.outcomes import refuse_censored
-from counterveil.data.study import known_arguments
+from counterveil.data.follow_up import refuse_censored
+from counterveil.data.unknown_arguments import known_arguments
 from counterveil.errors import BudgetError, CounterveilError, ParameterError, StudyError, refusal, shown
 from counterveil.inference.measures import ODDS, RATIO
 from counterveil.numerics.arrays import Floats
