@@ -87,11 +87,9 @@ class TimeToEvent:
             expected = "event=: the column that is 1 where the event happened and 0 where not"
             raise _no_event(expected, shown(self.event))
         ends, causes = _grid(self.horizon, self.grid), _causes(self.causes)
-        told = TimeCells(self.event, ends, causes).to_dict()
+        even = ends == _even(ends[-1], len(ends))
         object.__setattr__(self, "horizon", plain_number(ends[-1]))
-        object.__setattr__(
-            self, "grid", tuple(told["grid"]) if isinstance(told["grid"], list) else told["grid"]
-        )
+        object.__setattr__(self, "grid", len(ends) if even else tuple(map(plain_number, ends)))
         object.__setattr__(self, "causes", causes or None)
 
     def attributes(self) -> dict[str, Any]:
@@ -148,7 +146,8 @@ class TimeCells:
         """Return the declaration as it stands in a study file."""
         found: dict[str, Any] = {"event": self.column}
         if self.grid == _even(self.horizon, self.cells):
-            found |= {"horizon": plain_number(self.horizon), "grid": self.cells}
+            found["horizon"] = plain_number(self.horizon)
+            found |= {} if self.cells == USUAL_CELLS else {"grid": self.cells}
         else:
             found |= {"grid": [plain_number(end) for end in self.grid]}
         return found | ({"causes": list(self.causes)} if self.causes else {})

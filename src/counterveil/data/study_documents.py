@@ -51,29 +51,29 @@ _OUTCOME_KEYS = tuple(dict.fromkeys(each.name for part in _OUTCOMES for each in 
 # Tables whose tables have headings of their own, since they may hold many lines.
 _DEEP = {"outcome": ("ranges", "baseline")}
 # Keys that are no key of a study, and what to write.
+_TWO_ARMS = '[treatment] with column = "arm", treated = "new", control = "old"'
+_ARMS = '[treatment] with column = "arm", arms = ["a", "b", "c"], reference = "a"'
+_CHANGE = '[outcome] with column = "score", range = [0, 10], before = "score_before"'
+_RATIO = '[outcome] with numerator = "clicks", range = [0, 9], denominator = "sessions", denominator_range = [1, 5]'
+_EVENT = '[outcome] with time = "days", event = "died", horizon = 365'
+_ROWS = '[people] with column = "patient_id", order = "visit", max_rows = 5'
 _WRITTEN = {
-    **dict.fromkeys(("treated", "control", "others"), '[treatment] with column = "arm", treated = "new", control = "old"'),
-    **dict.fromkeys(("arms", "reference"), '[treatment] with column = "arm", arms = ["a", "b", "c"], reference = "a"'),
+    **dict.fromkeys(("treated", "control", "others"), _TWO_ARMS),
+    **dict.fromkeys(("arms", "reference"), _ARMS),
     "outcome_range": '[outcome] with column = "score", range = [0, 10]',
-    **dict.fromkeys(
-        ("before", "before_range", "change_range", "time", "after"),
-        '[outcome] with column = "score", range = [0, 10], before = "score_before"',
-    ),
-    **dict.fromkeys(
-        ("denominator", "denominator_range"),
-        '[outcome] with numerator = "clicks", range = [0, 9], denominator = "sessions", denominator_range = [1, 5]',
-    ),
-    **dict.fromkeys(
-        ("event", "horizon", "grid", "causes"), '[outcome] with time = "days", event = "died", horizon = 365'
-    ),
+    **dict.fromkeys(("before", "before_range", "change_range", "time", "after"), _CHANGE),
+    **dict.fromkeys(("denominator", "denominator_range"), _RATIO),
+    **dict.fromkeys(("event", "horizon", "grid", "causes"), _EVENT),
     **dict.fromkeys(("outcomes", "baseline"), "[outcome.ranges] with visits = [0, 30], spend = [0, 500]"),
     **dict.fromkeys(("randomised", "randomized"), 'assignment = "trial" or "observational"'),
     "treated_share": "assignment = { share = 0.5 }",
     "score": 'assignment = { propensity = "score" }',
     **dict.fromkeys(("person", "per_person"), 'people = "patient_id"'),
-    **dict.fromkeys(("cluster", "protects_cluster", "assigned_by_cluster", "per_cluster"), 'clusters = "school"'),
-    **dict.fromkeys(("order", "max_rows_per_person"), '[people] with column = "patient_id", order = "visit", max_rows = 5'),
-}  # fmt: skip
+    **dict.fromkeys(("order", "max_rows_per_person"), _ROWS),
+    **dict.fromkeys(
+        ("cluster", "protects_cluster", "assigned_by_cluster", "per_cluster"), 'clusters = "school"'
+    ),
+}
 
 
 def study_arguments(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -220,6 +220,18 @@ def _open_in(told: object) -> list[tuple[str, ...]]:
 def _says(value: object, word: str) -> bool:
     """Return whether a value is this word; an array, compared with it, has no one truth value."""
     return isinstance(value, str) and value == word
+
+
+def is_trial(document: Mapping[str, Any]) -> bool:
+    """Return whether a document declares a randomised trial."""
+    told = document.get("assignment")
+    return _says(told, TRIAL) or (isinstance(told, Mapping) and "share" in told)
+
+
+def propensity_of(document: Mapping[str, Any]) -> Any:
+    """Return the column of the known propensity that a document declares, None where it declares none."""
+    told = document.get("assignment")
+    return told.get("propensity") if isinstance(told, Mapping) else None
 
 
 def column_of(told: object, *names: str) -> str | None:

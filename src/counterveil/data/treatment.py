@@ -53,7 +53,7 @@ class Treatment:
     Raises
     ------
     CounterveilError
-        Names (CV-S004), labels (CV-S007, CV-S160, CV-S161), arms (CV-S060, CV-S061, CV-S062, CV-S131), others (CV-S122).
+        Names (CV-S004), labels (CV-S007, CV-S160, CV-S161), arms (CV-S060 to CV-S062, CV-S131), others (CV-S122).
 
     Examples
     --------

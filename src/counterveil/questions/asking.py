@@ -351,7 +351,7 @@ def asks(ask: Callable[Concatenate[object, Study, P], Found]) -> Asks[P, Found]:
         formula, data, declared = places
         declared = read_declared(declared)
         rest = {key: one for key, one in named.items() if key not in ("data", "study")}
-        said = {"randomised", "randomized"} & set(rest) if isinstance(declared, Mapping) else ()
+        said = {"assignment"} & set(rest) if isinstance(declared, Mapping) else ()
         design = {key: rest.pop(key) for key in said}
         return call(data, Study.from_formula(formula, declared, **design), **rest)
 

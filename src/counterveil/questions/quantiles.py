@@ -96,10 +96,10 @@ quantiles = question_of(QuantilesArguments)
 def _refuse_shape(study: Study) -> None:
     """Raise CV-P695 for outcomes that are no single number of a row, and for several arms."""
     made = {
-        "arms=": study.arms,
-        "outcomes=": study.several,
-        "before=": study.before,
-        "denominator=": study.denominator,
+        "several arms": study.arms,
+        "several outcomes": study.several,
+        "a change": study.before,
+        "a ratio": study.denominator,
     }
     for name, declared in made.items():
         if declared is not None:

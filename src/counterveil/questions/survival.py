@@ -38,7 +38,7 @@ class SurvivalArguments(Arguments[SurvivalResult]):
 
     Args:
         data: as for `counterveil.ate`.
-        study: declared with event= and horizon= or grid=; its outcome is the time of follow-up.
+        study: declared with a cv.TimeToEvent; its outcome is the time of follow-up.
         protects: "outcome" (times and events) or "record" (everything about a person).
         epsilon: privacy loss to spend on everything together.
         delta: a small positive number allows Gaussian noise, which is taken where it is the smaller one.

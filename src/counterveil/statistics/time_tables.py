@@ -19,8 +19,8 @@ from scipy.special import ndtri
 
 from counterveil.data import Layout, Study, Table
 from counterveil.data.features import covariate_features
-from counterveil.data.layout import MergedLayout
 from counterveil.data.follow_up import MOST_CELLS, PARTS, TimeCells, shared_entries
+from counterveil.data.layout import MergedLayout
 from counterveil.data.passes import Sums
 from counterveil.data.strata import strata_codes
 from counterveil.errors import refusal
