@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, ndtr
 
-from counterveil.data import Range, Study
+from counterveil.data import Observational, Outcome, Range, Study, Treatment
 
 Errors = Callable[[np.random.Generator], np.ndarray]
 # Seeds of simulated people. Guards of the record level were set on 77,000 (experiments/record_effect/RESULTS.md).
@@ -82,7 +82,10 @@ def simulated(
 ) -> Design:
     names = [f"x{j + 1}" for j in range(x.shape[1])]
     study = Study(
-        "treated", "y", bounds, dict.fromkeys(names, Range(*covariates)), control=0, randomised=False
+        Treatment("treated", control=0),
+        Outcome("y", bounds),
+        dict.fromkeys(names, Range(*covariates)),
+        assignment=Observational(),
     )
     columns = {"treated": treated.astype(np.int64)} | dict(zip(names, x.T, strict=True))
     return Design(name, study, columns, treated, means, errors, **more)
@@ -153,7 +156,10 @@ def births(n: int = 4642, seed: int = 0) -> Design:
     names = [f"x{j + 1}" for j in range(20)]
     ranges = [Range(0, 1)] * 14 + [Range(12, 48), Range(0, 17)] + [Range(0, 40)] * 4
     study = Study(
-        "treated", "y", (200, 5600), dict(zip(names, ranges, strict=True)), control=0, randomised=False
+        Treatment("treated", control=0),
+        Outcome("y", (200, 5600)),
+        dict(zip(names, ranges, strict=True)),
+        assignment=Observational(),
     )
     columns = {"treated": treated.astype(np.int64)} | dict(zip(names, x.T, strict=True))
     return Design(
@@ -220,7 +226,10 @@ def kang_schafer(n: int, seed: int = 0) -> Design:
     )
     names = [f"x{j + 1}" for j in range(4)]
     study = Study(
-        "treated", "y", (0, 400), dict(zip(names, ranges, strict=True)), control=0, randomised=False
+        Treatment("treated", control=0),
+        Outcome("y", (0, 400)),
+        dict(zip(names, ranges, strict=True)),
+        assignment=Observational(),
     )
     columns = {"treated": treated.astype(np.int64)} | dict(zip(names, x.T, strict=True))
     return Design(f"Kang-Schafer, n = {n:,}", study, columns, treated, (base, base + 10), normal(1.0, n))

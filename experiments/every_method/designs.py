@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from counterveil.data import Range, Study, Table
+from counterveil.data import Observational, Outcome, Range, Study, Table, Treatment
 from counterveil.datasets import acic2016, ihdp, lalonde, nhefs, nsw, pension401k
 from counterveil.datasets.dataset import Dataset
 from experiments.every_method.plain import Plain, difference, doubly_robust, reference_degree
@@ -54,7 +54,9 @@ def simulated(kind: str, n: int, first: int) -> Callable[[int], Instance]:
         y = columns["y"]
         names = [name for name in columns if name.startswith("x")]
         domains = dict.fromkeys(names, Range(0, 1)) | dict.fromkeys(names[:4], Range(0, 1).cut("0.5"))
-        study = Study("treated", "y", widened(y), domains, control=0, randomised=False)
+        study = Study(
+            Treatment("treated", control=0), Outcome("y", widened(y)), domains, assignment=Observational()
+        )
         return instance(Table.attach(columns, study), tuple(names[:4]), EFFECT)
 
     return load

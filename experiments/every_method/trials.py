@@ -51,7 +51,9 @@ def simulated(n: int, explained: float) -> Loader:
         y = (fitted if explained else 0.0) + 0.5 * t + left * r.uniform(-(3**0.5), 3**0.5, n)
         names = [f"x{j}" for j in range(1, 21)]
         domains = dict.fromkeys(names, Range(0, 1))
-        study = Study("t", "y", widened(y), domains, control=0, randomised=True)
+        study = Study(
+            cv.Treatment("t", control=0), cv.Outcome("y", widened(y)), domains, assignment=cv.Trial()
+        )
         return {"t": t.astype(int), "y": y} | dict(zip(names, x.T, strict=True)), study, 0.5
 
     return load

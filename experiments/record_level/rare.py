@@ -100,7 +100,10 @@ def drawn(shape: Shape, rows: int, share: float | None, count: int, seed: int) -
     """Return tables and effects: of a trial with this share treated, or of treatment that follows the index."""
     names = [f"x{j}" for j in range(5)]
     study = Study(
-        "t", "y", shape.bounds, dict.fromkeys(names, Range(-1, 1)), control=0, randomised=share is not None
+        cv.Treatment("t", control=0),
+        cv.Outcome("y", shape.bounds),
+        dict.fromkeys(names, Range(-1, 1)),
+        assignment=cv.Trial() if share is not None else cv.Observational(),
     )
     found = []
     for draw in range(count):

@@ -74,7 +74,9 @@ def rivals(draws: int) -> Iterator[str]:
     for censored in (0.1, 0.3, 0.6):
         design = Trial(2000, censored)
         truth, errors = design.mean_gap, np.zeros((draws, 4))
-        plain = cv.Study("arm", "time", (0, HORIZON), control=0, randomised=True)
+        plain = cv.Study(
+            cv.Treatment("arm", control=0), cv.Outcome("time", (0, HORIZON)), assignment=cv.Trial()
+        )
         for place, seed in enumerate(seeds(draws)):
             people, noise = design.draw(seed), cv.SeededNoise(seed)
             given = {"protects": "record", "noise": noise}

@@ -231,10 +231,17 @@ def test_columns_of_an_unusable_type_are_found_one_by_one(tmp_path):
 
 
 def test_a_study_is_checked_as_a_file_is():
-    study = cv.Study("arm", "y", (0, 1), {"site": ["A", "B"]}, treated="drug", control="placebo")
+    study = cv.Study(
+        cv.Treatment("arm", treated="drug", control="placebo"),
+        cv.Outcome("y", (0, 1)),
+        {"site": ["A", "B"]},
+    )
     assert cv.drafting.check(people(), study) == ()
     assert codes(cv.drafting.check(people().drop(columns="site"), study)) == ["CV-D001"]
-    times = cv.Study("arm", outcome="y", event="died", horizon=1, treated="new", control="placebo")
+    times = cv.Study(
+        cv.Treatment("arm", treated="new", control="placebo"),
+        outcome=cv.TimeToEvent("y", "died", horizon=1),
+    )
     assert codes(cv.drafting.check(people(), times)) == ["CV-D001", "CV-D005"]
 
 
@@ -254,7 +261,9 @@ def test_labels_that_are_not_listed_may_count_as_one():
     frame = people()
     frame.loc[0, "site"] = "C"
     other = cv.Categories(["A", "elsewhere"], other="elsewhere")
-    study = cv.Study("arm", "y", (0, 1), {"site": other}, treated="drug", control="placebo")
+    study = cv.Study(
+        cv.Treatment("arm", treated="drug", control="placebo"), cv.Outcome("y", (0, 1)), {"site": other}
+    )
     found = Table.attach(frame, study).covariates["site"]
     assert found.tolist() == (frame.site != "A").astype(float).tolist()
     assert cv.Study.from_dict(study.to_dict()) == study

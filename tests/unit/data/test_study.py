@@ -11,6 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.data import (
@@ -33,24 +34,20 @@ from counterveil.privacy import Unit
 
 def full_study() -> Study:
     return Study(
-        treatment="arm",
-        outcome="score",
-        outcome_range=(0, "1/3"),
+        treatment=cv.Treatment("arm", treated="new", control="old"),
+        outcome=cv.Outcome("score", (0, "1/3")),
         covariates={
             "age": Range(18, 90.5),
             "smoker": Binary(one="yes", zero="no"),
             "site of care": Categories(["rural", 'the "city"', 3]),
         },
-        treated="new",
-        control="old",
+        assignment=cv.Trial(share=0.5),
         missing={"age": Drop(), "smoker": Fill("no"), "score": Fill(Decimal("0.1"))},
-        randomised=True,
-        treated_share=0.5,
     )
 
 
 def test_bounds_are_the_rationals_that_were_written():
-    study = Study("t", "y", (0.1, "1/3"), {"x": Range(Decimal("0.7"), 1)})
+    study = Study("t", cv.Outcome("y", (0.1, "1/3")), {"x": Range(Decimal("0.7"), 1)})
     assert study.outcome_range == (Fraction(1, 10), Fraction(1, 3))
     assert study.covariates["x"] == Range("7/10", 1)
     assert study.outcome_bounds.width == Fraction(7, 30)
@@ -63,7 +60,7 @@ def test_the_study_cannot_be_changed():
     with pytest.raises(TypeError):
         study.covariates["age"] = Binary()
     given = {"age": Range(0, 1)}
-    study = Study("t", "y", (0, 1), given)
+    study = Study("t", cv.Outcome("y", (0, 1)), given)
     given["more"] = Range(0, 1)
     assert study.columns == ("t", "y", "age")
 
@@ -71,7 +68,7 @@ def test_the_study_cannot_be_changed():
 def refused(code, **changes):
     arguments = {"treatment": "t", "outcome": "y", "outcome_range": (0, 1)} | changes
     with pytest.raises(StudyError) as caught:
-        Study(**arguments)
+        study_of(**arguments)
     assert caught.value.code == code
     return caught.value
 
@@ -136,7 +133,7 @@ def test_fill_stays_inside_what_is_declared(column, value):
 
 
 def documented(**more):
-    return Study("arm", **({"outcome": "y", "outcome_range": (0, 1)} | more))
+    return study_of("arm", **({"outcome": "y", "outcome_range": (0, 1)} | more))
 
 
 TIMES = {"outcome": "days", "outcome_range": None, "event": "died", "randomised": True}
@@ -191,7 +188,7 @@ def test_a_file_written_by_hand(tmp_path):
     )
     study = Study.from_toml(path)
     known = {"age": Range(16, 60), "black": Binary(), "hisp": Binary()}
-    assert study == Study("train", "re78", (0, 60.5), known, missing=Drop())
+    assert study == Study("train", cv.Outcome("re78", (0, 60.5)), known, missing=Drop())
 
 
 @pytest.mark.parametrize(
@@ -238,9 +235,13 @@ def test_study_files_that_cannot_be_read(tmp_path):
 
 
 def test_fingerprints_follow_the_meaning():
-    one = Study("t", "y", (0, 0.5), {"a": Range(0, 1), "b": Binary(True, False)}, treated=np.int64(1))
-    two = Study("t", "y", ("0", "1/2"), {"b": Binary(), "a": Range(0.0, 1.0)}, treated=True)
-    other = Study("t", "y", (0, 0.5), {"a": Range(0, 1), "b": Binary()}, missing={"a": Fill(0)})
+    one = Study(
+        cv.Treatment("t", treated=np.int64(1)),
+        cv.Outcome("y", (0, 0.5)),
+        {"a": Range(0, 1), "b": Binary(True, False)},
+    )
+    two = Study("t", cv.Outcome("y", ("0", "1/2")), {"b": Binary(), "a": Range(0.0, 1.0)})
+    other = Study("t", cv.Outcome("y", (0, 0.5)), {"a": Range(0, 1), "b": Binary()}, missing={"a": Fill(0)})
     assert one == two
     assert one.fingerprint() == two.fingerprint()
     assert len(one.fingerprint()) == 64
@@ -265,7 +266,7 @@ def test_public_facts_name_what_is_public():
 
 def test_a_known_score_is_a_bounded_covariate_and_contradicts_other_designs():
     chance = {"chance": Range("0.1", "0.9")}
-    study = Study("t", "y", (0, 1), chance, score="chance")
+    study = Study("t", cv.Outcome("y", (0, 1)), chance, assignment=cv.Propensity("chance"))
     assert Study.from_dict(study.to_dict()) == study
     assert any("'chance'" in fact and "probability" in fact for fact in study.public_facts(Unit.OUTCOME))
     for domain in (Range(0, "0.9"), Range("0.1", 1), Binary()):
@@ -282,7 +283,9 @@ def test_a_known_score_is_a_bounded_covariate_and_contradicts_other_designs():
 
 
 def test_a_score_outside_its_range_is_refused_not_clamped():
-    study = Study("t", "y", (0, 1), {"chance": Range("0.1", "0.9")}, score="chance")
+    study = Study(
+        "t", cv.Outcome("y", (0, 1)), {"chance": Range("0.1", "0.9")}, assignment=cv.Propensity("chance")
+    )
     rows = {"t": [0, 1, 0, 1], "y": [0, 1, 1, 0]}
     assert Table.attach(rows | {"chance": [0.1, 0.9, 0.5, 0.5]}, study).score[0] == 0.1
     with pytest.raises(DataError) as caught:
@@ -294,7 +297,7 @@ DOSES = {"arms": ("low", "placebo", "high"), "reference": "placebo"}
 
 
 def study(**changes):
-    return Study("arm", "y", (0, 1), **(DOSES | changes))
+    return study_of("arm", "y", (0, 1), **(DOSES | changes))
 
 
 def rows(labels):
@@ -349,7 +352,7 @@ def test_a_table_holds_the_place_of_each_arm():
 
 
 def test_numbers_serve_as_labels(tmp_path):
-    doses = Study("dose", "y", (0, 1), arms=(0, 5, 10), reference=0)
+    doses = Study(cv.Treatment("dose", arms=(0, 5, 10), reference=0), cv.Outcome("y", (0, 1)))
     path = tmp_path / "doses.csv"
     path.write_text("dose,y\n0,0\n5.0,1\n10,0\n0,1\n5,0\n10,1\n", encoding="utf-8")
     in_memory = {"dose": np.array([0.0, 5.0, 10.0] * 2), "y": [0, 1] * 3}
@@ -382,8 +385,7 @@ def test_missing_arms_follow_their_rule():
 
 STUDY = Study(
     "t",
-    "y",
-    (0, 1),
+    cv.Outcome("y", (0, 1)),
     {
         "age": Range(18, 90).cut(30, 60),
         "sex": Binary(),
@@ -437,7 +439,7 @@ def test_cut_points_for_what_is_not_a_range_in_the_layout():
 
 def test_too_many_strata():
     many = {f"c{place}": Categories(range(16)) for place in range(16)}
-    study = Study("t", "y", (0, 1), many)
+    study = Study("t", cv.Outcome("y", (0, 1)), many)
     assert Layout.of(study, tuple(many)[:15]).public == 16**15
     assert "2^64" in layout_refused("CV-S074", study).got
 
@@ -487,7 +489,9 @@ def test_every_bin_must_hold_a_double():
     assert Range(0, 1).cut(tiny, 1 - tiny).thresholds() == (float(tiny), 1.0)
 
 
-TIME_STUDY = cv.Study("arm", outcome="days", event="died", grid=[1, 2.5, 4], control=0)
+TIME_STUDY = cv.Study(
+    cv.Treatment("arm", control=0), outcome=cv.TimeToEvent("days", "died", grid=[1, 2.5, 4])
+)
 
 
 def test_every_row_has_the_entry_of_the_definition():
@@ -503,7 +507,7 @@ def test_every_row_has_the_entry_of_the_definition():
 
 
 def test_a_number_of_cells_makes_cells_of_one_length():
-    study = cv.Study("arm", outcome="days", event="died", horizon=1, grid=4)
+    study = cv.Study("arm", outcome=cv.TimeToEvent("days", "died", horizon=1, grid=4))
     assert study.event.grid == tuple(Fraction(place, 4) for place in (1, 2, 3, 4))
 
 
@@ -527,7 +531,7 @@ def test_a_number_of_cells_makes_cells_of_one_length():
 )
 def test_what_cannot_be_is_refused(given):
     with pytest.raises(cv.CounterveilError, match="CV-S090"):
-        cv.Study("arm", **({"outcome": "days", "event": "died"} | given))
+        study_of("arm", **({"outcome": "days", "event": "died"} | given))
 
 
 def test_other_codes_of_events_are_refused():
@@ -536,15 +540,18 @@ def test_other_codes_of_events_are_refused():
 
 
 def test_rows_of_a_person_end_with_the_last():
-    study = cv.Study("arm", outcome="days", event="died", grid=[1, 2.5, 4], control=0, person="id")
+    study = cv.Study(
+        cv.Treatment("arm", control=0),
+        outcome=cv.TimeToEvent("days", "died", grid=[1, 2.5, 4]),
+        people="id",
+    )
     rows = {"id": [1, 1, 2, 3, 4], "arm": [0, 0, 1, 0, 1], "days": [1, 3, 1, 2, 2], "died": [0, 1, 1, 0, 0]}
     assert joined_entries(3, 1)[Table.attach(rows, study).outcome].tolist() == [2, 0, 4, 4]
 
 
 COLUMNS_STUDY = Study(
     treatment="t",
-    outcome="y",
-    outcome_range=(0, 1),
+    outcome=cv.Outcome("y", (0, 1)),
     covariates={
         "age": Range(20, 60),
         "smoker": Binary("yes", "no"),
@@ -573,7 +580,9 @@ def test_numbers_are_clamped_and_labels_are_as_declared() -> None:
 
 def test_labels_of_several_types_keep_them() -> None:
     study = Study(
-        treatment="t", outcome="y", outcome_range=(0, 1), covariates={"dose": Categories([1, 2.5, "many"])}
+        treatment="t",
+        outcome=cv.Outcome("y", (0, 1)),
+        covariates={"dose": Categories([1, 2.5, "many"])},
     )
     table = Table.attach({"t": [0, 1, 0, 1], "y": [0, 1, 0, 1], "dose": ["1", "2.5", "many", "1"]}, study)
     assert covariate_columns(table)["dose"].tolist() == [1, 2.5, "many", 1]

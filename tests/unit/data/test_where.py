@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.data import Table
@@ -133,7 +134,7 @@ def trial(rows=600, seed=0):
 
 def study(**more):
     arms = {"treated": "high", "control": "placebo"}
-    return cv.Study("arm", "y", (0, 9), {"score": SCORE}, **(arms | more))
+    return study_of("arm", "y", (0, 9), {"score": SCORE}, **(arms | more))
 
 
 def sources(frame, folder):

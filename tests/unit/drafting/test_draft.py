@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.drafting import Entry
@@ -43,18 +44,15 @@ def test_answers_close_it():
     answers = ANSWERS | {"covariates": ["age", "s*", "bmi"], "columns": told}
     study = cv.drafting.draft(NAMES, BOOK, answers).study()
     assert study == cv.Study(
-        "arm",
-        "relapse",
-        (0, 1),
+        cv.Treatment("arm", treated="drug", control="placebo"),
+        cv.Outcome("relapse", (0, 1)),
         {
             "age": cv.Range(18, 90),
             "bmi": cv.Range(10, 60),
             "site": cv.Categories(["A", "B"]),
             "shoe": cv.Range(20, 60),
         },
-        treated="drug",
-        control="placebo",
-        randomised=True,
+        assignment=cv.Trial(),
     )
 
 
@@ -178,7 +176,7 @@ def test_a_filled_template_holds_arms_outcomes_people_and_clusters(tmp_path):
     known = {"outcomes": {"pain": (0, 10), "slept": (0, 1)}, "covariates": {"age": cv.Range(18, 90)}}
     known |= {"arms": ("placebo", "low", "high"), "reference": "placebo", "randomised": True}
     known |= {"person": "pid", "order": "visit", "max_rows_per_person": 6, "cluster": "ward"}
-    assert made.study() == cv.Study("arm", **known)
+    assert made.study() == study_of("arm", **known)
     again = cv.drafting.draft(names, None, cv.drafting.answers_in(made.document))
     assert again.document == made.document
     (tmp_path / "again.csv").write_text(made.template)
@@ -192,7 +190,11 @@ def test_a_filled_template_holds_a_time_to_an_event():
         "arm": Entry("binary", role="treatment"),
     }
     made = cv.drafting.draft(["days", "died", "arm"], book, {"randomised": True})
-    assert made.study() == cv.Study("arm", "days", event="died", horizon=360, control=0, randomised=True)
+    assert made.study() == cv.Study(
+        cv.Treatment("arm", control=0),
+        cv.TimeToEvent("days", "died", horizon=360),
+        assignment=cv.Trial(),
+    )
     open_end = book | {"days": Entry("range", role="outcome")}
     made = cv.drafting.draft(["days", "died", "arm"], open_end, {"randomised": True})
     assert [each.mend for each in made.open_questions] == ["horizon = NUMBER"]

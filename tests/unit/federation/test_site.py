@@ -289,7 +289,7 @@ def test_entries_name_the_coordinator(new_site, trial):
     assert askers[1:] == ["coordinator at 127.0.0.1:9092"] * 4
 
 
-STUDY = cv.Study("t", "y", (0, 1), {"sex": cv.Binary()}, control=0)
+STUDY = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (0, 1)), {"sex": cv.Binary()})
 
 
 @pytest.fixture

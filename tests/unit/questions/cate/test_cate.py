@@ -8,6 +8,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from tests.thinned import thinned
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.datasets import dataset_1, dataset_2
@@ -35,7 +36,9 @@ def model():
 @pytest.mark.parametrize("epsilon", [1, 4])
 def test_one_effect_for_all_holds_outcomes_far_out_of_a_range_that_holds_them(epsilon):
     # Forty standard deviations out: 8 of 1,000 treated and 2 of 1,000 others.
-    declared = cv.Study("t", "y", (-20, 80), {k: cv.Range(0, 1) for k in "ab"}, control=0)
+    declared = cv.Study(
+        cv.Treatment("t", control=0), cv.Outcome("y", (-20, 80)), {k: cv.Range(0, 1) for k in "ab"}
+    )
     covered = []
     for seed in range(8):
         generator = np.random.default_rng(seed)
@@ -120,7 +123,9 @@ def test_what_cannot_be_adjusted_for_is_refused():
 
 
 STRATA = cv.Study(
-    "t", "y", (0, 1), {"x": cv.Range(0, 1).cut("1/2"), "g": cv.Categories(["a", "b"])}, control=0
+    cv.Treatment("t", control=0),
+    cv.Outcome("y", (0, 1)),
+    {"x": cv.Range(0, 1).cut("1/2"), "g": cv.Categories(["a", "b"])},
 )
 
 
@@ -225,7 +230,7 @@ def test_labels_and_binaries_and_other_bases():
         "site": cv.Categories(["a", "b", "c"]),
     }
     design = {"control": 0, "randomised": True}
-    study = cv.Study("t", "y", (-2, 4), domains, treated_share="1/2", **design)
+    study = study_of("t", "y", (-2, 4), domains, treated_share="1/2", **design)
     people = [{"age": 50, "sex": sex, "site": site} for sex in "fm" for site in "abc"]
     for settings in (
         Cate(basis="spline", knots=1, products=False),
@@ -242,7 +247,7 @@ def test_labels_and_binaries_and_other_bases():
         found.effect([{"age": 50, "sex": "f"}])
     # A label that nobody has, and a column that is the same for everyone.
     more = {"site": cv.Categories(["a", "b", "c", "d"]), "empty": cv.Range(0, 1)}
-    wider = cv.Study("t", "y", (-2, 4), domains | more, **design)
+    wider = study_of("t", "y", (-2, 4), domains | more, **design)
     found = cv.cate(frame, wider, protects="outcome", epsilon=5, delta=1e-6, noise=cv.SeededNoise(4))
     assert found.effect([one | {"empty": 0} for one in people]) == pytest.approx([2, 3, 2, 0, 1, 0], abs=0.4)
 
@@ -280,7 +285,9 @@ def average(seed, method):
     y = (rng.uniform(size=ROWS) < np.where(t, TREATED, CONTROL)).astype(float)
     frame = {"t": t.astype(int), "y": y, "x0": x[:, 0], "x1": x[:, 1]}
     covariates = {"x0": cv.Range(0, 1), "x1": cv.Range(0, 1)}
-    study = cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), covariates=covariates, control=0)
+    study = cv.Study(
+        treatment=cv.Treatment("t", control=0), outcome=cv.Outcome("y", (0, 1)), covariates=covariates
+    )
     model = cv.cate(
         frame, study, protects="record", epsilon=4, delta=1e-6, method=method, noise=cv.SeededNoise(seed)
     )

@@ -167,7 +167,7 @@ def drawn(seed: int, fitted: int, effect: float) -> Study:
         x[part] /= np.linalg.norm(x[part], axis=1).max()
     treated = generator.uniform(size=len(x)) < expit(x @ a)
     y = x @ b + effect * treated + generator.normal(scale=0.1, size=len(x))
-    return Study(x, treated, y, fitted, effect)
+    return Study(cv.Treatment(x, treated=effect), cv.Outcome(treated, y), fitted)
 
 
 def bias_of(study: Study, epsilon: float) -> tuple[float, float]:
@@ -211,7 +211,12 @@ def estimates(study: Study, epsilon: float, seed: int) -> dict[str, float]:
 def _ours(study: Study, epsilon: float, seed: int) -> dict[str, float]:
     names = [f"x{place}" for place in range(COVARIATES)]
     domains = dict.fromkeys(names, cv.Range(-_REACH, _REACH))
-    declared = cv.Study("t", "y", (-_SPREAD, _SPREAD), domains, control=0, randomised=False)
+    declared = cv.Study(
+        cv.Treatment("t", control=0),
+        cv.Outcome("y", (-_SPREAD, _SPREAD)),
+        domains,
+        assignment=cv.Observational(),
+    )
     frame = dict(zip(names, study.x.T, strict=True)) | {"t": study.treated.astype(np.int64), "y": study.y}
     paid: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "noise": cv.SeededNoise(seed)}
     weighted = cv.published.ipw_proved(frame, declared, **paid)
