@@ -14,6 +14,7 @@ import numpy as np
 from scipy.special import expit, ndtr
 
 from counterveil.data import Observational, Outcome, Range, Study, Treatment
+from counterveil.privacy import exact
 
 Errors = Callable[[np.random.Generator], np.ndarray]
 # Seeds of simulated people. Guards of the record level were set on 77,000 (experiments/record_effect/RESULTS.md).
@@ -63,7 +64,7 @@ class Design:
 
 
 def replace_range(study: Study, bounds: tuple[float, float]) -> Study:
-    return replace(study, outcome_range=(round(bounds[0], 6), round(bounds[1], 6)))
+    return study.changed(outcome_range=tuple(exact(round(bound, 6), "outcome") for bound in bounds))
 
 
 def normal(sd: float | np.ndarray, n: int) -> Errors:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
@@ -69,7 +68,7 @@ def real(make: Callable[[], Dataset]) -> Loader:
         data = kept[0]
         columns = dict(data.frame)
         columns[data.study.treatment] = np.random.default_rng(seed).permutation(columns[data.study.treatment])
-        study = replace(data.study, treated=data.study.treated, treated_share=None)
+        study = data.study.changed(treated_share=None)
         return columns, study, 0.0
 
     return load

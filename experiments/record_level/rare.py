@@ -18,6 +18,7 @@ from scipy.stats import gamma, lognorm, norm, t
 import counterveil as cv
 from counterveil.data import Range, Study, Table
 from counterveil.errors import CounterveilError
+from counterveil.privacy import exact
 from experiments.causal.plain import aipw, means
 
 NORMAL = 1.96
@@ -149,7 +150,9 @@ def private(tables: list[Draw], epsilon: str, delta: str, **asked: object) -> Ce
     """Return the answers of `cv.ate`; `treated_share` is declared where it is among what is asked."""
     cell, declared = Cell([], []), asked.pop("treated_share", None)
     for place, (table, truth) in enumerate(tables):
-        study = replace(table.study, treated_share=declared)
+        study = table.study.changed(
+            treated_share=None if declared is None else exact(declared, "treated_share")
+        )
         try:
             found = cv.ate(
                 replace(table, study=study),

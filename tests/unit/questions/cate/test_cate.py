@@ -78,7 +78,7 @@ def test_pure_guarantee_by_arms_and_by_nothing_else():
         ask(delta=0, method="r_learner")
 
 
-TRIAL = replace(DATA.study, randomised=True)
+TRIAL = DATA.study.changed(randomised=True)
 
 
 def test_one_effect_for_all_has_no_intervals_for_people(tmp_path):

@@ -2,7 +2,6 @@
 
 import logging
 import warnings
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -162,7 +161,7 @@ def test_effects_of_folds_are_clipped_to_the_bound():
 
 
 def test_without_a_bound_effects_are_clipped_around_the_released_comparison():
-    wide = replace(STUDY, outcome_range=(-20, 20))
+    wide = STUDY.changed(outcome_range=(Fraction(-20), Fraction(20)))
     found = {}
     for name, settings in (("centred", None), ("whole", cv.settings.Folds(bound=40))):
         found[name] = cv.ate(
