@@ -24,10 +24,12 @@ SECRET = b"QZXVCANARYKJW"
 PATIENCE = 120
 STUDY = """\
 treatment = "t"
-outcome = "y"
-outcome_range = [0, 1]
-person = "id"
-randomised = true
+people = "id"
+assignment = "trial"
+
+[outcome]
+column = "y"
+range = [0, 1]
 """
 # A command that sorts people with little memory, and waits as soon as it has the first of them.
 ASK = """

@@ -23,9 +23,11 @@ from counterveil.cli.requests import Charging
 
 STUDY = """
 treatment = "arm"
-outcome = "y"
-outcome_range = [0, 1]
-randomised = true
+assignment = "trial"
+
+[outcome]
+column = "y"
+range = [0, 1]
 """
 
 

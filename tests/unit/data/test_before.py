@@ -142,7 +142,6 @@ def test_what_was_before_is_no_covariate():
         {"denominator": 3},
         {"denominator": "d"},
         {"denominator": "d", "denominator_range": (-1, 2)},
-        {"denominator_range": (0, 1)},
     ],
 )
 def test_invalid_ratios_are_refused(given):

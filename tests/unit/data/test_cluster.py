@@ -53,8 +53,6 @@ def code_of(call):
         {"cluster": "school", "per_cluster": {"y": "sum"}},
         {"cluster": "school", "protects_cluster": True, "person": "id"},
         {"cluster": "id", "person": "id"},
-        {"cluster": None, "protects_cluster": True},
-        {"cluster": None, "per_cluster": {"y": "sum"}},
     ],
 )
 def test_declarations_that_do_not_fit_together_are_refused(wrong):
@@ -62,10 +60,13 @@ def test_declarations_that_do_not_fit_together_are_refused(wrong):
 
 
 def test_a_bare_name_in_a_study_file_is_the_column_and_other_keys_are_refused():
-    document = {"treatment": "arm", "outcome": "y", "outcome_range": [0, 9], "cluster": "school"}
+    document = {"treatment": "arm", "outcome": {"column": "y", "range": [0, 9]}, "clusters": "school"}
     assert cv.Study.from_dict(document).cluster.column == "school"
-    for wrong in ({"column": "school", "rules": {}}, {"protected": True}, 3):
-        assert code_of(lambda wrong=wrong: cv.Study.from_dict(document | {"cluster": wrong})) == "CV-S013"
+    wrongs = {"CV-S013": [{"column": "school", "rule": {}}, {"protected": True}], "CV-S025": [3]}
+    wrongs["CV-S025"].append({"column": "school", "rules": {"y": "sum"}})
+    for code, listed in wrongs.items():
+        for wrong in listed:
+            assert code_of(lambda wrong=wrong: cv.Study.from_dict(document | {"clusters": wrong})) == code
 
 
 def test_clusters_are_numbered_by_their_names_whatever_the_source():
