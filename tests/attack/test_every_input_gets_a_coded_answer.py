@@ -292,7 +292,7 @@ def test_a_bound_that_is_no_double():
     assert cv.Fill(Fraction(10**400, 3)).value == str(Fraction(10**400, 3))
 
 
-@pytest.mark.parametrize("key", ["treatment", "treated", "outcome_range", "randomised", "covariates"])
+@pytest.mark.parametrize("key", ["treatment", "outcome", "assignment", "people", "clusters", "covariates"])
 def test_an_array_in_the_place_of_a_declaration(key):
     for array in (np.array([1.0, 2.0]), np.array(["?", "?"])):
         value = {"age": array} if key == "covariates" else array

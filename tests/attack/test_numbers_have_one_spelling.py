@@ -91,7 +91,7 @@ def test_toml_has_a_grammar_of_its_own():
     # There underscores separate digits, in whole numbers and in those with a point; a text is no number of TOML's.
     assert parse_toml("a = 1_0\nb = 1_0.5", exact=True) == {"a": 10, "b": "10.5"}
     with pytest.raises(CounterveilError, match="CV-S003"):
-        cv.Study.from_dict(STUDY.to_dict() | {"outcome_range": ["0", "1_0"]})
+        cv.Study.from_dict(STUDY.to_dict() | {"outcome": {"column": STUDY.outcome, "range": ["0", "1_0"]}})
 
 
 @pytest.mark.parametrize("cell", STRANGE)

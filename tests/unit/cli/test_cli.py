@@ -198,7 +198,7 @@ def test_a_table_in_a_database_is_added_up_there(folder):
             "CREATE TABLE patients AS SELECT i % 2 AS arm, (i % 3) / 2.0 AS y, i % 5 AS ward FROM range(400) AS r(i)"
         )
     (folder / "wards.toml").write_text(
-        STUDY.replace("randomised = true", "[covariates]\nward = { categories = [0, 1, 2, 3, 4] }")
+        STUDY.replace('assignment = "trial"\n', "") + "[covariates]\nward = { categories = [0, 1, 2, 3, 4] }"
     )
     words = ["estimate", "hospital.duckdb", "--study", "wards.toml", "--protects", "record", "--epsilon", "1"]
     words += ["--method", "stratified", "--set", "limit=3"]
@@ -211,7 +211,7 @@ def test_a_table_in_a_database_is_added_up_there(folder):
 
 
 def test_sensitivity_reads_a_result_and_spends_nothing(folder):
-    study = STUDY.replace("randomised = true", "[covariates]\nage = { range = [0, 10] }")
+    study = STUDY.replace('assignment = "trial"\n', "") + "[covariates]\nage = { range = [0, 10] }"
     (folder / "study.toml").write_text(study)
     with (folder / "trial.csv").open("w", newline="") as file:
         rows = csv.writer(file)

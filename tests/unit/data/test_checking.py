@@ -145,7 +145,9 @@ def test_lines_that_mend_do(tmp_path):
     text = STUDY
     for each in found:
         heading, line, *_ = each.mend.splitlines()
-        text = text.replace(heading, f"{heading}\n{line}") if heading in text else f"{text}\n{heading}\n{line}\n"
+        text = (
+            text.replace(heading, f"{heading}\n{line}") if heading in text else f"{text}\n{heading}\n{line}\n"
+        )
     again = findings(frame, tmp_path, text)
     # That the line leaves a row out is advice.
     assert [(each.code, each.blocking, each.rows) for each in again] == [("CV-P830", False, 1)]
@@ -198,7 +200,9 @@ def test_faults_of_the_file_do_not_hide_each_other_nor_those_of_the_data(tmp_pat
 
 
 def test_open_questions_are_listed_beside_everything_else(tmp_path):
-    text = 'treatment = "?"\nassignment = "?"\n[outcome]\ncolumn = "?"\nrange = "?"\n\n[covariates]\nage = "?"\n'
+    text = (
+        'treatment = "?"\nassignment = "?"\n[outcome]\ncolumn = "?"\nrange = "?"\n\n[covariates]\nage = "?"\n'
+    )
     text += 'smoker = { range = "?" }\nsite = { categories = ["A", "?"] }\n'
     found = findings(people(), tmp_path, text)
     assert codes(found) == ["CV-S120"] * 6 + ["CV-D006"]
@@ -254,7 +258,9 @@ def test_declarations_that_belong_together_are_judged_together(tmp_path):
     frame = people().assign(y0=0.5)
     assert codes(findings(frame, tmp_path, change)) == ["CV-S002"]
     assert codes(findings(people(), tmp_path, change)) == ["CV-S002", "CV-D001"]
-    ratio = text.replace('column = "y"', 'numerator = "y"\ndenominator = "visits"\ndenominator_range = [1, 9]')
+    ratio = text.replace(
+        'column = "y"', 'numerator = "y"\ndenominator = "visits"\ndenominator_range = [1, 9]'
+    )
     assert codes(findings(people().assign(visits=2.0), tmp_path, ratio)) == ["CV-S002"]
 
 

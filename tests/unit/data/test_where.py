@@ -208,7 +208,11 @@ def test_several_studies_share_a_file(tmp_path):
         ("score",),
         ("site",),
     )
-    assert cv.data.study_documents.names_in(cv.data.study_documents.read_toml(path)) == ("high", "low", "score")
+    assert cv.data.study_documents.names_in(cv.data.study_documents.read_toml(path)) == (
+        "high",
+        "low",
+        "score",
+    )
     for wrong in (path, f"{path}#higher"):
         with pytest.raises(cv.CounterveilError, match="CV-S125"):
             cv.Study.from_toml(wrong)
