@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tools.loose_study import study_of
 import hashlib
 import importlib.util
 import os

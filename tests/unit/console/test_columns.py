@@ -11,7 +11,7 @@ from counterveil.console import application
 from counterveil.console.columns import form_of, text_of
 
 OUTCOME = '[outcome]\ncolumn = "y"\nrange = [0, 9]\n'
-ARMS = 'treatment = { column = "arm", arms = ["a", "b", "c"], reference = "b" }\n[outcome]\ncolumn = "y"\nrange = [0, 1]\n'
+ARMS = OUTCOME + '[treatment]\ncolumn = "arm"\narms = ["a", "b", "c"]\nreference = "b"\n'
 PLAIN = 'assignment = "observational"\n[treatment]\ncolumn = "arm"\ntreated = "drug"\ncontrol = "none"\n'
 PEOPLE = 'where = "age >= 18"\n' + PLAIN + 'others = "drop"\n[outcome]\ncolumn = "pain"\nrange = [0, 10]\n'
 STUDIES = [
