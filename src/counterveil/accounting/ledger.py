@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tools.loose_study import study_of
 import hashlib
 import importlib.util
 import os
@@ -16,6 +15,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from urllib.parse import urlsplit
+
+from tools.loose_study import study_of
 
 from counterveil.accounting import accounts as refusals
 from counterveil.accounting.access_policy import AccessPolicy, Uses, names, quoted

@@ -36,6 +36,7 @@ ELSEWHERE = {
     ),
     **dict.fromkeys(("y_col", "d_cols", "x_cols", "Y", "T", "X", "W", "treat", "covs"), _ROLES),
     **dict.fromkeys(("treatment", "outcome", "covariates"), _ROLES),
+    **dict.fromkeys(("randomised", "randomized"), "cv.Study(..., assignment=cv.Trial())"),
     **dict.fromkeys(("score", "dml_procedure"), 'method="doubly_robust"'),
     # statsmodels, pyfixest
     **dict.fromkeys(("formula", "fml"), _FORMULA),
@@ -104,8 +105,6 @@ def refuse_arguments(
     for key in given:
         if key not in own and key in elsewhere:
             raise refusal("CV-P028", name=name, key=key, ours=elsewhere[key])
-        if key not in own and key in ("randomised", "randomized"):
-            raise refusal("CV-P028", name=name, key=key, ours=f"cv.Study(..., {STUDY_PARTS[key]})")
         if key not in own:
             raise refusal(
                 "CV-P028b",
