@@ -129,18 +129,18 @@ def design_arguments(function: Callable[..., Any], names: Sequence[str]) -> list
 
 
 def study(
-    treatment: str,
-    outcome: str,
+    treatment_column: str,
+    outcome_column: str,
     ends: Sequence[Any] | None = None,
     covariates: Mapping[str, Any] | None = None,
     **parts: Any,
 ) -> Study:
-    """Return the study of a formula; parts are the tables of a study file, without the columns that the formula names."""
+    """Return the study of a formula; parts are tables of a study file without the columns that the formula names."""
     told = dict(parts.pop("outcome", {}))
     key = "time" if "event" in told else "numerator" if "denominator" in told else "column"
     document = {
-        "treatment": {"column": treatment, **parts.pop("treatment", {})},
-        "outcome": {key: outcome, **({} if ends is None else {"range": ends}), **told},
+        "treatment": {"column": treatment_column, **parts.pop("treatment", {})},
+        "outcome": {key: outcome_column, **({} if ends is None else {"range": ends}), **told},
         "covariates": {name: domain.to_dict() for name, domain in (covariates or {}).items()},
     }
     return Study.from_dict(document | parts)

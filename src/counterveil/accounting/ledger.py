@@ -16,8 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from urllib.parse import urlsplit
 
-from tools.loose_study import study_of
-
 from counterveil.accounting import accounts as refusals
 from counterveil.accounting.access_policy import AccessPolicy, Uses, names, quoted
 from counterveil.accounting.accounts import (
