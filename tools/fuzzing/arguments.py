@@ -9,6 +9,7 @@ from typing import Any
 
 from tools.fuzzing import documents, nasty, trials
 from tools.fuzzing.judging import Answer, Attempt
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.data import Table
@@ -84,9 +85,9 @@ def _declaration(rng: random.Random, _folder: Path) -> Attempt:
     made = _spoiled(rng, given, others)
     one, two, several = nasty.value(rng), nasty.value(rng), [nasty.value(rng), nasty.value(rng)]
     calls: tuple[Callable[[], Any], ...] = (
-        lambda: cv.Study(**made), lambda: cv.Study(**made), lambda: cv.Study(**made), lambda: cv.Range(one, two),
+        lambda: study_of(**made), lambda: study_of(**made), lambda: study_of(**made), lambda: cv.Range(one, two),
         lambda: cv.Range(0, 10).cut(one), lambda: cv.Categories(one), lambda: cv.Categories(several),
-        lambda: cv.Binary(one, two), lambda: cv.drafting.Fill(one), lambda: cv.Budget(one, two),
+        lambda: cv.Binary(one, two), lambda: cv.Fill(one), lambda: cv.Budget(one, two),
         lambda: cv.Budget(1, two), lambda: cv.Study.from_dict(one), lambda: cv.Study.from_toml(one),
         lambda: Table.attach(one, trials.STUDY),
     )  # fmt: skip
