@@ -93,13 +93,14 @@ compile: $(VENV)/.test
 	@touch $(VENV)/.compiled
 
 lint: $(VENV)/.test
-	@echo "Checking style, types and imports (about a minute the first time)"
+	@echo "Checking style, types, imports and docstrings (about a minute the first time)"
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python -m tools.check_docstrings
 
-# Writes the reference pages of the command line and the API from the code.
+# Writes the reference pages of the command line, the errors and the values of answers from the code.
 reference: $(VENV)/.test
 	$(BIN)/python -m tools.reference
 

@@ -9,9 +9,31 @@ author = "The Counterveil founders"
 copyright = "The Counterveil founders, Apache-2.0"
 version = release = __version__
 
-extensions = ["myst_nb", "sphinx_design", "tools.site.mathml"]
+extensions = [
+    "myst_nb",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx_design",
+    "tools.site.mathml",
+    "tools.site.names",
+]
 html_math_renderer = "mathml"
 nitpicky = True
+# Docstrings name many things in code that have no page; `tools.check_docstrings` looks for names that do not exist.
+nitpick_ignore_regex = [("py:.*", ".*")]
+# `cv.ate` in a docstring is a link where it has a page, and code elsewhere.
+default_role = "py:obj"
+# Types stand with the parameters, and pages list members themselves.
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+autosummary_generate = False
+toc_object_entries_show_parents = "hide"
+numpydoc_show_class_members = False
+numpydoc_attributes_as_param_list = True
+# Classes of the package among types are links; `tools.site.names` says which.
+numpydoc_xref_param_type = True
+numpydoc_xref_ignore = "all"
 # Quotes and dashes stay as typed: they stand in formulas and options.
 smartquotes = False
 

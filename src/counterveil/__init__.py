@@ -1,4 +1,25 @@
-"""Counterveil: differentially private causal inference."""
+"""Differentially private causal inference: effects whose intervals include the privacy noise.
+
+Declare a study, ask a question of its data, read the answer:
+
+- `cv.Study` declares what is public about the columns; `cv.drafting.draft` writes one from a file.
+- `cv.ate`, `cv.arms`, `cv.groups`, `cv.cate`, `cv.survival`, `cv.quantiles` and others are the questions.
+- `cv.results.Result` and its neighbours are the answers; `cv.plots` draws them.
+- `cv.plan` says how long intervals will be, before anything is spent.
+- `cv.Session` and `cv.open_ledger` share one budget among several questions.
+- `cv.settings` tunes methods, `cv.datasets` has examples, `cv.published` the forms of papers.
+
+Start with ``help(cv.ate)``; `dir(cv)` lists every name. The command ``counterveil`` asks the same questions.
+
+Examples
+--------
+>>> import counterveil as cv
+>>> trial = cv.datasets.simulated_trial(n=500, effect=0.3)
+>>> result = cv.ate(trial.frame, trial.study, protects="outcome", epsilon=1, noise=cv.SeededNoise(1))
+>>> low, high = result.interval()
+>>> low < 0.3 < high
+True
+"""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ from counterveil.report.caveats import fact_words
 
 _TEXT = """# Values of a result
 
-Written by `python -m tools.reference`. What a [result](result.md) says of itself. Numbers in the words are examples. Of
-pooled results `AtSites` holds what each site says.
+Written by `python -m tools.reference`. What an answer such as [`cv.results.Result`](api.md) says of itself. Numbers in
+the words are examples. Of pooled results `AtSites` holds what each site says.
 """
 _TITLES = {
     "not_covered": "What intervals do not cover",

@@ -82,7 +82,7 @@ def _exit_codes() -> str:
     for code, meaning in program.EXIT_CODES.items():
         meanings[code].append(meaning)
     for kind in errors.CounterveilError.__subclasses__():
-        first = (getdoc(kind) or "").partition(" Codes ")[0].rstrip(".")
+        first = (getdoc(kind) or "").split("\n\n")[0].partition(" Codes ")[0].rstrip(".")
         meanings[kind.exit_code].append(first[0].lower() + first[1:])
         letters[kind.exit_code] |= raised.get(kind.__name__, set())
     rows = (

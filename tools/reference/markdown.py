@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-MADE = "<!-- Made from the code by `make reference`; edit the docstrings, help texts or tools/reference instead. -->"
-MADE_SHORT = "<!-- `make reference` -->"
+MADE = "<!-- Made from the code by `make reference`; edit the help texts or tools/reference instead. -->"
 
 
 def template(name: str, **parts: str) -> str:

@@ -8,12 +8,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.reference.api_page import api_pages
 from tools.site.places import STAND_INS, with_links
 
 LIST = "docs/README.md"
-# A page of the list with pages of its own, which stand beside it.
-API = "reference/api/index.md"
 # What stands above the titles of folders that the list does not name one by one.
 INTRODUCTIONS = "tools/site/introductions"
 # Sections of the list, and where their page of contents stands.
@@ -95,11 +92,6 @@ def contents(root: Path, known: dict[str, str]) -> dict[str, str]:
         made[f"{folder}/index.md"] = f"# {title}\n\n{body}\n" + toctree(
             page.removeprefix(f"{folder}/") for page in inside
         )
-    beside = [
-        page.rpartition("/")[2] for page in known.values() if page.startswith(API.removesuffix("index.md"))
-    ]
-    text = with_links(api_pages()[f"docs/{API}"], f"docs/{API}", known)
-    made[API] = f"{text}\n{toctree(page for page in beside if page != 'index.md')}"
     groups: dict[str, tuple[Callable[[str], str], Iterable[str] | None]] = {
         "proofs": (_package, PACKAGES.values()),
         "experiments": (lambda page: page.split("/")[1].replace("_", " "), None),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from tools.reference.api_page import api_pages
 from tools.site.cells import notebook
 from tools.site.contents import contents
 from tools.site.formulas import formulas
+from tools.site.names import INDEX, index, pages
 from tools.site.places import sources, with_links
 
 # What becomes of the text of a page, by its folder on the site.
@@ -19,13 +19,15 @@ OWN = "tools/site/pages"
 
 def gathered(root: Path) -> dict[str, bytes]:
     """Return the files of the site's source: their path there, and their content."""
-    made = api_pages()
+    made = pages(root)
     known = sources(root) | {source: source.removeprefix("docs/") for source in made}
     wanted: dict[str, bytes] = {}
     for source, page in known.items():
-        if page.endswith(".md"):
-            kept = made.get(source) or (root / source).read_text(encoding="utf-8")
-            text = with_links(kept, source, known)
+        if source in made:
+            wanted[page] = made[source].encode()
+        elif page.endswith(".md"):
+            kept = (root / source).read_text(encoding="utf-8")
+            text = with_links(index(kept) if source == INDEX else kept, source, known)
             make = MADE.get(page.split("/")[0])
             wanted[page] = (make(text) if make else text).encode()
         else:

@@ -7,6 +7,7 @@ import re
 from pathlib import Path, PurePosixPath
 
 from tools.check_docs import prose
+from tools.site.names import FOLDER, INDEX
 
 PACKAGE = "src/counterveil/"
 PROJECT = (
@@ -14,11 +15,7 @@ PROJECT = (
     "SUPPORT.md",
 )  # fmt: skip
 # Links to folders and to pages that the site shows in another form.
-STAND_INS = {
-    "README.md": "index.md",
-    "docs/README.md": "index.md",
-    "docs/reference/api.md": "reference/api/index.md",
-}
+STAND_INS = {"README.md": "index.md", "docs/README.md": "index.md"}
 
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(\s*<?([^)\s>]+)>?\s*\)")
 _OUTSIDE = re.compile(r"^(?:[a-z][a-z0-9+.-]*:|//|#)", re.IGNORECASE)
@@ -63,20 +60,9 @@ def with_links(text: str, source: str, known: dict[str, str]) -> str:
     return "".join(lines)
 
 
-def _own_page(goal: str, anchor: str, known: dict[str, str]) -> tuple[str | None, str]:
-    """Return where a goal stands and the anchor there: names of the API have pages of their own."""
-    names = {
-        f"cv{PurePosixPath(page).stem.replace('.', '').lower()}": page
-        for page in known.values()
-        if page.startswith("reference/api/")
-    }
-    if STAND_INS.get(goal, "").startswith("reference/api/") and anchor in names:
-        return names[anchor], ""
-    return known.get(goal) or STAND_INS.get(goal), anchor
-
-
 def _relinked(line: str, source: str, known: dict[str, str]) -> str:
     code = [match.span() for match in _CODE_SPAN.finditer(line)]
+    names = {PurePosixPath(page).stem for page in known if page.startswith(f"{FOLDER}/")}
 
     def one(match: re.Match[str]) -> str:
         target = match.group(3)
@@ -84,7 +70,10 @@ def _relinked(line: str, source: str, known: dict[str, str]) -> str:
             return match.group(0)
         path, _, anchor = target.partition("#")
         goal = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
-        there, anchor = _own_page(goal, anchor, known)
+        # On the site every public name has a page, which a link to the list of names leads to.
+        if goal == INDEX and (name := match.group(2).strip("`").partition("(")[0]) in names:
+            goal = f"{FOLDER}/{name}.rst"
+        there = known.get(goal) or STAND_INS.get(goal)
         if there is None:
             return match.group(2)
         here = posixpath.dirname(known[source]) or "."
