@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from counterveil.questions.moments import moments
     from counterveil.questions.outcomes import outcomes
     from counterveil.questions.overlap import overlap
+    from counterveil.questions.plan.assumptions import Assumptions, Decision
     from counterveil.questions.plan.plan import plan
     from counterveil.questions.policy import Policy, policy_value, targeting_curve
     from counterveil.questions.pooled import pool
@@ -36,10 +37,12 @@ __version__ = "0.1.0"
 
 # Where each public name lives, itself for a module; loaded on first use so that `import counterveil` stays light.
 _HOMES = {
+    "Assumptions": "questions.plan",
     "Binary": "data",
     "Budget": "privacy",
     "Categories": "data",
     "CounterveilError": "errors",
+    "Decision": "questions.plan",
     "Session": "questions.session",
     "Policy": "questions.policy",
     "Range": "data",
@@ -72,10 +75,12 @@ _HOMES = {
 }
 
 __all__ = [
+    "Assumptions",
     "Binary",
     "Budget",
     "Categories",
     "CounterveilError",
+    "Decision",
     "Policy",
     "Range",
     "SeededNoise",

@@ -43,7 +43,6 @@ SHARED = {"datasets", "interim", "omop", "plots", "published"}
 FOLDER = "docs/reference/api"
 _BESIDE = re.compile(r"\]\(((?:\.\./)*)([\w./-]+)\.md(#[\w-]+)?\)")
 _AS_FOR = re.compile(r"^as for `cv\.(\w+)`")
-_SEE = re.compile(r"see `cv\.([\w.]+)` for the arguments")
 GROUPS = (
     "Questions",
     "Several questions against one budget",
@@ -294,6 +293,9 @@ def _method(name: str, thing: Any) -> tuple[str, str]:
     function = thing.__func__ if isinstance(thing, staticmethod | classmethod) else thing
     how = " ".join(call(name, function, bound=bound).split())
     text = " ".join(doc_of(function).paragraphs)
-    if match := _SEE.search(text):
-        return f"`{name}(...)`", f"As {_linked(match.group(1))}, of the session's data."
+    if function.__qualname__ == f"Session.{name}" and (name in cv.__all__ or name == "look"):
+        return (
+            f"`{name}(...)`",
+            f"As {_linked(name if name in cv.__all__ else f'interim.{name}')}, of the session's data.",
+        )
     return f"`{how}`", text

@@ -53,11 +53,17 @@ def doc_of(thing: Any) -> Doc:
     return Doc(paragraphs, entries)
 
 
+def sections(text: str) -> tuple[str, dict[str, str]]:
+    """Return what stands before the first underlined title of a docstring, and the text under each title."""
+    opening, *parts = _UNDERLINED.split(text)
+    return opening, dict(zip(parts[::2], parts[1::2], strict=True))
+
+
 def _numpydoc(text: str) -> Doc:
     """Return what a docstring with underlined sections says."""
-    first, *parts = _UNDERLINED.split(text)
-    paragraphs, entries = _paragraphs(first), {}
-    for title, body in zip(parts[::2], parts[1::2], strict=True):
+    opening, parts = sections(text)
+    paragraphs, entries = _paragraphs(opening), {}
+    for title, body in parts.items():
         if title in _DESCRIBING:
             _, *named = _NAMED.split(body)
             for names, words in zip(named[::2], named[1::2], strict=True):

@@ -94,7 +94,7 @@ def test_every_public_name_has_a_page_of_its_own():
 
 def test_every_argument_of_every_public_function_is_described(monkeypatch):
     assert undescribed() == []
-    monkeypatch.setattr(cv.pool, "__doc__", cv.pool.__doc__.replace("    level:", "    lvl:"))
+    monkeypatch.setattr(cv.pool, "__doc__", cv.pool.__doc__.replace("    level :", "    lvl :"))
     assert undescribed() == ["cv.pool: level"]
 
 

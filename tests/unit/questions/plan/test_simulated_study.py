@@ -6,7 +6,7 @@ import pytest
 import counterveil as cv
 from counterveil.data import Table
 from counterveil.privacy import Estimand
-from counterveil.questions.plan import Assumptions, simulate
+from counterveil.questions.plan import AssumedPeople, simulate
 
 COVARIATES = {"age": cv.Range(18, 90), "sex": cv.Binary("f", "m"), "site": cv.Categories(["a", "b", "c"])}
 
@@ -17,7 +17,7 @@ def study(**changes):
 
 
 def people(declared, rows=40_000, seed=1, **assumed):
-    supposed = Assumptions.of(declared, **assumed)
+    supposed = AssumedPeople.of(declared, **assumed)
     return simulate(declared, rows, supposed, np.random.default_rng(seed))
 
 
@@ -89,7 +89,7 @@ def test_people_fit_the_study_that_they_were_made_from(labels):
 )
 def test_what_cannot_be_supposed_is_refused(declared, assumed):
     with pytest.raises(cv.CounterveilError, match="CV-P700"):
-        Assumptions.of(declared, **assumed)
+        AssumedPeople.of(declared, **assumed)
 
 
 def test_covariates_have_the_summaries_and_the_correlations_that_are_public():
@@ -129,4 +129,4 @@ def test_covariates_have_the_summaries_and_the_correlations_that_are_public():
 )
 def test_summaries_that_are_none_are_refused(assumed):
     with pytest.raises(cv.CounterveilError, match="CV-P700"):
-        Assumptions.of(study(), **assumed)
+        AssumedPeople.of(study(), **assumed)
