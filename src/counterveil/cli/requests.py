@@ -43,10 +43,14 @@ def values_of(name: str) -> Callable[[str], list[str]]:
 
     def offered(command: str) -> list[str]:
         import counterveil as cv
-        from counterveil.questions.choices import COMMANDS
+        from counterveil.questions.choices import COMMANDS, Spending
+        from counterveil.results.decisions import TestKind
 
         known = {words[0]: question for question, words in COMMANDS.items()}
-        hint = get_type_hints(getattr(cv, known.get(command, command))).get(name)
+        # Some options of `plan` are parts of its arguments.
+        hints = {"test": TestKind, "spending": Spending}
+        hints |= get_type_hints(getattr(cv, known.get(command, command)))
+        hint = hints.get(name)
         return [word for part in get_args(hint) for word in get_args(part) if isinstance(word, str)]
 
     return offered

@@ -1,8 +1,7 @@
 """Looks at an effect while data come in: `interim.planned(...)` before the first row, `interim.look(...)` at each.
 
 A plan divides the budget and the error among its looks, which a policy keeps. Then their intervals cover
-together at the planned level, wherever the study stops. `interim.sequence(...)` plans looks without a last
-one.
+together at the planned level, wherever the study stops. `interim.sequence(...)` plans looks without a last one.
 """
 
 from __future__ import annotations
@@ -123,8 +122,8 @@ def planned(
     Notes
     -----
     With t the share of the rows, the chance of a miss spent by t is 2 Phi(Phi^{-1}(alpha / 2) / sqrt(t))
-    for "obrien_fleming" and alpha log(1 + (e - 1) t) for "pocock" [1]_. Each interval has the level of what its look
-    spends, so that the sum of all misses is at most alpha.
+    for "obrien_fleming" and alpha log(1 + (e - 1) t) for "pocock" [1]_. Each interval has the level of what its
+    look spends, so that the sum of all misses is at most alpha.
 
     References ---------- .. [1] Lan, K. K. G. and DeMets, D. L. (1983). Discrete sequential boundaries for
     clinical trials. Biometrika 70,

@@ -212,9 +212,35 @@ def bought_thresholds(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Policy:
-    """A rule whom to treat; made by `from_model`, `where` or `of`. It must come from public or released things.
+    """A public rule that says whom to treat; made by `from_model`, `where` or `of`.
 
-    A rule made of a released `CateModel` or of conditions can be stored; a function cannot.
+    It must come from public or released things. A rule made of a released `CateModel` or of conditions can be
+    stored; a function cannot.
+
+    Attributes
+    ----------
+    name : str
+        The rule in words.
+    model : CateModel or object with effect(X), optional
+        The model whose effect decides.
+    threshold : float
+        Effect above which the model treats, in units of the outcome.
+    conditions : mapping, optional
+        The conditions by covariate.
+    function : callable, optional
+        The function of one row's covariates that decides.
+    cost : float, optional
+        Cost of treating one person that the rule was made with, in units of the outcome.
+
+    See Also
+    --------
+    policy_value : What a rule gains.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> cv.Policy.where(age=(40, 65), sex=["f"]).name
+    'treat where 40 <= age < 65 and sex is f'
     """
 
     name: str
@@ -228,9 +254,27 @@ class Policy:
     def from_model(
         cls, model: EffectModel, *, threshold: float | None = None, cost: float | None = None
     ) -> Policy:
-        """Return the rule that treats where the model's effect is above `threshold`, or worth `cost`; else above 0.
+        """Return the rule that treats where the effect of a model is above a threshold.
 
-        A rule that was given a cost is judged after that cost, unless another one is named where it is judged.
+        Parameters
+        ----------
+        model : CateModel or object with effect(X)
+            The model; it must be public or released.
+        threshold : float, optional
+            Effect above which the rule treats, in units of the outcome. By default `cost`, or 0.
+        cost : float, optional
+            Cost of treating one person, in units of the outcome, in place of `threshold`. The rule is then
+            judged after that cost, unless another one is named where it is judged.
+
+        Returns
+        -------
+        Policy
+            The rule.
+
+        Raises
+        ------
+        CounterveilError
+            CV-P545 for what is no model, or for a threshold and a cost together.
         """
         if not hasattr(model, "effect") or (threshold is not None and cost is not None):
             raise _refusal(
@@ -246,7 +290,21 @@ class Policy:
     def where(cls, **conditions: tuple[float, float] | list[Label]) -> Policy:
         """Return the rule that treats where all conditions hold.
 
-        A tuple (low, high) holds for low <= value < high, a list for any of its labels.
+        Parameters
+        ----------
+        **conditions : (low, high) or list of labels
+            By the name of the covariate: ``age=(40, 65)`` holds for 40 <= age < 65, ``sex=["f"]`` for any of
+            the labels.
+
+        Returns
+        -------
+        Policy
+            The rule.
+
+        Raises
+        ------
+        CounterveilError
+            CV-P545 for conditions that are none.
         """
         kept: dict[str, tuple[Any, ...]] = {}
         for name, wanted in conditions.items():
@@ -268,7 +326,24 @@ class Policy:
 
     @classmethod
     def of(cls, policy: Any) -> Policy:
-        """Return a policy as it is, or a function of one row's covariates as a policy."""
+        """Return a policy as it is, or a function of one row's covariates as a policy.
+
+        Parameters
+        ----------
+        policy : Policy or callable
+            A policy; or a function of a mapping of names to arrays of length one, which says whether to
+            treat.
+
+        Returns
+        -------
+        Policy
+            The rule.
+
+        Raises
+        ------
+        CounterveilError
+            CV-P545 for anything else.
+        """
         if isinstance(policy, cls):
             return policy
         if callable(policy):
@@ -339,7 +414,18 @@ class Policy:
         return model_remarks(self.model)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the rule as JSON-ready facts; `Policy.from_dict` reads them back."""
+        """Return the rule as JSON-ready facts; `Policy.from_dict` reads them back.
+
+        Returns
+        -------
+        dict
+            The facts.
+
+        Raises
+        ------
+        CounterveilError
+            CV-P545 for a rule made of a function.
+        """
         if reads_rows_alone(self.model):
             return {
                 "kind": "effect",
@@ -360,7 +446,23 @@ class Policy:
 
     @classmethod
     def from_dict(cls, facts: dict[str, Any]) -> Policy:
-        """Return the rule written by `to_dict`."""
+        """Return the rule written by `to_dict`.
+
+        Parameters
+        ----------
+        facts : dict
+            What `to_dict` returned.
+
+        Returns
+        -------
+        Policy
+            The rule.
+
+        Raises
+        ------
+        CounterveilError
+            CV-P661 for other facts.
+        """
         with refusing(cls):
             if facts["kind"] == "effect":
                 name = "threshold" if facts["cost"] is None else "cost"
@@ -373,12 +475,44 @@ class Policy:
             )
 
     def save(self, path: str | Path) -> Path:
-        """Write the rule as JSON, without any data in it; return the path."""
+        """Write the rule as JSON, without any data in it.
+
+        Parameters
+        ----------
+        path : path
+            The file to write.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        CounterveilError
+            CV-P545 for a rule made of a function.
+        """
         return save(self.to_dict(), path)
 
     @classmethod
     def load(cls, path: str | Path) -> Policy:
-        """Return the rule that `save` wrote; another file is refused with CV-P545."""
+        """Return the rule that `save` wrote.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+
+        Returns
+        -------
+        Policy
+            The rule.
+
+        Raises
+        ------
+        CounterveilError
+            CV-P545 for another file.
+        """
         return load(path, cls.from_dict, lambda got: _refusal("a file that Policy.save wrote", got))
 
 

@@ -275,10 +275,9 @@ class MeasuredSite:
 class PooledMeasure(MeasureResult):
     """A ratio, an odds ratio or a lift over several sites; nothing in it is private and nothing it does spends budget.
 
-    `numbers` are the averages of both arms' means, of which the estimate is made. For `random_effects` the
-    estimate is that of `random`, the mean of the sites' own logarithms, and `numbers` are the means of the
-    sites in it. `heterogeneity` compares the sites' logarithms; of differences and of numbers needed to
-    treat, the differences.
+    `numbers` are the averages of both arms' means, of which the estimate is made. For `random_effects` the estimate is
+    that of `random`, the mean of the sites' own logarithms, and `numbers` are the means of the sites in it.
+    `heterogeneity` compares the sites' logarithms; of differences and of numbers needed to treat, the differences.
     """
 
     _DERIVED: ClassVar[tuple[str, ...]] = ("estimate", "uncertainty", "numbers", "heterogeneity", "random")
@@ -536,8 +535,8 @@ def _random_effects(
 ) -> tuple[PooledKnown, Floats]:
     """Return the mean of what sites are compared by, with equal weights over those that are not lost in noise.
 
-    Public numbers alone order the sites. Released ones say only how many are taken: by the variance between
-    sites, in the unit of public variances, which is right for the median site.
+    Public numbers alone order the sites. Released ones say only how many are taken: by the variance between sites, in
+    the unit of public variances, which is right for the median site.
     """
     means = [one for _, one in sites]
     estimates, variances = _compared(means, measure)
@@ -850,8 +849,7 @@ def refusing_others(name: str) -> Iterator[None]:
 def read_result(source: Source, name: str, measures: bool = False) -> Result:
     """Return the result in an object, in the facts of `Result.to_dict`, or in a JSON file of them.
 
-    Facts have the form that `to_dict` gives them, with numbers in their ranges, before anything is made of
-    them.
+    Facts have the form that `to_dict` gives them, with numbers in their ranges, before anything is made of them.
     """
     if isinstance(source, MeasureResult):
         return _of_means(source, name, measures)
@@ -994,8 +992,8 @@ class PooledSite:
 class PooledResult(OneEffect):
     """A weighted average of released effects; nothing in it is private and nothing it does spends budget.
 
-    `estimate` is cut to `limits`, what the effect can be at all. `weight_limits` are those that were asked
-    for. `spent` is the most that any one person's data have spent. `interval_target` is as in `Result`.
+    `estimate` is cut to `limits`, what the effect can be at all. `weight_limits` are those that were asked for.
+    `spent` is the most that any one person's data have spent. `interval_target` is as in `Result`.
     """
 
     _DERIVED: ClassVar[tuple[str, ...]] = ("estimate", "uncertainty", "heterogeneity", "limits")
@@ -1261,9 +1259,8 @@ def numbers_of(answer: Any) -> dict[str, Any]:
 class PooledKnown:
     """An average of numbers that have intervals of their own, such as differences of survival.
 
-    Its interval is normal, and what the intervals of sites reach beyond their normal ones is averaged and
-    added: bias that no averaging removes, heavy tails and skewness are not taken for less than they are at
-    the sites.
+    Its interval is normal, and what the intervals of sites reach beyond their normal ones is averaged and added: bias
+    that no averaging removes, heavy tails and skewness are not taken for less than they are at the sites.
     """
 
     sites: tuple[Known, ...]
@@ -1737,8 +1734,8 @@ def pool(
     Notes
     -----
     With weights w_j that add up to 1, the estimate is sum_j w_j e_j and its variance sum_j w_j^2 v_j, noise
-    included: inverse variances are w_j = (1 / v_j) / sum_k 1 / v_k. "random_effects" adds the variance between sites
-    (Paule and Mandel [1]_) and has Student's t over sites. Sites hold different people, so that the privacy
+    included: inverse variances are w_j = (1 / v_j) / sum_k 1 / v_k. "random_effects" adds the variance between
+    sites (Paule and Mandel [1]_) and has Student's t over sites. Sites hold different people, so that the privacy
     loss of each person is that of their own site (parallel composition).
 
     References ---------- .. [1] Paule, R. C. and Mandel, J. (1982). Consensus values and weighting factors.
@@ -1847,8 +1844,8 @@ class MomentsPart:
 class PooledMoments(Moments):
     """Second moments of several sites, added up; regressions over all of them are free.
 
-    `site` in a formula is which site a row is of: "y ~ treat + age | site" compares people within sites.
-    `rows` is how many rows of one site would be as precise, all of them where no weight is held.
+    `site` in a formula is which site a row is of: "y ~ treat + age | site" compares people within sites. `rows` is how
+    many rows of one site would be as precise, all of them where no weight is held.
     """
 
     _DERIVED: ClassVar[tuple[str, ...]] = ("basis", "matrix", "noise_sd")

@@ -17,6 +17,7 @@ from counterveil.questions.choices import (
     AteMethod,
     CateMethod,
     EstimandName,
+    EventStudyMethod,
     GroupsMethod,
     Mechanism,
     OutcomesMethod,

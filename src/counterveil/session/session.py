@@ -778,7 +778,8 @@ class BaseSession:
         Raises
         ------
         CounterveilError
-            CV-L092 for outcomes; ledger (CV-L) after the first request, and where an access policy says what is public.
+            CV-L092 for outcomes; ledger (CV-L) after the first request, and where an access policy says what is
+            public.
 
         Examples
         --------
@@ -871,7 +872,7 @@ class BaseSession:
         return tuple(f"mechanisms/{mechanism}.proof.md" for mechanism in mechanisms)
 
     def close(self) -> None:
-        """Close the ledger if it was opened here, and delete scratch rows; leaving a ``with`` block does the same."""
+        """Close the ledger if it was opened here, and delete scratch rows; a ``with`` block does so at its end."""
         if isinstance(self._streamed, SpooledRows | SparkRows):
             self._streamed.close()
             self._streamed = None

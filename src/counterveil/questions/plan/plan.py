@@ -352,27 +352,47 @@ POWER = 0.8
 
 @dataclass(frozen=True, slots=True)
 class PlannedAnswer:
-    """The answers to one question, over all simulated studies.
+    """The answers to one question at one budget and size, over all simulated studies.
 
-    Attributes:
-        budget: what the question would spend.
-        rows: number of people.
-        protects: what would be private.
-        studies: how many simulated studies were asked.
-        method: the estimator, after "auto" has chosen.
-        half_width: half length of the intervals, the mean over effects and the median over studies.
-        noise: share of the squared standard error that is privacy noise.
-        error: root of the mean squared distance between estimate and true effect; None where that is not known.
-        covered: studies whose interval covers the true effect; of several effects, parts of studies.
-        found: studies whose interval excludes zero effect (of a ratio, 1), counted in the same way.
-        unbounded: studies whose interval has no end, counted in the same way.
-        each: half-widths of all effects by name where they are in units of their own; `half_width` and the other
-            figures are then those of the first.
-        level: of the interval, where it is not that of the plan (looks).
-        warning: what a result would say first, None where nothing needs saying.
-        refusal: code and problem, where the question would be refused; all figures are then None.
-        chosen: whether "auto" takes this method, in a plan of all of them.
-        assumptions, not_covered: what a result would say it assumes, and does not cover.
+    Attributes
+    ----------
+    budget : Budget
+        What the question would spend.
+    rows : int
+        Number of people.
+    protects : Unit
+        What would be private.
+    studies : int
+        How many simulated studies were asked.
+    method : str or None
+        The estimator, after "auto" has chosen.
+    half_width : float or None
+        Half length of the intervals: the mean over effects and the median over studies. None where refused.
+    noise : float or None
+        Share of the squared standard error that is privacy noise.
+    error : float or None
+        Root mean squared error; None where true effects are not known.
+    covered : float or None
+        Number of studies whose interval covers the true effect; of several effects, parts of studies.
+    found : float or None
+        Number of studies whose interval excludes no effect, or in which the decision is met.
+    unbounded : float
+        Number of studies whose interval has no end.
+    each : dict of str to float
+        Half-widths by name where effects are in units of their own; the other figures are then those of the
+        first.
+    level : float or None
+        Confidence level of the interval, where it is not that of the plan (looks).
+    warning : str or None
+        What a result would say first.
+    refusal : str or None
+        Code and problem, where the question would be refused; all figures are then None.
+    chosen : bool
+        Whether "auto" takes this method, in a plan of all of them.
+    assumptions : Fact or None
+        What a result would say it assumes.
+    not_covered : tuple of Fact
+        What the interval of a result would not cover.
     """
 
     _SHOWN: ClassVar[tuple[str, ...]] = ("epsilon", "delta", "detectable")
@@ -397,7 +417,20 @@ class PlannedAnswer:
     not_covered: tuple[Fact, ...] = ()
 
     def detectable(self, level: float, power: float = POWER) -> float | None:
-        """Return the smallest effect that the interval would tell from none with this power; None if not known."""
+        """Return the smallest effect that an interval would tell from none.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level of the interval, where the answer has none of its own.
+        power : float, default 0.8
+            In how many studies it is to be told, in (0, 1).
+
+        Returns
+        -------
+        float or None
+            The effect, in units of the outcome; None where the half-width is not known.
+        """
         if self.half_width is None or not isfinite(self.half_width):
             return None
         return self.half_width * float(1 + ndtri(power) / ndtri((1 + (self.level or level)) / 2))
@@ -622,14 +655,45 @@ _NULLS = {RATIO: "a ratio of 1", ODDS: "an odds ratio of 1"}
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Plan(Shown):
-    """Answers on simulated data; no row was read and nothing was spent.
+    """How long intervals would be, on simulated data; no row was read and nothing was spent.
 
-    `rows` is the first size, or that of the last look. `without_privacy` is the half-width that so many people would
-    give: by least squares, or where that does not answer the question (`by_least_squares` is False) by the question
-    itself with hardly any noise. Where a half-width is `wanted`, `min_epsilon` is the least epsilon for it with
-    `rows` people, and `min_rows` the least number of people for each epsilon; None where none that was tried is
-    enough. Half-widths are medians over studies. A plan of all methods has `public`: what
-    every level leaves public; its `protects` is None where levels are compared too.
+    Attributes
+    ----------
+    question : str
+        What would be asked.
+    treatment, outcome : str
+        Columns of the treatment and of the outcome.
+    estimand : Estimand
+        Whose average effect.
+    protects : Unit or None
+        What would be private; None where levels are compared.
+    rows : int
+        Number of people: the first that was tried, or that of the last look.
+    draws : int
+        Number of simulated studies.
+    level : float
+        Confidence level of the intervals.
+    assumed : AssumedPeople
+        What people were made from, with all defaults filled in.
+    without_privacy : float
+        Half-width that so many people would give without privacy: by least squares, or (where
+        `by_least_squares` is False) by the question itself with hardly any noise.
+    answers : tuple of PlannedAnswer
+        One answer for every size and epsilon, and of a plan of all methods for every method.
+    wanted : float or None
+        The half-width that was searched.
+    min_epsilon : float or None
+        The least epsilon for it with `rows` people; None where none that was tried is enough.
+    min_rows : tuple of (float, int or None)
+        The least number of people for each epsilon.
+    measure : str
+        Scale of the effect.
+    decision : PlannedDecision or None
+        The test whose power is shown.
+    by_least_squares : bool
+        What `without_privacy` is the half-width of.
+    public : dict of str to tuple of str
+        In a plan of all methods, what every level leaves public.
     """
 
     _PLOT: ClassVar[str] = "plan"
@@ -653,7 +717,18 @@ class Plan(Shown):
     public: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def smallest(self, half_width: float) -> PlannedAnswer | None:
-        """Return the answer of least epsilon whose interval is at most so long on either side; None where none is."""
+        """Return the answer of least epsilon whose interval is short enough.
+
+        Parameters
+        ----------
+        half_width : float
+            The longest half-width, on the scale of the effect.
+
+        Returns
+        -------
+        PlannedAnswer or None
+            The answer; None where no interval is so short.
+        """
         enough = [one for one in self.answers if one.half_width is not None and one.half_width <= half_width]
         return min(enough, key=lambda one: one.budget.epsilon, default=None)
 
