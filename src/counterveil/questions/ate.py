@@ -235,7 +235,6 @@ def ate(
     ...     "y ~ treated | x", data.frame, {"y": (0, 1), "x": (0, 1)}, protects="outcome", epsilon=1
     ... ).outcome
     'y'
-
     """
     arguments = AteArguments(
         protects=protects,

@@ -125,9 +125,10 @@ def planned(
     for "obrien_fleming" and alpha log(1 + (e - 1) t) for "pocock" [1]_. Each interval has the level of what its
     look spends, so that the sum of all misses is at most alpha.
 
-    References ---------- .. [1] Lan, K. K. G. and DeMets, D. L. (1983). Discrete sequential boundaries for
-    clinical trials. Biometrika 70,
-       659-663.
+    References
+    ----------
+    .. [1] Lan, K. K. G. and DeMets, D. L. (1983). Discrete sequential boundaries for
+       clinical trials. Biometrika 70, 659-663.
 
     Examples
     --------

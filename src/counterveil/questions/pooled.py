@@ -1738,9 +1738,10 @@ def pool(
     sites (Paule and Mandel [1]_) and has Student's t over sites. Sites hold different people, so that the privacy
     loss of each person is that of their own site (parallel composition).
 
-    References ---------- .. [1] Paule, R. C. and Mandel, J. (1982). Consensus values and weighting factors.
-    Journal of Research of the
-       National Bureau of Standards 87, 377-385.
+    References
+    ----------
+    .. [1] Paule, R. C. and Mandel, J. (1982). Consensus values and weighting factors.
+       Journal of Research of the National Bureau of Standards 87, 377-385.
 
     Examples
     --------

@@ -103,6 +103,15 @@ class Session(BaseSession):
     access_policy : AccessPolicy, optional
         What an account that is registered here permits. For an existing account omitted, or the same.
 
+    Attributes
+    ----------
+    study : Study
+        The study that questions are asked of.
+    ledger : Ledger
+        The ledger that is charged.
+    dataset : str
+        The account in it.
+
     Raises
     ------
     CounterveilError
@@ -112,7 +121,9 @@ class Session(BaseSession):
     --------
     open_ledger : Create or open a ledger that outlives a session.
 
-    Notes ----- Epsilons and deltas of the questions add up to at most the budget (sequential composition);
+    Notes
+    -----
+    Epsilons and deltas of the questions add up to at most the budget (sequential composition);
     Gaussian releases are added up by their mu where the ledger's rule says so.
 
     Examples

@@ -76,6 +76,10 @@ class Assumptions:
     CounterveilError
         CV-P700 for numbers out of range.
 
+    See Also
+    --------
+    plan : Lengths of intervals, before anything is spent.
+
     Examples
     --------
     >>> import counterveil as cv
@@ -127,8 +131,14 @@ class Decision:
     CounterveilError
         CV-P796 for a test that is none.
 
-    Notes ----- With the interval [low, high], superiority by the margin d is low > d, noninferiority low >
-    -d, equivalence -d < low and high < d; mirrored where lower outcomes are better.
+    See Also
+    --------
+    plan : Lengths of intervals and power, before anything is spent.
+
+    Notes
+    -----
+    With the interval [low, high] and the margin d, superiority is shown by low > d, noninferiority by low > -d,
+    equivalence by -d < low and high < d; mirrored where lower outcomes are better.
 
     Examples
     --------

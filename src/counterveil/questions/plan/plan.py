@@ -1179,7 +1179,7 @@ def plan(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Plan:
-    """Plan a study: how long would the confidence intervals be, at each epsilon and size?
+    """Plan a study: the length of its confidence intervals at each epsilon and size.
 
     Studies are simulated from the declarations and from assumptions, or like a public sample, and the
     question is asked of each. No private data are read and nothing is spent.
@@ -1393,7 +1393,7 @@ def _assumed(
     return people, partial(people_of_question, study, people, question == "event_study", received)
 
 
-def _sampled(study: Study, declared: Study, sample: Any) -> tuple[Assumptions, Draw]:
+def _sampled(study: Study, declared: Study, sample: Any) -> tuple[AssumedPeople, Draw]:
     """Return what a public sample says of people, and what draws from it."""
     known = PublicSample.of(sample, declared)
     found = AssumedPeople.of(study)
