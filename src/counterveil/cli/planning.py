@@ -155,11 +155,12 @@ def _assumed(own: Given) -> Any:
         "sample",
     )
     pair = own["denominator"]
+    denominator: Any = None if pair is None else [number_or_word(part) for part in pair.split(",")]
     return cv.Assumptions(
         effect=0.0 if own["effect"] is None else _numbers(own["effect"]),
         mean=_numbers(own["mean"]),
         sd=_numbers(own["sd"]),
-        denominator=None if pair is None else [number_or_word(part) for part in pair.split(",")],
+        denominator=denominator,
         **{name: own[name] for name in names},
     )
 
