@@ -13,7 +13,7 @@ import numpy as np
 
 import counterveil as cv
 from counterveil.privacy import Estimand
-from counterveil.questions.plan import Assumptions, simulate
+from counterveil.questions.plan import AssumedPeople, simulate
 
 STUDY = cv.Study(
     treatment="t",
@@ -49,7 +49,7 @@ ASKED: dict[str, tuple[str, Any]] = {
 def cell(name: str, rows: int, epsilon: float, estimand: Estimand, asked: str, draws: int) -> str:
     """Return coverage, and the width and rms error of the estimate as parts of the effect."""
     study, supposed = DESIGNS[name]
-    assumed = Assumptions.of(study, **supposed)
+    assumed = AssumedPeople.of(study, **supposed)
     method, settings = ASKED[asked]
     covered, widths, errors = 0, [], []
     for draw in range(draws):

@@ -16,6 +16,7 @@ import numpy as np
 import counterveil as cv
 from experiments.measures.outcomes import trial as many_metrics
 from experiments.measures.ratios import trial as risks
+from experiments.plans.calling import plan as planned_by_name
 from experiments.regressions.designs import Design, ancova, compliers
 from experiments.survival.designs import Trial
 
@@ -81,7 +82,7 @@ def outcomes() -> Iterator[Case]:
         "sd": {name: 0.25 / sqrt(12) for name in numbers},
         "effect": dict.fromkeys(names, 0.05),
         "binary": {name: name not in numbers for name in names},
-        "together": 0.8,
+        "outcome_correlation": 0.8,
     }
     yield Case(
         "five outcomes", study, 4000, lambda seed: many_metrics(seed, 5, 0.8), ask, planned, OUTCOME + RECORD
@@ -102,7 +103,7 @@ def survival() -> Iterator[Case]:
             }
 
         planned = {"question": "survival", "mean": design.left, "effect": design.gap}
-        planned["lost"] = 1 - exp(-design.lost_rate())
+        planned["censoring_rate"] = 1 - exp(-design.lost_rate())
         yield Case(
             f"survival, {censored:.0%} censored",
             design.study(),
@@ -137,7 +138,7 @@ def regressions() -> Iterator[Case]:
     known = {
         "question": "compliance",
         "received": "d",
-        "complying": 0.5,
+        "compliance_rate": 0.5,
         "mean": 1.0,
         "sd": 1.01,
         "effect": 0.5,
@@ -197,7 +198,7 @@ def ratios() -> Iterator[Case]:
         return {"": _length(cv.ate(data, study, **given).interval())}
 
     # Sessions: mean 9, variance 40; clicks: mean 7.2, variance 0.64 * 40 + 7.2 + 0.64 * 121 / 4.
-    planned = {"mean": 7.2, "sd": 7.2, "effect": 0.45, "denominator": (9, 6.3), "together": 0.7}
+    planned = {"mean": 7.2, "sd": 7.2, "effect": 0.45, "denominator": (9, 6.3), "outcome_correlation": 0.7}
     yield Case("clicks per session", study, 4000, draw, ask, planned, OUTCOME + RECORD)
 
 
@@ -231,7 +232,7 @@ def compared(draws: int, only: list[str] | None) -> Iterator[tuple[str, str, str
             asked = {"protects": protects, **budget}
             seeds = range(FIRST, FIRST + draws)
             found = [case.ask(case.draw(seed), noise=cv.SeededNoise(seed), **asked) for seed in seeds]
-            plan = cv.plan(case.study, rows=case.rows, draws=draws, seed=1, **asked, **case.planned)
+            plan = planned_by_name(case.study, rows=case.rows, draws=draws, seed=1, **asked, **case.planned)
             # Where lengths have long tails, plans have their median.
             middle = np.median if plan.skewed else np.mean
             actual = {name: float(middle([one[name] for one in found])) for name in found[0]}

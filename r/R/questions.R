@@ -53,6 +53,14 @@ cv_regress <- function(moments, formula, ...) {
 }
 
 #' @export
+cv_assumptions <- function(...) ask(python()$package$Assumptions, list(), list(...))
+
+#' @export
+cv_decision <- function(kind, margin = NULL, higher_is_better = TRUE) {
+  ask(python()$package$Decision, list(kind), list(margin = margin, higher_is_better = higher_is_better))
+}
+
+#' @export
 cv_plan <- function(study, rows, epsilon, ...) {
   result(ask(python()$package$plan, list(study), c(list(rows = rows, epsilon = epsilon), list(...))), "plan")
 }

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from counterveil.questions.moments import moments
     from counterveil.questions.outcomes import outcomes
     from counterveil.questions.overlap import overlap
+    from counterveil.questions.plan.assumptions import Assumptions, Decision
     from counterveil.questions.plan.plan import plan
     from counterveil.questions.policy import Policy, policy_value, targeting_curve
     from counterveil.questions.pooled import pool
@@ -75,12 +76,14 @@ __version__ = "0.1.0"
 
 # Where each public name lives, itself for a module; loaded on first use so that `import counterveil` stays light.
 _HOMES = {
+    "Assumptions": "questions.plan",
     "Binary": "data",
     "Budget": "privacy",
     "Categories": "data",
     "Change": "data",
     "Clusters": "data",
     "CounterveilError": "errors",
+    "Decision": "questions.plan",
     "Drop": "data",
     "Fill": "data",
     "Observational": "data",
@@ -124,12 +127,14 @@ _HOMES = {
 }
 
 __all__ = [
+    "Assumptions",
     "Binary",
     "Budget",
     "Categories",
     "Change",
     "Clusters",
     "CounterveilError",
+    "Decision",
     "Drop",
     "Fill",
     "Observational",

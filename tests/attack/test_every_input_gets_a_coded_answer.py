@@ -329,7 +329,9 @@ def test_what_is_of_no_use_has_a_code(call):
         call()
 
 
-@pytest.mark.parametrize("name", ["question", "method", "measure", "test", "estimand"])
+@pytest.mark.parametrize(
+    "name", ["question", "method", "measure", "decision", "assumed", "options", "estimand"]
+)
 def test_an_array_in_the_place_of_a_word_of_a_plan(name):
     with pytest.raises(CounterveilError, match="CV-P"):
         cv.plan(STUDY, **{"rows": 100, "epsilon": 1, "protects": "outcome", "draws": 1, name: np.array([])})

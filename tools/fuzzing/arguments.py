@@ -135,31 +135,38 @@ def _reading(rng: random.Random, folder: Path) -> Attempt:
     return lambda: Answer([str(call())])
 
 
+_ASSUMED = (
+    "mean",
+    "sd",
+    "effect",
+    "explained",
+    "confounding",
+    "share",
+    "binary",
+    "correlation",
+    "covariates",
+    "sample",
+)
+
+
 def _plan(rng: random.Random, _folder: Path) -> Attempt:
     given = {"rows": 40, "protects": "outcome", "epsilon": 1, "draws": 2, "method": "difference_in_means"}
     others = (
         "delta",
         "estimand",
         "level",
-        "mean",
-        "sd",
-        "effect",
-        "explained",
-        "confounding",
-        "share",
-        "binary",
-        "correlation",
-        "covariates",
+        *_ASSUMED,
+        "options",
         "question",
-        "sample",
         "seed",
         "settings",
     )
     made = _spoiled(rng, given, others)
+    assumed = {name: made.pop(name) for name in _ASSUMED if name in made}
     # A large number of studies takes its time by request; it is no fault.
     if isinstance(made["draws"], int) and not isinstance(made["draws"], bool) and made["draws"] > 50:
         made["draws"] = 2
-    return lambda: Answer([str(cv.plan(trials.STUDY, **made))])
+    return lambda: Answer([str(cv.plan(trials.STUDY, assumed=cv.Assumptions(**assumed), **made))])
 
 
 def _policy(rng: random.Random, _folder: Path) -> Attempt:

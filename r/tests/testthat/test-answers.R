@@ -84,7 +84,11 @@ test_that("regressions, survival and plans are asked for in the same way", {
   trial$died <- as.integer(trial$days > 30)
   timed <- cv_study(days ~ arm, outcome = list(event = "died", horizon = 60), assignment = "trial", treatment = list(control = 0))
   expect_gt(nrow(tidy(cv_survival(trial, timed, protects = "record", epsilon = 4))), 0)
-  planned <- cv_plan(study, rows = c(200, 400), epsilon = 1, protects = "outcome", draws = 3)
+  planned <- cv_plan(
+    study,
+    rows = c(200, 400), epsilon = 1, protects = "outcome", draws = 3,
+    assumed = cv_assumptions(explained = 0.1), decision = cv_decision("superiority")
+  )
   expect_gt(nrow(tidy(planned)), 0)
 })
 

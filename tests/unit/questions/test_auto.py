@@ -10,7 +10,8 @@ from tools.loose_study import study_of
 import counterveil as cv
 from counterveil.datasets import synth
 from counterveil.errors import ParameterError
-from counterveil.questions.ate import AteArguments, choose, expected_widths
+from counterveil.questions.ate import AteArguments
+from counterveil.questions.auto import choose, expected_widths
 from counterveil.session import SeededNoise
 
 KAPPA = cv.settings.Auto(kappa=0.25)

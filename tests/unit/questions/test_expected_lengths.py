@@ -12,7 +12,7 @@ import counterveil as cv
 from counterveil.data import Table
 from counterveil.numerics.products import linear_form
 from counterveil.privacy import Budget
-from counterveil.questions.ate import expected_widths
+from counterveil.questions.auto import expected_widths
 from counterveil.session import BaseSession
 from counterveil.statistics.linear.effect import TYPICAL_SD, chosen_share, effect_plan, sensitivity_of
 from counterveil.statistics.linear.weighting import weighted_effect

@@ -6,7 +6,7 @@ import pytest
 import counterveil as cv
 from counterveil.data import Table
 from counterveil.errors import ParameterError
-from counterveil.questions.asking import table_one
+from counterveil.questions.table_one import table_one
 
 COVARIATES = {f"x{k}": cv.Range(-3, 3) for k in range(4)} | {
     "sex": cv.Binary(),

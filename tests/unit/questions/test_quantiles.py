@@ -49,7 +49,7 @@ def test_bands_hold_more_than_intervals():
     (row,) = found.quantile_band((0.5,))
     low, high = found.quantile_difference().interval()
     assert row["band_low"] < low < high < row["band_high"]
-    asked = {"protects": "record", "shares": [0.9], "noise": cv.SeededNoise(3)}
+    asked = {"protects": "record", "probs": [0.9], "noise": cv.SeededNoise(3)}
     (found,) = cv.quantiles(people(seed=3), STUDY, epsilon=1, grid="found", **asked).table
     (low, high), (least, most) = found.interval(), replace(found, several=5).interval(simultaneous=True)
     assert least <= low < high <= most
@@ -163,8 +163,8 @@ def test_a_result_is_written_and_read_back():
         ("CV-P696", {}, {"grid": 1}),
         ("CV-P696", {}, {"grid": [5, 120]}),
         ("CV-P696", {}, {"grid": np.array([5, 20])}),
-        ("CV-P693", {}, {"shares": (0.5, 1)}),
-        ("CV-P693", {}, {"shares": 2}),
+        ("CV-P693", {}, {"probs": (0.5, 1)}),
+        ("CV-P693", {}, {"probs": 2}),
         ("CV-P016", {}, {"method": "weighting"}),
         ("CV-S050", {"randomised": None}, {}),
     ],
@@ -179,7 +179,7 @@ def test_what_cannot_be_asked_is_refused(code, told, given):
 def test_on_the_command_line(tmp_path):
     pd.DataFrame(people()).to_csv(tmp_path / "rows.csv", index=False)
     (tmp_path / "study.toml").write_text(STUDY.to_toml())
-    words = ["quantiles", tmp_path / "rows.csv", "--study", tmp_path / "study.toml", "--share", "0.9"]
+    words = ["quantiles", tmp_path / "rows.csv", "--study", tmp_path / "study.toml", "--prob", "0.9"]
     found = as_json(*words, "--protects", "record", "--epsilon", 2)
     assert QuantilesResult.from_dict(found).probs == (0.9,)
 
@@ -191,12 +191,12 @@ def test_quantiles_of_whole_numbers_reach_the_ends_of_their_cells():
     events = (rng.random(4000) < np.where(arm == 1, 0.2, 0.3)).astype(float)
     study = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (0, 1)), assignment=cv.Trial())
     asked = {"protects": "record", "epsilon": 4, "noise": cv.SeededNoise(1)}
-    found = cv.quantiles({"t": arm, "y": events}, study, shares=(0.75,), **asked)
+    found = cv.quantiles({"t": arm, "y": events}, study, probs=(0.75,), **asked)
     (row,) = found.tidy()
     assert row["conf_low"] <= -1 <= row["conf_high"]
     # Numbers that lie evenly are not taken for whole ones.
     asked["noise"] = cv.SeededNoise(1)
-    even = cv.quantiles({"t": arm, "y": rng.random(4000)}, study, shares=(0.5,), **asked)
+    even = cv.quantiles({"t": arm, "y": rng.random(4000)}, study, probs=(0.5,), **asked)
     assert even.tidy()[0]["conf_high"] - even.tidy()[0]["conf_low"] < 0.2
 
 
@@ -205,7 +205,7 @@ def test_counts_stand_out_as_crowds():
     arm = np.arange(6000) % 2
     data = {"t": arm, "y": np.minimum(rng.poisson(2.2 + 0.6 * arm), 40)}
     study = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (0, 40)), assignment=cv.Trial())
-    found = cv.quantiles(data, study, protects="record", epsilon=1, shares=(0.5,), noise=cv.SeededNoise(1))
+    found = cv.quantiles(data, study, protects="record", epsilon=1, probs=(0.5,), noise=cv.SeededNoise(1))
     # Medians of Poisson counts of 2.8 and 2.2.
     low, high = found.table[0].interval()
     assert low <= 1 <= high
@@ -221,7 +221,7 @@ def test_people_whom_capped_weights_leave_out_are_allowed_for():
     data = {"t": arm, "x": x, "y": np.clip(4 * x + arm + rng.normal(3, 0.5, 6000), 0, 10)}
     study = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (0, 10)), {"x": cv.Range(0, 1)})
     asked = {"protects": "treatment and outcome", "epsilon": 20, "noise": cv.SeededNoise(1)}
-    found = cv.quantiles(data, study, shares=(0.25,), **asked)
+    found = cv.quantiles(data, study, probs=(0.25,), **asked)
     low, high = found.quantile("treated", 0.25).interval()
     # The quantile of 4 x + 1 + normal(3, 0.5) over everyone.
     assert low <= np.quantile(4 * x + rng.normal(4, 0.5, 6000), 0.25) <= high

@@ -16,7 +16,7 @@ from counterveil.errors import ParameterError, StudyError
 from counterveil.numerics.products import linear_form
 from counterveil.privacy import Estimand
 from counterveil.privacy.caveats import Caveat, KeptPeople, KnownScore
-from counterveil.questions.plan import Assumptions, simulate
+from counterveil.questions.plan import AssumedPeople, simulate
 from counterveil.questions.pooled import check_document
 from counterveil.statistics.linear.effect import chosen_residual_variance, fitting_shape
 from counterveil.statistics.linear.kernels.treatment_leaves import treatment_leaves
@@ -212,7 +212,7 @@ def test_outcomes_from_0_to_1_are_taken_for_yes_and_no():
         outcome=cv.Outcome("y", (0, 1)),
         covariates={f"x{k}": cv.Range(0, 1) for k in range(5)},
     )  # fmt: skip
-    assumed = Assumptions.of(declared, mean=0.3, effect=0.1, explained=0.3, confounding=0.7, binary=True)
+    assumed = AssumedPeople.of(declared, mean=0.3, effect=0.1, explained=0.3, confounding=0.7, binary=True)
     errors = {"default": [], "small": []}
     for draw in range(12):
         people = simulate(declared, 500, assumed, np.random.default_rng([5, draw]))
