@@ -23,7 +23,7 @@ from counterveil.results.question import (
     refuse_undeclared_trial,
     refuse_unknown_method,
 )
-from counterveil.results.survival import QuantilesResult, check_share
+from counterveil.results.survival import QuantilesResult, check_prob
 from counterveil.session import BaseSession, BitSource
 from counterveil.statistics.distribution import (
     EVEN,
@@ -69,7 +69,7 @@ class QuantilesArguments(Arguments[QuantilesResult]):
         if method == "weighting":
             require_covariates(study, method)
         several = isinstance(self.probs, tuple | list) and len(self.probs) > 0
-        probs = tuple(check_share(prob) for prob in (self.probs if several else (self.probs,)))
+        probs = tuple(check_prob(prob) for prob in (self.probs if several else (self.probs,)))
         question = self.question(method, self.mechanism)
         refuse_extremes(study, question.budget)
         grid = _grid(study, self.grid)

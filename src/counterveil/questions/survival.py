@@ -10,7 +10,7 @@ from typing import ClassVar
 from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
-from counterveil.data.outcomes import refuse_censored
+from counterveil.data.follow_up import refuse_censored
 from counterveil.privacy import Number, Unit
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks
 from counterveil.questions.choices import Mechanism, Protects, SurvivalMethod

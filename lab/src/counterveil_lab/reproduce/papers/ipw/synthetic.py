@@ -167,7 +167,7 @@ def drawn(seed: int, fitted: int, effect: float) -> Study:
         x[part] /= np.linalg.norm(x[part], axis=1).max()
     treated = generator.uniform(size=len(x)) < expit(x @ a)
     y = x @ b + effect * treated + generator.normal(scale=0.1, size=len(x))
-    return Study(cv.Treatment(x, treated=effect), cv.Outcome(treated, y), fitted)
+    return Study(x, treated, y, fitted, effect)
 
 
 def bias_of(study: Study, epsilon: float) -> tuple[float, float]:
