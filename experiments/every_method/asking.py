@@ -9,8 +9,9 @@ from typing import Any, cast
 import counterveil as cv
 from counterveil.data import Table
 from counterveil.errors import CounterveilError
-from counterveil.questions.ate import AUTO, AteArguments, choose
+from counterveil.questions.ate import AUTO, AteArguments
 from counterveil.questions.ate import METHODS as REGISTERED
+from counterveil.questions.auto import choose
 from counterveil.session import BaseSession
 from counterveil_lab.reproduce.rivals.ours import KAPPA
 from experiments.every_method.designs import Instance

@@ -13,16 +13,15 @@ import numpy as np
 
 import counterveil as cv
 from counterveil.privacy import Estimand
-from counterveil.questions.plan import Assumptions, simulate
+from counterveil.questions.plan import AssumedPeople, simulate
 
 STUDY = cv.Study(
     treatment="t",
-    outcome="y",
-    outcome_range=(0, 1),
+    outcome=cv.Outcome("y", (0, 1)),
     covariates={f"x{k}": cv.Range(0, 1) for k in range(5)},
 )
 # The same people with outcomes ten times as large: the range is then not taken as that of a binary outcome.
-WIDE = cv.Study(treatment="t", outcome="y", outcome_range=(0, 10), covariates=STUDY.covariates)
+WIDE = cv.Study(treatment="t", outcome=cv.Outcome("y", (0, 10)), covariates=STUDY.covariates)
 DESIGNS = {
     "binary, 30 % explained, confounding 0.7": (
         STUDY,
@@ -50,7 +49,7 @@ ASKED: dict[str, tuple[str, Any]] = {
 def cell(name: str, rows: int, epsilon: float, estimand: Estimand, asked: str, draws: int) -> str:
     """Return coverage, and the width and rms error of the estimate as parts of the effect."""
     study, supposed = DESIGNS[name]
-    assumed = Assumptions.of(study, **supposed)
+    assumed = AssumedPeople.of(study, **supposed)
     method, settings = ASKED[asked]
     covered, widths, errors = 0, [], []
     for draw in range(draws):

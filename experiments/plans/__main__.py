@@ -25,6 +25,7 @@ from counterveil.errors import CounterveilError
 from counterveil.questions.plan.people import PublicSample
 from experiments.causal.designs import Design, births, correlated, varying, yes_or_no
 from experiments.causal.real import acic, fitted, ihdp_file
+from experiments.plans.calling import plan as planned_by_name
 from experiments.plans.methods import print_methods
 from experiments.plans.questions import compared
 
@@ -137,7 +138,7 @@ def planned(
 ) -> float | None:
     """Return the planned half-width, None where the plan says that it would be refused."""
     try:
-        found = cv.plan(
+        found = planned_by_name(
             design.study,
             rows=len(design.treated),
             protects=level,

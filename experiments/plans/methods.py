@@ -19,6 +19,7 @@ import numpy as np
 
 import counterveil as cv
 from counterveil.errors import CounterveilError
+from experiments.plans.calling import plan as planned_by_name
 from experiments.shapes.search import SHAPES, People, drawn
 from experiments.third_level.designs import DESIGNS
 
@@ -126,7 +127,7 @@ def cells(given: Any, draws: int, chosen: Iterator[tuple[Any, int, Any]]) -> Ite
         for epsilon, delta in budgets:
             budget = {"epsilon": epsilon, "delta": delta}
             plans = [
-                cv.plan(design.study, rows=size, method="all", **budget, **given(design, what))
+                planned_by_name(design.study, rows=size, method="all", **budget, **given(design, what))
                 for what in KNOWN
             ]
             planned = [

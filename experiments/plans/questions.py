@@ -16,6 +16,7 @@ import numpy as np
 import counterveil as cv
 from experiments.measures.outcomes import trial as many_metrics
 from experiments.measures.ratios import trial as risks
+from experiments.plans.calling import plan as planned_by_name
 from experiments.regressions.designs import Design, ancova, compliers
 from experiments.survival.designs import Trial
 
@@ -48,7 +49,7 @@ def _length(ends: tuple[float, float]) -> float:
 
 def measures() -> Iterator[Case]:
     """Yield risk ratios and odds ratios of trials."""
-    study = cv.Study("t", "y", (0, 1), randomised=True)
+    study = cv.Study("t", cv.Outcome("y", (0, 1)), assignment=cv.Trial())
     for measure, risk, share in (("ratio", 0.1, 0.2), ("odds_ratio", 0.5, 0.5), ("ratio", 0.02, 0.5)):
 
         def ask(data: Any, measure: str = measure, **given: Any) -> Halves:
@@ -68,7 +69,7 @@ def measures() -> Iterator[Case]:
 def outcomes() -> Iterator[Case]:
     """Yield five metrics, every second one 0 or 1."""
     names = [f"y{place}" for place in range(5)]
-    study = cv.Study("t", outcomes=dict.fromkeys(names, (0, 1)), randomised=True)
+    study = cv.Study("t", outcome=cv.Outcomes(dict.fromkeys(names, (0, 1))), assignment=cv.Trial())
 
     def ask(data: Any, **given: Any) -> Halves:
         found = cv.outcomes(data, study, **given)
@@ -81,7 +82,7 @@ def outcomes() -> Iterator[Case]:
         "sd": {name: 0.25 / sqrt(12) for name in numbers},
         "effect": dict.fromkeys(names, 0.05),
         "binary": {name: name not in numbers for name in names},
-        "together": 0.8,
+        "outcome_correlation": 0.8,
     }
     yield Case(
         "five outcomes", study, 4000, lambda seed: many_metrics(seed, 5, 0.8), ask, planned, OUTCOME + RECORD
@@ -102,7 +103,7 @@ def survival() -> Iterator[Case]:
             }
 
         planned = {"question": "survival", "mean": design.left, "effect": design.gap}
-        planned["lost"] = 1 - exp(-design.lost_rate())
+        planned["censoring_rate"] = 1 - exp(-design.lost_rate())
         yield Case(
             f"survival, {censored:.0%} censored",
             design.study(),
@@ -137,7 +138,7 @@ def regressions() -> Iterator[Case]:
     known = {
         "question": "compliance",
         "received": "d",
-        "complying": 0.5,
+        "compliance_rate": 0.5,
         "mean": 1.0,
         "sd": 1.01,
         "effect": 0.5,
@@ -152,7 +153,7 @@ def _rows_of(design: Design) -> Callable[[int], Any]:
 
 def looks() -> Iterator[Case]:
     """Yield three looks at binary outcomes, each by itself."""
-    study, rows = cv.Study("arm", "y", (0, 1), randomised=True), [400, 800, 2000]
+    study, rows = cv.Study("arm", cv.Outcome("y", (0, 1)), assignment=cv.Trial()), [400, 800, 2000]
 
     def draw(seed: int) -> Any:
         arm = np.arange(rows[-1]) % 2
@@ -182,11 +183,8 @@ def ratios() -> Iterator[Case]:
     """Yield clicks per session: skewed sessions, clicks by session."""
     study = cv.Study(
         "t",
-        outcome="clicks",
-        outcome_range=(0, 60),
-        denominator="sessions",
-        denominator_range=(1, 40),
-        randomised=True,
+        outcome=cv.Ratio("clicks", (0, 60), "sessions", (1, 40)),
+        assignment=cv.Trial(),
     )
 
     def draw(seed: int) -> Any:
@@ -200,13 +198,13 @@ def ratios() -> Iterator[Case]:
         return {"": _length(cv.ate(data, study, **given).interval())}
 
     # Sessions: mean 9, variance 40; clicks: mean 7.2, variance 0.64 * 40 + 7.2 + 0.64 * 121 / 4.
-    planned = {"mean": 7.2, "sd": 7.2, "effect": 0.45, "denominator": (9, 6.3), "together": 0.7}
+    planned = {"mean": 7.2, "sd": 7.2, "effect": 0.45, "denominator": (9, 6.3), "outcome_correlation": 0.7}
     yield Case("clicks per session", study, 4000, draw, ask, planned, OUTCOME + RECORD)
 
 
 def periods() -> Iterator[Case]:
     """Yield four periods of people with levels of their own."""
-    study = cv.Study("t", outcome="y3", outcome_range=(0, 20), before=["y0", "y1", "y2"], randomised=True)
+    study = cv.Study("t", outcome=cv.Change("y3", (0, 20), before=["y0", "y1", "y2"]), assignment=cv.Trial())
 
     def draw(seed: int) -> Any:
         rng = np.random.default_rng(seed)
@@ -234,7 +232,7 @@ def compared(draws: int, only: list[str] | None) -> Iterator[tuple[str, str, str
             asked = {"protects": protects, **budget}
             seeds = range(FIRST, FIRST + draws)
             found = [case.ask(case.draw(seed), noise=cv.SeededNoise(seed), **asked) for seed in seeds]
-            plan = cv.plan(case.study, rows=case.rows, draws=draws, seed=1, **asked, **case.planned)
+            plan = planned_by_name(case.study, rows=case.rows, draws=draws, seed=1, **asked, **case.planned)
             # Where lengths have long tails, plans have their median.
             middle = np.median if plan.skewed else np.mean
             actual = {name: float(middle([one[name] for one in found])) for name in found[0]}

@@ -269,7 +269,7 @@ def _quantiles_of(shape: Any) -> list[float]:
 def _quantiles(level: str) -> Way:
     def ask(sample: Sample, budget: dict[str, Any]) -> Found:
         study = sample.study(covariates={})
-        result = cv.quantiles(sample.data, study, shares=QUARTILES, protects=level, **budget)
+        result = cv.quantiles(sample.data, study, probs=QUARTILES, protects=level, **budget)
         return Found.of(result.table, _quantiles_of(sample.shape))
 
     return Way(level, ask, TRIAL, rows=FEW_ROWS)

@@ -5,7 +5,7 @@ question <- function(name, x, study, named, ranges) {
   } else {
     fun <- python()$package[[name]]
     if (inherits(study, "formula")) {
-      # What declares the study may stand in the question, as randomised = TRUE.
+      # What declares the study may stand in the question, as assignment = "trial".
       said <- reticulate::py_to_r(python()$helper$design_arguments(fun, as.list(names(named))))
       study <- do.call(cv_study, c(list(study, ranges), named[as.character(said)]))
       named <- named[setdiff(names(named), said)]
@@ -50,6 +50,14 @@ cv_event_study <- function(x, study = NULL, ..., ranges = list()) question("even
 cv_regress <- function(moments, formula, ...) {
   text <- if (inherits(formula, "formula")) paste(deparse(formula, width.cutoff = 500L), collapse = " ") else formula
   result(ask(moments$value$regress, list(text), list(...)), "regression")
+}
+
+#' @export
+cv_assumptions <- function(...) ask(python()$package$Assumptions, list(), list(...))
+
+#' @export
+cv_decision <- function(kind, margin = NULL, higher_is_better = TRUE) {
+  ask(python()$package$Decision, list(kind), list(margin = margin, higher_is_better = higher_is_better))
 }
 
 #' @export

@@ -30,7 +30,25 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from counterveil import datasets, drafting, omop, published, results, settings
     from counterveil.accounting import open_ledger
-    from counterveil.data import Binary, Categories, Range, Study
+    from counterveil.data import (
+        Binary,
+        Categories,
+        Change,
+        Clusters,
+        Drop,
+        Fill,
+        Observational,
+        Outcome,
+        Outcomes,
+        People,
+        Propensity,
+        Range,
+        Ratio,
+        Study,
+        TimeToEvent,
+        Treatment,
+        Trial,
+    )
     from counterveil.errors import CounterveilError
     from counterveil.privacy import Budget
     from counterveil.questions import interim
@@ -42,6 +60,7 @@ if TYPE_CHECKING:
     from counterveil.questions.moments import moments
     from counterveil.questions.outcomes import outcomes
     from counterveil.questions.overlap import overlap
+    from counterveil.questions.plan.assumptions import Assumptions, Decision
     from counterveil.questions.plan.plan import plan
     from counterveil.questions.policy import Policy, policy_value, targeting_curve
     from counterveil.questions.pooled import pool
@@ -57,15 +76,30 @@ __version__ = "0.1.0"
 
 # Where each public name lives, itself for a module; loaded on first use so that `import counterveil` stays light.
 _HOMES = {
+    "Assumptions": "questions.plan",
     "Binary": "data",
     "Budget": "privacy",
     "Categories": "data",
+    "Change": "data",
+    "Clusters": "data",
     "CounterveilError": "errors",
-    "Session": "questions.session",
+    "Decision": "questions.plan",
+    "Drop": "data",
+    "Fill": "data",
+    "Observational": "data",
+    "Outcome": "data",
+    "Outcomes": "data",
+    "People": "data",
     "Policy": "questions.policy",
+    "Propensity": "data",
     "Range": "data",
+    "Ratio": "data",
     "SeededNoise": "session",
+    "Session": "questions.session",
     "Study": "data",
+    "TimeToEvent": "data",
+    "Treatment": "data",
+    "Trial": "data",
     "arms": "questions.arms",
     "ate": "questions.ate",
     "cate": "questions.cate",
@@ -93,15 +127,30 @@ _HOMES = {
 }
 
 __all__ = [
+    "Assumptions",
     "Binary",
     "Budget",
     "Categories",
+    "Change",
+    "Clusters",
     "CounterveilError",
+    "Decision",
+    "Drop",
+    "Fill",
+    "Observational",
+    "Outcome",
+    "Outcomes",
+    "People",
     "Policy",
+    "Propensity",
     "Range",
+    "Ratio",
     "SeededNoise",
     "Session",
     "Study",
+    "TimeToEvent",
+    "Treatment",
+    "Trial",
     "arms",
     "ate",
     "cate",

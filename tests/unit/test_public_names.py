@@ -100,7 +100,7 @@ def test_a_small_estimate_loads_neither_published_forms_nor_what_it_does_not_com
     code = """
 import sys, counterveil as cv
 trial = {"t": [0, 1] * 20, "y": [0, 1, 1, 1] * 10}
-study = cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), randomised=True)
+study = cv.Study(treatment="t", outcome=cv.Outcome("y", (0, 1)), assignment=cv.Trial())
 cv.ate(trial, study, protects="outcome", epsilon=1, noise=cv.SeededNoise(1)).interval()
 heavy = "counterveil.published|scipy.stats|scipy.optimize|pandas|narwhals|duckdb|matplotlib"
 print([name for name in heavy.split("|") if name in sys.modules])
@@ -112,7 +112,7 @@ print([name for name in heavy.split("|") if name in sys.modules])
 def test_a_file_is_estimated_and_checked_without_what_the_command_does_not_need(tmp_path):
     """Neither command loads pandas or another question; a check needs no linear algebra either."""
     (tmp_path / "rows.csv").write_text("t,y\n" + "0,1\n1,\n" * 20)
-    study = counterveil.Study("t", "y", outcome_range=(0, 1), randomised=True, missing={"y": Fill(0)})
+    study = counterveil.Study("t", cv.Outcome("y", (0, 1)), assignment=cv.Trial(), missing={"y": Fill(0)})
     (tmp_path / "study.toml").write_text(study.to_toml())
     code = """
 import contextlib, io, sys
@@ -160,7 +160,7 @@ for name in sys.argv[1:]:
 import numpy as np
 import counterveil as cv
 from counterveil.cli import main
-study = cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), randomised=True)
+study = cv.Study(treatment="t", outcome=cv.Outcome("y", (0, 1)), assignment=cv.Trial())
 rows = {"t": np.arange(40) % 2, "y": np.arange(40) % 3 / 2}
 print(cv.ate(rows, study, protects="outcome", epsilon=1))
 print(cv.ate(rows, study, protects="record", epsilon=1))

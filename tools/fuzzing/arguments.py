@@ -9,6 +9,7 @@ from typing import Any
 
 from tools.fuzzing import documents, nasty, trials
 from tools.fuzzing.judging import Answer, Attempt
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.data import Table
@@ -84,9 +85,9 @@ def _declaration(rng: random.Random, _folder: Path) -> Attempt:
     made = _spoiled(rng, given, others)
     one, two, several = nasty.value(rng), nasty.value(rng), [nasty.value(rng), nasty.value(rng)]
     calls: tuple[Callable[[], Any], ...] = (
-        lambda: cv.Study(**made), lambda: cv.Study(**made), lambda: cv.Study(**made), lambda: cv.Range(one, two),
+        lambda: study_of(**made), lambda: study_of(**made), lambda: study_of(**made), lambda: cv.Range(one, two),
         lambda: cv.Range(0, 10).cut(one), lambda: cv.Categories(one), lambda: cv.Categories(several),
-        lambda: cv.Binary(one, two), lambda: cv.drafting.Fill(one), lambda: cv.Budget(one, two),
+        lambda: cv.Binary(one, two), lambda: cv.Fill(one), lambda: cv.Budget(one, two),
         lambda: cv.Budget(1, two), lambda: cv.Study.from_dict(one), lambda: cv.Study.from_toml(one),
         lambda: Table.attach(one, trials.STUDY),
     )  # fmt: skip
@@ -134,31 +135,38 @@ def _reading(rng: random.Random, folder: Path) -> Attempt:
     return lambda: Answer([str(call())])
 
 
+_ASSUMED = (
+    "mean",
+    "sd",
+    "effect",
+    "explained",
+    "confounding",
+    "share",
+    "binary",
+    "correlation",
+    "covariates",
+    "sample",
+)
+
+
 def _plan(rng: random.Random, _folder: Path) -> Attempt:
     given = {"rows": 40, "protects": "outcome", "epsilon": 1, "draws": 2, "method": "difference_in_means"}
     others = (
         "delta",
         "estimand",
         "level",
-        "mean",
-        "sd",
-        "effect",
-        "explained",
-        "confounding",
-        "share",
-        "binary",
-        "correlation",
-        "covariates",
+        *_ASSUMED,
+        "options",
         "question",
-        "sample",
         "seed",
         "settings",
     )
     made = _spoiled(rng, given, others)
+    assumed = {name: made.pop(name) for name in _ASSUMED if name in made}
     # A large number of studies takes its time by request; it is no fault.
     if isinstance(made["draws"], int) and not isinstance(made["draws"], bool) and made["draws"] > 50:
         made["draws"] = 2
-    return lambda: Answer([str(cv.plan(trials.STUDY, **made))])
+    return lambda: Answer([str(cv.plan(trials.STUDY, assumed=cv.Assumptions(**assumed), **made))])
 
 
 def _policy(rng: random.Random, _folder: Path) -> Attempt:

@@ -127,9 +127,16 @@ def pooled(sites: dict[str, Any], **arguments: Any) -> Any:
     return cv.pool(sites, **arguments)
 
 
+ASSUMED = ("mean", "effect", "sd", "explained", "confounding", "share", "binary")
+OPTIONS = ("formula", "received", "spending")
+
+
 def planned(declared: dict[str, Any], **arguments: Any) -> Any:
-    """Return how long the intervals of a study would be."""
-    return cv.plan(study(**declared), **arguments)
+    """Return how long the intervals of a study would be; what is assumed of people, and options, by their names."""
+    assumed = {name: arguments.pop(name) for name in ASSUMED if name in arguments}
+    options = {name: arguments.pop(name) for name in OPTIONS if name in arguments}
+    people = cv.Assumptions(**assumed)
+    return cv.plan(study(**declared), assumed=people, options=options, **arguments)
 
 
 @cache

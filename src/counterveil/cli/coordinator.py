@@ -78,7 +78,7 @@ def create(given: Given, folder: Folder) -> None:
     import counterveil as cv
     from counterveil.cli.effects import cut_points
     from counterveil.federation.setup import make_study
-    from counterveil.questions.ate import setting_value
+    from counterveil.questions.settings_values import setting_value
     from counterveil.report.text import held_against
     from counterveil.results.measures import check_measure
 

@@ -98,9 +98,13 @@ def survival(request: CommandRequest) -> None:
 @question("mechanism")
 def quantiles(
     request: CommandRequest,
-    share: Annotated[
+    probs: Annotated[
         list[float] | None,
-        option("SHARE", "A quantile to compare, 0.5 for the median; quartiles if omitted."),
+        option(
+            "NUMBER",
+            "Probability of a quantile to compare, 0.5 for the median; quartiles if omitted.",
+            "--prob",
+        ),
     ] = None,
     even: Annotated[
         bool,
@@ -110,8 +114,8 @@ def quantiles(
     ] = False,
 ) -> None:
     """Estimate differences of both arms' quantiles, from one release of their distributions."""
-    shares = tuple(share) if share else (0.25, 0.5, 0.75)
-    request.ask("quantiles", shares=shares, grid="even" if even else "found")
+    asked = tuple(probs) if probs else (0.25, 0.5, 0.75)
+    request.ask("quantiles", probs=asked, grid="even" if even else "found")
 
 
 @question("mechanism")

@@ -7,13 +7,14 @@ from typing import Any
 
 from counterveil.cli.effects import by_name, cut_points
 from counterveil.cli.requests import Given, check_report, number_or_word, options, parameters, shared, show
+from counterveil.errors import refusal
 
 _PEOPLE = "Assumptions"
 _QUESTIONS = (
     '"ate", "arms", "outcomes", "groups", "event_study", "cate", "policy_value", "survival", "quantiles", '
     '"moments", "compliance" or "interim" (--rows at each analysis, --epsilon of all).'
 )
-_TOGETHER = (
+_OUTCOME_CORRELATION = (
     "Correlation of any two outcomes of a person, of an outcome with the number before it, or of a numerator with "
     "its denominator; 0.5 if omitted."
 )
@@ -72,9 +73,9 @@ _OWN = [
         confounding=_CONFOUNDING,
         correlation="Correlation of neighbouring covariates; 0.3 if omitted.",
         share="Share treated (of several arms: not in the reference); as declared, or arms of one size, if omitted.",
-        lost="Share of people lost from sight before the horizon, for survival; 0.2 if omitted.",
-        together=_TOGETHER,
-        complying="Share of people who receive what they are assigned; 0.7 if omitted.",
+        censoring_rate="Share of people lost to follow-up before the horizon, for survival; 0.2 if omitted.",
+        outcome_correlation=_OUTCOME_CORRELATION,
+        compliance_rate="Share of people who receive what they are assigned; 0.7 if omitted.",
     ),
     *options(
         str | None,
@@ -104,32 +105,64 @@ def plan(given: Given) -> None:
     from counterveil.questions.policy import stored_policy
 
     check_report(given["report"])
-    own = {each.name: given[each.name] for each in _OWN if each.name != "epsilon"}
-    rows, by, policy, denominator = (own[name] for name in ("rows", "by", "policy", "denominator"))
-    own |= {
-        "rows": rows[0] if len(rows) == 1 else rows,
-        "by": None if by is None else cut_points(by),
-        "policy": None if policy is None else stored_policy(policy, None),
+    own = {each.name: given[each.name] for each in _OWN}
+    shared = ("rows", "question", "power", "half_width", "draws", "seed")
+    arguments = {name: own[name] for name in shared} | parameters(given)
+    if len(own["rows"]) == 1:
+        arguments["rows"] = own["rows"][0]
+    if own["compare"]:
+        arguments["method"] = "all"
+    if own["test"] is not None:
+        arguments["decision"] = cv.Decision(own["test"], own["margin"], not own["lower_is_better"])
+    elif own["margin"] is not None:
+        raise refusal(
+            "CV-P701", name="margin", expected="--margin with --test", got="--margin", fix="say --test"
+        )
+    arguments["options"] = {
+        "by": None if own["by"] is None else cut_points(own["by"]),
+        "policy": None if own["policy"] is None else stored_policy(own["policy"], None),
+        "formula": own["formula"],
+        "received": own["received"],
         "importance": by_name(own["importance"]),
-        "effect": 0.0 if own["effect"] is None else _numbers(own["effect"]),
-        "mean": _numbers(own["mean"]),
-        "sd": _numbers(own["sd"]),
-        "denominator": None
-        if denominator is None
-        else [number_or_word(part) for part in denominator.split(",")],
-        "higher_is_better": not own.pop("lower_is_better"),
-        "grid": "even" if own.pop("even_grid") else "found",
+        "spending": own["spending"],
+        "grid": "even" if own["even_grid"] else "found",
     }
-    method = {"method": "all"} if own.pop("compare") else {}
+    arguments["assumed"] = _assumed(own)
     with Waiting("plan") as waiting:
 
-        def tell(done: int, studies: int) -> None:
+        def progress(done: int, studies: int) -> None:
             searching = done == studies and own["half_width"] is not None
             waiting.report("searching" if searching else f"{done} of {studies} simulated studies")
 
         study = cv.Study.from_toml(given["study"])
-        found = cv.plan(study, **own, tell=tell, **parameters(given) | method)
+        found = cv.plan(study, **arguments, progress=progress)
     show(found, given["report"], given["as_json"])
+
+
+def _assumed(own: Given) -> Any:
+    """Return what the options assume of people."""
+    import counterveil as cv
+
+    names = (
+        "binary",
+        "explained",
+        "confounding",
+        "correlation",
+        "share",
+        "censoring_rate",
+        "outcome_correlation",
+        "compliance_rate",
+        "sample",
+    )
+    pair = own["denominator"]
+    denominator: Any = None if pair is None else [number_or_word(part) for part in pair.split(",")]
+    return cv.Assumptions(
+        effect=0.0 if own["effect"] is None else _numbers(own["effect"]),
+        mean=_numbers(own["mean"]),
+        sd=_numbers(own["sd"]),
+        denominator=denominator,
+        **{name: own[name] for name in names},
+    )
 
 
 def _numbers(words: list[str] | None) -> Any:

@@ -9,7 +9,7 @@ import sys
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -43,10 +43,14 @@ def values_of(name: str) -> Callable[[str], list[str]]:
 
     def offered(command: str) -> list[str]:
         import counterveil as cv
-        from counterveil.questions.choices import COMMANDS
+        from counterveil.questions.choices import COMMANDS, Spending
+        from counterveil.results.decisions import TestKind
 
         known = {words[0]: question for question, words in COMMANDS.items()}
-        hint = get_type_hints(getattr(cv, known.get(command, command))).get(name)
+        # Some options of `plan` are parts of its arguments.
+        hints = {"test": TestKind, "spending": Spending}
+        hints |= get_type_hints(getattr(cv, known.get(command, command)))
+        hint = hints.get(name)
         return [word for part in get_args(hint) for word in get_args(part) if isinstance(word, str)]
 
     return offered
@@ -129,7 +133,7 @@ _SHARED = {
         *options(str, "NUMBER", ..., epsilon="Privacy loss to spend, read exactly: 0.1 or 1/10."),
         *options(str | None, "NUMBER", "0", delta=_DELTA),
         *options(
-            str, "NAME", "auto", method='"auto", or a method by name; an unknown name lists the methods.'
+            str, "NAME", "auto", method='Estimator of the question; "auto" chooses from public numbers alone.'
         ),
         *options(str | None, "NAME", estimand=_ESTIMAND),
         _parameter("level", Level, 0.95),
@@ -169,6 +173,42 @@ _SHARED = {
 }
 
 
+# The methods of each question, as its function types them.
+_ADJUSTED = ("auto", "difference_in_means", "weighting", "matching")
+_AVERAGE = (
+    "auto",
+    "difference_in_means",
+    "trial",
+    "matching",
+    "doubly_robust",
+    "stratified",
+    "weighting",
+    "sample_and_aggregate",
+)
+METHODS = {
+    "estimate": _AVERAGE,
+    "look": _AVERAGE,
+    "arms": (*_ADJUSTED, "doubly_robust"),
+    "event_study": _ADJUSTED,
+    "outcomes": (*_ADJUSTED, "trial", "doubly_robust"),
+    "groups": (*_ADJUSTED, "adjusted", "arms"),
+    "cate": ("auto", "t_learner", "r_learner", "series"),
+    "policy_value": ("auto", "scores", "adjusted", "difference_in_means", "weighting", "matching"),
+    "survival": ("auto", "kaplan_meier", "stratified", "weighting"),
+    "quantiles": ("auto", "trial", "weighting"),
+}
+
+
+def _with_methods(each: Parameter, command: str) -> Parameter:
+    """Return the option `--method` of a command with its methods in its help; others as they are."""
+    if each.name != "method" or command not in METHODS:
+        return each
+    kind, word = get_args(each.annotation)
+    names = ", ".join(f'"{name}"' for name in METHODS[command][1:])
+    text = f'"auto" (from public numbers alone), {names}.'
+    return each.replace(annotation=Annotated[kind, replace(word, help=text)])
+
+
 def shared(
     *names: str, more: Sequence[Parameter] = (), **defaults: Any
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -180,7 +220,7 @@ def shared(
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         own = list(signature(function, eval_str=True).parameters.values())[1:]
         added = [
-            each.replace(default=defaults.get(name, each.default))
+            _with_methods(each.replace(default=defaults.get(name, each.default)), function.__name__)
             for name, each in _SHARED.items()
             if name in names
         ]

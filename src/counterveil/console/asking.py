@@ -473,8 +473,10 @@ def _plan(visit: Visit) -> list[plans.Plan]:
         "rows": rows,
         "epsilon": _epsilons(visit),
         "delta": visit.word("delta") or 0,
-        "effect": visit.number("effect", 0.0),
-        "sd": visit.number("sd", 0.0) if visit.word("sd") else None,
+        "assumed": plans.Assumptions(
+            effect=visit.number("effect", 0.0),
+            sd=visit.number("sd", 0.0) if visit.word("sd") else None,
+        ),
         "draws": visit.whole("draws", 3, _MOST_DRAWS),
     }
     return _planned(study, visit.word("estimand") or "ATE", terms)

@@ -184,7 +184,7 @@ class Fill:
     Examples
     --------
     >>> import counterveil as cv
-    >>> cv.drafting.Fill(50)
+    >>> cv.Fill(50)
     Fill(value=50)
     """
 
@@ -231,7 +231,7 @@ class Drop:
     Examples
     --------
     >>> import counterveil as cv
-    >>> cv.drafting.Drop()
+    >>> cv.Drop()
     Drop()
     """
 

@@ -20,6 +20,7 @@ import numpy as np
 from counterveil.bounded_reading import Fields, UnreadableError
 from counterveil.data import Range, Study
 from counterveil.data.layout import Layout, MergedLayout
+from counterveil.data.study_documents import is_trial, propensity_of
 from counterveil.errors import CounterveilError, refusal
 from counterveil.federation.messages import MOST_SITES, SUMMED, Ask, Head, Reply, SiteRequest
 from counterveil.inference.measures import (
@@ -104,7 +105,7 @@ def _weighted(ask: Ask, declaration: Mapping[str, Any], name: str, fact: Fact | 
     of_weights = Unit(ask.protects).treatment_public and ask.method in ("auto", "weighting")
     if not of_weights or name != "assumptions":
         return False
-    score = declaration.get("score")
+    score = propensity_of(declaration)
     return isinstance(fact, LinearIn) if score is None else fact == KnownScore(score)
 
 
@@ -136,24 +137,25 @@ def _allowed(ask: Ask, declaration: Mapping[str, Any]) -> dict[str, _Facts]:
 
 def _of_pairs(declaration: Mapping[str, Any]) -> _Facts:
     """Return what an effect of private pairs may assume: a design, or one of its models."""
-    if declaration.get("score") is not None:
-        return (KnownScore(declaration["score"]),)
-    return _SILENT if declaration.get("randomised") is True else _MODELS
+    score = propensity_of(declaration)
+    if score is not None:
+        return (KnownScore(score),)
+    return _SILENT if is_trial(declaration) else _MODELS
 
 
 def _of_records(ask: Ask, declaration: Mapping[str, Any]) -> dict[str, dict[str, _Facts]]:
     """Return what methods for private records say by name: what intervals are for, depend on and assume."""
-    is_trial = declaration.get("randomised") is True
+    trial = is_trial(declaration)
     kappa = ask.settings.get("kappa")
     bounded = isinstance(kappa, int | float) and not isinstance(kappa, bool)
     bound = float(kappa or 0.0) if bounded else 0.0
     return {
-        "trial": {"interval_target": _SILENT if is_trial else (Target.CONFOUNDED_DIFFERENCE,)},
+        "trial": {"interval_target": _SILENT if trial else (Target.CONFOUNDED_DIFFERENCE,)},
         "doubly_robust": {
             "condition": (None, NotAdjusted(bound)) if bounded else _SILENT,
-            "assumptions": _SILENT if is_trial else (None, *_MODELS),
+            "assumptions": _SILENT if trial else (None, *_MODELS),
         },
-        "sample_and_aggregate": {"assumptions": _SILENT if is_trial else (None, *FoldModels)},
+        "sample_and_aggregate": {"assumptions": _SILENT if trial else (None, *FoldModels)},
     }
 
 
@@ -848,10 +850,10 @@ def judgeable(declaration: Mapping[str, Any], question: str) -> Study:
         ) from None
     several = study.several
     made = {
-        "before": study.before is not None,
-        "denominator": study.denominator is not None,
+        "a change": study.before is not None,
+        "a ratio": study.denominator is not None,
         # Their degrees of freedom would be lost.
-        "cluster": study.cluster is not None,
+        "clusters": study.cluster is not None,
         "outcomes with earlier values": several is not None and bool(several.baseline),
         "outcomes of several arms": several is not None and study.arms is not None,
         "several outcomes, or times": question == "ate" and (several or study.event) is not None,

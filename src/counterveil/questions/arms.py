@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import ClassVar
 
+from counterveil.accounting import Ledger
 from counterveil.data import Study
 from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
-from counterveil.privacy import Unit
-from counterveil.questions.asking import Arguments, Asked, question_of
-from counterveil.questions.choices import ArmsMethod, Mechanism
+from counterveil.privacy import Number, Unit
+from counterveil.questions.asking import Arguments, Asked, ask_once, asks
+from counterveil.questions.choices import ArmsMethod, Mechanism, Protects
 from counterveil.results.arms import ArmsResult, refuse_several_outcomes
 from counterveil.results.question import (
     Question,
@@ -22,7 +24,7 @@ from counterveil.results.question import (
     refuse_undeclared_trial,
     refuse_unknown_method,
 )
-from counterveil.session import BaseSession
+from counterveil.session import BaseSession, BitSource
 from counterveil.settings import Arms
 from counterveil.statistics.linear.arm_means import arm_means
 from counterveil.statistics.moments.adjusted_means import adjusted_arms
@@ -40,21 +42,7 @@ METHODS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmsArguments(Arguments[ArmsResult]):
-    """Return the private average effects of all arms of a study against its reference.
-
-    Args:
-        data: as for `counterveil.ate`.
-        study: declared with `arms=` and `reference=`.
-        protects: "outcome" (who is in which arm, and covariates, are public), "treatment and outcome" (covariates
-            and who took part are public) or "record" (nothing is).
-        epsilon: privacy loss to spend on all arms together.
-        method: "difference_in_means" (trials), "weighting" or "matching" (covariates); "auto" takes the first in a
-            trial and weighting elsewhere. Where records are private "doubly_robust" stands for both that adjust; where
-            treatment and outcome are, it is the only one.
-        level: confidence level of the intervals, single or simultaneous.
-        settings: `cv.settings.Arms` for weighting and matching.
-        delta, mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
-    """
+    """The arguments of `arms` beside data and study, checked."""
 
     name: ClassVar[str] = "arms"
     units: ClassVar[tuple[Unit, ...]] = tuple(Unit)
@@ -91,7 +79,106 @@ class ArmsArguments(Arguments[ArmsResult]):
         return Asked(question.budget, partial(_answer, question=question))
 
 
-arms = question_of(ArmsArguments)
+@asks
+def arms(
+    data: object,
+    study: object,
+    declared: object = None,  # noqa: ARG001 (read by `asks`)
+    *,
+    protects: Protects,
+    epsilon: Number,
+    delta: Number = 0,
+    method: ArmsMethod = "auto",
+    level: float = 0.95,
+    mechanism: Mechanism | None = None,
+    settings: Arms | None = None,
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+    request_id: str | None = None,
+    noise: BitSource | None = None,
+) -> ArmsResult:
+    """Estimate the average effects of all arms of a study against its reference arm.
+
+    One epsilon pays for all arms together.
+
+    Parameters
+    ----------
+    data : frame, mapping, path or relation
+        The rows: a pandas, polars or pyarrow data frame, a mapping of names to arrays, the path of a
+        CSV or Parquet file (or a pattern that names several), a DuckDB relation or a Spark data frame.
+        An Ibis table is aggregated inside its database, for methods that need counts and sums alone. A
+        formula such as ``"died ~ rhc | age + sex"`` may stand here; rows and declarations follow it.
+    study : Study
+        Roles, public ranges and categories of the columns. After a formula: the rows.
+    declared : mapping, Study or path, optional
+        After a formula only: what declares its columns, as a mapping of names to ranges and labels
+        (``{"age": (18, 90)}``), a codebook or study file, or a `Study`.
+    protects : {"outcome", "treatment and outcome", "record"}
+        What is private. "outcome": outcomes alone; covariates and treatments are public. "treatment and
+        outcome": treatments and outcomes; covariates are public. "record": everything about a person.
+    epsilon : number or str
+        Privacy loss to spend on all arms together, read exactly: 0.1 is one tenth, ``"1/3"`` one third.
+        Positive.
+    delta : number, default 0
+        0 for pure differential privacy. A small positive number, below one over the number of people
+        (1e-6), allows Gaussian noise.
+    method : {"auto", "difference_in_means", "weighting", "matching", "doubly_robust"}, default "auto"
+        Estimator. "auto" takes "difference_in_means" in a trial and where there are no covariates;
+        elsewhere "weighting" with outcomes private and "doubly_robust" with records private. "matching"
+        is for private outcomes. With treatments and outcomes private "doubly_robust" is the only one.
+    level : float, default 0.95
+        Confidence level of the intervals, single or simultaneous, between 0 and 1; the privacy noise is
+        included.
+    mechanism : {"staircase", "laplace", "gaussian"}, optional
+        Noise distribution; "gaussian" needs a positive `delta`. By default the one of least variance:
+        staircase with ``delta=0`` and for few numbers, Gaussian otherwise.
+    settings : cv.settings.Arms, optional
+        For "weighting" and "matching".
+    ledger : path, URL or Ledger, optional
+        Existing ledger to charge. Without one, the costs of several calls are not added up.
+    dataset : str, optional
+        Account in the ledger; needed if it has more than one.
+    request_id : str, optional
+        Name of this request. Repeating a named request returns the stored answer and costs nothing.
+    noise : SeededNoise, optional
+        ``cv.SeededNoise(seed)`` for tests and experiments: the result is marked as simulated and
+        protects nobody. By default the operating system's random bits.
+
+    Returns
+    -------
+    ArmsResult
+        Mean outcome of every arm, the reference first, and the differences from the reference, with
+        single and simultaneous intervals.
+
+    Raises
+    ------
+    CounterveilError
+        Before anything is spent: arguments (CV-P), study (CV-S), data (CV-D), ledger (CV-L) or budget
+        (CV-B).
+
+    See Also
+    --------
+    ate : Two arms.
+    outcomes : Several outcomes, of two arms or of several.
+
+    Notes
+    -----
+    The estimand of arm a is E[Y(a) - Y(r)] over everyone in the data, where r is the reference.
+    """
+    arguments = ArmsArguments(
+        protects=protects,
+        epsilon=epsilon,
+        delta=delta,
+        method=method,
+        level=level,
+        mechanism=mechanism,
+        settings=settings,
+        ledger=ledger,
+        dataset=dataset,
+        request_id=request_id,
+        noise=noise,
+    )
+    return ask_once(arguments, data, study)
 
 
 def _refuse_other_studies(study: Study, question: Question) -> None:

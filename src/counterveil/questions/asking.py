@@ -1,137 +1,68 @@
-"""How a question is declared once and asked everywhere; Table 1, which is free of charge."""
+"""How a question is asked: of data once or of an open session, with its arguments as a checked declaration.
+
+A question is a function, decorated by `asks`, beside a class of its arguments. The class is what the command line,
+plans and the text of a repeated call read; tests hold it and the signature of the function equal.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import wraps
-from inspect import Parameter, Signature, signature
-from itertools import repeat
-from math import isfinite, sqrt
 from pathlib import Path
-from typing import (
-    Any,
-    ClassVar,
-    Concatenate,
-    Generic,
-    ParamSpec,
-    Protocol,
-    TypeGuard,
-    TypeVar,
-    cast,
-    get_args,
-    get_type_hints,
-    overload,
-)
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, ClassVar, Generic, TypeGuard, TypeVar, cast
 
 from counterveil.accounting import Ledger
-from counterveil.data import Binary, Categories, Range, Study, Table, check_study, silence
+from counterveil.data import Study, check_study, silence
 from counterveil.data.effect_formula import without_ranges
-from counterveil.data.study import known_arguments, read_declared, refuse_arguments
+from counterveil.data.study import read_declared
+from counterveil.data.unknown_arguments import known_arguments
 from counterveil.errors import refusal
-from counterveil.numerics.arrays import Floats, one_thread
+from counterveil.numerics.arrays import one_thread
 from counterveil.privacy import Budget, Estimand, Number, Unit
 from counterveil.questions.choices import Protects, repeat_of
+from counterveil.questions.table_one import table_one
 from counterveil.results.measures import refuse_range as refuse_range_of
 from counterveil.results.question import Question, missing_caveats, with_trends
 from counterveil.results.released import ReleasedAnswer
 from counterveil.session import BaseSession, BitSource
 
-# Cells that are worked on at once: short columns together, since each step costs more than its numbers.
-_CELLS = 1 << 14
-
-
-@silence()
-def table_one(table: Table) -> dict[str, Any] | None:
-    """Return means and standard deviations of numbers, and shares of labels, by arm; None without covariates.
-
-    Standardised differences are those of the last arm and the first, in the root of their mean variance. Only for
-    questions that protect outcomes: everything here is read off covariates and treatments as they are.
-    """
-    domains = table.study.covariates
-    if not domains:
-        return None
-    inside = {arm: np.flatnonzero(where) for arm, where in _arms(table).items()}
-    shown = {kind: _by_arm(table, kind, list(inside.values())) for kind in (Range, Binary)}
-    rows: list[dict[str, Any]] = []
-    for name, domain in domains.items():
-        if isinstance(domain, Categories):
-            codes = table.covariates[name].astype(np.intp)
-            counts = [np.bincount(codes[arm], minlength=len(domain.labels)) for arm in inside.values()]
-            sizes = [max(len(arm), 1) for arm in inside.values()]
-            shares = [(count / size).tolist() for count, size in zip(counts, sizes, strict=True)]
-            for label, *found in zip(domain.labels, *shares, strict=True):
-                rows.append(_share(f"{name} = {label}", found))
-        elif isinstance(domain, Range):
-            means, sds = map(list, zip(*shown[Range][name], strict=True))
-            rows.append(
-                {"covariate": name, "means": means, "sds": sds, "difference": _difference(means, sds)}
-            )
-        else:
-            rows.append(_share(name, [mean for mean, _ in shown[Binary][name]]))
-    arms = [{"name": arm, "rows": len(own)} for arm, own in inside.items()]
-    return {"arms": arms, "covariates": rows}
-
-
-def _by_arm(table: Table, kind: type, arms: list[NDArray[np.intp]]) -> dict[str, list[tuple[float, float]]]:
-    """Return mean and standard deviation in each arm of all covariates of one kind, several columns at a time."""
-    names = [name for name, domain in table.study.covariates.items() if isinstance(domain, kind)]
-    found: dict[str, list[tuple[float, float]]] = {}
-    together = max(1, _CELLS // max(1, table.rows))
-    for start in range(0, len(names), together):
-        own = names[start : start + together]
-        values = np.array([table.covariates[name] for name in own])
-        figures = (_of_rows(values.take(arm, axis=1), kind is Range) for arm in arms)
-        found |= zip(own, map(list, zip(*figures, strict=True)), strict=True)
-    return found
-
-
-def _of_rows(part: Floats, spread: bool) -> Iterable[tuple[float, float]]:
-    """Return the mean of every row, and its standard deviation where that is wanted."""
-    count = part.shape[1]
-    means = np.add.reduce(part, axis=1) / np.intp(count)
-    if not spread or count < 2:
-        return zip(means.tolist(), repeat(0.0, len(part)), strict=True)
-    part -= means[:, None]
-    part *= part
-    return zip(means.tolist(), np.sqrt(np.add.reduce(part, axis=1) / (count - 1)).tolist(), strict=True)
-
-
-def _arms(table: Table) -> dict[str, Any]:
-    """Return which rows are in which arm: treated and control, or all arms with the reference first."""
-    if table.study.arms is None:
-        return {"treated": table.treated, "control": ~table.treated}
-    return {str(label): table.arm == code for code, label in enumerate(table.study.treatment_labels)}
-
-
-def _share(name: str, shares: list[float]) -> dict[str, Any]:
-    sds = [sqrt(share * (1 - share)) for share in shares]
-    return {"covariate": name, "means": shares, "sds": None, "difference": _difference(shares, sds)}
-
-
-def _difference(means: list[float], sds: list[float]) -> float | None:
-    """Return the difference of two arms in standard deviations; of several, the largest from the first of them."""
-    found = [_standardised(means[0], sds[0], *other) for other in zip(means[1:], sds[1:], strict=True)]
-    if len(found) == 1:
-        return found[0]
-    known = [-one for one in found if one is not None]
-    return max(known, key=abs) if len(known) == len(found) else None
-
-
-def _standardised(mean: float, sd: float, other_mean: float, other_sd: float) -> float | None:
-    gap, scale = mean - other_mean, sqrt((sd**2 + other_sd**2) / 2)
-    if gap == 0:
-        return 0.0
-    return gap / scale if scale > 0 and isfinite(gap / scale) else None
-
-
 Answer = TypeVar("Answer")
-Found = TypeVar("Found", covariant=True)
-P = ParamSpec("P")
+F = TypeVar("F", bound=Callable[..., Any])
+# Arguments that say what is asked about; the third only after a formula.
+_LEADING = ("data", "study", "declared")
+# What people write for arguments of one question that are called otherwise, and what to write in their place.
+_ASSUMED = (
+    "mean",
+    "sd",
+    "effect",
+    "explained",
+    "confounding",
+    "share",
+    "binary",
+    "correlation",
+    "covariates",
+    "denominator",
+    "sample",
+)
+_RENAMED: dict[str, dict[str, str]] = {
+    "plan": {
+        **{name: f"assumed=cv.Assumptions({name}=...)" for name in _ASSUMED},
+        "lost": "assumed=cv.Assumptions(censoring_rate=0.2)",
+        "together": "assumed=cv.Assumptions(outcome_correlation=0.5)",
+        "complying": "assumed=cv.Assumptions(compliance_rate=0.7)",
+        "tell": "progress=",
+        **dict.fromkeys(
+            ("test", "margin", "higher_is_better"), 'decision=cv.Decision("noninferiority", margin=0.05)'
+        ),
+        **{
+            name: f'options={{"{name}": ...}}'
+            for name in ("by", "policy", "formula", "received", "spending", "grid", "importance")
+        },
+    },
+    "quantiles": dict.fromkeys(("shares", "q", "quantiles"), "probs=(0.25, 0.5, 0.75)"),
+}
 # Arguments that open a session.
 _OPENING = ("ledger", "dataset", "noise")
 
@@ -165,7 +96,8 @@ class Asked(Generic[Answer]):
 class Arguments(ABC, Generic[Answer]):
     """The arguments of a question, beside data and study, as they were given; every question has a class of them.
 
-    Its docstring is that of its function. What opens a session is no argument of one that is open.
+    Its fields are the parameters of its function beside data and study. What opens a session is no argument of one
+    that is open.
     """
 
     name: ClassVar[str]
@@ -241,53 +173,6 @@ def ask_of(session: BaseSession, arguments: Arguments[Answer]) -> Answer:
         return _for_reports(asked.answer(session), session, arguments)
 
 
-def method_of(make: Callable[P, Arguments[Answer]]) -> Callable[Concatenate[BaseSession, P], Answer]:
-    """Return the method that asks an open session; it takes the fields of the question's class, and says so."""
-
-    def ask(self: BaseSession, /, *args: P.args, **named: P.kwargs) -> Answer:
-        refuse_arguments(kind.name, own, named, len(args))
-        return ask_of(self, make(*args, **named))
-
-    kind: Any = make
-    own = signed(ask, kind, [Parameter("self", Parameter.POSITIONAL_ONLY)], _answer_of(kind), _OPENING)
-    ask.__qualname__ = f"Session.{kind.name}"
-    said = kind.__doc__.partition("\n")[0].removesuffix(".")
-    ask.__doc__ = f"{said}; see `counterveil.{kind.name}` for the arguments."
-    return ask
-
-
-def question_of(make: Callable[P, Arguments[Answer]]) -> Asks[P, Answer]:
-    """Return the function that asks data of a study; it takes the fields of the question's class, and says so."""
-
-    def ask(data: object, study: Study, *args: P.args, **named: P.kwargs) -> Answer:
-        return ask_once(make(*args, **named), data, study)
-
-    first = [
-        Parameter("data", Parameter.POSITIONAL_OR_KEYWORD, annotation=object),
-        Parameter("study", Parameter.POSITIONAL_OR_KEYWORD, annotation=Study),
-    ]
-    signed(ask, make, first, _answer_of(make))
-    return asks(cast("Any", ask))  # both may be named
-
-
-def _answer_of(kind: Any) -> Any:
-    return get_args(get_type_hints(kind.checked)["return"])[0]
-
-
-def signed(
-    call: Any, kind: Any, first: list[Parameter], answer: Any, without: tuple[str, ...] = ()
-) -> Mapping[str, Parameter]:
-    """Give a function name, text and signature of a question: `first`, then its fields, those of ledgers last."""
-    own, hints = signature(kind).parameters.values(), get_type_hints(kind)
-    kept = [each for each in own if each.name not in without]
-    kept.sort(key=lambda each: (each.name in (*_OPENING, "request_id"), each.default is not Parameter.empty))
-    call.__module__, call.__name__, call.__qualname__ = kind.__module__, kind.name, kind.name
-    call.__doc__, call.__signature__ = kind.__doc__, Signature([*first, *kept], return_annotation=answer)
-    types = {each.name: hints.get(each.name, each.annotation) for each in (*first, *kept)}
-    call.__annotations__ = {name: one for name, one in types.items() if name != "self"} | {"return": answer}
-    return {each.name: each for each in kept}
-
-
 def _for_reports(found: Answer, session: BaseSession, arguments: Arguments[Answer]) -> Answer:
     """Return an answer with what reports add: how to ask for it again and, where they are public, covariates by arm."""
     if not isinstance(found, ReleasedAnswer):
@@ -308,53 +193,71 @@ class _PublicColumns(BaseSession):
     borrows = True
 
 
-def ask_once(arguments: Arguments[Answer], data: object, study: Study) -> Answer:
-    """Return the answer of a session for one question."""
+def ask_once(arguments: Arguments[Answer], data: object, study: object) -> Answer:
+    """Return the answer of a session that is opened for one question."""
     # Everything that can be refused without looking at the data is refused first.
     check_study(study)
-    asked = arguments.checked(study)
-    ledger, account, noise = arguments.ledger, arguments.dataset, arguments.noise
-    own = None if ledger is not None else asked.budget
-    opened = _PublicColumns if arguments.unit.covariates_public else BaseSession
+    declared = cast("Study", study)
+    asked = arguments.checked(declared)
+    budget = asked.budget if arguments.ledger is None else None
+    session_class = _PublicColumns if arguments.unit.covariates_public else BaseSession
     with (
         silence(),
         one_thread(),
-        opened(
-            data, study, budget=own, ledger=ledger, dataset=account, noise=noise, attach=asked.attach
+        session_class(
+            data,
+            declared,
+            budget=budget,
+            ledger=arguments.ledger,
+            dataset=arguments.dataset,
+            noise=arguments.noise,
+            attach=asked.attach,
         ) as session,
     ):
-        named = arguments if ledger is not None else replace(arguments, request_id=None)
+        # Without a ledger nobody can ask for the same request again.
+        named = arguments if arguments.ledger is not None else replace(arguments, request_id=None)
         return _for_reports(asked.answer(session), session, named)
 
 
-class Asks(Protocol[P, Found]):
-    """The function of a question: of data and a study, or of a formula, data and what declares its columns."""
+def asks(function: F) -> F:
+    """Return the function of a question as users call it, with its own signature and docstring.
 
-    @overload
-    def __call__(self, data: object, study: Study, *args: P.args, **named: P.kwargs) -> Found: ...
-    @overload
-    def __call__(self, formula: str, data: object, study: object, /, **named: Any) -> Found: ...
+    It takes a formula before the data too: then `data`, `study` and `declared` are the formula, the rows and what
+    declares their columns. Arguments that it does not have are refused with CV-P028.
+    """
+    checked = refuses_unknown(function)
 
-
-def asks(ask: Callable[Concatenate[object, Study, P], Found]) -> Asks[P, Found]:
-    """Return the function of a question, which takes a formula before the data too and refuses other arguments."""
-    checked: Any = known_arguments(ask)
-
-    @wraps(ask)
-    def call(*args: Any, **named: Any) -> Found:
-        places = [*args, *(named[key] for key in ("data", "study") if key in named)]
-        _refuse_formula(places)
-        if len(places) != 3:
-            found: Found = checked(*args, **named)
-            return found
-        formula, data, declared = places
+    @wraps(function)
+    def call(*args: Any, **named: Any) -> Any:
+        if "declared" in named and named["declared"] is None:
+            del named["declared"]
+        leading = [*args, *(named[key] for key in _LEADING if key in named)]
+        _refuse_formula(leading)
+        if len(leading) != len(_LEADING):
+            return checked(*args, **named)
+        formula, data, declared = leading
         declared = read_declared(declared)
-        rest = {key: one for key, one in named.items() if key not in ("data", "study")}
-        said = {"randomised", "randomized"} & set(rest) if isinstance(declared, Mapping) else ()
-        design = {key: rest.pop(key) for key in said}
-        return call(data, Study.from_formula(formula, declared, **design), **rest)
+        others = {key: value for key, value in named.items() if key not in _LEADING}
+        design = {}
+        if isinstance(declared, Mapping):
+            design = {key: others.pop(key) for key in ("assignment",) if key in others}
+        return call(data, Study.from_formula(formula, declared, **design), **others)
 
-    return cast("Asks[P, Found]", call)
+    return cast("F", call)
+
+
+def refuses_unknown(function: F) -> F:
+    """Return the function with its own signature and docstring; arguments that it does not have are CV-P028."""
+    checked, hints = known_arguments(function), _RENAMED.get(function.__name__, {})
+
+    @wraps(function)
+    def call(*args: Any, **named: Any) -> Any:
+        for key in named:
+            if key in hints:
+                raise refusal("CV-P028", name=function.__qualname__, key=key, ours=hints[key])
+        return checked(*args, **named)
+
+    return cast("F", call)
 
 
 def _is_formula(value: object) -> TypeGuard[str]:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar
 
+from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
-from counterveil.privacy import Unit
-from counterveil.questions.asking import Arguments, Asked, question_of
+from counterveil.privacy import Number, Unit
+from counterveil.questions.asking import Arguments, Asked, ask_once, asks
 from counterveil.questions.ate import answer as average_effect
-from counterveil.questions.choices import CateMethod
+from counterveil.questions.choices import CateMethod, Protects
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.functions import (
     CateAnswers,
@@ -28,7 +30,7 @@ from counterveil.results.question import (
     refuse_shape,
     refuse_unknown_method,
 )
-from counterveil.session import BaseSession
+from counterveil.session import BaseSession, BitSource
 from counterveil.settings import Cate, Series
 from counterveil.settings.methods import Settings
 from counterveil.statistics.linear.functions import function_pays, series
@@ -128,21 +130,7 @@ def answer_cate(session: BaseSession, question: CateQuestion) -> CateModel | Cat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CateArguments(Arguments[CateModel | CateAnswers]):
-    """Return the private effect as a function of the covariates, or its values at given queries.
-
-    Args:
-        data: as for `counterveil.ate`.
-        study: column roles, public bounds and categories; at least one covariate.
-        protects: "record", everything about a person; "outcome", where covariates and treatment are public; or
-            "treatment and outcome", where covariates are.
-        epsilon: privacy loss to spend on the whole function; evaluating it costs nothing.
-        delta: 0 for pure differential privacy; a small positive number, as 1e-6, allows Gaussian noise.
-        method: "auto", "t_learner" or "r_learner"; for public covariates "auto" or "series".
-        level: confidence level of intervals and bands, which include the privacy noise.
-        queries: people to ask about, as a table of covariates; None for a model, evaluated as often as you like.
-        settings: the method's own settings.
-        ledger, dataset, request_id, noise: as for `counterveil.ate`.
-    """
+    """The arguments of `cate` beside data and study, checked."""
 
     name: ClassVar[str] = "cate"
     units: ClassVar[tuple[Unit, ...]] = tuple(Unit)
@@ -183,4 +171,115 @@ class CateArguments(Arguments[CateModel | CateAnswers]):
         )
 
 
-cate = question_of(CateArguments)
+@asks
+def cate(
+    data: object,
+    study: object,
+    declared: object = None,  # noqa: ARG001 (read by `asks`)
+    *,
+    protects: Protects,
+    epsilon: Number,
+    delta: Number = 0,
+    method: CateMethod = "auto",
+    level: float = 0.95,
+    queries: Any = None,
+    settings: Settings | None = None,
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+    request_id: str | None = None,
+    noise: BitSource | None = None,
+) -> CateModel | CateAnswers:
+    """Estimate the treatment effect as a function of the covariates (CATE).
+
+    One epsilon pays for the whole function: it may be evaluated as often as you like.
+
+    Parameters
+    ----------
+    data : frame, mapping, path or relation
+        The rows: a pandas, polars or pyarrow data frame, a mapping of names to arrays, the path of a
+        CSV or Parquet file (or a pattern that names several), a DuckDB relation or a Spark data frame.
+        An Ibis table is aggregated inside its database, for methods that need counts and sums alone. A
+        formula such as ``"died ~ rhc | age + sex"`` may stand here; rows and declarations follow it.
+    study : Study
+        Roles, public ranges and categories of the columns. After a formula: the rows.
+    declared : mapping, Study or path, optional
+        After a formula only: what declares its columns, as a mapping of names to ranges and labels
+        (``{"age": (18, 90)}``), a codebook or study file, or a `Study`.
+    protects : {"outcome", "treatment and outcome", "record"}
+        What is private. "outcome": outcomes alone; covariates and treatments are public. "treatment and
+        outcome": treatments and outcomes; covariates are public. "record": everything about a person.
+    epsilon : number or str
+        Privacy loss to spend on the whole function, read exactly: 0.1 is one tenth, ``"1/3"`` one
+        third. Positive.
+    delta : number, default 0
+        0 for pure differential privacy. A small positive number, below one over the number of people
+        (1e-6), allows Gaussian noise.
+    method : {"auto", "t_learner", "r_learner", "series"}, default "auto"
+        Estimator. "t_learner" and "r_learner" with records private, "series" with public covariates.
+        "auto" takes one of them, or the average effect where a function is not expected to be closer to
+        people's effects and no settings ask for one.
+    level : float, default 0.95
+        Confidence level of intervals and bands, between 0 and 1; the privacy noise is included.
+    queries : frame or mapping, optional
+        People to ask about, as a table of covariates. By default the answer is the function.
+    settings : settings of the method, optional
+        `cv.settings.Cate` with records private, `cv.settings.Series` with public covariates.
+    ledger : path, URL or Ledger, optional
+        Existing ledger to charge. Without one, the costs of several calls are not added up.
+    dataset : str, optional
+        Account in the ledger; needed if it has more than one.
+    request_id : str, optional
+        Name of this request. Repeating a named request returns the stored answer and costs nothing.
+    noise : SeededNoise, optional
+        ``cv.SeededNoise(seed)`` for tests and experiments: the result is marked as simulated and
+        protects nobody. By default the operating system's random bits.
+
+    Returns
+    -------
+    CateModel | CateAnswers
+        The released function, a `CateModel`; with `queries` its values there, `CateAnswers`. Both have
+        pointwise intervals and simultaneous bands.
+
+    Raises
+    ------
+    CounterveilError
+        Before anything is spent: arguments (CV-P), study (CV-S), data (CV-D), ledger (CV-L) or budget
+        (CV-B).
+
+    See Also
+    --------
+    groups : Effects of groups.
+    targeting_curve : What treating the people of largest effects gains.
+
+    Notes
+    -----
+    The estimand is the best approximation of E[Y(1) - Y(0) | X = x] by the functions of a public
+    basis. "r_learner" is that of Nie and Wager [1]_.
+
+    References
+    ----------
+    .. [1] Nie, X. and Wager, S. (2021). Quasi-oracle estimation of heterogeneous treatment effects.
+       Biometrika 108, 299-319.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.synth(n=500, covariates=2)
+    >>> model = cv.cate(data.frame, data.study, protects="outcome", epsilon=4, noise=cv.SeededNoise(1))
+    >>> len(model.effect({"x1": [0.2, 0.8], "x2": [0.5, 0.5]}))
+    2
+    """
+    arguments = CateArguments(
+        protects=protects,
+        epsilon=epsilon,
+        delta=delta,
+        method=method,
+        level=level,
+        queries=queries,
+        settings=settings,
+        ledger=ledger,
+        dataset=dataset,
+        request_id=request_id,
+        noise=noise,
+    )
+    return ask_once(arguments, data, study)

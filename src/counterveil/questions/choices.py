@@ -33,6 +33,7 @@ AteMethod = (
     | str
 )
 CateMethod = Literal["auto", "t_learner", "r_learner", "series"] | str
+EventStudyMethod = Literal["auto", "difference_in_means", "weighting", "matching"] | str
 GroupsMethod = Literal["auto", "difference_in_means", "weighting", "matching", "adjusted", "arms"] | str
 OutcomesMethod = (
     Literal["auto", "difference_in_means", "weighting", "matching", "trial", "doubly_robust"] | str

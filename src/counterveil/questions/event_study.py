@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
 from typing import ClassVar
 
+from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.data.domains import Label
 from counterveil.data.features import require_covariates
 from counterveil.data.panels import complete_sizes, panel_facts
 from counterveil.errors import refusal
-from counterveil.privacy import Estimand, Unit
-from counterveil.questions.asking import Arguments, Asked, question_of, with_smaller_noise
-from counterveil.questions.choices import ArmsMethod, EstimandName, Mechanism
+from counterveil.privacy import Estimand, Number, Unit
+from counterveil.questions.asking import Arguments, Asked, ask_once, asks, with_smaller_noise
+from counterveil.questions.choices import EstimandName, EventStudyMethod, Mechanism, Protects
 from counterveil.results.arms import EventStudyResult, refuse_several_arms
 from counterveil.results.question import (
     Question,
@@ -24,7 +26,7 @@ from counterveil.results.question import (
     refuse_other_settings,
     refuse_unknown_method,
 )
-from counterveil.session import BaseSession, Plan
+from counterveil.session import BaseSession, BitSource, Plan
 from counterveil.settings import DifferenceInMeans, Matching, Weighting
 from counterveil.settings.methods import Settings
 from counterveil.statistics.linear.several_outcomes import outcome_event_study
@@ -44,28 +46,11 @@ _FEWEST = 3  # measurements: with two there is one effect, which `ate` estimates
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventStudyArguments(Arguments[EventStudyResult]):
-    """Return the private effects of all periods of a study with before=, relative to a reference period.
-
-    Everyone treated is so from the end of the periods before on. Effects of periods before treatment show whether
-    trends were parallel then.
-
-    Args:
-        data: as for `counterveil.ate`.
-        study: declared with before=, in periods or in columns.
-        protects: "outcome" (all measurements of a person) or "record" (everything about a person).
-        epsilon: privacy loss to spend on all periods together.
-        delta: a small positive number allows Gaussian noise, which grows with the root of the number of periods; pure
-            noise grows with their number.
-        reference: a period before treatment, or its column; None takes the last.
-        method: "auto", "difference_in_means"; with outcomes protected also "weighting" and "matching" (covariates).
-        level: confidence level of the intervals, single or simultaneous.
-        settings: those of the method, such as `cv.settings.Weighting()`.
-        estimand, mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
-    """
+    """The arguments of `event_study` beside data and study, checked."""
 
     name: ClassVar[str] = "event_study"
     reference: Label | None = None
-    method: ArmsMethod = "auto"
+    method: EventStudyMethod = "auto"
     estimand: EstimandName | None = None
     mechanism: Mechanism | None = None
     settings: DifferenceInMeans | Matching | Weighting | None = None
@@ -92,7 +77,118 @@ class EventStudyArguments(Arguments[EventStudyResult]):
         return Asked(question.budget, partial(answer_event_study, question=question, place=place))
 
 
-event_study = question_of(EventStudyArguments)
+@asks
+def event_study(
+    data: object,
+    study: object,
+    declared: object = None,  # noqa: ARG001 (read by `asks`)
+    *,
+    protects: Protects,
+    epsilon: Number,
+    delta: Number = 0,
+    reference: Label | None = None,
+    method: EventStudyMethod = "auto",
+    estimand: EstimandName | None = None,
+    level: float = 0.95,
+    mechanism: Mechanism | None = None,
+    settings: DifferenceInMeans | Matching | Weighting | None = None,
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+    request_id: str | None = None,
+    noise: BitSource | None = None,
+) -> EventStudyResult:
+    """Estimate the effects of all periods of a panel, relative to a reference period.
+
+    Everyone treated is so from the end of the periods before on. Effects of periods before treatment
+    show whether trends were parallel then. One epsilon pays for all periods.
+
+    Parameters
+    ----------
+    data : frame, mapping, path or relation
+        The rows: a pandas, polars or pyarrow data frame, a mapping of names to arrays, the path of a
+        CSV or Parquet file (or a pattern that names several), a DuckDB relation or a Spark data frame.
+        An Ibis table is aggregated inside its database, for methods that need counts and sums alone. A
+        formula such as ``"died ~ rhc | age + sex"`` may stand here; rows and declarations follow it.
+    study : Study
+        Roles, public ranges and categories of the columns. After a formula: the rows.
+    declared : mapping, Study or path, optional
+        After a formula only: what declares its columns, as a mapping of names to ranges and labels
+        (``{"age": (18, 90)}``), a codebook or study file, or a `Study`.
+    protects : {"outcome", "record"}
+        What is private. "outcome": all measurements of a person; covariates and treatments are public.
+        "record": everything about a person.
+    epsilon : number or str
+        Privacy loss to spend on all periods together, read exactly: 0.1 is one tenth, ``"1/3"`` one
+        third. Positive.
+    delta : number, default 0
+        0 for pure differential privacy. A small positive number, below one over the number of people
+        (1e-6), allows Gaussian noise, which grows with the root of the number of periods; pure noise
+        grows with their number.
+    reference : label, optional
+        A period before treatment, or its column, that the others are compared with. By default the last
+        one before treatment.
+    method : {"auto", "difference_in_means", "weighting", "matching"}, default "auto"
+        Estimator. "auto" takes "weighting" with outcomes private, covariates and no trial, else
+        "difference_in_means". "weighting" and "matching" need private outcomes.
+    estimand : {"ATE", "ATT", "ATC"}, optional
+        Whose average effect: everyone's, that of the treated or of the untreated. By default "ATT", in
+        a trial "ATE".
+    level : float, default 0.95
+        Confidence level of the intervals, single or simultaneous, between 0 and 1; the privacy noise is
+        included.
+    mechanism : {"staircase", "laplace", "gaussian"}, optional
+        Noise distribution; "gaussian" needs a positive `delta`. By default the one of least variance:
+        staircase with ``delta=0`` and for few numbers, Gaussian otherwise.
+    settings : settings of the method, optional
+        With outcomes private `cv.settings.DifferenceInMeans`, `Weighting` or `Matching`.
+    ledger : path, URL or Ledger, optional
+        Existing ledger to charge. Without one, the costs of several calls are not added up.
+    dataset : str, optional
+        Account in the ledger; needed if it has more than one.
+    request_id : str, optional
+        Name of this request. Repeating a named request returns the stored answer and costs nothing.
+    noise : SeededNoise, optional
+        ``cv.SeededNoise(seed)`` for tests and experiments: the result is marked as simulated and
+        protects nobody. By default the operating system's random bits.
+
+    Returns
+    -------
+    EventStudyResult
+        The effect of every period but the reference, with single and simultaneous intervals and a test
+        of the periods before treatment.
+
+    Raises
+    ------
+    CounterveilError
+        Before anything is spent: arguments (CV-P), study (CV-S), data (CV-D), ledger (CV-L) or budget
+        (CV-B).
+
+    See Also
+    --------
+    ate : The effect after treatment as one number.
+
+    Notes
+    -----
+    With Y_t the outcome of period t and r the reference, the estimand is E[Y_t(1) - Y_t(0)] over the
+    people that `estimand` names. It is identified by parallel trends: E[Y_t(0) - Y_r(0)] does not
+    depend on the arm, given covariates if they are adjusted for.
+    """
+    arguments = EventStudyArguments(
+        protects=protects,
+        epsilon=epsilon,
+        delta=delta,
+        reference=reference,
+        method=method,
+        estimand=estimand,
+        level=level,
+        mechanism=mechanism,
+        settings=settings,
+        ledger=ledger,
+        dataset=dataset,
+        request_id=request_id,
+        noise=noise,
+    )
+    return ask_once(arguments, data, study)
 
 
 @silence()
@@ -128,7 +224,7 @@ def _place(study: Study, reference: Label | None) -> int:
     """Return the place of the reference among the periods, or raise CV-S021 or CV-P671."""
     before = study.before
     if before is None or len(before.labels(study.outcome)) < _FEWEST:
-        raise refusal("CV-S021", fewest=_FEWEST, got="no before=" if before is None else "two measurements")
+        raise refusal("CV-S021", fewest=_FEWEST, got="no change" if before is None else "two measurements")
     labels = before.labels(study.outcome)
     earlier = labels[: before.earlier]
     if reference is None:

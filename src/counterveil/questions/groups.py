@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from itertools import product
+from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from counterveil.accounting import Ledger
 from counterveil.data import Backend, Layout, Range, Study, Sums, Table, silence, strata_codes
 from counterveil.data.domains import Domain, outcome_unit
 from counterveil.data.features import feature_map, require_covariates
@@ -21,8 +23,8 @@ from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.columns import Arm, TwoArms, cell_totals
 from counterveil.privacy import Estimand, Number, Unit, exact, show
 from counterveil.privacy.caveats import Caveat, Fact, confounding
-from counterveil.questions.asking import Arguments, Asked, question_of
-from counterveil.questions.choices import GroupsMethod, Mechanism
+from counterveil.questions.asking import Arguments, Asked, ask_once, asks
+from counterveil.questions.choices import GroupsMethod, Mechanism, Protects
 from counterveil.results.answering import Answer, Facts, answer_request
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.effect import Effect, Known, Linear
@@ -38,7 +40,7 @@ from counterveil.results.question import (
     refuse_undeclared_trial,
     refuse_unknown_method,
 )
-from counterveil.session import BaseSession, Gate, Kind, Plan, Released
+from counterveil.session import BaseSession, BitSource, Gate, Kind, Plan, Released
 from counterveil.session.session import in_branches
 from counterveil.settings import DifferenceInMeans, Groups, Matching, Weighting
 from counterveil.statistics.linear import difference_in_means
@@ -559,7 +561,7 @@ def record_groups(session: BaseSession, question: Question, layout: Layout) -> G
 
 def clustered_groups(session: BaseSession, question: Question, layout: Layout) -> GroupsResult:
     """Return the same in a trial of public clusters: counts and sums by group, cluster and arm hold the errors."""
-    session.attach("groups with cluster=")
+    session.attach("groups with clusters")
     study, names = session.study, group_names(layout)
     found = cluster_sums(session, replace(question, method="arms"), layout.public)
     width = float(study.outcome_bounds.width)
@@ -682,21 +684,7 @@ def pair_groups(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupsArguments(Arguments[GroupsResult]):
-    """Return the private effects of public groups; all groups together cost what one does.
-
-    Args:
-        data: as for `counterveil.ate`.
-        study: column roles, public bounds and categories.
-        by: a covariate, several (crossed), or a mapping to cut points: {"age": (40, 65), "sex": None}.
-        protects: "outcome" (groups, arms and covariates are public), "treatment and outcome" (groups and covariates
-            are) or "record" (nothing is).
-        epsilon: privacy loss to spend on all groups together.
-        method: "auto"; with outcomes protected "difference_in_means", "weighting" or "matching"; with
-            records protected "arms" (trials) or "adjusted" (covariates); between the two "adjusted".
-        level: confidence level of the intervals, single or simultaneous.
-        settings: those of the method, such as `cv.settings.Weighting()`; with records protected `cv.settings.Groups`.
-        delta, mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
-    """
+    """The arguments of `groups` beside data and study, checked."""
 
     name: ClassVar[str] = "groups"
     units: ClassVar[tuple[Unit, ...]] = tuple(Unit)
@@ -715,7 +703,126 @@ class GroupsArguments(Arguments[GroupsResult]):
         return Asked(question.budget, partial(answer_groups, question=question, by=self.by))
 
 
-groups = question_of(GroupsArguments)
+@asks
+def groups(
+    data: object,
+    study: object,
+    declared: object = None,  # noqa: ARG001 (read by `asks`)
+    *,
+    by: By,
+    protects: Protects,
+    epsilon: Number,
+    delta: Number = 0,
+    method: GroupsMethod = "auto",
+    level: float = 0.95,
+    mechanism: Mechanism | None = None,
+    settings: DifferenceInMeans | Groups | Matching | Weighting | None = None,
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+    request_id: str | None = None,
+    noise: BitSource | None = None,
+) -> GroupsResult:
+    """Estimate the effects in public groups of people.
+
+    Groups are disjoint, so that all of them together cost what one does.
+
+    Parameters
+    ----------
+    data : frame, mapping, path or relation
+        The rows: a pandas, polars or pyarrow data frame, a mapping of names to arrays, the path of a
+        CSV or Parquet file (or a pattern that names several), a DuckDB relation or a Spark data frame.
+        An Ibis table is aggregated inside its database, for methods that need counts and sums alone. A
+        formula such as ``"died ~ rhc | age + sex"`` may stand here; rows and declarations follow it.
+    study : Study
+        Roles, public ranges and categories of the columns. After a formula: the rows.
+    declared : mapping, Study or path, optional
+        After a formula only: what declares its columns, as a mapping of names to ranges and labels
+        (``{"age": (18, 90)}``), a codebook or study file, or a `Study`.
+    by : str, sequence of str, or mapping
+        What makes the groups: a covariate, several that are crossed, or a mapping of covariates to cut
+        points: ``{"age": (40, 65), "sex": None}``.
+    protects : {"outcome", "treatment and outcome", "record"}
+        What is private. "outcome": outcomes alone; groups, arms and covariates are public. "treatment
+        and outcome": treatments and outcomes; groups and covariates are public. "record": everything
+        about a person, groups included.
+    epsilon : number or str
+        Privacy loss to spend on all groups together, read exactly: 0.1 is one tenth, ``"1/3"`` one
+        third. Positive.
+    delta : number, default 0
+        0 for pure differential privacy. A small positive number, below one over the number of people
+        (1e-6), allows Gaussian noise.
+    method : str, default "auto"
+        Estimator. With outcomes private: "difference_in_means", "weighting" or "matching". With records
+        private: "arms" (trials) or "adjusted" (for covariates). With treatments and outcomes private:
+        "adjusted".
+    level : float, default 0.95
+        Confidence level of the intervals, single or simultaneous, between 0 and 1; the privacy noise is
+        included.
+    mechanism : {"staircase", "laplace", "gaussian"}, optional
+        Noise distribution; "gaussian" needs a positive `delta`. By default the one of least variance:
+        staircase with ``delta=0`` and for few numbers, Gaussian otherwise.
+    settings : settings of the method, optional
+        With outcomes private `cv.settings.DifferenceInMeans`, `Weighting` or `Matching`; with records
+        private `cv.settings.Groups`.
+    ledger : path, URL or Ledger, optional
+        Existing ledger to charge. Without one, the costs of several calls are not added up.
+    dataset : str, optional
+        Account in the ledger; needed if it has more than one.
+    request_id : str, optional
+        Name of this request. Repeating a named request returns the stored answer and costs nothing.
+    noise : SeededNoise, optional
+        ``cv.SeededNoise(seed)`` for tests and experiments: the result is marked as simulated and
+        protects nobody. By default the operating system's random bits.
+
+    Returns
+    -------
+    GroupsResult
+        The average effect of every group with its standard error, single and simultaneous intervals,
+        and a test of whether effects differ.
+
+    Raises
+    ------
+    CounterveilError
+        Before anything is spent: arguments (CV-P), study (CV-S), data (CV-D), ledger (CV-L) or budget
+        (CV-B).
+
+    See Also
+    --------
+    cate : Effects as a function of covariates.
+    policy_value : What a rule of treatment gains.
+
+    Notes
+    -----
+    The estimand of group g is E[Y(1) - Y(0) | G = g]. No two neighbouring data sets differ in more
+    than one group, so each group is answered with the whole budget (parallel composition); where groups
+    are private, with half of it.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.simulated_trial(n=2000, effect=0.3)
+    >>> result = cv.groups(
+    ...     data.frame, data.study, by={"x": (0.5,)}, protects="outcome", epsilon=2,
+    ...     noise=cv.SeededNoise(1)
+    ... )
+    >>> len(result.table)
+    2
+    """
+    arguments = GroupsArguments(
+        by=by,
+        protects=protects,
+        epsilon=epsilon,
+        delta=delta,
+        method=method,
+        level=level,
+        mechanism=mechanism,
+        settings=settings,
+        ledger=ledger,
+        dataset=dataset,
+        request_id=request_id,
+        noise=noise,
+    )
+    return ask_once(arguments, data, study)
 
 
 @silence()

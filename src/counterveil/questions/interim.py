@@ -12,12 +12,13 @@ from dataclasses import replace
 from fractions import Fraction
 from math import ceil, e, log, sqrt
 from pathlib import Path
+from typing import cast
 
 from scipy.special import ndtr, ndtri
 
 from counterveil.accounting import Ledger, Look, Looks
 from counterveil.accounting.access_policy import MOST_LOOKS
-from counterveil.data import Study
+from counterveil.data import Study, check_study
 from counterveil.errors import CounterveilError, refusal, shown
 from counterveil.privacy import Budget, Number, exact
 from counterveil.privacy.caveats import OneLook
@@ -81,16 +82,60 @@ def planned(
     level: float = 0.95,
     spending: Spending = "obrien_fleming",
 ) -> Looks:
-    """Return a plan of looks for the access policy of an account: `cv.drafting.AccessPolicy(..., looks=planned(...))`.
+    """Plan interim analyses ("looks") for the access policy of an account.
 
-    Args:
-        outcome: the column that is looked at.
-        rows: the planned number of rows, or people, at each analysis.
-        epsilon: of all analyses together, divided equally; or one for each.
-        delta: of all analyses together.
-        level: the chance that all intervals cover.
-        spending: how the rest is divided: "obrien_fleming" (little early on), "pocock" (about equally) or
-            "always_valid": the k-th look has 1/(k (k + 1)) of it and of the budget, however many follow.
+    The plan is part of the policy, ``cv.drafting.AccessPolicy(..., looks=plan)``, and cannot be changed after
+    the first row. It divides the budget and the chance of a miss among the looks, so that all intervals cover
+    together.
+
+    Parameters
+    ----------
+    outcome : str
+        The column that is looked at.
+    rows : sequence of int
+        The planned number of rows, or people, at each analysis, rising.
+    epsilon : number, str, or a sequence of them
+        Privacy loss of all analyses together, divided equally; or one for each. Read exactly.
+    delta : number, default 0
+        Delta of all analyses together, divided equally.
+    level : float, default 0.95
+        The chance that all intervals cover.
+    spending : {"obrien_fleming", "pocock", "always_valid"}, default "obrien_fleming"
+        How the chance of a miss is divided: little early on, about equally, or 1 / (k (k + 1)) of it and of
+        the budget at the k-th look, however many follow.
+
+    Returns
+    -------
+    Looks
+        The looks, each with its rows, budget and boundary.
+
+    Raises
+    ------
+    CounterveilError
+        CV-P730 for a plan that is none; budget (CV-B, CV-P003).
+
+    See Also
+    --------
+    look : Estimate the effect at a planned look.
+    sequence : Plan looks without a last one.
+
+    Notes
+    -----
+    With t the share of the rows, the chance of a miss spent by t is 2 Phi(Phi^{-1}(alpha / 2) / sqrt(t))
+    for "obrien_fleming" and alpha log(1 + (e - 1) t) for "pocock" [1]_. Each interval has the level of what its
+    look spends, so that the sum of all misses is at most alpha.
+
+    References
+    ----------
+    .. [1] Lan, K. K. G. and DeMets, D. L. (1983). Discrete sequential boundaries for
+       clinical trials. Biometrika 70, 659-663.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> plan = cv.interim.planned("recovered", rows=[300, 600, 1000], epsilon=3)
+    >>> len(plan.planned), float(plan.planned[0].budget.epsilon)
+    (3, 1.0)
     """
     found = list(rows) if isinstance(rows, Sequence) else []
     if not found or any(type(number) is not int for number in found) or sorted({*found, 0}) != [0, *found]:
@@ -129,14 +174,43 @@ def sequence(
     level: float = 0.95,
     growth: float = 2.0,
 ) -> Looks:
-    """Return a plan of looks that need not end: a confidence sequence, whose intervals all cover together.
+    """Plan looks that need not end: a confidence sequence, whose intervals all cover together.
 
-    Args:
-        outcome: the column that is looked at.
-        first: the number of rows, or people, at the first look.
-        epsilon, delta: of all analyses together; the k-th has the part 1/(k (k + 1)).
-        level: the chance that all intervals cover, however many there are.
-        growth: every analysis has so many times the rows of the one before.
+    Parameters
+    ----------
+    outcome : str
+        The column that is looked at.
+    first : int
+        The number of rows, or people, at the first look.
+    epsilon : number or str
+        Privacy loss of all analyses together, read exactly; the k-th has the part 1 / (k (k + 1)).
+    delta : number, default 0
+        Delta of all analyses together, divided in the same way.
+    level : float, default 0.95
+        The chance that all intervals cover, however many there are.
+    growth : float, default 2.0
+        Every analysis has so many times the rows of the one before, above 1 and up to 1,000.
+
+    Returns
+    -------
+    Looks
+        The looks that can be written down, each with its rows, budget and boundary.
+
+    Raises
+    ------
+    CounterveilError
+        CV-P730 for a plan that is none; budget (CV-B, CV-P003).
+
+    See Also
+    --------
+    planned : Plan looks with a last one.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> plan = cv.interim.sequence("recovered", first=500, epsilon=4)
+    >>> [look.rows for look in plan.planned[:3]]
+    [500, 1000, 2000]
     """
     if type(first) is not int or first < 1 or not isinstance(growth, int | float) or not 1 < growth <= 1000:
         raise _invalid("first=: a whole number above 0, growth=: above 1", shown((first, growth)))
@@ -151,30 +225,80 @@ def sequence(
 @asks
 def look(
     data: object,
-    study: Study,
+    study: object,
+    declared: object = None,  # noqa: ARG001 (read by `asks`)
     *,
     number: int,
     protects: Protects,
     ledger: str | Path | Ledger,
-    dataset: str | None = None,
     method: AteMethod = "auto",
     estimand: EstimandName | None = None,
     mechanism: Mechanism | None = None,
     settings: Settings | None = None,
+    dataset: str | None = None,
     noise: BitSource | None = None,
 ) -> Result:
-    """Return the effect at a planned interim analysis, with an interval that covers together with all others.
+    """Estimate the effect at a planned interim analysis; all intervals cover together.
 
-    The access policy of the account says what the look spends. Asked again, a look is answered from the ledger.
+    The access policy of the account says what the look spends. A look that was answered before is answered
+    from the ledger, at no cost.
 
-    Args:
-        data: everyone who is there by now, as for `counterveil.ate`.
-        study: the same at every analysis.
-        number: which of the planned analyses, from 1 on.
-        ledger: where the account with the plan is.
-        protects, method, estimand, mechanism, settings, dataset, noise: as for `counterveil.ate`.
+    Parameters
+    ----------
+    data : frame, mapping, path or relation
+        The rows of everyone who is there by then: a pandas, polars or pyarrow data frame, a mapping of names
+        to arrays, the path of a CSV or Parquet file, a DuckDB relation or a Spark data frame. A formula such
+        as ``"died ~ rhc | age + sex"`` may stand here; rows and declarations follow it.
+    study : Study
+        Roles, public ranges and categories of the columns, the same at every analysis. After a formula: the
+        rows.
+    declared : mapping, Study or path, optional
+        After a formula only: what declares its columns, as a mapping of names to ranges and labels
+        (``{"age": (18, 90)}``), a codebook or study file, or a `Study`.
+    number : int
+        Which of the planned analyses, from 1 on.
+    protects : {"outcome", "treatment and outcome", "record"}
+        What is private. "outcome": outcomes alone; covariates and treatments are public. "treatment and
+        outcome": treatments and outcomes; covariates are public. "record": everything about a person.
+    ledger : path, URL or Ledger
+        The ledger of the account whose access policy plans the looks.
+    method : str, default "auto"
+        Estimator. "auto" chooses from public numbers alone and names its choice in the result. With outcomes
+        private: "difference_in_means" (trials), "weighting", "matching" and "stratified". With records
+        private: "trial", "doubly_robust", "stratified" and "sample_and_aggregate". With treatments and
+        outcomes private: "trial" and "doubly_robust".
+    estimand : {"ATE", "ATT", "ATC", "ATO"}, optional
+        Whose average effect: everyone's, that of the treated, of the untreated, or of the overlap-weighted
+        population. By default "ATE"; "ATT" where a study compares changes and is not randomised.
+    mechanism : {"staircase", "laplace", "gaussian"}, optional
+        Noise distribution; "gaussian" needs a plan with a positive delta. By default the one of least
+        variance.
+    settings : settings of the method, optional
+        As ``cv.settings.Matching(neighbours=5)``.
+    dataset : str, optional
+        Account in the ledger; needed if it has more than one.
+    noise : SeededNoise, optional
+        ``cv.SeededNoise(seed)`` for tests and experiments: the result is marked as simulated and protects
+        nobody. By default the operating system's random bits.
+
+    Returns
+    -------
+    Result
+        The effect with the interval of this look; `details` has its number and boundary.
+
+    Raises
+    ------
+    CounterveilError
+        CV-P730 without a plan that has this look. Otherwise before anything is spent: arguments (CV-P), study
+        (CV-S), data (CV-D), ledger (CV-L) or budget (CV-B).
+
+    See Also
+    --------
+    planned : Plan looks.
     """
-    with BaseSession(data, study, ledger=ledger, dataset=dataset, noise=noise, attach=False) as session:
+    check_study(study)
+    known = cast("Study", study)
+    with BaseSession(data, known, ledger=ledger, dataset=dataset, noise=noise, attach=False) as session:
         return answer_look(session, number, protects, method, estimand, mechanism, settings)
 
 

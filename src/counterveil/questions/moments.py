@@ -6,22 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import sqrt
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 
+from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.errors import refusal
 from counterveil.inference.moments import NoisyMoments
 from counterveil.numerics.arrays import Floats
-from counterveil.privacy import Unit
+from counterveil.privacy import Number, Unit
 from counterveil.privacy.caveats import Caveat, ClippedOutliers, Downweighted, Fact
-from counterveil.questions.asking import Arguments, Asked, question_of
-from counterveil.questions.choices import Mechanism
+from counterveil.questions.asking import Arguments, Asked, ask_once, asks
+from counterveil.questions.choices import Mechanism, Protects
 from counterveil.results.answering import Facts, answer_request
 from counterveil.results.question import Question, refuse_extremes, refuse_few_clusters
 from counterveil.results.regression import CONSTANT, Matrix, Moments, RobustMiddle, parse_formula
-from counterveil.session import BaseSession, Gate
+from counterveil.session import BaseSession, BitSource, Gate
 from counterveil.statistics.moments.records import Records
 from counterveil.statistics.moments.regression import (
     MOST_COLUMNS,
@@ -44,23 +46,7 @@ from counterveil.statistics.moments.regression import PAGES as OUTCOME_PAGES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MomentsArguments(Arguments[Moments]):
-    """Return private second moments of treatment, outcome and covariates; regressions from them are free.
-
-    Args:
-        data: as for `counterveil.ate`.
-        study: column roles, public bounds and categories. Instruments and earlier values are declared among the
-            covariates, further outcomes there or with outcomes= of the study.
-        protects: "record" (everything about a person) or "outcome" (covariates and treatment are public, also
-            instruments and earlier values).
-        epsilon: privacy loss to spend, once.
-        delta: a small positive number allows Gaussian noise, which is several times smaller here.
-        outcomes: covariates that are outcomes or received treatments, which regressions may explain; rows are not
-            weighted by them.
-        terms: what formulas may use beside columns, released too: ["treat:age", "I(age**2)", "log(income)"].
-        robust: regressions that are asked with HC1 errors, ["y ~ treat + age"]; a quarter of the budget is theirs.
-        level: confidence level of the intervals.
-        mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
-    """
+    """The arguments of `moments` beside data and study, checked."""
 
     name: ClassVar[str] = "moments"
     outcomes: Sequence[str] = ()
@@ -94,7 +80,120 @@ class MomentsArguments(Arguments[Moments]):
         )
 
 
-moments = question_of(MomentsArguments)
+@asks
+def moments(
+    data: object,
+    study: object,
+    declared: object = None,  # noqa: ARG001 (read by `asks`)
+    *,
+    protects: Protects,
+    epsilon: Number,
+    delta: Number = 0,
+    level: float = 0.95,
+    mechanism: Mechanism | None = None,
+    outcomes: Sequence[str] = (),
+    terms: Sequence[str] = (),
+    robust: Sequence[str] = (),
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+    request_id: str | None = None,
+    noise: BitSource | None = None,
+) -> Moments:
+    """Release second moments of treatment, outcome and covariates, from which regressions are free.
+
+    One epsilon pays for every linear and instrumental-variable regression among the columns.
+
+    Parameters
+    ----------
+    data : frame, mapping, path or relation
+        The rows: a pandas, polars or pyarrow data frame, a mapping of names to arrays, the path of a
+        CSV or Parquet file (or a pattern that names several), a DuckDB relation or a Spark data frame.
+        An Ibis table is aggregated inside its database, for methods that need counts and sums alone. A
+        formula such as ``"died ~ rhc | age + sex"`` may stand here; rows and declarations follow it.
+    study : Study
+        Roles, public ranges and categories of the columns. After a formula: the rows.
+    declared : mapping, Study or path, optional
+        After a formula only: what declares its columns, as a mapping of names to ranges and labels
+        (``{"age": (18, 90)}``), a codebook or study file, or a `Study`.
+    protects : {"outcome", "record"}
+        What is private. "outcome": the outcome alone; covariates and treatment are public, also
+        instruments and earlier values. "record": everything about a person.
+    epsilon : number or str
+        Privacy loss to spend, once, read exactly: 0.1 is one tenth, ``"1/3"`` one third. Positive.
+    delta : number, default 0
+        0 for pure differential privacy. A small positive number, below one over the number of people
+        (1e-6), allows Gaussian noise, which is several times smaller here.
+    level : float, default 0.95
+        Confidence level of the intervals of regressions, between 0 and 1; the privacy noise is
+        included.
+    mechanism : {"staircase", "laplace", "gaussian"}, optional
+        Noise distribution; "gaussian" needs a positive `delta`. By default the one of least variance:
+        staircase with ``delta=0`` and for few numbers, Gaussian otherwise.
+    outcomes : sequence of str, default ()
+        Covariates that are outcomes or received treatments, which regressions may explain; rows are not
+        weighted by them.
+    terms : sequence of str, default ()
+        What formulas may use beside columns, released too: ``["treat:age", "I(age**2)",
+        "log(income)"]``.
+    robust : sequence of str, default ()
+        Regressions that are asked with HC1 errors, ``["y ~ treat + age"]``; a quarter of the budget is
+        theirs.
+    ledger : path, URL or Ledger, optional
+        Existing ledger to charge. Without one, the costs of several calls are not added up.
+    dataset : str, optional
+        Account in the ledger; needed if it has more than one.
+    request_id : str, optional
+        Name of this request. Repeating a named request returns the stored answer and costs nothing.
+    noise : SeededNoise, optional
+        ``cv.SeededNoise(seed)`` for tests and experiments: the result is marked as simulated and
+        protects nobody. By default the operating system's random bits.
+
+    Returns
+    -------
+    Moments
+        The moments, with `regress` and `compliance` to fit regressions at no cost.
+
+    Raises
+    ------
+    CounterveilError
+        Before anything is spent: arguments (CV-P), study (CV-S), data (CV-D), ledger (CV-L) or budget
+        (CV-B).
+
+    See Also
+    --------
+    ate : An average effect that needs no linear model.
+
+    Notes
+    -----
+    With z the columns, rows weighted down where they are long, and Z the matrix of all rows, the
+    release is Z'Z / n plus Gaussian or l2-ball noise; least squares is b = (X'X)^{-1} X'y from its
+    blocks, with the noise in the standard errors.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.simulated_trial(n=2000, effect=0.3)
+    >>> moments = cv.moments(
+    ...     data.frame, data.study, protects="record", epsilon=4, delta=1e-6, noise=cv.SeededNoise(1)
+    ... )
+    >>> [one.name for one in moments.regress("y ~ treated + x").coefficients]
+    ['Intercept', 'treated', 'x']
+    """
+    arguments = MomentsArguments(
+        protects=protects,
+        epsilon=epsilon,
+        delta=delta,
+        level=level,
+        mechanism=mechanism,
+        outcomes=outcomes,
+        terms=terms,
+        robust=robust,
+        ledger=ledger,
+        dataset=dataset,
+        request_id=request_id,
+        noise=noise,
+    )
+    return ask_once(arguments, data, study)
 
 
 def _names(given: object, argument: str) -> tuple[str, ...]:

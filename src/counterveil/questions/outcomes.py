@@ -6,14 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
 from typing import ClassVar
 
+from counterveil.accounting import Ledger
 from counterveil.data import Study
 from counterveil.data.features import require_covariates
 from counterveil.errors import ParameterError, refusal
 from counterveil.privacy import Estimand, Number, Unit, exact
-from counterveil.questions.asking import Arguments, Asked, question_of, refuse_range, with_smaller_noise
-from counterveil.questions.choices import EstimandName, Mechanism, OutcomesMethod
+from counterveil.questions.asking import Arguments, Asked, ask_once, asks, refuse_range, with_smaller_noise
+from counterveil.questions.choices import EstimandName, Mechanism, OutcomesMethod, Protects
 from counterveil.results.arms import OutcomesResult
 from counterveil.results.measures import OF_MEANS, Measure, check_measure, no_means
 from counterveil.results.question import (
@@ -26,7 +28,7 @@ from counterveil.results.question import (
     refuse_undeclared_trial,
     refuse_unknown_method,
 )
-from counterveil.session import BaseSession, Kind, Plan
+from counterveil.session import BaseSession, BitSource, Kind, Plan
 from counterveil.settings import Arms, DifferenceInMeans, Matching, Weighting
 from counterveil.statistics.linear.several_outcomes import outcome_effects
 from counterveil.statistics.moments.trial import record_arm_effects, record_effects
@@ -50,26 +52,7 @@ _MOST_IMPORTANCE = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomesArguments(Arguments[OutcomesResult]):
-    """Return the private effects on all outcomes of a study, the primary one first.
-
-    Args:
-        data: as for `counterveil.ate`.
-        study: declared with outcomes=; of two arms or of several.
-        protects: "outcome" (all outcomes of a person), "treatment and outcome" (all outcomes and who took part) or
-            "record" (everything about a person; trials).
-        epsilon: privacy loss to spend on all outcomes together.
-        delta: a small positive number allows Gaussian noise, which grows with the root of the number of outcomes; pure
-            noise grows with their number, but by less than if each were asked for by itself.
-        method: "auto"; with outcomes protected "difference_in_means", "weighting" and "matching" (covariates), one set
-            of weights for all outcomes; with records protected "trial"; between the two "doubly_robust", one
-            score with public covariates.
-        estimand: as for `counterveil.ate`; with several arms "ATE".
-        measure: "difference", "ratio", "lift", "odds_ratio" or "nnt", as for `counterveil.ate`.
-        importance: noise of each outcome is in proportion to one over this; 1 where nothing is said.
-        level: confidence level of the intervals, single or simultaneous.
-        settings: those of the method, `cv.settings.Weighting` for weighting; with several arms `cv.settings.Arms`.
-        mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
-    """
+    """The arguments of `outcomes` beside data and study, checked."""
 
     name: ClassVar[str] = "outcomes"
     units: ClassVar[tuple[Unit, ...]] = tuple(Unit)
@@ -113,7 +96,127 @@ class OutcomesArguments(Arguments[OutcomesResult]):
         return Asked(question.budget, partial(_answer, question=question, listed=listed))
 
 
-outcomes = question_of(OutcomesArguments)
+@asks
+def outcomes(
+    data: object,
+    study: object,
+    declared: object = None,  # noqa: ARG001 (read by `asks`)
+    *,
+    protects: Protects,
+    epsilon: Number,
+    delta: Number = 0,
+    method: OutcomesMethod = "auto",
+    estimand: EstimandName = "ATE",
+    measure: Measure = "difference",
+    level: float = 0.95,
+    mechanism: Mechanism | None = None,
+    importance: Mapping[str, Number] | None = None,
+    settings: Arms | DifferenceInMeans | Matching | Weighting | None = None,
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+    request_id: str | None = None,
+    noise: BitSource | None = None,
+) -> OutcomesResult:
+    """Estimate the effects on all outcomes of a study, the primary one first.
+
+    One epsilon pays for all outcomes together. The study declares several outcomes, and two arms or
+    several.
+
+    Parameters
+    ----------
+    data : frame, mapping, path or relation
+        The rows: a pandas, polars or pyarrow data frame, a mapping of names to arrays, the path of a
+        CSV or Parquet file (or a pattern that names several), a DuckDB relation or a Spark data frame.
+        An Ibis table is aggregated inside its database, for methods that need counts and sums alone. A
+        formula such as ``"died ~ rhc | age + sex"`` may stand here; rows and declarations follow it.
+    study : Study
+        Roles, public ranges and categories of the columns. After a formula: the rows.
+    declared : mapping, Study or path, optional
+        After a formula only: what declares its columns, as a mapping of names to ranges and labels
+        (``{"age": (18, 90)}``), a codebook or study file, or a `Study`.
+    protects : {"outcome", "treatment and outcome", "record"}
+        What is private. "outcome": all outcomes of a person; covariates and treatments are public.
+        "treatment and outcome": treatments and all outcomes; covariates are public. "record":
+        everything about a person (trials).
+    epsilon : number or str
+        Privacy loss to spend on all outcomes together, read exactly: 0.1 is one tenth, ``"1/3"`` one
+        third. Positive.
+    delta : number, default 0
+        0 for pure differential privacy. A small positive number, below one over the number of people
+        (1e-6), allows Gaussian noise, which grows with the root of the number of outcomes; pure noise
+        grows with their number, but by less than if each were asked for by itself.
+    method : str, default "auto"
+        Estimator. With outcomes private: "difference_in_means", "weighting" or "matching", with one set
+        of weights for all outcomes; "auto" takes "weighting" where there are covariates. With records
+        private "trial", with treatments and outcomes private "doubly_robust".
+    estimand : {"ATE", "ATT", "ATC"}, default "ATE"
+        Whose average effect: everyone's, that of the treated or of the untreated. With several arms
+        "ATE".
+    measure : {"difference", "ratio", "lift", "odds_ratio", "nnt"}, default "difference"
+        Scale of the effect, from the mean outcomes m1 with treatment and m0 without: m1 - m0, m1 / m0,
+        m1 / m0 - 1, the ratio of the odds m / (1 - m), or the number needed to treat, 1 / (m1 - m0).
+        Ratios, lifts and odds ratios need a method that releases both means. Intervals of ratios may
+        have no upper end, those of numbers needed to treat two parts.
+    level : float, default 0.95
+        Confidence level of the intervals, single or simultaneous, between 0 and 1; the privacy noise is
+        included.
+    mechanism : {"staircase", "laplace", "gaussian"}, optional
+        Noise distribution; "gaussian" needs a positive `delta`. By default the one of least variance:
+        staircase with ``delta=0`` and for few numbers, Gaussian otherwise.
+    importance : mapping, optional
+        How much less noise an outcome gets: noise is in proportion to one over its number, from 1/1000
+        to 1000; 1 for outcomes that are not named.
+    settings : settings of the method, optional
+        With outcomes private `cv.settings.DifferenceInMeans`, `Weighting` or `Matching`; with several
+        arms `cv.settings.Arms`.
+    ledger : path, URL or Ledger, optional
+        Existing ledger to charge. Without one, the costs of several calls are not added up.
+    dataset : str, optional
+        Account in the ledger; needed if it has more than one.
+    request_id : str, optional
+        Name of this request. Repeating a named request returns the stored answer and costs nothing.
+    noise : SeededNoise, optional
+        ``cv.SeededNoise(seed)`` for tests and experiments: the result is marked as simulated and
+        protects nobody. By default the operating system's random bits.
+
+    Returns
+    -------
+    OutcomesResult
+        The effect on every outcome with its standard error, and single and simultaneous intervals.
+
+    Raises
+    ------
+    CounterveilError
+        Before anything is spent: arguments (CV-P), study (CV-S), data (CV-D), ledger (CV-L) or budget
+        (CV-B).
+
+    See Also
+    --------
+    ate : One outcome.
+    arms : Several arms.
+
+    Notes
+    -----
+    The estimand of outcome k is E[Y_k(1) - Y_k(0)], or its `measure`, over the people that `estimand`
+    names.
+    """
+    arguments = OutcomesArguments(
+        protects=protects,
+        epsilon=epsilon,
+        delta=delta,
+        method=method,
+        estimand=estimand,
+        measure=measure,
+        level=level,
+        mechanism=mechanism,
+        importance=importance,
+        settings=settings,
+        ledger=ledger,
+        dataset=dataset,
+        request_id=request_id,
+        noise=noise,
+    )
+    return ask_once(arguments, data, study)
 
 
 def _listed(study: Study, importance: Mapping[str, Number] | None, measure: str) -> Outcomes:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Protocol, TypeGuard, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from counterveil.accounting import Ledger
 from counterveil.data import (
     Layout,
     Range,
@@ -32,8 +33,8 @@ from counterveil.numerics.arrays import Flags, Floats
 from counterveil.numerics.products import FeatureMap
 from counterveil.privacy import Number, Unit
 from counterveil.privacy.caveats import Caveat
-from counterveil.questions.asking import Arguments, Asked, question_of
-from counterveil.questions.choices import PolicyMethod
+from counterveil.questions.asking import Arguments, Asked, ask_once, asks
+from counterveil.questions.choices import PolicyMethod, Protects
 from counterveil.questions.groups import (
     Shape,
     caveats,
@@ -51,7 +52,7 @@ from counterveil.results.effect import Effect, Linear, load, refusing, save
 from counterveil.results.functions import CateModel
 from counterveil.results.groups import PolicyValue, TargetingCurve, point
 from counterveil.results.question import Question, described, refuse_few_clusters
-from counterveil.session import BaseSession, Gate, fixed_ambient_generators
+from counterveil.session import BaseSession, BitSource, Gate, fixed_ambient_generators
 from counterveil.settings import DifferenceInMeans, Groups, Matching, Weighting
 from counterveil.settings.methods import is_number
 from counterveil.statistics.folds.aggregation import learner_name
@@ -211,9 +212,35 @@ def bought_thresholds(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Policy:
-    """A rule whom to treat; made by `from_model`, `where` or `of`. It must come from public or released things.
+    """A public rule that says whom to treat; made by `from_model`, `where` or `of`.
 
-    A rule made of a released `CateModel` or of conditions can be stored; a function cannot.
+    It must come from public or released things. A rule made of a released `CateModel` or of conditions can be
+    stored; a function cannot.
+
+    Attributes
+    ----------
+    name : str
+        The rule in words.
+    model : CateModel or object with effect(X), optional
+        The model whose effect decides.
+    threshold : float
+        Effect above which the model treats, in units of the outcome.
+    conditions : mapping, optional
+        The conditions by covariate.
+    function : callable, optional
+        The function of one row's covariates that decides.
+    cost : float, optional
+        Cost of treating one person that the rule was made with, in units of the outcome.
+
+    See Also
+    --------
+    policy_value : What a rule gains.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> cv.Policy.where(age=(40, 65), sex=["f"]).name
+    'treat where 40 <= age < 65 and sex is f'
     """
 
     name: str
@@ -227,9 +254,27 @@ class Policy:
     def from_model(
         cls, model: EffectModel, *, threshold: float | None = None, cost: float | None = None
     ) -> Policy:
-        """Return the rule that treats where the model's effect is above `threshold`, or worth `cost`; else above 0.
+        """Return the rule that treats where the effect of a model is above a threshold.
 
-        A rule that was given a cost is judged after that cost, unless another one is named where it is judged.
+        Parameters
+        ----------
+        model : CateModel or object with effect(X)
+            The model; it must be public or released.
+        threshold : float, optional
+            Effect above which the rule treats, in units of the outcome. By default `cost`, or 0.
+        cost : float, optional
+            Cost of treating one person, in units of the outcome, in place of `threshold`. The rule is then
+            judged after that cost, unless another one is named where it is judged.
+
+        Returns
+        -------
+        Policy
+            The rule.
+
+        Raises
+        ------
+        CounterveilError
+            CV-P545 for what is no model, or for a threshold and a cost together.
         """
         if not hasattr(model, "effect") or (threshold is not None and cost is not None):
             raise _refusal(
@@ -245,7 +290,21 @@ class Policy:
     def where(cls, **conditions: tuple[float, float] | list[Label]) -> Policy:
         """Return the rule that treats where all conditions hold.
 
-        A tuple (low, high) holds for low <= value < high, a list for any of its labels.
+        Parameters
+        ----------
+        **conditions : (low, high) or list of labels
+            By the name of the covariate: ``age=(40, 65)`` holds for 40 <= age < 65, ``sex=["f"]`` for any of
+            the labels.
+
+        Returns
+        -------
+        Policy
+            The rule.
+
+        Raises
+        ------
+        CounterveilError
+            CV-P545 for conditions that are none.
         """
         kept: dict[str, tuple[Any, ...]] = {}
         for name, wanted in conditions.items():
@@ -267,7 +326,24 @@ class Policy:
 
     @classmethod
     def of(cls, policy: Any) -> Policy:
-        """Return a policy as it is, or a function of one row's covariates as a policy."""
+        """Return a policy as it is, or a function of one row's covariates as a policy.
+
+        Parameters
+        ----------
+        policy : Policy or callable
+            A policy; or a function of a mapping of names to arrays of length one, which says whether to
+            treat.
+
+        Returns
+        -------
+        Policy
+            The rule.
+
+        Raises
+        ------
+        CounterveilError
+            CV-P545 for anything else.
+        """
         if isinstance(policy, cls):
             return policy
         if callable(policy):
@@ -338,7 +414,18 @@ class Policy:
         return model_remarks(self.model)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the rule as JSON-ready facts; `Policy.from_dict` reads them back."""
+        """Return the rule as JSON-ready facts; `Policy.from_dict` reads them back.
+
+        Returns
+        -------
+        dict
+            The facts.
+
+        Raises
+        ------
+        CounterveilError
+            CV-P545 for a rule made of a function.
+        """
         if reads_rows_alone(self.model):
             return {
                 "kind": "effect",
@@ -359,7 +446,23 @@ class Policy:
 
     @classmethod
     def from_dict(cls, facts: dict[str, Any]) -> Policy:
-        """Return the rule written by `to_dict`."""
+        """Return the rule written by `to_dict`.
+
+        Parameters
+        ----------
+        facts : dict
+            What `to_dict` returned.
+
+        Returns
+        -------
+        Policy
+            The rule.
+
+        Raises
+        ------
+        CounterveilError
+            CV-P661 for other facts.
+        """
         with refusing(cls):
             if facts["kind"] == "effect":
                 name = "threshold" if facts["cost"] is None else "cost"
@@ -372,12 +475,44 @@ class Policy:
             )
 
     def save(self, path: str | Path) -> Path:
-        """Write the rule as JSON, without any data in it; return the path."""
+        """Write the rule as JSON, without any data in it.
+
+        Parameters
+        ----------
+        path : path
+            The file to write.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        CounterveilError
+            CV-P545 for a rule made of a function.
+        """
         return save(self.to_dict(), path)
 
     @classmethod
     def load(cls, path: str | Path) -> Policy:
-        """Return the rule that `save` wrote; another file is refused with CV-P545."""
+        """Return the rule that `save` wrote.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+
+        Returns
+        -------
+        Policy
+            The rule.
+
+        Raises
+        ------
+        CounterveilError
+            CV-P545 for another file.
+        """
         return load(path, cls.from_dict, lambda got: _refusal("a file that Policy.save wrote", got))
 
 
@@ -574,20 +709,7 @@ def answer_cells(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyValueArguments(Arguments[PolicyValue]):
-    """Return what a public rule gains over treating nobody and over treating everybody, per person.
-
-    Args:
-        data: as for `counterveil.ate`.
-        study: column roles, public bounds and categories.
-        policy: a `Policy`, or a function of one row's covariates (a mapping to arrays of length one).
-        cost: cost of treating one person, in units of the outcome; None takes the policy's own, or 0.
-        protects: "record", everything about a person; "outcome" or "treatment and outcome": covariates are public.
-        epsilon: privacy loss to spend.
-        method: "auto"; of records "scores" (trials) or "adjusted" (covariates); else as for `counterveil.groups`.
-        level: confidence level of the intervals, which include the privacy noise.
-        settings: of records `cv.settings.Groups`, else those of the method.
-        delta, ledger, dataset, request_id, noise: as for `counterveil.ate`.
-    """
+    """The arguments of `policy_value` beside data and study, checked."""
 
     name: ClassVar[str] = "policy_value"
     units: ClassVar[tuple[Unit, ...]] = tuple(Unit)
@@ -605,7 +727,120 @@ class PolicyValueArguments(Arguments[PolicyValue]):
         return Asked(question.budget, partial(answer_policy, question=question, rule=rule, cost=price))
 
 
-policy_value = question_of(PolicyValueArguments)
+@asks
+def policy_value(
+    data: object,
+    study: object,
+    declared: object = None,  # noqa: ARG001 (read by `asks`)
+    *,
+    policy: Any,
+    protects: Protects,
+    epsilon: Number,
+    delta: Number = 0,
+    method: PolicyMethod = "auto",
+    level: float = 0.95,
+    cost: Number | None = None,
+    settings: DifferenceInMeans | Groups | Matching | Weighting | None = None,
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+    request_id: str | None = None,
+    noise: BitSource | None = None,
+) -> PolicyValue:
+    """Estimate what a public rule of treatment gains, per person.
+
+    Parameters
+    ----------
+    data : frame, mapping, path or relation
+        The rows: a pandas, polars or pyarrow data frame, a mapping of names to arrays, the path of a
+        CSV or Parquet file (or a pattern that names several), a DuckDB relation or a Spark data frame.
+        An Ibis table is aggregated inside its database, for methods that need counts and sums alone. A
+        formula such as ``"died ~ rhc | age + sex"`` may stand here; rows and declarations follow it.
+    study : Study
+        Roles, public ranges and categories of the columns. After a formula: the rows.
+    declared : mapping, Study or path, optional
+        After a formula only: what declares its columns, as a mapping of names to ranges and labels
+        (``{"age": (18, 90)}``), a codebook or study file, or a `Study`.
+    policy : Policy or callable
+        The rule: a `cv.Policy`, or a function of one row's covariates (a mapping to arrays of length
+        one) that says whether to treat.
+    protects : {"outcome", "treatment and outcome", "record"}
+        What is private. "outcome": outcomes alone; covariates and treatments are public. "treatment and
+        outcome": treatments and outcomes; covariates are public. "record": everything about a person.
+    epsilon : number or str
+        Privacy loss to spend, read exactly: 0.1 is one tenth, ``"1/3"`` one third. Positive.
+    delta : number, default 0
+        0 for pure differential privacy. A small positive number, below one over the number of people
+        (1e-6), allows Gaussian noise.
+    method : str, default "auto"
+        Estimator. With records private: "scores" (trials) or "adjusted" (for covariates). With outcomes
+        private: "difference_in_means", "weighting" or "matching". With treatments and outcomes private:
+        "adjusted".
+    level : float, default 0.95
+        Confidence level of the intervals, between 0 and 1; the privacy noise is included.
+    cost : number, optional
+        Cost of treating one person, in units of the outcome. By default the policy's own, or 0.
+    settings : settings of the method, optional
+        With records private `cv.settings.Groups`; with outcomes private
+        `cv.settings.DifferenceInMeans`, `Weighting` or `Matching`.
+    ledger : path, URL or Ledger, optional
+        Existing ledger to charge. Without one, the costs of several calls are not added up.
+    dataset : str, optional
+        Account in the ledger; needed if it has more than one.
+    request_id : str, optional
+        Name of this request. Repeating a named request returns the stored answer and costs nothing.
+    noise : SeededNoise, optional
+        ``cv.SeededNoise(seed)`` for tests and experiments: the result is marked as simulated and
+        protects nobody. By default the operating system's random bits.
+
+    Returns
+    -------
+    PolicyValue
+        Gains over treating nobody and over treating everybody, and of treating everybody over nobody,
+        with intervals; and the share of people whom the rule treats.
+
+    Raises
+    ------
+    CounterveilError
+        Before anything is spent: arguments (CV-P), study (CV-S), data (CV-D), ledger (CV-L) or budget
+        (CV-B).
+
+    See Also
+    --------
+    targeting_curve : Gains for all shares of people treated.
+    Policy : Rules by conditions or by a model.
+
+    Notes
+    -----
+    With d(x) in {0, 1} the rule and c the cost, the gain over treating nobody is E[d(X) (Y(1) - Y(0) -
+    c)], over treating everybody E[(1 - d(X)) (Y(0) - Y(1) + c)]. The rule must be public or released:
+    one fitted to the same rows without noise reveals them.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.simulated_trial(n=2000, effect=0.3)
+    >>> rule = cv.Policy.where(x=(0.5, 1))
+    >>> value = cv.policy_value(
+    ...     data.frame, data.study, policy=rule, protects="outcome", epsilon=2, noise=cv.SeededNoise(1)
+    ... )
+    >>> len(value.gains)
+    3
+    """
+    arguments = PolicyValueArguments(
+        policy=policy,
+        protects=protects,
+        epsilon=epsilon,
+        delta=delta,
+        method=method,
+        level=level,
+        cost=cost,
+        settings=settings,
+        ledger=ledger,
+        dataset=dataset,
+        request_id=request_id,
+        noise=noise,
+    )
+    return ask_once(arguments, data, study)
 
 
 def checked_policy(policy: Any, study: Study) -> Policy:
@@ -721,22 +956,7 @@ def with_form(session: BaseSession, question: Question) -> Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetingCurveArguments(Arguments[TargetingCurve]):
-    """Return what treating the people whom a model ranks highest gains, for a ladder of shares.
-
-    Args:
-        data: as for `counterveil.ate`.
-        study: column roles, public bounds and categories.
-        model: anything with `effect(X)` that is public or released, such as a `CateModel`.
-        bins: number of parts of the ranking; of records its quantiles are paid for from the budget.
-        thresholds: public thresholds of the score instead of `bins`; they cost nothing.
-        cost: cost of treating one person, in units of the outcome.
-        protects: "record", everything about a person; "outcome" or "treatment and outcome": covariates are public.
-        epsilon: privacy loss to spend on the whole curve.
-        method: "auto"; of records "scores" (trials) or "adjusted" (covariates); else as for `counterveil.groups`.
-        level: confidence level of intervals and band, which include the privacy noise.
-        settings: of records `cv.settings.Groups`, else those of the method.
-        delta, ledger, dataset, request_id, noise: as for `counterveil.ate`.
-    """
+    """The arguments of `targeting_curve` beside data and study, checked."""
 
     name: ClassVar[str] = "targeting_curve"
     units: ClassVar[tuple[Unit, ...]] = tuple(Unit)
@@ -755,7 +975,136 @@ class TargetingCurveArguments(Arguments[TargetingCurve]):
         return Asked(question.budget, partial(answer_curve, question=question, ranking=ranking))
 
 
-targeting_curve = question_of(TargetingCurveArguments)
+@asks
+def targeting_curve(
+    data: object,
+    study: object,
+    declared: object = None,  # noqa: ARG001 (read by `asks`)
+    *,
+    model: EffectModel,
+    protects: Protects,
+    epsilon: Number,
+    delta: Number = 0,
+    method: PolicyMethod = "auto",
+    level: float = 0.95,
+    bins: int = 10,
+    thresholds: Sequence[float] | None = None,
+    cost: Number = 0,
+    settings: DifferenceInMeans | Groups | Matching | Weighting | None = None,
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+    request_id: str | None = None,
+    noise: BitSource | None = None,
+) -> TargetingCurve:
+    """Estimate what treating the people whom a model ranks highest gains, for a ladder of shares.
+
+    Parameters
+    ----------
+    data : frame, mapping, path or relation
+        The rows: a pandas, polars or pyarrow data frame, a mapping of names to arrays, the path of a
+        CSV or Parquet file (or a pattern that names several), a DuckDB relation or a Spark data frame.
+        An Ibis table is aggregated inside its database, for methods that need counts and sums alone. A
+        formula such as ``"died ~ rhc | age + sex"`` may stand here; rows and declarations follow it.
+    study : Study
+        Roles, public ranges and categories of the columns. After a formula: the rows.
+    declared : mapping, Study or path, optional
+        After a formula only: what declares its columns, as a mapping of names to ranges and labels
+        (``{"age": (18, 90)}``), a codebook or study file, or a `Study`.
+    model : CateModel or object with effect(X)
+        The model that ranks people; it must be public or released.
+    protects : {"outcome", "treatment and outcome", "record"}
+        What is private. "outcome": outcomes alone; covariates and treatments are public. "treatment and
+        outcome": treatments and outcomes; covariates are public. "record": everything about a person.
+    epsilon : number or str
+        Privacy loss to spend on the whole curve, read exactly: 0.1 is one tenth, ``"1/3"`` one third.
+        Positive.
+    delta : number, default 0
+        0 for pure differential privacy. A small positive number, below one over the number of people
+        (1e-6), allows Gaussian noise.
+    method : str, default "auto"
+        Estimator. With records private: "scores" (trials) or "adjusted" (for covariates). With outcomes
+        private: "difference_in_means", "weighting" or "matching". With treatments and outcomes private:
+        "adjusted".
+    level : float, default 0.95
+        Confidence level of intervals and band, between 0 and 1; the privacy noise is included.
+    bins : int, default 10
+        Parts of the ranking, of equal size. With records private their edges are paid for from the
+        budget.
+    thresholds : sequence of float, optional
+        Public thresholds of the score in place of `bins`; they cost nothing.
+    cost : number, default 0
+        Cost of treating one person, in units of the outcome.
+    settings : settings of the method, optional
+        With records private `cv.settings.Groups`; with outcomes private
+        `cv.settings.DifferenceInMeans`, `Weighting` or `Matching`.
+    ledger : path, URL or Ledger, optional
+        Existing ledger to charge. Without one, the costs of several calls are not added up.
+    dataset : str, optional
+        Account in the ledger; needed if it has more than one.
+    request_id : str, optional
+        Name of this request. Repeating a named request returns the stored answer and costs nothing.
+    noise : SeededNoise, optional
+        ``cv.SeededNoise(seed)`` for tests and experiments: the result is marked as simulated and
+        protects nobody. By default the operating system's random bits.
+
+    Returns
+    -------
+    TargetingCurve
+        The gain at every share, with intervals and a simultaneous band, the area under the curve
+        (AUTOC) and Qini coefficient.
+
+    Raises
+    ------
+    CounterveilError
+        Before anything is spent: arguments (CV-P), study (CV-S), data (CV-D), ledger (CV-L) or budget
+        (CV-B).
+
+    See Also
+    --------
+    policy_value : The gain of one rule.
+    cate : A model to rank by.
+
+    Notes
+    -----
+    With s(x) the score and q a share, the gain is E[(Y(1) - Y(0) - c) 1{s(X) >= t_q}], where a share q
+    of people have scores of t_q or more. AUTOC and Qini are areas under it [1]_.
+
+    References
+    ----------
+    .. [1] Yadlowsky, S., Fleming, S., Shah, N., Brunskill, E. and Wager, S. (2025). Evaluating treatment
+       prioritization rules via rank-weighted average treatment effects. Journal of the American
+       Statistical Association 120, 38-51.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> import counterveil as cv
+    >>> data = cv.datasets.synth(n=500, covariates=2)
+    >>> model = SimpleNamespace(effect=lambda people: people["x1"])
+    >>> curve = cv.targeting_curve(
+    ...     data.frame, data.study, model=model, bins=4, protects="outcome", epsilon=4,
+    ...     noise=cv.SeededNoise(2)
+    ... )
+    >>> len(curve.shares)
+    4
+    """
+    arguments = TargetingCurveArguments(
+        model=model,
+        protects=protects,
+        epsilon=epsilon,
+        delta=delta,
+        method=method,
+        level=level,
+        bins=bins,
+        thresholds=thresholds,
+        cost=cost,
+        settings=settings,
+        ledger=ledger,
+        dataset=dataset,
+        request_id=request_id,
+        noise=noise,
+    )
+    return ask_once(arguments, data, study)
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,7 @@ from counterveil.inference.uncertainty import ClusterUncertainty, Uncertainty, h
 from counterveil.numerics.arrays import Ends, Floats
 from counterveil.privacy import Budget, Estimand, Guarantee, Proof, Protected, show
 from counterveil.privacy.caveats import OPENING, AtSites, Fact, SitesLeftOut
+from counterveil.questions.asking import refuses_unknown
 from counterveil.questions.choices import PoolMethod, repeat_of_pool
 from counterveil.report.text import probability, rounded
 from counterveil.results.arms import ArmsResult, OutcomesResult
@@ -1690,6 +1691,7 @@ class PooledTable(ByName, Comparison):
         return cast("PooledTable", found)
 
 
+@refuses_unknown
 def pool(
     results: Sources,
     *,
@@ -1697,21 +1699,66 @@ def pool(
     level: float = 0.95,
     weight_limits: WeightLimits | None = None,
 ) -> PooledResult | MeasureResult | PooledTable | PooledMoments:
-    """Return the average of the private effects of several sites; spends nothing.
+    """Pool the private answers of several sites; nothing is spent.
 
-    Ratios, odds ratios and lifts are those of the arms' means, averaged by size; numbers needed to treat that sites
-    were asked for are those of the average difference, and `as_measure("nnt")` of pooled ratios gives them too.
-    Answers of several effects are pooled row by row; second moments are added up, and regressions fitted once.
+    Ratios, odds ratios and lifts are those of the arms' means, averaged by size; numbers needed to treat that
+    sites were asked for are those of the average difference, and ``as_measure("nnt")`` of pooled ratios gives
+    them too. Answers of several effects are pooled row by row; second moments are added up, and regressions
+    fitted once.
 
-    Args:
-        results: results of `ate`, `arms`, `groups`, `outcomes`, `survival` or `moments`, what their `to_dict` gave,
-            or paths of JSON files; a mapping names the sites. All answer the same question, and nobody is in two sites.
-        method: "mvagg" (the subset of sites with the least variance, weights by size), "ivw" (all sites,
-            inverse variances), "all" (all sites, weights by size), "largest" (that site alone) or
-            "random_effects" (the mean of sites whose effects may differ; the noisiest are left out).
-        level: confidence level of the interval.
-        weight_limits: for sites that do not trust each other: the most weight of each. Weights then follow sizes
-            and the scales of the noise, not the variances that sites report.
+    Parameters
+    ----------
+    results : sequence or mapping of results, dicts or paths
+        Results of `ate`, `arms`, `groups`, `outcomes`, `survival` or `moments`, what their `to_dict` gave, or
+        paths of JSON files; a mapping names the sites. All answer the same question, and nobody is in two
+        sites.
+    method : {"mvagg", "ivw", "all", "largest", "random_effects"}, default "mvagg"
+        Which average: of the subset of sites with the least variance, with weights by size; of all sites, by
+        inverse variances; of all sites, by size; the largest site alone; or the mean of sites whose effects
+        may differ, where the noisiest are left out.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1; the privacy noise is included.
+    weight_limits : cv.settings.WeightLimits, optional
+        For sites that do not trust each other: the most weight of each. Weights then follow sizes and the
+        scales of the noise, not the variances that sites report.
+
+    Returns
+    -------
+    PooledResult, MeasureResult, PooledTable or PooledMoments
+        The average of one effect, of a measure, of several effects row by row, or the sum of second moments;
+        with the weights of the sites and how far they differ.
+
+    Raises
+    ------
+    CounterveilError
+        CV-P5xx for results that answer different questions, are the same release twice, or cannot be read.
+
+    See Also
+    --------
+    ate : One site's effect.
+
+    Notes
+    -----
+    With weights w_j that add up to 1, the estimate is sum_j w_j e_j and its variance sum_j w_j^2 v_j, noise
+    included: inverse variances are w_j = (1 / v_j) / sum_k 1 / v_k. "random_effects" adds the variance between
+    sites (Paule and Mandel [1]_) and has Student's t over sites. Sites hold different people, so that the privacy
+    loss of each person is that of their own site (parallel composition).
+
+    References
+    ----------
+    .. [1] Paule, R. C. and Mandel, J. (1982). Consensus values and weighting factors.
+       Journal of Research of the National Bureau of Standards 87, 377-385.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> sites = {}
+    >>> for seed, name in enumerate(["north", "south"]):
+    ...     data = cv.datasets.simulated_trial(n=1000, effect=0.3, seed=seed)
+    ...     noise = cv.SeededNoise(seed)
+    ...     sites[name] = cv.ate(data.frame, data.study, protects="outcome", epsilon=2, noise=noise)
+    >>> round(cv.pool(sites).estimate, 1)
+    0.3
     """
     level = check_level(level)
     check_method(method)

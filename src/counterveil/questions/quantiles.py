@@ -6,15 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import ClassVar, Literal
 
+from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
-from counterveil.data.outcomes import refuse_censored
+from counterveil.data.follow_up import refuse_censored
 from counterveil.errors import ParameterError, refusal, shown
 from counterveil.privacy import Number, Unit, exact
-from counterveil.questions.asking import Arguments, Asked, question_of
-from counterveil.questions.choices import Mechanism, QuantilesMethod
+from counterveil.questions.asking import Arguments, Asked, ask_once, asks
+from counterveil.questions.choices import Mechanism, Protects, QuantilesMethod
 from counterveil.results.question import (
     Question,
     refuse_extremes,
@@ -22,7 +24,7 @@ from counterveil.results.question import (
     refuse_unknown_method,
 )
 from counterveil.results.survival import QuantilesResult, check_prob
-from counterveil.session import BaseSession
+from counterveil.session import BaseSession, BitSource
 from counterveil.statistics.distribution import (
     EVEN,
     FOUND,
@@ -44,27 +46,11 @@ Grid = int | Sequence[Number] | Literal["found", "even"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuantilesArguments(Arguments[QuantilesResult]):
-    """Return private differences of both arms' quantiles, and both distribution functions, from one release.
-
-    Args:
-        data: as for `counterveil.ate`.
-        study: of two arms and one outcome.
-        protects: "outcome", "treatment and outcome", or "record" (trials).
-        epsilon: privacy loss to spend on everything together.
-        delta: a small positive number allows Gaussian noise, which is taken where it is the smaller one.
-        shares: which quantiles are compared, 0.5 for the median; others can be read off the answer for free.
-        grid: "found", the default, spends a fifth on where most outcomes lie, and has cells there of a number that
-            suits so many rows and this budget. "even" takes that number over the whole range. Or inner edges of the
-            cells in which outcomes are counted, or the number of even cells. Without declared cells the ends of the
-            range, and whole numbers where the ends are whole and there are few between, have cells of their own.
-        method: "auto", "trial" or, where covariates are public, "weighting" (by all covariates).
-        level: confidence level of intervals and bands.
-        mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
-    """
+    """The arguments of `quantiles` beside data and study, checked."""
 
     name: ClassVar[str] = "quantiles"
     units: ClassVar[tuple[Unit, ...]] = tuple(Unit)
-    shares: Sequence[float] = (0.25, 0.5, 0.75)
+    probs: Sequence[float] = (0.25, 0.5, 0.75)
     grid: Grid = "found"
     method: QuantilesMethod = "auto"
     mechanism: Mechanism | None = None
@@ -82,24 +68,143 @@ class QuantilesArguments(Arguments[QuantilesResult]):
             method = "weighting" if weighted else "trial"
         if method == "weighting":
             require_covariates(study, method)
-        listed = isinstance(self.shares, tuple | list) and len(self.shares) > 0
-        shares = tuple(check_prob(one) for one in (self.shares if listed else (self.shares,)))
+        several = isinstance(self.probs, tuple | list) and len(self.probs) > 0
+        probs = tuple(check_prob(prob) for prob in (self.probs if several else (self.probs,)))
         question = self.question(method, self.mechanism)
         refuse_extremes(study, question.budget)
         grid = _grid(study, self.grid)
-        return Asked(question.budget, partial(_answer, question=question, grid=grid, shares=shares))
+        return Asked(question.budget, partial(_answer, question=question, grid=grid, probs=probs))
 
 
-quantiles = question_of(QuantilesArguments)
+@asks
+def quantiles(
+    data: object,
+    study: object,
+    declared: object = None,  # noqa: ARG001 (read by `asks`)
+    *,
+    protects: Protects,
+    epsilon: Number,
+    delta: Number = 0,
+    method: QuantilesMethod = "auto",
+    level: float = 0.95,
+    mechanism: Mechanism | None = None,
+    probs: Sequence[float] = (0.25, 0.5, 0.75),
+    grid: Grid = "found",
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+    request_id: str | None = None,
+    noise: BitSource | None = None,
+) -> QuantilesResult:
+    """Estimate the differences of both arms' quantiles, and both distribution functions.
+
+    All of it is from one release of counts.
+
+    Parameters
+    ----------
+    data : frame, mapping, path or relation
+        The rows: a pandas, polars or pyarrow data frame, a mapping of names to arrays, the path of a
+        CSV or Parquet file (or a pattern that names several), a DuckDB relation or a Spark data frame.
+        An Ibis table is aggregated inside its database, for methods that need counts and sums alone. A
+        formula such as ``"died ~ rhc | age + sex"`` may stand here; rows and declarations follow it.
+    study : Study
+        Roles, public ranges and categories of the columns. After a formula: the rows.
+    declared : mapping, Study or path, optional
+        After a formula only: what declares its columns, as a mapping of names to ranges and labels
+        (``{"age": (18, 90)}``), a codebook or study file, or a `Study`.
+    protects : {"outcome", "treatment and outcome", "record"}
+        What is private. "outcome": outcomes alone; covariates and treatments are public. "treatment and
+        outcome": treatments and outcomes; covariates are public. "record": everything about a person
+        (trials).
+    epsilon : number or str
+        Privacy loss to spend on everything together, read exactly: 0.1 is one tenth, ``"1/3"`` one
+        third. Positive.
+    delta : number, default 0
+        0 for pure differential privacy. A small positive number, below one over the number of people
+        (1e-6), allows Gaussian noise, which is taken where it is the smaller one.
+    method : {"auto", "trial", "weighting"}, default "auto"
+        Estimator. "trial" compares the arms as they are; "weighting", with public covariates, by all
+        covariates. "auto" takes the latter where there are public covariates and no trial.
+    level : float, default 0.95
+        Confidence level of intervals and bands, between 0 and 1; the privacy noise is included.
+    mechanism : {"staircase", "laplace", "gaussian"}, optional
+        Noise distribution; "gaussian" needs a positive `delta`. By default the one of least variance:
+        staircase with ``delta=0`` and for few numbers, Gaussian otherwise.
+    probs : sequence of float, default (0.25, 0.5, 0.75)
+        Probabilities of the quantiles that are compared, each in (0, 1): 0.5 for the median. Others can
+        be read off the answer for free.
+    grid : {"found", "even"}, int or sequence of number, default "found"
+        Cells in which outcomes are counted. "found" spends a fifth of the budget on where most outcomes
+        lie, and has as many cells there as suit the rows and the budget; "even" has that number over
+        the whole range. A whole number from 2 to 1,000 is the number of even cells, a sequence their
+        inner edges.
+    ledger : path, URL or Ledger, optional
+        Existing ledger to charge. Without one, the costs of several calls are not added up.
+    dataset : str, optional
+        Account in the ledger; needed if it has more than one.
+    request_id : str, optional
+        Name of this request. Repeating a named request returns the stored answer and costs nothing.
+    noise : SeededNoise, optional
+        ``cv.SeededNoise(seed)`` for tests and experiments: the result is marked as simulated and
+        protects nobody. By default the operating system's random bits.
+
+    Returns
+    -------
+    QuantilesResult
+        Differences of quantiles, treated minus control, both distribution functions and all other
+        quantiles, with intervals and bands.
+
+    Raises
+    ------
+    CounterveilError
+        Before anything is spent: arguments (CV-P), study (CV-S), data (CV-D), ledger (CV-L) or budget
+        (CV-B).
+
+    See Also
+    --------
+    survival : Times that are censored.
+
+    Notes
+    -----
+    With F_a(y) = P(Y(a) <= y), the estimand at probability p is F_1^{-1}(p) - F_0^{-1}(p), the quantile
+    treatment effect. It is not the quantile of people's effects.
+
+    Unless cells are declared, the ends of the range, and whole numbers where the ends are whole and
+    there are few between, have cells of their own.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.simulated_trial(n=2000, effect=0.3, outcome="continuous")
+    >>> result = cv.quantiles(
+    ...     data.frame, data.study, probs=(0.5,), protects="record", epsilon=4, noise=cv.SeededNoise(1)
+    ... )
+    >>> len(result.table)
+    1
+    """
+    arguments = QuantilesArguments(
+        protects=protects,
+        epsilon=epsilon,
+        delta=delta,
+        method=method,
+        level=level,
+        mechanism=mechanism,
+        probs=probs,
+        grid=grid,
+        ledger=ledger,
+        dataset=dataset,
+        request_id=request_id,
+        noise=noise,
+    )
+    return ask_once(arguments, data, study)
 
 
 def _refuse_shape(study: Study) -> None:
     """Raise CV-P695 for outcomes that are no single number of a row, and for several arms."""
     made = {
-        "arms=": study.arms,
-        "outcomes=": study.several,
-        "before=": study.before,
-        "denominator=": study.denominator,
+        "several arms": study.arms,
+        "several outcomes": study.several,
+        "a change": study.before,
+        "a ratio": study.denominator,
     }
     for name, declared in made.items():
         if declared is not None:
@@ -127,10 +232,10 @@ def _grid(study: Study, grid: object) -> Edges:
 
 @silence()
 def _answer(
-    session: BaseSession, question: Question, grid: Edges, shares: tuple[float, ...]
+    session: BaseSession, question: Question, grid: Edges, probs: tuple[float, ...]
 ) -> QuantilesResult:
     session.admit(question.uses(session.study, "quantiles"))
     if question.method == "trial":
-        return quantiles_of_arms(session, question, grid, shares)
+        return quantiles_of_arms(session, question, grid, probs)
     answer = quantiles_by_weights if question.unit is Unit.OUTCOME else quantiles_by_scores
-    return answer(session, question, grid, shares)
+    return answer(session, question, grid, probs)

@@ -747,7 +747,7 @@ class BaseSession:
 
     @property
     def simulated(self) -> bool:
-        """Whether the noise comes from a seed."""
+        """Whether the noise comes from a seed: then answers are marked as simulated and protect nobody."""
         return self._noise.simulated
 
     def admit(self, uses: Uses) -> None:
@@ -770,6 +770,24 @@ class BaseSession:
 
         Answers may then show every value of them, in tables by arm and in models; no later request can protect them,
         and no further column becomes public after the first request.
+
+        Parameters
+        ----------
+        *columns : str
+            Names of covariates and of the treatment; no outcome.
+
+        Raises
+        ------
+        CounterveilError
+            CV-L092 for outcomes; ledger (CV-L) after the first request, and where an access policy says what is
+            public.
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> data = cv.datasets.simulated_trial(n=200, effect=0.3)
+        >>> with cv.Session(data.frame, data.study, budget=cv.Budget(1)) as session:
+        ...     session.publish("treated", "x")
         """
         outcomes = [name for name in columns if name in self.study.outcomes]
         if outcomes:
@@ -832,7 +850,18 @@ class BaseSession:
         return Gate(plan, self._noise, keep)
 
     def account(self) -> Account:
-        """Return what was granted, what is spent and what remains for this data set."""
+        """Return what was granted, what is spent and what remains for this data set.
+
+        Returns
+        -------
+        Account
+            With `budget`, `spent`, `remaining` and the rule by which requests add up.
+
+        Raises
+        ------
+        CounterveilError
+            Ledger (CV-L) where it cannot be read.
+        """
         return self.ledger.account(self.dataset)
 
     def remarks(self, unit: Unit) -> tuple[str, ...]:
@@ -844,7 +873,7 @@ class BaseSession:
         return tuple(f"mechanisms/{mechanism}.proof.md" for mechanism in mechanisms)
 
     def close(self) -> None:
-        """Close the ledger if it was opened here, and delete scratch rows, here or in Spark."""
+        """Close the ledger if it was opened here, and delete scratch rows; a ``with`` block does so at its end."""
         if isinstance(self._streamed, SpooledRows | SparkRows):
             self._streamed.close()
             self._streamed = None

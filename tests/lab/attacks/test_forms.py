@@ -16,7 +16,7 @@ from counterveil.mechanisms import SeededNoise
 from counterveil.numerics.gaussian_profile import epsilon_of
 from counterveil.privacy import Budget
 from counterveil.questions import asking
-from counterveil.questions.asking import table_one
+from counterveil.questions.table_one import table_one
 from counterveil.results import Result
 from counterveil_lab.attacks.asking import Watch, WatchedCurator, WatchedGate
 from counterveil_lab.attacks.catalogue import CATALOGUE

@@ -112,7 +112,10 @@ def test_published_columns_are_in_the_policy_that_the_first_request_fixes():
         ((publish("age"),), "entry 1: data set 'trial' was not registered before"),
         ((register(), register()), "entry 2: data set 'trial' is registered a second time"),
         ((register(), reserve(), reserve("one", 2)), "entry 3: request 'one' is reserved a second time"),
-        ((register(), reserve(), settle(), settle()), "entry 4: request 'one' is settled a second time"),
+        (
+            (register(), reserve(), settle(), settle()),
+            "entry 4: request 'one' is settled a second time",
+        ),
         ((register(), settle()), "entry 2: request 'one' was not reserved before"),
         ((register(), release()), "entry 2: request 'one' was not reserved before"),
         ((register(), reserve(), release(), release()), "entry 4: request 'one' releases 'a' a second time"),

@@ -17,50 +17,96 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from tools.reference.docstrings import sections
 
 import counterveil as cv
 from counterveil.cli import effects
 from counterveil.cli.program import described as described_command
+from counterveil.cli.requests import METHODS
 from counterveil.errors import ClaimError, ParameterError
 from counterveil.inference.pooling import POOLING_METHODS
 from counterveil.privacy import Estimand, Unit
-from counterveil.questions import arms, choices, groups, outcomes, quantiles, session, survival
+from counterveil.questions import (
+    arms,
+    choices,
+    event_study,
+    groups,
+    outcomes,
+    quantiles,
+    session,
+    survival,
+)
 from counterveil.questions.ate import method_names, settings_from_values
 from counterveil.questions.cate import cate_methods
 from counterveil.results.measures import MEASURES, Measure
 from counterveil.results.question import described, settings_described
 from counterveil.session import MECHANISMS
 
-QUESTIONS = [
-    "ate",
-    "arms",
-    "cate",
-    "event_study",
-    "groups",
-    "moments",
-    "overlap",
-    "policy_value",
-    "quantiles",
-    "survival",
-    "targeting_curve",
-]
-# What a function takes to open a session, which a session already is.
-OPENING = {"data", "study", "ledger", "dataset", "noise"}
+QUESTIONS = list(session.QUESTIONS)
+# What says what is asked about, and what opens a session, which an open one has been told.
+LEADING = {"data", "study", "declared"}
+OPENING = {"ledger", "dataset", "noise"}
 
 
 def parameters(function):
-    """Return name, kind and default of every parameter."""
-    found = inspect.signature(function).parameters.values()
-    return {(each.name, each.kind, each.default) for each in found if each.name != "self"}
+    """Return the kind, default and type of every parameter by name."""
+    hints = get_type_hints(function)
+    found = {
+        each.name: (each.kind, each.default, hints.get(each.name))
+        for each in inspect.signature(function).parameters.values()
+    }
+    found.pop("self", None)
+    return found
+
+
+def declared(kind):
+    """Return the same of the fields of a class of arguments, all of which are given by name."""
+    hints = get_type_hints(kind)
+    return {
+        each.name: (
+            inspect.Parameter.KEYWORD_ONLY,
+            inspect.Parameter.empty if each.default is MISSING else each.default,
+            hints[each.name],
+        )
+        for each in fields(kind)
+    }
+
+
+def without(found, names):
+    return {name: one for name, one in found.items() if name not in names}
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
-def test_function_and_method_take_the_same_arguments(name):
-    function, method = getattr(cv, name), getattr(cv.Session, name)
-    assert {each for each in parameters(function) if each[0] not in OPENING} == parameters(method)
-    hints, own = get_type_hints(function), get_type_hints(method)
-    assert {key: hints[key] for key in own} == own
-    assert hints.keys() - own.keys() == OPENING
+def test_a_question_its_method_and_the_class_of_its_arguments_agree(name):
+    kind = session.QUESTIONS[name]
+    asked = parameters(getattr(cv, name))
+    assert without(asked, LEADING) == declared(kind)
+    assert list(asked)[:3] == ["data", "study", "declared"]
+    method = getattr(cv.Session, name)
+    assert parameters(method) == without(declared(kind), OPENING)
+    answer = get_type_hints(kind.checked)["return"].__args__[0]
+    assert get_type_hints(getattr(cv, name))["return"] == get_type_hints(method)["return"] == answer
+
+
+ORDER = ("protects", "epsilon", "delta", "method", "estimand", "measure", "level", "mechanism", "settings")
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_arguments_come_in_the_same_order_with_the_same_defaults(name):
+    asked = parameters(getattr(cv, name))
+    assert [each for each in asked if each in ORDER] == [each for each in ORDER if each in asked]
+    assert list(asked)[-4:] == ["ledger", "dataset", "request_id", "noise"]
+    usual = {"delta": 0, "method": "auto", "level": 0.95, "mechanism": None, "settings": None}
+    assert {key: asked[key][1] for key in usual if key in asked} == {
+        key: one for key, one in usual.items() if key in asked
+    }
+
+
+def test_methods_of_sessions_are_written_from_the_functions():
+    from tools import session_methods
+
+    assert session_methods.page() == session_methods.PAGE.read_text(encoding="utf-8")
+    assert set(session_methods.HOMES) == set(session.QUESTIONS)
 
 
 @pytest.mark.parametrize("kind", session.QUESTIONS.values(), ids=session.QUESTIONS)
@@ -80,17 +126,25 @@ def test_commands_have_the_defaults_of_questions(command):
     assert (said["--protects"], said["--delta"]) == ((True, None), (False, "0"))
 
 
+@pytest.mark.parametrize("command", [name for name in METHODS if name != "look"])
+def test_help_of_commands_lists_the_methods_of_the_question(command):
+    question = {"estimate": "ate"}.get(command, command)
+    hint = get_type_hints(getattr(cv, question))["method"]
+    assert METHODS[command] == get_args(get_args(hint)[0])
+    (method,) = [each for each in described_command(getattr(effects, command)) if each.name == "--method"]
+    assert all(f'"{name}"' in method.help for name in METHODS[command])
+
+
 @pytest.mark.parametrize("name", [*QUESTIONS, "pool", "plan"])
 def test_every_argument_is_real_typed_and_described(name):
-    function = getattr(cv, name)
-    listed = parameters(function)
-    assert all(kind is not inspect.Parameter.VAR_KEYWORD for _, kind, _ in listed)
-    assert {each[0] for each in listed} | {"return"} == get_type_hints(function).keys()
-    heads = re.findall(
-        r"^        ([a-z_, ]+): ", inspect.getdoc(function).replace("\n    ", "\n        "), re.M
-    )
-    said = {one.strip() for head in heads for one in head.split(",")}
-    assert {each[0] for each in listed} <= said
+    for function in (getattr(cv, name), getattr(cv.Session, name, getattr(cv, name))):
+        listed = parameters(function)
+        assert all(kind is not inspect.Parameter.VAR_KEYWORD for kind, _, _ in listed.values())
+        assert listed.keys() | {"return"} == get_type_hints(function).keys()
+        _, parts = sections(inspect.getdoc(function))
+        named = re.findall(r"^(\w+) : .+\n    \S", parts["Parameters"], re.M)
+        assert named == list(listed)
+        assert {"Returns", "Raises"} <= parts.keys()
 
 
 def test_methods_that_editors_complete_are_those_there_are():
@@ -98,6 +152,10 @@ def test_methods_that_editors_complete_are_those_there_are():
         choices.AteMethod: method_names(),
         choices.ArmsMethod: ("auto", *(name for known in arms.METHODS.values() for name in known)),
         choices.CateMethod: cate_methods(),
+        choices.EventStudyMethod: (
+            "auto",
+            *(name for known in event_study.METHODS.values() for name in known),
+        ),
         choices.GroupsMethod: ("auto", *(name for known in groups.METHODS.values() for name in known)),
         choices.OutcomesMethod: ("auto", *(name for known in outcomes.METHODS.values() for name in known)),
         choices.SurvivalMethod: ("auto", *(name for known in survival.METHODS.values() for name in known)),

@@ -20,31 +20,30 @@ from scipy.special import betaincinv, expit, ndtr, ndtri
 
 from counterveil.data import Binary, Categories, Range, Study, Table, columns_as_written
 from counterveil.data.outcomes import Before, earlier_name
-from counterveil.errors import CounterveilError, refusal
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Estimand
+from counterveil.questions.plan.assumptions import MAX_CONFOUNDING, Assumptions, Summaries, out_of_range
 from counterveil.report.text import percent
 from counterveil.settings.methods import is_number, is_whole
 
 # Without better knowledge the declared range is taken as six standard deviations wide.
 _RANGE_IN_SDS = 6
-# Standard deviations of the log-odds of treatment: beyond this nearly everybody's arm is certain.
-_STRONGEST = 5.0
 # What is usual: covariates that go together a little, explain a part of the outcome, and move treatment where it was
 # not randomised. Checked by `python -m experiments.plans`.
 _CORRELATION, _EXPLAINED, _CONFOUNDING = 0.3, 0.2, 0.5
 # Without better knowledge: how far a person's numbers go together, how many receive what they are assigned, and how
 # many are lost from sight before the horizon.
-_TOGETHER, _COMPLYING, _LOST = 0.5, 0.7, 0.2
+_OUTCOME_CORRELATION, _COMPLIANCE_RATE, _CENSORING_RATE = 0.5, 0.7, 0.2
 # What may be given for every outcome by its name.
 _BY_OUTCOME = ("mean", "sd", "effect", "binary")
-Summaries = Mapping[str, Any]
+# What is assumed of outcomes and covariates; the rest is of further numbers of a person.
+_OF_OUTCOMES = (*_BY_OUTCOME, "explained", "confounding", "share", "correlation", "covariates")
 # Simulated people are held in memory; nobody waits for more draws than this.
 FEWEST_ROWS, _MOST_ROWS, _MOST_DRAWS, SEEDS = 10, 10**8, 10**6, 2**62
 
 
 @dataclass(frozen=True, slots=True)
-class Assumptions:
+class AssumedPeople:
     """What simulated data are made from; every number is an assumption or public, none is read off private rows.
 
     Attributes:
@@ -59,14 +58,14 @@ class Assumptions:
         correlation: of covariates that stand beside each other, falling with their distance; or a matrix.
         covariates: public summaries by name: mean and standard deviation of a number, shares of labels.
         sample: number of people in the public sample that stands in for all of these, 0 where there is none.
-        lost: share of people who are lost from sight before the horizon; None where outcomes are no times.
-        together: correlation, within an arm, of any two outcomes of a person, of an outcome with the same number
-            before, or of a numerator with its denominator; at least `explained`, which all of them share. Where
-            outcomes are binary it is that of the normal numbers behind them, and theirs is less. None where there is
-            one number a person.
+        censoring_rate: share of people who are lost from sight before the horizon; None where outcomes are no times.
+        outcome_correlation: correlation, within an arm, of any two outcomes of a person, of an outcome with the same
+            number before, or of a numerator with its denominator; at least `explained`, which all of them share.
+            Where outcomes are binary it is that of the normal numbers behind them, and theirs is less. None where
+            there is one number a person.
         others: mean, standard deviation, effect and whether they are binary, of outcomes beside the first.
         denominator: mean and standard deviation of denominators; None where outcomes are no ratios.
-        complying: share of people who receive what they are assigned; None where all do.
+        compliance_rate: share of people who receive what they are assigned; None where all do.
         arms: number of arms.
     """
 
@@ -80,11 +79,11 @@ class Assumptions:
     correlation: Any = 0.0
     covariates: dict[str, list[float]] = field(default_factory=dict)
     sample: int = 0
-    lost: float | None = None
-    together: float | None = None
+    censoring_rate: float | None = None
+    outcome_correlation: float | None = None
     others: dict[str, dict[str, Any]] = field(default_factory=dict)
     denominator: list[float] | None = None
-    complying: float | None = None
+    compliance_rate: float | None = None
     arms: int = 2
 
     @classmethod
@@ -100,7 +99,7 @@ class Assumptions:
         binary: bool | None = None,
         correlation: float | Sequence[Sequence[float]] | None = None,
         covariates: Summaries | None = None,
-    ) -> Assumptions:
+    ) -> AssumedPeople:
         """Return the assumptions of a study, with what is left out taken from its declarations; raises CV-P700."""
         low, high = map(float, study.outcome_range)
         width = high - low
@@ -116,7 +115,7 @@ class Assumptions:
             effect=between("effect", effect, low - mean, high - mean),
             explained=between("explained", usual[0] if explained is None else explained, 0.0, 1.0),
             confounding=between(
-                "confounding", usual[1] if confounding is None else confounding, 0.0, _STRONGEST
+                "confounding", usual[1] if confounding is None else confounding, 0.0, MAX_CONFOUNDING
             ),
             share=between(
                 "share", declared if share is None else share, 0.0, 1.0, open_low=True, open_high=True
@@ -138,10 +137,10 @@ class Assumptions:
             return f"people like the {self.sample:,} of a public sample, with its outcomes and its imbalance"
         outcomes = "binary, mean" if self.binary else "mean"
         said_sd = "" if self.binary else f", standard deviation {self.sd:.4g}"
-        if self.lost is not None:
+        if self.censoring_rate is not None:
             outcomes, said_sd = (
                 "free of the event at the horizon",
-                f", {percent(self.lost, '.3g')} lost before",
+                f", {percent(self.censoring_rate, '.3g')} lost before",
             )
         text = (
             f"outcomes without treatment {outcomes} {self.mean:.4g}{said_sd}; effect {self.effect:.4g} on everybody; "
@@ -174,39 +173,53 @@ class Assumptions:
         )
         if self.denominator is not None:
             found += "; denominators of mean {:.4g} and standard deviation {:.4g}".format(*self.denominator)
-        if self.together is not None:
-            found += f"; a person's numbers correlated by {self.together:.3g}"
-        return found + ("" if self.complying is None else f"; {percent(self.complying, '.3g')} comply")
+        if self.outcome_correlation is not None:
+            found += f"; a person's numbers correlated by {self.outcome_correlation:.3g}"
+        if self.compliance_rate is not None:
+            found += f"; {percent(self.compliance_rate, '.3g')} comply"
+        return found
 
 
 def assumed_of(
     study: Study,
-    given: Mapping[str, Any],
-    together: float | None,
-    denominator: Any,
-    complying: float | None,
-    received: str | None,
-) -> Assumptions:
+    given: Assumptions,
+    received: str | None = None,
+) -> AssumedPeople:
     """Return the assumptions of a study whose people have further numbers; raises CV-P700.
 
-    Of a study of several outcomes, `given` may hold numbers by outcome, and its own are those of the first.
+    Of several outcomes, `given` may hold numbers by outcome; those of the first are the study's own.
     """
     names = (study.outcome,) if study.several is None else study.several.names
-    first, *others = ({name: _of(given, name, one, names) for name in given} for one in names)
-    found = Assumptions.of(study, **first)
+    assumed = {name: getattr(given, name) for name in _OF_OUTCOMES}
+    first, *others = ({name: _of(assumed, name, outcome, names) for name in assumed} for outcome in names)
+    found = AssumedPeople.of(study, **first)
     more: dict[str, Any] = {}
     if study.several is not None:
         ranges = dict(study.several.ranges)
         for name, own in zip(names[1:], others, strict=True):
-            one = Assumptions.of(study.changed(several=None, outcome=name, outcome_range=ranges[name]), **own)
+            one = AssumedPeople.of(
+                study.changed(several=None, outcome=name, outcome_range=ranges[name]), **own
+            )
             more[name] = {field: getattr(one, field) for field in _BY_OUTCOME}
     several = study.several is not None or study.denominator is not None
     return replace(
         found,
         others=more,
-        together=_share("together", together, _TOGETHER, several, "a study with outcomes= or denominator="),
-        denominator=_denominator(study, denominator),
-        complying=_share("complying", complying, _COMPLYING, received is not None, "question='compliance'"),
+        outcome_correlation=_share(
+            "outcome_correlation",
+            given.outcome_correlation,
+            _OUTCOME_CORRELATION,
+            several,
+            "a study of several outcomes or with a denominator",
+        ),
+        denominator=_denominator(study, given.denominator),
+        compliance_rate=_share(
+            "compliance_rate",
+            given.compliance_rate,
+            _COMPLIANCE_RATE,
+            received is not None,
+            "question='compliance'",
+        ),
     )
 
 
@@ -225,7 +238,7 @@ def _share(name: str, given: float | None, usual: float, meant: bool, where: str
     """Return a share that is of use, None where it is none; raises CV-P700."""
     if not meant:
         if given is not None:
-            raise out_of_range(name, f"{name}= with {where} alone", given)
+            raise out_of_range(name, f"none but with {where}", given)
         return None
     return between(name, usual if given is None else given, 0.0, 1.0)
 
@@ -248,16 +261,13 @@ def _denominator(study: Study, given: Any) -> list[float] | None:
     return [float(number) for number in numbers]
 
 
-def lost_share(study: Study, given: float | None) -> float | None:
+def censoring_rate(study: Study, given: float | None) -> float | None:
     """Return the share of people who are lost from sight, None for outcomes that are no times; raises CV-P700."""
     if study.event is None:
         if given is not None:
-            raise out_of_range("lost", "lost= with question='survival' alone", given)
+            raise out_of_range("censoring_rate", "none but with question='survival'", given)
         return None
-    lost = _LOST if given is None else given
-    if not is_number(lost, 0.0, 1.0):
-        raise out_of_range("lost", "a number from 0 to 1", given)
-    return float(lost)
+    return _CENSORING_RATE if given is None else float(given)
 
 
 def _flag(given: object, usual: bool) -> bool:
@@ -325,11 +335,6 @@ def between(
     return float(value)
 
 
-def out_of_range(name: str, expected: str, got: object) -> CounterveilError:
-    """Return CV-P700."""
-    return refusal("CV-P700", name=name, expected=expected, got=got)
-
-
 def check_numbers(rows: Sequence[object], draws: object, seed: object, wanted: object) -> None:
     """Raise CV-P700 for numbers of people, studies and seeds that there cannot be."""
     if not rows:
@@ -391,7 +396,7 @@ class People:
         return float(values[self.treated if estimand is Estimand.ATT else ~self.treated].mean())
 
 
-def simulate(study: Study, rows: int, assumed: Assumptions, generator: np.random.Generator) -> People:
+def simulate(study: Study, rows: int, assumed: AssumedPeople, generator: np.random.Generator) -> People:
     """Return `rows` people.
 
     Covariates go together as assumed. What moves outcomes and what moves treatment are sums of all standardised
@@ -401,7 +406,7 @@ def simulate(study: Study, rows: int, assumed: Assumptions, generator: np.random
 
 
 def simulate_around(
-    study: Study, rows: int, assumed: Assumptions, generator: np.random.Generator
+    study: Study, rows: int, assumed: AssumedPeople, generator: np.random.Generator
 ) -> tuple[People, Floats, Floats]:
     """Return people, what of their covariates moves outcomes (standardised), and the luck of their outcomes."""
     coded = _covariates(study, rows, assumed, generator)
@@ -479,7 +484,7 @@ def _arms(study: Study, treated: NDArray[np.bool_], generator: np.random.Generat
 
 
 def _covariates(
-    study: Study, rows: int, assumed: Assumptions, generator: np.random.Generator
+    study: Study, rows: int, assumed: AssumedPeople, generator: np.random.Generator
 ) -> dict[str, Floats]:
     normals = generator.standard_normal((rows, len(study.covariates))) @ _root(study, assumed).T
     return {
@@ -488,7 +493,7 @@ def _covariates(
     }
 
 
-def _root(study: Study, assumed: Assumptions) -> Floats:
+def _root(study: Study, assumed: AssumedPeople) -> Floats:
     """Return a root of the matrix of correlations."""
     size = len(study.covariates)
     if isinstance(assumed.correlation, int | float):
@@ -548,13 +553,13 @@ def assigned(
     return found, chance
 
 
-def luck_of(assumed: Assumptions, rows: int, generator: np.random.Generator) -> Floats:
+def luck_of(assumed: AssumedPeople, rows: int, generator: np.random.Generator) -> Floats:
     """Return the part of outcomes that covariates do not explain: normal, or even in [0, 1] for binary ones."""
     return generator.random(rows) if assumed.binary else generator.standard_normal(rows)
 
 
 def both_outcomes(
-    ends: tuple[float, float], index: Floats, assumed: Assumptions, luck: Floats
+    ends: tuple[float, float], index: Floats, assumed: AssumedPeople, luck: Floats
 ) -> tuple[Floats, Floats]:
     """Return everybody's outcome without and with treatment, inside the declared range."""
     low, high = ends
@@ -612,7 +617,7 @@ _UNCERTAIN = 1e-12
 
 def people_of_question(
     study: Study,
-    assumed: Assumptions,
+    assumed: AssumedPeople,
     by_period: bool,
     received: str | None,
     rows: int,
@@ -630,7 +635,7 @@ def people_of_question(
     return _with_times(study, assumed, rows, generator)
 
 
-def _with_outcomes(study: Study, assumed: Assumptions, rows: int, generator: np.random.Generator) -> People:
+def _with_outcomes(study: Study, assumed: AssumedPeople, rows: int, generator: np.random.Generator) -> People:
     """Return people with all outcomes of a study, and what was measured of them before."""
     assert study.several is not None
     people, index, luck = simulate_around(study, rows, assumed, generator)
@@ -652,17 +657,19 @@ def _with_outcomes(study: Study, assumed: Assumptions, rows: int, generator: np.
     return replace(people, frame=frame, others=others)
 
 
-def _left(assumed: Assumptions) -> float:
+def _left(assumed: AssumedPeople) -> float:
     """Return the correlation of what covariates do not explain: what they explain is in all numbers alike."""
-    left = max((assumed.together or 0.0) - assumed.explained, 0.0) / max(1 - assumed.explained, _UNCERTAIN)
+    left = max((assumed.outcome_correlation or 0.0) - assumed.explained, 0.0) / max(
+        1 - assumed.explained, _UNCERTAIN
+    )
     return min(left, 1.0)
 
 
-def _normal(luck: Floats, assumed: Assumptions) -> Floats:
+def _normal(luck: Floats, assumed: AssumedPeople) -> Floats:
     return np.asarray(ndtri(np.clip(luck, _UNCERTAIN, 1 - _UNCERTAIN))) if assumed.binary else luck
 
 
-def _luck(assumed: Assumptions, normal: Floats) -> Floats:
+def _luck(assumed: AssumedPeople, normal: Floats) -> Floats:
     return np.asarray(ndtr(normal)) if assumed.binary else normal
 
 
@@ -673,7 +680,7 @@ def _like(normal: Floats, correlation: float, generator: np.random.Generator) ->
 
 
 def _with_denominators(
-    study: Study, assumed: Assumptions, rows: int, generator: np.random.Generator
+    study: Study, assumed: AssumedPeople, rows: int, generator: np.random.Generator
 ) -> People:
     """Return people with numerators, as outcomes are, and denominators that go together with them."""
     assert study.denominator is not None
@@ -694,7 +701,7 @@ def _with_denominators(
 
 
 def _by_period(
-    study: Study, before: Before, assumed: Assumptions, rows: int, generator: np.random.Generator
+    study: Study, before: Before, assumed: AssumedPeople, rows: int, generator: np.random.Generator
 ) -> People:
     """Return people with a measurement in each period, whose changes from any to any vary as assumed."""
     people, index, _ = simulate_around(study, rows, assumed, generator)
@@ -719,7 +726,7 @@ def _by_period(
 
 
 def _receiving(
-    study: Study, assumed: Assumptions, received: str, rows: int, generator: np.random.Generator
+    study: Study, assumed: AssumedPeople, received: str, rows: int, generator: np.random.Generator
 ) -> People:
     """Return people of whom some receive what they are assigned, and the others alike in both arms.
 
@@ -731,7 +738,7 @@ def _receiving(
     others = {name: kind for name, kind in study.covariates.items() if name != received}
     people, _, _ = simulate_around(study.changed(covariates=others), rows, assumed, generator)
     fate = generator.random(rows)
-    share = assumed.complying or 0.0
+    share = assumed.compliance_rate or 0.0
     complies, always = fate < share, fate > (1 + share) / 2
     takes = np.where(complies, people.treated, always)
     without = people.outcome - people.gain * people.treated
@@ -751,7 +758,7 @@ def at_the_horizon(study: Study) -> Study:
     return study.changed(event=None, outcome_range=(Fraction(0), Fraction(1)))
 
 
-def _with_times(study: Study, assumed: Assumptions, rows: int, generator: np.random.Generator) -> People:
+def _with_times(study: Study, assumed: AssumedPeople, rows: int, generator: np.random.Generator) -> People:
     """Return people with times to an event where a study declares them.
 
     Events lie evenly between 0 and the horizon. Those who are lost from sight are so at an even time as well.
@@ -763,7 +770,7 @@ def _with_times(study: Study, assumed: Assumptions, rows: int, generator: np.ran
     horizon = float(event.horizon)
     happens = np.where(people.outcome > 0, np.inf, horizon * generator.random(rows))
     leaves = np.where(
-        generator.random(rows) < (assumed.lost or 0.0), horizon * generator.random(rows), np.inf
+        generator.random(rows) < (assumed.censoring_rate or 0.0), horizon * generator.random(rows), np.inf
     )
     # Beyond the horizon nobody is looked at.
     time = np.minimum(np.minimum(happens, leaves), 2 * horizon)

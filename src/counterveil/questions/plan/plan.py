@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from inspect import Parameter
 from math import ceil, exp, inf, isfinite, log, log10, sqrt
-from typing import Any, ClassVar, Concatenate, ParamSpec, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from scipy.special import ndtri
 
 from counterveil.data import Study, check_study
-from counterveil.data.outcomes import refuse_censored
-from counterveil.data.study import known_arguments
+from counterveil.data.follow_up import refuse_censored
 from counterveil.errors import BudgetError, CounterveilError, ParameterError, StudyError, refusal, shown
 from counterveil.inference.measures import ODDS, RATIO
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Budget, Estimand, Number, Unit
 from counterveil.privacy.caveats import Fact
-from counterveil.questions.asking import Arguments, ask_once, signed
+from counterveil.questions.asking import Arguments, ask_once, refuses_unknown
 from counterveil.questions.ate import AUTO, METHODS, ate
 from counterveil.questions.choices import (
     AteMethod,
@@ -28,32 +26,29 @@ from counterveil.questions.choices import (
     Mechanism,
     PlannedQuestion,
     Protects,
-    Spending,
 )
 from counterveil.questions.interim import planned
 from counterveil.questions.moments import moments
+from counterveil.questions.plan.assumptions import Assumptions, Decision, out_of_range
 from counterveil.questions.plan.people import (
     FEWEST_ROWS,
     SEEDS,
-    Assumptions,
+    AssumedPeople,
     People,
     PublicSample,
-    Summaries,
     assumed_of,
     at_the_horizon,
+    censoring_rate,
     check_numbers,
-    lost_share,
-    out_of_range,
     people_of_question,
     plain_half_width,
 )
-from counterveil.questions.quantiles import Grid
 from counterveil.questions.session import QUESTIONS
 from counterveil.report import Cells, Picture, Section, View, plan_plot
 from counterveil.report.caveats import assumed_words
 from counterveil.report.text import percent, rounded
 from counterveil.results.arms import EventStudyResult, OutcomesResult
-from counterveil.results.decisions import Decided, TestKind, margin_bounds
+from counterveil.results.decisions import Decided, margin_bounds
 from counterveil.results.effect import Effect, Linear, OwnScale, check_level, read, write
 from counterveil.results.groups import PolicyValue
 from counterveil.results.measures import DIFFERENCE, LIFT, NEEDED, Measure, check_measure
@@ -76,6 +71,8 @@ _MORE = {"moments": "formula", "compliance": "received", "interim": "spending"}
 _NEEDED = ("by", "policy", "formula", "received")
 # Options that only some questions take, with what they are where nothing is said; others are None.
 _SAID = {"method": "auto", "measure": DIFFERENCE, "spending": "obrien_fleming", "grid": "found"}
+# What `options` may name: what one question alone takes.
+_QUESTION_OPTIONS = (*_NEEDED, "spending", "grid", "importance")
 _OWN = (*_SAID, *_NEEDED, "mechanism", "settings", "importance", "estimand")
 
 
@@ -99,19 +96,20 @@ Ask = Callable[[People, Budget, SeededNoise], Answer]
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
-    """A test against a margin, as for `result.test`."""
+class PlannedDecision:
+    """A test against a margin that fits the measure."""
 
     kind: str
     margin: tuple[float, ...]  # none, one or two
     higher_is_better: bool = True
 
     @classmethod
-    def of(cls, kind: str, margin: object, higher_is_better: bool, null: float) -> Decision:
+    def of(cls, decision: Decision, null: float) -> PlannedDecision:
         """Return the test, or raise CV-P796; `null` is no effect."""
-        margin_bounds(kind, margin, higher_is_better, null)  # type: ignore[arg-type]
-        found = () if margin is None else margin if isinstance(margin, list | tuple) else (margin,)
-        return cls(kind, tuple(map(float, found)), bool(higher_is_better))
+        margin_bounds(decision.kind, decision.margin, decision.higher_is_better, null)
+        margin = decision.margin
+        margins = () if margin is None else margin if isinstance(margin, list | tuple) else (margin,)
+        return cls(decision.kind, tuple(map(float, margins)), bool(decision.higher_is_better))
 
     @property
     def _margin(self) -> float | tuple[float, ...] | None:
@@ -143,7 +141,7 @@ class Looks:
     words: Mapping[str, Any]
     estimand: Estimand
     last: bool = False
-    decision: Decision | None = None
+    decision: PlannedDecision | None = None
 
     def __call__(self, people: People, budget: Budget, noise: SeededNoise) -> Answer:
         """Return the answer at the look of so many people."""
@@ -172,11 +170,18 @@ def check_options(question: object, given: Mapping[str, Any]) -> None:
         unsaid = value is None if usual is None else isinstance(value, str) and value == usual
         if name not in taken and not unsaid:
             takers = [repr(each) for each in _ASK if name in _taken(each)]
-            fitting = f"{name}= with question={' or '.join(takers)}"
+            fitting = f"{_said_as(name)} with question={' or '.join(takers)}"
             fix = "leave it out, or plan that question"
             raise _unfit(name, fitting, f"{name}={shown(value)} with question={question!r}", fix)
         if name in taken and name in _NEEDED and value is None:
-            raise _unfit(name, f"{name}= with question={question!r}", "None", f"say {name}=")
+            raise _unfit(
+                name, f"{_said_as(name)} with question={question!r}", "None", f"say {_said_as(name)}"
+            )
+
+
+def _said_as(name: str) -> str:
+    """Return how an option is written in a call of `plan`."""
+    return f"options={{{shown(name)}: ...}}" if name in _QUESTION_OPTIONS else f"{name}="
 
 
 def _taken(question: str) -> set[str]:
@@ -240,7 +245,9 @@ def _true(people: People, estimand: Estimand, measure: str, outcome: str | None 
     return 1 / difference if difference else inf
 
 
-def _measured(answer: ReleasedAnswer, truths: list[float] | None, decision: Decision | None = None) -> Answer:
+def _measured(
+    answer: ReleasedAnswer, truths: list[float] | None, decision: PlannedDecision | None = None
+) -> Answer:
     """Return the figures of an answer; what the outcome's range cuts off an interval is not taken off its length."""
     units = isinstance(answer, OutcomesResult | SurvivalResult)
     named = units or isinstance(answer, QuantilesResult)
@@ -283,7 +290,7 @@ def _half(effect: Effect) -> float:
     return (high - low) / 2
 
 
-def _regression(study: Study, words: Mapping[str, Any], decision: Decision | None = None) -> Ask:
+def _regression(study: Study, words: Mapping[str, Any], decision: PlannedDecision | None = None) -> Ask:
     """Return what asks for moments and regresses from them."""
     formula: Any = words.get("formula")
     received: Any = words.get("received")
@@ -345,27 +352,47 @@ POWER = 0.8
 
 @dataclass(frozen=True, slots=True)
 class PlannedAnswer:
-    """The answers to one question, over all simulated studies.
+    """The answers to one question at one budget and size, over all simulated studies.
 
-    Attributes:
-        budget: what the question would spend.
-        rows: number of people.
-        protects: what would be private.
-        studies: how many simulated studies were asked.
-        method: the estimator, after "auto" has chosen.
-        half_width: half length of the intervals, the mean over effects and the median over studies.
-        noise: share of the squared standard error that is privacy noise.
-        error: root of the mean squared distance between estimate and true effect; None where that is not known.
-        covered: studies whose interval covers the true effect; of several effects, parts of studies.
-        found: studies whose interval excludes zero effect (of a ratio, 1), counted in the same way.
-        unbounded: studies whose interval has no end, counted in the same way.
-        each: half-widths of all effects by name where they are in units of their own; `half_width` and the other
-            figures are then those of the first.
-        level: of the interval, where it is not that of the plan (looks).
-        warning: what a result would say first, None where nothing needs saying.
-        refusal: code and problem, where the question would be refused; all figures are then None.
-        chosen: whether "auto" takes this method, in a plan of all of them.
-        assumptions, not_covered: what a result would say it assumes, and does not cover.
+    Attributes
+    ----------
+    budget : Budget
+        What the question would spend.
+    rows : int
+        Number of people.
+    protects : Unit
+        What would be private.
+    studies : int
+        How many simulated studies were asked.
+    method : str or None
+        The estimator, after "auto" has chosen.
+    half_width : float or None
+        Half length of the intervals: the mean over effects and the median over studies. None where refused.
+    noise : float or None
+        Share of the squared standard error that is privacy noise.
+    error : float or None
+        Root mean squared error; None where true effects are not known.
+    covered : float or None
+        Number of studies whose interval covers the true effect; of several effects, parts of studies.
+    found : float or None
+        Number of studies whose interval excludes no effect, or in which the decision is met.
+    unbounded : float
+        Number of studies whose interval has no end.
+    each : dict of str to float
+        Half-widths by name where effects are in units of their own; the other figures are then those of the
+        first.
+    level : float or None
+        Confidence level of the interval, where it is not that of the plan (looks).
+    warning : str or None
+        What a result would say first.
+    refusal : str or None
+        Code and problem, where the question would be refused; all figures are then None.
+    chosen : bool
+        Whether "auto" takes this method, in a plan of all of them.
+    assumptions : Fact or None
+        What a result would say it assumes.
+    not_covered : tuple of Fact
+        What the interval of a result would not cover.
     """
 
     _SHOWN: ClassVar[tuple[str, ...]] = ("epsilon", "delta", "detectable")
@@ -390,14 +417,26 @@ class PlannedAnswer:
     not_covered: tuple[Fact, ...] = ()
 
     def detectable(self, level: float, power: float = POWER) -> float | None:
-        """Return the smallest effect that the interval would tell from none with this power; None if not known."""
+        """Return the smallest effect that an interval would tell from none.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level of the interval, where the answer has none of its own.
+        power : float, default 0.8
+            In how many studies it is to be told, in (0, 1).
+
+        Returns
+        -------
+        float or None
+            The effect, in units of the outcome; None where the half-width is not known.
+        """
         if self.half_width is None or not isfinite(self.half_width):
             return None
         return self.half_width * float(1 + ndtri(power) / ndtri((1 + (self.level or level)) / 2))
 
 
-Tell = Callable[[int, int], None]
-P = ParamSpec("P")
+Progress = Callable[[int, int], None]
 Draw = Callable[[int, np.random.Generator], People]
 # Where the least epsilon and the least number of people are looked for, with how many studies and how closely.
 _LEAST_EPSILON, _MOST_EPSILON, _MOST_SEARCHED = 0.01, 50.0, 200_000
@@ -506,7 +545,7 @@ def run(
     draw: Draw,
     draws: int,
     seed: int,
-    tell: Tell | None,
+    progress: Progress | None,
     plain: Callable[[People, SeededNoise], float],
     rows: int,
 ) -> float:
@@ -525,8 +564,8 @@ def run(
         refused = [cell.refusal for cell in cells if cell.refusal is not None]
         if len(refused) == len(cells):
             raise refused[0]
-        if tell is not None:
-            tell(number + 1, draws)
+        if progress is not None:
+            progress(number + 1, draws)
         if all(cell.done for cell in cells):
             break
     return float(np.mean(found) if all(map(isfinite, found)) else np.median(found))
@@ -616,14 +655,45 @@ _NULLS = {RATIO: "a ratio of 1", ODDS: "an odds ratio of 1"}
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Plan(Shown):
-    """Answers on simulated data; no row was read and nothing was spent.
+    """How long intervals would be, on simulated data; no row was read and nothing was spent.
 
-    `rows` is the first size, or that of the last look. `without_privacy` is the half-width that so many people would
-    give: by least squares, or where that does not answer the question (`by_least_squares` is False) by the question
-    itself with hardly any noise. Where a half-width is `wanted`, `min_epsilon` is the least epsilon for it with
-    `rows` people, and `min_rows` the least number of people for each epsilon; None where none that was tried is
-    enough. Half-widths are medians over studies. A plan of all methods has `public`: what
-    every level leaves public; its `protects` is None where levels are compared too.
+    Attributes
+    ----------
+    question : str
+        What would be asked.
+    treatment, outcome : str
+        Columns of the treatment and of the outcome.
+    estimand : Estimand
+        Whose average effect.
+    protects : Unit or None
+        What would be private; None where levels are compared.
+    rows : int
+        Number of people: the first that was tried, or that of the last look.
+    draws : int
+        Number of simulated studies.
+    level : float
+        Confidence level of the intervals.
+    assumed : AssumedPeople
+        What people were made from, with all defaults filled in.
+    without_privacy : float
+        Half-width that so many people would give without privacy: by least squares, or (where
+        `by_least_squares` is False) by the question itself with hardly any noise.
+    answers : tuple of PlannedAnswer
+        One answer for every size and epsilon, and of a plan of all methods for every method.
+    wanted : float or None
+        The half-width that was searched.
+    min_epsilon : float or None
+        The least epsilon for it with `rows` people; None where none that was tried is enough.
+    min_rows : tuple of (float, int or None)
+        The least number of people for each epsilon.
+    measure : str
+        Scale of the effect.
+    decision : PlannedDecision or None
+        The test whose power is shown.
+    by_least_squares : bool
+        What `without_privacy` is the half-width of.
+    public : dict of str to tuple of str
+        In a plan of all methods, what every level leaves public.
     """
 
     _PLOT: ClassVar[str] = "plan"
@@ -635,19 +705,30 @@ class Plan(Shown):
     rows: int
     draws: int
     level: float
-    assumed: Assumptions
+    assumed: AssumedPeople
     without_privacy: float
     answers: tuple[PlannedAnswer, ...]
     wanted: float | None = None
     min_epsilon: float | None = None
     min_rows: tuple[tuple[float, int | None], ...] = ()
     measure: str = DIFFERENCE
-    decision: Decision | None = None
+    decision: PlannedDecision | None = None
     by_least_squares: bool = True
     public: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def smallest(self, half_width: float) -> PlannedAnswer | None:
-        """Return the answer of least epsilon whose interval is at most so long on either side; None where none is."""
+        """Return the answer of least epsilon whose interval is short enough.
+
+        Parameters
+        ----------
+        half_width : float
+            The longest half-width, on the scale of the effect.
+
+        Returns
+        -------
+        PlannedAnswer or None
+            The answer; None where no interval is so short.
+        """
         enough = [one for one in self.answers if one.half_width is not None and one.half_width <= half_width]
         return min(enough, key=lambda one: one.budget.epsilon, default=None)
 
@@ -955,122 +1036,70 @@ def _short(method: str) -> str:
     return method if len(method) <= _METHOD else method[: _METHOD - 1] + "…"
 
 
-ByOutcome = float | Mapping[str, float] | None
 # An epsilon that leaves hardly any noise, for questions that least squares does not answer.
 _HARDLY_ANY = 100
-
-
-# Options of questions.
-_OPTIONS = (*_OWN, "level", "protects")
-# What is assumed of people; several of them may be given by outcome.
-_PEOPLE = ("mean", "sd", "effect", "explained", "confounding", "share", "binary", "correlation", "covariates")
+# Arguments of `plan` that questions take themselves.
+_SHARED = ("method", "measure", "mechanism", "settings", "estimand", "level", "protects")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanArguments:
-    """Return how long the intervals of a study would be, from its declarations and from assumptions alone.
-
-    Args:
-        study: the declaration; no data are needed.
-        rows: number of people in the planned study; one or several to try.
-        epsilon: one or several to try.
-        protects, delta, method, estimand, level, mechanism, settings: as for `counterveil.ate`. method="all" compares
-            every method that could answer "ate", and without protects= at every level; half-widths are then medians of
-            as many studies as it takes to know them.
-        question: "ate", "arms", "outcomes", "groups" (with `by`), "event_study", "cate", "policy_value" (with
-            `policy`), "survival" (`mean` and `effect` are those of being free of the event at the horizon), "quantiles"
-            (quartiles), "moments" (with `formula`: the coefficient of the treatment), "compliance" (with `received`:
-            the effect on compliers) or "interim" (`rows` at each interim analysis, epsilon for all together).
-        by: groups, as for `counterveil.groups`.
-        policy: as for `counterveil.policy_value`.
-        measure: as for `counterveil.ate`; half-widths are then those of the ratio.
-        importance: as for `counterveil.outcomes`.
-        grid: as for `counterveil.quantiles`.
-        formula: a regression, "y ~ treat + age", whose moments are released.
-        received: the covariate that says who received the treatment.
-        spending: as for `counterveil.interim.planned`.
-        test, margin, higher_is_better: a test as for `result.test`, whose power is that of the plan.
-        power: of the test, for the assumed effect; the least epsilon and the least number of people are searched.
-        mean: assumed mean outcome without treatment; None takes the middle of the range.
-        sd: assumed standard deviation of outcomes; None takes a sixth of the range.
-        effect: assumed effect, in units of the outcome; of a numerator in ratios. Of several outcomes, mean,
-            sd, effect and binary are given by name: {"death": 0.2, "days": 30}.
-        explained: assumed share of the outcome variance that lines in the covariates explain; None takes 0.2.
-        confounding: assumed standard deviation of the log-odds of treatment due to the covariates; None takes 0.5
-            unless the study is randomised.
-        share: assumed share treated; None takes the declared one, or one half. Of several arms, the share in another
-            arm than the reference, which these arms have equal parts of; None takes arms of one size.
-        binary: whether the outcome is one end of its range or the other; None assumes so for 0 to 1.
-        correlation: assumed correlation of covariates that stand beside each other, falling with their distance, or a
-            matrix of public correlations; None takes 0.3.
-        covariates: public summaries: {"age": (mean, sd), "sex": {"f": 0.6, "m": 0.4}}; numbers without one fill
-            their range as a bell, labels are equally frequent.
-        lost: assumed share of people lost from sight before the horizon, for "survival"; None takes 0.2.
-        together: assumed correlation, within an arm, of any two outcomes of a person, of an outcome with the same
-            number before (baseline=), or of a numerator with its denominator; None takes 0.5. It is not below
-            `explained`; of binary outcomes it is that of the normal numbers behind them.
-        denominator: assumed mean and standard deviation of a study's denominators; None takes those of a bell.
-        complying: assumed share of people who receive what they are assigned; None takes 0.7.
-        sample: a public sample with the columns of the study, which takes the place of all assumptions above.
-        half_width: a wanted half-width; the least epsilon and the least number of people for it are searched.
-        draws: number of simulated studies, with method="all" at most.
-        seed: seed of the simulation.
-        tell: called with the number of simulated studies done and to do.
-    """
+    """The arguments of `plan` beside the study."""
 
     name: ClassVar[str] = "plan"
     rows: int | Sequence[int]
-    protects: Protects | None = None
     epsilon: Number | Sequence[Number]
+    protects: Protects | None = None
     delta: Number = 0
     question: PlannedQuestion = "ate"
-    by: Any = None
-    policy: Any = None
     method: AteMethod = "auto"
     estimand: EstimandName | None = None
+    measure: Measure = "difference"
     level: float = 0.95
     mechanism: Mechanism | None = None
     settings: Any = None
-    measure: Measure = "difference"
-    importance: Mapping[str, Number] | None = None
-    grid: Grid = "found"
-    formula: str | None = None
-    received: str | None = None
-    spending: Spending = "obrien_fleming"
-    test: TestKind | None = None
-    margin: float | tuple[float, float] | None = None
-    higher_is_better: bool = True
+    options: Mapping[str, Any] | None = None
+    assumed: Assumptions | None = None
+    decision: Decision | None = None
     power: float | None = None
-    mean: ByOutcome = None
-    sd: ByOutcome = None
-    effect: float | Mapping[str, float] = 0.0
-    explained: float | None = None
-    confounding: float | None = None
-    share: float | None = None
-    binary: bool | Mapping[str, bool] | None = None
-    correlation: float | Sequence[Sequence[float]] | None = None
-    covariates: Summaries | None = None
-    lost: float | None = None
-    together: float | None = None
-    denominator: Sequence[float] | None = None
-    complying: float | None = None
-    sample: Any = None
     half_width: float | None = None
     draws: int = 20
     seed: int = 0
-    tell: Tell | None = None
+    progress: Progress | None = None
 
     def planned(self, study: Study) -> Plan:
         """Return the plan for a study."""
-        options: dict[str, Any] = {name: getattr(self, name) for name in _OPTIONS} | {"decision": None}
+        options = self._options()
         check_options(self.question, options)
         check_measure(self.measure)
-        if self.test is not None:
-            null = _NO_EFFECT.get(self.measure, 0.0)
-            options["decision"] = Decision.of(self.test, self.margin, self.higher_is_better, null)
-        elif self.margin is not None:
-            raise _unfit("margin", "margin= with test=", f"margin={shown(self.margin)} without", "say test=")
-        return self._plan(study, options, _wanted(options, self.effect, self.power, self.half_width))
+        if not isinstance(self.assumed, Assumptions | None):
+            raise out_of_range("assumed", "cv.Assumptions(...)", self.assumed)
+        if self.decision is not None:
+            if not isinstance(self.decision, Decision):
+                raise out_of_range("decision", "cv.Decision(...)", self.decision)
+            options["decision"] = PlannedDecision.of(self.decision, _NO_EFFECT.get(self.measure, 0.0))
+        effect = self._assumed.effect
+        return self._plan(study, options, _wanted(options, effect, self.power, self.half_width))
+
+    def _options(self) -> dict[str, Any]:
+        """Return what the question takes by name, with what only one question takes; raises CV-P701."""
+        given = {} if self.options is None else self.options
+        if not isinstance(given, Mapping):
+            raise out_of_range("options", f"a mapping of {', '.join(map(repr, _QUESTION_OPTIONS))}", given)
+        for name in given:
+            if not isinstance(name, str) or name not in _QUESTION_OPTIONS:
+                raise _unfit(
+                    "options",
+                    f"options= with {', '.join(map(repr, _QUESTION_OPTIONS))}",
+                    f"options={{{shown(name)}: ...}}",
+                    "leave it out",
+                )
+        own = {name: given.get(name, _SAID.get(name)) for name in _QUESTION_OPTIONS}
+        return own | {name: getattr(self, name) for name in _SHARED} | {"decision": None}
+
+    @property
+    def _assumed(self) -> Assumptions:
+        return Assumptions() if self.assumed is None else self.assumed
 
     def _plan(self, study: Study, options: dict[str, Any], half_width: float | None) -> Plan:
         """Return the plan of the question with its `options`, where a half-width may be wanted."""
@@ -1081,25 +1110,28 @@ class PlanArguments:
         sizes = list(self.rows) if isinstance(self.rows, Sequence) else [self.rows]
         check_numbers(sizes, draws, seed, half_width)
         chosen, study = study, study.changed(where=None)  # people are planned for that belong to it
-        _refuse_unplanned(study, question, self.sample)
+        sample = self._assumed.sample
+        _refuse_unplanned(study, question, sample)
         target = default_estimand(study, options["estimand"])
         own = options | {"estimand": target.value}
         own |= {"method": AUTO, "protects": units[0].value} if compared else {}
         ask, searched = asked(question, study, own, target, sizes)
-        known = None if self.sample is None else _sampled(study, chosen, self.sample)
-        assumed, draw = known or _assumed(study, self)
+        known = None if sample is None else _sampled(study, chosen, sample)
+        assumed, draw = known or _assumed(study, question, self._assumed, options["received"])
         budgets = _budgets(self.epsilon, delta, max(sizes))
         first = sizes[-1] if question == "interim" else sizes[0]
         plainly = measure == DIFFERENCE and study.denominator is None
         by_least_squares = question in _BY_LEAST_SQUARES and plainly
         hardly_any = partial(_plain, searched, Budget(_HARDLY_ANY, delta))
         plain = partial(_least_squares, study, level) if by_least_squares else hardly_any
-        levels = _levels(study, sizes, budgets[0], level, self.spending) if question == "interim" else {}
+        levels = (
+            _levels(study, sizes, budgets[0], level, options["spending"]) if question == "interim" else {}
+        )
         cells = [Trial(ask, budget, size, units[0], levels.get(size)) for size in sizes for budget in budgets]
         if compared:
             ways = [(unit, cell) for cell in cells for unit in units]
             cells = [trial for way in ways for trial in _every_method(study, own, target, *way)]
-        free = run(cells, draw, draws, seed, self.tell, plain, first)
+        free = run(cells, draw, draws, seed, self.progress, plain, first)
         search = Search(searched, draw, seed, min(draws, SEARCH_DRAWS), budgets, half_width)
         return Plan(
             question=question,
@@ -1123,17 +1155,152 @@ class PlanArguments:
         )
 
 
-def _function(make: Callable[P, PlanArguments]) -> Callable[Concatenate[Study, P], Plan]:
-    """Return the function that plans a study; it takes the fields of the class, and says so."""
+@refuses_unknown
+def plan(
+    study: object,
+    *,
+    rows: int | Sequence[int],
+    epsilon: Number | Sequence[Number],
+    protects: Protects | None = None,
+    delta: Number = 0,
+    question: PlannedQuestion = "ate",
+    method: AteMethod = "auto",
+    estimand: EstimandName | None = None,
+    measure: Measure = "difference",
+    level: float = 0.95,
+    mechanism: Mechanism | None = None,
+    settings: Any = None,
+    options: Mapping[str, Any] | None = None,
+    assumed: Assumptions | None = None,
+    decision: Decision | None = None,
+    power: float | None = None,
+    half_width: float | None = None,
+    draws: int = 20,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Plan:
+    """Plan a study: the length of its confidence intervals at each epsilon and size.
 
-    def ask(study: Study, *args: P.args, **named: P.kwargs) -> Plan:
-        return make(*args, **named).planned(study)
+    Studies are simulated from the declarations and from assumptions, or like a public sample, and the
+    question is asked of each. No private data are read and nothing is spent.
 
-    signed(ask, make, [Parameter("study", Parameter.POSITIONAL_OR_KEYWORD, annotation=Study)], Plan)
-    return cast("Callable[Concatenate[Study, P], Plan]", known_arguments(ask))
+    Parameters
+    ----------
+    study : Study
+        Roles, public ranges and categories of the columns; no data are needed.
+    rows : int or sequence of int
+        Number of people in the planned study, at least 10; one or several to try. With
+        ``question="interim"`` those at each analysis.
+    epsilon : number, str, or a sequence of them
+        Privacy loss to spend, read exactly; one or several to try. With ``question="interim"`` that of
+        all analyses together.
+    protects : {"outcome", "treatment and outcome", "record"}, optional
+        What would be private. "outcome": outcomes alone; covariates and treatments are public.
+        "treatment and outcome": treatments and outcomes; covariates are public. "record": everything
+        about a person. Needed but for ``method="all"``, which compares all of them without it.
+    delta : number, default 0
+        0 for pure differential privacy. A small positive number, below one over the number of people
+        (1e-6), allows Gaussian noise.
+    question : str, default "ate"
+        What would be asked: "ate", "arms", "outcomes", "groups", "event_study", "cate", "policy_value",
+        "survival", "quantiles" (quartiles), "moments" (the coefficient of the treatment in a
+        regression), "compliance" (the effect on compliers) or "interim" (the effect at planned looks).
+    method : str, default "auto"
+        Estimator, one of the question's own; "auto" chooses from public numbers. "all" compares every
+        method that could answer "ate", with as many simulated studies as it takes to know their
+        half-widths.
+    estimand : {"ATE", "ATT", "ATC", "ATO"}, optional
+        Whose average effect: everyone's, that of the treated, of the untreated, or of the
+        overlap-weighted population. By default "ATE"; "ATT" where a study compares changes and is not
+        randomised.
+    measure : {"difference", "ratio", "lift", "odds_ratio", "nnt"}, default "difference"
+        Scale of the effect, from the mean outcomes m1 with treatment and m0 without: m1 - m0, m1 / m0,
+        m1 / m0 - 1, the ratio of the odds m / (1 - m), or 1 / (m1 - m0). Half-widths are on that scale.
+    level : float, default 0.95
+        Confidence level of the intervals, between 0 and 1; the privacy noise is included.
+    mechanism : {"staircase", "laplace", "gaussian"}, optional
+        Noise distribution; "gaussian" needs a positive `delta`. By default the one of least variance:
+        staircase with ``delta=0`` and for few numbers, Gaussian otherwise.
+    settings : settings of the method, optional
+        As ``cv.settings.Matching(neighbours=5)``; with ``method="all"`` those of "auto".
+    options : mapping, optional
+        What one question alone takes: "by" (groups: covariates, or a mapping to cut points), "policy"
+        (a `cv.Policy`, for policy_value), "formula" (``"y ~ treat + age"``, for moments), "received"
+        (the covariate that says who received the treatment, for compliance), "spending"
+        ("obrien_fleming", "pocock" or "always_valid", for interim), "grid" (of quantiles) and
+        "importance" (of outcomes).
+    assumed : Assumptions, optional
+        What is assumed of people, or a public sample: ``cv.Assumptions(mean=0.2, effect=-0.05)``. By
+        default everything is taken from the declarations, with no effect.
+    decision : Decision, optional
+        A test against a margin, ``cv.Decision("noninferiority", margin=0.05)``, whose power is shown.
+        By default whether the interval excludes no effect.
+    power : float, optional
+        Power wanted of `decision` for the assumed effect, in (0, 1): the least epsilon and the least
+        number of people for it are searched.
+    half_width : float, optional
+        Half-width wanted, above 0: the least epsilon and the least number of people for it are
+        searched.
+    draws : int, default 20
+        Number of simulated studies, with ``method="all"`` at most.
+    seed : int, default 0
+        Seed of the simulation, a whole number of 0 or more.
+    progress : callable, optional
+        Called with the number of simulated studies that are done and to be done.
 
+    Returns
+    -------
+    Plan
+        For every epsilon and number of people: half-width (the median over studies), smallest
+        detectable effect, share of noise, coverage and power; and what was searched.
 
-plan = _function(PlanArguments)
+    Raises
+    ------
+    CounterveilError
+        Arguments (CV-P), study (CV-S) or budget (CV-B). Where the question would be refused at some
+        epsilons alone, the plan says so beside the others.
+
+    See Also
+    --------
+    Assumptions : What is assumed of people.
+    Decision : A test against a margin.
+
+    Notes
+    -----
+    The detectable effect is h (1 + z_0.8 / z_{(1 + level) / 2}), with h the half-width and z the normal
+    quantile: an interval excludes zero in 80% of studies with that effect.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.simulated_trial(n=200, effect=0.3)
+    >>> plan = cv.plan(data.study, rows=200, protects="outcome", epsilon=[1, 4], draws=2)
+    >>> plan.answers[1].half_width < plan.answers[0].half_width
+    True
+    """
+    arguments = PlanArguments(
+        rows=rows,
+        epsilon=epsilon,
+        protects=protects,
+        delta=delta,
+        question=question,
+        method=method,
+        estimand=estimand,
+        measure=measure,
+        level=level,
+        mechanism=mechanism,
+        settings=settings,
+        options=options,
+        assumed=assumed,
+        decision=decision,
+        power=power,
+        half_width=half_width,
+        draws=draws,
+        seed=seed,
+        progress=progress,
+    )
+    check_study(study)
+    return arguments.planned(cast("Study", study))
 
 
 def _wanted(
@@ -1214,23 +1381,22 @@ def _plain(ask: Ask, budget: Budget, people: People, noise: SeededNoise) -> floa
     return trial.half
 
 
-def _assumed(study: Study, asked: PlanArguments) -> tuple[Assumptions, Draw]:
+def _assumed(
+    study: Study, question: str, given: Assumptions, received: str | None
+) -> tuple[AssumedPeople, Draw]:
     """Return what is assumed of people, and what draws them."""
-    received = asked.received
     others = {name: kind for name, kind in study.covariates.items() if name != received}
-    own, people = (
-        at_the_horizon(study.changed(covariates=others)),
-        {name: getattr(asked, name) for name in _PEOPLE},
+    own = at_the_horizon(study.changed(covariates=others))
+    people = replace(
+        assumed_of(own, given, received), censoring_rate=censoring_rate(study, given.censoring_rate)
     )
-    found = assumed_of(own, people, asked.together, asked.denominator, asked.complying, received)
-    found = replace(found, lost=lost_share(study, asked.lost))
-    return found, partial(people_of_question, study, found, asked.question == "event_study", received)
+    return people, partial(people_of_question, study, people, question == "event_study", received)
 
 
-def _sampled(study: Study, declared: Study, sample: Any) -> tuple[Assumptions, Draw]:
+def _sampled(study: Study, declared: Study, sample: Any) -> tuple[AssumedPeople, Draw]:
     """Return what a public sample says of people, and what draws from it."""
     known = PublicSample.of(sample, declared)
-    found = Assumptions.of(study)
+    found = AssumedPeople.of(study)
     found = replace(found, effect=known.effect, share=known.share, binary=known.binary)
     return replace(found, sample=known.rows), known.people
 

@@ -8,17 +8,23 @@ from tests.command_line import as_json, said
 
 import counterveil as cv
 from counterveil.privacy import Budget, Unit
-from counterveil.questions.plan import Assumptions, Plan, simulate
+from counterveil.questions.plan import AssumedPeople, Plan, simulate
 from counterveil.questions.plan.plan import Answer, Trial
 
 TRIAL = cv.Study(
-    treatment="t", outcome="y", outcome_range=(0, 1), covariates={"x": cv.Range(0, 1)}, randomised=True
+    treatment="t",
+    outcome=cv.Outcome("y", (0, 1)),
+    covariates={"x": cv.Range(0, 1)},
+    assignment=cv.Trial(),
 )
 
 
+EFFECT, NOT_BINARY = cv.Assumptions(effect=0.1), cv.Assumptions(binary=False)
+
+
 def test_intervals_are_those_of_the_question_itself():
-    plan = cv.plan(TRIAL, rows=400, protects="record", epsilon=[1, 4], effect=0.1, draws=4, seed=3)
-    assumed = Assumptions.of(TRIAL, effect=0.1)
+    plan = cv.plan(TRIAL, rows=400, protects="record", epsilon=[1, 4], assumed=EFFECT, draws=4, seed=3)
+    assumed = AssumedPeople.of(TRIAL, effect=0.1)
     halves = []
     for draw in range(4):
         generator = np.random.default_rng([3, draw])
@@ -34,14 +40,14 @@ def test_intervals_are_those_of_the_question_itself():
 def test_an_effect_that_is_detectable_is_found_four_times_in_five():
     asked = {"rows": 300, "protects": "outcome", "epsilon": 1, "method": "difference_in_means"}
     effect = cv.plan(TRIAL, draws=5, **asked).answers[0].detectable(0.95)
-    found = cv.plan(TRIAL, effect=effect, draws=80, seed=1, **asked).answers[0]
+    found = cv.plan(TRIAL, assumed=cv.Assumptions(effect=effect), draws=80, seed=1, **asked).answers[0]
     assert 0.7 < found.found / 80 < 0.9
     assert found.covered >= 70
     assert found.error == pytest.approx(found.half_width / 1.96, rel=0.2)
 
 
 def test_what_would_be_refused_is_shown_beside_what_is_answered():
-    observed = cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), covariates={"x": cv.Range(0, 1)})
+    observed = cv.Study(treatment="t", outcome=cv.Outcome("y", (0, 1)), covariates={"x": cv.Range(0, 1)})
     plan = cv.plan(observed, rows=1000, protects="record", epsilon=[0.01, 4], draws=2)
     refused, answered = plan.answers
     assert refused.refusal.startswith("CV-P")
@@ -69,7 +75,7 @@ def test_the_command_line_says_the_same(tmp_path):
     path.write_text(TRIAL.to_toml())
     words = ["plan", "--study", path, "--rows", "200", "--protects", "record", "--epsilon", "1"]
     words += ["--epsilon", "1/2", "--effect", "0.1", "--draws", "2"]
-    plan = cv.plan(TRIAL, rows=200, protects="record", epsilon=[1, "1/2"], effect=0.1, draws=2)
+    plan = cv.plan(TRIAL, rows=200, protects="record", epsilon=[1, "1/2"], assumed=EFFECT, draws=2)
     assert as_json(*words) == plan.to_dict()
     text = said(*words)
     assert text == str(plan) + "\n"
@@ -77,7 +83,7 @@ def test_the_command_line_says_the_same(tmp_path):
     assert "nothing was spent" in " ".join(text.split())
 
 
-OBSERVED = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1), "z": cv.Range(0, 1)})
+OBSERVED = cv.Study("t", cv.Outcome("y", (0, 1)), {"x": cv.Range(0, 1), "z": cv.Range(0, 1)})
 
 
 def test_all_methods_and_levels_are_compared_the_shortest_first():
@@ -137,7 +143,7 @@ LONGER = 1.3
 )
 def test_what_auto_takes_is_about_the_shortest_that_adjusts(covariates, rows, epsilon, delta):
     columns = {f"x{place}": cv.Range(-3, 3) for place in range(covariates)}
-    study = cv.Study("t", "y", (0, 10), columns)
+    study = cv.Study("t", cv.Outcome("y", (0, 10)), columns)
     words = {"epsilon": epsilon, "delta": delta, "protects": "record", "draws": 4}
     plan = cv.plan(study, rows=rows, method="all", **words)
     adjusted = [one for one in plan.answers if one.half_width is not None and one.method != "trial"]
@@ -145,23 +151,26 @@ def test_what_auto_takes_is_about_the_shortest_that_adjusts(covariates, rows, ep
     assert auto.half_width <= LONGER * adjusted[0].half_width
 
 
-ALL = cv.Study("t", "y", (0, 10), {"x": cv.Range(0, 1), "site": cv.Categories(["a", "b"])})
+ALL = cv.Study("t", cv.Outcome("y", (0, 10)), {"x": cv.Range(0, 1), "site": cv.Categories(["a", "b"])})
 RECORD = {"rows": 3000, "protects": "record", "epsilon": 4, "delta": "1e-6", "draws": 2}
 
 
 def test_every_question_is_planned_by_asking_it():
     asked = {
-        "groups": ({"by": ["site"]}, lambda frame, **more: cv.groups(frame, ALL, by=["site"], **more)),
+        "groups": (
+            {"options": {"by": ["site"]}},
+            lambda frame, **more: cv.groups(frame, ALL, by=["site"], **more),
+        ),
         "cate": ({}, lambda frame, **more: cv.cate(frame, ALL, **more)),
         "policy_value": (
-            {"policy": cv.Policy.where(x=(0.5, 1))},
+            {"options": {"policy": cv.Policy.where(x=(0.5, 1))}},
             lambda frame, **more: cv.policy_value(frame, ALL, policy=cv.Policy.where(x=(0.5, 1)), **more),
         ),
     }
     for question, (words, ask) in asked.items():
         plan = cv.plan(ALL, question=question, **RECORD | {"draws": 1}, **words)
         generator = np.random.default_rng([0, 0])
-        people = simulate(ALL, 3000, Assumptions.of(ALL), generator)
+        people = simulate(ALL, 3000, AssumedPeople.of(ALL), generator)
         noise = cv.SeededNoise(int(generator.integers(2**62)))
         answer = ask(people.frame, protects="record", epsilon=4, delta="1e-6", noise=noise)
         effects = answer.table[:1] if question == "policy_value" else answer.table
@@ -173,9 +182,13 @@ def test_every_question_is_planned_by_asking_it():
 
 
 def test_several_arms_are_planned_with_their_coverage():
-    several = cv.Study("t", "y", (0, 10), {"x": cv.Range(0, 1)}, arms=("a", "b", "c"), reference="a")
+    several = cv.Study(
+        cv.Treatment("t", arms=("a", "b", "c"), reference="a"),
+        cv.Outcome("y", (0, 10)),
+        {"x": cv.Range(0, 1)},
+    )
     asked = {"question": "arms", "method": "weighting", "protects": "outcome", "epsilon": 2}
-    plan = cv.plan(several, rows=600, effect=1, draws=3, **asked)
+    plan = cv.plan(several, rows=600, assumed=cv.Assumptions(effect=1), draws=3, **asked)
     assert plan.answers[0].covered >= 2
     assert plan.answers[0].error < plan.answers[0].half_width
     assert "several arms" in str(plan)
@@ -183,9 +196,11 @@ def test_several_arms_are_planned_with_their_coverage():
 
 def test_a_plan_of_several_arms_is_about_all_of_them():
     arms = ("a", "b", "c", "d")
-    study = cv.Study("t", "y", (0, 10), arms=arms, reference="a", randomised=True)
+    study = cv.Study(
+        cv.Treatment("t", arms=arms, reference="a"), cv.Outcome("y", (0, 10)), assignment=cv.Trial()
+    )
     asked = {"protects": "outcome", "epsilon": 100}
-    plan = cv.plan(study, question="arms", rows=4000, sd=2, draws=3, **asked)
+    plan = cv.plan(study, question="arms", rows=4000, assumed=cv.Assumptions(sd=2), draws=3, **asked)
     # Arms of 1,000 with a standard deviation of 2 each: without privacy and with hardly any noise.
     half = 1.96 * 2 * (1 / 1000 + 1 / 1000) ** 0.5
     assert plan.without_privacy == pytest.approx(half, rel=0.02)
@@ -195,7 +210,9 @@ def test_a_plan_of_several_arms_is_about_all_of_them():
     actual = np.mean([(high - low) / 2 for low, high in found])
     assert plan.answers[0].half_width == pytest.approx(actual, rel=0.05)
     assert "25% in each of 4 arms" in " ".join(str(plan).split())
-    uneven = cv.plan(study, question="arms", rows=4000, sd=2, draws=3, share=0.6, **asked)
+    uneven = cv.plan(
+        study, question="arms", rows=4000, assumed=cv.Assumptions(sd=2, share=0.6), draws=3, **asked
+    )
     assert "40% in the reference arm and 20% in each of the 3 other arms" in " ".join(str(uneven).split())
     assert uneven.without_privacy == pytest.approx(1.96 * 2 * (1 / 1600 + 1 / 800) ** 0.5, rel=0.02)
 
@@ -211,7 +228,7 @@ def test_questions_that_cannot_be_planned_are_refused(question, code):
 def test_the_least_epsilon_and_number_of_people_give_the_wanted_width():
     wanted = 0.05
     asked = {"protects": "outcome", "epsilon": ["1/4", 1], "half_width": wanted}
-    plan = cv.plan(TRIAL, rows=[500, 2000], draws=2, binary=False, **asked)
+    plan = cv.plan(TRIAL, rows=[500, 2000], draws=2, assumed=NOT_BINARY, **asked)
     assert len(plan.answers) == 4
     assert [one.rows for one in plan.answers] == [500, 500, 2000, 2000]
     assert plan.answers[3].half_width < plan.answers[1].half_width
@@ -221,7 +238,7 @@ def test_the_least_epsilon_and_number_of_people_give_the_wanted_width():
 
     def half(rows, epsilon):
         # Lengths of single studies vary by a tenth, since their variances are noisy.
-        found = cv.plan(TRIAL, rows=rows, protects="outcome", epsilon=epsilon, draws=6, binary=False)
+        found = cv.plan(TRIAL, rows=rows, protects="outcome", epsilon=epsilon, draws=6, assumed=NOT_BINARY)
         return found.answers[0].half_width
 
     for epsilon, rows in plan.min_rows:
@@ -242,7 +259,9 @@ def test_a_public_sample_stands_for_the_assumptions():
     t = rng.random(n) < 1 / (1 + np.exp(-6 * (x - 0.2)))
     y = np.clip(2 + 3 * x + 0.7 * t + 0.5 * rng.standard_normal(n), 0, 10)
     sample = {"x": x, "site": site, "t": t.astype(int), "y": y}
-    plan = cv.plan(ALL, rows=2000, protects="outcome", epsilon=2, sample=sample, draws=5)
+    plan = cv.plan(
+        ALL, rows=2000, protects="outcome", epsilon=2, assumed=cv.Assumptions(sample=sample), draws=5
+    )
     plain = cv.plan(ALL, rows=2000, protects="outcome", epsilon=2, draws=5)
     # Outcomes have a standard deviation of about .5 there, beside 1.7 that the range suggests.
     assert plan.answers[0].half_width < 0.6 * plain.answers[0].half_width

@@ -1,10 +1,12 @@
 """Plans of measures, several outcomes, periods, ratios, regressions and looks: of whom, and with what truth."""
 
 import json
+from dataclasses import fields
 from math import inf
 
 import numpy as np
 import pytest
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.errors import CounterveilError
@@ -12,34 +14,40 @@ from counterveil.privacy import Estimand
 from counterveil.questions.plan import Plan
 from counterveil.questions.plan.people import assumed_of, people_of_question
 
-TRIAL = cv.Study("t", "y", (0, 1), randomised=True)
-METRICS = cv.Study("t", outcomes={"death": (0, 1), "days": (0, 90)}, baseline={"days": "d0"}, randomised=True)
-CLICKS = cv.Study("t", "clicks", (0, 100), denominator="sessions", denominator_range=(1, 50), randomised=True)
-PERIODS = cv.Study("t", outcome="y2", outcome_range=(0, 10), before=["y0", "y1"], randomised=True)
-OFFERED = cv.Study("t", "y", (0, 10), {"x": cv.Range(0, 1), "d": cv.Binary()}, randomised=True)
-NOTHING = dict.fromkeys(
-    ("mean", "sd", "explained", "confounding", "share", "binary", "correlation", "covariates")
+TRIAL = cv.Study("t", cv.Outcome("y", (0, 1)), assignment=cv.Trial())
+METRICS = cv.Study(
+    "t",
+    outcome=cv.Outcomes({"death": (0, 1), "days": (0, 90)}, baseline={"days": "d0"}),
+    assignment=cv.Trial(),
 )
-USUAL = NOTHING | {"effect": 0.0}
+CLICKS = cv.Study("t", cv.Ratio("clicks", (0, 100), "sessions", (1, 50)), assignment=cv.Trial())
+PERIODS = cv.Study("t", outcome=cv.Change("y2", (0, 10), before=["y0", "y1"]), assignment=cv.Trial())
+OFFERED = cv.Study(
+    "t", cv.Outcome("y", (0, 10)), {"x": cv.Range(0, 1), "d": cv.Binary()}, assignment=cv.Trial()
+)
+ASSUMED = {each.name for each in fields(cv.Assumptions)}
+OPTIONS = {"by", "policy", "formula", "received", "spending", "grid", "importance"}
 
 
 def people(study, rows=4000, by_period=False, received=None, seed=0, **given):
-    further = {name: given.pop(name, None) for name in ("together", "denominator", "complying")}
     base = study
     if received is not None:
         kept = {name: kind for name, kind in study.covariates.items() if name != received}
         base = study.changed(covariates=kept)
-    assumed = assumed_of(base, USUAL | given, received=received, **further)
+    assumed = assumed_of(base, cv.Assumptions(**given), received)
     return people_of_question(study, assumed, by_period, received, rows, np.random.default_rng(seed))
 
 
 def plan(study, **given):
-    return cv.plan(study, **{"rows": 1000, "protects": "outcome", "epsilon": 1, "draws": 2} | given)
+    assumed = cv.Assumptions(**{name: given.pop(name) for name in ASSUMED & set(given)})
+    options = {name: given.pop(name) for name in OPTIONS & set(given)}
+    asked = {"rows": 1000, "protects": "outcome", "epsilon": 1, "draws": 2} | given
+    return cv.plan(study, assumed=assumed, options=options, **asked)
 
 
 def test_several_outcomes_are_as_assumed():
     means, effects = {"death": 0.2, "days": 30}, {"death": -0.1, "days": 5}
-    found = people(METRICS, mean=means, effect=effects, sd={"days": 10}, together=0.6)
+    found = people(METRICS, mean=means, effect=effects, sd={"days": 10}, outcome_correlation=0.6)
     frame, treated = found.frame, found.frame["t"] == 1
     assert frame["death"][~treated].mean() == pytest.approx(0.2, abs=0.03)
     assert set(np.unique(frame["death"])) == {0.0, 1.0}
@@ -52,20 +60,20 @@ def test_several_outcomes_are_as_assumed():
     assert found.means(Estimand.ATE) == pytest.approx((0.1, 0.2), abs=0.02)
 
 
-@pytest.mark.parametrize("together", [0.5, 0.2])
-def test_any_two_numbers_of_a_person_go_together_as_assumed(together):
+@pytest.mark.parametrize("correlation", [0.5, 0.2])
+def test_any_two_numbers_of_a_person_go_together_as_assumed(correlation):
     columns = {"covariates": {"x": cv.Range(0, 1)}, "baseline": {"b": "b0"}}
-    three = cv.Study("t", outcomes=dict.fromkeys("abc", (0, 10)), **columns, randomised=True)
-    frame = people(three, 20_000, explained=0.2, together=together, sd=1).frame
+    three = study_of("t", outcomes=dict.fromkeys("abc", (0, 10)), **columns, randomised=True)
+    frame = people(three, 20_000, explained=0.2, outcome_correlation=correlation, sd=1).frame
     found = np.corrcoef([frame[name] for name in ("a", "b", "c", "b0")])
-    assert [found[0, 1], found[0, 2], found[1, 2], found[1, 3]] == pytest.approx([together] * 4, abs=0.03)
+    assert [found[0, 1], found[0, 2], found[1, 2], found[1, 3]] == pytest.approx([correlation] * 4, abs=0.03)
     clicks = CLICKS.changed(covariates={"x": cv.Range(0, 1)})
-    frame = people(clicks, 20_000, explained=0.2, together=together, mean=50, sd=5).frame
-    assert np.corrcoef(frame["clicks"], frame["sessions"])[0, 1] == pytest.approx(together, abs=0.03)
+    frame = people(clicks, 20_000, explained=0.2, outcome_correlation=correlation, mean=50, sd=5).frame
+    assert np.corrcoef(frame["clicks"], frame["sessions"])[0, 1] == pytest.approx(correlation, abs=0.03)
 
 
 def test_denominators_periods_and_receipts_are_as_assumed():
-    clicks = people(CLICKS, mean=10, sd=3, effect=2, denominator=(20, 5), together=0.8)
+    clicks = people(CLICKS, mean=10, sd=3, effect=2, denominator=(20, 5), outcome_correlation=0.8)
     below = clicks.frame["sessions"]
     assert (below.mean(), below.std()) == pytest.approx((20, 5), rel=0.05)
     control = clicks.frame["t"] == 0
@@ -77,7 +85,7 @@ def test_denominators_periods_and_receipts_are_as_assumed():
     assert [each[~treated].std() for each in changes] == pytest.approx([1.5, 1.5], rel=0.06)
     assert changes[0][treated].mean() == pytest.approx(0, abs=0.15)
     assert changes[1][treated].mean() - changes[1][~treated].mean() == pytest.approx(1, abs=0.15)
-    offered = people(OFFERED, received="d", complying=0.6, mean=5, effect=1)
+    offered = people(OFFERED, received="d", compliance_rate=0.6, mean=5, effect=1)
     taken = [offered.frame["d"][offered.frame["t"] == arm].mean() for arm in (1, 0)]
     assert taken[0] - taken[1] == pytest.approx(0.6, abs=0.05)
     assert taken[1] == pytest.approx(0.2, abs=0.03)
@@ -128,7 +136,7 @@ def test_periods_ratios_and_regressions_are_planned():
     given = {"protects": "record", "delta": "1e-6", "rows": 3000, "epsilon": 4, "draws": 1}
     moments = plan(OFFERED, question="moments", formula="y ~ t*x", **given)
     assert moments.answers[0].covered is None  # an interaction: the coefficient of t is not the effect
-    complied = plan(OFFERED, question="compliance", received="d", complying=0.5, effect=1.0, **given)
+    complied = plan(OFFERED, question="compliance", received="d", compliance_rate=0.5, effect=1.0, **given)
     assert complied.answers[0].half_width < 2
     for found in (by_period, per, moments, complied):
         assert max(map(len, str(found).splitlines())) < 80
@@ -166,13 +174,13 @@ def test_the_least_number_of_people_of_looks_is_that_of_the_last():
         (TRIAL, {"question": "outcomes"}, "CV-S142"),
         (TRIAL, {"question": "interim", "rows": [600, 300]}, "CV-P730"),
         (TRIAL, {"measure": "hazard"}, "CV-P685"),
-        (TRIAL, {"together": 0.5}, "CV-P700"),
+        (TRIAL, {"outcome_correlation": 0.5}, "CV-P700"),
         (TRIAL, {"denominator": (1, 2)}, "CV-P700"),
-        (TRIAL, {"complying": 0.5}, "CV-P700"),
+        (TRIAL, {"compliance_rate": 0.5}, "CV-P700"),
         (TRIAL, {"mean": {"z": 0.2}}, "CV-P700"),
         (TRIAL, {"question": "survival"}, "CV-S091"),
         (METRICS, {"question": "outcomes", "sample": {}}, "CV-P700"),
-        (METRICS, {"question": "outcomes", "together": 2}, "CV-P700"),
+        (METRICS, {"question": "outcomes", "outcome_correlation": 2}, "CV-P700"),
         (CLICKS, {"denominator": (100, 2)}, "CV-P700"),
         (OFFERED, {"question": "compliance", "protects": "record", "received": "x"}, "CV-P700"),
     ],
@@ -208,15 +216,62 @@ def test_options_of_other_questions_are_refused(wrong):
 
 
 def test_a_plan_of_a_test_finds_the_people_for_its_power():
-    study = cv.Study("t", "y", (0, 1), control=0, randomised=True)
-    options = {"protects": "outcome", "epsilon": 4, "mean": 0.5, "draws": 3}
-    found = cv.plan(study, rows=400, test="noninferiority", margin=0.1, power=0.8, **options)
+    study = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (0, 1)), assignment=cv.Trial())
+    options = {"protects": "outcome", "epsilon": 4, "assumed": cv.Assumptions(mean=0.5), "draws": 3}
+    shown = cv.Decision("noninferiority", margin=0.1)
+    found = cv.plan(study, rows=400, decision=shown, power=0.8, **options)
     # Without noise: (1.96 + 0.84)^2 times 4 times 0.25 over the squared margin.
     assert found.min_rows[0][1] == pytest.approx(785, rel=0.1)
     assert type(found).from_dict(found.to_dict()) == found
     assert "noninferiority with the margin 0.1" in found.full()
     with pytest.raises(CounterveilError, match="CV-P700"):
-        cv.plan(study, rows=400, test="superiority", power=0.8, **options)
-    for lone in ({"power": 0.8}, {"margin": 0.1}):
+        cv.plan(study, rows=400, decision=cv.Decision("superiority"), power=0.8, **options)
+    with pytest.raises(CounterveilError, match="CV-P701"):
+        cv.plan(study, rows=400, power=0.8, **options)
+    for call in (lambda: cv.Decision("better"), lambda: plan(TRIAL, decision=cv.Decision("equivalence"))):
+        with pytest.raises(CounterveilError, match="CV-P796"):
+            call()
+    with pytest.raises(CounterveilError, match="CV-P700"):
+        plan(TRIAL, decision="superiority")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("explained", 1.1),
+        ("share", -0.1),
+        ("confounding", 6),
+        ("censoring_rate", 2),
+        ("outcome_correlation", float("nan")),
+        ("compliance_rate", "all"),
+    ],
+)
+def test_assumptions_out_of_range_are_refused_by_themselves(name, value):
+    with pytest.raises(CounterveilError, match=rf"CV-P700(.|\n)*{name}"):
+        cv.Assumptions(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("lost", "censoring_rate"),
+        ("together", "outcome_correlation"),
+        ("complying", "compliance_rate"),
+        ("tell", "progress="),
+        ("mean", "cv.Assumptions(mean"),
+        ("margin", "cv.Decision("),
+        ("by", "options="),
+    ],
+)
+def test_what_is_called_otherwise_names_what_to_write(old, new):
+    with pytest.raises(CounterveilError, match="CV-P028") as error:
+        cv.plan(TRIAL, rows=100, epsilon=1, protects="outcome", **{old: 0.5})
+    assert new in error.value.fix
+
+
+def test_options_that_no_question_takes_are_refused():
+    for options in ({"groups": "x"}, {"measure": "ratio"}):
         with pytest.raises(CounterveilError, match="CV-P701"):
-            cv.plan(study, rows=400, **lone, **options)
+            cv.plan(TRIAL, rows=100, epsilon=1, protects="outcome", options=options)
+    with pytest.raises(CounterveilError, match="CV-P700"):
+        cv.plan(TRIAL, rows=100, epsilon=1, protects="outcome", options=["by"])

@@ -2,22 +2,23 @@
 
 import numpy as np
 import pytest
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.data import Table
 from counterveil.privacy import Estimand
-from counterveil.questions.plan import Assumptions, simulate
+from counterveil.questions.plan import AssumedPeople, simulate
 
 COVARIATES = {"age": cv.Range(18, 90), "sex": cv.Binary("f", "m"), "site": cv.Categories(["a", "b", "c"])}
 
 
 def study(**changes):
     facts = {"treatment": "t", "outcome": "y", "outcome_range": (0, 10), "covariates": COVARIATES}
-    return cv.Study(**facts | changes)
+    return study_of(**facts | changes)
 
 
 def people(declared, rows=40_000, seed=1, **assumed):
-    supposed = Assumptions.of(declared, **assumed)
+    supposed = AssumedPeople.of(declared, **assumed)
     return simulate(declared, rows, supposed, np.random.default_rng(seed))
 
 
@@ -89,7 +90,7 @@ def test_people_fit_the_study_that_they_were_made_from(labels):
 )
 def test_what_cannot_be_supposed_is_refused(declared, assumed):
     with pytest.raises(cv.CounterveilError, match="CV-P700"):
-        Assumptions.of(declared, **assumed)
+        AssumedPeople.of(declared, **assumed)
 
 
 def test_covariates_have_the_summaries_and_the_correlations_that_are_public():
@@ -129,4 +130,4 @@ def test_covariates_have_the_summaries_and_the_correlations_that_are_public():
 )
 def test_summaries_that_are_none_are_refused(assumed):
     with pytest.raises(cv.CounterveilError, match="CV-P700"):
-        Assumptions.of(study(), **assumed)
+        AssumedPeople.of(study(), **assumed)
