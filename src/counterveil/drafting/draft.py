@@ -727,10 +727,9 @@ def draft(
         an SPSS, Stata or SAS file (with the extra ``codebooks``), or entries by column. Default: none.
     answers : mapping, optional
         What people decided, by the names of a study's declarations: ``treatment``, ``treated``, ``control``,
-        ``arms``, ``reference``, ``outcome``, ``outcome_range``, ``event``, ``horizon``, ``randomised``,
-        ``treated_share``, ``score``, ``where``, ``missing``; ``person`` and ``cluster`` (a name, or a table
-        as in a study file);
-        ``outcomes``, ``covariates`` and ``ignored`` (lists of names and patterns such as "lab_*", or "all");
+        ``others``, ``arms``, ``reference``, ``outcome``, ``outcome_range``, ``event``, ``horizon``,
+        ``grid``, ``assignment`` ("trial" or "observational"), ``where``, ``missing``; ``people`` and
+        ``clusters`` (a name, or a table as in a study file); ``outcomes``, ``covariates`` and ``ignored`` (lists of names and patterns such as "lab_*", or "all");
         ``columns``:
         a mapping from names and patterns to domains, pairs of bounds or lists of labels. Default: none.
 
@@ -748,7 +747,7 @@ def draft(
     Examples
     --------
     >>> import counterveil as cv
-    >>> answers = {"treatment": "arm", "outcome": "relapse", "randomised": True, "covariates": "all"}
+    >>> answers = {"treatment": "arm", "outcome": "relapse", "assignment": "trial", "covariates": "all"}
     >>> answers["columns"] = {"arm": "binary", "relapse": "binary", "age": (18, 90)}
     >>> made = cv.drafting.draft(["record_id", "arm", "age", "bmi", "relapse"], None, answers)
     >>> [question.column for question in made.open_questions]

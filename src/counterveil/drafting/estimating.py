@@ -120,7 +120,7 @@ def estimate_ranges(
     --------
     >>> import counterveil as cv
     >>> data = cv.datasets.simulated_trial(n=2000, effect=0.3, outcome="continuous")
-    >>> answers = {"treatment": "treated", "outcome": "y", "randomised": True, "covariates": ["x"]}
+    >>> answers = {"treatment": "treated", "outcome": "y", "assignment": "trial", "covariates": ["x"]}
     >>> made = cv.drafting.estimate_ranges(
     ...     data.frame, None, answers, epsilon=2, columns=["x"], noise=cv.SeededNoise(1)
     ... )

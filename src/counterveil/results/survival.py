@@ -168,8 +168,8 @@ class SurvivalResult(ReleasedAnswer):
     ...     "days": [10 + 7919 * row % 350 for row in range(600)],
     ...     "died": [int(row % 5 != 0) for row in range(600)],
     ... }
-    >>> ask = {"randomised": True, "protects": "record", "epsilon": 2, "noise": cv.SeededNoise(1)}
-    >>> result = cv.survival("Surv(days, died) ~ arm", people, {"days": (0, 360)}, **ask)
+    >>> study = cv.Study.from_formula("Surv(days, died) ~ arm", {"days": (0, 360)}, assignment=cv.Trial())
+    >>> result = cv.survival(people, study, protects="record", epsilon=2, noise=cv.SeededNoise(1))
     >>> [effect.name for effect in result.table]
     ['difference in survival at 360', 'difference in mean time to 360']
     >>> low, high = result.hazard_ratio().interval()
@@ -241,8 +241,8 @@ class SurvivalResult(ReleasedAnswer):
         ...     "days": [10 + 7919 * row % 350 for row in range(600)],
         ...     "died": [int(row % 5 != 0) for row in range(600)],
         ... }
-        >>> ask = {"randomised": True, "protects": "record", "epsilon": 2, "noise": cv.SeededNoise(1)}
-        >>> result = cv.survival("Surv(days, died) ~ arm", people, {"days": (0, 360)}, **ask)
+        >>> study = cv.Study.from_formula("Surv(days, died) ~ arm", {"days": (0, 360)}, assignment=cv.Trial())
+        >>> result = cv.survival(people, study, protects="record", epsilon=2, noise=cv.SeededNoise(1))
         >>> result.difference().name
         'difference in survival at 360'
         """
@@ -319,8 +319,8 @@ class SurvivalResult(ReleasedAnswer):
         ...     "days": [10 + 7919 * row % 350 for row in range(600)],
         ...     "died": [int(row % 5 != 0) for row in range(600)],
         ... }
-        >>> ask = {"randomised": True, "protects": "record", "epsilon": 2, "noise": cv.SeededNoise(1)}
-        >>> result = cv.survival("Surv(days, died) ~ arm", people, {"days": (0, 360)}, **ask)
+        >>> study = cv.Study.from_formula("Surv(days, died) ~ arm", {"days": (0, 360)}, assignment=cv.Trial())
+        >>> result = cv.survival(people, study, protects="record", epsilon=2, noise=cv.SeededNoise(1))
         >>> ratio = result.hazard_ratio()
         >>> ratio.test("equivalence", margin=2).verdict
         'met'
@@ -378,8 +378,8 @@ class SurvivalResult(ReleasedAnswer):
         ...     "days": [10 + 7919 * row % 350 for row in range(600)],
         ...     "died": [int(row % 5 != 0) for row in range(600)],
         ... }
-        >>> ask = {"randomised": True, "protects": "record", "epsilon": 2, "noise": cv.SeededNoise(1)}
-        >>> result = cv.survival("Surv(days, died) ~ arm", people, {"days": (0, 360)}, **ask)
+        >>> study = cv.Study.from_formula("Surv(days, died) ~ arm", {"days": (0, 360)}, assignment=cv.Trial())
+        >>> result = cv.survival(people, study, protects="record", epsilon=2, noise=cv.SeededNoise(1))
         >>> low, high = result.quantile("treated").interval()
         >>> 0 < low < high <= 360
         True
