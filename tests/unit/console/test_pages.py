@@ -360,6 +360,8 @@ def test_what_becomes_public_for_good_is_ticked_before_the_first_request(steward
     assert steward.post(page.text, f"/data/{key}/spend", fixed="1").status_code == 200
     later = steward.confirm(key, protects="outcome")
     assert "for good" not in words(later)
+    place = steward.get("/ledgers").text.split("/ledgers/")[1][:12]
+    assert "publish trial age, site, treated" in words(steward.get(f"/ledgers/{place}"))
     assert steward.post(later.text, f"/data/{key}/spend").status_code == 200
 
 
