@@ -257,7 +257,39 @@ WEAK = 10.0
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Coefficient(Decided):
-    """One coefficient, or a combination of several, with its error and interval; sampling error and noise together."""
+    """One coefficient, or a combination of several, with its error, privacy noise included.
+
+    Attributes
+    ----------
+    name : str
+        Term, or combination of terms.
+    estimate : float
+        Released coefficient, in units of the response per unit of the term.
+    std_error : StdError
+        Standard error: total, sampling part, privacy-noise part.
+    statistic : float
+        Estimate over its standard error.
+    p_value : float
+        Two-sided p-value of zero, by Student's t; of one endogenous column by Anderson and Rubin's test.
+    level : float
+        Default confidence level of intervals, in (0, 1).
+    ends : callable
+        Ends of the interval of a level.
+    p_at : callable or None
+        Two-sided p-value of a value; None where there is none.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> trial = cv.datasets.lalonde()
+    >>> ask = {"protects": "outcome", "epsilon": 4, "delta": 1e-6, "noise": cv.SeededNoise(1)}
+    >>> moments = cv.moments(trial.frame, trial.study, **ask)
+    >>> fit = moments.regress("re78 ~ train + age")
+    >>> train = fit.coefficient("train")
+    >>> low, high = train.interval(0.9)
+    >>> low < train.estimate < high
+    True
+    """
 
     name: str
     estimate: float
@@ -269,7 +301,23 @@ class Coefficient(Decided):
     p_at: Callable[[float], float] | None = field(default=None, compare=False)
 
     def interval(self, level: float | None = None) -> Ends:
-        """Return the two ends of an interval that covers sampling error and privacy noise together."""
+        """Return the two ends of an interval that covers sampling error and privacy noise together.
+
+        Parameters
+        ----------
+        level : float, optional
+            Confidence level, in (0, 1). Default: that of the result.
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end, in units of the estimate; infinite where noise hides the coefficient.
+
+        Raises
+        ------
+        CounterveilError
+            A level outside (0, 1): CV-P015.
+        """
         return self.ends(self.level if level is None else check_level(level))
 
     def _ends(self, level: float | None) -> tuple[float, Ends, float]:
@@ -289,7 +337,13 @@ class Coefficient(Decided):
         )
 
     def facts(self) -> dict[str, Any]:
-        """Return everything as JSON-ready facts."""
+        """Return everything as JSON-ready facts.
+
+        Returns
+        -------
+        dict
+            ``name``, ``estimate``, ``std_error``, ``statistic``, ``p_value`` and ``interval``.
+        """
         low, high = self.interval()
         return {
             "name": self.name,
@@ -303,7 +357,19 @@ class Coefficient(Decided):
 
 @dataclass(frozen=True, slots=True)
 class WaldTest:
-    """A joint test of linear restrictions: `statistic` is F on `df_num` and `df_denom` degrees of freedom."""
+    """A joint F test of linear restrictions.
+
+    Attributes
+    ----------
+    statistic : float
+        F statistic.
+    pvalue : float
+        P(F > statistic), privacy noise included.
+    df_num : int
+        Number of restrictions.
+    df_denom : float
+        Degrees of freedom of the errors.
+    """
 
     statistic: float
     pvalue: float
@@ -313,27 +379,79 @@ class WaldTest:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Regression(Shown):
-    """Coefficients of a regression among released columns; nothing it does spends budget.
+    """Coefficients of a regression among released columns: what ``moments.regress(...)`` returns.
 
-    Attributes:
-        formula: as it was asked.
-        method: "OLS" or "2SLS".
-        response: the column that is explained.
-        terms: the columns it is regressed on, in the order of the coefficients.
-        fit: coefficients and their covariances.
-        rows: number of rows, public.
-        level: of the intervals.
-        endogenous, instruments: of two-stage least squares.
-        first_stage: F statistic of the instruments for one endogenous column, noise included.
-        anderson_rubin: values of its coefficient that the instruments do not rule out; one interval, two unbounded
-            ones, or none.
-        anderson_rubin_p: the p-value of no effect that belongs to them.
-        absorbed: terms that are adjusted for and not shown.
-        cov_type: "nonrobust" (errors of equal variance) or "HC1".
-        farthest: how far a coefficient can be at all, but for the constant, in roots of `fit.unit`; None where it is
-            not known.
-        again: returns the same regression at another level.
-        guarantee, spent, not_covered: those of the moments.
+    Nothing that its methods do spends budget. Names are those of statsmodels where they mean the same.
+
+    Attributes
+    ----------
+    formula : str
+        The formula that was asked.
+    method : {"OLS", "2SLS"}
+        Least squares, or two-stage least squares.
+    response : str
+        Column that is explained.
+    terms : tuple of str
+        Columns it is regressed on, in the order of the coefficients.
+    fit : LinearFit
+        Coefficients and their covariances from sampling and from noise.
+    rows : int
+        Number of rows, public.
+    level : float
+        Default confidence level of intervals, in (0, 1).
+    guarantee : Guarantee
+        That of the moments.
+    spent : Budget
+        What the moments cost; a regression costs nothing more.
+    not_covered : tuple of Caveat or Detail
+        What intervals do not cover, the worst first.
+    again : callable
+        Returns the same regression at another level.
+    endogenous : tuple of str
+        Columns that are explained by instruments.
+    instruments : tuple of str
+        The instruments.
+    first_stage : float or None
+        F statistic of the instruments for one endogenous column, noise included; below 10 they are called
+        weak.
+    anderson_rubin : tuple of (float, float) pairs, or None
+        Values of the endogenous column's coefficient that the instruments do not rule out: one interval, two
+        unbounded ones, or none.
+    anderson_rubin_p : float or None
+        P-value of no effect that belongs to them.
+    farthest : float or None
+        How far a coefficient can be at all, but for the constant, in roots of ``fit.unit``; None where that
+        is not known.
+    absorbed : tuple of str
+        Terms after ``|``: adjusted for and not shown.
+    cov_type : {"nonrobust", "HC1"}
+        Errors of equal variance, or robust to unequal ones.
+
+    Notes
+    -----
+    With released moments A of the regressors and q of regressors and response, b = A^-1 q. Its covariance is
+    that of sampling, s^2 A^-1 / n (HC1: the sandwich), plus that of the noise in A and q at the fitted
+    residual. Intervals are the values whose distance from b the noise in A does not explain either, as
+    Fieller's are.
+
+    References
+    ----------
+    .. [1] Anderson, T. W. and Rubin, H. (1949). Estimation of the parameters of a single equation in a
+       complete system of stochastic equations. Annals of Mathematical Statistics 20, 46-63.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> trial = cv.datasets.lalonde()
+    >>> ask = {"protects": "outcome", "epsilon": 4, "delta": 1e-6, "noise": cv.SeededNoise(1)}
+    >>> moments = cv.moments(trial.frame, trial.study, **ask)
+    >>> fit = moments.regress("re78 ~ train + age")
+    >>> list(fit.params.index)
+    ['Intercept', 'train', 'age']
+    >>> fit.conf_int().shape
+    (3, 2)
+    >>> fit.wald_test("train = 0, age = 0").df_num
+    2
     """
 
     formula: str
@@ -358,47 +476,133 @@ class Regression(Shown):
 
     @property
     def coefficients(self) -> tuple[Coefficient, ...]:
-        """The coefficients, in the order of `terms`, without absorbed ones."""
+        """Coefficients in the order of `terms`, without absorbed ones."""
         return tuple(self._one(name) for name in self.terms if name not in self.absorbed)
 
     def coefficient(self, name: str) -> Coefficient:
-        """Return the coefficient of a term, or raise CV-P785."""
+        """Return the coefficient of a term.
+
+        Parameters
+        ----------
+        name : str
+            One of `terms`; functions such as ``"I(age**2)"`` may be written as in the formula.
+
+        Returns
+        -------
+        Coefficient
+            Estimate, standard error, interval and p-value.
+
+        Raises
+        ------
+        CounterveilError
+            No term of that name: CV-P785.
+        """
         return self._one(self._known(name))
 
     @property
     def params(self) -> Any:
-        """The coefficients by name, a series of pandas as in statsmodels."""
+        """Coefficients by name, as a pandas series."""
         return self._series(lambda one: one.estimate)
 
     @property
     def bse(self) -> Any:
-        """Standard errors by name, sampling error and noise together."""
+        """Standard errors by name, sampling error and privacy noise together, as a pandas series."""
         return self._series(lambda one: one.std_error.total)
 
     @property
     def tvalues(self) -> Any:
-        """Coefficients in standard errors, by name."""
+        """Coefficients over their standard errors, by name, as a pandas series."""
         return self._series(lambda one: one.statistic)
 
     @property
     def pvalues(self) -> Any:
-        """Two-sided p-values of zero, by name."""
+        """Two-sided p-values of zero by name, privacy noise included, as a pandas series."""
         return self._series(lambda one: one.p_value)
 
     def conf_int(self, alpha: float | None = None) -> Any:
-        """Return intervals of level 1 - alpha, a frame with the columns 0 and 1 as in statsmodels."""
+        """Return intervals of all coefficients as a frame, as statsmodels does.
+
+        Parameters
+        ----------
+        alpha : float, optional
+            One minus the confidence level, in (0, 1). Default: that of the result.
+
+        Returns
+        -------
+        DataFrame
+            Lower ends in column 0, upper ends in column 1, by term.
+
+        Raises
+        ------
+        CounterveilError
+            A level outside (0, 1): CV-P015. pandas is not installed: CV-E070.
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> trial = cv.datasets.lalonde()
+        >>> ask = {"protects": "outcome", "epsilon": 4, "delta": 1e-6, "noise": cv.SeededNoise(1)}
+        >>> moments = cv.moments(trial.frame, trial.study, **ask)
+        >>> fit = moments.regress("re78 ~ train + age")
+        >>> bool((fit.conf_int()[0] < fit.conf_int()[1]).all())
+        True
+        """
         ends = self.interval(1 - alpha if isinstance(alpha, int | float) else alpha)
         return _pandas().DataFrame.from_dict(ends, orient="index", columns=[0, 1])
 
     def cov_params(self) -> Any:
-        """Return the covariance of the coefficients, sampling error and noise together, as a frame."""
+        """Return the covariance of the coefficients, sampling error and privacy noise together.
+
+        Returns
+        -------
+        DataFrame
+            Covariances by term; infinite where noise hides whether the regressors determine the coefficients.
+
+        Raises
+        ------
+        CounterveilError
+            pandas is not installed: CV-E070.
+        """
         names = [one.name for one in self.coefficients]
         kept = [self.terms.index(name) for name in names]
         values = self.fit.covariance if self.identified else np.full(self.fit.covariance.shape, inf)
         return _pandas().DataFrame(values[np.ix_(kept, kept)], index=names, columns=names)
 
     def wald_test(self, restrictions: str | Sequence[Sequence[float]]) -> WaldTest:
-        """Return the joint F test of restrictions: "a = b, age = 0", or a matrix R of R b = 0."""
+        """Return the joint F test of linear restrictions.
+
+        Parameters
+        ----------
+        restrictions : str or matrix of floats
+            Restrictions such as ``"a = b, age = 0"``, or a matrix R of R b = 0 with a column for every shown
+            term.
+
+        Returns
+        -------
+        WaldTest
+            F statistic, p-value and degrees of freedom; privacy noise included.
+
+        Raises
+        ------
+        CounterveilError
+            Restrictions that cannot be read: CV-P783. Terms that are not there, or a matrix of another shape:
+            CV-P785.
+
+        Notes
+        -----
+        F = (R b - r)' (R C R')^- (R b - r) / k for k restrictions, with C the covariance of `cov_params`.
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> trial = cv.datasets.lalonde()
+        >>> ask = {"protects": "outcome", "epsilon": 4, "delta": 1e-6, "noise": cv.SeededNoise(1)}
+        >>> moments = cv.moments(trial.frame, trial.study, **ask)
+        >>> fit = moments.regress("re78 ~ train + age")
+        >>> test = fit.wald_test("train = 0, age = 0")
+        >>> 0 <= test.pvalue <= 1
+        True
+        """
         if isinstance(restrictions, str):
             text = written_out(restrictions, dict.fromkeys(self.terms, ())).replace("`:`", ":")
             pairs = [_restriction(part, self.terms) for part in _unquoted(",", text)]
@@ -431,25 +635,69 @@ class Regression(Shown):
 
     @property
     def residual_variance(self) -> float:
-        """Residual variance of the response."""
+        """Residual variance of the response, in its squared units."""
         return self.fit.variance
 
     @property
     def r_squared(self) -> float:
-        """Share of the response's variance that the regressors explain; of its mean square without a constant.
+        """Share of the response's variance that the regressors explain.
 
-        It can be below 0 by noise, and with instruments.
+        Without a constant it is that of the mean square. It can be below 0 by noise, and with instruments.
         """
         left = self.fit.variance * self.fit.freedom / max(self.rows, 1)
         return 1 - left / self.fit.total if self.fit.total > 0 else float("nan")
 
     def interval(self, level: float | None = None) -> dict[str, Ends]:
-        """Return an interval for every coefficient, by name."""
+        """Return an interval for every coefficient, by name.
+
+        Parameters
+        ----------
+        level : float, optional
+            Confidence level, in (0, 1). Default: that of the result.
+
+        Returns
+        -------
+        dict of str to tuple of (float, float)
+            Lower and upper end.
+
+        Raises
+        ------
+        CounterveilError
+            A level outside (0, 1): CV-P015.
+        """
         found = self if level is None else self.again(check_level(level))
         return {one.name: one.interval() for one in found.coefficients}
 
     def combination(self, weights: Mapping[str, float], level: float | None = None) -> Coefficient:
-        """Return a sum of coefficients, each multiplied by its weight: {"treat": 1, "treat:age": 40}."""
+        """Return a sum of coefficients, each multiplied by its weight.
+
+        Parameters
+        ----------
+        weights : mapping of str to float
+            Weights by term, such as ``{"treat": 1, "treat:age": 40}``.
+        level : float, optional
+            Confidence level, in (0, 1). Default: that of the result.
+
+        Returns
+        -------
+        Coefficient
+            The sum, with its error.
+
+        Raises
+        ------
+        CounterveilError
+            A level outside (0, 1): CV-P015. A term that is not there: CV-P785.
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> trial = cv.datasets.lalonde()
+        >>> ask = {"protects": "outcome", "epsilon": 4, "delta": 1e-6, "noise": cv.SeededNoise(1)}
+        >>> moments = cv.moments(trial.frame, trial.study, **ask)
+        >>> fit = moments.regress("re78 ~ train + age")
+        >>> fit.combination({"train": 1, "age": 10}).name
+        'train + 10 age'
+        """
         vector = np.zeros(len(self.terms))
         given = weights.items() if hasattr(weights, "items") else [(shown(weights), 1)]
         known = {self._known(name): float(exact(weight, name)) for name, weight in given}
@@ -458,9 +706,24 @@ class Regression(Shown):
         return self._coefficient(_sum(known), vector, self.level if level is None else check_level(level))
 
     def partial(self, column: str, at: Mapping[str, float] | None = None) -> Coefficient:
-        """Return the effect of one more unit of a column where others have the values `at`; its interactions count.
+        """Return the effect of one more unit of a column; its interactions count.
 
-        With y ~ treat*age, partial("treat", at={"age": 40}) is treat + 40 treat:age.
+        Parameters
+        ----------
+        column : str
+            Column whose effect is asked.
+        at : mapping of str to float, optional
+            Values of the columns that it interacts with.
+
+        Returns
+        -------
+        Coefficient
+            With ``y ~ treat*age``, ``partial("treat", at={"age": 40})`` is treat + 40 treat:age.
+
+        Raises
+        ------
+        CounterveilError
+            A column that is no term: CV-P785. An interaction without a value: CV-P786.
         """
         values: Any = at if hasattr(at, "keys") else {}
         weights = {self._known(column): 1.0}
@@ -546,7 +809,13 @@ class Regression(Shown):
         ]
 
     def report_facts(self) -> dict[str, Any]:
-        """Return the same with unbounded ends as infinite numbers, for what is printed."""
+        """Return what is printed, as facts.
+
+        Returns
+        -------
+        dict
+            Facts by name; numbers may be infinite.
+        """
         warning = self.guarantee.warning
         plain = (
             "formula method response rows level residual_variance r_squared identified cov_type first_stage"
@@ -571,11 +840,28 @@ class Regression(Shown):
         )
 
     def view(self, full: bool = False) -> View:
-        """Return what is shown: coefficients, the guarantee and what is not covered."""
+        """Return what is shown: coefficients, the guarantee and what is not covered.
+
+        Parameters
+        ----------
+        full : bool, default False
+            True for everything, False for a summary.
+
+        Returns
+        -------
+        View
+            Title, tables and lines of text, as `summary`, `full` and `to_html` print them.
+        """
         return regression_view(self.report_facts(), full)
 
     def summary(self) -> str:
-        """Return the coefficients as statsmodels prints them, with the part of each error that is noise."""
+        """Return the coefficients as statsmodels prints them, with the noise in each standard error.
+
+        Returns
+        -------
+        str
+            What ``print(result)`` prints.
+        """
         return regression_text(self.report_facts())
 
     def __repr__(self) -> str:
@@ -642,9 +928,34 @@ def _sum(weights: Mapping[str, float]) -> str:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Compliance(Shown):
-    """Three effects from one release: of assignment on the outcome and on receipt, and of receipt for compliers.
+    """Three effects from one release: what ``moments.compliance(...)`` returns.
 
-    The last is a ratio of the first two (Angrist, Imbens, Rubin 1996); its interval holds however few comply.
+    They are those of assignment on the outcome and on receipt, and of receipt on the outcome of compliers.
+
+    Attributes
+    ----------
+    assigned : str
+        Column that was randomised.
+    received : str
+        Column that says who received the treatment.
+    outcome : str
+        Column that is explained.
+    on_outcome : Regression
+        Of the outcome on assignment.
+    on_receipt : Regression
+        Of receipt on assignment.
+    two_stage : Regression
+        Of the outcome on receipt, with assignment as its instrument.
+
+    Notes
+    -----
+    The effect on compliers is the ratio of the other two [1]_; its Anderson-Rubin interval holds however few
+    comply.
+
+    References
+    ----------
+    .. [1] Angrist, J. D., Imbens, G. W. and Rubin, D. B. (1996). Identification of causal effects using
+       instrumental variables. Journal of the American Statistical Association 91, 444-455.
     """
 
     assigned: str
@@ -656,7 +967,7 @@ class Compliance(Shown):
 
     @property
     def guarantee(self) -> Guarantee:
-        """That of the moments."""
+        """Guarantee of the moments."""
         return self.two_stage.guarantee
 
     @property
@@ -666,22 +977,22 @@ class Compliance(Shown):
 
     @property
     def intention_to_treat(self) -> Coefficient:
-        """The effect of assignment on the outcome."""
+        """Effect of assignment on the outcome, in its units."""
         return replace(self.on_outcome.coefficient(self.assigned), name="intention to treat")
 
     @property
     def take_up(self) -> Coefficient:
-        """The effect of assignment on receipt: the share of compliers."""
+        """Effect of assignment on receipt: the share of compliers."""
         return replace(self.on_receipt.coefficient(self.assigned), name="take-up")
 
     @property
     def complier_effect(self) -> Coefficient:
-        """The effect of receipt on the outcome of compliers, with an Anderson-Rubin interval."""
+        """Effect of receipt on the outcome of compliers, with an Anderson-Rubin interval."""
         return replace(self.two_stage.coefficient(self.received), name="complier effect")
 
     @property
     def table(self) -> tuple[Coefficient, ...]:
-        """The three effects."""
+        """Intention to treat, take-up and complier effect."""
         return self.intention_to_treat, self.take_up, self.complier_effect
 
     def _rows(self) -> list[dict[str, Any]]:
@@ -695,7 +1006,13 @@ class Compliance(Shown):
         return found
 
     def report_facts(self) -> dict[str, Any]:
-        """Return the same with unbounded ends as infinite numbers, for what is printed."""
+        """Return what is printed, as facts.
+
+        Returns
+        -------
+        dict
+            Facts by name; numbers may be infinite.
+        """
         shared = self.two_stage.report_facts()
         own = ["guarantee_warning", "rows", "level", "first_stage", "weak", "anderson_rubin"]
         kept = {*shared} & {*own, *_PROVENANCE}
@@ -707,7 +1024,18 @@ class Compliance(Shown):
         }
 
     def view(self, full: bool = False) -> View:
-        """Return what is shown: the three effects, what they assume, the guarantee."""
+        """Return what is shown: the three effects, what they assume, the guarantee.
+
+        Parameters
+        ----------
+        full : bool, default False
+            True for everything, False for a summary.
+
+        Returns
+        -------
+        View
+            Title, tables and lines of text, as `summary`, `full` and `to_html` print them.
+        """
         return compliance_view(self.report_facts(), full)
 
     def __repr__(self) -> str:
@@ -720,13 +1048,18 @@ Matrix = tuple[tuple[float, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class RobustMiddle:
-    """The released middle of one regression's sandwich, in coordinates in which its regressors are uncorrelated.
+    """The released middle of one regression's sandwich, in coordinates with uncorrelated regressors.
 
-    Attributes:
-        formula: of the regression.
-        turn: from regressors to these coordinates.
-        matrix: mean of x x' e^2 with squared weights of rows, as released.
-        noise_sd: standard deviation of its noise off the diagonal.
+    Attributes
+    ----------
+    formula : str
+        The regression.
+    turn : tuple of tuple of float
+        From regressors to these coordinates.
+    matrix : tuple of tuple of float
+        Mean of x x' e^2 with squared weights of rows, as released.
+    noise_sd : float
+        Standard deviation of its noise off the diagonal.
     """
 
     formula: str
@@ -735,25 +1068,71 @@ class RobustMiddle:
     noise_sd: float
 
     def errors_of(self, fit: LinearFit, rows: int) -> LinearFit:
-        """Return the fit of this regression with HC1 errors."""
+        """Return the fit of this regression with HC1 errors.
+
+        Parameters
+        ----------
+        fit : LinearFit
+            Least squares, with classical errors.
+        rows : int
+            Number of rows.
+
+        Returns
+        -------
+        LinearFit
+            The same coefficients with robust covariances.
+        """
         return with_robust_errors(fit, np.array(self.turn), np.array(self.matrix), self.noise_sd, rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Moments(Shown):
-    """Released second moments of columns; nothing it does spends budget, and it holds no rows.
+    """Released second moments of columns: what `counterveil.moments` returns.
 
-    Attributes:
-        treatment, outcome: names of these columns.
-        columns: names of all columns, the constant left out.
-        groups: covariates, or treatments, that are several columns, with these.
-        basis: the constant and every column as a combination of working columns.
-        matrix: released means of products of working columns, the constant first.
-        noise_sd: standard deviation of the noise of each.
-        rows: number of rows, public.
-        level: of the intervals.
-        robust: what HC1 errors of some regressions need.
-        guarantee, spent, releases, not_covered, details: as in every result.
+    It holds no rows. Any regression among its columns is free, as often as wanted.
+
+    Attributes
+    ----------
+    treatment, outcome : str
+        Columns of the study.
+    columns : tuple of str
+        All columns, the constant left out.
+    groups : tuple of (str, tuple of str)
+        Covariates, or treatments, that are several columns, with these.
+    basis : tuple of tuple of float
+        The constant and every column as a combination of working columns.
+    matrix : tuple of tuple of float
+        Released means of products of working columns, the constant first.
+    noise_sd : tuple of tuple of float
+        Standard deviation of the noise of each.
+    rows : int
+        Number of rows, public.
+    level : float
+        Default confidence level of intervals, in (0, 1).
+    guarantee : Guarantee
+        What is protected, how strongly, and where that is proved.
+    spent : Budget
+        Exact epsilon and delta that the moments cost.
+    releases : tuple of (str, str)
+        Every number that noise was drawn for: its name, and its sensitivity or scale.
+    not_covered : tuple of Caveat or Detail
+        What intervals do not cover, the worst first.
+    details : dict of str to float or str
+        Further public or released numbers.
+    robust : tuple of RobustMiddle
+        What HC1 errors of some regressions need.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> trial = cv.datasets.lalonde()
+    >>> ask = {"protects": "outcome", "epsilon": 4, "delta": 1e-6, "noise": cv.SeededNoise(1)}
+    >>> moments = cv.moments(trial.frame, trial.study, **ask)
+    >>> fit = moments.regress("re78 ~ train + age")
+    >>> moments.columns[-2:], moments.rows
+    (('train', 're78'), 445)
+    >>> fit.method
+    'OLS'
     """
 
     treatment: str
@@ -779,14 +1158,44 @@ class Moments(Shown):
         *,
         cov_type: Literal["nonrobust", "HC1"] | str = "nonrobust",
     ) -> Regression:
-        """Return a regression among the released columns: "y ~ treat + age", or "y ~ age + [dose ~ offer]".
+        """Return a regression among the released columns; it spends nothing.
 
-        Least squares, or two-stage least squares with instruments in brackets as in linearmodels. Free.
+        Parameters
+        ----------
+        formula : str
+            ``"y ~ treat + age"``, with instruments ``"y ~ age + [dose ~ offer]"``. ``a*b`` stands for a, b
+            and ``a:b``; ``0`` leaves the constant out; ``C(site)`` is a column of labels, ``I(age**2)`` a
+            square and ``log(income)`` a logarithm. Terms after ``|`` are adjusted for and not shown: ``"y ~
+            treat | site"``.
+        level : float, optional
+            Confidence level, in (0, 1). Default: that of the result.
+        cov_type : {"nonrobust", "HC1"}, default "nonrobust"
+            Errors of equal variance, or robust ones for regressions that ``cv.moments(..., robust=[...])``
+            named.
 
-        Args:
-            formula: terms after | are adjusted for and not shown: "y ~ treat | site".
-            level: of the intervals; that of the moments if omitted.
-            cov_type: "nonrobust", or "HC1" for regressions that `cv.moments(..., robust=[...])` named.
+        Returns
+        -------
+        Regression
+            Least squares, or two-stage least squares with instruments.
+
+        Raises
+        ------
+        CounterveilError
+            A level outside (0, 1): CV-P015. A product that was not released: CV-P782. A formula that cannot
+            be read: CV-P783. A column that was not released: CV-P784. Labels of no column: CV-P791. Robust
+            errors that were not released: CV-P793.
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> trial = cv.datasets.lalonde()
+        >>> ask = {"protects": "outcome", "epsilon": 4, "delta": 1e-6, "noise": cv.SeededNoise(1)}
+        >>> moments = cv.moments(trial.frame, trial.study, **ask)
+        >>> fit = moments.regress("re78 ~ train + age")
+        >>> fit.terms
+        ('Intercept', 'train', 'age')
+        >>> [one.name for one in moments.regress("re78 ~ train | age + educ").coefficients]
+        ['train']
         """
         found = parse_formula(formula, self.columns, dict(self.groups))
         chosen = self.level if level is None else check_level(level)
@@ -808,14 +1217,30 @@ class Moments(Shown):
         controls: Sequence[str] = (),
         level: float | None = None,
     ) -> Compliance:
-        """Return the effects of assignment and, for those who comply with it, of what they received. Free.
+        """Return the effects of assignment and, for compliers, of what they received; it spends nothing.
 
-        Args:
-            received: the column that says who received the treatment.
-            assigned: the column that was randomised; the study's treatment if omitted.
-            outcome: the column explained; the study's outcome if omitted.
-            controls: columns that are adjusted for.
-            level: of the intervals.
+        Parameters
+        ----------
+        received : str
+            Column that says who received the treatment.
+        assigned : str, optional
+            Column that was randomised. Default: the study's treatment.
+        outcome : str, optional
+            Column that is explained. Default: the study's outcome.
+        controls : sequence of str, default ()
+            Columns that are adjusted for.
+        level : float, optional
+            Confidence level, in (0, 1). Default: that of the result.
+
+        Returns
+        -------
+        Compliance
+            Intention to treat, take-up and complier effect.
+
+        Raises
+        ------
+        CounterveilError
+            A level outside (0, 1): CV-P015. A column that was not released: CV-P784.
         """
         offer, response = assigned or self.treatment, outcome or self.outcome
         terms = "".join(f" + `{name}`" for name in controls)
@@ -913,7 +1338,23 @@ class Moments(Shown):
         return {"mean": float(mean), "sd": sqrt(max(float(variance), 0.0)), "se_noise": float(error)}
 
     def interval(self, level: float | None = None) -> dict[str, Ends]:
-        """Return an interval for the mean of every column, by name; sampling error and noise together."""
+        """Return an interval for the mean of every column, by name, privacy noise included.
+
+        Parameters
+        ----------
+        level : float, optional
+            Confidence level, in (0, 1). Default: that of the result.
+
+        Returns
+        -------
+        dict of str to tuple of (float, float)
+            Lower and upper end, in units of the column.
+
+        Raises
+        ------
+        CounterveilError
+            A level outside (0, 1): CV-P015.
+        """
         chosen = self.level if level is None else check_level(level)
         return {
             name: self._regression(f"{name} ~ 1", Formula(name, ()), chosen).coefficients[0].interval()
@@ -921,21 +1362,55 @@ class Moments(Shown):
         }
 
     def stored(self) -> dict[str, Any]:
-        """Return what the ledger keeps: numbers as released and public parameters."""
+        """Return what a ledger keeps: numbers as released and public parameters.
+
+        Returns
+        -------
+        dict
+            JSON-ready facts; `from_dict` reads them back.
+        """
         return write(self)
 
     def report_facts(self) -> dict[str, Any]:
-        """Return the same with infinite numbers, for what is printed."""
+        """Return what is printed, as facts.
+
+        Returns
+        -------
+        dict
+            Facts by name; numbers may be infinite.
+        """
         warning = self.guarantee.warning
         return ({"guarantee_warning": warning} if warning else {}) | self.stored() | {"means": self._rows()}
 
     def drawn_facts(self) -> dict[str, Any]:
-        """Return the means of the columns as effects of a forest."""
+        """Return the means of the columns as effects of a forest.
+
+        Returns
+        -------
+        dict
+            Facts by name; numbers may be infinite.
+        """
         return mean_facts(self._rows(), [*self.interval().values()], self.level)
 
     @classmethod
     def from_dict(cls, facts: dict[str, Any]) -> Moments:
-        """Return what `to_dict` or `stored` wrote; other facts are CV-P661."""
+        """Return the moments that `to_dict` or `stored` wrote.
+
+        Parameters
+        ----------
+        facts : dict
+            Facts of moments of this version of the format.
+
+        Returns
+        -------
+        Moments
+            Equal to those that were written.
+
+        Raises
+        ------
+        CounterveilError
+            Facts of another kind or version, or facts that do not fit together: CV-P661.
+        """
         return read(cls, facts)
 
     def _check(self) -> None:
@@ -962,16 +1437,59 @@ class Moments(Shown):
                 raise ValueError("an impossible middle of a sandwich")
 
     def save(self, path: str | Path) -> Path:
-        """Write the moments as JSON, with no data in it; return the path."""
+        """Write the moments as JSON, with no data in it.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to write.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        CounterveilError
+            The file cannot be written: CV-P021.
+        """
         return save(self.to_dict(), path)
 
     @classmethod
     def load(cls, path: str | Path) -> Moments:
-        """Return the moments that `save` wrote; another file is refused with CV-P787."""
+        """Return the moments that `save` wrote.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to read.
+
+        Returns
+        -------
+        Moments
+            Equal to those that were saved.
+
+        Raises
+        ------
+        CounterveilError
+            Another file: CV-P787.
+        """
         return load(path, cls.from_dict, _no_moments)
 
     def view(self, full: bool = False) -> View:
-        """Return what is shown: columns with means and standard deviations, the guarantee, what is not covered."""
+        """Return what is shown: columns with means and standard deviations, and the guarantee.
+
+        Parameters
+        ----------
+        full : bool, default False
+            True for everything, False for a summary.
+
+        Returns
+        -------
+        View
+            Title, tables and lines of text, as `summary`, `full` and `to_html` print them.
+        """
         return moments_view(self.report_facts(), full)
 
     def __repr__(self) -> str:
