@@ -570,9 +570,24 @@ def joint_bias(one: float, other: float, apart: float = _APART) -> float:
 class Probability:
     """The probability of being free of the event at one time in one arm.
 
-    `size` is the number of people that sampling error is worth. Where the curve was lost in the noise before, `middle`
-    is where it was last known, `slack` how far it may have fallen since, and `estimate` the likeliest place between.
-    `bias` is how far it may be off as hazards change within cells.
+    Attributes
+    ----------
+    estimate : float
+        The likeliest probability, in [0, 1].
+    middle : float
+        Where the curve was last known before it was lost in the noise; the estimate as released otherwise.
+    variance : float
+        Sampling variance.
+    noise : float
+        Variance of the privacy noise.
+    size : float
+        Number of people that the sampling error is worth.
+    heavy : float
+        Excess kurtosis of the noise as a part of Laplace's: 0 for normal noise.
+    slack : float
+        How far the curve may have fallen since it was last known.
+    bias : float
+        How far it may be off as hazards change within cells.
     """
 
     estimate: float
@@ -595,7 +610,18 @@ class Probability:
         return sqrt(self.noise + self.slack**2 / 12)
 
     def interval(self, level: float) -> Ends:
-        """Return the two ends of an interval, cut to probabilities."""
+        """Return the two ends of an interval, truncated to [0, 1].
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         low, high = (
             self.middle + half_width_with_bias(end, self.bias, level) * sign
             for end, sign in self._ends(level)
@@ -603,11 +629,22 @@ class Probability:
         return min(max(low - self.slack, 0.0), 1.0), min(max(high, 0.0), 1.0)
 
     def _ends(self, level: float) -> tuple[Ends, Ends]:
-        low, high = self.uncut(level)
+        low, high = self.untruncated(level)
         return (self.middle - low, -1.0), (high - self.middle, 1.0)
 
-    def uncut(self, level: float) -> Ends:
-        """Return the two ends around where the curve was last known, which noise may have moved beyond 0 or 1."""
+    def untruncated(self, level: float) -> Ends:
+        """Return the two ends around where the curve was last known, not truncated to [0, 1].
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         normal, heavy = quantiles(level, self.heavy)
         per = normal**2 / self.size
         lead, half = 1 + per, self.middle + per / 2
@@ -617,7 +654,13 @@ class Probability:
 
 @dataclass(frozen=True, slots=True)
 class Complement:
-    """One minus a probability."""
+    """One minus a probability.
+
+    Attributes
+    ----------
+    of : Probability
+        The probability.
+    """
 
     of: Probability
 
@@ -637,14 +680,37 @@ class Complement:
         return self.of.noise_sd
 
     def interval(self, level: float) -> Ends:
-        """Return the two ends."""
+        """Return the two ends of an interval, in [0, 1].
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         low, high = self.of.interval(level)
         return 1 - high, 1 - low
 
 
 @dataclass(frozen=True, slots=True)
 class Gap(Apart):
-    """The difference of two probabilities; `shared` is the covariance of their noise, `apart` how biases may differ."""
+    """The difference of two probabilities.
+
+    Attributes
+    ----------
+    one : Probability
+        That of the treated.
+    other : Probability
+        That of the controls.
+    shared : float
+        Covariance of their noise.
+    apart : float
+        How far the biases of both may differ, as a part of them.
+    """
 
     one: Probability
     other: Probability
@@ -664,11 +730,22 @@ class Gap(Apart):
         return self.shared / product if product > 0 else 0.0
 
     def interval(self, level: float) -> Ends:
-        """Return the two ends; all that both arms' intervals leave possible where one is lost in the noise."""
+        """Return the two ends; all that both intervals leave possible where one arm is lost in the noise.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         if self.one.slack or self.other.slack:
             (low, high), (least, most) = self.one.interval(level), self.other.interval(level)
             return low - most, high - least
-        (low, high), (least, most) = self.one.uncut(level), self.other.uncut(level)
+        (low, high), (least, most) = self.one.untruncated(level), self.other.untruncated(level)
         own, others = self.one.middle, self.other.middle
         bias = joint_bias(self.one.bias, self.other.bias, self.apart)
         down = half_width_with_bias(_joined(own - low, most - others, self._correlation), bias, level)
@@ -685,10 +762,29 @@ def _joined(one: float, other: float, correlation: float) -> float:
 class Area:
     """The restricted mean time free of the event in one arm, or the difference of two.
 
-    `slack` is how far it may lie to either side of the `middle`, as curves were lost in the noise. `bias` is how far it
-    may be off as hazards change within cells, and `curvature` how far it moves when curves are known
-    at every other time only: about as far as curves that bend between times can move it. `steps` is how much more it is
-    where curves fall at whole times only.
+    Attributes
+    ----------
+    estimate : float
+        Restricted mean, in the unit of the data.
+    middle : float
+        Middle of what curves that were lost in the noise leave possible.
+    variance : float
+        Sampling variance.
+    noise : float
+        Variance of the privacy noise.
+    limits : tuple of (float, float)
+        What it can be at all.
+    heavy : bool
+        Whether the noise is Laplace's.
+    slack : float
+        How far it may lie to either side of `middle`, as curves were lost in the noise.
+    bias : float
+        How far it may be off as hazards change within cells.
+    curvature : float
+        How far it moves when curves are known at every other time only: about as far as their curvature can
+        move it.
+    steps : float
+        How much more it is where curves fall at whole times only.
     """
 
     estimate: float
@@ -713,7 +809,18 @@ class Area:
         return sqrt(self.noise + self.slack**2 / 3)
 
     def interval(self, level: float) -> Ends:
-        """Return the two ends of an interval, cut to what is possible."""
+        """Return the two ends of an interval, truncated to what is possible.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         normal, heavy = quantiles(level, self.heavy)
         half = hypot(normal * self.sampling_sd, heavy * sqrt(self.noise))
         half = half_width_with_bias(half, self.bias + abs(self.curvature), level) + self.slack
@@ -724,7 +831,22 @@ class Area:
 
 @dataclass(frozen=True, slots=True)
 class AreaRatio:
-    """The ratio of two restricted means, on the scale of logarithms; `shared` is the covariance of their noise."""
+    """The ratio of two restricted means, treated over control.
+
+    Attributes
+    ----------
+    one : Area
+        Restricted mean of the treated.
+    other : Area
+        Restricted mean of the controls.
+    shared : float
+        Covariance of their noise.
+
+    Notes
+    -----
+    The interval is log r -+ h on the scale of logarithms, by the delta method; where a mean is lost in the
+    noise, it is all that the intervals of both means leave possible.
+    """
 
     one: Area
     other: Area
@@ -732,7 +854,7 @@ class AreaRatio:
 
     @property
     def estimate(self) -> float:
-        """One mean over the other; infinite where the other is not above 0."""
+        """Mean of the treated over that of the controls; infinite where the latter is not above 0."""
         return max(self.one.estimate, 0.0) / self.other.estimate if self.other.estimate > 0 else inf
 
     @property
@@ -765,7 +887,18 @@ class AreaRatio:
         return self.estimate * self._relative[1] if self.known else inf
 
     def interval(self, level: float) -> Ends:
-        """Return the two ends; where a mean is lost in the noise, all that both intervals leave possible."""
+        """Return the two ends of an interval.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         (low, high), (least, most) = self.one.interval(level), self.other.interval(level)
         widest = (low / most if most > 0 else 0.0, high / least if least > 0 else inf)
         if not self.known or self.one.slack or self.other.slack:
@@ -927,20 +1060,36 @@ def _weights(edges: Floats, later: float) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class NoisyTables:
-    """Released numbers by block: strata in their order, and in each the control arm first.
+    """Released numbers of events and people by block.
 
-    Attributes:
-        numbers: of every block, in the form in which they were released.
-        form: "flat" or "sums".
-        noise_sd: standard deviation of the noise of each number; `heavy` says that it is Laplace's.
-        totals: public numbers of people: of everyone, or of every block where arms are public.
-        edges: time 0 and the ends of the time cells.
-        convention: where in a cell people are censored: "middle" or "end".
-        shares: public shares of the strata; none where they are read off the tables.
-        design: ratio of squared weights to weights of every block; 1 without weights.
-        inflation: of the sampling variance, for bias that intervals allow for.
-        cut: how many of the cells make one of the declared grid.
-        causes: names of competing events; none where there is one event.
+    Blocks are strata in their order, and in each the control arm first.
+
+    Attributes
+    ----------
+    numbers : tuple of tuple of float
+        Numbers of every block, in the form in which they were released.
+    form : {"flat", "sums"}
+        Counts, or running sums of them.
+    noise_sd : float
+        Standard deviation of the noise of each number.
+    heavy : bool
+        Whether the noise is Laplace's.
+    totals : tuple of float
+        Public numbers of people: of everyone, or of every block where arms are public.
+    edges : tuple of float
+        Time 0 and the ends of the time cells.
+    convention : {"middle", "end"}
+        Where in a cell people are censored.
+    shares : tuple of float
+        Public shares of the strata; empty where they are read off the tables.
+    design : tuple of float
+        Ratio of squared weights to weights of every block; 1 without weights.
+    inflation : float
+        Factor of the sampling variance, for bias that intervals allow for.
+    cut : int
+        Number of cells that make one of the declared grid.
+    causes : tuple of str
+        Names of competing events; empty where there is one event.
     """
 
     numbers: tuple[tuple[float, ...], ...]
@@ -1062,9 +1211,22 @@ def log_rank_of(tables: NoisyTables) -> LogRank:
 
 @dataclass(frozen=True, slots=True)
 class LogRank:
-    """Events of the treated less those expected, with their variances; `cells` is how many cells entered, at least.
+    """Events of the treated less those expected, and their test.
 
-    `bias` is how far the difference may be off as hazards change within cells.
+    Attributes
+    ----------
+    difference : float
+        Observed less expected events of the treated.
+    variance : float
+        Sampling variance of it.
+    noise : float
+        Variance of its privacy noise.
+    heavy : float
+        Excess kurtosis of the noise as a part of Laplace's: 0 for normal noise.
+    cells : int
+        Number of time cells that entered, at least.
+    bias : float
+        How far the difference may be off as hazards change within cells.
     """
 
     difference: float
@@ -1076,17 +1238,28 @@ class LogRank:
 
     @property
     def statistic(self) -> float:
-        """The difference in standard errors, sampling and noise together; its square is the usual chi-square."""
+        """The difference over its standard error, noise included; its square is the usual chi-square."""
         total = self.variance + self.noise
         return self.difference / sqrt(total) if total > 0 else 0.0
 
     @property
     def p_value(self) -> float:
-        """Two-sided p-value of equal hazards, noise included; 1 where no cell is known."""
+        """Two-sided p-value of equal hazards, privacy noise included; 1 where no cell is known."""
         return p_value(self.interval) if self.variance + self.noise > 0 else 1.0
 
     def interval(self, level: float) -> Ends:
-        """Return the two ends of an interval of the difference."""
+        """Return the two ends of an interval of the difference.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         normal, heavy = quantiles(level, self.heavy)
         half = half_width_with_bias(sqrt(normal**2 * self.variance + heavy**2 * self.noise), self.bias, level)
         return self.difference - half, self.difference + half
@@ -1160,13 +1333,37 @@ _STEPS, _MOST = 4, 5.0
 
 @dataclass(frozen=True, slots=True)
 class HazardRatio:
-    """The ratio of both arms' hazards, treated over control, within strata; of one cause or of any event."""
+    """The ratio of both arms' hazards, treated over control, within strata.
+
+    Attributes
+    ----------
+    tables : NoisyTables
+        Numbers of events and of people, as released.
+    cause : int or None
+        Position of the cause among ``tables.causes``; None for all events.
+
+    Notes
+    -----
+    The ratio r is where the score of the grouped Cox model is 0: the observed events of the treated less
+    those expected at r. An interval holds the ratios whose score test does not reject.
+    """
 
     tables: NoisyTables
     cause: int | None = None
 
     def score(self, logarithm: float) -> LogRank:
-        """Return the score at a ratio, whose test is that of this ratio."""
+        """Return the score at a ratio, whose test is that of this ratio.
+
+        Parameters
+        ----------
+        logarithm : float
+            Logarithm of the ratio.
+
+        Returns
+        -------
+        LogRank
+            Observed less expected events, with the two-sided p-value.
+        """
         return _score(self.tables, self.cause, logarithm)
 
     @property
@@ -1201,7 +1398,18 @@ class HazardRatio:
         return self._sd("noise")
 
     def interval(self, level: float) -> Ends:
-        """Return the two ends: 0 or infinite where noise leaves them open."""
+        """Return the two ends: 0 or infinite where noise leaves them open.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         start = self._logarithm
         if isnan(start):
             return 0.0, inf
@@ -1212,12 +1420,12 @@ class HazardRatio:
 
     @property
     def p_value(self) -> float:
-        """Two-sided p-value of equal hazards, noise included."""
+        """Two-sided p-value of equal hazards, privacy noise included."""
         return self.score(0.0).p_value
 
     @property
     def proportionality(self) -> LogRank:
-        """The test that the ratio is the same at all times: its change along time is 0."""
+        """Test that the ratio is the same at all times: its change along time is 0."""
         found = self._logarithm
         return _score(self.tables, self.cause, found if isfinite(found) else 0.0, trend=True)
 
@@ -1299,7 +1507,17 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """Where one arm's curve falls to `left`; infinite where it does not before its last time."""
+    """Where one arm's curve falls to a level: a quantile.
+
+    Attributes
+    ----------
+    answers : SurvivalAnswers
+        Both arms' curves.
+    arm : {0, 1}
+        0 for the controls, 1 for the treated.
+    left : float
+        Level of the curve, in (0, 1): one minus the probability of the quantile.
+    """
 
     answers: SurvivalAnswers
     arm: int
@@ -1307,7 +1525,10 @@ class Crossing:
 
     @property
     def estimate(self) -> float:
-        """The middle between where the noisy curve first reaches the share and where it is above it last."""
+        """Middle between where the noisy curve first reaches the level and where it is above it last.
+
+        It is infinite where the curve does not fall so far before its last time.
+        """
         shown = self.answers.curves.shown[self.arm]
         return (self._first(shown) + self._last(shown)) / 2
 
@@ -1335,12 +1556,36 @@ class Crossing:
         return self._part(noise=True)
 
     def interval(self, level: float) -> Ends:
-        """Return the two ends; the upper one is infinite where the curve may not fall so far before its last time."""
+        """Return the two ends; the upper one is infinite where the curve may not fall so far.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         low, high = self.ends(level, curved=True)
         return low, self.answers.whole_times(high, up=True)
 
     def ends(self, level: float, curved: bool = False) -> Ends:
-        """Return the ends where curves are straight in cells, or as far from it as is allowed for."""
+        """Return the ends where curves are straight in cells, or as far from it as is allowed for.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+        curved : bool, default False
+            Whether the curvature that is allowed for is added.
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         low, high = self.answers.ends(self.arm, level)
         curves, arm = self.answers.curves, self.arm
         sides = np.abs(np.array([low, high]) - curves.survival[arm])
@@ -1384,7 +1629,18 @@ class Crossing:
         return float(edges[place - 1] + _part(above + shift, falls, arc) * (edges[place] - edges[place - 1]))
 
     def pinned(self, end: float) -> bool:
-        """Whether an end is the edge of a cell of which nothing is supposed."""
+        """Return whether an end is the edge of a cell about whose inside nothing is assumed.
+
+        Parameters
+        ----------
+        end : float
+            An end of an interval.
+
+        Returns
+        -------
+        bool
+            True at such an edge.
+        """
         curves, edges, arm = self.answers.curves, self.answers.edges, self.arm
         curvature, held = curves.curvature[0][arm], -np.diff(curves.shown[arm])
         free = (
@@ -1414,7 +1670,15 @@ _ANGLES = 8
 
 @dataclass(frozen=True, slots=True)
 class CrossingGap(Apart):
-    """The difference of two arms' quantiles."""
+    """The difference of two arms' quantiles.
+
+    Attributes
+    ----------
+    one : Crossing
+        Quantile of the treated.
+    other : Crossing
+        Quantile of the controls.
+    """
 
     one: Crossing
     other: Crossing
@@ -1427,11 +1691,22 @@ class CrossingGap(Apart):
 
     @property
     def p_value(self) -> float:
-        """Two-sided p-value of equal quantiles, noise included."""
+        """Two-sided p-value of equal quantiles, privacy noise included."""
         return p_value(self.interval)
 
     def interval(self, level: float) -> Ends:
-        """Return the two ends; infinite where a quantile may lie beyond the last time."""
+        """Return the two ends; infinite where a quantile may lie beyond the last time.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         low, high = self._between(level)
         answers = self.one.answers
         return answers.whole_times(low, up=False), answers.whole_times(high, up=True)
@@ -1497,14 +1772,24 @@ class CrossingGap(Apart):
 class NoisyHistograms:
     """Released counts of outcomes by cell, of the control arm first.
 
-    Attributes:
-        numbers: counts, or sums of public weights up to 1, by arm and cell.
-        noise_sd: standard deviation of the noise of each; `heavy` says that it is Laplace's.
-        totals: public numbers of people: of everyone, or of each arm; none where weights follow private treatments.
-        edges: of the cells.
-        design: ratio of squared weights to weights of each arm; 1 without weights.
-        inflation: of the sampling variance, for bias that intervals allow for.
-        left_out: share of people for whom nobody in an arm stands, as weights are capped.
+    Attributes
+    ----------
+    numbers : tuple of tuple of float
+        Counts, or sums of public weights up to 1, by arm and cell.
+    noise_sd : float
+        Standard deviation of the noise of each.
+    heavy : bool
+        Whether the noise is Laplace's.
+    totals : tuple of float
+        Public numbers of people: of everyone, or of each arm; empty where weights follow private treatments.
+    edges : tuple of float
+        Edges of the cells, in units of the outcome.
+    design : tuple of float
+        Ratio of squared weights to weights of each arm; 1 without weights.
+    inflation : float
+        Factor of the sampling variance, for bias that intervals allow for.
+    left_out : tuple of (float, float)
+        Share of people for whom nobody in an arm stands, as weights are capped.
     """
 
     numbers: tuple[tuple[float, ...], ...]
