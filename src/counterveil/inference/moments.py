@@ -37,7 +37,17 @@ _SAME = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class NoisyMoments:
-    """Released means of products of working columns (m, m), and the standard deviations of their noise (m, m)."""
+    """Released means of products of working columns.
+
+    Attributes
+    ----------
+    matrix : ndarray of float, shape (m, m)
+        The means, the constant first.
+    noise : ndarray of float, shape (m, m)
+        Standard deviations of their noise.
+    rows : int
+        Number of rows.
+    """
 
     matrix: Floats
     noise: Floats
@@ -45,25 +55,60 @@ class NoisyMoments:
 
     @property
     def weight(self) -> float:
-        """The mean weight of a row, one where rows are not weighted."""
+        """Mean weight of a row: 1 where rows are not weighted."""
         return float(self.matrix[0, 0])
 
     def spread(self, outer: Floats) -> Floats:
-        """Return the mean of E w w' E over noise E, for w w' of mean `outer` (m, m); also that of E outer E."""
+        """Return the mean of E outer E over the noise E.
+
+        Parameters
+        ----------
+        outer : ndarray of float, shape (m, m)
+            A symmetric matrix, such as the mean of w w' over vectors w.
+
+        Returns
+        -------
+        ndarray of float, shape (m, m)
+            The mean.
+        """
         squared = self.noise**2
         found = squared * outer
         np.fill_diagonal(found, squared @ np.diag(outer))
         return found
 
     def crossed(self, one: Floats, other: Floats) -> Floats:
-        """Return the covariance of E one with E other, (m, m)."""
+        """Return the covariance of E one with E other over the noise E.
+
+        Parameters
+        ----------
+        one : ndarray of float, shape (m,)
+            A vector.
+        other : ndarray of float, shape (m,)
+            Another one.
+
+        Returns
+        -------
+        ndarray of float, shape (m, m)
+            The covariance.
+        """
         squared = self.noise**2
         found = squared * np.outer(other, one)
         np.fill_diagonal(found, squared @ (one * other))
         return found
 
     def corrected(self, regressors: Floats) -> NoisyMoments:
-        """Return the moments with which least squares on the regressors has no bias of second order from the noise."""
+        """Return moments with which least squares has no bias of second order from the noise.
+
+        Parameters
+        ----------
+        regressors : ndarray of float, shape (p, m)
+            Regressors as combinations of working columns.
+
+        Returns
+        -------
+        NoisyMoments
+            The moments with the mean of E A^-1 E added.
+        """
         inverse = _inverse(regressors @ self.matrix @ regressors.T)
         return replace(self, matrix=self.matrix + self.spread(regressors.T @ inverse @ regressors))
 

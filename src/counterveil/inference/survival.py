@@ -91,15 +91,22 @@ def with_totals(counts: Floats, noise: TableNoise, totals: Sequence[float]) -> F
 
 @dataclass(frozen=True)
 class Blocks:
-    """The curves of all blocks, (B, J + 1) from time 0 on, with how they depend on every entry.
+    """Curves of all blocks, (B, J + 1) from time 0 on, with how they depend on every entry.
 
-    Attributes:
-        counts: tables (B, M) as released, moved to public totals.
-        noise: of the tables.
-        convention: where in a cell people are censored: in its "middle" or at its "end".
-        design: for weighted counts the ratio of squared weights to weights, by block; 1 without weights.
-        inflation: of the sampling variance, for bias that is allowed for.
-        causes: of the event, each with columns of its own.
+    Attributes
+    ----------
+    counts : ndarray of float, shape (B, M)
+        Tables as released, moved to public totals.
+    noise : TableNoise
+        Noise of the tables.
+    convention : {"middle", "end"}
+        Where in a cell people are censored.
+    design : ndarray of float, shape (B,)
+        For weighted counts the ratio of squared weights to weights; 1 without weights.
+    inflation : float
+        Factor of the sampling variance, for bias that is allowed for.
+    causes : int
+        Number of causes of the event, each with columns of its own.
     """
 
     counts: Floats
@@ -411,21 +418,33 @@ def _possible(table: Floats) -> Floats:
 class Curves:
     """Survival of both arms, control first, at time 0 and at the end of every cell.
 
-    Attributes:
-        survival: (2, J + 1), level where a curve is lost in the noise.
-        shown: the same, falling on there as is likeliest.
-        sampling: covariance of each curve from sampling, (2, J + 1, J + 1).
-        noise: covariance of both curves from noise, (2, J + 1, 2, J + 1).
-        slack: how far each curve may lie lower, as it was lost in the noise before, (2, J + 1).
-        grouping: how far each curve may be off as hazards change within the cells that people are censored in,
-            (2, J + 1).
-        people: under observation when each cell begins, (2, J).
-        worth: how many people without strata and bias would err as much, (2, J): fewer than `people` where an arm is
-            thin in strata with large shares.
-        heaviness: of the noise of each point, (2, J + 1).
-        lengths: of the cells, (J,).
-        rounded: whether cells hold outcomes, which may be rounded and begin steeply.
-        heaped: the round number to whose multiples they are seen to be rounded, in part or all; 0 for none.
+    Attributes
+    ----------
+    survival : ndarray of float, shape (2, J + 1)
+        Survival, level where a curve is lost in the noise.
+    shown : ndarray of float, shape (2, J + 1)
+        The same, falling on there as is likeliest.
+    sampling : ndarray of float, shape (2, J + 1, J + 1)
+        Covariance of each curve from sampling.
+    noise : ndarray of float, shape (2, J + 1, 2, J + 1)
+        Covariance of both curves from noise.
+    slack : ndarray of float, shape (2, J + 1)
+        How far each curve may lie lower, as it was lost in the noise before.
+    grouping : ndarray of float, shape (2, J + 1)
+        How far each curve may be off as hazards change within the cells that people are censored in.
+    people : ndarray of float, shape (2, J)
+        People under observation when each cell begins.
+    worth : ndarray of float, shape (2, J)
+        Number of people without strata and bias that would err as much: fewer than `people` where an arm has
+        few people in strata with large shares.
+    heaviness : ndarray of float, shape (2, J + 1)
+        Excess kurtosis of the noise of each point, as a part of Laplace's.
+    lengths : ndarray of float, shape (J,)
+        Lengths of the cells.
+    rounded : bool
+        Whether cells hold outcomes, which may be rounded and begin steeply.
+    heaped : float
+        Round number to whose multiples outcomes are seen to be rounded, in part or all; 0 for none.
     """
 
     survival: Floats
@@ -916,10 +935,24 @@ class AreaRatio:
 
 @dataclass(frozen=True, slots=True)
 class SurvivalAnswers:
-    """Everything that is read off two curves; `edges` are time 0 and the ends of all cells, control comes first.
+    """Everything that is read off two curves.
 
-    `cut` is how many cells make one of the declared grid, by which places are counted. With `whole`, curves fall to 0
-    by the last edge. With `ties`, they may fall at multiples of this unit only.
+    Attributes
+    ----------
+    curves : Curves
+        Survival of both arms, control first.
+    edges : ndarray of float, shape (J + 1,)
+        Time 0 and the ends of all cells.
+    convention : {"middle", "end"}
+        Where in a cell people are censored.
+    heavy : bool
+        Whether the noise is Laplace's.
+    cut : int
+        Number of cells that make one of the declared grid, by which times are counted.
+    whole : bool
+        Whether curves fall to 0 by the last edge: distribution functions do.
+    ties : float
+        Unit at whose multiples alone curves may fall; 0 for none.
     """
 
     curves: Curves
@@ -931,11 +964,37 @@ class SurvivalAnswers:
     ties: float = 0.0
 
     def at(self, arm: int, place: int) -> Probability:
-        """Return the probability of one arm at a time of the grid, by its place; time 0 has place 0."""
+        """Return the probability of one arm at a time of the grid.
+
+        Parameters
+        ----------
+        arm : {0, 1}
+            0 for the controls, 1 for the treated.
+        place : int
+            Position of the time in the grid; time 0 has 0.
+
+        Returns
+        -------
+        Probability
+            The probability of being free of the event, with its error.
+        """
         return self.end(arm, place * self.cut)
 
     def end(self, arm: int, place: int) -> Probability:
-        """Return the probability of one arm at the end of a cell, by its place among all edges."""
+        """Return the probability of one arm at the end of a cell.
+
+        Parameters
+        ----------
+        arm : {0, 1}
+            0 for the controls, 1 for the treated.
+        place : int
+            Position among all edges.
+
+        Returns
+        -------
+        Probability
+            The probability of being free of the event, with its error.
+        """
         curves = self.curves
         own = (float(curves.shown[arm, place]), float(curves.survival[arm, place]))
         variance = float(curves.sampling[arm, place, place])
@@ -946,7 +1005,20 @@ class SurvivalAnswers:
         return Probability(*own, variance, noise, size, heavy, slack, bias)
 
     def ends(self, arm: int, level: float) -> tuple[Floats, Floats]:
-        """Return the lower and upper ends of the intervals of one arm at every edge: those of `end`, at once."""
+        """Return the ends of the intervals of one arm at every edge: those of `end`, at once.
+
+        Parameters
+        ----------
+        arm : {0, 1}
+            0 for the controls, 1 for the treated.
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (ndarray, ndarray)
+            Lower and upper ends, each of shape (J + 1,).
+        """
         curves, normal = self.curves, quantiles(level, 0.0)[0]
         middle, slack = curves.survival[arm, 1:], curves.slack[arm, 1:]
         noise = np.maximum(np.diagonal(curves.noise[arm, :, arm])[1:], 0.0)
@@ -963,7 +1035,20 @@ class SurvivalAnswers:
         return np.append(1.0, low), np.append(1.0, high)
 
     def whole_times(self, time: float, up: bool) -> float:
-        """Return the next multiple of the unit at whose multiples alone curves may fall."""
+        """Return the next multiple of the unit at whose multiples alone curves may fall.
+
+        Parameters
+        ----------
+        time : float
+            A time.
+        up : bool
+            Whether the next multiple above, or below.
+
+        Returns
+        -------
+        float
+            The multiple; the time itself without such a unit.
+        """
         if not self.ties or isinf(time):
             return time
         units = time / self.ties
@@ -980,7 +1065,18 @@ class SurvivalAnswers:
         return np.clip(sizes, np.append(people[0], np.minimum.accumulate(people)), people[0])
 
     def gap(self, place: int) -> Gap:
-        """Return the difference of treated and control at a time of the grid."""
+        """Return the difference of treated and control at a time of the grid.
+
+        Parameters
+        ----------
+        place : int
+            Position of the time in the grid; time 0 has 0.
+
+        Returns
+        -------
+        Gap
+            The difference, with its error.
+        """
         own = place * self.cut
         apart = 1.0 if self.whole else _APART
         return Gap(self.at(1, place), self.at(0, place), float(self.curves.noise[0, own, 1, own]), apart)
@@ -1001,7 +1097,18 @@ class SurvivalAnswers:
         return found
 
     def area(self, arm: int) -> Area:
-        """Return the restricted mean of one arm."""
+        """Return the restricted mean of one arm.
+
+        Parameters
+        ----------
+        arm : {0, 1}
+            0 for the controls, 1 for the treated.
+
+        Returns
+        -------
+        Area
+            Mean time free of the event up to the last edge, with its error.
+        """
         weights = self._weights
         variance = float(weights @ self.curves.sampling[arm] @ weights)
         noise = max(float(weights @ self.curves.noise[arm, :, arm] @ weights), 0.0)
@@ -1018,7 +1125,13 @@ class SurvivalAnswers:
         )
 
     def area_gap(self) -> Area:
-        """Return the difference of the restricted means, treated minus control."""
+        """Return the difference of the restricted means, treated minus control.
+
+        Returns
+        -------
+        Area
+            The difference, with its error.
+        """
         one, other = self.area(1), self.area(0)
         rest, end = one.slack + other.slack, float(self.edges[-1])
         noise = max(one.noise + other.noise - 2 * self._shared, 0.0)
@@ -1028,7 +1141,13 @@ class SurvivalAnswers:
         return Area(*apart, variance, noise, (-end, end), self.heavy, rest, *off)
 
     def area_ratio(self) -> AreaRatio:
-        """Return the ratio of the restricted means, treated over control."""
+        """Return the ratio of the restricted means, treated over control.
+
+        Returns
+        -------
+        AreaRatio
+            The ratio, with its error.
+        """
         return AreaRatio(self.area(1), self.area(0), self._shared)
 
     @property
@@ -1039,7 +1158,20 @@ class SurvivalAnswers:
     # Bands that hold at all times at once.
 
     def band_level(self, level: float, arms: tuple[int, ...]) -> float:
-        """Return the level of each interval at which those of a curve, or of the difference of two, hold together."""
+        """Return the level of each interval at which those of a curve, or of a difference, hold together.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level of the band, in (0, 1).
+        arms : tuple of int
+            (0,) or (1,) for the curve of an arm, (0, 1) for the difference.
+
+        Returns
+        -------
+        float
+            Level of each interval, at least `level`.
+        """
         total = sum(self.curves.sampling[arm] + self.curves.noise[arm, :, arm] for arm in arms)
         if len(arms) == 2:
             cross = self.curves.noise[0, :, 1]

@@ -1608,8 +1608,24 @@ def numbers_of(answer: Any) -> dict[str, Any]:
 class PooledKnown:
     """An average of numbers that have intervals of their own, such as differences of survival.
 
-    Its interval is normal, and what the intervals of sites reach beyond their normal ones is averaged and added: bias
-    that no averaging removes, heavy tails and skewness are not taken for less than they are at the sites.
+    Attributes
+    ----------
+    sites : tuple of estimates
+        Numbers of the sites.
+    weights : tuple of float
+        Weights, which add up to one.
+    limits : tuple of (float, float) or None
+        What the average can be at all.
+    between : float
+        Variance of the sites' numbers, for random effects; else 0.
+    between_sites : ErrorBetweenSites or None
+        Error judged by how far sites lie apart, for random effects; else None.
+
+    Notes
+    -----
+    The interval is normal, and longer on each side by the weighted mean of what the sites' intervals exceed
+    their normal ones by: bias that no averaging removes, heavy tails and skewness are not taken for less than
+    at the sites.
     """
 
     sites: tuple[Known, ...]
@@ -1623,7 +1639,7 @@ class PooledKnown:
 
     @property
     def estimate(self) -> float:
-        """The average, cut to what it can be."""
+        """The average, truncated to what it can be."""
         found = sum(weight * one.estimate for weight, one in self._weighed())
         return truncate((found, found), self.limits)[0]
 
@@ -1648,12 +1664,34 @@ class PooledKnown:
         return self.between * float(np.square(self.weights).sum())
 
     def interval(self, level: float) -> Ends:
-        """Return the two ends of an interval of this level; nothing is known where a site's number is infinite."""
+        """Return the two ends of an interval; nothing is known where a site's number is infinite.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         between = 0.0 if self.between_sites is None else self.between_sites.half_width(level)
         return self._ends(level, self._spread, between)
 
     def one_more(self, level: float) -> Ends:
-        """Return the two ends of an interval for the number at one more site; for random effects alone."""
+        """Return the two ends of an interval for the number at one more site; for random effects alone.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         assert self.between_sites is not None
         return self._ends(level, self._spread + self.between, self.between_sites.prediction_half_width(level))
 
@@ -1703,7 +1741,15 @@ class _Logarithm:
 
 @dataclass(frozen=True, slots=True)
 class PooledRatio(OwnScale):
-    """An average of ratios on the scale of logarithms, such as hazard ratios; one whose `null` is 0 is a lift."""
+    """An average of ratios on the scale of logarithms, such as hazard ratios.
+
+    Attributes
+    ----------
+    logarithm : PooledKnown
+        Average of the logarithms.
+    null : {1.0, 0.0}
+        Value of no effect: 1 of a ratio, 0 of a lift.
+    """
 
     logarithm: PooledKnown
     null: float = 1.0
@@ -1737,11 +1783,33 @@ class PooledRatio(OwnScale):
         return self._ratio * self.logarithm.total_sd
 
     def interval(self, level: float) -> Ends:
-        """Return the two ends, which may be infinite."""
+        """Return the two ends, which may be infinite.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         return self._of_logarithms(self.logarithm.interval(level))
 
     def one_more(self, level: float) -> Ends:
-        """Return the two ends of an interval for one more site; for random effects alone."""
+        """Return the two ends of an interval for one more site; for random effects alone.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         return self._of_logarithms(self.logarithm.one_more(level))
 
     def _of_logarithms(self, ends: Ends) -> Ends:
@@ -1749,7 +1817,20 @@ class PooledRatio(OwnScale):
         return exp(low) - self._less, exp(min(high, 700.0)) - self._less if isfinite(high) else inf
 
     def p_value(self, level: float, value: float | None = None) -> float:  # noqa: ARG002 - of every level the same
-        """Return the p-value of a value, no effect if it is omitted."""
+        """Return the two-sided p-value of a value.
+
+        Parameters
+        ----------
+        level : float
+            Not used: the p-value is of every level the same.
+        value : float, optional
+            Value that is tested; no effect by default.
+
+        Returns
+        -------
+        float
+            P-value, privacy noise included.
+        """
         ratio = 1.0 if value is None else value + self._less
         return p_value(self.logarithm.interval, log(ratio) if ratio > 0 else -inf)
 
@@ -2016,6 +2097,18 @@ class PooledAverage(PooledEffect):
 
     Attributes
     ----------
+    name : str, int or float
+        Name of the number.
+    known : Linear, PooledKnown, PooledRatio or NumberNeededToTreat
+        Estimate and uncertainty.
+    level : float
+        Default confidence level, in (0, 1).
+    several : int
+        1: its interval is for this number alone.
+    size : float or None
+        None: the number of people is that of the sites.
+    size_sd : float
+        0.
     pooled : PooledRow
         Sites, weights, and how far they differ.
     """

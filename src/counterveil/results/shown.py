@@ -128,7 +128,13 @@ class Shown:
         return text_of(self.view(full=True))
 
     def document(self) -> View:
-        """Return what files show: everything, with pictures."""
+        """Return what files show: everything, with pictures.
+
+        Returns
+        -------
+        View
+            Title, tables, sections and lines of text.
+        """
         return self.view(full=True)
 
     @overload
