@@ -76,7 +76,7 @@ def read_queries(source: Any, study: Study) -> Queries:
     return Queries(columns, rows)
 
 
-def reference_queries(study: Study, most: int | None = None) -> tuple[tuple[str, ...], Queries]:
+def reference_queries(study: Study, limit: int | None = None) -> tuple[tuple[str, ...], Queries]:
     """Return named points: the middle of every range and the first of all labels, then each covariate moved alone."""
     middle: Query = {
         name: sum(domain.floats()) / 2 if isinstance(domain, Range) else domain.labels[0]
@@ -87,7 +87,7 @@ def reference_queries(study: Study, most: int | None = None) -> tuple[tuple[str,
         for value in domain.floats() if isinstance(domain, Range) else domain.labels[1:]:
             names.append(f"{name} = {value:g}" if isinstance(value, float) else f"{name} = {value}")
             rows.append(middle | {name: value})
-    return tuple(names[:most]), read_queries(rows[:most], study)
+    return tuple(names[:limit]), read_queries(rows[:limit], study)
 
 
 def read_columns(source: Any, study: Study) -> dict[str, Floats]:
@@ -101,22 +101,22 @@ def read_columns(source: Any, study: Study) -> dict[str, Floats]:
     elif isinstance(source, Sequence) and not isinstance(source, str):
         source = {name: [_cell(row, name) for row in source] for name in names}
     elif isinstance(source, Mapping):
-        quick = _numbers_only(source, study)
-        if quick is not None:
-            return quick
+        plain = _numbers_only(source, study)
+        if plain is not None:
+            return plain
         # One person may be written as a mapping of single values.
         source = {
             name: [value] if isinstance(value, str) or not hasattr(value, "__len__") else value
             for name, value in source.items()
         }
     numeric = frozenset(name for name, domain in study.covariates.items() if isinstance(domain, Range))
-    found = read(source, names, numeric)
-    return {name: _column(found[name], name, study) for name in names}
+    columns = read(source, names, numeric)
+    return {name: _column(columns[name], name, study) for name in names}
 
 
 def _numbers_only(source: Mapping[Any, Any], study: Study) -> dict[str, Floats] | None:
     """Return the columns where all are plain arrays of finite numbers: the common case, and the fast one."""
-    found: dict[str, Floats] = {}
+    columns: dict[str, Floats] = {}
     rows = -1
     for name, domain in study.covariates.items():
         values = source.get(name)
@@ -127,8 +127,8 @@ def _numbers_only(source: Mapping[Any, Any], study: Study) -> dict[str, Floats] 
         doubles = values.astype(np.float64)
         if np.isnan(doubles).any():
             return None
-        found[name], rows = clamp(doubles, domain), len(values)
-    return found or None
+        columns[name], rows = clamp(doubles, domain), len(values)
+    return columns or None
 
 
 def _cell(row: Any, name: str) -> Any:
@@ -145,10 +145,10 @@ def _column(column: Any, name: str, study: Study) -> Floats:
     if isinstance(domain, Range):
         fill = float(exact(rule.value, "Fill")) if isinstance(rule, Fill) else 0.0
         return clamp(numbers(column, missing, fill, name), domain)
-    found = domain_codes(column, missing, domain, rule)
-    if (found < 0).any():
+    codes = domain_codes(column, missing, domain, rule)
+    if (codes < 0).any():
         raise _not_known(name, f"one of {list(domain.labels)!r}", "another label")
-    return found.astype(np.float64)
+    return codes.astype(np.float64)
 
 
 def _not_known(name: str, expected: str, got: str) -> CounterveilError:
@@ -423,12 +423,12 @@ class CateAnswers(ReleasedAnswer):
     def _half(self, level: float) -> Floats:
         # Exact for normal noise; for the sum of a normal and a Laplace mechanism it errs on the long side.
         normal = -float(ndtri((1 - level) / 2))
-        own = normal if self.noise_tail == "normal" else max(normal, -log(1 - level) / sqrt(2))
-        return np.hypot(normal * np.array(self.sampling), own * np.array(self.noise))
+        noise_quantile = normal if self.noise_tail == "normal" else max(normal, -log(1 - level) / sqrt(2))
+        return np.hypot(normal * np.array(self.sampling), noise_quantile * np.array(self.noise))
 
     def _around(self, half: Floats) -> tuple[Floats, Floats]:
-        whole = half + np.array(self.shrunk) if self.shrunk else half
-        return self.effect() - whole, self.effect() + whole
+        half_width = half + np.array(self.shrunk) if self.shrunk else half
+        return self.effect() - half_width, self.effect() + half_width
 
     def _rows(self) -> list[dict[str, Any]]:
         """Return one dictionary a query, with the names that R's `broom` uses, dots replaced by underscores."""
@@ -570,8 +570,8 @@ def said_first(effects: ReleasedAnswer, one_effect: bool) -> str | None:
 def query_name(query: Query) -> str:
     """Return the values of a query as they stand in a table, cut where covariates are many."""
     values = (f"{value:.4g}" if isinstance(value, float) else str(value) for value in query.values())
-    said = ", ".join(f"{name} {value}" for name, value in zip(query, values, strict=True))
-    return said if len(said) <= _NAME else f"{said[: _NAME - 1]}…"
+    text = ", ".join(f"{name} {value}" for name, value in zip(query, values, strict=True))
+    return text if len(text) <= _NAME else f"{text[: _NAME - 1]}…"
 
 
 # Curves of a page, and points of each.
@@ -808,10 +808,10 @@ class CateModel(ReleasedAnswer):
         """
         columns = read_columns(X, self.study)
         rows = len(next(iter(columns.values())))
-        found = np.empty(rows)
-        for part in blocks(rows):
-            found[part] = projected(self.basis.features(columns, part), self.weights)
-        return found
+        effects = np.empty(rows)
+        for block in blocks(rows):
+            effects[block] = projected(self.basis.features(columns, block), self.weights)
+        return effects
 
     def predict(self, X: Any) -> Floats:
         """Return the effect for every row, by scikit-learn's name.
@@ -990,13 +990,13 @@ class CateModel(ReleasedAnswer):
     @property
     def table(self) -> tuple[Effect, ...]:
         """Effects at reference points, named by the covariate that is moved."""
-        names, found = self.at_reference()
-        return tuple(replace(one, name=name) for name, one in zip(names, found.table, strict=True))
+        names, answers = self.at_reference()
+        return tuple(replace(effect, name=name) for name, effect in zip(names, answers.table, strict=True))
 
     def _rows(self) -> list[dict[str, Any]]:
         """Return one dictionary a reference point, with the names that R's `broom` uses, and underscores."""
-        names, found = self.at_reference()
-        return [{"point": name} | row for name, row in zip(names, found._rows(), strict=True)]
+        names, answers = self.at_reference()
+        return [{"point": name} | row for name, row in zip(names, answers._rows(), strict=True)]
 
     def report_facts(self) -> dict[str, Any]:
         """Return what reports show: the facts of `to_dict`, with a row for every reference point.
@@ -1006,8 +1006,8 @@ class CateModel(ReleasedAnswer):
         dict
             Facts by name; numbers may be infinite.
         """
-        names, found = self.at_reference()
-        rows = zip(names, found.effect_facts(), strict=True)
+        names, answers = self.at_reference()
+        rows = zip(names, answers.effect_facts(), strict=True)
         asked, about = "counterveil.ate asks for this effect by itself", "one effect for everybody"
         if self.heterogeneous:
             asked = "evaluate with .effect(X), .interval(X), .band(X), as often as you like"
@@ -1148,9 +1148,9 @@ class CateModel(ReleasedAnswer):
         return np.concatenate((features, basis.features(columns)), axis=1), covariance
 
     def _around(self, features: Floats, covariance: Floats, factor: float) -> tuple[Floats, Floats]:
-        own = features[:, : len(self.weights)]
-        middle = own @ self.weights
-        half = factor * deviations(features, covariance) + np.abs(self._shrunk(own))
+        basis_features = features[:, : len(self.weights)]
+        middle = basis_features @ self.weights
+        half = factor * deviations(features, covariance) + np.abs(self._shrunk(basis_features))
         return middle - half, middle + half
 
     def _shrunk(self, features: Floats) -> Floats:
@@ -1182,7 +1182,7 @@ def one_effect_model(study: Study, level: float, result: Result) -> CateModel:
     """Return a released average effect as a model; its interval is the result's at the asked level."""
     sd = result.uncertainty.half_width(level) / pointwise(level)
     noise = min(float(result.std_error.noise), sd)
-    own = {
+    provenance = {
         name: value
         for name, value in result.provenance().items()
         if name not in ("treatment", "outcome", "population", "by_arm")
@@ -1194,7 +1194,7 @@ def one_effect_model(study: Study, level: float, result: Result) -> CateModel:
         covariance=np.array([[sd**2]]),
         noise_covariance=np.array([[noise**2]]),
         heterogeneous=False,
-        **own | {"level": level, "not_covered": (Caveat.NOT_FOR_PEOPLE, *result.not_covered)},
+        **provenance | {"level": level, "not_covered": (Caveat.NOT_FOR_PEOPLE, *result.not_covered)},
     )
 
 
@@ -1219,13 +1219,13 @@ class Unshrunk:
         information = _inverse(self.covariance)
         score = information @ self.weights
         kept = [np.flatnonzero(self.orders <= order) for order in dict.fromkeys((1.0, self.orders.max()))]
-        found = []
-        for own in kept:
-            covariance = _inverse(information[np.ix_(own, own)])
-            weights = (covariance @ score[own])[1:]
+        p_values = []
+        for members in kept:
+            covariance = _inverse(information[np.ix_(members, members)])
+            weights = (covariance @ score[members])[1:]
             z = float(weights @ _inverse(covariance[1:, 1:]) @ weights)
-            found.append(float(chdtrc(len(weights), max(z, 0.0))) if len(weights) else 1.0)
-        return min(1.0, len(found) * min(found))
+            p_values.append(float(chdtrc(len(weights), max(z, 0.0))) if len(weights) else 1.0)
+        return min(1.0, len(p_values) * min(p_values))
 
 
 def _inverse(matrix: Floats) -> Floats:

@@ -81,7 +81,7 @@ def written_out(text: str, groups: Mapping[str, tuple[str, ...]]) -> str:
         found = match.groupdict()
         if found["call"] is None and not found.get("square"):
             return match[0]
-        name = next(part for part in match.groups()[1:] if part not in (None, "I")).strip("`")
+        name = next(group for group in match.groups()[1:] if group not in (None, "I")).strip("`")
         if found["call"] == "log":
             return f"`log({name})`"
         if found["call"] and name not in groups:
@@ -100,30 +100,30 @@ def parse_formula(text: str, columns: Sequence[str], groups: dict[str, tuple[str
     """Return the formula in names of columns, or raise CV-P783; a name in `groups` stands for its columns."""
     if not isinstance(text, str) or len(text) > _LONGEST:
         raise _unreadable(text, "a text with one ~")
-    left, tilde, right = _outside_brackets(written_out(text, groups))
-    if "|" in right and "~" in right and "[" not in right:
-        terms, _, instrumented = right.rpartition("|")
-        formula = f"{left.strip()} ~ {terms.strip()} + [{instrumented.strip()}]"
+    response_side, tilde, term_side = _outside_brackets(written_out(text, groups))
+    if "|" in term_side and "~" in term_side and "[" not in term_side:
+        terms, _, instrumented = term_side.rpartition("|")
+        formula = f"{response_side.strip()} ~ {terms.strip()} + [{instrumented.strip()}]"
         raise refusal("CV-P783v", text=text, formula=formula.replace("`", ""))
     if not tilde:
         raise _unreadable(text, "no ~")
-    response = _columns(left, columns, groups, text)
+    response = _columns(response_side, columns, groups, text)
     if len(response) != 1:
         raise _unreadable(text, f"{len(response)} columns on the left of ~")
-    right, bar, fixed = right.partition("|")
+    term_side, bar, fixed = term_side.partition("|")
     absorbed = _columns(fixed, columns, groups, text) if bar else ()
-    plain, inside = _without_brackets(right, text)
-    if any(not part.strip() for part in right.split("+")):
+    plain, inside = _without_brackets(term_side, text)
+    if any(not part.strip() for part in term_side.split("+")):
         raise _unreadable(text, "a side, or an end, without a column")
     constant, terms = _constant(plain)
     regressors = _columns(terms, columns, groups, text) if terms.strip() else ()
     endogenous: tuple[str, ...] = ()
     instruments: tuple[str, ...] = ()
     if inside is not None:
-        one, between, two = inside.partition("~")
+        explained, between, explaining = inside.partition("~")
         if not between:
             raise _unreadable(text, "no ~ between the brackets")
-        endogenous, instruments = (_columns(part, columns, groups, text) for part in (one, two))
+        endogenous, instruments = (_columns(part, columns, groups, text) for part in (explained, explaining))
         if len(instruments) < len(endogenous):
             raise _unreadable(text, f"{len(instruments)} instruments for {len(endogenous)} columns")
     used = (*response, *regressors, *endogenous, *instruments, *absorbed)
@@ -138,8 +138,8 @@ def parse_formula(text: str, columns: Sequence[str], groups: dict[str, tuple[str
 
 def _outside_brackets(text: str) -> tuple[str, str, str]:
     before = text.partition("[")[0]
-    place = before.find("~")
-    return (text, "", "") if place < 0 else (text[:place], "~", text[place + 1 :])
+    tilde = before.find("~")
+    return (text, "", "") if tilde < 0 else (text[:tilde], "~", text[tilde + 1 :])
 
 
 def _without_brackets(right: str, text: str) -> tuple[str, str | None]:
@@ -155,30 +155,30 @@ def _without_brackets(right: str, text: str) -> tuple[str, str | None]:
 
 def _constant(terms: str) -> tuple[bool, str]:
     """Return whether there is a constant, and the terms without what says so."""
-    found = re.sub(r"-\s*1\b", "+ 0", terms)
-    parts = [part.strip() for part in found.split("+")]
-    return "0" not in parts, " + ".join(part for part in parts if part not in ("0", "1", ""))
+    signs = re.sub(r"-\s*1\b", "+ 0", terms)
+    pieces = [piece.strip() for piece in signs.split("+")]
+    return "0" not in pieces, " + ".join(piece for piece in pieces if piece not in ("0", "1", ""))
 
 
 def _columns(
-    part: str, columns: Sequence[str], groups: dict[str, tuple[str, ...]], text: str
+    terms: str, columns: Sequence[str], groups: dict[str, tuple[str, ...]], text: str
 ) -> tuple[str, ...]:
     """Return the columns that terms with + between them stand for."""
-    found: list[str] = []
-    for term in _terms(part, text):
-        found += [name for name in _expanded(term, columns, groups) if name not in found]
-    return tuple(found)
+    expanded: list[str] = []
+    for term in _terms(terms, text):
+        expanded += [name for name in _expanded(term, columns, groups) if name not in expanded]
+    return tuple(expanded)
 
 
-def _terms(part: str, text: str) -> Iterator[tuple[list[str], str]]:
+def _terms(side: str, text: str) -> Iterator[tuple[list[str], str]]:
     """Yield the names of every term, and the sign between them: nothing, ":" or "*"."""
     names: list[str] = []
-    sign, wanted, place = "", True, 0
-    stripped = part.strip()
-    while place < len(stripped):
-        match = _TOKEN.match(stripped, place)
+    sign, wanted, position = "", True, 0
+    stripped = side.strip()
+    while position < len(stripped):
+        match = _TOKEN.match(stripped, position)
         if match is None:
-            raise _unreadable(text, excerpt(stripped, place))
+            raise _unreadable(text, excerpt(stripped, position))
         quoted, operator, name = match.groups()
         if operator is None:
             if not wanted:
@@ -193,8 +193,8 @@ def _terms(part: str, text: str) -> Iterator[tuple[list[str], str]]:
                 names, sign = [], ""
             else:
                 sign = operator
-        place = match.end()
-        place += len(stripped[place:]) - len(stripped[place:].lstrip())
+        position = match.end()
+        position += len(stripped[position:]) - len(stripped[position:].lstrip())
     if wanted:
         raise _unreadable(text, "a side, or an end, without a column")
     yield names, sign
@@ -207,13 +207,13 @@ def _expanded(
     names, sign = term
     lists = []
     for name in names:
-        own = groups.get(name, (name,))
-        if own[0] not in columns:
+        members = groups.get(name, (name,))
+        if members[0] not in columns:
             raise _not_released(name, columns)
-        lists.append(own)
+        lists.append(members)
     if sign != ":":
-        for own in lists:
-            yield from own
+        for members in lists:
+            yield from members
     if sign:
         for first in lists[0]:
             for second in lists[1]:
@@ -608,7 +608,7 @@ class Regression(Shown):
             pairs = [_restriction(part, self.terms) for part in _unquoted(",", text)]
             rows, values = np.array([pair[0] for pair in pairs]), np.array([pair[1] for pair in pairs])
         else:
-            shown_terms = [place for place, name in enumerate(self.terms) if name not in self.absorbed]
+            shown_terms = [position for position, name in enumerate(self.terms) if name not in self.absorbed]
             try:
                 given = np.atleast_2d(np.asarray(restrictions, dtype=np.float64))
             except (TypeError, ValueError):
@@ -624,9 +624,9 @@ class Regression(Shown):
             statistic = float(off @ np.linalg.pinv(covariance, hermitian=True) @ off) / len(rows)
         return WaldTest(statistic, float(fdtrc(len(rows), freedom, statistic)), len(rows), freedom)
 
-    def _series(self, of: Callable[[Coefficient], float]) -> Any:
-        found = {one.name: of(one) for one in self.coefficients}
-        return _pandas().Series(found, dtype="float64")
+    def _series(self, value: Callable[[Coefficient], float]) -> Any:
+        values = {coefficient.name: value(coefficient) for coefficient in self.coefficients}
+        return _pandas().Series(values, dtype="float64")
 
     @property
     def identified(self) -> bool:
@@ -644,8 +644,8 @@ class Regression(Shown):
 
         Without a constant it is that of the mean square. It can be below 0 by noise, and with instruments.
         """
-        left = self.fit.variance * self.fit.freedom / max(self.rows, 1)
-        return 1 - left / self.fit.total if self.fit.total > 0 else float("nan")
+        unexplained = self.fit.variance * self.fit.freedom / max(self.rows, 1)
+        return 1 - unexplained / self.fit.total if self.fit.total > 0 else float("nan")
 
     def interval(self, level: float | None = None) -> dict[str, Ends]:
         """Return an interval for every coefficient, by name.
@@ -665,8 +665,8 @@ class Regression(Shown):
         CounterveilError
             A level outside (0, 1): CV-P015.
         """
-        found = self if level is None else self.again(check_level(level))
-        return {one.name: one.interval() for one in found.coefficients}
+        fit = self if level is None else self.again(check_level(level))
+        return {coefficient.name: coefficient.interval() for coefficient in fit.coefficients}
 
     def combination(self, weights: Mapping[str, float], level: float | None = None) -> Coefficient:
         """Return a sum of coefficients, each multiplied by its weight.
@@ -700,10 +700,10 @@ class Regression(Shown):
         """
         vector = np.zeros(len(self.terms))
         given = weights.items() if hasattr(weights, "items") else [(shown(weights), 1)]
-        known = {self._known(name): float(exact(weight, name)) for name, weight in given}
-        for name, weight in known.items():
+        by_term = {self._known(name): float(exact(weight, name)) for name, weight in given}
+        for name, weight in by_term.items():
             vector[self.terms.index(name)] = weight
-        return self._coefficient(_sum(known), vector, self.level if level is None else check_level(level))
+        return self._coefficient(_sum(by_term), vector, self.level if level is None else check_level(level))
 
     def partial(self, column: str, at: Mapping[str, float] | None = None) -> Coefficient:
         """Return the effect of one more unit of a column; its interactions count.
@@ -750,15 +750,15 @@ class Regression(Shown):
     def _one(self, name: str) -> Coefficient:
         vector = np.zeros(len(self.terms))
         vector[self.terms.index(name)] = 1.0
-        found = self._coefficient(name, vector, self.level)
+        coefficient = self._coefficient(name, vector, self.level)
         if not self.anderson_rubin or self.anderson_rubin_p is None or (name,) != self.endogenous:
-            return found
+            return coefficient
         # The t statistic would contradict this interval where instruments are weak.
-        return replace(found, p_value=self.anderson_rubin_p, ends=self._not_ruled_out, p_at=None)
+        return replace(coefficient, p_value=self.anderson_rubin_p, ends=self._not_ruled_out, p_at=None)
 
     def _not_ruled_out(self, level: float) -> Ends:
-        own = self if level == self.level else self.again(level)
-        lows, highs = zip(*(own.anderson_rubin or ((-inf, inf),)), strict=True)
+        fit = self if level == self.level else self.again(level)
+        lows, highs = zip(*(fit.anderson_rubin or ((-inf, inf),)), strict=True)
         return min(lows), max(highs)
 
     def _coefficient(self, name: str, vector: Floats, level: float) -> Coefficient:
@@ -784,28 +784,28 @@ class Regression(Shown):
 
     @property
     def _constant(self) -> list[int]:
-        return [place for place, name in enumerate(self.terms) if name == CONSTANT]
+        return [position for position, name in enumerate(self.terms) if name == CONSTANT]
 
     def _rows(self) -> list[dict[str, Any]]:
         """Return one dictionary a coefficient, with the names that R's `broom` uses, dots replaced by underscores."""
         return [
             {
-                "term": one.name,
+                "term": coefficient.name,
                 "response": self.response,
                 "method": self.method,
-                "estimate": one.estimate,
-                "std_error": one.std_error.total,
-                "se_sampling": one.std_error.sampling,
-                "se_noise": one.std_error.noise,
-                "statistic": one.statistic,
-                "p_value": one.p_value,
-                "conf_low": one.interval()[0],
-                "conf_high": one.interval()[1],
+                "estimate": coefficient.estimate,
+                "std_error": coefficient.std_error.total,
+                "se_sampling": coefficient.std_error.sampling,
+                "se_noise": coefficient.std_error.noise,
+                "statistic": coefficient.statistic,
+                "p_value": coefficient.p_value,
+                "conf_low": coefficient.interval()[0],
+                "conf_high": coefficient.interval()[1],
                 "level": self.level,
                 "epsilon": float(self.spent.epsilon),
                 "delta": float(self.spent.delta),
             }
-            for one in self.coefficients
+            for coefficient in self.coefficients
         ]
 
     def report_facts(self) -> dict[str, Any]:
@@ -820,10 +820,10 @@ class Regression(Shown):
         plain = (
             "formula method response rows level residual_variance r_squared identified cov_type first_stage"
         )
-        own = {name: getattr(self, name) for name in plain.split()}
+        attributes = {name: getattr(self, name) for name in plain.split()}
         return (
             ({"guarantee_warning": warning} if warning else {})
-            | own
+            | attributes
             | {
                 "coefficients": [one.facts() for one in self.coefficients],
                 "centred": self.fit.centred,
@@ -894,23 +894,23 @@ def _restriction(text: str, terms: Sequence[str]) -> tuple[Floats, float]:
     if len(sides) > 2 or not all(map(str.strip, sides)):
         raise _unreadable(text, "not one side, or two")
     for side, sign in zip(sides, (1.0, -1.0), strict=False):
-        place = 0
-        while place < len(side):
-            match = _PART.match(side, place)
-            if match is None or match.end() == place or not (match[2] or match[3]):
-                raise _unreadable(text, excerpt(side, place))
+        position = 0
+        while position < len(side):
+            match = _PART.match(side, position)
+            if match is None or match.end() == position or not (match[2] or match[3]):
+                raise _unreadable(text, excerpt(side, position))
             try:
-                own = sign * (-1.0 if match[1] == "-" else 1.0) * float(match[2] or 1)
+                number = sign * (-1.0 if match[1] == "-" else 1.0) * float(match[2] or 1)
             except ValueError:
-                raise _unreadable(text, excerpt(side, place)) from None
+                raise _unreadable(text, excerpt(side, position)) from None
             name = (match[3] or "").strip("`")
             if not name:
-                value -= own
+                value -= number
             elif name in terms:
-                weights[terms.index(name)] += own
+                weights[terms.index(name)] += number
             else:
                 raise refusal("CV-P785", terms=", ".join(map(repr, terms)), name=name)
-            place = match.end()
+            position = match.end()
     if not weights.any() or not isfinite(value + weights.sum()):
         raise _unreadable(text, "no term")
     return weights, value
@@ -918,12 +918,12 @@ def _restriction(text: str, terms: Sequence[str]) -> tuple[Floats, float]:
 
 def _sum(weights: Mapping[str, float]) -> str:
     """Return a weighted sum as it is written: "treat + 40 treat:age"."""
-    said = ""
+    text = ""
     for name, weight in weights.items():
         sign = "-" if weight < 0 else "+"
         term = name if abs(weight) == 1 else f"{abs(weight):g} {name}"
-        said += f" {sign} {term}" if said else term if sign == "+" else f"-{term}"
-    return said
+        text += f" {sign} {term}" if text else term if sign == "+" else f"-{term}"
+    return text
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -999,11 +999,11 @@ class Compliance(Shown):
         """Return one dictionary an effect, with the names that R's `broom` uses, dots replaced by underscores."""
         fits = (self.on_outcome, self.on_receipt, self.two_stage)
         names = (self.assigned, self.assigned, self.received)
-        found = []
-        for one, fit, name in zip(self.table, fits, names, strict=True):
+        rows = []
+        for effect, fit, name in zip(self.table, fits, names, strict=True):
             row = next(row for row in fit._rows() if row["term"] == name)
-            found.append(row | {"effect": one.name})
-        return found
+            rows.append(row | {"effect": effect.name})
+        return rows
 
     def report_facts(self) -> dict[str, Any]:
         """Return what is printed, as facts.
@@ -1014,8 +1014,8 @@ class Compliance(Shown):
             Facts by name; numbers may be infinite.
         """
         shared = self.two_stage.report_facts()
-        own = ["guarantee_warning", "rows", "level", "first_stage", "weak", "anderson_rubin"]
-        kept = {*shared} & {*own, *_PROVENANCE}
+        names = ["guarantee_warning", "rows", "level", "first_stage", "weak", "anderson_rubin"]
+        kept = {*shared} & {*names, *_PROVENANCE}
         return {name: shared[name] for name in shared if name in kept} | {
             "assigned": self.assigned,
             "received": self.received,
@@ -1197,15 +1197,17 @@ class Moments(Shown):
         >>> [one.name for one in moments.regress("re78 ~ train | age + educ").coefficients]
         ['train']
         """
-        found = parse_formula(formula, self.columns, dict(self.groups))
+        parsed = parse_formula(formula, self.columns, dict(self.groups))
         chosen = self.level if level is None else check_level(level)
         if cov_type == "nonrobust":
-            return self._regression(formula, found, chosen)
-        for one in self.robust if cov_type == "HC1" else ():
-            if parse_formula(one.formula, self.columns, dict(self.groups)) == found:
-                return self._regression(formula, found, chosen, one)
+            return self._regression(formula, parsed, chosen)
+        for middle in self.robust if cov_type == "HC1" else ():
+            if parse_formula(middle.formula, self.columns, dict(self.groups)) == parsed:
+                return self._regression(formula, parsed, chosen, middle)
         raise refusal(
-            "CV-P793", known=", ".join(repr(one.formula) for one in self.robust) or "none", cov_type=cov_type
+            "CV-P793",
+            known=", ".join(repr(middle.formula) for middle in self.robust) or "none",
+            cov_type=cov_type,
         )
 
     def compliance(
@@ -1244,7 +1246,7 @@ class Moments(Shown):
         """
         offer, response = assigned or self.treatment, outcome or self.outcome
         terms = "".join(f" + `{name}`" for name in controls)
-        one, two, three = (
+        on_outcome, on_receipt, two_stage = (
             self.regress(text, level)
             for text in (
                 f"`{response}` ~ `{offer}`{terms}",
@@ -1252,7 +1254,7 @@ class Moments(Shown):
                 f"`{response}` ~ 1{terms} + [`{received}` ~ `{offer}`]",
             )
         )
-        return Compliance(offer, received, response, one, two, three)
+        return Compliance(offer, received, response, on_outcome, on_receipt, two_stage)
 
     def _regression(
         self, text: str, formula: Formula, level: float, robust: RobustMiddle | None = None
@@ -1265,21 +1267,21 @@ class Moments(Shown):
 
         exogenous = ((CONSTANT,) if formula.constant else ()) + formula.regressors + formula.absorbed
         terms, response = (*exogenous, *formula.endogenous), basis[places[formula.response]]
-        stage = kept = tested = None
+        first_stage = kept = tested = None
         if not formula.endogenous:
             fit = least_squares(moments, rows(terms), response)
         else:
             fit = two_stage(moments, rows(terms), rows((*formula.instruments, *exogenous)), response)
             if len(formula.endogenous) == 1:
-                own, instruments = rows(formula.endogenous)[0], rows(formula.instruments)
+                endogenous, instruments = rows(formula.endogenous)[0], rows(formula.instruments)
                 others = rows(exogenous)
-                stage = joint_statistic(
-                    least_squares(moments, np.vstack((instruments, others)), own), len(instruments)
+                first_stage = joint_statistic(
+                    least_squares(moments, np.vstack((instruments, others)), endogenous), len(instruments)
                 )
-                last = np.zeros(len(terms))
-                last[-1] = 1.0
-                centre = (float(fit.coefficients[-1]), fit.error(last)[0])
-                kept = anderson_rubin(moments, own, instruments, others, response, level, centre)
+                on_endogenous = np.zeros(len(terms))
+                on_endogenous[-1] = 1.0
+                centre = (float(fit.coefficients[-1]), fit.error(on_endogenous)[0])
+                kept = anderson_rubin(moments, endogenous, instruments, others, response, level, centre)
                 tested = joint_p_value(moments, instruments, others, response)
         fit = fit if robust is None else robust.errors_of(fit, self.rows)
         return Regression(
@@ -1298,7 +1300,7 @@ class Moments(Shown):
             cov_type="nonrobust" if robust is None else "HC1",
             endogenous=formula.endogenous,
             instruments=formula.instruments,
-            first_stage=stage,
+            first_stage=first_stage,
             anderson_rubin=kept,
             anderson_rubin_p=tested,
             farthest=self._farthest(formula, fit),
@@ -1322,15 +1324,16 @@ class Moments(Shown):
     def _rows(self) -> list[dict[str, Any]]:
         """Return one dictionary a column: mean and standard deviation as released, and the noise of the mean."""
         return [
-            {"column": name} | self._mean(own) for name, own in zip(self.columns, self.basis[1:], strict=True)
+            {"column": name} | self._mean(weights)
+            for name, weights in zip(self.columns, self.basis[1:], strict=True)
         ]
 
     def _mean(self, column: tuple[float, ...]) -> dict[str, float]:
         """Return what is known of a column's mean: nothing where noise left no weight to the rows."""
-        matrix, noise, own = np.array(self.matrix), np.array(self.noise_sd), np.array(column)
+        matrix, noise, weights = np.array(self.matrix), np.array(self.noise_sd), np.array(column)
         with np.errstate(all="ignore"):
-            mean = own @ matrix[0] / matrix[0, 0]
-            centred = own - mean * np.array(self.basis[0])
+            mean = weights @ matrix[0] / matrix[0, 0]
+            centred = weights - mean * np.array(self.basis[0])
             error = np.sqrt(centred**2 @ noise[0] ** 2) / matrix[0, 0]
             variance = centred @ matrix @ centred / matrix[0, 0]
         if not (matrix[0, 0] > 0 and np.isfinite([mean, error, variance]).all()):
@@ -1424,15 +1427,18 @@ class Moments(Shown):
                 raise ValueError("a number that is none")
         if any(sd < 0 for row in self.noise_sd for sd in row) or self.rows < 1:
             raise ValueError("impossible moments")
-        for place in range(size):
-            if any(self.matrix[place][other] != self.matrix[other][place] for other in range(place)):
+        for row_index in range(size):
+            if any(
+                self.matrix[row_index][column_index] != self.matrix[column_index][row_index]
+                for column_index in range(row_index)
+            ):
                 raise ValueError("moments that are not symmetric")
         if any(name not in self.columns for _, members in self.groups for name in members):
             raise ValueError("a group of other columns")
-        for one in self.robust:
-            count = len(one.matrix)
-            if not 0 <= one.noise_sd < inf or any(
-                len(row) != count or not all(map(isfinite, row)) for row in (*one.turn, *one.matrix)
+        for middle in self.robust:
+            count = len(middle.matrix)
+            if not 0 <= middle.noise_sd < inf or any(
+                len(row) != count or not all(map(isfinite, row)) for row in (*middle.turn, *middle.matrix)
             ):
                 raise ValueError("an impossible middle of a sandwich")
 
