@@ -144,7 +144,7 @@ SEVERAL: tuple[Mutant, ...] = (
     _of("measures._scale", "rows * variance", "variance", "unit/results/test_unmeasured_confounding.py"),
     # Intervals.
     _of("Uncertainty.half_width", " + self.bias", "", _UNCERTAINTY),
-    _of("Uncertainty.half_width", "half_width_with_bias(half, self.bias, level)", "half", _UNCERTAINTY),
+    _of("Uncertainty.half_width", "biased_half_width(half, self.bias, level)", "half", _UNCERTAINTY),
     _of("Uncertainty.p_value", "tail(off + self.bias, sd, None)", "0.0", _UNCERTAINTY),
     _of("Uncertainty.known_variance", "() + kappa", "() - kappa", _UNCERTAINTY),
     _of("uncertainty.positive_part", "np.maximum(released, 0.0)", "released", _UNCERTAINTY),

@@ -232,7 +232,7 @@ class LinearFit:
         found = [float(along @ moments.spread((one + one.T) / 2) @ along) for one in outer]
         return np.array([found[0] + float(combination @ self.sampling @ combination), *found[1:]])
 
-    def half_widths(self, combination: Floats, factor: float) -> Ends:
+    def interval_distances(self, combination: Floats, factor: float) -> Ends:
         """Return how far below and above the estimate its interval of some standard errors goes.
 
         Parameters

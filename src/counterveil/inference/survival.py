@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from counterveil.inference.measures import Apart, p_value
-from counterveil.inference.uncertainty import half_width_with_bias, half_widths_with_bias, simultaneous
+from counterveil.inference.uncertainty import biased_half_width, biased_half_widths, simultaneous
 from counterveil.numerics.arrays import Ends, Floats
 from counterveil.numerics.running_sums import FLAT, SUMS, Form
 
@@ -642,8 +642,7 @@ class Probability:
             Lower and upper end.
         """
         low, high = (
-            self.middle + half_width_with_bias(end, self.bias, level) * sign
-            for end, sign in self._ends(level)
+            self.middle + biased_half_width(end, self.bias, level) * sign for end, sign in self._ends(level)
         )
         return min(max(low - self.slack, 0.0), 1.0), min(max(high, 0.0), 1.0)
 
@@ -767,8 +766,8 @@ class Gap(Apart):
         (low, high), (least, most) = self.one.untruncated(level), self.other.untruncated(level)
         own, others = self.one.middle, self.other.middle
         bias = joint_bias(self.one.bias, self.other.bias, self.apart)
-        down = half_width_with_bias(_joined(own - low, most - others, self._correlation), bias, level)
-        up = half_width_with_bias(_joined(high - own, others - least, self._correlation), bias, level)
+        down = biased_half_width(_joined(own - low, most - others, self._correlation), bias, level)
+        up = biased_half_width(_joined(high - own, others - least, self._correlation), bias, level)
         ends = (own - others - down, own - others + up)
         return min(max(ends[0], -1.0), 1.0), max(min(ends[1], 1.0), -1.0)
 
@@ -842,7 +841,7 @@ class Area:
         """
         normal, heavy = quantiles(level, self.heavy)
         half = hypot(normal * self.sampling_sd, heavy * sqrt(self.noise))
-        half = half_width_with_bias(half, self.bias + abs(self.curvature), level) + self.slack
+        half = biased_half_width(half, self.bias + abs(self.curvature), level) + self.slack
         least, most = self.limits
         low, high = self.middle - half + min(self.steps, 0.0), self.middle + half + max(self.steps, 0.0)
         return min(max(low, least), most), max(min(high, most), least)
@@ -928,7 +927,7 @@ class AreaRatio:
         bias = joint_bias(one.bias / one.estimate, other.bias / other.estimate)
         bias += abs(one.curvature / one.estimate - other.curvature / other.estimate)
         bias += abs(one.steps / one.estimate - other.steps / other.estimate)
-        half = half_width_with_bias(hypot(normal * sampling, heavy * noise), bias, level)
+        half = biased_half_width(hypot(normal * sampling, heavy * noise), bias, level)
         middle = log(self.estimate)
         return max(exp(middle - half), widest[0]), min(exp(middle + half), widest[1])
 
@@ -1029,8 +1028,8 @@ class SurvivalAnswers:
         root = np.sqrt(np.maximum(half**2 - lead * (middle**2 - heavy**2 * noise), 0.0))
         down, up = middle - (half - root) / lead, (half + root) / lead - middle
         off = curves.grouping[arm, 1:]
-        low = np.clip(middle - half_widths_with_bias(down, off, level) - slack, 0.0, 1.0)
-        high = np.clip(middle + half_widths_with_bias(up, off, level), 0.0, 1.0)
+        low = np.clip(middle - biased_half_widths(down, off, level) - slack, 0.0, 1.0)
+        high = np.clip(middle + biased_half_widths(up, off, level), 0.0, 1.0)
         high[-1] *= not self.whole
         return np.append(1.0, low), np.append(1.0, high)
 
@@ -1087,7 +1086,7 @@ class SurvivalAnswers:
         return _weights(self.edges, 0.0 if self.convention == "end" else 0.5)
 
     @property
-    def _coarsening_weights(self) -> Floats:
+    def _thinning_weights(self) -> Floats:
         """The weights (J + 1,) that say how far a restricted mean moves without every other point of the curve."""
         found = np.zeros(len(self.edges))
         if self.convention != "end":
@@ -1116,7 +1115,7 @@ class SurvivalAnswers:
         estimate, middle = float(weights @ self.curves.shown[arm]), float(weights @ self.curves.survival[arm])
         bias, curvature = (
             float(weights @ self.curves.grouping[arm]),
-            float(self._coarsening_weights @ self.curves.shown[arm]),
+            float(self._thinning_weights @ self.curves.shown[arm]),
         )
         steps = self.ties * max(1 - float(self.curves.shown[arm, -1]), 0.0) / 2
         limits = (0.0, float(self.edges[-1]))
@@ -1393,7 +1392,7 @@ class LogRank:
             Lower and upper end.
         """
         normal, heavy = quantiles(level, self.heavy)
-        half = half_width_with_bias(sqrt(normal**2 * self.variance + heavy**2 * self.noise), self.bias, level)
+        half = biased_half_width(sqrt(normal**2 * self.variance + heavy**2 * self.noise), self.bias, level)
         return self.difference - half, self.difference + half
 
 
@@ -1731,7 +1730,7 @@ class Crossing:
                 -np.diff(curves.shown[arm]),
             )
             arcs *= smooth
-            more = np.array([half_widths_with_bias(side, curvature, level) - side for side in sides - arcs])
+            more = np.array([biased_half_widths(side, curvature, level) - side for side in sides - arcs])
             more = np.where((curvature < held) | (held <= 0), more, inf)
             shifts, arcs = np.where(smooth, 0.0, -more), np.where(smooth, arcs - more, 0.0)
         first = self._first(low, (shifts[0], arcs[0]))
@@ -1863,10 +1862,10 @@ class CrossingGap(Apart):
         return (
             widest[0]
             if pinned[0] or isinf(widest[0])
-            else own - others - half_width_with_bias(down, curved, level),
+            else own - others - biased_half_width(down, curved, level),
             widest[1]
             if pinned[1] or isinf(widest[1])
-            else own - others + half_width_with_bias(up, curved, level),
+            else own - others + biased_half_width(up, curved, level),
         )
 
     def _curvature_bias(self, own: float, others: float) -> float:

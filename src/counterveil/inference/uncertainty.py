@@ -42,7 +42,7 @@ _SCALED_WEIGHTS = _WEIGHTS / np.sqrt(2 * np.pi)
 _REACH = 8.7
 _NORMAL_ENDS = np.linspace(-_REACH, _REACH, 19)
 # Distances from a breakpoint, in standard deviations of the noise, at which pieces end.
-_LADDER = np.concatenate([2.0 ** np.arange(-4, 7), [100.0, 200.0, 400.0, 1600.0]])
+_OFFSETS = np.concatenate([2.0 ** np.arange(-4, 7), [100.0, 200.0, 400.0, 1600.0]])
 # Breakpoints at which pieces end, at most. Those that the noise exceeds with a smaller probability than this are left
 # out. A distribution that has still more falls by less than 0.006 (in logarithms) from one to the next, so that its
 # tails are within 5e-6 of smooth ones: they are taken as larger by twice that part.
@@ -365,7 +365,7 @@ def _tails_and_densities(x: Floats, sd: Floats, noises: NoiseBatch) -> tuple[Flo
     start = 0
     while start < len(order):
         most = max(16, 2 * int(counts[order[start]]))
-        together = max(1, _AT_ONCE // (len(_NODES) * (most + len(_NORMAL_ENDS) + 2 * len(_LADDER))))
+        together = max(1, _AT_ONCE // (len(_NODES) * (most + len(_NORMAL_ENDS) + 2 * len(_OFFSETS))))
         rows = order[start : start + together]
         rows = rows[counts[rows] <= most]
         start += len(rows)
@@ -403,8 +403,8 @@ def _pieces(x: Floats, sd: Floats, widths: Floats, breakpoints: Floats) -> tuple
 
     `widths` are typical of the noises, `breakpoints[i]` those of the i-th. A piece beyond the normal's reach is empty.
     """
-    ladder = _LADDER * widths[:, None]
-    cuts = (x[:, None] - np.concatenate([breakpoints, -ladder, ladder], axis=1)) / sd[:, None]
+    offsets = _OFFSETS * widths[:, None]
+    cuts = (x[:, None] - np.concatenate([breakpoints, -offsets, offsets], axis=1)) / sd[:, None]
     ends = np.broadcast_to(_NORMAL_ENDS, (len(x), len(_NORMAL_ENDS)))
     cuts = np.sort(np.concatenate([ends, np.clip(cuts, -_REACH, _REACH)], axis=1), axis=1)
     # Pieces that are empty for all are left out.
@@ -437,7 +437,7 @@ _LEAST_TAIL = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
-class NoisyScale:
+class NoiseOfNoisyScale:
     """The distribution of scale * X * exp(-L), X of `distribution` and L Laplace with scale `log_scale`; symmetric.
 
     `origin` is a text that says where X comes from, for those who write the distribution down.
@@ -1235,7 +1235,7 @@ def _least_root(
     return right
 
 
-def half_widths_with_bias(halves: Floats, biases: Floats, level: float) -> Floats:
+def biased_half_widths(halves: Floats, biases: Floats, level: float) -> Floats:
     """Return how far intervals reach that hold for every bias up to these; `halves` are how far without one.
 
     Errors are normal, or carried as if they were at this level (Armstrong and Kolesar 2018).
@@ -1253,9 +1253,9 @@ def half_widths_with_bias(halves: Floats, biases: Floats, level: float) -> Float
     return np.where(plain, halves + np.maximum(biases, 0.0), halves * high / normal)
 
 
-def half_width_with_bias(half: float, bias: float, level: float) -> float:
+def biased_half_width(half: float, bias: float, level: float) -> float:
     """Return the same of one interval."""
-    return float(half_widths_with_bias(np.array([half]), np.array([bias]), level)[0])
+    return float(biased_half_widths(np.array([half]), np.array([bias]), level)[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -1393,7 +1393,7 @@ class Uncertainty:
             Half-width, in units of the estimate.
         """
         half = half_width(self.known_sd(1 - level), self.noise, 1 - level)
-        return half_width_with_bias(half, self.bias, level) if self._normal else half + self.bias
+        return biased_half_width(half, self.bias, level) if self._normal else half + self.bias
 
     @property
     def _normal(self) -> bool:

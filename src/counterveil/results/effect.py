@@ -32,7 +32,7 @@ from counterveil.inference.pooling import PooledMeans, PooledUncertainty
 from counterveil.inference.uncertainty import (
     ClusterUncertainty,
     NoiseDistribution,
-    NoisyScale,
+    NoiseOfNoisyScale,
     Uncertainty,
     WeightedSum,
     adjusted_p,
@@ -893,16 +893,16 @@ def _table(kind: Any) -> _Record:
     return _Record(kind, forms, frozenset(field.name for field in stored if field.init))
 
 
-def noise_with_noisy_scale(noise: Lomax, scale: float, log_scale: float) -> NoisyScale:
+def noise_with_noisy_scale(noise: Lomax, scale: float, log_scale: float) -> NoiseOfNoisyScale:
     """Return the mechanism of smooth noise at a released scale; `log_scale` is that of the scale's logarithm."""
-    return NoisyScale(noise.distribution(Fraction(1)), scale, log_scale, json.dumps(noise.to_dict()))
+    return NoiseOfNoisyScale(noise.distribution(Fraction(1)), scale, log_scale, json.dumps(noise.to_dict()))
 
 
 def noise_to_dict(mechanism: Any) -> dict[str, str]:
     """Return a mechanism as JSON-ready facts, none for no noise."""
     if mechanism is None:
         return {}
-    if isinstance(mechanism, NoisyScale):
+    if isinstance(mechanism, NoiseOfNoisyScale):
         scales = {"scale": repr(mechanism.scale), "log_scale": repr(mechanism.log_scale)}
         return {"mechanism": _NOISY_SCALE, "of": mechanism.origin} | scales
     if isinstance(mechanism, WeightedSum):

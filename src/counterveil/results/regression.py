@@ -771,7 +771,7 @@ class Regression(Shown):
             limits = (-most, most)
 
         def ends(level: float) -> Ends:
-            below, above = self.fit.half_widths(vector, float(stdtrit(freedom, (1 + level) / 2)))
+            below, above = self.fit.interval_distances(vector, float(stdtrit(freedom, (1 + level) / 2)))
             return truncate((released - below, released + above), limits)
 
         def p_at(value: float) -> float:

@@ -20,7 +20,7 @@ from counterveil.data.domains import outcome_unit
 from counterveil.data.passes import Sums
 from counterveil.errors import refusal
 from counterveil.inference.survival import NoisyHistograms
-from counterveil.inference.uncertainty import half_width_with_bias
+from counterveil.inference.uncertainty import biased_half_width
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.privacy import Budget, Unit
 from counterveil.results.answering import answer_request
@@ -229,7 +229,7 @@ def expected_length(cells: int, noise_sd: float, rows: int) -> float:
     people = rows / 2
     variance = 1 / (4 * people) + noise_sd**2 * cells / 4 / people**2
     bend = _STEEPEST / (cells * _SUPPOSED_SD) ** 2 / 8
-    return half_width_with_bias(-float(ndtri(_TAIL)) * sqrt(variance), bend, 1 - 2 * _TAIL)
+    return biased_half_width(-float(ndtri(_TAIL)) * sqrt(variance), bend, 1 - 2 * _TAIL)
 
 
 def quantiles_of_arms(

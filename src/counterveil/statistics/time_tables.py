@@ -25,7 +25,7 @@ from counterveil.data.passes import Sums
 from counterveil.data.strata import strata_codes
 from counterveil.errors import refusal
 from counterveil.inference.survival import LEAST_AT_RISK, Blocks, NoisyTables, TableNoise
-from counterveil.inference.uncertainty import half_width_with_bias
+from counterveil.inference.uncertainty import biased_half_width
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.products import LinearForm, linear_form
 from counterveil.numerics.propensity import fit_multinomial
@@ -186,7 +186,7 @@ def expected_length(release: TableRelease, people: int, strata: int) -> float:
     """Return how far intervals of an arm's curve reach for so many people in usual tables, on average over cells."""
     sampling, grouping = _usual_errors(release.form.cells, people / 2)
     half = -float(ndtri(_TAIL)) * sqrt(sampling * (1 + noise_part(release, people, strata)))
-    return half_width_with_bias(half, grouping, 1 - 2 * _TAIL)
+    return biased_half_width(half, grouping, 1 - 2 * _TAIL)
 
 
 def noise_part(release: TableRelease, people: int, strata: int) -> float:

@@ -17,8 +17,8 @@ from counterveil.inference import uncertainty
 from counterveil.inference.pooling import PooledUncertainty
 from counterveil.inference.uncertainty import (
     HEADROOM,
+    NoiseOfNoisyScale,
     NoiseSum,
-    NoisyScale,
     Uncertainty,
     half_width,
     inflation,
@@ -216,7 +216,7 @@ def _draws(distribution, log_scale, count=400_000):
 @pytest.mark.parametrize("distribution", [LOMAX])
 @pytest.mark.parametrize("log_scale", [0.05, 0.3, 0.8])
 def test_quantiles_are_those_of_draws(distribution, log_scale):
-    known = NoisyScale(distribution, 2.5, log_scale)
+    known = NoiseOfNoisyScale(distribution, 2.5, log_scale)
     drawn = 2.5 * _draws(distribution, log_scale)
     for p in (0.6, 0.9, 0.975, 0.995):
         point = known.quantile(np.array([p]))[0]
@@ -227,16 +227,16 @@ def test_quantiles_are_those_of_draws(distribution, log_scale):
 
 @pytest.mark.parametrize("log_scale", [0.1, 0.4])
 def test_the_table_is_as_good_as_an_integral(log_scale):
-    known = NoisyScale(LOMAX, 1.0, log_scale)
+    known = NoiseOfNoisyScale(LOMAX, 1.0, log_scale)
     for alpha in (0.3, 0.05, 1e-3):
         exact = tail_point(LOMAX, log_scale, alpha)
         assert known.quantile(np.array([1 - alpha / 2]))[0] == pytest.approx(exact, rel=1e-3)
 
 
 def test_variance():
-    known = NoisyScale(LOMAX, 2.0, 0.2)
+    known = NoiseOfNoisyScale(LOMAX, 2.0, 0.2)
     assert known.variance == pytest.approx(4 * LOMAX.variance / (1 - 4 * 0.04))
-    assert NoisyScale(LOMAX, 1.0, 0.5).variance == np.inf
+    assert NoiseOfNoisyScale(LOMAX, 1.0, 0.5).variance == np.inf
 
 
 @pytest.mark.parametrize("log_scale", [0.05, 0.3, 1.0])
@@ -261,7 +261,7 @@ def test_intervals_for_both_errors_together_cover(ratio, log_scale):
     draws = 500
     for L in rng.laplace(0, log_scale, draws):
         known = Uncertainty(
-            NoisyScale(LOMAX, float(np.exp(L)), log_scale),
+            NoiseOfNoisyScale(LOMAX, float(np.exp(L)), log_scale),
             allowance * (sd * np.exp(L)) ** 2,
             allowance * (sd * np.exp(L)) ** 2,
         )
