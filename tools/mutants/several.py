@@ -42,8 +42,8 @@ SEVERAL: tuple[Mutant, ...] = (
     ),
     _of(
         "EventStudyResult._with_reference",
-        "NoiseSum(own, self.reference_noise)",
-        "own",
+        "NoiseSum(noise, self.reference_noise)",
+        "noise",
         "unit/questions/test_event_study.py",
     ),
     _of(
@@ -112,7 +112,7 @@ SEVERAL: tuple[Mutant, ...] = (
     _of("cate_model.one_effect_model", "np.array([[sd**2]])", "np.array([[sd]])", _FUNCTIONS),
     _of("Look.sampling", "squares[1] * functions.squared[1]", "squares[0] * functions.squared[1]", _SERIES),
     _of("series._unshrunk", "+= found.covariance", "+= found.noise", _SERIES),
-    _of("CateModel._around", " + np.abs(self._shrunk(own))", "", _SERIES),
+    _of("CateModel._around", " + np.abs(self._shrunk(basis_features))", "", _SERIES),
     _of("LinearMap.values", "min(2 * self.clip, self.width)", "self.clip", _LINEAR_MAP),
     _of("LinearMap.squares", "self.clip**2", "self.clip", _LINEAR_MAP),
     _of(

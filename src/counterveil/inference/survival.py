@@ -91,15 +91,22 @@ def with_totals(counts: Floats, noise: TableNoise, totals: Sequence[float]) -> F
 
 @dataclass(frozen=True)
 class Blocks:
-    """The curves of all blocks, (B, J + 1) from time 0 on, with how they depend on every entry.
+    """Curves of all blocks, (B, J + 1) from time 0 on, with how they depend on every entry.
 
-    Attributes:
-        counts: tables (B, M) as released, moved to public totals.
-        noise: of the tables.
-        convention: where in a cell people are censored: in its "middle" or at its "end".
-        design: for weighted counts the ratio of squared weights to weights, by block; 1 without weights.
-        inflation: of the sampling variance, for bias that is allowed for.
-        causes: of the event, each with columns of its own.
+    Attributes
+    ----------
+    counts : ndarray of float, shape (B, M)
+        Tables as released, moved to public totals.
+    noise : TableNoise
+        Noise of the tables.
+    convention : {"middle", "end"}
+        Where in a cell people are censored.
+    design : ndarray of float, shape (B,)
+        For weighted counts the ratio of squared weights to weights; 1 without weights.
+    inflation : float
+        Factor of the sampling variance, for bias that is allowed for.
+    causes : int
+        Number of causes of the event, each with columns of its own.
     """
 
     counts: Floats
@@ -413,21 +420,33 @@ def _possible(table: Floats) -> Floats:
 class Curves:
     """Survival of both arms, control first, at time 0 and at the end of every cell.
 
-    Attributes:
-        survival: (2, J + 1), level where a curve is lost in the noise.
-        shown: the same, falling on there as is likeliest.
-        sampling: covariance of each curve from sampling, (2, J + 1, J + 1).
-        noise: covariance of both curves from noise, (2, J + 1, 2, J + 1).
-        slack: how far each curve may lie lower, as it was lost in the noise before, (2, J + 1).
-        grouping: how far each curve may be off as hazards change within the cells that people are censored in,
-            (2, J + 1).
-        people: under observation when each cell begins, (2, J).
-        worth: how many people without strata and bias would err as much, (2, J): fewer than `people` where an arm is
-            thin in strata with large shares.
-        heaviness: of the noise of each point, (2, J + 1).
-        lengths: of the cells, (J,).
-        rounded: whether cells hold outcomes, which may be rounded and begin steeply.
-        heaped: the round number to whose multiples they are seen to be rounded, in part or all; 0 for none.
+    Attributes
+    ----------
+    survival : ndarray of float, shape (2, J + 1)
+        Survival, level where a curve is lost in the noise.
+    shown : ndarray of float, shape (2, J + 1)
+        The same, falling on there as is likeliest.
+    sampling : ndarray of float, shape (2, J + 1, J + 1)
+        Covariance of each curve from sampling.
+    noise : ndarray of float, shape (2, J + 1, 2, J + 1)
+        Covariance of both curves from noise.
+    slack : ndarray of float, shape (2, J + 1)
+        How far each curve may lie lower, as it was lost in the noise before.
+    grouping : ndarray of float, shape (2, J + 1)
+        How far each curve may be off as hazards change within the cells that people are censored in.
+    people : ndarray of float, shape (2, J)
+        People under observation when each cell begins.
+    worth : ndarray of float, shape (2, J)
+        Number of people without strata and bias that would err as much: fewer than `people` where an arm has
+        few people in strata with large shares.
+    heaviness : ndarray of float, shape (2, J + 1)
+        Excess kurtosis of the noise of each point, as a part of Laplace's.
+    lengths : ndarray of float, shape (J,)
+        Lengths of the cells.
+    rounded : bool
+        Whether cells hold outcomes, which may be rounded and begin steeply.
+    heaped : float
+        Round number to whose multiples outcomes are seen to be rounded, in part or all; 0 for none.
     """
 
     survival: Floats
@@ -572,9 +591,24 @@ def joint_bias(one: float, other: float, apart: float = _APART) -> float:
 class Probability:
     """The probability of being free of the event at one time in one arm.
 
-    `size` is the number of people that sampling error is worth. Where the curve was lost in the noise before, `middle`
-    is where it was last known, `slack` how far it may have fallen since, and `estimate` the likeliest place between.
-    `bias` is how far it may be off as hazards change within cells.
+    Attributes
+    ----------
+    estimate : float
+        The likeliest probability, in [0, 1].
+    middle : float
+        Where the curve was last known before it was lost in the noise; the estimate as released otherwise.
+    variance : float
+        Sampling variance.
+    noise : float
+        Variance of the privacy noise.
+    size : float
+        Number of people that the sampling error is worth.
+    heavy : float
+        Excess kurtosis of the noise as a part of Laplace's: 0 for normal noise.
+    slack : float
+        How far the curve may have fallen since it was last known.
+    bias : float
+        How far it may be off as hazards change within cells.
     """
 
     estimate: float
@@ -597,18 +631,40 @@ class Probability:
         return sqrt(self.noise + self.slack**2 / 12)
 
     def interval(self, level: float) -> Ends:
-        """Return the two ends of an interval, cut to probabilities."""
+        """Return the two ends of an interval, truncated to [0, 1].
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         low, high = (
             self.middle + biased_half_width(end, self.bias, level) * sign for end, sign in self._ends(level)
         )
         return min(max(low - self.slack, 0.0), 1.0), min(max(high, 0.0), 1.0)
 
     def _ends(self, level: float) -> tuple[Ends, Ends]:
-        low, high = self.uncut(level)
+        low, high = self.untruncated(level)
         return (self.middle - low, -1.0), (high - self.middle, 1.0)
 
-    def uncut(self, level: float) -> Ends:
-        """Return the two ends around where the curve was last known, which noise may have moved beyond 0 or 1."""
+    def untruncated(self, level: float) -> Ends:
+        """Return the two ends around where the curve was last known, not truncated to [0, 1].
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         normal, heavy = quantiles(level, self.heavy)
         per = normal**2 / self.size
         lead, half = 1 + per, self.middle + per / 2
@@ -618,7 +674,13 @@ class Probability:
 
 @dataclass(frozen=True, slots=True)
 class Complement:
-    """One minus a probability."""
+    """One minus a probability.
+
+    Attributes
+    ----------
+    of : Probability
+        The probability.
+    """
 
     of: Probability
 
@@ -638,14 +700,37 @@ class Complement:
         return self.of.noise_sd
 
     def interval(self, level: float) -> Ends:
-        """Return the two ends."""
+        """Return the two ends of an interval, in [0, 1].
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         low, high = self.of.interval(level)
         return 1 - high, 1 - low
 
 
 @dataclass(frozen=True, slots=True)
 class Gap(Apart):
-    """The difference of two probabilities; `shared` is the covariance of their noise, `apart` how biases may differ."""
+    """The difference of two probabilities.
+
+    Attributes
+    ----------
+    one : Probability
+        That of the treated.
+    other : Probability
+        That of the controls.
+    shared : float
+        Covariance of their noise.
+    apart : float
+        How far the biases of both may differ, as a part of them.
+    """
 
     one: Probability
     other: Probability
@@ -665,11 +750,22 @@ class Gap(Apart):
         return self.shared / product if product > 0 else 0.0
 
     def interval(self, level: float) -> Ends:
-        """Return the two ends; all that both arms' intervals leave possible where one is lost in the noise."""
+        """Return the two ends; all that both intervals leave possible where one arm is lost in the noise.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         if self.one.slack or self.other.slack:
             (low, high), (least, most) = self.one.interval(level), self.other.interval(level)
             return low - most, high - least
-        (low, high), (least, most) = self.one.uncut(level), self.other.uncut(level)
+        (low, high), (least, most) = self.one.untruncated(level), self.other.untruncated(level)
         own, others = self.one.middle, self.other.middle
         bias = joint_bias(self.one.bias, self.other.bias, self.apart)
         down = biased_half_width(_joined(own - low, most - others, self._correlation), bias, level)
@@ -686,10 +782,29 @@ def _joined(one: float, other: float, correlation: float) -> float:
 class Area:
     """The restricted mean time free of the event in one arm, or the difference of two.
 
-    `slack` is how far it may lie to either side of the `middle`, as curves were lost in the noise. `bias` is how far it
-    may be off as hazards change within cells, and `curvature` how far it moves when curves are known
-    at every other time only: about as far as curves that bend between times can move it. `steps` is how much more it is
-    where curves fall at whole times only.
+    Attributes
+    ----------
+    estimate : float
+        Restricted mean, in the unit of the data.
+    middle : float
+        Middle of what curves that were lost in the noise leave possible.
+    variance : float
+        Sampling variance.
+    noise : float
+        Variance of the privacy noise.
+    limits : tuple of (float, float)
+        What it can be at all.
+    heavy : bool
+        Whether the noise is Laplace's.
+    slack : float
+        How far it may lie to either side of `middle`, as curves were lost in the noise.
+    bias : float
+        How far it may be off as hazards change within cells.
+    curvature : float
+        How far it moves when curves are known at every other time only: about as far as their curvature can
+        move it.
+    steps : float
+        How much more it is where curves fall at whole times only.
     """
 
     estimate: float
@@ -714,7 +829,18 @@ class Area:
         return sqrt(self.noise + self.slack**2 / 3)
 
     def interval(self, level: float) -> Ends:
-        """Return the two ends of an interval, cut to what is possible."""
+        """Return the two ends of an interval, truncated to what is possible.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         normal, heavy = quantiles(level, self.heavy)
         half = hypot(normal * self.sampling_sd, heavy * sqrt(self.noise))
         half = biased_half_width(half, self.bias + abs(self.curvature), level) + self.slack
@@ -725,7 +851,22 @@ class Area:
 
 @dataclass(frozen=True, slots=True)
 class AreaRatio:
-    """The ratio of two restricted means, on the scale of logarithms; `shared` is the covariance of their noise."""
+    """The ratio of two restricted means, treated over control.
+
+    Attributes
+    ----------
+    one : Area
+        Restricted mean of the treated.
+    other : Area
+        Restricted mean of the controls.
+    shared : float
+        Covariance of their noise.
+
+    Notes
+    -----
+    The interval is log r -+ h on the scale of logarithms, by the delta method; where a mean is lost in the
+    noise, it is all that the intervals of both means leave possible.
+    """
 
     one: Area
     other: Area
@@ -733,7 +874,7 @@ class AreaRatio:
 
     @property
     def estimate(self) -> float:
-        """One mean over the other; infinite where the other is not above 0."""
+        """Mean of the treated over that of the controls; infinite where the latter is not above 0."""
         return max(self.one.estimate, 0.0) / self.other.estimate if self.other.estimate > 0 else inf
 
     @property
@@ -766,7 +907,18 @@ class AreaRatio:
         return self.estimate * self._relative[1] if self.known else inf
 
     def interval(self, level: float) -> Ends:
-        """Return the two ends; where a mean is lost in the noise, all that both intervals leave possible."""
+        """Return the two ends of an interval.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         (low, high), (least, most) = self.one.interval(level), self.other.interval(level)
         widest = (low / most if most > 0 else 0.0, high / least if least > 0 else inf)
         if not self.known or self.one.slack or self.other.slack:
@@ -784,10 +936,24 @@ class AreaRatio:
 
 @dataclass(frozen=True, slots=True)
 class SurvivalAnswers:
-    """Everything that is read off two curves; `edges` are time 0 and the ends of all cells, control comes first.
+    """Everything that is read off two curves.
 
-    `cut` is how many cells make one of the declared grid, by which places are counted. With `whole`, curves fall to 0
-    by the last edge. With `ties`, they may fall at multiples of this unit only.
+    Attributes
+    ----------
+    curves : Curves
+        Survival of both arms, control first.
+    edges : ndarray of float, shape (J + 1,)
+        Time 0 and the ends of all cells.
+    convention : {"middle", "end"}
+        Where in a cell people are censored.
+    heavy : bool
+        Whether the noise is Laplace's.
+    cut : int
+        Number of cells that make one of the declared grid, by which times are counted.
+    whole : bool
+        Whether curves fall to 0 by the last edge: distribution functions do.
+    ties : float
+        Unit at whose multiples alone curves may fall; 0 for none.
     """
 
     curves: Curves
@@ -799,11 +965,37 @@ class SurvivalAnswers:
     ties: float = 0.0
 
     def at(self, arm: int, place: int) -> Probability:
-        """Return the probability of one arm at a time of the grid, by its place; time 0 has place 0."""
+        """Return the probability of one arm at a time of the grid.
+
+        Parameters
+        ----------
+        arm : {0, 1}
+            0 for the controls, 1 for the treated.
+        place : int
+            Position of the time in the grid; time 0 has 0.
+
+        Returns
+        -------
+        Probability
+            The probability of being free of the event, with its error.
+        """
         return self.end(arm, place * self.cut)
 
     def end(self, arm: int, place: int) -> Probability:
-        """Return the probability of one arm at the end of a cell, by its place among all edges."""
+        """Return the probability of one arm at the end of a cell.
+
+        Parameters
+        ----------
+        arm : {0, 1}
+            0 for the controls, 1 for the treated.
+        place : int
+            Position among all edges.
+
+        Returns
+        -------
+        Probability
+            The probability of being free of the event, with its error.
+        """
         curves = self.curves
         own = (float(curves.shown[arm, place]), float(curves.survival[arm, place]))
         variance = float(curves.sampling[arm, place, place])
@@ -814,7 +1006,20 @@ class SurvivalAnswers:
         return Probability(*own, variance, noise, size, heavy, slack, bias)
 
     def ends(self, arm: int, level: float) -> tuple[Floats, Floats]:
-        """Return the lower and upper ends of the intervals of one arm at every edge: those of `end`, at once."""
+        """Return the ends of the intervals of one arm at every edge: those of `end`, at once.
+
+        Parameters
+        ----------
+        arm : {0, 1}
+            0 for the controls, 1 for the treated.
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (ndarray, ndarray)
+            Lower and upper ends, each of shape (J + 1,).
+        """
         curves, normal = self.curves, quantiles(level, 0.0)[0]
         middle, slack = curves.survival[arm, 1:], curves.slack[arm, 1:]
         noise = np.maximum(np.diagonal(curves.noise[arm, :, arm])[1:], 0.0)
@@ -831,7 +1036,20 @@ class SurvivalAnswers:
         return np.append(1.0, low), np.append(1.0, high)
 
     def whole_times(self, time: float, up: bool) -> float:
-        """Return the next multiple of the unit at whose multiples alone curves may fall."""
+        """Return the next multiple of the unit at whose multiples alone curves may fall.
+
+        Parameters
+        ----------
+        time : float
+            A time.
+        up : bool
+            Whether the next multiple above, or below.
+
+        Returns
+        -------
+        float
+            The multiple; the time itself without such a unit.
+        """
         if not self.ties or isinf(time):
             return time
         units = time / self.ties
@@ -848,7 +1066,18 @@ class SurvivalAnswers:
         return np.clip(sizes, np.append(people[0], np.minimum.accumulate(people)), people[0])
 
     def gap(self, place: int) -> Gap:
-        """Return the difference of treated and control at a time of the grid."""
+        """Return the difference of treated and control at a time of the grid.
+
+        Parameters
+        ----------
+        place : int
+            Position of the time in the grid; time 0 has 0.
+
+        Returns
+        -------
+        Gap
+            The difference, with its error.
+        """
         own = place * self.cut
         apart = 1.0 if self.whole else _APART
         return Gap(self.at(1, place), self.at(0, place), float(self.curves.noise[0, own, 1, own]), apart)
@@ -859,7 +1088,7 @@ class SurvivalAnswers:
         return _weights(self.edges, 0.0 if self.convention == "end" else 0.5)
 
     @property
-    def _coarsening_weights(self) -> Floats:
+    def _thinning_weights(self) -> Floats:
         """The weights (J + 1,) that say how far a restricted mean moves without every other point of the curve."""
         found = np.zeros(len(self.edges))
         if self.convention != "end":
@@ -869,7 +1098,18 @@ class SurvivalAnswers:
         return found
 
     def area(self, arm: int) -> Area:
-        """Return the restricted mean of one arm."""
+        """Return the restricted mean of one arm.
+
+        Parameters
+        ----------
+        arm : {0, 1}
+            0 for the controls, 1 for the treated.
+
+        Returns
+        -------
+        Area
+            Mean time free of the event up to the last edge, with its error.
+        """
         weights = self._weights
         variance = float(weights @ self.curves.sampling[arm] @ weights)
         noise = max(float(weights @ self.curves.noise[arm, :, arm] @ weights), 0.0)
@@ -877,7 +1117,7 @@ class SurvivalAnswers:
         estimate, middle = float(weights @ self.curves.shown[arm]), float(weights @ self.curves.survival[arm])
         bias, curvature = (
             float(weights @ self.curves.grouping[arm]),
-            float(self._coarsening_weights @ self.curves.shown[arm]),
+            float(self._thinning_weights @ self.curves.shown[arm]),
         )
         steps = self.ties * max(1 - float(self.curves.shown[arm, -1]), 0.0) / 2
         limits = (0.0, float(self.edges[-1]))
@@ -886,7 +1126,13 @@ class SurvivalAnswers:
         )
 
     def area_gap(self) -> Area:
-        """Return the difference of the restricted means, treated minus control."""
+        """Return the difference of the restricted means, treated minus control.
+
+        Returns
+        -------
+        Area
+            The difference, with its error.
+        """
         one, other = self.area(1), self.area(0)
         rest, end = one.slack + other.slack, float(self.edges[-1])
         noise = max(one.noise + other.noise - 2 * self._shared, 0.0)
@@ -896,7 +1142,13 @@ class SurvivalAnswers:
         return Area(*apart, variance, noise, (-end, end), self.heavy, rest, *off)
 
     def area_ratio(self) -> AreaRatio:
-        """Return the ratio of the restricted means, treated over control."""
+        """Return the ratio of the restricted means, treated over control.
+
+        Returns
+        -------
+        AreaRatio
+            The ratio, with its error.
+        """
         return AreaRatio(self.area(1), self.area(0), self._shared)
 
     @property
@@ -907,7 +1159,20 @@ class SurvivalAnswers:
     # Bands that hold at all times at once.
 
     def band_level(self, level: float, arms: tuple[int, ...]) -> float:
-        """Return the level of each interval at which those of a curve, or of the difference of two, hold together."""
+        """Return the level of each interval at which those of a curve, or of a difference, hold together.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level of the band, in (0, 1).
+        arms : tuple of int
+            (0,) or (1,) for the curve of an arm, (0, 1) for the difference.
+
+        Returns
+        -------
+        float
+            Level of each interval, at least `level`.
+        """
         total = sum(self.curves.sampling[arm] + self.curves.noise[arm, :, arm] for arm in arms)
         if len(arms) == 2:
             cross = self.curves.noise[0, :, 1]
@@ -928,20 +1193,36 @@ def _weights(edges: Floats, later: float) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class NoisyTables:
-    """Released numbers by block: strata in their order, and in each the control arm first.
+    """Released numbers of events and people by block.
 
-    Attributes:
-        numbers: of every block, in the form in which they were released.
-        form: "flat" or "sums".
-        noise_sd: standard deviation of the noise of each number; `heavy` says that it is Laplace's.
-        totals: public numbers of people: of everyone, or of every block where arms are public.
-        edges: time 0 and the ends of the time cells.
-        convention: where in a cell people are censored: "middle" or "end".
-        shares: public shares of the strata; none where they are read off the tables.
-        design: ratio of squared weights to weights of every block; 1 without weights.
-        inflation: of the sampling variance, for bias that intervals allow for.
-        cut: how many of the cells make one of the declared grid.
-        causes: names of competing events; none where there is one event.
+    Blocks are strata in their order, and in each the control arm first.
+
+    Attributes
+    ----------
+    numbers : tuple of tuple of float
+        Numbers of every block, in the form in which they were released.
+    form : {"flat", "sums"}
+        Counts, or running sums of them.
+    noise_sd : float
+        Standard deviation of the noise of each number.
+    heavy : bool
+        Whether the noise is Laplace's.
+    totals : tuple of float
+        Public numbers of people: of everyone, or of every block where arms are public.
+    edges : tuple of float
+        Time 0 and the ends of the time cells.
+    convention : {"middle", "end"}
+        Where in a cell people are censored.
+    shares : tuple of float
+        Public shares of the strata; empty where they are read off the tables.
+    design : tuple of float
+        Ratio of squared weights to weights of every block; 1 without weights.
+    inflation : float
+        Factor of the sampling variance, for bias that intervals allow for.
+    cut : int
+        Number of cells that make one of the declared grid.
+    causes : tuple of str
+        Names of competing events; empty where there is one event.
     """
 
     numbers: tuple[tuple[float, ...], ...]
@@ -1063,9 +1344,22 @@ def log_rank_of(tables: NoisyTables) -> LogRank:
 
 @dataclass(frozen=True, slots=True)
 class LogRank:
-    """Events of the treated less those expected, with their variances; `cells` is how many cells entered, at least.
+    """Events of the treated less those expected, and their test.
 
-    `bias` is how far the difference may be off as hazards change within cells.
+    Attributes
+    ----------
+    difference : float
+        Observed less expected events of the treated.
+    variance : float
+        Sampling variance of it.
+    noise : float
+        Variance of its privacy noise.
+    heavy : float
+        Excess kurtosis of the noise as a part of Laplace's: 0 for normal noise.
+    cells : int
+        Number of time cells that entered, at least.
+    bias : float
+        How far the difference may be off as hazards change within cells.
     """
 
     difference: float
@@ -1077,17 +1371,28 @@ class LogRank:
 
     @property
     def statistic(self) -> float:
-        """The difference in standard errors, sampling and noise together; its square is the usual chi-square."""
+        """The difference over its standard error, noise included; its square is the usual chi-square."""
         total = self.variance + self.noise
         return self.difference / sqrt(total) if total > 0 else 0.0
 
     @property
     def p_value(self) -> float:
-        """Two-sided p-value of equal hazards, noise included; 1 where no cell is known."""
+        """Two-sided p-value of equal hazards, privacy noise included; 1 where no cell is known."""
         return p_value(self.interval) if self.variance + self.noise > 0 else 1.0
 
     def interval(self, level: float) -> Ends:
-        """Return the two ends of an interval of the difference."""
+        """Return the two ends of an interval of the difference.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         normal, heavy = quantiles(level, self.heavy)
         half = biased_half_width(sqrt(normal**2 * self.variance + heavy**2 * self.noise), self.bias, level)
         return self.difference - half, self.difference + half
@@ -1161,13 +1466,37 @@ _STEPS, _MOST = 4, 5.0
 
 @dataclass(frozen=True, slots=True)
 class HazardRatio:
-    """The ratio of both arms' hazards, treated over control, within strata; of one cause or of any event."""
+    """The ratio of both arms' hazards, treated over control, within strata.
+
+    Attributes
+    ----------
+    tables : NoisyTables
+        Numbers of events and of people, as released.
+    cause : int or None
+        Position of the cause among ``tables.causes``; None for all events.
+
+    Notes
+    -----
+    The ratio r is where the score of the grouped Cox model is 0: the observed events of the treated less
+    those expected at r. An interval holds the ratios whose score test does not reject.
+    """
 
     tables: NoisyTables
     cause: int | None = None
 
     def score(self, logarithm: float) -> LogRank:
-        """Return the score at a ratio, whose test is that of this ratio."""
+        """Return the score at a ratio, whose test is that of this ratio.
+
+        Parameters
+        ----------
+        logarithm : float
+            Logarithm of the ratio.
+
+        Returns
+        -------
+        LogRank
+            Observed less expected events, with the two-sided p-value.
+        """
         return _score(self.tables, self.cause, logarithm)
 
     @property
@@ -1202,7 +1531,18 @@ class HazardRatio:
         return self._sd("noise")
 
     def interval(self, level: float) -> Ends:
-        """Return the two ends: 0 or infinite where noise leaves them open."""
+        """Return the two ends: 0 or infinite where noise leaves them open.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         start = self._logarithm
         if isnan(start):
             return 0.0, inf
@@ -1213,12 +1553,12 @@ class HazardRatio:
 
     @property
     def p_value(self) -> float:
-        """Two-sided p-value of equal hazards, noise included."""
+        """Two-sided p-value of equal hazards, privacy noise included."""
         return self.score(0.0).p_value
 
     @property
     def proportionality(self) -> LogRank:
-        """The test that the ratio is the same at all times: its change along time is 0."""
+        """Test that the ratio is the same at all times: its change along time is 0."""
         found = self._logarithm
         return _score(self.tables, self.cause, found if isfinite(found) else 0.0, trend=True)
 
@@ -1300,7 +1640,17 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """Where one arm's curve falls to `left`; infinite where it does not before its last time."""
+    """Where one arm's curve falls to a level: a quantile.
+
+    Attributes
+    ----------
+    answers : SurvivalAnswers
+        Both arms' curves.
+    arm : {0, 1}
+        0 for the controls, 1 for the treated.
+    left : float
+        Level of the curve, in (0, 1): one minus the probability of the quantile.
+    """
 
     answers: SurvivalAnswers
     arm: int
@@ -1308,7 +1658,10 @@ class Crossing:
 
     @property
     def estimate(self) -> float:
-        """The middle between where the noisy curve first reaches the share and where it is above it last."""
+        """Middle between where the noisy curve first reaches the level and where it is above it last.
+
+        It is infinite where the curve does not fall so far before its last time.
+        """
         shown = self.answers.curves.shown[self.arm]
         return (self._first(shown) + self._last(shown)) / 2
 
@@ -1336,12 +1689,36 @@ class Crossing:
         return self._part(noise=True)
 
     def interval(self, level: float) -> Ends:
-        """Return the two ends; the upper one is infinite where the curve may not fall so far before its last time."""
+        """Return the two ends; the upper one is infinite where the curve may not fall so far.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         low, high = self.ends(level, curved=True)
         return low, self.answers.whole_times(high, up=True)
 
     def ends(self, level: float, curved: bool = False) -> Ends:
-        """Return the ends where curves are straight in cells, or as far from it as is allowed for."""
+        """Return the ends where curves are straight in cells, or as far from it as is allowed for.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+        curved : bool, default False
+            Whether the curvature that is allowed for is added.
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         low, high = self.answers.ends(self.arm, level)
         curves, arm = self.answers.curves, self.arm
         sides = np.abs(np.array([low, high]) - curves.survival[arm])
@@ -1385,7 +1762,18 @@ class Crossing:
         return float(edges[place - 1] + _part(above + shift, falls, arc) * (edges[place] - edges[place - 1]))
 
     def pinned(self, end: float) -> bool:
-        """Whether an end is the edge of a cell of which nothing is supposed."""
+        """Return whether an end is the edge of a cell about whose inside nothing is assumed.
+
+        Parameters
+        ----------
+        end : float
+            An end of an interval.
+
+        Returns
+        -------
+        bool
+            True at such an edge.
+        """
         curves, edges, arm = self.answers.curves, self.answers.edges, self.arm
         curvature, held = curves.curvature[0][arm], -np.diff(curves.shown[arm])
         free = (
@@ -1415,7 +1803,15 @@ _ANGLES = 8
 
 @dataclass(frozen=True, slots=True)
 class CrossingGap(Apart):
-    """The difference of two arms' quantiles."""
+    """The difference of two arms' quantiles.
+
+    Attributes
+    ----------
+    one : Crossing
+        Quantile of the treated.
+    other : Crossing
+        Quantile of the controls.
+    """
 
     one: Crossing
     other: Crossing
@@ -1428,11 +1824,22 @@ class CrossingGap(Apart):
 
     @property
     def p_value(self) -> float:
-        """Two-sided p-value of equal quantiles, noise included."""
+        """Two-sided p-value of equal quantiles, privacy noise included."""
         return p_value(self.interval)
 
     def interval(self, level: float) -> Ends:
-        """Return the two ends; infinite where a quantile may lie beyond the last time."""
+        """Return the two ends; infinite where a quantile may lie beyond the last time.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         low, high = self._between(level)
         answers = self.one.answers
         return answers.whole_times(low, up=False), answers.whole_times(high, up=True)
@@ -1498,14 +1905,24 @@ class CrossingGap(Apart):
 class NoisyHistograms:
     """Released counts of outcomes by cell, of the control arm first.
 
-    Attributes:
-        numbers: counts, or sums of public weights up to 1, by arm and cell.
-        noise_sd: standard deviation of the noise of each; `heavy` says that it is Laplace's.
-        totals: public numbers of people: of everyone, or of each arm; none where weights follow private treatments.
-        edges: of the cells.
-        design: ratio of squared weights to weights of each arm; 1 without weights.
-        inflation: of the sampling variance, for bias that intervals allow for.
-        left_out: share of people for whom nobody in an arm stands, as weights are capped.
+    Attributes
+    ----------
+    numbers : tuple of tuple of float
+        Counts, or sums of public weights up to 1, by arm and cell.
+    noise_sd : float
+        Standard deviation of the noise of each.
+    heavy : bool
+        Whether the noise is Laplace's.
+    totals : tuple of float
+        Public numbers of people: of everyone, or of each arm; empty where weights follow private treatments.
+    edges : tuple of float
+        Edges of the cells, in units of the outcome.
+    design : tuple of float
+        Ratio of squared weights to weights of each arm; 1 without weights.
+    inflation : float
+        Factor of the sampling variance, for bias that intervals allow for.
+    left_out : tuple of (float, float)
+        Share of people for whom nobody in an arm stands, as weights are capped.
     """
 
     numbers: tuple[tuple[float, ...], ...]

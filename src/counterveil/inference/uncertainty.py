@@ -63,23 +63,63 @@ _TOGETHER, _MOST_REMEMBERED = 256, 16_384
 
 
 class NoiseDistribution(Protocol):
-    """A symmetric noise distribution, as far as inference needs it; hashable, so that results can be cached."""
+    """A symmetric noise distribution, as far as inference needs it.
+
+    It is hashable, so that what follows from it can be cached.
+    """
 
     @property
     def variance(self) -> float:
-        """The distribution's variance; may be infinite."""
+        """Variance of the distribution; may be infinite."""
         ...
 
     def cdf(self, x: Floats) -> Floats:
-        """Return P(X <= x)."""
+        """Return P(X <= x).
+
+        Parameters
+        ----------
+        x : ndarray of float
+            Values.
+
+        Returns
+        -------
+        ndarray of float
+            Probabilities, of the shape of `x`.
+        """
         ...
 
     def quantile(self, p: Floats) -> Floats:
-        """Return the smallest x with P(X <= x) >= p."""
+        """Return the smallest x with P(X <= x) >= p.
+
+        Parameters
+        ----------
+        p : ndarray of float
+            Probabilities, in (0, 1).
+
+        Returns
+        -------
+        ndarray of float
+            Values, of the shape of `p`.
+        """
         ...
 
     def breakpoints(self, low: float, high: float, most: int) -> Floats | None:
-        """Return the points of [low, high] where the density is not smooth; None where they exceed `most`."""
+        """Return the points where the density is not smooth.
+
+        Parameters
+        ----------
+        low : float
+            Lower end of the range.
+        high : float
+            Upper end of the range.
+        most : int
+            Points that are listed at most.
+
+        Returns
+        -------
+        ndarray of float or None
+            The points in [low, high]; None where they are more than `most`.
+        """
         ...
 
 
@@ -1217,13 +1257,33 @@ def biased_half_width(half: float, bias: float, level: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Uncertainty:
-    """What is known about the error of one estimate; every number in it is public or already released.
+    r"""What is known about the error of one estimate; every number in it is public or released.
 
-    `variance` is the sampling variance as released, so it may lie outside [0, variance_cap]; where
-    `variance_noise` is None it was not released and is the cap itself. `extra` is the variance
-    of small noise terms that are carried as if they were normal. `bias` bounds an error that no
-    averaging removes; intervals hold for every error up to it. `ball_variance` is the variance of one coordinate of
-    l2-ball noise of `ball_dimensions`, 2 or 3, which is carried as normal noise that reaches as far at each level.
+    Attributes
+    ----------
+    noise : NoiseDistribution or None
+        Distribution of the privacy noise; None for no noise.
+    variance : float
+        Sampling variance, as released where it is private: then it may lie outside [0, `variance_cap`].
+    variance_cap : float
+        Largest sampling variance that is possible.
+    variance_noise : NoiseDistribution or None
+        Noise of `variance`; None where it was not released, and is public or the cap itself.
+    extra : float
+        Variance of small noise terms that are carried as if they were normal.
+    bias : float
+        Bound of an error that no averaging removes: intervals hold for every error up to it.
+    ball_variance : float
+        Variance of one coordinate of l2-ball noise, carried as normal noise that is as wide at each level.
+    ball_dimensions : {0, 2, 3}
+        Dimensions of that noise; 0 for none.
+
+    Notes
+    -----
+    The error is N(0, V) + X + b with X the privacy noise and \|b\| <= bias. Where V was released with noise
+    xi, an interval takes min(p + kappa, 1.1 cap) for V: p is the most plausible variance behind the release,
+    and kappa the smallest constant with which intervals cover at their level, averaged over xi, whatever V in
+    [0, cap] is.
     """
 
     noise: NoiseDistribution | None
@@ -1237,11 +1297,20 @@ class Uncertainty:
 
     @property
     def sampling_sd(self) -> float:
-        """Standard deviation of the sampling error, as far as it is known; not 0 where its noise leaves others."""
+        """Standard deviation of the sampling error, as far as it is known.
+
+        It is above 0 where noise leaves variances above 0 possible.
+        """
         return sqrt(min(self.likely_variance(), self.variance_cap))
 
     def likely_variance(self) -> float:
-        """Return the sampling variance that the released one stands for."""
+        """Return the sampling variance that the released one stands for.
+
+        Returns
+        -------
+        float
+            At least 0, in squared units of the estimate.
+        """
         if self.variance_noise is None:
             return max(self.variance, 0.0)
         return likely_variances([(self.variance, self.variance_noise)])[0]
@@ -1254,28 +1323,72 @@ class Uncertainty:
 
     @property
     def total_sd(self) -> float:
-        """Standard deviation of both together."""
+        """Standard deviation of sampling error and privacy noise together."""
         return sqrt(self.sampling_sd**2 + self.noise_sd**2)
 
     def known_variance(self, alpha: float) -> float:
-        """Return the sampling variance to build a level 1 - alpha interval on: enlarged where it is noisy."""
+        """Return the sampling variance that an interval is built on: enlarged where it is noisy.
+
+        Parameters
+        ----------
+        alpha : float
+            One minus the confidence level, in (0, 1).
+
+        Returns
+        -------
+        float
+            Variance, in squared units of the estimate.
+        """
         if self.variance_noise is None:
             return self.variance
         kappa = inflation(self.noise or self.variance_noise, self.variance_noise, self.variance_cap, alpha)
         return min(self.likely_variance() + kappa, HEADROOM * self.variance_cap)
 
     def known_sd(self, alpha: float) -> float:
-        """Return the standard deviation of the normal part to build a level 1 - alpha interval on."""
+        """Return the standard deviation of the normal part that an interval is built on.
+
+        Parameters
+        ----------
+        alpha : float
+            One minus the confidence level, in (0, 1).
+
+        Returns
+        -------
+        float
+            Standard deviation, in units of the estimate.
+        """
         return sqrt(self.known_variance(alpha) + self.extra_at(alpha))
 
     def extra_at(self, alpha: float) -> float:
-        """Return the variance of the noise that a level 1 - alpha interval carries as if it were normal."""
+        """Return the variance of the noise that an interval carries as if it were normal.
+
+        Parameters
+        ----------
+        alpha : float
+            One minus the confidence level, in (0, 1).
+
+        Returns
+        -------
+        float
+            Variance, in squared units of the estimate.
+        """
         if not self.ball_variance:
             return self.extra
         return self.extra + self.ball_variance * ball_factor(1 - alpha, self.ball_dimensions)
 
     def half_width(self, level: float) -> float:
-        """Return h such that (estimate - h, estimate + h) covers with probability at least `level`."""
+        """Return h such that (estimate - h, estimate + h) covers with probability at least `level`.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        float
+            Half-width, in units of the estimate.
+        """
         half = half_width(self.known_sd(1 - level), self.noise, 1 - level)
         return biased_half_width(half, self.bias, level) if self._normal else half + self.bias
 
@@ -1285,11 +1398,35 @@ class Uncertainty:
         return self.noise is None and self.variance_noise is None
 
     def naive_half_width(self, level: float) -> float:
-        """Return the half-width that ignores the noise: too short, for comparison only."""
+        """Return the half-width that ignores the noise: too short, for comparison only.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        float
+            Half-width, in units of the estimate.
+        """
         return half_width(self.sampling_sd, None, 1 - level)
 
     def p_value(self, distance: float, level: float) -> float:
-        """Return P(|error| > |distance|), the variance being inflated as for an interval of `level`."""
+        r"""Return P(\|error\| > \|distance\|).
+
+        Parameters
+        ----------
+        distance : float
+            Distance of the estimate from the tested value, of either sign.
+        level : float
+            Noisy variances are enlarged as for an interval of this level, in (0, 1).
+
+        Returns
+        -------
+        float
+            Two-sided p-value, privacy noise included.
+        """
         if self.ball_variance:  # whose part grows with the level
             return p_value_from(self.half_width, distance, level, 0.0 if self._normal else self.bias)
         sd, off = self.known_sd(1 - level), abs(distance)
@@ -1298,7 +1435,18 @@ class Uncertainty:
         return min(1.0, 2 * tail(self.beyond(distance), sd, self.noise))
 
     def beyond(self, distance: float) -> float:
-        """Return what of a distance the bias does not explain."""
+        r"""Return what of a distance the bias does not explain.
+
+        Parameters
+        ----------
+        distance : float
+            Distance of the estimate from a value, of either sign.
+
+        Returns
+        -------
+        float
+            max(\|distance\| - bias, 0).
+        """
         return max(abs(distance) - self.bias, 0.0)
 
 
@@ -1396,10 +1544,30 @@ def t_factor(freedom: float, alpha: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ClusterUncertainty(Uncertainty):
-    """The same where the standard error comes from clusters: `variance` is its square as released.
+    """What is known about an error whose standard error comes from clusters.
 
-    A standard error that came out below 0 is 0. `sd_noise` is the noise of the standard error, None where it has none
-    of its own. `freedom` are its degrees of freedom, from public or released numbers.
+    Attributes
+    ----------
+    noise : NoiseDistribution or None
+        Distribution of the privacy noise; None for no noise.
+    variance : float
+        Square of the standard error as released; 0 where that came out below 0.
+    variance_cap : float
+        Largest sampling variance that is possible.
+    variance_noise : NoiseDistribution or None
+        Noise of `variance`, where that was released instead of its root.
+    extra : float
+        Variance of small noise terms that are carried as if they were normal.
+    bias : float
+        Bound of an error that no averaging removes.
+    ball_variance : float
+        Variance of one coordinate of l2-ball noise.
+    ball_dimensions : {0, 2, 3}
+        Dimensions of that noise; 0 for none.
+    sd_noise : NoiseDistribution or None
+        Noise of the standard error; None where it has none of its own.
+    freedom : float
+        Its degrees of freedom, from public or released numbers: intervals are Student's t.
     """
 
     sd_noise: NoiseDistribution | None = None
@@ -1410,13 +1578,30 @@ class ClusterUncertainty(Uncertainty):
         return False  # tails are those of t: an interval is longer by the whole bias
 
     def likely_variance(self) -> float:
-        """Return the sampling variance that the released standard error stands for."""
+        """Return the sampling variance that the released standard error stands for.
+
+        Returns
+        -------
+        float
+            At least 0, in squared units of the estimate.
+        """
         if self.sd_noise is None:
             return Uncertainty.likely_variance(self)
         return float(positive_part(np.array([sqrt(self.variance)]), self.sd_noise)[0]) ** 2
 
     def known_variance(self, alpha: float) -> float:
-        """Return the variance of the normal part to build a level 1 - alpha interval on."""
+        """Return the variance of the normal part that an interval is built on.
+
+        Parameters
+        ----------
+        alpha : float
+            One minus the confidence level, in (0, 1).
+
+        Returns
+        -------
+        float
+            Variance, in squared units of the estimate.
+        """
         factor = t_factor(self.freedom, alpha)
         if self.sd_noise is None:
             return factor**2 * Uncertainty.known_variance(self, alpha)
@@ -1427,12 +1612,36 @@ class ClusterUncertainty(Uncertainty):
         return (factor * min(sqrt(self.likely_variance()) + kappa, _HEADROOM * cap)) ** 2
 
     def known_sd(self, alpha: float) -> float:
-        """Return the standard deviation of the normal part to build a level 1 - alpha interval on."""
+        """Return the standard deviation of the normal part that an interval is built on.
+
+        Parameters
+        ----------
+        alpha : float
+            One minus the confidence level, in (0, 1).
+
+        Returns
+        -------
+        float
+            Standard deviation, in units of the estimate.
+        """
         # Noise that the clusters hold was estimated with them: it has their degrees of freedom.
         return sqrt(self.known_variance(alpha) + t_factor(self.freedom, alpha) ** 2 * self.extra)
 
     def p_value(self, distance: float, level: float) -> float:
-        """Return the least alpha whose interval leaves out what lies this far off: tails of t, not normal ones."""
+        """Return the least alpha whose interval leaves out what lies this far off, by tails of t.
+
+        Parameters
+        ----------
+        distance : float
+            Distance of the estimate from the tested value, of either sign.
+        level : float
+            Noisy variances are enlarged as for an interval of this level, in (0, 1).
+
+        Returns
+        -------
+        float
+            Two-sided p-value, privacy noise included.
+        """
         return p_value_from(self.half_width, distance, level, self.bias)
 
 
