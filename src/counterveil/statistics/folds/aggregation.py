@@ -16,8 +16,8 @@ from counterveil.data import Study, Table, silence
 from counterveil.data.features import UnitFeatures, require_covariates
 from counterveil.errors import refusal
 from counterveil.inference.uncertainty import Uncertainty
+from counterveil.numerics.arm_totals import arm_totals
 from counterveil.numerics.arrays import Floats, Indices, Integers
-from counterveil.numerics.columns import arm_totals
 from counterveil.numerics.public_choices import fold_rows
 from counterveil.privacy import Estimand, exact
 from counterveil.privacy.caveats import Caveat, ClippedFolds, FoldModels, LearnerBias, LearnersAnswer

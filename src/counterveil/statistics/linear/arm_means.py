@@ -22,8 +22,8 @@ from counterveil.data.domains import outcome_unit
 from counterveil.data.features import Features, covariate_features, require_covariates
 from counterveil.data.table import arm_sizes
 from counterveil.inference.measures import IndependentArmMeans, with_rare_events
+from counterveil.numerics.arm_totals import Arm, TwoArms
 from counterveil.numerics.arrays import Floats
-from counterveil.numerics.columns import Arm, TwoArms
 from counterveil.numerics.matching import SortedArms
 from counterveil.numerics.products import LinearForm, linear_form, paired_variance
 from counterveil.numerics.propensity import fit_multinomial

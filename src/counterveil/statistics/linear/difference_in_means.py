@@ -16,7 +16,7 @@ from counterveil.data.domains import outcome_unit
 from counterveil.data.table import arm_sizes
 from counterveil.inference.measures import with_rare_events
 from counterveil.inference.uncertainty import ClusterUncertainty, Uncertainty
-from counterveil.numerics.columns import TwoArms, arm_totals
+from counterveil.numerics.arm_totals import TwoArms, arm_totals
 from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question, causal_caveats
 from counterveil.results.result import Result

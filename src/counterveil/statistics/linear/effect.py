@@ -19,7 +19,7 @@ from counterveil.errors import CounterveilError
 from counterveil.inference.measures import with_rare_events
 from counterveil.inference.uncertainty import ClusterUncertainty, Uncertainty, t_factor
 from counterveil.numerics.arrays import Floats, Integers
-from counterveil.numerics.columns import Balance, balances, column_balances, effective_size, overlap_counts
+from counterveil.numerics.balance import Balance, balances, column_balances, effective_size, overlap_counts
 from counterveil.numerics.products import (
     ClusterForm,
     LinearForm,
@@ -56,7 +56,7 @@ from counterveil.statistics.linear.sensitivity import (
     MeanContrast,
     SitesContrast,
 )
-from counterveil.statistics.linear.weighting_design import Weighted, covariate_lines, shared_features
+from counterveil.statistics.linear.weighting_design import Weighted, covariate_rows, shared_features
 from counterveil.statistics.outcome_place import ENDS, PLACE_WORDS, PLACES, count_octaves
 
 # Shares of the budget that may go to the variance; 0 means that the worst case is used instead.
@@ -705,7 +705,7 @@ def covariate_diagnostics(table: Table, score: Floats, coefficients: Floats) -> 
     """Return the same of a table's covariates as they are."""
     domains, weights = table.study.covariates, np.abs(coefficients)
     labels = [len(domain.labels) if isinstance(domain, Categories) else 0 for domain in domains.values()]
-    found = column_balances(covariate_lines(table), labels, table.treated, weights)
+    found = column_balances(covariate_rows(table), labels, table.treated, weights)
     return _tables(column_names(table.study), found, table.treated, score, weights)
 
 

@@ -28,7 +28,8 @@ from counterveil.data.panels import (
     study_of_changes,
 )
 from counterveil.inference.measures import IndependentArmMeans, with_rare_events
-from counterveil.numerics.columns import Arm, TwoArms, effective_size
+from counterveil.numerics.arm_totals import Arm, TwoArms
+from counterveil.numerics.balance import effective_size
 from counterveil.numerics.products import LinearForm, linear_form
 from counterveil.privacy import Budget
 from counterveil.privacy.caveats import Fact

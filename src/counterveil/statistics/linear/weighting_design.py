@@ -18,9 +18,9 @@ from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
 from counterveil.numerics import columns as column_products
 from counterveil.numerics.arrays import Floats
-from counterveil.numerics.columns import MadeLines, cut_lines, write_levels
 from counterveil.numerics.products import Kind
 from counterveil.numerics.propensity import approach, warm_start
+from counterveil.numerics.standard_columns import ComputedRows, clip_rows, write_levels
 from counterveil.privacy import Estimand
 from counterveil.privacy.caveats import KeptPeople
 from counterveil.settings import Weighting
@@ -99,19 +99,19 @@ class Weighted:
 
         `arm_correlation` (p,) are assumed correlations of the two arms' slopes; None takes the worse of none and one.
         """
-        apart, together = squared_gaps(arms, totals, estimand)
-        gaps = np.maximum(apart, together)
+        independent, identical = squared_gaps(arms, totals, estimand)
+        gaps = np.maximum(independent, identical)
         if arm_correlation is not None:
-            left = float((apart + arm_correlation * (together - apart)).sum())
+            squared_imbalance = float((independent + arm_correlation * (identical - independent)).sum())
         else:
-            left = max(float(apart.sum()), float(together.sum()))
-        return cls(features, arms, weights, sqrt(left), gaps)
+            squared_imbalance = max(float(independent.sum()), float(identical.sum()))
+        return cls(features, arms, weights, sqrt(squared_imbalance), gaps)
 
 
-def covariate_lines(table: Table) -> MadeLines:
-    """Return a line (n,) of values or codes for each covariate, read where it is."""
+def covariate_rows(table: Table) -> ComputedRows:
+    """Return a row (n,) of values or codes for each covariate, read where it is."""
     names = list(table.study.covariates)
-    return MadeLines(len(names), lambda place: table.covariates[names[place]])
+    return ComputedRows(len(names), lambda place: table.covariates[names[place]])
 
 
 def features_of(
@@ -129,8 +129,8 @@ def features_of(
 def _shares(design: ScoredRows, settings: Weighting, randomised: bool) -> FeatureShares:
     """Return the shares of the features that are balanced.
 
-    Bends of the score and leaves have less where arms hardly overlap: there they cannot be balanced, and trying
-    takes weights that are large and outcomes' other features out of balance. Bends have more with many rows, where
+    Cosines of the score and leaves have less where arms hardly overlap: there they cannot be balanced, and trying
+    takes weights that are large and outcomes' other features out of balance. Cosines have more with many rows, where
     a weight can be large without much noise; not in a trial, whose score follows chance alone.
     """
     shares = {name: BLOCKS[name] if name in settings.balanced else 0.0 for name in BLOCKS}
@@ -138,7 +138,7 @@ def _shares(design: ScoredRows, settings: Weighting, randomised: bool) -> Featur
         len(design.treated),
         _scarcity(design) ** 2 if shares["score_basis"] or shares["tree_leaves"] else 1.0,
     )
-    grown = 1.0 if randomised else min(rows / _FEW_ROWS, _MOST_GROWTH)
+    growth = 1.0 if randomised else min(rows / _FEW_ROWS, _MOST_GROWTH)
     return FeatureShares(
         shares["covariates"],
         shares["squares"],
@@ -147,7 +147,7 @@ def _shares(design: ScoredRows, settings: Weighting, randomised: bool) -> Featur
         products=shares["products"],
         terms=shares["selected_terms"],
         direction=DIRECTION if shares["selected_terms"] else 0.0,
-        cosines=shares["score_basis"] / scarce * max(grown / scarce, 1.0),
+        cosines=shares["score_basis"] / scarce * max(growth / scarce, 1.0),
         cosines_count=int(np.clip(round(rows ** (1 / 3)), *_FEWEST_AND_MOST_COSINES)),
         leaves=shares["tree_leaves"] / scarce,
     )
@@ -175,9 +175,9 @@ def shared_features(
         "number" if isinstance(domain, Range) else "binary" if isinstance(domain, Binary) else "label"
         for domain in domains
     ]
-    lines = covariate_lines(table)
+    covariates = covariate_rows(table)
     return parted_features(
-        lines, kinds, score, shares, total=1.0, followed=followed, leaves=leaves, rows=rows
+        covariates, kinds, score, shares, total=1.0, followed=followed, leaves=leaves, rows=rows
     )
 
 
@@ -193,46 +193,50 @@ def weighted(
     Where the study declares a score, weights are those near its inverse that balance the features better.
     """
     inverse = None if table.score is None else inverse_weights(table.score, design.treated, estimand)
-    features, own, _ = features_of(table, design, settings)
+    features, covariate_features, _ = features_of(table, design, settings)
     target = _TARGETS[estimand]
-    arm_correlation = _alike(settings, features.shape[1], own)
-    supposed = WeightSettings(
+    arm_correlation = _slope_correlations(settings, features.shape[1], covariate_features)
+    assumed = WeightSettings(
         *settings.assumed_sds(table.study.outcome_range), TOLERANCE, arm_correlation=arm_correlation
     )
-    arms = arm_rows(features, design.treated, precision(supposed, len(design.treated)))
-    found = balance_weights(
+    arms = arm_rows(features, design.treated, precision(assumed, len(design.treated)))
+    weights = balance_weights(
         features,
         design.treated,
         noise_variance=noise_variance,
         target=target,
         reference=inverse,
-        settings=supposed,
+        settings=assumed,
         rows=arms,
     )
     # The interval supposes less than the weights do: effects may vary more.
-    made = Weighted.of(features, arms, found.values, found.totals, estimand, ALLOWED_ALIKE * arm_correlation)
+    made = Weighted.of(
+        features, arms, weights.values, weights.totals, estimand, ALLOWED_ALIKE * arm_correlation
+    )
     if inverse is None:
         return made
-    away = float(np.linalg.norm(found.values - inverse) / np.linalg.norm(inverse))
-    return replace(made, distance=min(away, 1.0))
+    distance = float(np.linalg.norm(weights.values - inverse) / np.linalg.norm(inverse))
+    return replace(made, distance=min(distance, 1.0))
 
 
 def inverse_weights(score: Floats, treated: NDArray[np.bool_], estimand: Estimand) -> Floats:
     """Return the weights (n,) of either arm by the inverse of known scores, with totals +1 and -1."""
     tilt = {Estimand.ATE: np.ones(len(score)), Estimand.ATT: score, Estimand.ATC: 1 - score}[estimand]
-    found = np.where(treated, tilt / score, -tilt / (1 - score))
-    return np.asarray(found / np.where(treated, found[treated].sum(), -found[~treated].sum()))
+    signed = np.where(treated, tilt / score, -tilt / (1 - score))
+    return np.asarray(signed / np.where(treated, signed[treated].sum(), -signed[~treated].sum()))
 
 
-def _alike(settings: Weighting, width: int, own: int) -> Floats:
+def _slope_correlations(settings: Weighting, width: int, covariate_features: int) -> Floats:
     """Return the correlations (p,) supposed of the two arms' slopes on the features.
 
-    `own` of the first features are made of covariates alone.
+    `covariate_features` of the first features are made of covariates alone.
     """
-    of_covariates, of_treatment = (
+    on_covariates, on_treatment = (
         ALIKE if settings.arm_correlation is None else (settings.arm_correlation, settings.arm_correlation)
     )
-    return np.repeat([float(of_covariates), float(of_treatment)], [own, width - own])
+    return np.repeat(
+        [float(on_covariates), float(on_treatment)], [covariate_features, width - covariate_features]
+    )
 
 
 def squared_gaps(arms: ArmPair, totals: Floats, estimand: Estimand) -> tuple[Floats, Floats]:
@@ -251,14 +255,14 @@ def squared_gaps(arms: ArmPair, totals: Floats, estimand: Estimand) -> tuple[Flo
 # Where only outcomes are private all of this is public and free, whatever it reads.
 
 
-Lines = NDArray[np.float32]
+FeatureRows = NDArray[np.float32]
 
 
 class ColumnLogistic:
     """The objective for columns (d, n) and the arms (n,), with values in [-1, 1]; gradients are found in `kind`."""
 
     def __init__(
-        self, columns: Lines, treated: NDArray[np.bool_], penalty: float, kind: Kind = np.float64
+        self, columns: FeatureRows, treated: NDArray[np.bool_], penalty: float, kind: Kind = np.float64
     ) -> None:
         self.columns, self.treated, self.penalty, self.kind = columns, treated, penalty, kind
         # The weights of the last gradient, and the probabilities there.
@@ -274,13 +278,13 @@ class ColumnLogistic:
     def gradient(self, weights: Floats) -> Floats:
         """Return the gradient (d+1,)."""
         rows, total = len(self.treated), np.zeros(len(weights))
-        narrow: NDArray[np.floating] = weights.astype(self.kind)
+        rounded: NDArray[np.floating] = weights.astype(self.kind)
         chance: NDArray[np.floating] = np.empty(rows, self.kind)
         for part, block in column_products.blocks(self.columns, 0, rows, self.kind):
-            expit(narrow[:-1] @ block + narrow[-1], out=chance[part])
-            left = chance[part] - self.treated[part]
-            total[:-1] += block @ left
-            total[-1] += left.sum()
+            expit(rounded[:-1] @ block + rounded[-1], out=chance[part])
+            residual = chance[part] - self.treated[part]
+            total[:-1] += block @ residual
+            total[-1] += residual.sum()
         self.last = (weights, chance)
         return total / rows + self.penalty * weights
 
@@ -314,16 +318,18 @@ class ColumnLogistic:
         return ColumnLogistic(columns, treated, self.penalty, self.kind)
 
 
-def _near(objective: ColumnLogistic) -> Floats:
+def _single_precision_weights(objective: ColumnLogistic) -> Floats:
     """Return the weights as far as single precision shows them."""
     # Without slopes the best constant is about the logit of the share treated.
     rows, treated = len(objective.treated), np.count_nonzero(objective.treated)
-    level = np.append(np.zeros(len(objective.columns)), logit((treated + 0.5) / (rows + 1)))
-    start = warm_start(rows, lambda stride: _near(objective.thinned(stride)), level)
+    constant_only = np.append(np.zeros(len(objective.columns)), logit((treated + 0.5) / (rows + 1)))
+    start = warm_start(
+        rows, lambda stride: _single_precision_weights(objective.thinned(stride)), constant_only
+    )
     return approach(objective, start, _ROUGH).weights
 
 
-def weighted_products(columns: Lines, weights: NDArray[np.floating], kind: Kind = np.float64) -> Floats:
+def weighted_products(columns: FeatureRows, weights: NDArray[np.floating], kind: Kind = np.float64) -> Floats:
     """Return the sum over rows of their weight (n,) times their products with themselves, (d, d)."""
     total, roots = np.zeros((len(columns), len(columns))), np.sqrt(weights).astype(kind, copy=False)
     for rows, block in column_products.blocks(columns, 0, len(weights), columns.dtype):
@@ -336,8 +342,8 @@ Singles = NDArray[np.float32]
 
 # Standard deviations beyond which a number counts no further: a few far rows must not decide its slope.
 _CUT_SDS = 3.0
-# How strongly changes of slope are held to zero: as if they were drawn with a standard deviation of a tenth.
-_HOLD = 100.0
+# How strongly changes of slope are shrunk towards zero: as if they were drawn with a standard deviation of a tenth.
+_KNOT_PENALTY = 100.0
 # The gradient's tolerance: weights then agree to 1e-8 of the largest, however sums are rounded. And how far single
 # precision goes.
 _TOLERANCE, _ROUGH = 1e-12, 5e-5
@@ -349,60 +355,62 @@ def spline_score(table: Table, terms: bool = False, leaves: bool = False) -> Sco
     """Return (n,) probabilities of treatment, whose logit is a linear spline with a knot at the mean of every number.
 
     First comes a logistic regression on the covariates, numbers being cut at three standard deviations; then
-    one step of Newton's for the change of each number's slope above its mean, held to zero. With `terms` come
+    one step of Newton's for the change of each number's slope above its mean, shrunk towards zero. With `terms` come
     those that treatment follows beyond the regression, with `leaves` the groups of rows that it follows beyond
     the score.
     """
-    cut, bending, deviations = _cut(table)
+    cut, knotted, deviations = _clipped_covariates(table)
     penalty = 1 / table.rows
     objective = ColumnLogistic(cut, table.treated, penalty)
-    near = _near(ColumnLogistic(cut, table.treated, penalty, np.float32))
-    straight = np.clip(
-        objective.chances(approach(objective, near, _TOLERANCE).weights).astype(np.float64, copy=False),
+    start = _single_precision_weights(ColumnLogistic(cut, table.treated, penalty, np.float32))
+    linear_score = np.clip(
+        objective.chances(approach(objective, start, _TOLERANCE).weights).astype(np.float64, copy=False),
         _LEAST,
         1 - _LEAST,
     )
-    above = np.empty((len(bending) + 1, table.rows), np.float32)
-    for line, place, deviation in zip(above, bending, deviations, strict=False):
-        np.multiply(np.maximum(cut[place], 0.0), 1.0 / deviation, out=line, casting="same_kind")
-    above[-1] = 1.0
-    slope = column_products.totals(above, 0, table.rows, table.treated - straight)
-    held = weighted_products(above, straight * (1.0 - straight))
-    held[np.diag_indices(len(bending))] += _HOLD
-    step = solve_positive(held, slope[:, None])[:, 0]
-    score = np.asarray(expit(logit(straight) + column_products.scores(above, 0, table.rows, step)))
-    followed = treatment_terms(cut, bending, table.treated, straight) if terms else None
+    knots = np.empty((len(knotted) + 1, table.rows), np.float32)
+    for out, column, deviation in zip(knots, knotted, deviations, strict=False):
+        np.multiply(np.maximum(cut[column], 0.0), 1.0 / deviation, out=out, casting="same_kind")
+    knots[-1] = 1.0
+    slope = column_products.totals(knots, 0, table.rows, table.treated - linear_score)
+    curvature = weighted_products(knots, linear_score * (1.0 - linear_score))
+    curvature[np.diag_indices(len(knotted))] += _KNOT_PENALTY
+    step = solve_positive(curvature, slope[:, None])[:, 0]
+    score = np.asarray(expit(logit(linear_score) + column_products.scores(knots, 0, table.rows, step)))
+    followed = treatment_terms(cut, knotted, table.treated, linear_score) if terms else None
     groups = treatment_leaves(cut, table.treated, score) if leaves else None
     return ScoredRows(table.treated, score, followed, groups)
 
 
-def _cut(table: Table) -> tuple[Singles, NDArray[np.intp], Floats]:
-    """Return the covariates with numbers cut, a line each, centred and with a largest deviation of one.
+def _clipped_covariates(table: Table) -> tuple[Singles, NDArray[np.intp], Floats]:
+    """Return the covariates with numbers clipped, a row each, centred and with a largest deviation of one.
 
-    Labels have one line each, constants are zero. Also which lines are numbers that vary, and their deviations.
+    Labels have one row each, constants are zero. Also which rows are numbers that vary, and their deviations.
     """
-    domains, raw = list(table.study.covariates.values()), covariate_lines(table)
-    plain = np.array([j for j, domain in enumerate(domains) if not isinstance(domain, Categories)], np.intp)
-    cuts = np.array([_CUT_SDS if isinstance(domains[j], Range) else np.inf for j in plain])
+    domains, raw = list(table.study.covariates.values()), covariate_rows(table)
+    unlabelled = np.array(
+        [j for j, domain in enumerate(domains) if not isinstance(domain, Categories)], np.intp
+    )
+    cuts = np.array([_CUT_SDS if isinstance(domains[j], Range) else np.inf for j in unlabelled])
     labels = [(j, len(d.labels)) for j, d in enumerate(domains) if isinstance(d, Categories)]
-    cut = np.empty((len(plain) + sum(count for _, count in labels), table.rows), np.float32)
-    deviations = cut_lines(raw, plain, cuts, cut)
-    place = len(plain)
+    cut = np.empty((len(unlabelled) + sum(count for _, count in labels), table.rows), np.float32)
+    deviations = clip_rows(raw, unlabelled, cuts, cut)
+    next_row = len(unlabelled)
     for j, count in labels:
         codes = raw[j]
         share = np.bincount(codes.astype(np.intp), minlength=count) / table.rows
         largest = np.where((share > 0.0) & (share < 1.0), np.maximum(share, 1.0 - share), np.inf)
-        own = cut[place : place + count]
-        write_levels(codes, np.arange(count), -share / largest, (1.0 - share) / largest, own)
-        place += count
-    bending = np.flatnonzero(np.isfinite(cuts) & (deviations > 0.0))
-    return cut, bending, deviations[bending]
+        out = cut[next_row : next_row + count]
+        write_levels(codes, np.arange(count), -share / largest, (1.0 - share) / largest, out)
+        next_row += count
+    knotted = np.flatnonzero(np.isfinite(cuts) & (deviations > 0.0))
+    return cut, knotted, deviations[knotted]
 
 
 def arm_terms(table: Table, inside: NDArray[np.bool_], scores: NDArray[np.floating]) -> TreatmentTerms:
     """Return the terms of the covariates (d, n) that being in an arm (n,) follows beyond its fitted scores (n,)."""
-    cut, bending, _ = _cut(table)
-    return treatment_terms(cut, bending, inside, np.clip(scores, _LEAST, 1 - _LEAST))
+    cut, knotted, _ = _clipped_covariates(table)
+    return treatment_terms(cut, knotted, inside, np.clip(scores, _LEAST, 1 - _LEAST))
 
 
 # The rows whose propensity score leaves overlap, where covariates and treatment are public.
@@ -450,8 +458,8 @@ def crump_limit(score: Floats) -> float:
     Crump, Hotz, Imbens and Mitnik (2009), for outcomes of one variance: with g = 1 / (e (1 - e)), those are kept
     whose g is at most twice the mean g of those kept; 0 where that is everybody.
     """
-    inside = np.clip(score, 1e-9, 1 - 1e-9)
-    g = np.sort(1 / (inside * (1 - inside)))
+    clipped = np.clip(score, 1e-9, 1 - 1e-9)
+    g = np.sort(1 / (clipped * (1 - clipped)))
     twice = 2 * np.cumsum(g) / np.arange(1, len(g) + 1)
     kept = int(np.flatnonzero(g <= twice)[-1])
     if kept == len(g) - 1:

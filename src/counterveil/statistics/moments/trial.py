@@ -37,8 +37,8 @@ from counterveil.data.features import feature_map, require_covariates
 from counterveil.data.panels import change_unit, complete_sizes, period_totals
 from counterveil.inference.measures import IndependentArmMeans, JointArmMeans, with_rare_events
 from counterveil.inference.uncertainty import NoiseDistribution, Uncertainty, weighted_sum
+from counterveil.numerics.arm_totals import Arm, TwoArms, arm_totals
 from counterveil.numerics.arrays import Floats, sqrt_up
-from counterveil.numerics.columns import Arm, TwoArms, arm_totals
 from counterveil.numerics.denoising import denoised
 from counterveil.numerics.products import Standard, projected
 from counterveil.numerics.public_choices import LEAST_SHARE

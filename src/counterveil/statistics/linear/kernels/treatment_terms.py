@@ -260,7 +260,7 @@ class _Model:
 def _outstanding(
     model: _Model, candidates: _Candidates, limit: int
 ) -> tuple[list[TreatmentTerm], FeatureRows]:
-    """Return the candidates that stand out, at most `taken`, with their values (k, n)."""
+    """Return the candidates that stand out, at most `limit`, with their values (k, n)."""
     terms, values = candidates.nearest(model.left, _CLOSELY * limit)
     z_scores = model.tests(values)
     before = model.columns[len(model.columns) - len(model.terms) :]

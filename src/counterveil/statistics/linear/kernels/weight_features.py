@@ -23,7 +23,13 @@ from numpy.typing import NDArray
 
 from counterveil.errors import refusal
 from counterveil.numerics.arrays import Floats
-from counterveil.numerics.columns import MadeLines, RawLines, StandardColumns, varying, write_levels
+from counterveil.numerics.standard_columns import (
+    ComputedRows,
+    RowSource,
+    StandardColumns,
+    varying,
+    write_levels,
+)
 from counterveil.statistics.linear.kernels.arm_rows import Rows
 from counterveil.statistics.linear.kernels.treatment_leaves import Inside
 from counterveil.statistics.linear.kernels.treatment_terms import FeatureRows, TreatmentTerms
@@ -69,7 +75,7 @@ class FeatureShares:
 
 
 def parted_features(
-    covariates: NDArray[np.floating] | MadeLines,
+    covariates: NDArray[np.floating] | ComputedRows,
     kinds: Sequence[ColumnKind],
     scores: NDArray[np.float64],
     shares: FeatureShares | None = None,
@@ -93,8 +99,8 @@ def parted_features(
     column; covariates are read fastest if they are kept like that, too, or come as lines.
     """
     shares = shares or FeatureShares()
-    raw: RawLines = covariates
-    if not isinstance(covariates, MadeLines):
+    raw: RowSource = covariates
+    if not isinstance(covariates, ComputedRows):
         _check(covariates, kinds, scores)
         raw = np.ascontiguousarray(covariates.T, np.float64)
     clipped = np.clip(scores, _SCORE_CLIP, 1.0 - _SCORE_CLIP)
@@ -134,7 +140,7 @@ class _Block:
 
 
 def _covariate_blocks(
-    raw: RawLines, kinds: Sequence[ColumnKind], logit: Floats, shares: FeatureShares
+    raw: RowSource, kinds: Sequence[ColumnKind], logit: Floats, shares: FeatureShares
 ) -> Iterator[_Block]:
     """Yield the linear block, labels last, then squares and products; `raw` is (d, n)."""
     share_each = shares.linear / max(len(kinds), 1)
@@ -154,10 +160,10 @@ def _covariate_blocks(
         pairs = list(combinations(np.sort(chosen).tolist(), 2))
 
         def product(pair: int) -> Floats:
-            first, second = (plain.clipped(k, plain.line(k)) for k in pairs[pair])
+            first, second = (plain.clipped(k, plain.column(k)) for k in pairs[pair])
             return np.multiply(first, second, out=first)
 
-        products = StandardColumns.of(MadeLines(len(pairs), product), np.arange(len(pairs)))
+        products = StandardColumns.of(ComputedRows(len(pairs), product), np.arange(len(pairs)))
         yield _plain(products, shares.products / len(pairs))
 
 
