@@ -55,8 +55,9 @@ from counterveil.statistics.linear.kernels.balancing import WeightSettings, arm_
 from counterveil.statistics.linear.kernels.pairing import covariate_pairs, score_pairs
 from counterveil.statistics.linear.kernels.residual_variance import ResidualVariance
 from counterveil.statistics.linear.sensitivity import ArmMean, LinearEstimate
+from counterveil.statistics.linear.spline_score import ScoredRows, arm_terms
 from counterveil.statistics.linear.weighting import matched_effect, weighted_effect
-from counterveil.statistics.linear.weighting_design import ScoredRows, arm_terms, features_of
+from counterveil.statistics.linear.weighting_design import features_of
 from counterveil.statistics.outcome_place import Outcomes, sizes_by_arm, totals_by_arm
 
 # Matching towards one arm: everybody outside it borrows the outcomes of its nearest units on the score.

@@ -56,7 +56,8 @@ from counterveil.statistics.linear.sensitivity import (
     MeanContrast,
     SitesContrast,
 )
-from counterveil.statistics.linear.weighting_design import Weighted, covariate_rows, shared_features
+from counterveil.statistics.linear.spline_score import covariate_rows
+from counterveil.statistics.linear.weighting_design import Weighted, shared_features
 from counterveil.statistics.outcome_place import ENDS, PLACE_WORDS, PLACES, count_octaves
 
 # Shares of the budget that may go to the variance; 0 means that the worst case is used instead.

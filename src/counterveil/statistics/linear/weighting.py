@@ -51,12 +51,8 @@ from counterveil.statistics.linear.effect import PAGE as VARIANCE_PAGE
 from counterveil.statistics.linear.kernels.pairing import consecutive_pairs, covariate_pairs
 from counterveil.statistics.linear.matching_design import Matched, Scored, chosen_match, scored
 from counterveil.statistics.linear.sensitivity import LinearEstimate
-from counterveil.statistics.linear.weighting_design import (
-    ScoredRows,
-    Weighted,
-    spline_score,
-    weighted,
-)
+from counterveil.statistics.linear.spline_score import ScoredRows, spline_score
+from counterveil.statistics.linear.weighting_design import Weighted, weighted
 
 
 def weighting_design(table: Table, settings: Weighting) -> ScoredRows:
