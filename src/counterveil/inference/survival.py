@@ -79,7 +79,8 @@ class TableNoise:
 
 def with_totals(counts: Floats, noise: TableNoise, totals: Sequence[float]) -> Floats:
     """Return noisy tables (B, M) moved to the public totals of their groups, the most precise way there is."""
-    found, whole = counts.copy(), float(noise.covariance.sum())
+    found = counts.copy()
+    whole = float(noise.covariance.sum())
     if whole <= 0:
         return found
     towards = noise.covariance.sum(axis=0) / whole
@@ -277,7 +278,8 @@ class Incidence:
     @cached_property
     def _own(self) -> Floats:
         """Hazards of the cause, (B, J)."""
-        base, sure = self.base, self.base.sure
+        base = self.base
+        sure = self.base.sure
         events = base.counts @ base.event_rows(self.cause).T
         return np.asarray(np.where(sure, events / np.where(sure, base.at_risk, 1.0), 0.0))
 
@@ -324,7 +326,8 @@ class Incidence:
     @property
     def grouping(self) -> Floats:
         """How far curves may be off as hazards change within the cells that people are censored in, (B, J + 1)."""
-        off, hazards = self.base.either, (self._own, self.base.hazards)
+        off = self.base.either
+        hazards = (self._own, self.base.hazards)
         moved = [np.einsum("bpj,bj->bp", part, h * off) for part, h in zip(self._parts, hazards, strict=True)]
         return np.asarray(np.abs(moved[0] + moved[1]))
 
@@ -361,10 +364,12 @@ def _uneven(held: Floats, variances: Floats, rounded: bool = False) -> tuple[Flo
     hidden = np.zeros_like(sure)
     hidden[:, [0, -1]] = rounded * _HIDDEN * np.sqrt(chance[:, [0, -1]])
     parts = np.maximum(sure, hidden) / np.maximum(np.maximum(padded[:, 1:], padded[:, :-1]), 1e-9)
-    r, inner = np.minimum(np.maximum(parts[:, 1:], parts[:, :-1]), 1.0), np.ones(held.shape[1], dtype=bool)
+    r = np.minimum(np.maximum(parts[:, 1:], parts[:, :-1]), 1.0)
+    inner = np.ones(held.shape[1], dtype=bool)
     inner[[0, -1]] = False
     smooth = np.where(inner, r / 8 * (1 + r), r / 6 * (1 + 3 * r))
-    before, after = sure[:, :-1], sure[:, 1:]
+    before = sure[:, :-1]
+    after = sure[:, 1:]
     more = np.where(sure > 0, sure + _UNSURE * np.sqrt(chance), 1e-300)
     step = 1 / (1 / more[:, :-1] + 1 / more[:, 1:]) / np.maximum(held, 1e-9)
     outer = np.pad(np.abs(change), ((0, 0), (1, 1)))
@@ -451,10 +456,14 @@ class Curves:
         more (1) or less (-1) the later they are.
         """
         points = points_of(self.lengths)
-        held, between = -np.diff(self.shown, axis=1), ~points
+        held = -np.diff(self.shown, axis=1)
+        between = ~points
         # A point holds a crowd, and says nothing of those beside it.
-        curvature, smooth, leans = held.copy(), np.zeros(held.shape, dtype=bool), np.full(held.shape, nan)
-        lengths, variances = self.lengths[between], self._variances[1][:, between]
+        curvature = held.copy()
+        smooth = np.zeros(held.shape, dtype=bool)
+        leans = np.full(held.shape, nan)
+        lengths = self.lengths[between]
+        variances = self._variances[1][:, between]
         own = self._curvature_between(held[:, between], lengths, variances)
         curvature[:, between], smooth[:, between], leans[:, between] = own
         return curvature, smooth, leans
@@ -464,7 +473,8 @@ class Curves:
     ) -> tuple[Floats, NDArray[np.bool_], Floats]:
         """Return `curvature` of what cells of these lengths hold, with its variances."""
         # Cells of one length are compared as they are, others by what they hold of a length.
-        relative_lengths, padded_lengths = lengths / lengths.mean(), np.pad(lengths, 1, mode="reflect")
+        relative_lengths = lengths / lengths.mean()
+        padded_lengths = np.pad(lengths, 1, mode="reflect")
         cells, smooth = _uneven(held / relative_lengths, variances / relative_lengths**2, self.rounded)
         open_ended = lengths > _LONGER * np.minimum(padded_lengths[:-2], padded_lengths[2:])
         leans = np.sign((held / relative_lengths)[:, 2:] - (held / relative_lengths)[:, :-2])
@@ -516,7 +526,8 @@ def standardised(
     `per_person` is 1 over the number of people where the shares are those of the noisy tables themselves, else 0.
     """
     of = of or blocks
-    strata, points = len(shares), blocks.cells + 1
+    strata = len(shares)
+    points = blocks.cells + 1
     size = blocks.counts.shape[1]
     own = of.curves.reshape(strata, 2, points)
     survival, shown = (
@@ -611,7 +622,8 @@ class Probability:
         """Return the two ends around where the curve was last known, which noise may have moved beyond 0 or 1."""
         normal, heavy = quantiles(level, self.heavy)
         per = normal**2 / self.size
-        lead, half = 1 + per, self.middle + per / 2
+        lead = 1 + per
+        half = self.middle + per / 2
         root = sqrt(max(half**2 - lead * (self.middle**2 - heavy**2 * self.noise), 0.0))
         return (half - root) / lead, (half + root) / lead
 
@@ -719,7 +731,8 @@ class Area:
         half = hypot(normal * self.sampling_sd, heavy * sqrt(self.noise))
         half = biased_half_width(half, self.bias + abs(self.bend), level) + self.slack
         least, most = self.limits
-        low, high = self.middle - half + min(self.steps, 0.0), self.middle + half + max(self.steps, 0.0)
+        low = self.middle - half + min(self.steps, 0.0)
+        high = self.middle + half + max(self.steps, 0.0)
         return min(max(low, least), most), max(min(high, most), least)
 
 
@@ -815,15 +828,18 @@ class SurvivalAnswers:
 
     def ends(self, arm: int, level: float) -> tuple[Floats, Floats]:
         """Return the lower and upper ends of the intervals of one arm at every edge: those of `end`, at once."""
-        curves, normal = self.curves, quantiles(level, 0.0)[0]
+        curves = self.curves
+        normal = quantiles(level, 0.0)[0]
         middle, slack = curves.survival[arm, 1:], curves.slack[arm, 1:]
         noise = np.maximum(np.diagonal(curves.noise[arm, :, arm])[1:], 0.0)
         several = normal + self.heavy * curves.heaviness[arm, 1:] * (normal**3 - 3 * normal) / 8
         heavy = np.clip(several, normal, max(quantiles(level, 1.0)[1], normal))
         sizes = self._sizes(arm)[1:]
-        lead, half = 1 + normal**2 / sizes, middle + normal**2 / sizes / 2
+        lead = 1 + normal**2 / sizes
+        half = middle + normal**2 / sizes / 2
         root = np.sqrt(np.maximum(half**2 - lead * (middle**2 - heavy**2 * noise), 0.0))
-        down, up = middle - (half - root) / lead, (half + root) / lead - middle
+        down = middle - (half - root) / lead
+        up = (half + root) / lead - middle
         off = curves.grouping[arm, 1:]
         low = np.clip(middle - biased_half_widths(down, off, level) - slack, 0.0, 1.0)
         high = np.clip(middle + biased_half_widths(up, off, level), 0.0, 1.0)
@@ -842,7 +858,8 @@ class SurvivalAnswers:
 
         Each lies between what those under observation last and all of them are worth.
         """
-        people, own = np.maximum(self.curves.worth[arm], 1.0), np.clip(self.curves.survival[arm], 0.0, 1.0)
+        people = np.maximum(self.curves.worth[arm], 1.0)
+        own = np.clip(self.curves.survival[arm], 0.0, 1.0)
         variance = np.diagonal(self.curves.sampling[arm])
         sizes = np.where(variance > 0, own * (1 - own) / np.where(variance > 0, variance, 1.0), inf)
         return np.clip(sizes, np.append(people[0], np.minimum.accumulate(people)), people[0])
@@ -875,10 +892,8 @@ class SurvivalAnswers:
         noise = max(float(weights @ self.curves.noise[arm, :, arm] @ weights), 0.0)
         rest = float(weights @ self.curves.slack[arm]) / 2
         estimate, middle = float(weights @ self.curves.shown[arm]), float(weights @ self.curves.survival[arm])
-        bias, bend = (
-            float(weights @ self.curves.grouping[arm]),
-            float(self._thinning_weights @ self.curves.shown[arm]),
-        )
+        bias = float(weights @ self.curves.grouping[arm])
+        bend = float(self._thinning_weights @ self.curves.shown[arm])
         steps = self.ties * max(1 - float(self.curves.shown[arm, -1]), 0.0) / 2
         limits = (0.0, float(self.edges[-1]))
         return Area(estimate, middle - rest, variance, noise, limits, self.heavy, rest, bias, bend, steps)
@@ -886,7 +901,8 @@ class SurvivalAnswers:
     def area_gap(self) -> Area:
         """Return the difference of the restricted means, treated minus control."""
         one, other = self.area(1), self.area(0)
-        rest, end = one.slack + other.slack, float(self.edges[-1])
+        rest = one.slack + other.slack
+        end = float(self.edges[-1])
         noise = max(one.noise + other.noise - 2 * self._shared, 0.0)
         variance = one.variance + other.variance
         apart = (one.estimate - other.estimate, one.middle - other.middle)
@@ -918,7 +934,8 @@ class SurvivalAnswers:
 
 def _weights(edges: Floats, later: float) -> Floats:
     """Return the weights of an integral of a curve known at these times; `later` is the part of a cell's end."""
-    lengths, found = np.diff(edges), np.zeros(len(edges))
+    lengths = np.diff(edges)
+    found = np.zeros(len(edges))
     found[:-1] += (1 - later) * lengths
     found[1:] += later * lengths
     return found
@@ -996,7 +1013,8 @@ def blocks_of(tables: NoisyTables) -> Blocks:
 def answers_of(tables: NoisyTables, cause: int | None = None) -> SurvivalAnswers:
     """Return everything that the tables say of survival, or of not having had the event of one cause."""
     blocks = blocks_of(tables)
-    of, edges = blocks if cause is None else Incidence(blocks, cause), np.array(tables.edges)
+    of = blocks if cause is None else Incidence(blocks, cause)
+    edges = np.array(tables.edges)
     ties = _ties(tables)
     if ties:
         # Curves are those of the last multiple of the unit.
@@ -1020,12 +1038,16 @@ def _ties(tables: NoisyTables) -> float:
     Where cells hold unequal numbers of multiples for their lengths, the events tell. Where the declared ends are whole,
     cells do not tell whole times from others: then they may be whole.
     """
-    edges, blocks = np.array(tables.edges), blocks_of(tables)
-    events, noise = blocks.events.sum(axis=0), len(blocks.counts) * blocks.event_variances[-1]
-    lengths, variances = np.diff(edges), np.maximum(events, 1.0) + noise
+    edges = np.array(tables.edges)
+    blocks = blocks_of(tables)
+    events = blocks.events.sum(axis=0)
+    noise = len(blocks.counts) * blocks.event_variances[-1]
+    lengths = np.diff(edges)
+    variances = np.maximum(events, 1.0) + noise
     if tables.convention == "end" or len(lengths) < _FEWEST:
         return 0.0
-    least, found = _roughness(events, variances, lengths) - _BETTER, 0.0
+    least = _roughness(events, variances, lengths) - _BETTER
+    found = 0.0
     for unit in _UNITS:
         held = np.diff(np.floor(edges / unit + _ROUNDING))
         if edges[-1] / unit % 1 > _ROUNDING:
@@ -1041,7 +1063,8 @@ def _ties(tables: NoisyTables) -> float:
 def _roughness(events: Floats, variances: Floats, sizes: Floats) -> float:
     """Return how far events are from a smooth number for each size, as a sum of squares in standard deviations."""
     full = sizes > 0
-    each, spread = events[full] / sizes[full], variances[full] / sizes[full] ** 2
+    each = events[full] / sizes[full]
+    spread = variances[full] / sizes[full] ** 2
     apart = each[1:-1] - (each[2:] + each[:-2]) / 2
     smooth = np.sum(apart**2 / (spread[1:-1] + (spread[2:] + spread[:-2]) / 4))
     return float(smooth + np.sum(events[~full] ** 2 / variances[~full]))
@@ -1093,7 +1116,8 @@ class LogRank:
 
 def log_rank(blocks: Blocks, heavy: float) -> LogRank:
     """Return the test over all strata, in the cells that are known of both arms; blocks are (stratum, arm)."""
-    strata, cells = len(blocks.counts) // 2, blocks.cells
+    strata = len(blocks.counts) // 2
+    cells = blocks.cells
     known = blocks.known.reshape(strata, 2).min(axis=1)
     used = np.arange(cells) < known[:, None]
     events = blocks.events.reshape(strata, 2, cells)
@@ -1108,7 +1132,8 @@ def log_rank(blocks: Blocks, heavy: float) -> LogRank:
     by_events = used[:, None] * np.stack([-treated, control], axis=1) / total[:, None]
     by_people = used[:, None] * np.stack([treated, -control], axis=1) * (both / total**2)[:, None]
     moved = table_gradient(blocks, by_events, by_people)
-    noise, heavy = float(blocks.noise.of(moved)[0, 0]), heavy * float(blocks.noise.heaviness(moved)[0])
+    noise = float(blocks.noise.of(moved)[0, 0])
+    heavy = heavy * float(blocks.noise.heaviness(moved)[0])
     noise += of_products(blocks, used / total)
     # The variance is a noisy number too: it is taken one standard deviation of its noise larger.
     share = np.stack([used * treated * control / total**2] * 2, axis=1)
@@ -1243,7 +1268,8 @@ def score(
 
     With `times` (J,), that of its change along them, which does not move with the ratio itself.
     """
-    strata, cells = len(blocks.counts) // 2, blocks.cells
+    strata = len(blocks.counts) // 2
+    cells = blocks.cells
     known = blocks.known.reshape(strata, 2).min(axis=1)
     used = np.arange(cells) < known[:, None]
     ratio = np.array([1.0, exp(logarithm)])[:, None]
@@ -1264,11 +1290,13 @@ def score(
     if times is not None:
         told = each * np.clip(events.sum(axis=1), 0.0, None)
         centred = times - float(np.sum(told * times)) / max(float(told.sum()), 1e-300)
-        sign, each = sign * centred, each * centred**2
+        sign = sign * centred
+        each = each * centred**2
     difference = float(np.sum(sign * (events * grown - ratio * own[:, None] * people)))
     by_people = -sign * ratio * own[:, None]
     moved = table_gradient(blocks, sign * grown, by_people, cause)
-    noise, tail = float(blocks.noise.of(moved)[0, 0]), float(blocks.noise.heaviness(moved)[0])
+    noise = float(blocks.noise.of(moved)[0, 0])
+    tail = float(blocks.noise.heaviness(moved)[0])
     scale = sqrt((1 + ratio[1, 0] ** 2) / 2)
     noise += of_products(blocks, used * (1.0 if times is None else centred) * scale / exposed, cause)
     # The variance is a noisy number too: it is taken larger, by up to one standard deviation of its noise.
@@ -1313,7 +1341,8 @@ class Crossing:
     def _part(self, noise: bool) -> float:
         """Return the standard deviation that the interval stands for, as the curve's is divided at the estimate."""
         low, high = self.interval(_USUAL)
-        total, curves = (high - low) / (2 * _NORMAL), self.answers.curves
+        total = (high - low) / (2 * _NORMAL)
+        curves = self.answers.curves
         if not isfinite(total):
             return inf
         place = min(int(np.searchsorted(self.answers.edges, self.estimate)), len(self.answers.edges) - 1)
@@ -1341,11 +1370,13 @@ class Crossing:
     def ends(self, level: float, bent: bool = False) -> Ends:
         """Return the ends where curves are straight in cells, or as far from it as is allowed for."""
         low, high = self.answers.ends(self.arm, level)
-        curves, arm = self.answers.curves, self.arm
+        curves = self.answers.curves
+        arm = self.arm
         sides = np.abs(np.array([low, high]) - curves.survival[arm])
         sides = (sides[:, 1:] + sides[:, :-1]) / 2
         # Errors of two edges are not the same: between them there is less error than at them, if nobody is censored.
-        shifts, arcs = np.zeros_like(sides), sides * (1 - curves.halfway[arm]) * curves.rounded
+        shifts = np.zeros_like(sides)
+        arcs = sides * (1 - curves.halfway[arm]) * curves.rounded
         if bent:
             # How curves bend is no matter of chance but a bias up to a bound, or anything where a cell is dense.
             (curvature, smooth), held = (
@@ -1355,7 +1386,8 @@ class Crossing:
             arcs *= smooth
             more = np.array([biased_half_widths(side, curvature, level) - side for side in sides - arcs])
             more = np.where((curvature < held) | (held <= 0), more, inf)
-            shifts, arcs = np.where(smooth, 0.0, -more), np.where(smooth, arcs - more, 0.0)
+            shifts = np.where(smooth, 0.0, -more)
+            arcs = np.where(smooth, arcs - more, 0.0)
         first = self._first(low, (shifts[0], arcs[0]))
         last = self._last(high, (-shifts[1], -arcs[1]))
         return min(first, float(self.answers.edges[-1])), last
@@ -1378,14 +1410,18 @@ class Crossing:
         if first and moved is not None and self.answers.curves.slack[self.arm, place] > 0:
             # Lost in the noise: it may cross as soon as it is.
             return float(edges[place - 1])
-        above, falls = curve[place - 1] - self.left, curve[place - 1] - curve[place]
+        above = curve[place - 1] - self.left
+        falls = curve[place - 1] - curve[place]
         shift, arc = (0.0, 0.0) if moved is None else (float(one[place - 1]) for one in moved)
         return float(edges[place - 1] + _part(above + shift, falls, arc) * (edges[place] - edges[place - 1]))
 
     def pinned(self, end: float) -> bool:
         """Whether an end is the edge of a cell of which nothing is supposed."""
-        curves, edges, arm = self.answers.curves, self.answers.edges, self.arm
-        curvature, held = curves.curvature[0][arm], -np.diff(curves.shown[arm])
+        curves = self.answers.curves
+        edges = self.answers.edges
+        arm = self.arm
+        curvature = curves.curvature[0][arm]
+        held = -np.diff(curves.shown[arm])
         free = (
             ((curvature >= held) & (held > 0))
             | (curves.slack[arm, 1:] > 0)
@@ -1459,7 +1495,8 @@ class CrossingGap(Apart):
 
     def _bent(self, own: float, others: float) -> float:
         """Return how far the difference may be off as curves bend: about as far in both arms where they bend alike."""
-        leans, edges = self.one.answers.curves.curvature[2], self.one.answers.edges[1:-1]
+        leans = self.one.answers.curves.curvature[2]
+        edges = self.one.answers.edges[1:-1]
         signs = [leans[one.arm, np.searchsorted(edges, one.estimate)] for one in (self.one, self.other)]
         return joint_bias(own, others, _APART if signs[0] == signs[1] else 1.0)
 
@@ -1469,7 +1506,9 @@ class CrossingGap(Apart):
         Two errors of cos(a) and sin(a) times the normal quantile are; where curves are straight the most is the root
         of the sum of squares. Where nobody lies between two values, both quantiles may be off by all of the way.
         """
-        own, others, found = self.one.estimate, self.other.estimate, [(0.0, 0.0)]
+        own = self.one.estimate
+        others = self.other.estimate
+        found = [(0.0, 0.0)]
         straight, theirs = self.one.ends(level), self.other.ends(level)
         found += [
             (hypot(own - straight[0], theirs[1] - others), hypot(straight[1] - own, others - theirs[0]))
@@ -1577,7 +1616,8 @@ def _heaped(edges: Floats, counts: Floats, design: Floats, noise_sd: float) -> f
     first and the last cell, which hold outcomes beyond the range, say nothing.
     """
     points = points_of(np.diff(edges))
-    edges, counts = edges[np.append(~points, True)], _with_their_points(counts, points)
+    edges = edges[np.append(~points, True)]
+    counts = _with_their_points(counts, points)
     lengths = np.diff(edges)[1:-1]
     if len(lengths) < _FEWEST:
         return 0.0

@@ -297,7 +297,8 @@ def _one_half_width(alpha: float, sd: float, distribution: NoiseDistribution | N
         return (own + _FAR * sd) * (1 + _TOLERANCE)
     # Exact for normal noise; heavier tails have their answer a little lower.
     h = hypot(_lower_quantile(distribution, alpha / 2), normal)
-    low, high = 0.0, inf
+    low = 0.0
+    high = inf
     for _ in range(_MOST_NEWTON_STEPS):
         beyond, density = yield h
         # Logarithms of tails are nearly straight: Newton's steps on them find the root fast.
@@ -368,10 +369,8 @@ def _pieces(x: Floats, sd: Floats, widths: Floats, breakpoints: Floats) -> tuple
     ends = np.broadcast_to(_NORMAL_ENDS, (len(x), len(_NORMAL_ENDS)))
     cuts = np.sort(np.concatenate([ends, np.clip(cuts, -_NORMAL_END, _NORMAL_END)], axis=1), axis=1)
     # Pieces that are empty for all are left out.
-    first, last = (
-        np.count_nonzero(cuts <= -_NORMAL_END, axis=1).min(),
-        np.count_nonzero(cuts < _NORMAL_END, axis=1).max(),
-    )
+    first = np.count_nonzero(cuts <= -_NORMAL_END, axis=1).min()
+    last = np.count_nonzero(cuts < _NORMAL_END, axis=1).max()
     cuts = cuts[:, first - 1 : last + 1]
     half = (cuts[:, 1:] - cuts[:, :-1]) / 2
     z = (half[:, :, None] * _NODES + (cuts[:, :-1] + half)[:, :, None]).reshape(len(x), -1)
@@ -453,7 +452,8 @@ def _table(distribution: NoiseDistribution, log_scale: float) -> tuple[float, Fl
 
 def _laplace_nodes(log_scale: float) -> tuple[Floats, Floats]:
     """Return points and weights that integrate against a Laplace distribution of this scale."""
-    half, centre = np.diff(_PIECES) / 2, (_PIECES[1:] + _PIECES[:-1]) / 2
+    half = np.diff(_PIECES) / 2
+    centre = (_PIECES[1:] + _PIECES[:-1]) / 2
     points = (centre[:, None] + half[:, None] * _SCALE_NODES).ravel()
     weights = (half[:, None] * _SCALE_WEIGHTS).ravel() * np.exp(-points) / 2
     weights /= 2 * weights.sum()
@@ -463,7 +463,8 @@ def _laplace_nodes(log_scale: float) -> tuple[Floats, Floats]:
 def tail_point(distribution: NoiseDistribution, log_scale: float, alpha: float) -> float:
     """Return the x with P(|X exp(-L)| > x) = alpha, without a table: for comparing designs."""
     changes, weights = _laplace_nodes(log_scale)
-    low, high = log(interquartile_range(distribution)) - 20.0, log(interquartile_range(distribution)) + 60.0
+    low = log(interquartile_range(distribution)) - 20.0
+    high = log(interquartile_range(distribution)) + 60.0
     for _ in range(40):
         middle = (low + high) / 2
         missed = float(2 * distribution.cdf(-np.exp(middle + changes)) @ weights)
@@ -485,7 +486,8 @@ def variance_allowance(log_scale: float, alpha: float) -> float:
         return float(2 * ndtr(-z * root * np.exp(changes)) @ weights)
 
     while missed(high) > alpha:
-        low, high = high, 2 * high
+        low = high
+        high = 2 * high
     for _ in range(50):
         middle = (low + high) / 2
         low, high = (middle, high) if missed(middle) > alpha else (low, middle)
@@ -766,7 +768,8 @@ def p_value_from(half_width: Callable[[float], float], distance: float, level: f
     `bias` at level 0.
     """
     distance = abs(distance)
-    alpha, beyond = 1 - level, distance - bias
+    alpha = 1 - level
+    beyond = distance - bias
     if beyond <= 0:
         return 1.0
 
@@ -774,17 +777,20 @@ def p_value_from(half_width: Callable[[float], float], distance: float, level: f
         return half_width(1 - 2 * float(ndtr(-z))) / distance
 
     # Along normal quantiles half-widths are nearly straight lines, and their logarithms beyond: few are computed.
-    here, ratio = -float(ndtri(alpha / 2)), half_width(level) / distance
+    here = -float(ndtri(alpha / 2))
+    ratio = half_width(level) / distance
     if ratio >= 1:
         start = (0.0, -beyond / distance)
         found = _crossing(lambda z: relative(z) - 1, start, (here, ratio - 1))
         return max(2 * float(ndtr(-found)), alpha)
     farthest = max(_FARTHEST, here)
-    last, z = (here, ratio), min(here / max(ratio, _TINY), farthest)
+    last = (here, ratio)
+    z = min(here / max(ratio, _TINY), farthest)
     while (reached := relative(z)) < 1:
         if z >= farthest:
             return 2 * float(ndtr(-farthest))
-        last, z = (z, reached), min(1.5 * z, farthest)
+        last = (z, reached)
+        z = min(1.5 * z, farthest)
     low, high = ((z, log(max(value, _TINY))) for z, value in (last, (z, reached)))
     found = _crossing(lambda z: log(relative(z)), low, high)
     return min(2 * float(ndtr(-found)), nextafter(alpha, 0.0))
@@ -804,9 +810,15 @@ def _crossing(excess: Callable[[float], float], low: tuple[float, float], high: 
         if abs(value) <= _NEAR:
             return middle
         if value < 0:
-            a, at_a, at_b, side = middle, value, at_b / 2 if side == -1 else at_b, -1
+            a = middle
+            at_a = value
+            at_b = at_b / 2 if side == -1 else at_b
+            side = -1
         else:
-            b, at_b, at_a, side = middle, value, at_a / 2 if side == 1 else at_a, 1
+            b = middle
+            at_b = value
+            at_a = at_a / 2 if side == 1 else at_a
+            side = 1
     return b
 
 
@@ -863,7 +875,10 @@ def _normal_rule(nodes: int, end: float) -> tuple[Floats, Floats]:
 def level_rule(low: int, high: int) -> tuple[Floats, Floats]:
     """Return levels and weights that average over a distribution; they crowd towards both ends of it."""
     (u, v), (u_high, v_high) = leggauss(low), leggauss(high)
-    u, v, u_high, v_high = (1 + u) / 2, v / 2, (1 + u_high) / 2, v_high / 2
+    u = (1 + u) / 2
+    v = v / 2
+    u_high = (1 + u_high) / 2
+    v_high = v_high / 2
     levels = np.concatenate([u**2 / 2, (1 - u_high**2 / 2)[::-1]])
     return levels, np.concatenate([u * v, (u_high * v_high)[::-1]])
 
@@ -903,13 +918,16 @@ def _wide_tails(sd: Floats, h: Floats, noises: NoiseBatch) -> Floats:
 
 def half_widths(sd: Floats, noises: NoiseBatch, alpha: Floats) -> Floats:
     """Return for every sd the h with P(|N + X| > h) = alpha, by secants of the tail's logarithm."""
-    own, normal = -noises.quantile(alpha / 2), -ndtri(alpha / 2) * sd
+    own = -noises.quantile(alpha / 2)
+    normal = -ndtri(alpha / 2) * sd
     # Exact for normal noise; the usual distributions have heavier tails, and their answer is a little less.
     last = np.where(sd == 0, own, np.hypot(own, normal))
     h = np.where(sd == 0, own, 0.97 * last)
-    low, high = np.zeros_like(h), np.full_like(h, np.inf)
+    low = np.zeros_like(h)
+    high = np.full_like(h, np.inf)
     before = _excess(sd, last, noises, alpha)
-    excess, open_ = before.copy(), np.arange(len(h))
+    excess = before.copy()
+    open_ = np.arange(len(h))
     for _ in range(_MOST_STEPS):
         excess[open_] = _excess(sd[open_], h[open_], noises.of(open_), alpha[open_])
         open_ = np.flatnonzero(np.abs(excess) > _NEAR)
@@ -920,7 +938,8 @@ def half_widths(sd: Floats, noises: NoiseBatch, alpha: Floats) -> Floats:
         trial = h - excess / np.minimum(rise, -1e-300)
         # What leaves the bracket is replaced by its middle, or by twice the width while it is open.
         middle = np.where(high < np.inf, (low + high) / 2, 2 * h)
-        last, before = h, excess.copy()
+        last = h
+        before = excess.copy()
         h = np.where(np.abs(excess) <= _NEAR, h, np.where((trial > low) & (trial < high), trial, middle))
     return h
 
@@ -992,7 +1011,8 @@ def _inflations(asked: list[Inflated]) -> list[float]:
         for i in told
         for own in [_TRIED / squares[i]]
     ]
-    case, variances = np.repeat(told, [len(one) for one in tried]), np.concatenate([[0.0], *tried])[1:]
+    case = np.repeat(told, [len(one) for one in tried])
+    variances = np.concatenate([[0.0], *tried])[1:]
     misses = _Misses(noises, alphas, case, np.sqrt(squares[case] * variances))
     parts, part = _positive_parts(variance_noises, case, variances)
 
@@ -1038,7 +1058,8 @@ def _positive_parts(
 ) -> tuple[Floats, NDArray[np.intp]]:
     """Return what variances can be taken for, level by level of their noise, and which is whose; all in its ranges."""
     keys, first, which = _distinct(noises.which[case], variances)
-    own, width = noises.of(case[first]), noises.widths[case[first], None]
+    own = noises.of(case[first])
+    width = noises.widths[case[first], None]
     xi = own.points(tuple(_LEVELS.tolist()))
     return positive_part(keys[:, None] * width + xi, own) / width, which
 
@@ -1072,7 +1093,8 @@ def least_inflation(
         # Logarithms fall more evenly than the misses themselves.
         return np.log((yield kappa, rows) / aim)
 
-    low, high = 0.0, unit
+    low = 0.0
+    high = unit
     at_low = yield from excess(low, everyone)
     if at_low.max() <= 0:
         return low
@@ -1082,7 +1104,8 @@ def least_inflation(
         ends = (low, max(at_low[few].tolist())), (high, max(at_high[few].tolist()))
         low = yield from _least_root(partial(excess, rows=everyone[few]), *ends, unit, most)
         at_low = yield from excess(low, everyone)
-        few, high = np.flatnonzero(at_low > 0).tolist(), low + unit / 4
+        few = np.flatnonzero(at_low > 0).tolist()
+        high = low + unit / 4
         if low >= most or not few:
             return low
         at_high = yield from excess(high, everyone)
@@ -1101,7 +1124,8 @@ class _Misses:
         laws, first, table = np.unique(
             np.stack([noises.which, alphas]), axis=1, return_index=True, return_inverse=True
         )
-        self._noises, self._alphas = noises.of(first), laws[1]
+        self._noises = noises.of(first)
+        self._alphas = laws[1]
         self._half_widths = np.full((len(first), len(_GRID)), np.nan)
         self._true, one, self._row = _distinct(table[case], true)
         self._table = table[case[one]]
@@ -1118,7 +1142,8 @@ class _Misses:
             counts = [len(rows) for _, rows in asked]
             row = np.concatenate([rows for _, rows in asked])
             kappa = np.repeat([kappa for kappa, _ in asked], counts)
-            found, together = np.empty(len(row)), _AT_ONCE // len(shares)
+            found = np.empty(len(row))
+            together = _AT_ONCE // len(shares)
             for part in (slice(start, start + together) for start in range(0, len(row), together)):
                 found[part] = self._mean(self._row[row[part]], built(row[part], kappa[part]), shares)
             ends = np.cumsum([0, *counts]).tolist()
@@ -1143,14 +1168,16 @@ class _Misses:
         return np.asarray(np.exp(place, out=place) @ shares)
 
     def _fill(self, row: NDArray[np.intp], left: NDArray[np.intp]) -> None:
-        low, high = left.min(axis=1), left.max(axis=1) + 1
+        low = left.min(axis=1)
+        high = left.max(axis=1) + 1
         wider = (low < self._known[0, row]) | (high > self._known[1, row])
         if not wider.any():
             return
         low, high, row = low[wider], high[wider], row[wider]
         np.minimum.at(self._known[0], row, low)
         np.maximum.at(self._known[1], row, high)
-        row, columns = np.unique(row), np.arange(len(_GRID))
+        row = np.unique(row)
+        columns = np.arange(len(_GRID))
         asked = (columns >= self._known[0, row, None]) & (columns <= self._known[1, row, None])
         which, column = np.nonzero(asked & np.isnan(self._logs[row]))
         row = row[which]
@@ -1177,7 +1204,9 @@ def _least_root(
         # As far again as the line through both ends says, and a little farther.
         ahead = 1.1 * at_right / max(at_left - at_right, at_right / 8)
         step = min(max(ahead, 0.5), 8.0) * (right - left)
-        left, at_left, right = right, at_right, right + step
+        left = right
+        at_left = at_right
+        right = right + step
         at_right = max((yield from excess(right)).tolist())
     side = 0
     while at_right < -_ENOUGH and right - left > _PRECISION * unit:
@@ -1186,9 +1215,15 @@ def _least_root(
         middle = min(middle, (left + 7 * right) / 8)
         value = max((yield from excess(middle)).tolist())
         if value > 0:
-            left, at_left, at_right, side = middle, value, at_right / 2 if side == 1 else at_right, 1
+            left = middle
+            at_left = value
+            at_right = at_right / 2 if side == 1 else at_right
+            side = 1
         else:
-            right, at_right, at_left, side = middle, value, at_left / 2 if side == -1 else at_left, -1
+            right = middle
+            at_right = value
+            at_left = at_left / 2 if side == -1 else at_left
+            side = -1
     return right
 
 
@@ -1202,7 +1237,8 @@ def biased_half_widths(halves: Floats, biases: Floats, level: float) -> Floats:
     if plain.all():
         return np.asarray(halves + np.maximum(biases, 0.0))
     shift = biases * normal / np.where(plain, 1.0, halves)
-    low, high = np.full(len(halves), normal), normal + shift
+    low = np.full(len(halves), normal)
+    high = normal + shift
     for _ in range(30):  # halvings
         middle = (low + high) / 2
         missed = ndtr(shift - middle) + ndtr(-shift - middle) > 1 - level
@@ -1292,7 +1328,8 @@ class Uncertainty:
         """Return P(|error| > |distance|), the variance being inflated as for an interval of `level`."""
         if self.ball_variance:  # whose part grows with the level
             return p_value_from(self.half_width, distance, level, 0.0 if self._normal else self.bias)
-        sd, off = self.known_sd(1 - level), abs(distance)
+        sd = self.known_sd(1 - level)
+        off = abs(distance)
         if self._normal:
             return min(1.0, tail(off - self.bias, sd, None) + tail(off + self.bias, sd, None))
         return min(1.0, 2 * tail(self.beyond(distance), sd, self.noise))
@@ -1441,8 +1478,10 @@ def sd_inflation(
     noise: NoiseDistribution, sd_noise: NoiseDistribution, cap: float, freedom: float, alpha: float
 ) -> float:
     """Return the smallest kappa that keeps the level 1 - alpha for every standard error in [0, cap]."""
-    unit, factor = interquartile_range(sd_noise), t_factor(freedom, alpha)
-    top, ends = min(cap, _MOST_TRIED * unit), _HEADROOM * cap
+    unit = interquartile_range(sd_noise)
+    factor = t_factor(freedom, alpha)
+    top = min(cap, _MOST_TRIED * unit)
+    ends = _HEADROOM * cap
     errors = np.append(0.0, np.geomspace(min(unit / 50, top / 2), top, _CLUSTERS_TRIED - 1))
     width = max(interquartile_range(noise), factor * (top + _MOST_TRIED * unit) / 2.0 ** (_HIGHEST - 1))
     misses = _Misses(

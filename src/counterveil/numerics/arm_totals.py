@@ -86,7 +86,8 @@ _PART_BITS = 12
 
 def cell_totals(cells: NDArray[np.integer], count: int, outcome: NDArray[np.int64]) -> NDArray[np.object_]:
     """Return (count, 3): number of rows, sum and sum of squares of outcomes in [0, 2**24] in every cell; exact."""
-    high, low = outcome >> _PART_BITS, outcome & ((1 << _PART_BITS) - 1)
+    high = outcome >> _PART_BITS
+    low = outcome & ((1 << _PART_BITS) - 1)
 
     def added(terms: NDArray[np.int64] | None) -> NDArray[np.object_]:
         return np.bincount(cells, terms, minlength=count).astype(np.int64).astype(object)

@@ -93,7 +93,9 @@ def compared(moments: Sequence[ArmMoments]) -> tuple[Balance, Balance]:
 
 
 def _compared(treated: ArmMoments, control: ArmMoments, scale: Floats) -> Balance:
-    gap, treated_variance, control_variance = treated.mean - control.mean, treated.unbiased, control.unbiased
+    gap = treated.mean - control.mean
+    treated_variance = treated.unbiased
+    control_variance = control.unbiased
     with np.errstate(divide="ignore", invalid="ignore"):
         difference = np.where(gap == 0, 0.0, gap / scale)
         ratio = np.where(treated_variance == control_variance, 1.0, treated_variance / control_variance)
@@ -107,7 +109,8 @@ def _moments(X: NDArray[np.floating], treated: Flags, weights: Floats) -> list[A
     mean is taken off counts as nothing where it is rounding alone.
     """
     w = np.stack([used * inside for used in (1.0, weights) for inside in (treated, ~treated)])
-    totals, sizes = w.sum(axis=1), np.einsum("ij,ij->i", w, w)
+    totals = w.sum(axis=1)
+    sizes = np.einsum("ij,ij->i", w, w)
     share = np.divide(w, totals[:, None], out=np.zeros_like(w), where=totals[:, None] > 0)
     rows = [int(np.count_nonzero(w[arm])) for arm in range(2)]
     mean, squares = _sums(X, share, np.zeros(X.shape[1]))
@@ -135,7 +138,8 @@ def _sums(X: NDArray[np.floating], share: Floats, centre: Floats) -> tuple[Float
     sums, squares = np.zeros((4, X.shape[1])), np.zeros((4, X.shape[1]))
     step = max(1, _NUMBERS // max(X.shape[1], 1))
     for start in range(0, len(X), step):
-        deviations, weights = X[start : start + step] - centre, share[:, start : start + step]
+        deviations = X[start : start + step] - centre
+        weights = share[:, start : start + step]
         sums += weights @ deviations
         squares += weights @ (deviations * deviations)
     return sums, squares
@@ -152,7 +156,8 @@ def column_balances(
     share = np.zeros((4, len(weights)))
     share[0][treated] = share[1][~treated] = 1.0
     np.multiply(weights, share[:2], out=share[2:])
-    totals, sizes = share.sum(axis=1), np.einsum("ij,ij->i", share, share)
+    totals = share.sum(axis=1)
+    sizes = np.einsum("ij,ij->i", share, share)
     np.divide(share, totals[:, None], out=share, where=totals[:, None] > 0)
     mean, variance = _weighted_moments(raw, share)
     by_covariate = [

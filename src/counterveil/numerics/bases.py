@@ -101,7 +101,8 @@ class _Family:
             return
         stacked = np.array([columns[axis.source][rows] for axis in self.axes]).T
         t = np.clip((stacked - self.low) / self.width, 0.0, 1.0)
-        start, count = self.places[0], len(self.axes)
+        start = self.places[0]
+        count = len(self.axes)
         # One order after another, all axes of an order side by side.
         for order, values in enumerate(_legendre_orders(2.0 * t - 1.0, first.size)):
             own[:, start + order * count : start + (order + 1) * count] = values
@@ -257,13 +258,15 @@ def _term(axes: tuple[Axis, ...], places: tuple[int, ...], groups: tuple[int, ..
 def _layout_of(axes: tuple[Axis, ...], terms: tuple[Term, ...], scale: Floats) -> _Layout:
     """Return where every function stands: a column of ones first, then the axes, family by family."""
     where: list[list[int]] = [[] for _ in axes]
-    families, start = [], 1
+    families = []
+    start = 1
     kinds: dict[tuple[str, int], list[int]] = {}
     for place, axis in enumerate(axes):
         key = (axis.family, axis.size) if axis.family == "legendre" else (axis.family, -place)
         kinds.setdefault(key, []).append(place)
     for places in kinds.values():
-        own, count = tuple(axes[place] for place in places), len(places)
+        own = tuple(axes[place] for place in places)
+        count = len(places)
         for number, place in enumerate(places):
             where[place] = [start + number + count * column for column in range(axes[place].columns)]
         low, width = (np.array([getattr(axis, name) for axis in own]) for name in ("low", "width"))
@@ -283,7 +286,8 @@ def _layout_of(axes: tuple[Axis, ...], terms: tuple[Term, ...], scale: Floats) -
 
 def _legendre_orders(z: Floats, degree: int) -> Iterator[Floats]:
     """Yield P_1 .. P_degree at z in [-1, 1], each of the shape of z."""
-    before, last = np.ones_like(z), z
+    before = np.ones_like(z)
+    last = z
     for k in range(1, degree + 1):
         # Rounding may step over the ends by a few units in the last place.
         yield np.clip(last, -1.0, 1.0)
@@ -310,7 +314,8 @@ def _splines(t: Floats, knots: tuple[float, ...]) -> Floats:
     table[np.arange(len(t)), cell] = 1.0
     for order in range(1, degree + 1):
         for place in range(len(ends) - order - 1):
-            left, right = ends[place + order] - ends[place], ends[place + order + 1] - ends[place + 1]
+            left = ends[place + order] - ends[place]
+            right = ends[place + order + 1] - ends[place + 1]
             one = (t - ends[place]) / left * table[:, place] if left > 0 else 0.0
             two = (ends[place + order + 1] - t) / right * table[:, place + 1] if right > 0 else 0.0
             table[:, place] = one + two

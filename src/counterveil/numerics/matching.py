@@ -47,11 +47,13 @@ def find_starts(units: Floats, donors: Floats, width: int, tied: bool) -> Places
     """
     last = len(donors) - 1 - width
     above = np.searchsorted(donors[1:-1], units).astype(np.int32) + np.int32(1)
-    low, high = np.clip(above - width, 1, last), np.clip(above, 1, last)
+    low = np.clip(above - width, 1, last)
+    high = np.clip(above, 1, last)
     for _ in range(width.bit_length()):
         middle = (low + high) >> 1
         on = (low < high) & farther(units, donors[middle], donors[middle + width])
-        low, high = np.where(on, middle + 1, low), np.where(on, high, middle)
+        low = np.where(on, middle + 1, low)
+        high = np.where(on, high, middle)
     if tied:
         same = np.append(donors[1:last] == donors[1 + width : last + width], False)
         nearest = np.where(same, last, np.arange(1, last + 1))
@@ -127,8 +129,14 @@ def plain_walk(
     """
     rows = np.flatnonzero(treated == arm) if not len(order) else order[treated[order] == arm]
     # Plain Python reads lists several times faster than arrays.
-    scores, head, count, none = donors.tolist(), heads.tolist(), used.tolist(), len(donors) - 1
-    below, above, is_open, found = list(range(none + 1)), list(range(none + 1)), none - 1, 0
+    scores = donors.tolist()
+    head = heads.tolist()
+    count = used.tolist()
+    none = len(donors) - 1
+    below = list(range(none + 1))
+    above = list(range(none + 1))
+    is_open = none - 1
+    found = 0
 
     def open_at(link: list[int], place: int) -> int:
         while link[place] != place:
@@ -138,7 +146,8 @@ def plain_walk(
 
     def search(x: float, under: int) -> list[int]:
         chosen: list[int] = []
-        end, right = open_at(below, under), open_at(above, under + 1)
+        end = open_at(below, under)
+        right = open_at(above, under + 1)
         left = open_at(above, head[end]) if head else end
         while len(chosen) < width:
             if left > 0 and (right == none or not_farther(x, scores[left], scores[right])):
@@ -313,9 +322,12 @@ class SortedArms:
         _check(neighbours, estimand)
         n = len(self.treated)
         uses, sizes = np.zeros(n, np.int32), np.zeros(n, np.int32)
-        excesses, matches, at_limit = [], 0, 0
+        excesses = []
+        matches = 0
+        at_limit = 0
         for arm in _SEEKERS[estimand]:
-            units, donors = self.arms[arm], self.arms[not arm]
+            units = self.arms[arm]
+            donors = self.arms[not arm]
             capacity = _capacity(capacity_control if arm else capacity_treated)
             if capacity is None or capacity >= units.count or self.never_full(arm, neighbours, capacity):
                 used = self.unlimited(arm, neighbours, sizes)
@@ -363,7 +375,8 @@ class SortedArms:
         """Return how often each place is used when donors are never closed, found when first asked for."""
         if (arm, neighbours) not in self.free:
             donors = self.arms[not arm]
-            full, places = min(neighbours, donors.count), donors.count + 2
+            full = min(neighbours, donors.count)
+            places = donors.count + 2
             self.free[arm, neighbours] = (
                 free_uses(self.starts(arm, full), places, full, donors.heads)
                 if full
@@ -376,8 +389,10 @@ class SortedArms:
     ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
         """Return how often each place was used when one arm was served, and its shares beyond uses/full."""
         donors = self.arms[not arm]
-        full, places = min(neighbours, donors.count), donors.count + 2
-        used, excess = np.zeros(places, np.int32), np.zeros(places)
+        full = min(neighbours, donors.count)
+        places = donors.count + 2
+        used = np.zeros(places, np.int32)
+        excess = np.zeros(places)
         if full:
             self.find_windows(arm, full)
             given = (self.order, self.treated, arm, self.score, self.windows, donors.scores, donors.heads)
@@ -387,7 +402,8 @@ class SortedArms:
     def starts(self, arm: bool, width: int) -> NDArray[np.int32]:
         """Return where the nearest donors of one arm's units lie, these by ascending (score, row)."""
         if (arm, width) not in self.found:
-            units, donors = self.arms[arm], self.arms[not arm]
+            units = self.arms[arm]
+            donors = self.arms[not arm]
             tied = len(donors.heads) > 0
             self.found[arm, width] = find_starts(units.scores[1:-1], donors.scores, width, tied)
         return self.found[arm, width]
@@ -397,7 +413,9 @@ class SortedArms:
         if not len(self.windows):
             self.windows = np.empty((len(self.treated), 2), np.int32)
         if self.widths[arm] != width:
-            units, donors, starts = self.arms[arm], self.arms[not arm], self.starts(arm, width)
+            units = self.arms[arm]
+            donors = self.arms[not arm]
+            starts = self.starts(arm, width)
             whole = donors.scores[starts - 1] != donors.scores[starts]
             below = np.searchsorted(donors.scores[1:-1], units.scores[1:-1])
             self.windows[units.rows[1:-1]] = np.stack([below, np.where(whole, starts, 0)], axis=1)

@@ -32,7 +32,8 @@ def noise_shape(moves: Floats, loss: Floats, rounds: int) -> Floats:
 
     Any S is private once it is scaled by the largest m_i' S^-1 m_i.
     """
-    root, inverse = matrix_power(loss, 0.5), matrix_power(loss, -0.5)
+    root = matrix_power(loss, 0.5)
+    inverse = matrix_power(loss, -0.5)
     w = moves @ root
     weights = np.full(len(w), 1.0 / len(w))
     for _ in range(rounds):

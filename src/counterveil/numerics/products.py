@@ -521,7 +521,8 @@ class ClusterForm:
 
         Rounded down by less than `rounding`.
         """
-        totals, weighted = self._sums(self.units, outcome), self._sums(np.abs(self.units), outcome)
+        totals = self._sums(self.units, outcome)
+        weighted = self._sums(np.abs(self.units), outcome)
         arms = [int(size) for size in self.sizes.sum(axis=0)]
         means = [sum(column) for column in zip(*weighted, strict=True)]
         squares = 0
@@ -552,7 +553,8 @@ class ClusterForm:
     @property
     def largest_change(self) -> float:
         """The longest vector by which one outcome moves the residual totals, for a move by one range; rounded up."""
-        factor, part = self.factors.ravel() / 2.0**FACTOR_BITS, self.parts.ravel()
+        factor = self.factors.ravel() / 2.0**FACTOR_BITS
+        part = self.parts.ravel()
         spread = ((self.factors / 2.0**FACTOR_BITS) ** 2 * self.parts**2).sum(axis=0)
         coefficient = np.ldexp(self.units.astype(np.float64), -self.bits)
         own = factor[self.cell] ** 2 * (1 - 2 * np.sign(coefficient) * part[self.cell])
@@ -584,7 +586,8 @@ class ClusterForm:
         own += correlation * (factor * signed).sum(axis=1) ** 2
         if self.clusters > _MANY:
             return float(own.sum() ** 2 / (own @ own))
-        part, scale = factor * self.parts, factor
+        part = factor * self.parts
+        scale = factor
         apart = np.diag((scale**2 * self.squares).sum(axis=1))
         for a in (0, 1):
             turned = scale[:, a] * self.turned[:, a]
@@ -599,7 +602,8 @@ def cluster_form(form: LinearForm, cluster: NDArray[np.intp], treated: NDArray[n
     """Return the public numbers of a linear form by cluster and arm; an arm within one cluster has no factor."""
     # Clusters none of whose rows are left do not count.
     present, place = np.unique(cluster, return_inverse=True)
-    count, cell = len(present), 2 * place + treated
+    count = len(present)
+    cell = 2 * place + treated
     coefficient = np.ldexp(form.units.astype(np.float64), -form.bits)
 
     def summed(values: NDArray[np.int64] | Floats) -> Floats:
@@ -608,7 +612,8 @@ def cluster_form(form: LinearForm, cluster: NDArray[np.intp], treated: NDArray[n
 
     # Units are below 2**30: sums of up to 2**23 of them in doubles are exact, as are those of their halves.
     signed, sizes = (summed(values).astype(np.int64) for values in (form.units, np.abs(form.units)))
-    squares, turned = summed(coefficient**2), summed(coefficient * np.abs(coefficient))
+    squares = summed(coefficient**2)
+    turned = summed(coefficient * np.abs(coefficient))
     part = signed / np.maximum(sizes.sum(axis=0), 1)
     left = squares - 2 * part * turned + part**2 * squares.sum(axis=0)
     ratio = np.sqrt(np.divide(squares, left, out=np.ones_like(left), where=left > 1e-12 * squares))

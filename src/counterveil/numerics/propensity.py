@@ -39,7 +39,8 @@ def partial_shares(raw: Sequence[Floats], labels: Sequence[int], treated: NDArra
         return None
     correlation = _correlation(raw, labels, columns, treated)
     precision = np.linalg.inv(correlation + _RIDGE * np.eye(columns + 1))
-    shares, places = np.zeros(len(labels)), np.cumsum([0, *widths])
+    shares = np.zeros(len(labels))
+    places = np.cumsum([0, *widths])
     for j, (place, width) in enumerate(zip(places, widths, strict=False)):
         if width == 1:
             shares[j] = precision[place, -1] ** 2 / (precision[place, place] * precision[-1, -1])
@@ -59,7 +60,8 @@ def _correlation(
     step = max(1, -(-len(treated) // _MOST_ROWS))
     chosen = np.arange(0, len(treated), step)
     centre = [float(column[::step].mean()) for column in raw]
-    total, first = np.zeros((columns + 1, columns + 1)), np.zeros(columns + 1)
+    total = np.zeros((columns + 1, columns + 1))
+    first = np.zeros(columns + 1)
     for start in range(0, len(chosen), _AT_ONCE):
         rows = chosen[start : start + _AT_ONCE]
         block = _expanded([column[rows] for column in raw], centre, labels, columns, treated[rows])
@@ -220,7 +222,8 @@ class _Inverse:
 
     def times(self, gradient: Floats) -> Floats:
         """Return the product with a gradient, newest pair first on the way in and last on the way out."""
-        rest, parts = gradient.copy(), []
+        rest = gradient.copy()
+        parts = []
         for step, change, scale in reversed(self.pairs):
             parts.append(part := scale * float(step @ rest))
             rest -= part * change
@@ -239,7 +242,8 @@ class _Inverse:
 
 def approach(objective: Smooth, start: Floats, enough: float) -> Approach:
     """Return a point where the norm of the gradient is at most `enough`, or where the approach was given up."""
-    near, inverse = Approach(start, start, 0), None
+    near = Approach(start, start, 0)
+    inverse = None
     if (rough := objective.rough()) is not objective:
         # Where rounding hides the curvature, double precision begins at the start.
         with suppress(np.linalg.LinAlgError):
@@ -255,12 +259,18 @@ def _walk(
     gradient = objective.gradient(weights)
     if inverse is None:
         inverse = _Inverse.of(objective.sample().hessian(weights))
-    first, seen, steps, taken = _norm(gradient), len(inverse.pairs), 0, 1
+    first = _norm(gradient)
+    seen = len(inverse.pairs)
+    steps = 0
+    taken = 1
     while (norm := _norm(gradient)) > enough and taken < _MOST:
         if len(inverse.pairs) == seen + _PROBED and norm > max(_SHRUNK * first, _NEAR * enough):
-            inverse, first, seen = _Inverse.of(objective.hessian(weights)), norm, 0
+            inverse = _Inverse.of(objective.hessian(weights))
+            first = norm
+            seen = 0
         direction = inverse.times(gradient)
-        falls, length = float(gradient @ direction), 1.0
+        falls = float(gradient @ direction)
+        length = 1.0
         new = objective.gradient(weights - direction)
         taken += 1
         while (rises := -float(new @ direction)) > _STEEP * falls and taken < _MOST:
@@ -269,7 +279,9 @@ def _walk(
             taken += 1
         if not inverse.learn(-length * direction, new - gradient):
             break
-        weights, gradient, steps = weights - length * direction, new, steps + 1
+        weights = weights - length * direction
+        gradient = new
+        steps = steps + 1
     return Approach(weights, gradient, steps), inverse
 
 
@@ -316,13 +328,15 @@ def minimise(objective: Objective, start: Floats, worst: float, tolerance: float
     `worst` is the objective's value at zero. A start that is not better is replaced by zero, and so is the
     point where the quick approach ends: the bound on the number of steps does not depend on either.
     """
-    origin, enough = np.zeros_like(start), tolerance / 2
+    origin = np.zeros_like(start)
+    enough = tolerance / 2
     near = approach(objective, start if _not_worse(objective, start, worst) else origin, enough)
     weights, gradient, steps = near.weights, near.gradient, near.steps
     # Half of the tolerance is twice what rounding may do to the gradient.
     expected_fall = objective.penalty / 2 * float(weights @ weights) - enough * _norm_newton(weights)
     if float(gradient @ weights) > expected_fall and not _not_worse(objective, weights, worst):
-        weights, gradient = origin, objective.gradient(origin)
+        weights = origin
+        gradient = objective.gradient(origin)
     while (norm := _norm_newton(gradient)) > enough:
         factor = cho_factor(objective.hessian(weights), lower=True, overwrite_a=True, check_finite=False)
         direction = cho_solve(factor, gradient, check_finite=False)
@@ -541,7 +555,8 @@ class _Binary:
         return _penalised(inner.whole() / len(self.X), self.penalty)
 
     def logit_range(self, direction: Floats) -> float:
-        slopes, constant = direction[:-1], direction[-1]
+        slopes = direction[:-1]
+        constant = direction[-1]
         return max(float(np.abs(block @ slopes + constant).max()) for _, block in _plain(self.X))
 
 
@@ -569,10 +584,14 @@ class _Multinomial:
     """The objective of several arms; weights are flattened, one arm after the other."""
 
     def __init__(self, X: NDArray[np.floating], arm: NDArray[np.intp], arms: int, penalty: float) -> None:
-        self.rows, self.arm, self.free, self.penalty = _FitRows(X), arm, arms - 1, penalty
+        self.rows = _FitRows(X)
+        self.arm = arm
+        self.free = arms - 1
+        self.penalty = penalty
 
     def value(self, weights: Floats) -> float:
-        loss, by_arm = 0.0, weights.reshape(self.free, -1)
+        loss = 0.0
+        by_arm = weights.reshape(self.free, -1)
         for rows, block in self.rows:
             _, log_total, logit = _softmax(block @ by_arm.T)
             loss += float((log_total - logit[np.arange(len(block)), self.arm[rows]]).sum())

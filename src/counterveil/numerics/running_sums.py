@@ -68,7 +68,8 @@ class Form:
         exact = [Fraction(count) for count in counts]
         if self.kind == FLAT:
             return exact
-        root, cells = root_coefficients(self.cells + 1), self.cells
+        root = root_coefficients(self.cells + 1)
+        cells = self.cells
         events = [_rooted(exact[k * cells : (k + 1) * cells], root) for k in range(self.causes)]
         return [*chain.from_iterable(events), *_rooted(exact[: self.causes * cells - 1 : -1], root)]
 

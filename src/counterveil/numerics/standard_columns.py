@@ -125,7 +125,8 @@ def moments(raw: RowSource, which: Places) -> tuple[Floats, Floats]:
 
 def _column_moments(column: Floats) -> tuple[float, float]:
     """Return mean and variance of a column."""
-    n, variance = len(column), 0.0
+    n = len(column)
+    variance = 0.0
     mean = float(column.sum()) / n
     for rows in strips(n):
         z = column[rows] - mean
@@ -145,7 +146,8 @@ def clip_rows(raw: RowSource, which: Places, limits: Floats, out: FeatureRows) -
         mean, variance = _column_moments(column)
         limit = limits[k] * sqrt(variance) if varying(mean, variance) else 0.0
         # The ends are attained.
-        low, high = max(column.min() - mean, -limit), min(column.max() - mean, limit)
+        low = max(column.min() - mean, -limit)
+        high = min(column.max() - mean, limit)
         clipped = np.clip(column - mean, low, high)
         clipped -= clipped.mean()
         largest = max(clipped.max(), -clipped.min()) if limit > 0.0 else 0.0

@@ -84,7 +84,8 @@ class CountCells:
     @classmethod
     def of(cls, study: Study, edges: Sequence[Fraction]) -> CountCells:
         """Return the pass for these edges; cells hold their upper end, as distribution functions do."""
-        low, unit = study.outcome_bounds.lo, outcome_unit(study.outcome_bounds)
+        low = study.outcome_bounds.lo
+        unit = outcome_unit(study.outcome_bounds)
         return cls(tuple(int((edge - low) // unit) + 1 for edge in edges[1:-1]))
 
     def places(self, block: Table) -> Integers:
@@ -131,7 +132,8 @@ class HistogramRelease:
         centre, octaves = count_octaves(gate, source, self.pure)
         held = np.cumsum(octaves.shares())
         half_width = ENDS[min(int(np.searchsorted(held, _HELD)), len(ENDS) - 1)]
-        low, cells = self.edges[0], len(self.edges) - 3
+        low = self.edges[0]
+        cells = len(self.edges) - 3
         unit = (self.edges[-1] - low) / OUTCOME_STEPS
         ends = (centre - int(half_width * WHOLE.half_width), centre + int(half_width * WHOLE.half_width))
         first, last = (low + unit * min(max(end, 0), OUTCOME_STEPS) for end in ends)
@@ -238,7 +240,8 @@ def quantiles_of_arms(
     """Return both arms' distributions of a trial; sizes of arms are public where outcomes alone are private."""
     session.attach_batches()
     rows = session.batches.rows
-    release, source = histogram_release(session, question, grid, rows), session.batches
+    release = histogram_release(session, question, grid, rows)
+    source = session.batches
     arms = sizes_by_arm(source) if question.unit is Unit.OUTCOME else [rows]
     known = {"totals": tuple(float(max(one, 1)) for one in arms), "design": (1.0, 1.0)}
 
@@ -268,7 +271,8 @@ def quantiles_by_weights(
 
     def compute(gate: Gate) -> QuantilesResult:
         placed = release.placed(study, gate, session.batches)
-        cell, cells = CountCells.of(study, placed.edges).places(session.table), len(placed.edges) - 1
+        cell = CountCells.of(study, placed.edges).places(session.table)
+        cells = len(placed.edges) - 1
         tables = placed.histograms(
             gate, lambda: [number for one in arms for number in one.table(cell, cells)], **known
         )
@@ -284,7 +288,8 @@ def quantiles_by_scores(
     """Return both arms' distributions, weighted by propensities that are released first, or that the design says."""
     study = session.study
     session.attach("quantiles with method='weighting'")
-    table, known = session.table, known_propensities(session.table)
+    table = session.table
+    known = known_propensities(session.table)
     candidates = feature_sets(table)
     if not candidates:
         raise refusal("CV-P407", features=len(study.covariates), rows=table.rows)
@@ -294,7 +299,8 @@ def quantiles_by_scores(
     bias = allowed_bias(None, False, len(study.covariates))
 
     def compute(gate: Gate) -> QuantilesResult:
-        treated, error = known, np.zeros((1, 1))
+        treated = known
+        error = np.zeros((1, 1))
         if treated is None:
             treated, error = released_propensities(gate, _MODEL, candidates[0], table.arm == 1)
         likely = (1 - treated, treated)
@@ -336,7 +342,8 @@ def weighed_counts(
 ) -> list[Fraction]:
     """Return sums of weights by arm and cell; a row's weight is that of its arm, in parts of the largest."""
     units = np.where(table.arm == 1, *(np.floor(2**_BITS / one / largest) for one in (own[1], own[0])))
-    place, cells = CountCells.of(table.study, edges).places(table), len(edges) - 1
+    place = CountCells.of(table.study, edges).places(table)
+    cells = len(edges) - 1
     units = np.minimum(units, 2**_BITS).astype(np.int64)
     sums = np.zeros(2 * cells, dtype=np.int64)
     np.add.at(sums, table.arm * cells + place, units)

@@ -64,7 +64,8 @@ class CountEntries:
 
     def __call__(self, block: Table) -> Sums:
         """Return the counts of a block of rows in units of 1 / (2 PARTS), one array."""
-        entries, blocks = (self.kinds + 1) * self.cells * PARTS + 1, 2 * self.strata.public
+        entries = (self.kinds + 1) * self.cells * PARTS + 1
+        blocks = 2 * self.strata.public
         stratum = self.strata.places()[strata_codes(block, self.strata.layout)]
         place = (stratum * 2 + block.arm) * entries + block.outcome
         fine = np.bincount(place, minlength=blocks * entries).reshape(blocks, entries)
@@ -286,7 +287,8 @@ class SurvivalRequest:
 
 def survival_by_strata(session: BaseSession, question: Question) -> SurvivalResult:
     """Return the survival of both arms; at record level n is public and nothing else, else arms and covariates are."""
-    asked, study = SurvivalRequest.of(session.study, question), session.study
+    asked = SurvivalRequest.of(session.study, question)
+    study = session.study
     event = study.event
     assert event is not None
     session.attach_batches()
@@ -418,7 +420,8 @@ def said_of_weights(found: Answer, what: str, bias: float, diagnostics: dict[str
 
 def survival_by_weights(session: BaseSession, question: Question) -> SurvivalResult:
     """Return the survival of both arms, weighted towards everybody; times and events are private."""
-    settings, study = question.settings or Survival(), session.study
+    settings = question.settings or Survival()
+    study = session.study
     assert study.event is not None
     session.attach("survival with method='weighting'")
     release = chosen_release(session, question, settings, session.table.rows)

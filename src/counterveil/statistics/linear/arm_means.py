@@ -184,7 +184,8 @@ class WeightedArm:
 
         `bias` is what its variance allows for bias, in standard errors from sampling.
         """
-        form, factor = linear_form(coefficients), 1 + exact(bias, "bias") ** 2
+        form = linear_form(coefficients)
+        factor = 1 + exact(bias, "bias") ** 2
         variance = WithBias(paired_variance(coefficients, *pairs), factor)
         width = table.study.outcome_bounds.width
         largest = variance.largest_row(len(rows))
@@ -263,7 +264,8 @@ def balanced_arms(
 ) -> Iterator[tuple[NDArray[np.intp], Floats, NDArray[np.floating]]]:
     """Yield every arm's rows (m,), their weights towards everybody, and their features (m, p) that are balanced."""
     for code in range(scores.shape[1]):
-        inside, score = table.arm == code, scores[:, code]
+        inside = table.arm == code
+        score = scores[:, code]
         scored = ScoredRows(inside, score, arm_terms(table, inside, score))
         rows = np.flatnonzero(inside)
         # Features take the most memory: those of everybody and of two arms are not held at once.
@@ -545,8 +547,10 @@ def split_by_arm(table: Table, effect: LinearEffect) -> ArmPair:
 def split_arm(table: Table, effect: LinearEffect, inside: NDArray[np.bool_], sign: float) -> WeightedArm:
     """Return what the coefficients of an effect make of the rows `inside`, times a sign."""
     own = np.where(inside, sign * effect.coefficients, 0.0)
-    form, variance = linear_form(own), _variance(effect, own, inside)
-    width, row = table.study.outcome_bounds.width, variance.largest_row(table.rows)
+    form = linear_form(own)
+    variance = _variance(effect, own, inside)
+    width = table.study.outcome_bounds.width
+    row = variance.largest_row(table.rows)
     bounds = LinearEstimate(width, form.largest, form.squares, row, effect.factor)
     return WeightedArm(np.arange(table.rows), form, variance, bounds)
 

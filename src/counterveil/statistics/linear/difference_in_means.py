@@ -57,7 +57,8 @@ def difference_in_means(session: BaseSession, question: Question) -> Result:
     lo, hi = study.outcome_range
     sensitivity = SitesContrast(hi - lo, sites)
     smallest = float(min(sensitivity.sizes))
-    share, part = chosen_share(sensitivity, question), Fraction(0)
+    share = chosen_share(sensitivity, question)
+    part = Fraction(0)
     if asked_share(question.settings) is None and not _whole_clusters(study):
         part = place_part(study, smallest, sensitivity, sensitivity.squares, share, question)
     plan = effect_plan(question, share, part)

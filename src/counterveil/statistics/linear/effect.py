@@ -82,7 +82,8 @@ def variance_share(
     own noise. Around its minimum the sum is flat: with a `slack` above 1 the least share is taken whose sum
     is within that factor of the smallest, which leaves the estimate more of the budget.
     """
-    cap, least = float(sensitivity.variance_cap), float(typical)
+    cap = float(sensitivity.variance_cap)
+    least = float(typical)
     parts = (float(sensitivity.estimate) ** 2, float(sensitivity.variance))
     return least_share(cap, least, *parts, question.budget, question.mechanism, slack)
 
@@ -472,7 +473,8 @@ def find_interval(
         return whole
     shares = octaves.shares(_SURE)
     lo, hi = source.study.outcome_range
-    noise, width = _noise(plan, sensitivity), float(hi - lo)
+    noise = _noise(plan, sensitivity)
+    width = float(hi - lo)
     found = [(noise, whole)]
     for place, half_width in enumerate(ENDS):
         # The clipping interval has this half-width; at an end of the range all of it is.
@@ -618,7 +620,8 @@ def linear_effect(session: BaseSession, question: Question, effect: LinearEffect
             independent_variance=True,
         )
 
-    pages, drawn = (*effect.pages, *([PLACE_PAGE] if part else [])), mechanisms(plan)
+    pages = (*effect.pages, *([PLACE_PAGE] if part else []))
+    drawn = mechanisms(plan)
     # The terms are not those of the table, whose outcomes may be residuals of a prediction.
     return settled(
         Result, session, question, plan, compute, pages=pages, remarks=effect.remarks, mechanisms=drawn
@@ -704,7 +707,8 @@ def design_diagnostics(
 
 def covariate_diagnostics(table: Table, score: Floats, coefficients: Floats) -> dict[str, Any]:
     """Return the same of a table's covariates as they are."""
-    domains, weights = table.study.covariates, np.abs(coefficients)
+    domains = table.study.covariates
+    weights = np.abs(coefficients)
     labels = [len(domain.labels) if isinstance(domain, Categories) else 0 for domain in domains.values()]
     found = column_balances(covariate_rows(table), labels, table.treated, weights)
     return _tables(column_names(table.study), found, table.treated, score, weights)
@@ -747,7 +751,8 @@ def _overlap(treated: NDArray[np.bool_], score: Floats) -> dict[str, list[float]
 
 
 def _sizes(treated: NDArray[np.bool_], weights: Floats) -> list[dict[str, Any]]:
-    sizes, rows = effective_size(treated, weights), int(np.count_nonzero(treated))
+    sizes = effective_size(treated, weights)
+    rows = int(np.count_nonzero(treated))
     return [
         {"arm": "treated", "rows": rows, "effective": sizes[0]},
         {"arm": "control", "rows": len(treated) - rows, "effective": sizes[1]},
@@ -826,11 +831,13 @@ class ClusteredForm:
         value = self.form.total(self.table.outcome) / OUTCOME_STEPS
         released = gate.release(names[0], value * bounds.width, bounds.estimate)
         cap = float(bounds.cap) ** 2
-        variance, noise = cap, None
+        variance = cap
+        noise = None
         if self.share > 0:
             length = self.clusters.length(self.table.outcome, _STEP_BITS)
             error = gate.release(names[1], length * bounds.width * bounds.factor, bounds.error)
-            variance, noise = max(float(error), 0.0) ** 2, error.noise
+            variance = max(float(error), 0.0) ** 2
+            noise = error.noise
         return released, ClusterUncertainty(
             released.noise, variance, cap, sd_noise=noise, freedom=self.freedom
         )
@@ -868,7 +875,8 @@ def clustered_effect(session: BaseSession, question: Question, effect: LinearEff
         )
 
     # A variance that is not released has no page.
-    pages, plan = (*effect.pages[:1], CLUSTERED_PAGE), _plan(question, found.share)
+    pages = (*effect.pages[:1], CLUSTERED_PAGE)
+    plan = _plan(question, found.share)
     return settled(Result, session, question, plan, compute, pages=pages, remarks=effect.remarks)
 
 

@@ -69,7 +69,8 @@ class Matched:
 
 def scored(table: Table) -> Scored:
     """Return the propensity scores of a table: declared, or by penalised logistic regression on all covariates."""
-    features, score = covariate_features(table), table.score
+    features = covariate_features(table)
+    score = table.score
     if score is None:
         score = fit_propensity(features.values, table.treated, 1 / table.rows).scores
     return Scored(features, table.treated, score)
@@ -129,7 +130,8 @@ def _best_match(
     treated, control = design.arms
     served = {"ATE": treated + control, "ATT": treated, "ATC": control}[estimand]
     equal = sd**2 * (1 / treated + 1 / control)
-    best, least = None, math.inf
+    best = None
+    least = math.inf
 
     def hopeless(limit: int) -> bool:
         # Everyone finds a match. Below the most uses without a limit some unit is used as often as the limit
@@ -176,7 +178,8 @@ class _Gaps:
     """Squared distances of weighted means from their targets, for one group of matchings after another."""
 
     def __init__(self, design: Scored, estimand: str) -> None:
-        self.values, treated = design.features.values, design.treated
+        self.values = design.features.values
+        treated = design.treated
         inside = np.clip(design.score, _LEAST_SCORE, 1 - _LEAST_SCORE)
         logit = np.log(inside / (1 - inside))
         whose = {"ATE": np.ones(len(treated)), "ATT": treated * 1.0, "ATC": ~treated * 1.0}[estimand]
@@ -218,7 +221,8 @@ class _Gaps:
     def _distances(self, arm: bool, weights: Floats) -> Floats:
         """Return the distances of an arm's weights (k, n)."""
         if arm is self.smaller:
-            means, step = np.zeros((len(weights), self.values.shape[1])), _PICKED // self.values.shape[1] + 1
+            means = np.zeros((len(weights), self.values.shape[1]))
+            step = _PICKED // self.values.shape[1] + 1
             for first in range(0, len(self.rows), step):
                 part = self.rows[first : first + step]
                 means += sums(self.values[part], weights[:, part])

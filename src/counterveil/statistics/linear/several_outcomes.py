@@ -155,7 +155,8 @@ class ComparedPeriods:
 
 def outcome_event_study(session: BaseSession, question: Question, place: int) -> EventStudyResult:
     """Return the private effects of all periods relative to the one at `place`; only outcomes are private."""
-    study, before = session.study, session.study.before
+    study = session.study
+    before = session.study.before
     assert before is not None
     # Each of P measurements has about so much of the budget.
     count = study.measured
@@ -172,14 +173,16 @@ def outcome_event_study(session: BaseSession, question: Question, place: int) ->
 
     def compute(gate: Gate) -> Facts:
         released = release_periods(gate, made, before, place)
-        labels, cap = before.labels(study.outcome), made.sensitivity.variance_cap
+        labels = before.labels(study.outcome)
+        cap = made.sensitivity.variance_cap
         width = float(made.sensitivity.width)
         reference = released.values.get(place)
         effects = []
         for period, label in enumerate(labels):
             if period == place:
                 continue
-            value, variance = released.values[period], released.variances.get(period)
+            value = released.values[period]
+            variance = released.variances.get(period)
             estimate = float(value.value - (0 if reference is None else reference.value))
             linear = Linear(estimate, linear_effects.known_error(value, variance, cap), (-width, width))
             effects.append(Effect(label, linear, question.level, len(labels) - 1))
@@ -222,7 +225,8 @@ def comparison(table: Table, question: Question) -> PeriodForm:
     effect = public_effect(table, question)
     # Without covariates, which have been read: there may be many comparisons.
     rows = replace(effect.table or table, covariates={})
-    form, variance_form = linear_form(effect.coefficients), effect.variance_form()
+    form = linear_form(effect.coefficients)
+    variance_form = effect.variance_form()
     bounds = linear_effects.sensitivity_of(rows, form, variance_form)
     share = effect.share
     if share is None:
@@ -258,7 +262,9 @@ def release_periods(
     """Return the released comparisons and, where they are paid for, the variances of changes since `place`."""
     exact = made.compared(place, before.change is not None)
     width = before.levels[1] - before.levels[0] if before.change is None else made.sensitivity.width
-    unit, values, variances = width / OUTCOME_STEPS, {}, {}
+    unit = width / OUTCOME_STEPS
+    values = {}
+    variances = {}
     for period, value in enumerate(exact.values):
         if before.change is None or period != place:
             values[period] = gate.release(_name(period), value * unit, made.largest * width)
@@ -331,7 +337,8 @@ class Group:
     @classmethod
     def plain(cls, name: str, bounds: Bounds | MeanContrast, *arms: int) -> Group:
         """Return the group of plain means."""
-        width, spread = bounds.width, bounds.width**2
+        width = bounds.width
+        spread = bounds.width**2
         parts = bounds.estimate / width, bounds.variance / spread, bounds.variance_cap / spread
         if isinstance(bounds, MeanContrast):
             return cls(name, *parts, None, arms, (bounds.treated, bounds.control))
@@ -455,10 +462,8 @@ def _plain(source: Backend, question: Question) -> ComparedOutcomes:
     width = source.study.outcome_bounds.width
     if question.measure not in OF_MEANS:
         bounds = MeanContrast(width, treated, control)
-        share, pages = (
-            difference_in_means.chosen_share(bounds, question),
-            (SEVERAL_OUTCOMES_PAGE, difference_in_means.PAGE),
-        )
+        share = difference_in_means.chosen_share(bounds, question)
+        pages = (SEVERAL_OUTCOMES_PAGE, difference_in_means.PAGE)
         both = Group.plain("the arms", bounds, 1, 0)
         return ComparedOutcomes(source, (both,), (), share, "difference in means", pages, **said)
     means = [ArmMean(width, size) for size in (control, treated)]
@@ -496,7 +501,8 @@ def _both_means(table: Table, question: Question) -> ComparedOutcomes:
 
 def _several_arms(source: Backend, question: Question) -> ComparedOutcomes:
     """Return the means of all arms, the reference first."""
-    found, labels = design_of(source, question), source.study.treatment_labels
+    found = design_of(source, question)
+    labels = source.study.treatment_labels
     share = share_of([one.sensitivity for one in found.statistics], question)
     groups = tuple(
         Group.of(repr(label), one)
@@ -527,7 +533,8 @@ def effects_plan(question: Question, made: ComparedOutcomes, adjusts: bool = Fal
     shares = {"values": (1 - first) * (1 - made.share), "variances": (1 - first) * made.share}
     members = {what: [f"{what} of {group.name}" for group in made.groups] for what in shares}
     if adjusts:
-        shares, members = {EARLIER: first} | shares, {EARLIER: [EARLIER]} | members
+        shares = {EARLIER: first} | shares
+        members = {EARLIER: [EARLIER]} | members
     plan = Plan.split(question.budget, shares, question.mechanism, dict.fromkeys(shares, Kind.SEVERAL))
     return in_parallel(plan, members)
 
@@ -547,7 +554,9 @@ def release(
     gate: Gate, made: ComparedOutcomes, outcomes: Outcomes
 ) -> list[list[tuple[Released, Released | None]]]:
     """Return for every group the released value of each outcome and, where it is paid for, its variance."""
-    found, widths, weights = [], outcomes.widths, outcomes.weights
+    found = []
+    widths = outcomes.widths
+    weights = outcomes.weights
     for group, exact in zip(made.groups, made.exact(outcomes), strict=True):
         values = [value * width for (value, _), width in zip(exact, widths, strict=True)]
         bounds = [group.largest * width for width in widths]

@@ -65,7 +65,8 @@ class ColumnLogistic:
 
     def gradient(self, weights: Floats) -> Floats:
         """Return the gradient (d+1,)."""
-        rows, total = len(self.treated), np.zeros(len(weights))
+        rows = len(self.treated)
+        total = np.zeros(len(weights))
         rounded: NDArray[np.floating] = weights.astype(self.kind)
         chance: NDArray[np.floating] = np.empty(rows, self.kind)
         for part, block in column_products.blocks(self.columns, 0, rows, self.kind):
@@ -78,7 +79,8 @@ class ColumnLogistic:
 
     def hessian(self, weights: Floats) -> Floats:
         """Return the Hessian (d+1, d+1)."""
-        chance, width = self.chances(weights), len(self.columns)
+        chance = self.chances(weights)
+        width = len(self.columns)
         curvature = chance * (1.0 - chance)
         hessian = np.empty((width + 1, width + 1))
         if weights[:-1].any():
@@ -102,14 +104,16 @@ class ColumnLogistic:
 
     def thinned(self, stride: int) -> ColumnLogistic:
         """Return the objective of every stride-th row."""
-        columns, treated = np.ascontiguousarray(self.columns[:, ::stride]), self.treated[::stride].copy()
+        columns = np.ascontiguousarray(self.columns[:, ::stride])
+        treated = self.treated[::stride].copy()
         return ColumnLogistic(columns, treated, self.penalty, self.kind)
 
 
 def _single_precision_weights(objective: ColumnLogistic) -> Floats:
     """Return the weights as far as single precision shows them."""
     # Without slopes the best constant is about the logit of the share treated.
-    rows, treated = len(objective.treated), np.count_nonzero(objective.treated)
+    rows = len(objective.treated)
+    treated = np.count_nonzero(objective.treated)
     constant_only = np.append(np.zeros(len(objective.columns)), logit((treated + 0.5) / (rows + 1)))
     start = warm_start(
         rows, lambda stride: _single_precision_weights(objective.thinned(stride)), constant_only
@@ -119,7 +123,8 @@ def _single_precision_weights(objective: ColumnLogistic) -> Floats:
 
 def weighted_products(columns: FeatureRows, weights: NDArray[np.floating], kind: Kind = np.float64) -> Floats:
     """Return the sum over rows of their weight (n,) times their products with themselves, (d, d)."""
-    total, roots = np.zeros((len(columns), len(columns))), np.sqrt(weights).astype(kind, copy=False)
+    total = np.zeros((len(columns), len(columns)))
+    roots = np.sqrt(weights).astype(kind, copy=False)
     for rows, block in column_products.blocks(columns, 0, len(weights), columns.dtype):
         scaled = block * roots[rows]
         total += scaled @ scaled.T
@@ -173,7 +178,8 @@ def _clipped_covariates(table: Table) -> tuple[FeatureRows, NDArray[np.intp], Fl
 
     Labels have one row each, constants are zero. Also which rows are numbers that vary, and their deviations.
     """
-    domains, raw = list(table.study.covariates.values()), covariate_rows(table)
+    domains = list(table.study.covariates.values())
+    raw = covariate_rows(table)
     unlabelled = np.array(
         [j for j, domain in enumerate(domains) if not isinstance(domain, Categories)], np.intp
     )

@@ -80,7 +80,8 @@ def weighted_effect(rows: Table, question: Question) -> LinearEffect:
     found = weighted(table, design, settings, question.estimand, noise_variance)
     by_row = settings.variance_by == BY_ROW
     variance = None if by_row else chosen_residual_variance(found, table.treated, question)
-    not_covered, details = caveats(rows.study, found, settings), weighting_details(design, found)
+    not_covered = caveats(rows.study, found, settings)
+    details = weighting_details(design, found)
     weights, score = found.weights, design.score
     # Weights that are the inverse of known scores need no allowance; those that noise or balance moved do.
     bias = settings.allowed_bias(rows.study.randomised is True, len(rows.study.covariates))

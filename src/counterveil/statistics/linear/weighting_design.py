@@ -102,10 +102,8 @@ def _shares(design: ScoredRows, settings: Weighting, randomised: bool) -> Featur
     a weight can be large without much noise; not in a trial, whose score follows chance alone.
     """
     shares = {name: BLOCKS[name] if name in settings.balanced else 0.0 for name in BLOCKS}
-    rows, scarce = (
-        len(design.treated),
-        _scarcity(design) ** 2 if shares["score_basis"] or shares["tree_leaves"] else 1.0,
-    )
+    rows = len(design.treated)
+    scarce = _scarcity(design) ** 2 if shares["score_basis"] or shares["tree_leaves"] else 1.0
     growth = 1.0 if randomised else min(rows / _FEW_ROWS, _MOST_GROWTH)
     return FeatureShares(
         shares["covariates"],

@@ -128,8 +128,11 @@ class Contrast:
 
     def uncertainty(self, centre: str = POOLED) -> Uncertainty:
         """Return the uncertainty of the contrast."""
-        setting, rows = self.setting, self.sensitivity.rows
-        q, estimate, noise = float(setting.share), float(self.effect), self.effect.noise
+        setting = self.setting
+        rows = self.sensitivity.rows
+        q = float(setting.share)
+        estimate = float(self.effect)
+        noise = self.effect.noise
         # The squared estimate holds the noise's variance once too often.
         variance = (float(self.square) - estimate**2 + noise.variance) / rows
         # How far the centre is from where an error in the share would do no harm, (1-q) m1 + q m0.
@@ -268,7 +271,8 @@ def release_share(gate: Gate, arms: TwoArms, declared: Fraction | None) -> tuple
     """
     share = Fraction(arms.treated.count, arms.count)
     noisy = gate.release("share", share, mean_of_everyone(Fraction(1), arms.count))
-    share, variance = noisy.value, noisy.noise.variance
+    share = noisy.value
+    variance = noisy.noise.variance
     if declared is not None:
         chance = float(declared * (1 - declared)) / arms.count
         part = 1 / (1 + chance / variance)
@@ -349,7 +353,8 @@ def release_means(
 
 def moments(arms: TwoArms, unit: Fraction, setting: Setting) -> tuple[Fraction, Fraction]:
     """Return the exact means of psi and of psi squared."""
-    q, centre = setting.share, setting.centre / unit
+    q = setting.share
+    centre = setting.centre / unit
     first = arms.treated.centred_total(centre) / q - arms.control.centred_total(centre) / (1 - q)
     second = arms.treated.centred_squares(centre) / q**2 + arms.control.centred_squares(centre) / (1 - q) ** 2
     return first * unit / arms.count, second * unit**2 / arms.count
@@ -357,7 +362,9 @@ def moments(arms: TwoArms, unit: Fraction, setting: Setting) -> tuple[Fraction, 
 
 def facts_of(session: BaseSession, question: Question, centre: str, found: Contrast) -> Facts:
     """Return the effect and what is said of it, from what was released of the contrast."""
-    study, rows, setting = session.study, session.batches.rows, found.setting
+    study = session.study
+    rows = session.batches.rows
+    setting = found.setting
     return Facts(
         estimate=float(found.effect),
         uncertainty=with_rare_events(found.uncertainty(centre), study.outcome_range, setting.arm_sizes(rows)),
@@ -564,8 +571,10 @@ def _reached(design: Design, form: str, explained: float) -> float:
     """Return the part of the outcome's variance that the noisy model explains, about."""
     if not explained:
         return 0.0
-    shares, m = FORMS[form], design.features + 1
-    squared_norm, share = 1 + _LENGTH * design.features, shares["model"] / 100
+    shares = FORMS[form]
+    m = design.features + 1
+    squared_norm = 1 + _LENGTH * design.features
+    share = shares["model"] / 100
     if form == "line":
         noise = float(design.sd(share, m + 1, 2 * sqrt(squared_norm))) * _BOUND
         whole = _LINE * explained
@@ -968,7 +977,9 @@ def release_effects(
     gate: Gate, plan: Plan, arms: Sequence[TwoArms], outcomes: Outcomes, declared: Fraction | None
 ) -> list[tuple[Contrast, Released]]:
     """Return the released contrast and mean of every outcome."""
-    rows, weights, widths = arms[0].count, outcomes.weights, outcomes.widths
+    rows = arms[0].count
+    weights = outcomes.weights
+    widths = outcomes.widths
     units = [width / OUTCOME_STEPS for width in widths]
     share, share_variance = release_share(gate, arms[0], declared)
     pooled = [
@@ -983,7 +994,8 @@ def release_effects(
     for mean, width, own in zip(means, widths, noise, strict=True):
         start = min(max(mean.value, Fraction(0)), width)
         centre = least_error_centre(start, width, rows, share, share_variance, own.variance)
-        shift, spread = float(start - centre), sqrt(mean.noise.variance)
+        shift = float(start - centre)
+        spread = sqrt(mean.noise.variance)
         settings.append(Setting(share, share_variance, centre, shift, spread))
     bounds = [
         CentredContrast(width, rows, share, one.centre) for width, one in zip(widths, settings, strict=True)
@@ -1024,19 +1036,23 @@ EVENT_STUDY_PAGE = "statistics/moments/event_study.proof.md"
 
 def record_event_study(session: BaseSession, question: Question, place: int) -> EventStudyResult:
     """Return the private effects of all periods relative to the one at `place`; n is public and nothing else is."""
-    study, before = session.study, session.study.before
+    study = session.study
+    before = session.study.before
     assert before is not None
     source = session.batches
     rows, _ = complete_sizes(source)
     others = [period for period in range(study.measured) if period != place]
     plan = periods_plan(question, rows, others)
 
-    labels, unit = before.labels(study.outcome), change_unit(study)
-    width, reference = float(unit * OUTCOME_STEPS), labels[place]
+    labels = before.labels(study.outcome)
+    unit = change_unit(study)
+    width = float(unit * OUTCOME_STEPS)
+    reference = labels[place]
 
     def compute(gate: Gate) -> Facts:
         _, since = period_totals(source, place)
-        share, effects = release_share(gate, since[place], study.treated_share), []
+        share = release_share(gate, since[place], study.treated_share)
+        effects = []
         for period in others:
             found = release_periods(gate, plan, since[period], unit, share, period)
             known = Linear(*found, (-width, width))
@@ -1136,7 +1152,9 @@ class CellMean:
     @property
     def error(self) -> Uncertainty:
         """The error of the mean; the noise of its number of rows makes it larger by Fieller's factor."""
-        r, size, unit = self._place, self.size, self.width / 2
+        r = self._place
+        size = self.size
+        unit = self.width / 2
         factor = 1 / (1 - (2 * self.size_sd / size) ** 2)
         weights = np.array([1 + r, abs(r), 1 - r]) / size
         squares = np.array([(1 + r) ** 2, 1 - r * r, (1 - r) ** 2]) / size**2
@@ -1172,7 +1190,8 @@ def record_arms(session: BaseSession, question: Question) -> ArmsResult:
         )
         return Facts(_said(session, question, outcome), means=means)
 
-    drawn, said = (question.mechanism,), {"question": "arms"}
+    drawn = (question.mechanism,)
+    said = {"question": "arms"}
     return settled(
         ArmsResult, session, question, plan, compute, pages=ARM_MEANS_PAGES, mechanisms=drawn, said=said
     )
@@ -1181,7 +1200,8 @@ def record_arms(session: BaseSession, question: Question) -> ArmsResult:
 @silence()
 def record_arm_effects(session: BaseSession, question: Question, outcomes: Outcomes) -> OutcomesResult:
     """Return the private effects of all arms on all outcomes; n is public and nothing else is."""
-    source, labels = session.batches, session.study.treatment_labels
+    source = session.batches
+    labels = session.study.treatment_labels
     question = with_noise(session, question, outcomes)
     plan = arms_plan(question, outcomes)
 
@@ -1245,7 +1265,8 @@ def arms_plan(question: Question, outcomes: Outcomes) -> Plan:
     kinds = {NAME: Kind.VECTOR if question.mechanism == "gaussian" else Kind.CELLS}
     shares = {NAME: Fraction(1)}
     if outcomes.measured_before:
-        shares, kinds = {EARLIER: EARLIER_PART, NAME: 1 - EARLIER_PART}, kinds | {EARLIER: Kind.SEVERAL}
+        shares = {EARLIER: EARLIER_PART, NAME: 1 - EARLIER_PART}
+        kinds = kinds | {EARLIER: Kind.SEVERAL}
     return Plan.split(question.budget, shares, question.mechanism, kinds)
 
 
@@ -1281,5 +1302,6 @@ def release_cell_means(
 
 def three_sums(arm: Arm) -> tuple[Fraction, Fraction, Fraction]:
     """Return an arm's sums of (1-r)^2/4, (1-r^2)/2 and (1+r)^2/4, r = 2 y - 1 for y in parts of the range; exact."""
-    first, second = Fraction(arm.total, OUTCOME_STEPS), Fraction(arm.squares, OUTCOME_STEPS**2)
+    first = Fraction(arm.total, OUTCOME_STEPS)
+    second = Fraction(arm.squares, OUTCOME_STEPS**2)
     return arm.count - 2 * first + second, 2 * (first - second), second

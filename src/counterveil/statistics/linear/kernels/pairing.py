@@ -123,7 +123,8 @@ def _halved(whole: Singles, cells: Rows) -> tuple[Rows, Rows]:
     half = cells.shape[1] // 2
     values = whole[cells, _widest(whole, cells)[:, None]]
     middle = np.partition(values, half - 1, axis=1)[:, half - 1 : half]
-    low, level = values < middle, values == middle
+    low = values < middle
+    level = values == middle
     low |= level & (level.cumsum(axis=1) <= half - low.sum(axis=1, keepdims=True))
     return cells[low].reshape(-1, half), cells[~low].reshape(-1, cells.shape[1] - half)
 
@@ -149,7 +150,8 @@ def _closest(whole: Singles, cells: Rows) -> Rows:
     squares = np.einsum("cij,cij->ci", x, x)
     apart = squares[:, :, None] + squares[:, None] - 2.0 * (x @ x.swapaxes(1, 2))
     apart[:, range(size), range(size)] = np.inf
-    left, every = apart.copy(), np.arange(count)
+    left = apart.copy()
+    every = np.arange(count)
     places = np.empty((2, (size + 1) // 2, count), np.intp)
     for pair in places[:, : size // 2].swapaxes(0, 1):
         pair[:] = np.divmod(left.reshape(count, -1).argmin(axis=1), size)
@@ -168,7 +170,8 @@ def _together(cells: Rows, numbers: int) -> Iterator[Rows]:
 
 
 def _consecutive(rows: Rows) -> tuple[Rows, Rows]:
-    first, second = rows[0:-1:2], rows[1::2]
+    first = rows[0:-1:2]
+    second = rows[1::2]
     if len(rows) % 2:
         first, second = np.append(first, rows[-2]), np.append(second, rows[-1])
     return first, second

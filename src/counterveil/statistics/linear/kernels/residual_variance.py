@@ -64,7 +64,9 @@ def cost(y: Floats, m: Floats) -> tuple[Floats, Floats, Floats]:
     """Return the cost of predictions m for outcomes y in [0, 1], its slope in m and half its curvature; (n,) each."""
     g = float(TRANSITION)
     residual = m - y
-    value, slope, curvature = residual * residual, 2.0 * residual, np.ones_like(m)
+    value = residual * residual
+    slope = 2.0 * residual
+    curvature = np.ones_like(m)
     outside = np.flatnonzero((m < 0.0) | (m > 1.0))
     if len(outside):
         above = m[outside] > 1.0
@@ -115,7 +117,8 @@ class RangedFit:
 
         What `root` leaves, and rounding: of the covariance, of its centre and of this product.
         """
-        scale, p = np.sqrt(self.strengths), len(self.centre)
+        scale = np.sqrt(self.strengths)
+        p = len(self.centre)
         metric = np.eye(p) + scale[:, None] * self.covariance * scale
         left = times(np.ascontiguousarray(self.root.T), times(metric, self.root)) - np.eye(p)
         weighted_squares = float(self.strengths @ (np.abs(np.diagonal(self.covariance)) + self.centre**2))
@@ -163,7 +166,8 @@ class RangedFit:
 
     def _newton(self, gradient: Floats, excess: Floats) -> Floats:
         """Return Newton's step."""
-        n, half = len(self.rows), excess.copy()
+        n = len(self.rows)
+        half = excess.copy()
         half[:-1, :-1] += n * self.covariance
         half[np.diag_indices(len(half))] += n * np.append(1.0 / self.strengths, 1.0)
         return solve_positive(half, gradient[:, None])[:, 0] / 2
@@ -174,7 +178,8 @@ class RangedFit:
         gradients = [np.append(2.0 * penalty * place[:-1], 0.0) for place in places]
         totals = [[float((penalty * place[:-1]) @ place[:-1])] for place in places]
         excess: list[Floats | None] = [None] * len(places)
-        slopes, level = np.stack([place[:-1] for place in places], axis=1), [place[-1] for place in places]
+        slopes = np.stack([place[:-1] for place in places], axis=1)
+        level = [place[-1] for place in places]
         for span, block in self._blocks():
             made = np.ascontiguousarray((block @ slopes + level).T)
             own = cost(np.concatenate([y[span] for y in outcomes]), made.ravel())
@@ -187,7 +192,8 @@ class RangedFit:
                 curved = np.flatnonzero(curvature[k] > 1.0)
                 if len(curved):
                     wide = np.column_stack([block[curved], np.ones(len(curved))])
-                    part, before = gram(wide * np.sqrt(curvature[k, curved] - 1.0)[:, None]), excess[k]
+                    part = gram(wide * np.sqrt(curvature[k, curved] - 1.0)[:, None])
+                    before = excess[k]
                     excess[k] = part if before is None else before + part
         found = zip(places, map(fsum, totals), gradients, excess, strict=True)
         return [Point(*point) for point in found]

@@ -139,7 +139,8 @@ class _Candidates:
         self.standard = np.ascontiguousarray(standard[:, :: self.stride])
         curvature = curvature[:: self.stride]
         self.nonlinear_terms, self.values = _nonlinear_terms(self.standard, numbers)
-        weighted_sums, total = self.values @ curvature, float(curvature.sum())
+        weighted_sums = self.values @ curvature
+        total = float(curvature.sum())
         self.means = self.values.mean(axis=1)
         steps = len(_STEPS) * len(numbers)
         squares = np.append(weighted_sums[:steps], np.square(self.values[steps:]) @ curvature)
@@ -209,7 +210,8 @@ class _Model:
     def look(self) -> None:
         """Find what is left of treatment under the present weights, and the curvature there."""
         chance = expit(self.offset + self.weights @ self.columns)
-        self.left, self.curvature = self.treated - chance, chance * (1.0 - chance)
+        self.left = self.treated - chance
+        self.curvature = chance * (1.0 - chance)
         self.root = np.sqrt(self.curvature)
         self.bent = self.columns * self.root
         self.products = self.bent @ self.bent.T

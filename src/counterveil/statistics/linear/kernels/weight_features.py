@@ -214,7 +214,8 @@ def _cosines(logit: Floats, count: int, share: float) -> _Block:
     The first cosine is left out: it is nearly the score itself. All are made wherever they are read, a few rows at a
     time.
     """
-    ranked, rows = np.sort(logit[:: max(1, len(logit) // _RANKED_ROWS)]), len(logit)
+    ranked = np.sort(logit[:: max(1, len(logit) // _RANKED_ROWS)])
+    rows = len(logit)
     first = np.cos(np.pi * np.interp(logit, ranked, (np.arange(len(ranked)) + 0.5) / len(ranked)))
     mean, variance = np.zeros(count), np.zeros(count)
     for part in _parts(rows):
@@ -237,7 +238,8 @@ def _cosines(logit: Floats, count: int, share: float) -> _Block:
 def _waves(first: Floats, count: int) -> Floats:
     """Return the cosines (count, n) from the first one (n,)."""
     waves = np.empty((count, len(first)))
-    last, now = np.ones_like(first), first
+    last = np.ones_like(first)
+    now = first
     for wave in waves:
         wave[:] = 2.0 * first * now - last
         last, now = now, wave
