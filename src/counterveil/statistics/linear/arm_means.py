@@ -397,7 +397,7 @@ def arm_means(session: BaseSession, question: Question) -> ArmsResult:
     source, study = session.batches, session.study
     design = design_of(source, question)
     every = [one.sensitivity for one in design.statistics]
-    # An arm too small for its variance to be told spends everything on its mean, whatever larger arms do.
+    # If an arm is too small to estimate its variance, its whole budget goes to the mean, whatever larger arms do.
     shares = [share_of([one], question) for one in every]
     parts = [{f"mean of arm {k}": 1 - one, f"variance of arm {k}": one} for k, one in enumerate(shares)]
     plan = in_branches(question.budget, question.mechanism, [(part, {}) for part in parts])
