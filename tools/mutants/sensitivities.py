@@ -273,7 +273,7 @@ SENSITIVITIES: tuple[Mutant, ...] = (
     ),
     _of(
         "Standard.rows",
-        "found[1:] *= np.sqrt",
+        "out[1:] *= np.sqrt",
         "np.sqrt",
         "unit/numerics/test_features.py",
     ),

@@ -143,8 +143,8 @@ class Basis:
     @property
     def orders(self) -> Floats:
         """Total order of every feature; the constant has 0."""
-        each = (0, *(term.order for term in self.terms))
-        return np.repeat(np.array(each, dtype=np.float64), self.sizes)
+        axis_orders = (0, *(term.order for term in self.terms))
+        return np.repeat(np.array(axis_orders, dtype=np.float64), self.sizes)
 
     @property
     def scale(self) -> Floats:
@@ -205,10 +205,10 @@ class Basis:
         return cls(axes, terms, tuple(facts["weights"]))
 
     def _size(self, term: Term) -> int:
-        found = 1
+        size = 1
         for axis, group in zip(term.axes, term.groups, strict=True):
-            found *= len(self.axes[axis].groups[group][1])
-        return found
+            size *= len(self.axes[axis].groups[group][1])
+        return size
 
 
 def make_basis(axes: Sequence[Axis], degree: int, tensor: bool, level: float = 0.7) -> Basis:
@@ -296,12 +296,12 @@ def _legendre_orders(z: Floats, degree: int) -> Iterator[Floats]:
 
 def _contrasts(labels: int) -> Floats:
     """Return the (labels, labels - 1) contrasts of Helmert, whose rows have length one and columns sum zero."""
-    found = np.zeros((labels, labels - 1))
-    for place in range(labels - 1):
-        found[: place + 1, place] = 1.0
-        found[place + 1, place] = -(place + 1.0)
-        found[:, place] /= sqrt((place + 1.0) * (place + 2.0))
-    return found * (sqrt(labels / (labels - 1.0)) * (1.0 - 2.0**-45))
+    contrasts = np.zeros((labels, labels - 1))
+    for label in range(labels - 1):
+        contrasts[: label + 1, label] = 1.0
+        contrasts[label + 1, label] = -(label + 1.0)
+        contrasts[:, label] /= sqrt((label + 1.0) * (label + 2.0))
+    return contrasts * (sqrt(labels / (labels - 1.0)) * (1.0 - 2.0**-45))
 
 
 def _splines(t: Floats, knots: tuple[float, ...]) -> Floats:
@@ -313,11 +313,11 @@ def _splines(t: Floats, knots: tuple[float, ...]) -> Floats:
     table = np.zeros((len(t), len(ends) - 1))
     table[np.arange(len(t)), cell] = 1.0
     for order in range(1, degree + 1):
-        for place in range(len(ends) - order - 1):
-            left = ends[place + order] - ends[place]
-            right = ends[place + order + 1] - ends[place + 1]
-            one = (t - ends[place]) / left * table[:, place] if left > 0 else 0.0
-            two = (ends[place + order + 1] - t) / right * table[:, place + 1] if right > 0 else 0.0
-            table[:, place] = one + two
-    found = table[:, 1 : last + 1]
-    return np.clip(found, 0.0, 1.0)
+        for index in range(len(ends) - order - 1):
+            width = ends[index + order] - ends[index]
+            right = ends[index + order + 1] - ends[index + 1]
+            rising = (t - ends[index]) / width * table[:, index] if width > 0 else 0.0
+            two = (ends[index + order + 1] - t) / right * table[:, index + 1] if right > 0 else 0.0
+            table[:, index] = rising + two
+    columns = table[:, 1 : last + 1]
+    return np.clip(columns, 0.0, 1.0)

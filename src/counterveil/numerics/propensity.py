@@ -40,16 +40,16 @@ def partial_shares(raw: Sequence[Floats], labels: Sequence[int], treated: NDArra
     correlation = _correlation(raw, labels, columns, treated)
     precision = np.linalg.inv(correlation + _RIDGE * np.eye(columns + 1))
     shares = np.zeros(len(labels))
-    places = np.cumsum([0, *widths])
-    for j, (place, width) in enumerate(zip(places, widths, strict=False)):
+    starts = np.cumsum([0, *widths])
+    for j, (start, width) in enumerate(zip(starts, widths, strict=False)):
         if width == 1:
-            shares[j] = precision[place, -1] ** 2 / (precision[place, place] * precision[-1, -1])
+            shares[j] = precision[start, -1] ** 2 / (precision[start, start] * precision[-1, -1])
         elif width:
             # What is left of this covariate and of the treatment when all others are taken off.
-            own = [*range(place, place + width), columns]
-            left = np.linalg.inv(precision[np.ix_(own, own)])
-            along = left[:-1, -1]
-            shares[j] = float(along @ np.linalg.solve(left[:-1, :-1], along) / left[-1, -1])
+            chosen = [*range(start, start + width), columns]
+            conditional = np.linalg.inv(precision[np.ix_(chosen, chosen)])
+            along = conditional[:-1, -1]
+            shares[j] = float(along @ np.linalg.solve(conditional[:-1, :-1], along) / conditional[-1, -1])
     return np.where(shares > 0.0, np.minimum(shares, 1.0), 0.0)
 
 
@@ -72,9 +72,9 @@ def _correlation(
     size = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     varies = size > _RIDGE * np.sqrt(np.diag(total) / len(chosen) + 1e-300)
     scale = np.where(varies, size, 1.0)
-    found = np.where(np.outer(varies, varies), covariance / np.outer(scale, scale), 0.0)
-    np.fill_diagonal(found, 1.0)
-    return np.asarray(found)
+    correlation = np.where(np.outer(varies, varies), covariance / np.outer(scale, scale), 0.0)
+    np.fill_diagonal(correlation, 1.0)
+    return np.asarray(correlation)
 
 
 def _expanded(
@@ -86,14 +86,14 @@ def _expanded(
 ) -> Floats:
     """Return (columns + 1, b) numbers around their centre, indicators of labels but the first, and the treatment."""
     block = np.empty((columns + 1, len(treated)))
-    place = 0
+    start = 0
     for j, count in enumerate(labels):
         if count:
-            block[place : place + count - 1] = raw[j] == np.arange(1, count)[:, None]
-            place += count - 1
+            block[start : start + count - 1] = raw[j] == np.arange(1, count)[:, None]
+            start += count - 1
         else:
-            block[place] = raw[j] - centre[j]
-            place += 1
+            block[start] = raw[j] - centre[j]
+            start += 1
     block[-1] = treated
     return block
 
@@ -223,13 +223,13 @@ class _Inverse:
     def times(self, gradient: Floats) -> Floats:
         """Return the product with a gradient, newest pair first on the way in and last on the way out."""
         rest = gradient.copy()
-        parts = []
+        projections = []
         for step, change, scale in reversed(self.pairs):
-            parts.append(part := scale * float(step @ rest))
-            rest -= part * change
+            projections.append(projection := scale * float(step @ rest))
+            rest -= projection * change
         answer = self.solve(rest)
         for step, change, scale in self.pairs:
-            answer += (parts.pop() - scale * float(change @ answer)) * step
+            answer += (projections.pop() - scale * float(change @ answer)) * step
         return answer
 
     def learn(self, step: Floats, change: Floats) -> bool:
@@ -248,8 +248,8 @@ def approach(objective: Smooth, start: Floats, enough: float) -> Approach:
         # Where rounding hides the curvature, double precision begins at the start.
         with suppress(np.linalg.LinAlgError):
             near, inverse = _walk(rough, start, None, max(enough, _ROUGH * math.sqrt(len(start))))
-    found, _ = _walk(objective, near.weights, inverse, enough)
-    return replace(found, steps=near.steps + found.steps)
+    end, _ = _walk(objective, near.weights, inverse, enough)
+    return replace(end, steps=near.steps + end.steps)
 
 
 def _walk(
@@ -445,8 +445,8 @@ def fit_propensity(
     _check(X, len(treated))
     tolerance = checked_tolerance(len(X), X.shape[1] + 1, 2, penalty, tolerance)
     objective = _Binary(X, np.asarray(treated, np.bool_), penalty)
-    found = _two_arms(objective, tolerance)
-    return PropensityFit(found.weights, objective.scores(found.weights), found.gradient_norm, found.steps)
+    fit = _two_arms(objective, tolerance)
+    return PropensityFit(fit.weights, objective.scores(fit.weights), fit.gradient_norm, fit.steps)
 
 
 def fit_multinomial(
@@ -462,9 +462,9 @@ def fit_multinomial(
         raise _refusal("at least two arms", f"arms={arms}")
     columns = X.shape[1] + 1
     tolerance = checked_tolerance(len(X), columns, arms, penalty, tolerance)
-    found = _several_arms(X, np.asarray(arm, np.intp), arms, penalty, tolerance)
-    weights = found.weights.reshape(arms - 1, columns)
-    return PropensityFit(weights, multinomial_scores(X, weights), found.gradient_norm, found.steps)
+    fit = _several_arms(X, np.asarray(arm, np.intp), arms, penalty, tolerance)
+    weights = fit.weights.reshape(arms - 1, columns)
+    return PropensityFit(weights, multinomial_scores(X, weights), fit.gradient_norm, fit.steps)
 
 
 def logistic_scores(X: Matrix, weights: Floats) -> Floats:
@@ -531,12 +531,12 @@ class _Binary:
         narrow: NDArray[np.floating] = weights.astype(self.kind, copy=False)
         # What is rounded to single precision need not be added up in short blocks.
         most = _ONE_THREAD if self.kind is np.float32 else None
-        kept = np.empty(len(self.X)) if most is None and self.X.size <= _SMALL else None
-        self.last = None if kept is None else (weights, kept)
+        residuals = np.empty(len(self.X)) if most is None and self.X.size <= _SMALL else None
+        self.last = None if residuals is None else (weights, residuals)
         for rows, block in _plain(self.X, self.kind, most):
             residual = _probability(block, narrow)
-            if kept is not None:
-                kept[rows] = residual
+            if residuals is not None:
+                residuals[rows] = residual
             residual -= self.indicator[rows]
             total[:-1] += residual @ block
             total[-1] += np.add.reduce(residual)
@@ -638,13 +638,13 @@ class _Multinomial:
 def _add_curvature(hessian: Floats, probability: Floats, block: Floats) -> None:
     """Add one block's sums of p_k (1[k=l] - p_l) x x', each as a matrix times its own transpose."""
     for k in range(len(hessian)):
-        for other in range(k + 1):
-            own = 1.0 - probability[:, k] if other == k else probability[:, other]
-            scaled = block * np.sqrt(probability[:, k] * own)[:, None]
-            part = gram(scaled) if other == k else -gram(scaled)
-            hessian[k, :, other, :] += part
-            if other < k:
-                hessian[other, :, k, :] += part
+        for j in range(k + 1):
+            other_share = 1.0 - probability[:, k] if j == k else probability[:, j]
+            scaled = block * np.sqrt(probability[:, k] * other_share)[:, None]
+            part = gram(scaled) if j == k else -gram(scaled)
+            hessian[k, :, j, :] += part
+            if j < k:
+                hessian[j, :, k, :] += part
 
 
 def _two_arms(objective: _Binary, tolerance: float) -> Minimum:

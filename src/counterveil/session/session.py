@@ -363,7 +363,8 @@ class BranchPlan(Plan):
         for branch in self.branches:
             if any(planned == name for planned, _ in branch.amounts):
                 return branch
-        return Plan(self.budget, self.mechanism, ())  # which refuses every name
+        planned = [planned for branch in self.branches for planned, _ in branch.amounts]
+        raise refusal("CV-X002", amounts=planned, got=repr(name))
 
 
 def in_branches(
@@ -642,7 +643,6 @@ class BaseSession:
         self._source = named_table(source)
         self._table: Table | None = None
         self._streamed: Backend | None = None
-        self._restricted = False
         # Rows that were counted where they lie, and not attached.
         self._counted: int | None = None
         self._noise = SystemNoise() if noise is None else noise
@@ -698,7 +698,6 @@ class BaseSession:
         part._counted = self.batches.rows
         part._table = table
         part._streamed = None
-        part._restricted = True
         return part
 
     def attach_batches(self) -> None:
