@@ -176,13 +176,13 @@ def weighted(
         rows=arms,
     )
     # The interval supposes less than the weights do: effects may vary more.
-    made = Weighted.of(
+    result = Weighted.of(
         features, arms, weights.values, weights.totals, estimand, ALLOWED_ALIKE * arm_correlation
     )
     if inverse is None:
-        return made
+        return result
     distance = float(np.linalg.norm(weights.values - inverse) / np.linalg.norm(inverse))
-    return replace(made, distance=min(distance, 1.0))
+    return replace(result, distance=min(distance, 1.0))
 
 
 def inverse_weights(score: Floats, treated: NDArray[np.bool_], estimand: Estimand) -> Floats:

@@ -116,9 +116,9 @@ def factored(matrix: Matrix) -> Callable[[Matrix], Matrix]:
     try:
         root = lower_root(matrix)
     except np.linalg.LinAlgError:
-        whole = np.tril(matrix) + np.tril(matrix, -1).T
+        full = np.tril(matrix) + np.tril(matrix, -1).T
         return lambda sides: np.asarray(
-            np.linalg.solve(whole, sides), np.float64
+            np.linalg.solve(full, sides), np.float64
         )  # positive up to rounding only
     return lambda sides: np.asarray(dpotrs(root, sides, lower=1)[0])
 

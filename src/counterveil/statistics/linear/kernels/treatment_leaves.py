@@ -118,21 +118,21 @@ def _cuts(feature: FeatureRows) -> FeatureRows:
 
 
 def _splits(
-    pairs: Pairs, bins: int, place: NDArray[np.uint8], residual: Floats, curvature: Floats, leaves: int
+    pairs: Pairs, bins: int, leaf_of: NDArray[np.uint8], residual: Floats, curvature: Floats, leaves: int
 ) -> list[tuple[int, int] | None]:
     """Return for each leaf the column and the cut of largest gain, None where no cut gains."""
     by_pair = np.empty((leaves, len(pairs), 2, bins, 3))
-    first = place.astype(np.intp) * bins**2
+    first = leaf_of.astype(np.intp) * bins**2
     for of_pair, pair in zip(by_pair.swapaxes(0, 1), pairs, strict=True):
         cell = first + pair
         cell_sums = [np.bincount(cell, part, leaves * bins**2) for part in (residual, curvature, None)]
         both = np.stack(cell_sums, axis=1).reshape(leaves, bins, bins, 3)
         of_pair[:, 0], of_pair[:, 1] = both.sum(axis=2), both.sum(axis=1)
     sums = by_pair.reshape(leaves, -1, bins, 3)
-    whole = sums[:, :1].sum(axis=2)[:, :, None]
+    totals = sums[:, :1].sum(axis=2)[:, :, None]
     far = sums[:, :, ::-1].cumsum(axis=2)[:, :, -2::-1]
-    near = whole - far
-    gain = _fit(far) + _fit(near) - _fit(whole)
+    near = totals - far
+    gain = _fit(far) + _fit(near) - _fit(totals)
     gain[np.minimum(far[..., 2], near[..., 2]) < _LEAST_ROWS] = 0.0
     best = gain.reshape(leaves, -1).argmax(axis=1)
     most = gain.reshape(leaves, -1).max(axis=1)

@@ -78,11 +78,13 @@ def treatment_terms(
     """
     rows = len(treated)
     deviation = np.sqrt(np.einsum("ij,ij->i", features, features, dtype=np.float64) / rows)
-    kept = np.flatnonzero(deviation > _CONSTANT)
-    numbers = np.flatnonzero(np.isin(kept, numbers))
-    tested = max(len(kept) * (len(_STEPS) + 2) * max(len(numbers), 1) + len(kept) ** 2, 1)
+    varying = np.flatnonzero(deviation > _CONSTANT)
+    numbers = np.flatnonzero(np.isin(varying, numbers))
+    tested = max(len(varying) * (len(_STEPS) + 2) * max(len(numbers), 1) + len(varying) ** 2, 1)
     stride = max(1, min(round(rows * tested / _WORK), rows // _FEWEST_ROWS))
-    standard = np.ascontiguousarray(features[kept, ::stride]) / deviation[kept, None].astype(features.dtype)
+    standard = np.ascontiguousarray(features[varying, ::stride]) / deviation[varying, None].astype(
+        features.dtype
+    )
     model = _Model(standard, treated[::stride], scores[::stride])
     candidates = _Candidates(standard, numbers, model.curvature)
     limit = _TAKEN if rows < _MANY_ROWS else _TAKEN_OF_MANY
@@ -94,11 +96,11 @@ def treatment_terms(
     outstanding = len(model.terms)
     model.add(*_quadratic(standard, numbers, rows, model.terms))
     all_terms = np.empty((len(model.terms), rows), np.float32)
-    for place, term in enumerate(model.terms):
+    for index, term in enumerate(model.terms):
         local_term = TreatmentTerm(0, term.power, term.cut, None if term.other is None else 1)
         pair = [term.column] if term.other is None else [term.column, term.other]
-        all_terms[place] = local_term.of(
-            features[kept[pair]] / deviation[kept[pair], None].astype(features.dtype)
+        all_terms[index] = local_term.of(
+            features[varying[pair]] / deviation[varying[pair], None].astype(features.dtype)
         )
     all_terms = _standardised(all_terms)
     return TreatmentTerms(

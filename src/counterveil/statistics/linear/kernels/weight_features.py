@@ -218,19 +218,19 @@ def _cosines(logit: Floats, count: int, share: float) -> _Block:
     rows = len(logit)
     first = np.cos(np.pi * np.interp(logit, ranked, (np.arange(len(ranked)) + 0.5) / len(ranked)))
     mean, variance = np.zeros(count), np.zeros(count)
-    for part in _parts(rows):
-        mean += _waves(first[part], count).sum(axis=1) / rows
-    for part in _parts(rows):
-        beyond = _waves(first[part], count) - mean[:, None]
+    for block in _parts(rows):
+        mean += _waves(first[block], count).sum(axis=1) / rows
+    for block in _parts(rows):
+        beyond = _waves(first[block], count) - mean[:, None]
         variance += np.einsum("ij,ij->i", beyond, beyond) / rows
     kept = np.flatnonzero(varying(mean, variance))
     weights = np.asarray((kept + 2.0) ** -2, np.float64)
 
     def write(deviations: Floats, out: FeatureRows) -> None:
         factor = deviations / np.sqrt(variance[kept])
-        for part in _parts(rows):
-            waves = _waves(first[part], count)[kept]
-            out[:, part] = (waves - mean[kept, None]) * factor[:, None]
+        for block in _parts(rows):
+            waves = _waves(first[block], count)[kept]
+            out[:, block] = (waves - mean[kept, None]) * factor[:, None]
 
     return _Block(share * weights / max(float(weights.sum()), np.finfo(float).tiny), write)
 

@@ -241,14 +241,14 @@ class _Curvature:
         """
         inside = (scores >= 0.0) & (scores <= cap)
         joined = np.flatnonzero(inside & ~self.free)
-        left = np.flatnonzero(self.free & ~inside)
-        changed = len(joined) + len(left)
+        departed = np.flatnonzero(self.free & ~inside)
+        changed = len(joined) + len(departed)
         self.free = inside
         if changed > np.count_nonzero(inside):
             self.gram[:] = 0.0
             joined = np.flatnonzero(inside)
-            left = left[:0]
-        for sign, rows in ((1.0, joined), (-1.0, left)):
+            departed = departed[:0]
+        for sign, rows in ((1.0, joined), (-1.0, departed)):
             for Z in self._rows(rows):
                 self.gram += sign * (Z @ Z.T)
         for Z in self._rows(np.flatnonzero(scores > cap)):
@@ -259,9 +259,9 @@ class _Curvature:
         """Yield Z' of these rows, (p+1, k), a few at a time."""
         arm_rows = self.arm.rows
         for first in range(0, len(rows), _GATHERED_ROWS):
-            part = rows[first : first + _GATHERED_ROWS]
-            Z = np.empty((self.arm.width + 1, len(part)), arm_rows.kind)
-            Z[:-1] = arm_rows.columns[:, arm_rows.start + part]
+            block = rows[first : first + _GATHERED_ROWS]
+            Z = np.empty((self.arm.width + 1, len(block)), arm_rows.kind)
+            Z[:-1] = arm_rows.columns[:, arm_rows.start + block]
             Z[-1] = -1.0
             yield Z
 
