@@ -103,7 +103,7 @@ class TableRelease:
     def tables(
         self, gate: Gate, counts: Sequence[Sequence[int | Fraction]], event: TimeToEvent, **facts: Any
     ) -> NoisyTables:
-        """Return the released tables with what is known of their noise; `known` are the other public facts."""
+        """Return the released tables with what is known of their noise; `facts` are the other public ones."""
         numbers, noise_sd = self.release(gate, counts)
         return NoisyTables(
             numbers=numbers,

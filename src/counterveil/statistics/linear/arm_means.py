@@ -443,7 +443,7 @@ def arm_means(session: BaseSession, question: Question) -> ArmsResult:
 def share_of(bounds: Sequence[Bounds], question: Question, expected_part: float = 1.0) -> Fraction:
     """Return the share of the budget for the variances: the one asked for, else one for short intervals of contrasts.
 
-    Reads public numbers only; `part` of the outcomes' variance is expected to be left in those released.
+    Reads public numbers only; `expected_part` of the outcomes' variance is expected to be left in those released.
     """
     share = asked_share(question.settings)
     if share is not None:

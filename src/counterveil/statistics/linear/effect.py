@@ -145,7 +145,7 @@ def _unit_variances(budget: Budget, mechanism: str, place_share: int) -> tuple[f
 
 
 def effect_plan(question: Question, share: Fraction, place_share: Fraction = Fraction(0)) -> Plan:
-    """Return the plan: the effect, and its variance for `share` of what the `place` of outcomes leaves."""
+    """Return the plan: the effect, and its variance for `share` of what the search for the place of outcomes leaves."""
     return _two_releases(question.budget, question.mechanism, share, place_share)
 
 
@@ -186,7 +186,7 @@ def chosen_residual_variance(
 
     Fitting slopes removes from the variance what covariates explain, and costs degrees of freedom. Only as
     much is removed as still covers the bias that the remaining imbalance causes in expectation. With several
-    `parts` each arm is cut by the size of its weights, and every part has a variance and a line of its own.
+    parts, each arm is cut by the size of its weights, and every part has a variance and a line of its own.
     """
     shape = fitting_shape(design)
     spectra = tuple(
@@ -264,11 +264,11 @@ def fitting_shape(design: Weighted) -> NDArray[np.float64]:
     return np.asarray(close / float(close @ variances))
 
 
-def _growth(loading: float, least: float) -> float:
-    """Return by how much to grow so that the loading falls to `left` of it, where a step makes it fall to `least`."""
-    if not 0.0 < least < loading < 1.0:
+def _growth(remaining: float, least: float) -> float:
+    """Return the growth after which `remaining` of the loading is left, where one step leaves `least` of it."""
+    if not 0.0 < least < remaining < 1.0:
         return 1.0
-    return float(_GROWTH ** (_SAFE * log(loading) / log(least)))
+    return float(_GROWTH ** (_SAFE * log(remaining) / log(least)))
 
 
 def expected_part(form: ResidualVariance, weights: NDArray[np.float64]) -> float:
@@ -581,13 +581,13 @@ def sensitivity_of(table: Table, form: LinearForm, variance: VarianceForm) -> Li
     return LinearEstimate(hi - lo, form.largest, form.squares, variance.largest_row(table.rows), factor)
 
 
-def chosen_share(sensitivity: LinearEstimate, question: Question, place_share: float = 1.0) -> Fraction:
+def chosen_share(sensitivity: LinearEstimate, question: Question, expected_part: float = 1.0) -> Fraction:
     """Return the share of the budget for the variance: an interval that is short, or nearly so.
 
-    `part` of the outcomes' variance is expected to be left in the one released.
+    `expected_part` of the outcomes' variance is expected to be left in the one released.
     """
     typical = (
-        Fraction(place_share)
+        Fraction(expected_part)
         * TYPICAL_SD**2
         * sensitivity.width**2
         * sensitivity.squares
