@@ -1,11 +1,14 @@
-"""Weights for pooling the estimates of several sites, and the uncertainty of what is pooled.
+"""Pooling the estimates of several sites: heterogeneity, weights and the uncertainty of the average.
 
-Proof: pooling.proof.md. Sites hold different people, so their errors are independent.
+Sites hold different people, so their errors are independent. Proof: pooling.proof.md.
 
-Means of both arms, averaged over sites that hold different people, for ratios and odds ratios.
-
-A ratio of averages is looked for as Fieller's is: a m1 - b m0 is an average of the sites' own, whose errors are
-independent. No ratio of a site is divided by or averaged, so that sites where outcomes are rare bias nothing.
+- `heterogeneity`, `paule_mandel`, `tau_squared_interval`: how much effects differ between sites.
+- `ErrorBetweenSites`: an average and its error from the spread of the sites' estimates.
+- `best_subset`, `pooling_weights`, `held_weights`: which sites enter, and with which weights.
+- `PooledUncertainty`: the error of the average. `PooledMeans`: means of both arms, averaged over sites, for
+  ratios and odds ratios. A ratio of averages is looked for as Fieller's is: a m1 - b m0 is an average of the
+  sites' own, whose errors are independent. No ratio of a site is divided by or averaged, so that sites where
+  outcomes are rare bias nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,18 @@
 """The total uncertainty of a released number: sampling error and privacy noise together.
 
-Without noise the estimate is compared with Student's t. A standard error that was released with noise xi is enlarged
-by the smallest constant kappa such that intervals built from `positive_part(S + xi)` + kappa cover at their level,
-averaged over xi and over the sampling distribution of S, whatever the true standard error in [0, cap] is.
+- `tail`, `half_width`: probabilities and quantiles of a normal plus a symmetric noise, by Gauss-Legendre
+  pieces.
+- `NoiseOfNoisyScale`, `NoiseSum`, `WeightedSum`: noise whose scale is itself released, sums of two noises,
+  and weighted sums of several, tabulated on a lattice.
+- `p_value_from`: the p-value that belongs to intervals of every level.
+- `inflation`: how much to add to a noisy variance so that the interval built from it keeps its level.
+- `biased_half_width`: intervals that hold for every bias up to a bound (Armstrong and Kolesar 2018).
+- `Uncertainty`: everything that is known about the error of one estimate, with its interval and p-value.
+- `simultaneous`, `level_of_each`, `adjusted_p`: intervals that hold for several contrasts at once.
+- `ClusterUncertainty`: few clusters. Without noise the estimate is compared with Student's t. A standard
+  error that was released with noise xi is enlarged by the smallest constant kappa such that intervals built
+  from `positive_part(S + xi)` + kappa cover at their level, averaged over xi and over the sampling
+  distribution of S, whatever the true standard error in [0, cap] is.
 """
 
 from __future__ import annotations

@@ -1,11 +1,15 @@
-"""Products of tall, thin matrices, and exact sums of columns with public coefficients.
+"""Products and exact sums over rows: Gram matrices, features of covariates, and linear forms of outcomes.
 
-A linear algebra library starts threads for such products that cost more than they save, and many times
-more when another process holds the second core. In blocks below its threshold it stays with one.
-
-The rows of a matrix followed by their mirror images, which are written a block at a time.
-
-A logistic model fitted to both has no intercept. Written out, they would take three times the memory of the rows.
+- `gram`, `times`, `sums`: products of tall, thin matrices in blocks. A linear algebra library starts threads
+  for such products that cost more than they save, and many times more when another process holds the second
+  core. In blocks below its threshold it stays with one. `MirroredRows` are rows followed by their mirror
+  images: a logistic model fitted to both has no intercept. They are written a block at a time, for written
+  out they would take three times the memory of the rows.
+- `steps`, `WholeSum`, `exact_gram`, `exact_arm_grams`: sums of whole steps, which are exact in every order of
+  rows.
+- `FeatureMap`, `Standard`: covariates as columns in [-1, 1] and their products, centred, scaled and bounded.
+- `LinearForm`, `PairedVariance`, `ClusterForm`: public coefficients of outcomes, with the variance of their
+  sum from pairs of rows or from clusters.
 """
 
 from __future__ import annotations

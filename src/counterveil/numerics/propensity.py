@@ -1,4 +1,10 @@
-"""Propensity scores, and how much of the treatment each covariate explains beyond the others."""
+"""Propensity scores by penalised logistic regression, and the convex minimisation that fits them.
+
+- `partial_shares`: how much of the treatment each covariate explains beyond the others.
+- `approach`: near the minimum of a convex objective by many gradients and few Hessians.
+- `minimise`: damped Newton steps to a gradient tolerance that is always reached, with the proof in comments.
+- `fit_propensity`, `fit_multinomial`: the scores of two arms and of several.
+"""
 
 from __future__ import annotations
 

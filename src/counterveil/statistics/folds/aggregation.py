@@ -1,4 +1,9 @@
-"""Sample and aggregate: learners in folds and their private average."""
+"""Sample and aggregate: effects that any learner estimates in separate folds, clipped, averaged and released.
+
+First how a learner is applied to a fold (`effects_of_folds`, `models_of_fold`). Then the budget, the clip and
+its centre (`folds_plan`, `chosen_clip`, `ClippingCentre`), the method (`sample_and_aggregate`), and the error
+of the average.
+"""
 
 from __future__ import annotations
 

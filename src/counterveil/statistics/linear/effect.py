@@ -1,4 +1,13 @@
-"""An effect with public weights where outcomes are private: budget, place, variance, release; clusters."""
+"""An effect with public weights where outcomes are private: sum_i c_i Y_i with coefficients c of public columns.
+
+- `variance_share`, `effect_plan`: how the budget is split between the effect and its variance.
+- `chosen_residual_variance`, `variance_by_arm`: the form of the variance that gives the shortest interval.
+- `Interval`, `find_interval`: where outcomes lie within their declared range, released where it shortens
+  intervals.
+- `LinearEffect`, `linear_effect`: the release and the answer. `design_diagnostics`: balance and overlap of
+  the weights.
+- `ClusteredForm`, `clustered_effect`: outcomes that come in clusters.
+"""
 
 from __future__ import annotations
 
@@ -325,7 +334,7 @@ def left_by_matches(
     return Weighted.of(features, arms, coefficients, sums(features, by_arm), estimand)
 
 
-# Where outcomes lie within their declared range, bought where it is expected to shorten intervals.
+# Where outcomes lie within their declared range, released where it is expected to shorten intervals.
 #
 # Noise follows the width of the range. A part of the budget finds a shorter interval, outcomes are clamped to it, and
 # what that may hide is a part of the interval of the effect. Proof: `statistics/histogram.proof.md`.

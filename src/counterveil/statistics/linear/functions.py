@@ -1,20 +1,16 @@
-"""Public functions of covariates for an effect as a function, where only outcomes are private.
+"""Effects as functions of covariates where only outcomes are private.
 
-Rows are (phi(x), (a - p(x)) phi(x)): functions for the outcome, and the same times treatment minus its propensity for
-the effect. Covariates and treatments are public, so that the functions, the propensity and all sums over rows may be
-taken from the data.
+Treatment minus its propensity times functions of the covariates makes the rows of the effect, beside the same
+functions for the outcome (an R-learner in one regression): rows are (phi(x), (a - p(x)) phi(x)). Covariates
+and treatments are public, so that the functions, the propensity and all sums over rows may be taken from the
+data, and the weights are a public linear map of the outcomes. They are released in three looks, each around
+the predictions of the last, with residuals clipped at a size that was released before: mean outcomes of the
+arms, a first model, and the effects.
 
-Before a release everything but the outcomes is public: candidates are compared by the expected error of what will be
-known afterwards. Each measures the weights of some functions by the public map A = (Z'Z + Lambda)^-1 Z', with the noise
-shaped to the error of predictions. What was measured is a normal observation A Z theta of all weights theta.
-
-Every function takes public or released numbers and the outcomes, and returns released numbers only.
-Proof: `linear_map.proof.md`.
-
-Treatment minus its propensity times functions of the covariates makes the rows of the effect, beside the same functions
-for the outcome (an R-learner in one regression). Covariates and treatments are public, so that its weights are a public
-linear map of the outcomes. They are released in three looks, each around the predictions of the last, with residuals
-clipped at a size that was released before: mean outcomes of the arms, a first model, and the effects.
+Before a release everything but the outcomes is public: candidates are compared by the expected error of what
+will be known afterwards. Each measures the weights of some functions by the public map A = (Z'Z + Lambda)^-1
+Z', with the noise shaped to the error of predictions. What was measured is a normal observation A Z theta of
+all weights theta. Proof: `linear_map.proof.md`.
 
 Lineage: Robinson (1988); the R-learner (Nie and Wager 2021); the matrix mechanism (Li et al. 2015).
 """

@@ -1,23 +1,21 @@
-"""Second moments for regressions, and robust errors at their own price.
+"""Noisy second moments of private records for every regression among their columns, and robust standard errors.
 
-Covariates are features in [-1, 1] (`FeatureMap`), then come logarithms of some, a flag for every arm but the reference,
-the outcome and further ones. With a released centre c and scale s they become z = (x - c) / s, and interactions are
-products of two of these.
+Columns (`Columns`). Covariates are features in [-1, 1] (`FeatureMap`), then come logarithms of some, a flag
+for every arm but the reference, the outcome and further ones. With a released centre c and scale s they
+become z = (x - c) / s, and interactions are products of two of these. `Rows` are standardised columns and
+their products, mixed, clipped and weighted to a bounded length.
 
-Rows for second moments: standardised columns and their products, mixed, clipped and weighted to a bounded length.
+Private records (`release_regression_moments`). Centres and scales come first. Then the matrix is released
+twice: a first time with a small part of the budget, to know which combinations of the columns are
+uncorrelated and what the columns leave of each response, and a second time in these. Before either, counts
+say how long rows are. Proof: `regression_moments.proof.md`.
 
-One noisy matrix of second moments of private records, for every regression among their columns.
+Private outcomes alone (`release_outcome_moments`): covariates, arms and their moments are public, and public
+columns are made uncorrelated exactly. What is released are the outcome's mean and mean square, then, twice,
+counts of residuals by size and moments of the public columns with the residual of the outcome: around its
+mean, and around the prediction that the first of them give. Proof: `outcome_moments.proof.md`.
 
-Centres and scales come first. Then the matrix is released twice: a first time with a small part of the budget, to know
-which combinations of the columns are uncorrelated and what the columns leave of each response, and a second time in
-these. Before either, counts say how far rows reach. Proof: `regression_moments.proof.md`.
-
-Second moments for regressions where outcomes alone are private: covariates, arms and their moments are public.
-
-Public columns are made uncorrelated exactly. What is released are the outcome's mean and mean square, then, twice,
-counts of residuals by size and moments of the public columns with the residual of the outcome: around its mean, and
-around the prediction that the first of them give.
-Proof: `outcome_moments.proof.md`.
+Robust errors (`release_sandwich`) are released at a price of their own.
 """
 
 from __future__ import annotations

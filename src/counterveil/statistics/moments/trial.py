@@ -1,21 +1,20 @@
-"""The comparison of a trial's arms, as they are or after a prediction from covariates is taken off every outcome.
+"""The comparison of a trial's arms where everything about a person is private.
 
-Everything about a person is private. In a trial treatment does not depend on covariates, so that the mean of
-t (y - g)/q - (1-t) (y - g)/(1-q) has the effect as its mean whatever prediction g of a person's covariates is taken
-off; a good one leaves less to vary. g is made of released moments and cut to a released bound; no outcome is
-clipped. The rest is the plain contrast of y - g, whose range is longer by that bound at both ends, times a factor
-just above one for what a fit to the same rows takes away. Without privacy this is the analysis of covariance.
+Plain comparison (`compare`): the mean of t (y - c)/q - (1-t) (y - c)/(1-q) around a released centre c.
 
-Means of a trial's arms where everything about a person is private, for ratios and odds ratios.
+Adjusted comparison (`trial`): in a trial treatment does not depend on covariates, so that the same mean has
+the effect as its mean whatever prediction g of a person's covariates is taken off; a good one leaves less to
+vary, a poor one leaves the interval longer, never wrong. g is made of released moments (`Prediction`,
+outcomes in units of half their range) and cut to a released bound; no outcome is clipped. The rest is the
+plain contrast of y - g, whose range is longer by that bound at both ends, times a factor just above one for
+what a fit to the same rows takes away. Without privacy this is the analysis of covariance.
 
-They follow from numbers that the plain comparison releases anyway: with m the mean outcome of everyone, d the centred
-contrast and q the share treated, the arms' means are m + (1 - q) d and m - q d. The mean of everyone has a larger part
-of the budget than where it centres the contrast alone.
+Means of the arms for ratios and odds ratios (`released_means`): with m the mean outcome of everyone, d the
+centred contrast and q the share treated, they are m + (1 - q) d and m - q d. The mean of everyone has a
+larger part of the budget than where it centres the contrast alone.
 
-A linear prediction of a trial's outcomes from released moments, for the comparison of what it leaves.
-
-Treatment was drawn without a look at covariates, so that any prediction may be taken off everybody's outcome: a poor
-one leaves the interval longer, never wrong. Outcomes are in units of half their range.
+Several outcomes (`record_effects`), periods (`record_event_study`) and several arms (`record_arms`) follow
+the same way.
 """
 
 from __future__ import annotations

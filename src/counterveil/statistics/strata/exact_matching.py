@@ -1,6 +1,9 @@
-"""Effects from strata: what is read, exact matching, and clusters in cells.
+"""Effects from strata where whole records are private.
 
-Everything that can fail for the sake of the data is done in `read_strata`, before budget is reserved.
+- `read_strata`: the strata of a question, with cut points that are released first where they are not public.
+  Everything that can fail for the sake of the data is done there, before budget is reserved.
+- `stratified`, `stratified_outcome`, `stratified_means`: exact matching on strata with bounded weights.
+- `clustered_trial`: a trial whose people come in clusters, from noisy counts and sums by cluster and arm.
 """
 
 from __future__ import annotations
