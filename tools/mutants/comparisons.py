@@ -34,8 +34,8 @@ COMPARISONS: tuple[Mutant, ...] = (
     # Clusters.
     _of(
         "cluster_form.length",
-        "own[a] * arms[a] - signed[a] * means[a]",
-        "own[a] * arms[a]",
+        "total[a] * arms[a] - signed[a] * means[a]",
+        "total[a] * arms[a]",
         _CLUSTERS,
         about="residuals around zero",
     ),

@@ -186,7 +186,8 @@ class NoisyRatio:
         lead = size**2 - rest
         middle = self.total * size / lead
         half = sqrt(max(middle**2 - (self.total**2 - known) / lead, 0.0))
-        low, high = self.offset + middle - half - self.bias, self.offset + middle + half + self.bias
+        low = self.offset + middle - half - self.bias
+        high = self.offset + middle + half + self.bias
         # An interval beyond what is possible is the nearer end of it.
         return min(max(low, -self.limit), self.limit), max(min(high, self.limit), -self.limit)
 
@@ -424,7 +425,8 @@ class IndependentArmMeans:
         """
         one, other = self.known
         known = one.known_variance(alpha), other.known_variance(alpha)
-        together, total = self._together.known_variance(alpha), known[0] + known[1]
+        together = self._together.known_variance(alpha)
+        total = known[0] + known[1]
         # Two noisy variances need less added to their sum than each to itself: what the difference needs is exact, and
         # from there to a single mean the part that is spared falls in a line, which leaves rather too much than too
         # little.
@@ -538,10 +540,12 @@ class JointArmMeans:
             Takes a, b and factors of both arms' sampling variances, and returns the standard deviation of the
             normal part, the noise, and a bound of the bias.
         """
-        variance, caps = self.known.known_variance(alpha), self._caps(alpha)
+        variance = self.known.known_variance(alpha)
+        caps = self._caps(alpha)
 
         def error(a: float, b: float, factors: Pair) -> Error:
-            on_mean, on_difference = a - b, a * (1 - self.share) + b * self.share
+            on_mean = a - b
+            on_difference = a * (1 - self.share) + b * self.share
             sampling = _worst((a * a, b * b), caps, variance) * max(factors)
             # An error in the share moves both means alike.
             extra = on_difference**2 * self.known.extra + (on_mean * self.difference * self.share_sd) ** 2
@@ -565,7 +569,8 @@ class JointArmMeans:
         tuple of (float, float)
             Standard deviations from sampling and from noise.
         """
-        on_mean, on_difference = a - b, a * (1 - self.share) + b * self.share
+        on_mean = a - b
+        on_difference = a * (1 - self.share) + b * self.share
         own = 0.0 if self.mean_noise is None else self.mean_noise.variance
         sampling = _worst((a * a, b * b), self._caps(0.5), self.known.sampling_sd**2)
         return sampling**0.5, hypot(on_mean * own**0.5, on_difference * self.known.noise_sd)
@@ -581,7 +586,8 @@ def _largest_variances(means: JointArmMeans, alpha: float) -> Pair:
     low, high = means.range
     caps = []
     for value, (a, b), size in zip(means.values, ((1.0, 0.0), (0.0, 1.0)), means.sizes, strict=True):
-        on_mean, on_difference = a - b, a * (1 - means.share) + b * means.share
+        on_mean = a - b
+        on_difference = a * (1 - means.share) + b * means.share
         noise = combined([(on_mean, means.mean_noise), (on_difference, means.known.noise)])
         half = half_width(means.known.known_variance(alpha) ** 0.5, noise, alpha)
         middle = (low + high) / 2
@@ -674,9 +680,13 @@ class Quotient:
         if r == inf:
             return inf, inf
         if self.kind == RATIO:
-            a, b, slope = 1.0, r, other
+            a = 1.0
+            b = r
+            slope = other
         else:
-            a, b, slope = 1 - other + r * other, one + r * (1 - one), other * (1 - one)
+            a = 1 - other + r * other
+            b = one + r * (1 - one)
+            slope = other * (1 - one)
         sampling, noise = self.means.parts(a, b)
         return sampling / slope, noise / slope
 

@@ -315,7 +315,8 @@ def _known_or_not(fit: Callable[..., LinearFit]) -> Callable[..., LinearFit]:
             found = fit(moments, regressors, *others) if moments.weight > 0 else None
             if found is not None and found.finite:
                 return found
-        size, freedom = len(regressors), max(moments.rows - len(regressors), 1)
+        size = len(regressors)
+        freedom = max(moments.rows - len(regressors), 1)
         nothing = np.zeros((size, size))
         return LinearFit(
             np.zeros(size), nothing, nothing, others[-1], inf, 0.0, False, freedom, False, nothing
@@ -369,7 +370,8 @@ def two_stage(moments: NoisyMoments, regressors: Floats, instruments: Floats, re
     inverse = _inverse(fitted @ matrix @ regressors.T)
     coefficients = inverse @ (fitted @ matrix @ response)
     residual = response - regressors.T @ coefficients
-    left, seen = regressors - fitted, instruments.T @ first @ instruments @ matrix @ residual
+    left = regressors - fitted
+    seen = instruments.T @ first @ instruments @ matrix @ residual
     one, two = inverse @ fitted, inverse @ left
     both = one @ moments.crossed(residual, seen) @ two.T
     own = one @ moments.spread(np.outer(residual, residual)) @ one.T + both + both.T
@@ -458,7 +460,8 @@ def _added_up(
     moments: NoisyMoments, influence: Floats, own: Floats, sampling: Floats, regressors: Floats
 ) -> Floats | None:
     """Return the covariance from noise with the terms of higher order, None where these do not die out."""
-    step, noise = own + sampling, own
+    step = own + sampling
+    noise = own
     sizes = [float(np.trace(step))]
     for _ in range(_STEPS):
         step = influence @ moments.spread(regressors.T @ step @ regressors) @ influence.T
@@ -480,7 +483,8 @@ def joint_statistic(fit: LinearFit, count: int) -> float:
     """Return the F statistic of the first `count` coefficients, noise included; 0 where they are not identified."""
     if not fit.identified:
         return 0.0
-    own, covariance = fit.coefficients[:count], fit.covariance[:count, :count]
+    own = fit.coefficients[:count]
+    covariance = fit.covariance[:count, :count]
     found = 0.0
     with np.errstate(all="ignore"), suppress(np.linalg.LinAlgError):
         found = float(own @ np.linalg.pinv(covariance, rcond=1e-14) @ own) / count
@@ -518,10 +522,8 @@ def anderson_rubin(
     def at(angle: float) -> float:
         return excess(response - (middle + width * tan(angle)) * endogenous)
 
-    middle, width = (
-        estimate[0],
-        estimate[1] if 0 < estimate[1] < inf else _scale(moments, response, endogenous),
-    )
+    middle = estimate[0]
+    width = estimate[1] if 0 < estimate[1] < inf else _scale(moments, response, endogenous)
     angles = np.linspace(-pi / 2, pi / 2, _TRIED + 2)[1:-1]
     signs = np.array([at(angle) for angle in angles]) <= 0
     turns = _turns(at, angles, signs)

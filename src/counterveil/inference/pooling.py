@@ -1,11 +1,14 @@
-"""Weights for pooling the estimates of several sites, and the uncertainty of what is pooled.
+"""Pooling the estimates of several sites: heterogeneity, weights and the uncertainty of the average.
 
-Proof: pooling.proof.md. Sites hold different people, so their errors are independent.
+Sites hold different people, so their errors are independent. Proof: pooling.proof.md.
 
-Means of both arms, averaged over sites that hold different people, for ratios and odds ratios.
-
-A ratio of averages is looked for as Fieller's is: a m1 - b m0 is an average of the sites' own, whose errors are
-independent. No ratio of a site is divided by or averaged, so that sites where outcomes are rare bias nothing.
+- `heterogeneity`, `paule_mandel`, `tau_squared_interval`: how much effects differ between sites.
+- `ErrorBetweenSites`: an average and its error from the spread of the sites' estimates.
+- `best_subset`, `pooling_weights`, `held_weights`: which sites enter, and with which weights.
+- `PooledUncertainty`: the error of the average. `PooledMeans`: means of both arms, averaged over sites, for
+  ratios and odds ratios. A ratio of averages is looked for as Fieller's is: a m1 - b m0 is an average of the
+  sites' own, whose errors are independent. No ratio of a site is divided by or averaged, so that sites where
+  outcomes are rare bias nothing.
 """
 
 from __future__ import annotations
@@ -95,7 +98,8 @@ class Heterogeneity:
 
 def heterogeneity(estimates: Floats, variances: Floats, scale: str = "difference") -> Heterogeneity:
     """Return how much estimates (J,) differ beyond what their variances (J,) explain."""
-    q, df = _excess(0.0, estimates, variances), len(estimates) - 1
+    q = _excess(0.0, estimates, variances)
+    df = len(estimates) - 1
     beyond = max(0.0, 1 - df / q) if q > 0 else 0.0
     between = paule_mandel(estimates, variances)
     return Heterogeneity(q, df, float(chdtrc(df, q)), beyond, between, scale)
@@ -111,7 +115,8 @@ def tau_squared_interval(estimates: Floats, variances: Floats, level: float) -> 
 
     Exact for normal errors of these variances (Viechtbauer 2007); (0, 0) where sites differ less than chance allows.
     """
-    df, tail = len(estimates) - 1, (1 - level) / 2
+    df = len(estimates) - 1
+    tail = (1 - level) / 2
     return tuple(_profile(estimates, variances, float(chdtri(df, p))) for p in (tail, 1 - tail))  # type: ignore[return-value]
 
 
@@ -129,7 +134,8 @@ def _profile(estimates: Floats, variances: Floats, aim: float) -> float:
     if _excess(0.0, estimates, variances) <= aim:
         return 0.0
     # At this value every weight is at most 1/tau^2, so the sum of squares is below its aim.
-    low, high = 0.0, float(((estimates - estimates.mean()) ** 2).sum()) / aim
+    low = 0.0
+    high = float(((estimates - estimates.mean()) ** 2).sum()) / aim
     for _ in range(_MOST_STEPS):
         middle = (low + high) / 2
         low, high = (middle, high) if _excess(middle, estimates, variances) > aim else (low, middle)
@@ -286,7 +292,8 @@ def held_weights(weights: Floats, most: Floats, variances: Floats) -> Floats:
 
     Where the others have no weight, it goes to them by inverse variance. `most` adds up to at least one.
     """
-    found, held = weights.copy(), np.zeros(len(weights), dtype=np.bool_)
+    found = weights.copy()
+    held = np.zeros(len(weights), dtype=np.bool_)
     for _ in range(len(weights)):
         over = ~held & (found > most)
         if not over.any():

@@ -61,32 +61,33 @@ class TableNoise:
     def of(self, gradients: Floats) -> Floats:
         """Return the covariance (K, K) of K linear functions of all blocks; gradients are (K, B, M)."""
         spread = gradients @ self.covariance
-        found = spread.reshape(len(spread), -1) @ gradients.reshape(len(spread), -1).T
-        whole = float(self.covariance.sum())
-        if whole <= 0:
-            return np.asarray(found)
+        covariance = spread.reshape(len(spread), -1) @ gradients.reshape(len(spread), -1).T
+        total_variance = float(self.covariance.sum())
+        if total_variance <= 0:
+            return np.asarray(covariance)
         for group in self.groups:
-            along = spread[:, list(group)].sum(axis=(1, 2))
-            found -= np.outer(along, along) / (whole * len(group))
-        return np.asarray(found)
+            group_spread = spread[:, list(group)].sum(axis=(1, 2))
+            covariance -= np.outer(group_spread, group_spread) / (total_variance * len(group))
+        return np.asarray(covariance)
 
     def heaviness(self, gradients: Floats) -> Floats:
         """Return the excess kurtosis of K linear functions as a part of that of one noisy number; 0 is normal."""
-        own = gradients if self.root is None else gradients @ self.root
-        squares = (own**2).sum(axis=(1, 2))
-        return np.asarray((own**4).sum(axis=(1, 2)) / np.maximum(squares, 1e-150) ** 2)
+        independent = gradients if self.root is None else gradients @ self.root
+        squares = (independent**2).sum(axis=(1, 2))
+        return np.asarray((independent**4).sum(axis=(1, 2)) / np.maximum(squares, 1e-150) ** 2)
 
 
 def with_totals(counts: Floats, noise: TableNoise, totals: Sequence[float]) -> Floats:
     """Return noisy tables (B, M) moved to the public totals of their groups, the most precise way there is."""
-    found, whole = counts.copy(), float(noise.covariance.sum())
-    if whole <= 0:
-        return found
-    towards = noise.covariance.sum(axis=0) / whole
+    moved = counts.copy()
+    total_variance = float(noise.covariance.sum())
+    if total_variance <= 0:
+        return moved
+    towards = noise.covariance.sum(axis=0) / total_variance
     for group, total in zip(noise.groups, totals, strict=True):
-        chosen = list(group)
-        found[chosen] -= towards * (found[chosen].sum() - total) / len(chosen)
-    return found
+        blocks = list(group)
+        moved[blocks] -= towards * (moved[blocks].sum() - total) / len(blocks)
+    return moved
 
 
 @dataclass(frozen=True)
@@ -141,16 +142,16 @@ class Blocks:
         """The matrix (J, M) that makes people at risk of a table."""
         cells = self.cells
         later = np.triu(np.ones((cells, cells)))
-        found = np.hstack([np.tile(later, self.causes + 1), np.ones((cells, 1))])
-        found[np.arange(cells), self.causes * cells + np.arange(cells)] -= _GONE[self.convention]
-        return found
+        rows = np.hstack([np.tile(later, self.causes + 1), np.ones((cells, 1))])
+        rows[np.arange(cells), self.causes * cells + np.arange(cells)] -= _GONE[self.convention]
+        return rows
 
     @cached_property
     def starting(self) -> Floats:
         """People under observation when each cell begins, (B, J), of weighted counts the effective number (Kish)."""
-        found = self.at_risk + _GONE[self.convention] / 2 * self.censored
-        found[:, 0] = self.counts.sum(axis=1)
-        return np.asarray(found / self.design[:, None])
+        people = self.at_risk + _GONE[self.convention] / 2 * self.censored
+        people[:, 0] = self.counts.sum(axis=1)
+        return np.asarray(people / self.design[:, None])
 
     @cached_property
     def at_risk(self) -> Floats:
@@ -184,8 +185,8 @@ class Blocks:
     def hazards(self) -> Floats:
         """Hazards (B, J); 0 in cells that are not known."""
         sure = self.sure
-        found = np.where(sure, self.events / np.where(sure, self.at_risk, 1.0), 0.0)
-        return np.minimum(found, 1.0)
+        hazards = np.where(sure, self.events / np.where(sure, self.at_risk, 1.0), 0.0)
+        return np.minimum(hazards, 1.0)
 
     @cached_property
     def curves(self) -> Floats:
@@ -202,12 +203,12 @@ class Blocks:
         hazards = self.shown_hazards(self.event_rows(), self.hazards)
         return np.hstack([np.ones((len(hazards), 1)), np.cumprod(1 - hazards, axis=1)])
 
-    def shown_hazards(self, rows: Floats, known: Floats) -> Floats:
-        """Return hazards that are `known`, and those of the nearest possible table; `rows` make their events."""
+    def shown_hazards(self, rows: Floats, known_hazards: Floats) -> Floats:
+        """Return `known_hazards` in known cells, in others those of the nearest possible table; `rows` make events."""
         possible = np.array([_possible(table) for table in self.counts])
         people = possible @ self.risk_rows.T
         after = possible @ rows.T / np.maximum(people, np.maximum(self.risk_sd, 1.0))
-        return np.where(self.sure, known, np.clip(after, 0.0, 1.0))
+        return np.where(self.sure, known_hazards, np.clip(after, 0.0, 1.0))
 
     @cached_property
     def slack(self) -> Floats:
@@ -253,11 +254,11 @@ class Blocks:
     def slopes(self) -> Floats:
         """Return how curves move with each hazard, (B, J + 1, J)."""
         blocks, cells = self.hazards.shape
-        found = np.zeros((blocks, cells + 1, cells))
+        slopes = np.zeros((blocks, cells + 1, cells))
         for j in range(cells):
-            found[:, j + 1] = (1 - self.hazards[:, j, None]) * found[:, j]
-            found[:, j + 1, j] = -self.curves[:, j]
-        return found
+            slopes[:, j + 1] = (1 - self.hazards[:, j, None]) * slopes[:, j]
+            slopes[:, j + 1, j] = -self.curves[:, j]
+        return slopes
 
     @cached_property
     def gradients(self) -> Floats:
@@ -284,7 +285,8 @@ class Incidence:
     @cached_property
     def _own(self) -> Floats:
         """Hazards of the cause, (B, J)."""
-        base, sure = self.base, self.base.sure
+        base = self.base
+        sure = self.base.sure
         events = base.counts @ base.event_rows(self.cause).T
         return np.asarray(np.where(sure, events / np.where(sure, base.at_risk, 1.0), 0.0))
 
@@ -317,21 +319,22 @@ class Incidence:
         """The covariance of every block's curve, (B, J + 1, J + 1): hazards of a cell are shares of the same people."""
         base = self.base
         people = np.where(base.sure, np.maximum(base.at_risk, 1.0), 1.0)
-        own = np.clip(self._own, 0.0, None) + base.sure * _ADDED / (base.cells * base.causes) / people
-        own = np.clip(own, 0.0, 1.0)
-        both = np.clip(np.maximum(base.hazards, own), 0.0, 1.0)
+        hazards = np.clip(self._own, 0.0, None) + base.sure * _ADDED / (base.cells * base.causes) / people
+        hazards = np.clip(hazards, 0.0, 1.0)
+        any_hazards = np.clip(np.maximum(base.hazards, hazards), 0.0, 1.0)
         scale = base.inflation * base.design[:, None] / people
         alone, through = self._parts
-        cross = np.einsum("bik,bk,bjk->bij", alone, scale * own * (1 - both), through)
-        found = cross + cross.transpose(0, 2, 1)
-        for slopes, share in ((alone, own), (through, both)):
-            found += np.einsum("bik,bk,bjk->bij", slopes, scale * share * (1 - share), slopes)
-        return np.asarray(found)
+        cross = np.einsum("bik,bk,bjk->bij", alone, scale * hazards * (1 - any_hazards), through)
+        covariance = cross + cross.transpose(0, 2, 1)
+        for slopes, share in ((alone, hazards), (through, any_hazards)):
+            covariance += np.einsum("bik,bk,bjk->bij", slopes, scale * share * (1 - share), slopes)
+        return np.asarray(covariance)
 
     @property
     def grouping(self) -> Floats:
         """How far curves may be off as hazards change within the cells that people are censored in, (B, J + 1)."""
-        off, hazards = self.base.either, (self._own, self.base.hazards)
+        off = self.base.either
+        hazards = (self._own, self.base.hazards)
         moved = [np.einsum("bpj,bj->bp", part, h * off) for part, h in zip(self._parts, hazards, strict=True)]
         return np.asarray(np.abs(moved[0] + moved[1]))
 
@@ -339,11 +342,11 @@ class Incidence:
     def gradients(self) -> Floats:
         """How curves move with each entry of their own table, (B, J + 1, M)."""
         (alone, through), base = self._parts, self.base
-        own, any_event = (
+        of_cause, any_event = (
             base.moved(base.event_rows(cause), hazards)
             for cause, hazards in ((self.cause, self._own), (None, base.hazards))
         )
-        return np.asarray(-(alone @ own + through @ any_event))
+        return np.asarray(-(alone @ of_cause + through @ any_event))
 
 
 def _uneven(held: Floats, variances: Floats, rounded: bool = False) -> tuple[Floats, NDArray[np.bool_]]:
@@ -367,13 +370,15 @@ def _uneven(held: Floats, variances: Floats, rounded: bool = False) -> tuple[Flo
     sure = np.sqrt(np.clip(change**2 - chance, 0.0, None))
     hidden = np.zeros_like(sure)
     hidden[:, [0, -1]] = rounded * _HIDDEN * np.sqrt(chance[:, [0, -1]])
-    parts = np.maximum(sure, hidden) / np.maximum(np.maximum(padded[:, 1:], padded[:, :-1]), 1e-9)
-    r, inner = np.minimum(np.maximum(parts[:, 1:], parts[:, :-1]), 1.0), np.ones(held.shape[1], dtype=bool)
+    changes = np.maximum(sure, hidden) / np.maximum(np.maximum(padded[:, 1:], padded[:, :-1]), 1e-9)
+    r = np.minimum(np.maximum(changes[:, 1:], changes[:, :-1]), 1.0)
+    inner = np.ones(held.shape[1], dtype=bool)
     inner[[0, -1]] = False
     smooth = np.where(inner, r / 8 * (1 + r), r / 6 * (1 + 3 * r))
-    before, after = sure[:, :-1], sure[:, 1:]
-    more = np.where(sure > 0, sure + _UNSURE * np.sqrt(chance), 1e-300)
-    step = 1 / (1 / more[:, :-1] + 1 / more[:, 1:]) / np.maximum(held, 1e-9)
+    before = sure[:, :-1]
+    after = sure[:, 1:]
+    larger_change = np.where(sure > 0, sure + _UNSURE * np.sqrt(chance), 1e-300)
+    step = 1 / (1 / larger_change[:, :-1] + 1 / larger_change[:, 1:]) / np.maximum(held, 1e-9)
     outer = np.pad(np.abs(change), ((0, 0), (1, 1)))
     gradual = 3 * np.minimum(outer[:, :-3], outer[:, 3:]) / np.maximum(before + after, 1e-300)
     step *= np.clip(1 - gradual, 0.0, 1.0) * (change[:, 1:] * change[:, :-1] > 0)
@@ -470,12 +475,16 @@ class Curves:
         more (1) or less (-1) the later they are.
         """
         points = points_of(self.lengths)
-        held, between = -np.diff(self.shown, axis=1), ~points
+        held = -np.diff(self.shown, axis=1)
+        between = ~points
         # A point holds a crowd, and says nothing of those beside it.
-        curvature, smooth, leans = held.copy(), np.zeros(held.shape, dtype=bool), np.full(held.shape, nan)
-        lengths, variances = self.lengths[between], self._variances[1][:, between]
-        own = self._curvature_between(held[:, between], lengths, variances)
-        curvature[:, between], smooth[:, between], leans[:, between] = own
+        curvature = held.copy()
+        smooth = np.zeros(held.shape, dtype=bool)
+        leans = np.full(held.shape, nan)
+        lengths = self.lengths[between]
+        variances = self._variances[1][:, between]
+        of_cells = self._curvature_between(held[:, between], lengths, variances)
+        curvature[:, between], smooth[:, between], leans[:, between] = of_cells
         return curvature, smooth, leans
 
     def _curvature_between(
@@ -483,14 +492,15 @@ class Curves:
     ) -> tuple[Floats, NDArray[np.bool_], Floats]:
         """Return `curvature` of what cells of these lengths hold, with its variances."""
         # Cells of one length are compared as they are, others by what they hold of a length.
-        relative_lengths, padded_lengths = lengths / lengths.mean(), np.pad(lengths, 1, mode="reflect")
+        relative_lengths = lengths / lengths.mean()
+        padded_lengths = np.pad(lengths, 1, mode="reflect")
         cells, smooth = _uneven(held / relative_lengths, variances / relative_lengths**2, self.rounded)
         open_ended = lengths > _LONGER * np.minimum(padded_lengths[:-2], padded_lengths[2:])
         leans = np.sign((held / relative_lengths)[:, 2:] - (held / relative_lengths)[:, :-2])
         leans = np.pad(leans, ((0, 0), (1, 1)), constant_values=nan)[:, : held.shape[1]]
         cells = np.maximum(cells, np.minimum(self.heaped / lengths, 1.0))
-        found = np.where((held > _COARSE) | open_ended, held, cells * np.maximum(held, 0.0))
-        return found, smooth & (found < held) & (self.heaped == 0), leans
+        curvature = np.where((held > _COARSE) | open_ended, held, cells * np.maximum(held, 0.0))
+        return curvature, smooth & (curvature < held) & (self.heaped == 0), leans
 
     @cached_property
     def _variances(self) -> tuple[Floats, Floats]:
@@ -535,9 +545,10 @@ def standardised(
     `per_person` is 1 over the number of people where the shares are those of the noisy tables themselves, else 0.
     """
     of = of or blocks
-    strata, points = len(shares), blocks.cells + 1
+    strata = len(shares)
+    points = blocks.cells + 1
     size = blocks.counts.shape[1]
-    own = of.curves.reshape(strata, 2, points)
+    curves = of.curves.reshape(strata, 2, points)
     survival, shown = (
         np.einsum("s,sap->ap", shares, one.reshape(strata, 2, points)) for one in (of.curves, of.shown)
     )
@@ -548,7 +559,7 @@ def standardised(
     for arm in range(2):
         full[arm, :, :, arm] = np.einsum("s,spm->psm", shares, slopes[:, arm])
         if per_person:
-            full[arm] += per_person * own[:, arm].T[:, :, None, None]
+            full[arm] += per_person * curves[:, arm].T[:, :, None, None]
     moved = full.reshape(2 * points, strata * 2, size)
     noise = blocks.noise.of(moved).reshape(2, points, 2, points)
     heaviness = blocks.noise.heaviness(moved).reshape(2, points)
@@ -556,10 +567,20 @@ def standardised(
         np.einsum("s,sap->ap", shares, one.reshape(strata, 2, points)) for one in (of.slack, of.grouping)
     )
     people = blocks.starting.reshape(strata, 2, blocks.cells)
-    each = np.einsum("s,saj->aj", shares**2, blocks.inflation / np.maximum(people, 1.0))
-    worth = 1 / np.maximum(each, 1e-300)
-    each = (survival, shown, sampling, noise, slack, grouping, people.sum(axis=0), worth, heaviness)
-    return Curves(*each, np.ones(blocks.cells) if lengths is None else lengths)
+    variances_per_person = np.einsum("s,saj->aj", shares**2, blocks.inflation / np.maximum(people, 1.0))
+    worth = 1 / np.maximum(variances_per_person, 1e-300)
+    return Curves(
+        survival=survival,
+        shown=shown,
+        sampling=sampling,
+        noise=noise,
+        slack=slack,
+        grouping=grouping,
+        people=people.sum(axis=0),
+        worth=worth,
+        heaviness=heaviness,
+        lengths=np.ones(blocks.cells) if lengths is None else lengths,
+    )
 
 
 # How far apart arms may be in what changes within cells, as a part of what is possible.
@@ -578,13 +599,13 @@ def quantiles(level: float, heavy: float) -> tuple[float, float]:
     return normal, max(normal, min(several, -log(1 - level) / sqrt(2)))
 
 
-def joint_bias(one: float, other: float, apart: float = _APART) -> float:
+def joint_bias(first: float, second: float, apart: float = _APART) -> float:
     """Return how far the difference of two arms may be off, each of which may be off by so much alone.
 
     Hazards change within cells in much the same way in both arms: what differs by arm is not taken for more than a
     quarter of what is possible, or than another part `apart`.
     """
-    return min(abs(one - other) + apart * (one + other), one + other)
+    return min(abs(first - second) + apart * (first + second), first + second)
 
 
 @dataclass(frozen=True, slots=True)
@@ -667,7 +688,8 @@ class Probability:
         """
         normal, heavy = quantiles(level, self.heavy)
         per = normal**2 / self.size
-        lead, half = 1 + per, self.middle + per / 2
+        lead = 1 + per
+        half = self.middle + per / 2
         root = sqrt(max(half**2 - lead * (self.middle**2 - heavy**2 * self.noise), 0.0))
         return (half - root) / lead, (half + root) / lead
 
@@ -766,16 +788,16 @@ class Gap(Apart):
             (low, high), (least, most) = self.one.interval(level), self.other.interval(level)
             return low - most, high - least
         (low, high), (least, most) = self.one.untruncated(level), self.other.untruncated(level)
-        own, others = self.one.middle, self.other.middle
+        treated, control = self.one.middle, self.other.middle
         bias = joint_bias(self.one.bias, self.other.bias, self.apart)
-        down = biased_half_width(_joined(own - low, most - others, self._correlation), bias, level)
-        up = biased_half_width(_joined(high - own, others - least, self._correlation), bias, level)
-        ends = (own - others - down, own - others + up)
+        down = biased_half_width(_joined(treated - low, most - control, self._correlation), bias, level)
+        up = biased_half_width(_joined(high - treated, control - least, self._correlation), bias, level)
+        ends = (treated - control - down, treated - control + up)
         return min(max(ends[0], -1.0), 1.0), max(min(ends[1], 1.0), -1.0)
 
 
-def _joined(one: float, other: float, correlation: float) -> float:
-    return sqrt(max(one**2 + other**2 - 2 * correlation * one * other, 0.0))
+def _joined(first: float, second: float, correlation: float) -> float:
+    return sqrt(max(first**2 + second**2 - 2 * correlation * first * second, 0.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -845,7 +867,8 @@ class Area:
         half = hypot(normal * self.sampling_sd, heavy * sqrt(self.noise))
         half = biased_half_width(half, self.bias + abs(self.curvature), level) + self.slack
         least, most = self.limits
-        low, high = self.middle - half + min(self.steps, 0.0), self.middle + half + max(self.steps, 0.0)
+        low = self.middle - half + min(self.steps, 0.0)
+        high = self.middle + half + max(self.steps, 0.0)
         return min(max(low, least), most), max(min(high, most), least)
 
 
@@ -890,10 +913,10 @@ class AreaRatio:
     @property
     def _relative(self) -> tuple[float, float]:
         """Standard deviations of the logarithm of the ratio, from sampling and from noise."""
-        one, other = self.one, self.other
-        noise = (one.noise_sd / one.estimate) ** 2 + (other.noise_sd / other.estimate) ** 2
-        noise -= 2 * self.shared / (one.estimate * other.estimate)
-        sampling = hypot(one.sampling_sd / one.estimate, other.sampling_sd / other.estimate)
+        first, second = self.one, self.other
+        noise = (first.noise_sd / first.estimate) ** 2 + (second.noise_sd / second.estimate) ** 2
+        noise -= 2 * self.shared / (first.estimate * second.estimate)
+        sampling = hypot(first.sampling_sd / first.estimate, second.sampling_sd / second.estimate)
         return sampling, sqrt(max(noise, 0.0))
 
     @property
@@ -997,13 +1020,13 @@ class SurvivalAnswers:
             The probability of being free of the event, with its error.
         """
         curves = self.curves
-        own = (float(curves.shown[arm, place]), float(curves.survival[arm, place]))
+        shown = (float(curves.shown[arm, place]), float(curves.survival[arm, place]))
         variance = float(curves.sampling[arm, place, place])
         noise = max(float(curves.noise[arm, place, arm, place]), 0.0)
         slack, bias = float(curves.slack[arm, place]), float(curves.grouping[arm, place])
         heavy = self.heavy * float(curves.heaviness[arm, place])
         size = float(self._sizes(arm)[place])
-        return Probability(*own, variance, noise, size, heavy, slack, bias)
+        return Probability(*shown, variance, noise, size, heavy, slack, bias)
 
     def ends(self, arm: int, level: float) -> tuple[Floats, Floats]:
         """Return the ends of the intervals of one arm at every edge: those of `end`, at once.
@@ -1026,9 +1049,11 @@ class SurvivalAnswers:
         several = normal + self.heavy * curves.heaviness[arm, 1:] * (normal**3 - 3 * normal) / 8
         heavy = np.clip(several, normal, max(quantiles(level, 1.0)[1], normal))
         sizes = self._sizes(arm)[1:]
-        lead, half = 1 + normal**2 / sizes, middle + normal**2 / sizes / 2
+        lead = 1 + normal**2 / sizes
+        half = middle + normal**2 / sizes / 2
         root = np.sqrt(np.maximum(half**2 - lead * (middle**2 - heavy**2 * noise), 0.0))
-        down, up = middle - (half - root) / lead, (half + root) / lead - middle
+        down = middle - (half - root) / lead
+        up = (half + root) / lead - middle
         off = curves.grouping[arm, 1:]
         low = np.clip(middle - biased_half_widths(down, off, level) - slack, 0.0, 1.0)
         high = np.clip(middle + biased_half_widths(up, off, level), 0.0, 1.0)
@@ -1060,9 +1085,10 @@ class SurvivalAnswers:
 
         Each lies between what those under observation last and all of them are worth.
         """
-        people, own = np.maximum(self.curves.worth[arm], 1.0), np.clip(self.curves.survival[arm], 0.0, 1.0)
+        people = np.maximum(self.curves.worth[arm], 1.0)
+        survival = np.clip(self.curves.survival[arm], 0.0, 1.0)
         variance = np.diagonal(self.curves.sampling[arm])
-        sizes = np.where(variance > 0, own * (1 - own) / np.where(variance > 0, variance, 1.0), inf)
+        sizes = np.where(variance > 0, survival * (1 - survival) / np.where(variance > 0, variance, 1.0), inf)
         return np.clip(sizes, np.append(people[0], np.minimum.accumulate(people)), people[0])
 
     def gap(self, place: int) -> Gap:
@@ -1078,9 +1104,9 @@ class SurvivalAnswers:
         Gap
             The difference, with its error.
         """
-        own = place * self.cut
+        point = place * self.cut
         apart = 1.0 if self.whole else _APART
-        return Gap(self.at(1, place), self.at(0, place), float(self.curves.noise[0, own, 1, own]), apart)
+        return Gap(self.at(1, place), self.at(0, place), float(self.curves.noise[0, point, 1, point]), apart)
 
     @property
     def _weights(self) -> Floats:
@@ -1090,12 +1116,12 @@ class SurvivalAnswers:
     @property
     def _thinning_weights(self) -> Floats:
         """The weights (J + 1,) that say how far a restricted mean moves without every other point of the curve."""
-        found = np.zeros(len(self.edges))
+        weights = np.zeros(len(self.edges))
         if self.convention != "end":
-            kept = np.unique([*range(0, len(self.edges), 2), len(self.edges) - 1])
-            found += self._weights
-            found[kept] -= _weights(self.edges[kept], 0.5)
-        return found
+            every_other = np.unique([*range(0, len(self.edges), 2), len(self.edges) - 1])
+            weights += self._weights
+            weights[every_other] -= _weights(self.edges[every_other], 0.5)
+        return weights
 
     def area(self, arm: int) -> Area:
         """Return the restricted mean of one arm.
@@ -1178,17 +1204,18 @@ class SurvivalAnswers:
             cross = self.curves.noise[0, :, 1]
             total = total - cross - cross.T
         # Time 0 is known without an error.
-        own = np.asarray(total)[self.cut :: self.cut, self.cut :: self.cut]
-        wide = simultaneous(np.eye(len(own)), own, level)
+        covariance = np.asarray(total)[self.cut :: self.cut, self.cut :: self.cut]
+        wide = simultaneous(np.eye(len(covariance)), covariance, level)
         return min(max(level, 1 - 2 * float(ndtr(-wide))), 1 - 2.0**-53)
 
 
 def _weights(edges: Floats, later: float) -> Floats:
     """Return the weights of an integral of a curve known at these times; `later` is the part of a cell's end."""
-    lengths, found = np.diff(edges), np.zeros(len(edges))
-    found[:-1] += (1 - later) * lengths
-    found[1:] += later * lengths
-    return found
+    lengths = np.diff(edges)
+    weights = np.zeros(len(edges))
+    weights[:-1] += (1 - later) * lengths
+    weights[1:] += later * lengths
+    return weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -1279,7 +1306,8 @@ def blocks_of(tables: NoisyTables) -> Blocks:
 def answers_of(tables: NoisyTables, cause: int | None = None) -> SurvivalAnswers:
     """Return everything that the tables say of survival, or of not having had the event of one cause."""
     blocks = blocks_of(tables)
-    of, edges = blocks if cause is None else Incidence(blocks, cause), np.array(tables.edges)
+    of = blocks if cause is None else Incidence(blocks, cause)
+    edges = np.array(tables.edges)
     ties = _ties(tables)
     if ties:
         # Curves are those of the last multiple of the unit.
@@ -1303,12 +1331,16 @@ def _ties(tables: NoisyTables) -> float:
     Where cells hold unequal numbers of multiples for their lengths, the events tell. Where the declared ends are whole,
     cells do not tell whole times from others: then they may be whole.
     """
-    edges, blocks = np.array(tables.edges), blocks_of(tables)
-    events, noise = blocks.events.sum(axis=0), len(blocks.counts) * blocks.event_variances[-1]
-    lengths, variances = np.diff(edges), np.maximum(events, 1.0) + noise
+    edges = np.array(tables.edges)
+    blocks = blocks_of(tables)
+    events = blocks.events.sum(axis=0)
+    noise = len(blocks.counts) * blocks.event_variances[-1]
+    lengths = np.diff(edges)
+    variances = np.maximum(events, 1.0) + noise
     if tables.convention == "end" or len(lengths) < _FEWEST:
         return 0.0
-    least, found = _roughness(events, variances, lengths) - _BETTER, 0.0
+    least = _roughness(events, variances, lengths) - _BETTER
+    longest = 0.0
     for unit in _UNITS:
         held = np.diff(np.floor(edges / unit + _ROUNDING))
         if edges[-1] / unit % 1 > _ROUNDING:
@@ -1317,15 +1349,16 @@ def _ties(tables: NoisyTables) -> float:
             return 1.0
         rough = _roughness(events, variances, held)
         if rough < least:
-            least, found = rough, unit
-    return found
+            least, longest = rough, unit
+    return longest
 
 
 def _roughness(events: Floats, variances: Floats, sizes: Floats) -> float:
     """Return how far events are from a smooth number for each size, as a sum of squares in standard deviations."""
     full = sizes > 0
-    each, spread = events[full] / sizes[full], variances[full] / sizes[full] ** 2
-    apart = each[1:-1] - (each[2:] + each[:-2]) / 2
+    rates = events[full] / sizes[full]
+    spread = variances[full] / sizes[full] ** 2
+    apart = rates[1:-1] - (rates[2:] + rates[:-2]) / 2
     smooth = np.sum(apart**2 / (spread[1:-1] + (spread[2:] + spread[:-2]) / 4))
     return float(smooth + np.sum(events[~full] ** 2 / variances[~full]))
 
@@ -1338,8 +1371,8 @@ _UNITS, _FEWEST, _BETTER = (1.0, 1 / 4, 1 / 12, 1 / 52), 4, 8.0
 @lru_cache(maxsize=32)
 def log_rank_of(tables: NoisyTables) -> LogRank:
     """Return the log-rank test of equal hazards, within strata."""
-    found = log_rank(blocks_of(tables), tables.heavy)
-    return replace(found, cells=found.cells // tables.cut)
+    test = log_rank(blocks_of(tables), tables.heavy)
+    return replace(test, cells=test.cells // tables.cut)
 
 
 @dataclass(frozen=True, slots=True)
@@ -1400,22 +1433,24 @@ class LogRank:
 
 def log_rank(blocks: Blocks, heavy: float) -> LogRank:
     """Return the test over all strata, in the cells that are known of both arms; blocks are (stratum, arm)."""
-    strata, cells = len(blocks.counts) // 2, blocks.cells
-    known = blocks.known.reshape(strata, 2).min(axis=1)
-    used = np.arange(cells) < known[:, None]
+    strata = len(blocks.counts) // 2
+    cells = blocks.cells
+    known_cells = blocks.known.reshape(strata, 2).min(axis=1)
+    used = np.arange(cells) < known_cells[:, None]
     events = blocks.events.reshape(strata, 2, cells)
     people = np.where(used[:, None], blocks.at_risk.reshape(strata, 2, cells), 1.0)
     control, treated = people[:, 0], people[:, 1]
     both, total = events.sum(axis=1), people.sum(axis=1)
     difference = float(np.sum(used * (events[:, 1] * control - events[:, 0] * treated) / total))
     happened = np.clip(both, 0.0, total)
-    left = np.maximum(total - 1, 1e-9)
-    spread = used * treated * control * happened * (total - happened) / (total**2 * left)
+    remaining = np.maximum(total - 1, 1e-9)
+    spread = used * treated * control * happened * (total - happened) / (total**2 * remaining)
     # (S, 2, J): how the difference moves with events and with people at risk.
     by_events = used[:, None] * np.stack([-treated, control], axis=1) / total[:, None]
     by_people = used[:, None] * np.stack([treated, -control], axis=1) * (both / total**2)[:, None]
     moved = table_gradient(blocks, by_events, by_people)
-    noise, heavy = float(blocks.noise.of(moved)[0, 0]), heavy * float(blocks.noise.heaviness(moved)[0])
+    noise = float(blocks.noise.of(moved)[0, 0])
+    heavy = heavy * float(blocks.noise.heaviness(moved)[0])
     noise += of_products(blocks, used / total)
     # The variance is a noisy number too: it is taken one standard deviation of its noise larger.
     share = np.stack([used * treated * control / total**2] * 2, axis=1)
@@ -1426,15 +1461,15 @@ def log_rank(blocks: Blocks, heavy: float) -> LogRank:
     off = blocks.either.reshape(strata, 2, cells) * people
     either = used[:, None] * off * people[:, ::-1] * (both / total**2)[:, None]
     bias = joint_bias(*(max(float(one), 0.0) for one in either.sum(axis=(0, 2))))
-    return LogRank(difference, variance, max(noise, 0.0), heavy, int(known.min()), bias)
+    return LogRank(difference, variance, max(noise, 0.0), heavy, int(known_cells.min()), bias)
 
 
 def table_gradient(blocks: Blocks, by_events: Floats, by_people: Floats, cause: int | None = None) -> Floats:
     """Return how a number moves with each entry, (1, B, M), that moves with events and people at risk as given."""
     cells = blocks.cells
-    found = by_people.reshape(-1, cells) @ blocks.risk_rows
-    found += by_events.reshape(-1, cells) @ blocks.event_rows(cause)
-    return np.asarray(found[None])
+    gradient = by_people.reshape(-1, cells) @ blocks.risk_rows
+    gradient += by_events.reshape(-1, cells) @ blocks.event_rows(cause)
+    return np.asarray(gradient[None])
 
 
 def of_products(blocks: Blocks, weights: Floats, cause: int | None = None) -> float:
@@ -1504,8 +1539,8 @@ class HazardRatio:
         # A stratum whose cells are all lost in the noise says nothing; others do.
         if not blocks_of(self.tables).known.reshape(-1, 2).min(axis=1).any():
             return nan
-        found = _root(lambda at: self.score(at).difference, -_FARTHEST, _FARTHEST)
-        return found if abs(found) < _FARTHEST else found * inf
+        root = _root(lambda at: self.score(at).difference, -_FARTHEST, _FARTHEST)
+        return root if abs(root) < _FARTHEST else root * inf
 
     @property
     def estimate(self) -> float:
@@ -1513,12 +1548,14 @@ class HazardRatio:
         return exp(self._logarithm)
 
     def _sd(self, part: str) -> float:
-        found = self._logarithm
-        if not isfinite(found):
+        logarithm = self._logarithm
+        if not isfinite(logarithm):
             return inf
         step = 0.01
-        slope = (self.score(found - step).difference - self.score(found + step).difference) / (2 * step)
-        return exp(found) * sqrt(getattr(self.score(found), part)) / slope if slope > 0 else inf
+        slope = (self.score(logarithm - step).difference - self.score(logarithm + step).difference) / (
+            2 * step
+        )
+        return exp(logarithm) * sqrt(getattr(self.score(logarithm), part)) / slope if slope > 0 else inf
 
     @property
     def sampling_sd(self) -> float:
@@ -1585,44 +1622,47 @@ def score(
 
     With `times` (J,), that of its change along them, which does not move with the ratio itself.
     """
-    strata, cells = len(blocks.counts) // 2, blocks.cells
-    known = blocks.known.reshape(strata, 2).min(axis=1)
-    used = np.arange(cells) < known[:, None]
+    strata = len(blocks.counts) // 2
+    cells = blocks.cells
+    known_cells = blocks.known.reshape(strata, 2).min(axis=1)
+    used = np.arange(cells) < known_cells[:, None]
     ratio = np.array([1.0, exp(logarithm)])[:, None]
     events = (blocks.counts @ blocks.event_rows(cause).T).reshape(strata, 2, cells)
     people = np.where(used[:, None], blocks.at_risk.reshape(strata, 2, cells), 1.0)
     exposed = (ratio * people).sum(axis=1)
-    own = events.sum(axis=1) / exposed
+    hazard = events.sum(axis=1) / exposed
     for _ in range(_STEPS):
-        x = np.clip(ratio * own[:, None], 1e-9, _MOST)
+        x = np.clip(ratio * hazard[:, None], 1e-9, _MOST)
         grown = x / -np.expm1(-x)
-        own = (events * grown).sum(axis=1) / exposed
-    part = ratio * people * x / np.expm1(x)
-    others = part[:, ::-1] / part.sum(axis=1)[:, None] * used[:, None]
+        hazard = (events * grown).sum(axis=1) / exposed
+    share = ratio * people * x / np.expm1(x)
+    others = share[:, ::-1] / share.sum(axis=1)[:, None] * used[:, None]
     # (S, 2, J): how the score moves with residuals.
     sign = np.array([-1.0, 1.0])[:, None] * others
     # The information of a cell is so much for every event.
-    each = (part * others).sum(axis=1) / 2 / exposed
+    cell_variance = (share * others).sum(axis=1) / 2 / exposed
     if times is not None:
-        told = each * np.clip(events.sum(axis=1), 0.0, None)
-        centred = times - float(np.sum(told * times)) / max(float(told.sum()), 1e-300)
-        sign, each = sign * centred, each * centred**2
-    difference = float(np.sum(sign * (events * grown - ratio * own[:, None] * people)))
-    by_people = -sign * ratio * own[:, None]
+        sampling = cell_variance * np.clip(events.sum(axis=1), 0.0, None)
+        centred = times - float(np.sum(sampling * times)) / max(float(sampling.sum()), 1e-300)
+        sign = sign * centred
+        cell_variance = cell_variance * centred**2
+    difference = float(np.sum(sign * (events * grown - ratio * hazard[:, None] * people)))
+    by_people = -sign * ratio * hazard[:, None]
     moved = table_gradient(blocks, sign * grown, by_people, cause)
-    noise, tail = float(blocks.noise.of(moved)[0, 0]), float(blocks.noise.heaviness(moved)[0])
+    noise = float(blocks.noise.of(moved)[0, 0])
+    tail = float(blocks.noise.heaviness(moved)[0])
     scale = sqrt((1 + ratio[1, 0] ** 2) / 2)
     noise += of_products(blocks, used * (1.0 if times is None else centred) * scale / exposed, cause)
     # The variance is a noisy number too: it is taken larger, by up to one standard deviation of its noise.
-    shared = np.stack([each] * 2, axis=1)
+    shared = np.stack([cell_variance] * 2, axis=1)
     unsure = max(float(blocks.noise.of(table_gradient(blocks, shared, 0 * shared, cause))[0, 0]), 1e-300)
     design = blocks.design.reshape(strata, 2).max(axis=1)
-    happened = max(float(np.sum(design[:, None] * each * (events * grown).sum(axis=1))), 0.0)
+    happened = max(float(np.sum(design[:, None] * cell_variance * (events * grown).sum(axis=1))), 0.0)
     unsure *= float(design.max()) ** 2
     variance = blocks.inflation * (happened + unsure / max(happened, sqrt(unsure)))
     either = np.abs(np.sum(by_people * blocks.either.reshape(strata, 2, cells) * people, axis=(0, 2)))
     bias = joint_bias(*map(float, either))
-    return LogRank(difference, variance, max(noise, 0.0), heavy * tail, int(known.min()), bias)
+    return LogRank(difference, variance, max(noise, 0.0), heavy * tail, int(known_cells.min()), bias)
 
 
 # Intervals of distributions, their quantiles, and where noisy curves cross a share.
@@ -1632,7 +1672,7 @@ def score(
 # unlike neighbouring cells suggest; where everything happens at the ends of cells, it is a step. A difference takes
 # both intervals (Zou and Donner 2008).
 
-_USUAL = 0.95
+_DEFAULT_LEVEL = 0.95
 _NORMAL = 1.959963984540054
 # Times that are so little above a whole number are that number.
 _ROUNDING = 1e-9
@@ -1667,16 +1707,17 @@ class Crossing:
 
     def _part(self, noise: bool) -> float:
         """Return the standard deviation that the interval stands for, as the curve's is divided at the estimate."""
-        low, high = self.interval(_USUAL)
-        total, curves = (high - low) / (2 * _NORMAL), self.answers.curves
+        low, high = self.interval(_DEFAULT_LEVEL)
+        total = (high - low) / (2 * _NORMAL)
+        curves = self.answers.curves
         if not isfinite(total):
             return inf
-        place = min(int(np.searchsorted(self.answers.edges, self.estimate)), len(self.answers.edges) - 1)
-        drawn = float(curves.noise[self.arm, place, self.arm, place].clip(0.0))
-        both = drawn + float(curves.sampling[self.arm, place, place])
+        index = min(int(np.searchsorted(self.answers.edges, self.estimate)), len(self.answers.edges) - 1)
+        drawn = float(curves.noise[self.arm, index, self.arm, index].clip(0.0))
+        both = drawn + float(curves.sampling[self.arm, index, index])
         # Where neither is known, as noise hides the arm, all is noise.
-        part = drawn / both if both > 0 else 1.0
-        return total * sqrt(part if noise else 1 - part)
+        noise_share = drawn / both if both > 0 else 1.0
+        return total * sqrt(noise_share if noise else 1 - noise_share)
 
     @property
     def sampling_sd(self) -> float:
@@ -1720,7 +1761,8 @@ class Crossing:
             Lower and upper end.
         """
         low, high = self.answers.ends(self.arm, level)
-        curves, arm = self.answers.curves, self.arm
+        curves = self.answers.curves
+        arm = self.arm
         sides = np.abs(np.array([low, high]) - curves.survival[arm])
         sides = (sides[:, 1:] + sides[:, :-1]) / 2
         # Errors of two edges are not the same: between them there is less error than at them, if nobody is censored.
@@ -1732,9 +1774,10 @@ class Crossing:
                 -np.diff(curves.shown[arm]),
             )
             arcs *= smooth
-            more = np.array([biased_half_widths(side, curvature, level) - side for side in sides - arcs])
-            more = np.where((curvature < held) | (held <= 0), more, inf)
-            shifts, arcs = np.where(smooth, 0.0, -more), np.where(smooth, arcs - more, 0.0)
+            extra = np.array([biased_half_widths(side, curvature, level) - side for side in sides - arcs])
+            extra = np.where((curvature < held) | (held <= 0), extra, inf)
+            shifts = np.where(smooth, 0.0, -extra)
+            arcs = np.where(smooth, arcs - extra, 0.0)
         first = self._first(low, (shifts[0], arcs[0]))
         last = self._last(high, (-shifts[1], -arcs[1]))
         return min(first, float(self.answers.edges[-1])), last
@@ -1746,8 +1789,8 @@ class Crossing:
 
     def _last(self, curve: Floats, moved: tuple[Floats, Floats] | None = None) -> float:
         """Return up to where a curve is above the share."""
-        place = int(np.flatnonzero(curve > self.left)[-1]) + 1
-        return self._between(curve, place, moved, first=False) if place < len(curve) else inf
+        index = int(np.flatnonzero(curve > self.left)[-1]) + 1
+        return self._between(curve, index, moved, first=False) if index < len(curve) else inf
 
     def _between(self, curve: Floats, place: int, moved: tuple[Floats, Floats] | None, first: bool) -> float:
         """Return where the line into this point, moved by shifts and arcs, crosses the share within its cell."""
@@ -1757,7 +1800,8 @@ class Crossing:
         if first and moved is not None and self.answers.curves.slack[self.arm, place] > 0:
             # Lost in the noise: it may cross as soon as it is.
             return float(edges[place - 1])
-        above, falls = curve[place - 1] - self.left, curve[place - 1] - curve[place]
+        above = curve[place - 1] - self.left
+        falls = curve[place - 1] - curve[place]
         shift, arc = (0.0, 0.0) if moved is None else (float(one[place - 1]) for one in moved)
         return float(edges[place - 1] + _part(above + shift, falls, arc) * (edges[place] - edges[place - 1]))
 
@@ -1819,8 +1863,8 @@ class CrossingGap(Apart):
     @property
     def estimate(self) -> float:
         """One quantile minus the other; infinite where only one is known, not a number where none is."""
-        own, others = self.one.estimate, self.other.estimate
-        return own - others if isfinite(own) or isfinite(others) else nan
+        treated, control = self.one.estimate, self.other.estimate
+        return treated - control if isfinite(treated) or isfinite(control) else nan
 
     @property
     def p_value(self) -> float:
@@ -1846,16 +1890,16 @@ class CrossingGap(Apart):
 
     def _between(self, level: float) -> Ends:
         (low, high), (least, most) = (one.ends(level, curved=True) for one in (self.one, self.other))
-        own, others = self.one.estimate, self.other.estimate
+        treated, control = self.one.estimate, self.other.estimate
         widest = low - most if isfinite(most) else -inf, high - least if isfinite(high) else inf
-        if not (isfinite(own) and isfinite(others)):
+        if not (isfinite(treated) and isfinite(control)):
             return widest
-        straight, theirs = self.one.ends(level), self.other.ends(level)
+        straight, straight_control = self.one.ends(level), self.other.ends(level)
         down, up = self._distances(level)
         curved = self._curvature_bias(
-            _mean_curvature(straight, (low, high)), _mean_curvature(theirs, (least, most))
+            _mean_curvature(straight, (low, high)), _mean_curvature(straight_control, (least, most))
         )
-        # Where outcomes lie in a crowded cell, and whom weights leave out, is no matter of chance.
+        # Where outcomes lie in a dense cell, and whom weights leave out, is no matter of chance.
         left_out = self.one.answers.whole and bool(self.one.answers.curves.grouping.any())
         pinned = [
             left_out or self.one.pinned(end) or self.other.pinned(another)
@@ -1864,15 +1908,16 @@ class CrossingGap(Apart):
         return (
             widest[0]
             if pinned[0] or isinf(widest[0])
-            else own - others - biased_half_width(down, curved, level),
+            else treated - control - biased_half_width(down, curved, level),
             widest[1]
             if pinned[1] or isinf(widest[1])
-            else own - others + biased_half_width(up, curved, level),
+            else treated - control + biased_half_width(up, curved, level),
         )
 
     def _curvature_bias(self, own: float, others: float) -> float:
         """Return how far the difference may be off as curves bend: about as far in both arms where they bend alike."""
-        leans, edges = self.one.answers.curves.curvature[2], self.one.answers.edges[1:-1]
+        leans = self.one.answers.curves.curvature[2]
+        edges = self.one.answers.edges[1:-1]
         signs = [leans[one.arm, np.searchsorted(edges, one.estimate)] for one in (self.one, self.other)]
         return joint_bias(own, others, _APART if signs[0] == signs[1] else 1.0)
 
@@ -1882,17 +1927,22 @@ class CrossingGap(Apart):
         Two errors of cos(a) and sin(a) times the normal quantile are; where curves are straight the most is the root
         of the sum of squares. Where nobody lies between two values, both quantiles may be off by all of the way.
         """
-        own, others, found = self.one.estimate, self.other.estimate, [(0.0, 0.0)]
+        treated = self.one.estimate
+        control = self.other.estimate
+        distances = [(0.0, 0.0)]
         straight, theirs = self.one.ends(level), self.other.ends(level)
-        found += [
-            (hypot(own - straight[0], theirs[1] - others), hypot(straight[1] - own, others - theirs[0]))
+        distances += [
+            (
+                hypot(treated - straight[0], theirs[1] - control),
+                hypot(straight[1] - treated, control - theirs[0]),
+            )
         ]
         angles = np.arange(1, _ANGLES) * np.pi / (2 * _ANGLES)
         levels = 2 * ndtr(ndtri((1 + level) / 2) * np.sin(angles)) - 1
         by_arm = [[one.ends(float(each)) for each in levels] for one in (self.one, self.other)]
         for (low, high), (least, most) in zip(by_arm[0], reversed(by_arm[1]), strict=True):
-            found.append((own - low + most - others, high - own + others - least))
-        return max(down for down, _ in found), max(up for _, up in found)
+            distances.append((treated - low + most - control, high - treated + control - least))
+        return max(down for down, _ in distances), max(up for _, up in distances)
 
 
 # Distribution functions of both arms from noisy counts of outcomes by cell, as curves that fall from 1 to 0.
@@ -1957,11 +2007,11 @@ def distributions_of(tables: NoisyHistograms) -> SurvivalAnswers:
     noise = TableNoise(tables.noise_sd**2 * np.eye(cells), groups)
     counts = with_totals(np.array(tables.numbers), noise, tables.totals)
     people = counts.sum(axis=1)
-    known = people > max(LEAST_AT_RISK * tables.noise_sd * cells**0.5, 1e-9)
-    size = np.where(known, people, 1.0)[:, None]
+    is_known = people > max(LEAST_AT_RISK * tables.noise_sd * cells**0.5, 1e-9)
+    size = np.where(is_known, people, 1.0)[:, None]
     later = np.triu(np.ones((cells + 1, cells)))  # (P, J): what lies beyond an edge
-    curves = np.where(known[:, None], counts @ later.T / size, (np.arange(cells + 1) < cells) * 1.0)
-    slopes = known[:, None, None] * (later - curves[:, :, None]) / size[:, :, None]
+    curves = np.where(is_known[:, None], counts @ later.T / size, (np.arange(cells + 1) < cells) * 1.0)
+    slopes = is_known[:, None, None] * (later - curves[:, :, None]) / size[:, :, None]
     full = np.zeros((2, cells + 1, 2, cells))
     full[0, :, 0], full[1, :, 1] = slopes
     moved = full.reshape(2 * (cells + 1), 2, cells)
@@ -1969,7 +2019,7 @@ def distributions_of(tables: NoisyHistograms) -> SurvivalAnswers:
     falling = np.minimum.accumulate(np.clip(curves, 0.0, 1.0), axis=1)
     shared = np.minimum(falling[:, :, None], falling[:, None, :]) - falling[:, :, None] * falling[:, None, :]
     slack, off = np.zeros_like(curves), np.zeros_like(curves)
-    slack[~known, 1:-1] = 1.0
+    slack[~is_known, 1:-1] = 1.0
     off[:, 1:-1] = np.array(tables.left_out)[:, None]
     return SurvivalAnswers(
         Curves(
@@ -2000,12 +2050,13 @@ def _heaped(edges: Floats, counts: Floats, design: Floats, noise_sd: float) -> f
     first and the last cell, which hold outcomes beyond the range, say nothing.
     """
     points = points_of(np.diff(edges))
-    edges, counts = edges[np.append(~points, True)], _with_their_points(counts, points)
+    edges = edges[np.append(~points, True)]
+    counts = _with_their_points(counts, points)
     lengths = np.diff(edges)[1:-1]
     if len(lengths) < _FEWEST:
         return 0.0
     # Whole numbers with cells of their own are no crowds within others.
-    whole = bool(points[1:-1].any())
+    whole_numbers = bool(points[1:-1].any())
     dense = np.clip(_around(counts[:, 1:-1] / lengths), 1e-12, None)
     above = _beside(counts[:, 1:-1] / lengths)
     variances = (
@@ -2017,17 +2068,17 @@ def _heaped(edges: Floats, counts: Floats, design: Floats, noise_sd: float) -> f
         held = np.diff(np.floor(edges / unit + _ROUNDING))[1:-1] * unit / lengths
         expected = dense * _beside(held[None])
         power = float(np.sum(expected**2 / variances))
-        found = float(np.sum(expected * above / variances))
-        told = power > 0 and found > max(_SEEN * sqrt(power), _PART_ROUNDED * power)
-        if told and not (whole and unit >= 1):
+        evidence = float(np.sum(expected * above / variances))
+        is_seen = power > 0 and evidence > max(_SEEN * sqrt(power), _PART_ROUNDED * power)
+        if is_seen and not (whole_numbers and unit >= 1):
             seen = unit
     return seen
 
 
 def _with_their_points(counts: Floats, points: NDArray[np.bool_]) -> Floats:
     """Return the counts (2, J) of cells, of which those of points are added to the cell before, which they end."""
-    place = np.maximum(np.cumsum(~points) - 1, 0)
-    return np.array([np.bincount(place, weights=one, minlength=int((~points).sum())) for one in counts])
+    cell = np.maximum(np.cumsum(~points) - 1, 0)
+    return np.array([np.bincount(cell, weights=one, minlength=int((~points).sum())) for one in counts])
 
 
 def _beside(cells: Floats) -> Floats:
