@@ -781,6 +781,13 @@ def answers_in(document: Mapping[str, Any]) -> dict[str, Any]:
     -------
     dict
         Answers, as `draft` takes them.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> made = cv.drafting.draft(["arm", "age"], answers={"treatment": "arm", "covariates": "all"})
+    >>> cv.drafting.answers_in(made.document)["treatment"]
+    'arm'
     """
     beside = ("assignment", "where", "estimated", "missing", "covariates", "ignored")
     found = {key: document[key] for key in beside if key in document and not is_open({"": document[key]})}

@@ -363,8 +363,8 @@ class BranchPlan(Plan):
         for branch in self.branches:
             if any(planned == name for planned, _ in branch.amounts):
                 return branch
-        names = [planned for branch in self.branches for planned, _ in branch.amounts]
-        raise refusal("CV-X002", amounts=names, got=repr(name))
+        planned = [planned for branch in self.branches for planned, _ in branch.amounts]
+        raise refusal("CV-X002", amounts=planned, got=repr(name))
 
 
 def in_branches(
