@@ -638,10 +638,10 @@ def draft(
         source: data as for `counterveil.ate`, or a list of the names of columns.
         codebook: a REDCap data dictionary (.csv), a Table Schema or data package (.json), an SPSS, Stata or SAS file
             (with the extra `codebooks`), a .csv file with the columns that `Draft.template` writes; or entries.
-        answers: what people decided, by the names of a study's declarations: treatment, treated, control, arms,
-            reference, outcome, outcome_range, event, horizon, randomised, treated_share, score, where, missing;
-            `person` and `cluster` (a name, or a table as in a study file); `outcomes`, `covariates` and `ignored`
-            (lists of names and patterns such as "lab_*", or "all"); `columns`: what is known of columns, a mapping
+        answers: what people decided: `treatment`, `treated`, `control`, `arms`, `reference`, `others`; `outcome`,
+            `outcome_range`, `event`, `horizon`, `grid`; `where`; and, as a study file writes them, `assignment`
+            ("trial", "observational", {"share": 0.5} or {"propensity": "column"}), `people` and `clusters` (a name or
+            a table) and `missing`; `outcomes`, `covariates` and `ignored` (lists of names and patterns such as "lab_*", or "all"); `columns`: what is known of columns, a mapping
             from names and patterns to domains, pairs of bounds or lists of labels.
     """
     columns = columns_of(source)
