@@ -113,7 +113,7 @@ def study_arguments(document: Mapping[str, Any]) -> dict[str, Any]:
 def _treatment_from(told: object) -> Treatment:
     if isinstance(told, Mapping) and isinstance(told.get("arms"), Mapping):
         told = {**told, "arms": domain_from("arms", told["arms"])}
-    part = _part_from("treatment", told, Treatment, "treated")
+    part: Treatment | None = _part_from("treatment", told, Treatment, "treated")
     if part is None:
         raise invalid("the column of the treatment", shown(told), 'write treatment = "treated"')
     return part
@@ -167,9 +167,9 @@ def _check_keys(key: str, told: Mapping[Any, Any], names: tuple[str, ...]) -> No
 def _assignment_from(told: object) -> Assignment | None:
     if told is None:
         return None
-    if told == TRIAL and isinstance(told, str):
+    if _says(told, TRIAL):
         return Trial()
-    if told == OBSERVATIONAL and isinstance(told, str):
+    if _says(told, OBSERVATIONAL):
         return Observational()
     if isinstance(told, Mapping) and set(told) == {"share"}:
         return Trial(told["share"])

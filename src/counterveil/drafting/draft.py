@@ -641,8 +641,9 @@ def draft(
         answers: what people decided: `treatment`, `treated`, `control`, `arms`, `reference`, `others`; `outcome`,
             `outcome_range`, `event`, `horizon`, `grid`; `where`; and, as a study file writes them, `assignment`
             ("trial", "observational", {"share": 0.5} or {"propensity": "column"}), `people` and `clusters` (a name or
-            a table) and `missing`; `outcomes`, `covariates` and `ignored` (lists of names and patterns such as "lab_*", or "all"); `columns`: what is known of columns, a mapping
-            from names and patterns to domains, pairs of bounds or lists of labels.
+            a table) and `missing`; `outcomes`, `covariates` and `ignored` (lists of names and patterns such as
+            "lab_*", or "all"); `columns`: what is known of columns, a mapping from names and patterns to domains,
+            pairs of bounds or lists of labels.
     """
     columns = columns_of(source)
     known: Codebook = codebook if isinstance(codebook, Mapping) else {}

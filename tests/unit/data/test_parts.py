@@ -69,7 +69,9 @@ def test_a_flat_spelling_names_the_part(flat, line):
     assert line in refused.value.fix
 
 
-@pytest.mark.parametrize("key", ["randomised", "outcome_range", "person", "cluster", "event", "treated_share"])
+@pytest.mark.parametrize(
+    "key", ["randomised", "outcome_range", "person", "cluster", "event", "treated_share"]
+)
 def test_a_flat_key_of_a_file_names_the_table(key):
     document = {"treatment": "t", "outcome": {"column": "y", "range": [0, 1]}, key: "x"}
     with pytest.raises(cv.CounterveilError, match="CV-S013") as refused:
@@ -104,7 +106,9 @@ def test_parts_that_do_not_fit_together_are_refused():
     refused = {
         "CV-S018": lambda: cv.Study("t", periods),
         "CV-S019": lambda: cv.Study(three, cv.Ratio("a", (0, 1), "b", (0, 1))),
-        "CV-S025": lambda: cv.Study("t", {"y": (0, 1)}, people="id", clusters=cv.Clusters("s", protected=True)),
+        "CV-S025": lambda: cv.Study(
+            "t", {"y": (0, 1)}, people="id", clusters=cv.Clusters("s", protected=True)
+        ),
         "CV-S061": lambda: cv.Study(three, {"y": (0, 1)}, assignment=cv.Trial(share=0.5)),
         "CV-S090": lambda: cv.Study(three, cv.TimeToEvent("days", "died", horizon=5)),
     }
