@@ -725,13 +725,12 @@ def draft(
         A REDCap data dictionary or a filled `Draft.template` (.csv), a Table Schema or data package (.json),
         an SPSS, Stata or SAS file (with the extra ``codebooks``), or entries by column. Default: none.
     answers : mapping, optional
-        What people decided, by the names of a study's declarations: ``treatment``, ``treated``, ``control``,
-        ``arms``, ``reference``, ``outcome``, ``outcome_range``, ``event``, ``horizon``, ``randomised``,
-        ``treated_share``, ``score``, ``where``, ``missing``; ``person`` and ``cluster`` (a name, or a table
-        as in a study file);
-        ``outcomes``, ``covariates`` and ``ignored`` (lists of names and patterns such as "lab_*", or "all");
-        ``columns``:
-        a mapping from names and patterns to domains, pairs of bounds or lists of labels. Default: none.
+        What people decided: ``treatment``, ``treated``, ``control``, ``arms``, ``reference``, ``others``;
+        ``outcome``, ``outcome_range``, ``event``, ``horizon``, ``grid``; ``where``; as a study file writes them,
+        ``assignment`` ("trial", "observational", {"share": 0.5} or {"propensity": "column"}), ``people`` and
+        ``clusters`` (a name or a table) and ``missing``; ``outcomes``, ``covariates`` and ``ignored`` (lists of
+        names and patterns such as "lab_*", or "all"); ``columns``: a mapping from names and patterns to domains,
+        pairs of bounds or lists of labels. Default: none.
 
     Returns
     -------
@@ -747,7 +746,7 @@ def draft(
     Examples
     --------
     >>> import counterveil as cv
-    >>> answers = {"treatment": "arm", "outcome": "relapse", "randomised": True, "covariates": "all"}
+    >>> answers = {"treatment": "arm", "outcome": "relapse", "assignment": "trial", "covariates": "all"}
     >>> answers["columns"] = {"arm": "binary", "relapse": "binary", "age": (18, 90)}
     >>> made = cv.drafting.draft(["record_id", "arm", "age", "bmi", "relapse"], None, answers)
     >>> [question.column for question in made.open_questions]

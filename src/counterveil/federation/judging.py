@@ -20,7 +20,7 @@ import numpy as np
 from counterveil.bounded_reading import Fields, UnreadableError
 from counterveil.data import Range, Study
 from counterveil.data.layout import Layout, MergedLayout
-from counterveil.data.study_documents import is_trial, propensity_of
+from counterveil.data.study_documents import column_of, is_trial, propensity_of
 from counterveil.errors import CounterveilError, refusal
 from counterveil.federation.messages import MOST_SITES, SUMMED, Ask, Head, Reply, SiteRequest
 from counterveil.inference.measures import (
@@ -786,7 +786,7 @@ def _check_question(request: SiteRequest, result: Any) -> None:
     else:
         # The outcome is compared where the declaration is read.
         said = (result.treatment,)
-        asked = (str(request.declaration.get("treatment")),)
+        asked = (str(column_of(request.declaration.get("treatment"))),)
     require(said == asked and result.level == ask.level, OTHER_QUESTION)
     kept = guarantee.unit.value == ask.protects and guarantee.proof is Proof.FINITE_SAMPLE
     paid = (guarantee.epsilon, guarantee.delta) == (budget.epsilon, budget.delta) and result.spent == budget

@@ -74,7 +74,7 @@ class PaperNumbers:
         }
 
 
-USUAL = PaperNumbers()
+DEFAULTS = PaperNumbers()
 
 
 def record_matching_plan(question: Question, weights: Kind, mechanism: str) -> Plan:
@@ -82,7 +82,7 @@ def record_matching_plan(question: Question, weights: Kind, mechanism: str) -> P
     if question.estimand is not Estimand.ATE:
         raise refusal("CV-P242", estimand=question.estimand.value)
     kinds = {"weights": weights, "scores": Kind.ROWS, "treatments": Kind.RESPONSE}
-    return Plan.split(question.budget, USUAL.shares(), mechanism, kinds)
+    return Plan.split(question.budget, DEFAULTS.shares(), mechanism, kinds)
 
 
 PAGE = "published/record_matching.proof.md"
@@ -110,11 +110,11 @@ def _proved_record_matching(session: BaseSession, question: Question) -> Result:
     plan = record_matching_plan(question, Kind.VECTOR, question.mechanism)
     features = UnitFeatures.of(session.study)
     # Asked here, where nothing is spent yet; the fit itself asks again and cannot fail.
-    checked_tolerance(session.table.rows, features.columns + 1, 2, USUAL.penalty, None)
+    checked_tolerance(session.table.rows, features.columns + 1, 2, DEFAULTS.penalty, None)
 
     def compute(gate: Gate) -> Facts:
         z = features.values(session.table)
-        fitted = fit_propensity(z, session.table.treated, USUAL.penalty).weights
+        fitted = fit_propensity(z, session.table.treated, DEFAULTS.penalty).weights
         scores, responses = release_proved_scores(gate, session.table, features, z, fitted)
         matched = match_released(scores, responses, float(plan.amount("effect")))
         effect, sensitivity = release_sum(gate, session.table, matched)
@@ -274,13 +274,13 @@ def match_released(scores: Floats, responses: Responses, epsilon: float) -> Matc
     control = len(scores) - treated
     arms = SortedArms(responses.values, scores)
     if min(treated, control) == 0:
-        return arms.match(USUAL.neighbours)
-    most = arms.most_uses(USUAL.neighbours, Estimand.ATE.value) / USUAL.neighbours
+        return arms.match(DEFAULTS.neighbours)
+    most = arms.most_uses(DEFAULTS.neighbours, Estimand.ATE.value) / DEFAULTS.neighbours
     small, large = sorted((treated, control))
-    limit = adaptive_limit(epsilon, USUAL.h, large, most, capped=False)
+    limit = adaptive_limit(epsilon, DEFAULTS.h, large, most, capped=False)
     limits = arm_limits(max(limit, ceil(large / small)), treated, control)
-    first, second = (k * USUAL.neighbours for k in limits)
-    return arms.match(USUAL.neighbours, first, second)
+    first, second = (k * DEFAULTS.neighbours for k in limits)
+    return arms.match(DEFAULTS.neighbours, first, second)
 
 
 def release_sum(gate: Gate, table: Table, matched: MatchedUnits) -> tuple[Released, LinearEstimate]:
@@ -594,9 +594,9 @@ def _record_matching(session: BaseSession, question: PublishedQuestion) -> Resul
         features = UnitFeatures.of(session.study)
         z = features.values(session.table)
         z += features.middle
-        fitted = fit_without_intercept(z, session.table.treated, USUAL.penalty)
-        scores, responses = release_scores(gate, session.table, z, fitted, USUAL.penalty)
-        matched = match_records(scores, responses, USUAL, float(plan.amount("effect")))
+        fitted = fit_without_intercept(z, session.table.treated, DEFAULTS.penalty)
+        scores, responses = release_scores(gate, session.table, z, fitted, DEFAULTS.penalty)
+        matched = match_records(scores, responses, DEFAULTS, float(plan.amount("effect")))
         effect = release_sums(gate, plan, session.table, matched)
         shrinkage, (lo, hi) = shrinkage_of(responses), session.study.outcome_range
         cap = float((hi - lo) ** 2 * matched.form.squares / 4)
