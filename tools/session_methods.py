@@ -36,14 +36,9 @@ HOMES = {
 }
 # Parameters that a session has been told already.
 OPENING = ("data", "study", "declared", "ledger", "dataset", "noise")
+# A title that numpydoc underlines.
 _UNDERLINED = re.compile(r"^([A-Z][A-Za-z ]+)\n-{3,}\n", re.M)
 _CALL = r"cv\.{name}\(\s*(\w+\.frame), (\w+\.study),\s+(.*?),\s+noise=(cv\.SeededNoise\(\d+\)),?\s*\)"
-
-
-def sections(text: str) -> tuple[str, dict[str, str]]:
-    """Return what stands before the first underlined title of a docstring, and the text under each title."""
-    opening, *parts = _UNDERLINED.split(text)
-    return opening, dict(zip(parts[::2], parts[1::2], strict=True))
 
 
 def method(name: str) -> str:
@@ -80,6 +75,12 @@ def method(name: str) -> str:
         "    return ask_of(self, arguments)",
     ]
     return indent("\n".join(lines), "    ")
+
+
+def sections(text: str) -> tuple[str, dict[str, str]]:
+    """Return what stands before the first underlined title of a docstring, and the text under each title."""
+    opening, *parts = _UNDERLINED.split(text)
+    return opening, dict(zip(parts[::2], parts[1::2], strict=True))
 
 
 def _docstring(name: str, whole: str) -> str:

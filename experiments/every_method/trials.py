@@ -19,7 +19,7 @@ from counterveil.datasets import ist, lalonde, nsw, star
 from counterveil.datasets.dataset import Dataset
 from counterveil.errors import CounterveilError
 from counterveil.privacy import Budget
-from counterveil.statistics.moments.trial import TrialNumbers, adjustment_pays
+from counterveil.statistics.moments.trial import TrialNumbers, adjustment_is_worthwhile
 from experiments.every_method.designs import widened
 
 EPSILONS = ("0.5", "1", "2", "4", "8")
@@ -126,8 +126,8 @@ def fewest(features: int, budget: Budget) -> int:
     low, high = 10.0, 1e6
     while high / low > 1.005:
         middle = (low * high) ** 0.5
-        pays = adjustment_pays(TrialNumbers(round(middle), features, budget, "staircase"))
-        low, high = (low, middle) if pays else (middle, high)
+        worthwhile = adjustment_is_worthwhile(TrialNumbers(round(middle), features, budget, "staircase"))
+        low, high = (low, middle) if worthwhile else (middle, high)
     return int(float(f"{high:.2g}"))
 
 

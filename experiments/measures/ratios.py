@@ -16,7 +16,7 @@ import numpy as np
 import counterveil as cv
 from counterveil.data import OUTCOME_STEPS
 from counterveil.inference.measures import RATIO, IndependentArmMeans, JointArmMeans
-from counterveil.numerics.columns import Arm, TwoArms
+from counterveil.numerics.arm_totals import Arm, TwoArms
 from counterveil.privacy import Budget
 from counterveil.results import MeasureResult
 from counterveil.results.question import Question

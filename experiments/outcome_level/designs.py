@@ -17,8 +17,8 @@ from counterveil.datasets import acic2016, ihdp, synth
 from counterveil.privacy import exact
 from counterveil.settings import Weighting
 from counterveil.statistics.linear.matching_design import Scored, scored
+from counterveil.statistics.linear.spline_score import ScoredRows
 from counterveil.statistics.linear.weighting import weighting_design
-from counterveil.statistics.linear.weighting_design import ScoredRows
 
 # Seeds of Synth. Its covariates are unbalanced by chance in one direction or another, and an outcome whose
 # slopes hardly change from draw to draw feels the same bias in all of them: only many designs average it.

@@ -55,13 +55,13 @@ def made(kind: str, rows: int) -> list[tuple[Design, float]]:
 
 def line(kind: str, rows: int) -> str:
     """Return a line of the table."""
-    usual = weighting_design._FEWEST_AND_MOST_BENDS, weighting_design._MOST_GROWTH
+    usual = weighting_design._FEWEST_AND_MOST_COSINES, weighting_design._MOST_GROWTH
     found = []
     for counts, growth in FORMS.values():
-        weighting_design._FEWEST_AND_MOST_BENDS = counts or usual[0]
+        weighting_design._FEWEST_AND_MOST_COSINES = counts or usual[0]
         weighting_design._MOST_GROWTH = growth or usual[1]
         found.append(np.array([figures(design, sd) for design, sd in made(kind, rows)]))
-    weighting_design._FEWEST_AND_MOST_BENDS, weighting_design._MOST_GROWTH = usual
+    weighting_design._FEWEST_AND_MOST_COSINES, weighting_design._MOST_GROWTH = usual
     biases = (f"{sqrt(float(np.mean((one[:, 0] / one[:, 1]) ** 2))):.2f}" for one in found)
     before, now = (sqrt(float(np.mean((one**2).sum(axis=1)))) for one in found)
     return f"| {kind} | {rows:,} | {' | '.join(biases)} | {now / before:.2f} |"

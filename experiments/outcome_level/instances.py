@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 from counterveil.settings import Weighting
+from counterveil.statistics.linear.spline_score import ScoredRows
 from counterveil.statistics.linear.weighting import weighting_design
-from counterveil.statistics.linear.weighting_design import ScoredRows
 from counterveil_lab.reproduce.papers.private_matching.studies import Benchmark, benchmark
 
 NEIGHBOURS = 5

@@ -10,7 +10,7 @@ import numpy as np
 
 from counterveil.data import Table
 from counterveil.data.features import UnitFeatures
-from counterveil.numerics.columns import TwoArms, arm_totals
+from counterveil.numerics.arm_totals import TwoArms, arm_totals
 from counterveil.numerics.propensity import fit_propensity
 from counterveil.privacy import Budget
 from counterveil.published import matching as proved_matching

@@ -13,8 +13,8 @@ from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.accounting import OverBudgetError, Uses
-from counterveil.data import Layout, Table, engines, strata, strata_of_source
-from counterveil.drafting import AccessPolicy, Drop, Fill
+from counterveil.data import Drop, Fill, Layout, Table, engines, strata, strata_of_source
+from counterveil.drafting import AccessPolicy
 from counterveil.privacy import Budget, Charge, PureEvent, Unit
 from counterveil.session import drafted_access_policy
 

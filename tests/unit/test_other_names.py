@@ -103,7 +103,9 @@ def test_other_formulas_are_refused_with_the_line_to_write(formula, line):
 
 def test_a_time_to_an_event_is_written_as_in_survival_packages():
     found = cv.Study.from_formula(
-        "Surv(days, died) ~ arm | age", {"days": (0, 360), "age": (18, 90)}, control=0
+        "Surv(days, died) ~ arm | age",
+        {"days": (0, 360), "age": (18, 90)},
+        treatment=cv.Treatment("arm", control=0),
     )
     same = cv.Study(
         cv.Treatment("arm", control=0),

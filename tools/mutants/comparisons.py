@@ -34,8 +34,8 @@ COMPARISONS: tuple[Mutant, ...] = (
     # Clusters.
     _of(
         "cluster_form.length",
-        "own[a] * arms[a] - signed[a] * means[a]",
-        "own[a] * arms[a]",
+        "total[a] * arms[a] - signed[a] * means[a]",
+        "total[a] * arms[a]",
         _CLUSTERS,
         about="residuals around zero",
     ),
@@ -147,7 +147,7 @@ COMPARISONS: tuple[Mutant, ...] = (
     # Several arms.
     _of("means.arm_means", "low + float(mean)", "float(mean)", _WEIGHTS),
     _of("ArmsResult._contrast", "[1.0, -1.0]", "[-1.0, 1.0]", _WEIGHTS),
-    _of("weighted", "squares, sizes = [one**2 for one in weights]", "squares, sizes = weights", _WEIGHTS),
+    _of("weighted", "[weight**2 for weight in weights]", "weights", _WEIGHTS),
     _of("arm_means.plain_mean", "arm.variance() / arm.count * unit**2", "arm.variance() * unit**2", _WEIGHTS),
     _of("WeightedArm.values", "self.sensitivity.width**2", "self.sensitivity.width", _WEIGHTS),
     _of("matched_arm._match", "(1.0 + borrowed)", "borrowed", _WEIGHTS),

@@ -81,8 +81,8 @@ SENSITIVITIES: tuple[Mutant, ...] = (
     _of("ResidualSquares.largest", "max(", "min(", _unit("moments/release_chains")),
     _of(
         "linear.several_outcomes.release_periods",
-        "made.largest * width",
-        "made.largest * width / 2",
+        "changes.largest * width",
+        "changes.largest * width / 2",
         _unit("linear/linear_estimate"),
     ),
     _of("both_sums", "return width", "return width / 2", _unit("moments/contrast")),
@@ -273,7 +273,7 @@ SENSITIVITIES: tuple[Mutant, ...] = (
     ),
     _of(
         "Standard.rows",
-        "found[1:] *= np.sqrt",
+        "out[1:] *= np.sqrt",
         "np.sqrt",
         "unit/numerics/test_features.py",
     ),

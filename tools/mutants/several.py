@@ -21,10 +21,10 @@ _TIMES = "unit/statistics/test_time_tables.py"
 SEVERAL: tuple[Mutant, ...] = (
     _of("running_sums.Form.l2", "sqrt_up(2 * sum", "sqrt_up(sum", _TIMES),
     _of("running_sums.Form.l1", "return 2 * sum", "return sum", _TIMES),
-    _of("outcomes.entries", 'side="left"', 'side="right"', "unit/data/test_study.py"),
-    _of("TableNoise.of", "found -= np.outer", "found += np.outer", _SURVIVAL),
+    _of("follow_up.entries", 'side="left"', 'side="right"', "unit/data/test_study.py"),
+    _of("TableNoise.of", "covariance -= np.outer", "covariance += np.outer", _SURVIVAL),
     _of("Blocks.moved", "rows[None] - hazards", "rows[None] + hazards", _SURVIVAL),
-    _of("table_gradient", "found += by_events", "found -= by_events", _SURVIVAL),
+    _of("table_gradient", "gradient += by_events", "gradient -= by_events", _SURVIVAL),
     _of("survival.score", "by_people = -sign", "by_people = sign", _SURVIVAL),
     _of("CountCells.places", 'side="right"', 'side="left"', "unit/statistics/test_distribution.py"),
     _of("WeightedRows.table", "[self.rows]", "[: len(self.rows)]", _TIMES),
@@ -42,8 +42,8 @@ SEVERAL: tuple[Mutant, ...] = (
     ),
     _of(
         "EventStudyResult._with_reference",
-        "NoiseSum(own, self.reference_noise)",
-        "own",
+        "NoiseSum(noise, self.reference_noise)",
+        "noise",
         "unit/questions/test_event_study.py",
     ),
     _of(
@@ -112,7 +112,7 @@ SEVERAL: tuple[Mutant, ...] = (
     _of("cate_model.one_effect_model", "np.array([[sd**2]])", "np.array([[sd]])", _FUNCTIONS),
     _of("Look.sampling", "squares[1] * functions.squared[1]", "squares[0] * functions.squared[1]", _SERIES),
     _of("series._unshrunk", "+= found.covariance", "+= found.noise", _SERIES),
-    _of("CateModel._around", " + np.abs(self._shrunk(own))", "", _SERIES),
+    _of("CateModel._around", " + np.abs(self._shrunk(basis_features))", "", _SERIES),
     _of("LinearMap.values", "min(2 * self.clip, self.width)", "self.clip", _LINEAR_MAP),
     _of("LinearMap.squares", "self.clip**2", "self.clip", _LINEAR_MAP),
     _of(

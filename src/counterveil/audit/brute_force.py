@@ -356,7 +356,7 @@ class Change:
 
 
 def absolute(a: Any, b: Any) -> Any:
-    """Return |a - b|, the distance of two numbers.
+    """Return the distance of two numbers.
 
     Parameters
     ----------
@@ -366,7 +366,13 @@ def absolute(a: Any, b: Any) -> Any:
     Returns
     -------
     number
-        The distance; exact for rationals.
+        Absolute value of their difference; exact for rationals.
+
+    Examples
+    --------
+    >>> from counterveil.audit import absolute
+    >>> absolute(1, 3)
+    2
     """
     return abs(a - b)
 
@@ -383,6 +389,12 @@ def l1(a: Any, b: Any) -> Any:
     -------
     number
         Sum of the coordinates' distances; exact for rationals.
+
+    Examples
+    --------
+    >>> from counterveil.audit import l1
+    >>> l1((0, 1), (2, 2))
+    3
     """
     return sum(abs(x - y) for x, y in zip(a, b, strict=True))
 
@@ -399,6 +411,12 @@ def l2(a: Any, b: Any) -> float:
     -------
     float
         The distance.
+
+    Examples
+    --------
+    >>> from counterveil.audit import l2
+    >>> l2((0, 0), (3, 4))
+    5.0
     """
     return math.sqrt(sum((x - y) ** 2 for x, y in zip(a, b, strict=True)))
 

@@ -239,6 +239,19 @@ def delta_at(
     Notes
     -----
     The delta is the hockey-stick divergence, the integral of max(p - e^epsilon q, 0).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from counterveil.audit import Points, delta_at
+    >>> class Coin:
+    ...     def sample(self, bit, count, rng):
+    ...         return np.where(rng.random(count) < 0.75, bit, 1 - bit)
+    ...     def log_density(self, bit, outputs):
+    ...         return np.log(np.where(outputs == bit, 0.75, 0.25))
+    >>> delta = delta_at(0.0, Coin(), (0, 1), Points.integers(0, 1), np.random.default_rng(1))
+    >>> round(delta.low, 3)
+    0.5
     """
     if isinstance(outputs, Cloud):
         raise refusal("CV-A007")
@@ -374,6 +387,19 @@ def largest_log_ratio(
     -------
     LogRatio
         The ratio, where it was found, and the direction.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from counterveil.audit import Points, largest_log_ratio
+    >>> class Coin:
+    ...     def sample(self, bit, count, rng):
+    ...         return np.where(rng.random(count) < 0.75, bit, 1 - bit)
+    ...     def log_density(self, bit, outputs):
+    ...         return np.log(np.where(outputs == bit, 0.75, 0.25))
+    >>> ratio = largest_log_ratio(Coin(), (0, 1), Points.integers(0, 1), np.random.default_rng(1))
+    >>> round(ratio.value, 3)  # ln 3
+    1.099
     """
 
     def pointwise(points: FloatArray) -> FloatArray:

@@ -183,7 +183,7 @@ def _answer(entries: list[Any], digits: int | None) -> StoredAnswer | None:
     if len(entries) < 2:
         return None
     asked = entries[0].facts["description"]
-    result = answer_of(asked, str(entries[1].facts["answer"]))
+    result = answer_of(entries[0].facts, str(entries[1].facts["answer"]))
     if result is None:
         return None
     files = files_of(result)

@@ -312,6 +312,7 @@ def _lines(entry: Posting) -> list[str]:
     price = amounts(Fraction(cost["epsilon"]), Fraction(cost["delta"])) if cost else ""
     what = [str(asked[key]) for key in ("question", "method") if asked.get(key)]
     what += [f"protects {asked['protects']}"] if asked.get("protects") else []
+    what += facts.get("public", ())
     words = ["granted " * (entry.kind == "register") + price, ", ".join(what), f"hash {entry.hash[:16]}"]
     named = ": ".join(filter(None, (entry.dataset, entry.request_id, facts["name"])))
     who = f"{facts['at']} UTC, asked by {entry.by}"

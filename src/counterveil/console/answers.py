@@ -83,8 +83,7 @@ def _entries(visit: Visit) -> tuple[DataSet, list[Posting]]:
 
 def _answer_of(entries: list[Posting]) -> Any:
     """Return the released result of an answered request, None where it is of a kind that is not shown here."""
-    asked: Any = entries[0].facts["description"]
-    return answer_of(asked, str(entries[1].facts["answer"]))
+    return answer_of(entries[0].facts, str(entries[1].facts["answer"]))
 
 
 def _shown(result: Any) -> dict[str, Any]:

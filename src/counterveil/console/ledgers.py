@@ -83,9 +83,8 @@ def _line(entry: Posting) -> dict[str, Any]:
     asked = facts.get("description", {})
     cost = facts.get("cost") or facts.get("budget")
     price = amounts(Fraction(cost["epsilon"]), Fraction(cost["delta"])) if cost else ""
-    words = [str(asked[key]) for key in ("question", "method", "protects") if asked.get(key)] or [
-        facts["name"]
-    ]
+    words = [str(asked[key]) for key in ("question", "method", "protects") if asked.get(key)]
+    words = words or [*facts.get("public", ())] or [facts["name"]]
     return {
         "seq": entry.seq,
         "kind": entry.kind,

@@ -67,7 +67,8 @@ class StreamedRows:
 
     def batches(self) -> Generator[Table]:
         """Yield the rows in order, BATCH at a time; rows that changed since they were checked raise CV-D056."""
-        survey, seen = Survey(self.study), 0
+        survey = Survey(self.study)
+        seen = 0
         with closing(_tables(self.source, self.study, survey)) as tables:
             for table in tables:
                 seen += table.rows
@@ -125,7 +126,8 @@ def table_of_source(source: object, study: Study, borrow: bool = False) -> Table
     source = opened_here(source)
     if study.person is None or not _sorted_there(source, study):
         return Table.attach(source, study, borrow)
-    extent, survey = _extent(source, study), Survey(study)
+    extent = _extent(source, study)
+    survey = Survey(study)
     if extent is not None and extent.rows < STREAM_FROM:
         return Table.attach(source, study)
     with closing(_tables(source, study, survey)) as tables:
@@ -254,7 +256,8 @@ def _even(tables: Iterator[Table]) -> Iterator[Table]:
         whole = held - held % BATCH
         for start in range(0, whole, BATCH):
             yield joined.take(slice(start, start + BATCH))
-        waiting, held = ([joined.take(slice(whole, held))] if held > whole else []), held - whole
+        waiting = [joined.take(slice(whole, held))] if held > whole else []
+        held = held - whole
     if held:
         yield joined_tables(waiting)
 

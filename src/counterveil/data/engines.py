@@ -331,7 +331,8 @@ def _flooded(groups: RowGroups, missing_masks: dict[str, Mask], study: Study) ->
     for key in groups.keys:
         if key.labels is None:
             continue
-        column, missing = groups.columns[key.name], missing_masks[key.name]
+        column = groups.columns[key.name]
+        missing = missing_masks[key.name]
         other = column.keep((codes(column, missing, key.labels, None) < 0) & ~missing)
         domain = study.covariates.get(key.name)
         if isinstance(domain, Categories) and domain.other is not None:

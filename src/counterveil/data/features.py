@@ -48,7 +48,8 @@ class Features:
 def covariate_features(table: Table) -> Features:
     """Return the features of a table's covariates; the study declares at least one."""
     columns = list(_columns(table))
-    values, buffer = np.empty((table.rows, len(columns))), np.empty((_TOGETHER, min(table.rows, _BLOCK)))
+    values = np.empty((table.rows, len(columns)))
+    buffer = np.empty((_TOGETHER, min(table.rows, _BLOCK)))
     for first in range(0, len(columns), _TOGETHER):
         part = columns[first : first + _TOGETHER]
         _encode(part, values[:, first : first + len(part)], buffer[: len(part)])
@@ -57,9 +58,12 @@ def covariate_features(table: Table) -> Features:
 
 def _encode(columns: list[_Column], values: Floats, buffer: Floats) -> None:
     """Write the columns' features to `values` (n, k), by way of a buffer of k columns side by side."""
-    n, raw = len(values), buffer
+    n = len(values)
+    raw = buffer
     spans = [slice(start, min(start + _BLOCK, n)) for start in range(0, n, _BLOCK)]
-    high, low, mean = np.full(len(columns), -np.inf), np.full(len(columns), np.inf), np.zeros(len(columns))
+    high = np.full(len(columns), -np.inf)
+    low = np.full(len(columns), np.inf)
+    mean = np.zeros(len(columns))
     for span in spans:
         raw = _read(columns, span, buffer)
         np.maximum(high, raw.max(axis=1), out=high)
@@ -172,7 +176,8 @@ class UnitFeatures:
         """Write the features of columns to (rows, columns) `found`."""
         place = 0
         for name, size in zip(self.names, self.labels, strict=True):
-            column, domain = columns[name], study.covariates[name]
+            column = columns[name]
+            domain = study.covariates[name]
             if size:
                 found[:, place : place + size] = (column[:, None] == np.arange(size)) - 1.0 / size
             elif isinstance(domain, Range):

@@ -14,7 +14,7 @@ from counterveil.data.outcomes import Before
 from counterveil.data.passes import Sums
 from counterveil.data.study import Study
 from counterveil.data.table import Backend, Table
-from counterveil.numerics.columns import TwoArms, arm_totals
+from counterveil.numerics.arm_totals import TwoArms, arm_totals
 
 
 def complete(table: Table) -> Table:

@@ -211,7 +211,8 @@ class Progress:
             now = time.monotonic()
             if now < self._due:
                 return
-            self._due, self._shown = now + _PAUSE, True
+            self._due = now + _PAUSE
+            self._shown = True
             _PASSING[0] = now
             part = min(100 * self._done // self._rows, 100)
             say(f"\r{part:3d}% of a pass over {self._rows} rows; Ctrl-C stops it ")
@@ -254,10 +255,13 @@ class Waiting:
             self._thread = None
 
     def _show(self) -> None:
-        begin, shown, noted = time.monotonic(), False, False
+        begin = time.monotonic()
+        shown = False
+        noted = False
         pause = _PATIENCE
         while not self._over.wait(pause):
-            pause, now = _PAUSE, time.monotonic()
+            pause = _PAUSE
+            now = time.monotonic()
             if not noted and now - begin >= _LONG:
                 noted = True
                 note(f"{self._what}{self._detail} ...")

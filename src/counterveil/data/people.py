@@ -106,7 +106,8 @@ def identity(cell: object) -> str | None:
     if not _SPELLED.fullmatch(text):
         return next((place for word, place in _TRUTHS if word.fullmatch(text)), text)
     whole, _, part = text.lstrip("+-").partition(".")
-    whole, part = whole.lstrip("0") or "0", part.rstrip("0")
+    whole = whole.lstrip("0") or "0"
+    part = part.rstrip("0")
     size = f"{whole}.{part}" if part else whole
     return f"-{size}" if text.startswith("-") and size != "0" else size
 
@@ -409,7 +410,8 @@ def _by_period(
     """Return everyone's outcome after treatment and before it, and that of every period, by the outcome's rule."""
     assert study.person is not None
     assert before.time is not None
-    index, name = index_of(before.labels(study.outcome)), study.outcome
+    index = index_of(before.labels(study.outcome))
+    name = study.outcome
     times = columns[before.time]
     period = encoding.codes(times, encoding.gaps(times), index, None)
     missing = encoding.gaps(columns[name])
@@ -447,7 +449,8 @@ def _check_adoption(
 def _one_value(column: Column, missing: Mask, own: _Rows, name: str, study: Study) -> Column:
     """Return one value a person, by the column's rule."""
     assert study.person is not None
-    rule, index = study.person.rules[name], study.label_index(name)
+    rule = study.person.rules[name]
+    index = study.label_index(name)
     if rule in ("first", "constant"):
         picked = own.starts
         if rule == "constant":

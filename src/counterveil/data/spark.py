@@ -363,7 +363,8 @@ class SparkRows:
         Spark keeps them encoded; where no rows may be kept, every pass reads the table again.
         """
         kinds = kinds_of(table, study)
-        frame, reading = columns_in_spark(table, kinds), Reading(study, tuple(kinds.items()))
+        frame = columns_in_spark(table, kinds)
+        reading = Reading(study, tuple(kinds.items()))
         if study.person is not None:
             # Sorted on the executors' disks in any case.
             return cls._kept(by_person(frame, reading), reading)

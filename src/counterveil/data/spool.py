@@ -84,7 +84,8 @@ def _covariates(study: Study) -> tuple[int, int]:
 
 
 def _columns(sizes: tuple[np.dtype[Any], ...], rows: int, held: Any) -> list[NDArray[Any]]:
-    found, place = [], 0
+    found = []
+    place = 0
     for form in sizes:
         found.append(np.frombuffer(held, form, rows, place))
         place += _words(rows * form.itemsize)

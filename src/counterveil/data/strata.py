@@ -214,7 +214,8 @@ def _nearest(high: Integers, low: Integers) -> Floats:
     high = high + (low >> LIMB_BITS)
     low = low & _LIMB_MASK
     # Both parts are exact, so the one addition rounds to the nearest double.
-    top, rest = high >> 8, ((high & 255) << LIMB_BITS) + low
+    top = high >> 8
+    rest = ((high & 255) << LIMB_BITS) + low
     nearest: Floats = top.astype(np.float64) * 2.0**32 + rest.astype(np.float64)
     return nearest
 

@@ -167,9 +167,9 @@ def _check_keys(key: str, told: Mapping[Any, Any], names: tuple[str, ...]) -> No
 def _assignment_from(told: object) -> Assignment | None:
     if told is None:
         return None
-    if told == TRIAL and isinstance(told, str):
+    if _says(told, TRIAL):
         return Trial()
-    if told == OBSERVATIONAL and isinstance(told, str):
+    if _says(told, OBSERVATIONAL):
         return Observational()
     if isinstance(told, Mapping) and set(told) == {"share"}:
         return Trial(told["share"])

@@ -235,7 +235,8 @@ class Survey:
         except DataError as fault:
             yield fault
             return
-        name, fewest = self.study.treatment, int(self.arms.counts.min())
+        name = self.study.treatment
+        fewest = int(self.arms.counts.min())
         if fewest == 0:
             yield refusal("CV-D004", name=name) if self.study.arms is None else refusal("CV-D018", name=name)
         elif fewest < SMALLEST_ARM:
@@ -483,7 +484,8 @@ def _outcomes(
     def numbers(name: str) -> Floats:
         return survey.numbers(columns[name], missing_masks[name], study.outcome if name in made else name)
 
-    made, before = _made(study), study.before
+    made = _made(study)
+    before = study.before
     own = numbers(study.outcome)
     if study.event is not None:
         return entries(own, survey.events(numbers(study.event.column)), study.event.cut(PARTS)), ()

@@ -80,7 +80,8 @@ class Treatment:
         if labels is None and control is not None and first_confusable((treated, control)) is not None:
             raise refusal("CV-S007b", treated=treated, control=control)
         declared = len(labels or ()) or 1 + (control is not None)
-        if self.others is not None and (self.others != "drop" or declared < 2):
+        drops = isinstance(self.others, str) and self.others == "drop"
+        if self.others is not None and (not drops or declared < 2):
             raise refusal("CV-S122", others=self.others, labels=declared)
         object.__setattr__(self, "treated", treated if labels is None else None)
         object.__setattr__(self, "control", control)

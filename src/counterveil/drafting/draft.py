@@ -726,12 +726,12 @@ def draft(
         A REDCap data dictionary or a filled `Draft.template` (.csv), a Table Schema or data package (.json),
         an SPSS, Stata or SAS file (with the extra ``codebooks``), or entries by column. Default: none.
     answers : mapping, optional
-        What people decided, by the names of a study's declarations: ``treatment``, ``treated``, ``control``,
-        ``others``, ``arms``, ``reference``, ``outcome``, ``outcome_range``, ``event``, ``horizon``,
-        ``grid``, ``assignment`` ("trial" or "observational"), ``where``, ``missing``; ``people`` and
-        ``clusters`` (a name, or a table as in a study file); ``outcomes``, ``covariates`` and ``ignored`` (lists of names and patterns such as "lab_*", or "all");
-        ``columns``:
-        a mapping from names and patterns to domains, pairs of bounds or lists of labels. Default: none.
+        What people decided: ``treatment``, ``treated``, ``control``, ``arms``, ``reference``, ``others``;
+        ``outcome``, ``outcome_range``, ``event``, ``horizon``, ``grid``; ``where``; as a study file writes them,
+        ``assignment`` ("trial", "observational", {"share": 0.5} or {"propensity": "column"}), ``people`` and
+        ``clusters`` (a name or a table) and ``missing``; ``outcomes``, ``covariates`` and ``ignored`` (lists of
+        names and patterns such as "lab_*", or "all"); ``columns``: a mapping from names and patterns to domains,
+        pairs of bounds or lists of labels. Default: none.
 
     Returns
     -------
@@ -781,6 +781,13 @@ def answers_in(document: Mapping[str, Any]) -> dict[str, Any]:
     -------
     dict
         Answers, as `draft` takes them.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> made = cv.drafting.draft(["arm", "age"], answers={"treatment": "arm", "covariates": "all"})
+    >>> cv.drafting.answers_in(made.document)["treatment"]
+    'arm'
     """
     beside = ("assignment", "where", "estimated", "missing", "covariates", "ignored")
     found = {key: document[key] for key in beside if key in document and not is_open({"": document[key]})}

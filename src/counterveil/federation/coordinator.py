@@ -157,7 +157,8 @@ class Round:
 
     def run(self) -> None:
         """Return when every site gave an answer or a final refusal, or when the deadline has passed."""
-        study, start = self.folder.study, self.clock.now()
+        study = self.folder.study
+        start = self.clock.now()
         ends = self._ends(start)
         turns = {site: _Turn(start, study.retry) for site in self._asked()}
         try:
@@ -301,7 +302,8 @@ def states(folder: StudyFolder) -> list[SiteState]:
 
 
 def _state(folder: StudyFolder, site: str) -> SiteState:
-    epsilon, last = folder.study.asks[site].epsilon, folder.last_run()
+    epsilon = folder.study.asks[site].epsilon
+    last = folder.last_run()
     try:
         reply = folder.reply(site)
         if reply is not None and reply.ok:
@@ -328,7 +330,8 @@ def pooled(folder: StudyFolder, method: str | None = None, level: float | None =
 
     Where parts are summed it is the effect that most of the sites computed from the sums (else CV-F501).
     """
-    study, found = folder.study, states(folder)
+    study = folder.study
+    found = states(folder)
     results = {each.site: each.result for each in found if each.result is not None}
     if study.colluding:
         effect, inside = agreed(folder, results)

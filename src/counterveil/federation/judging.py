@@ -20,7 +20,7 @@ import numpy as np
 from counterveil.bounded_reading import Fields, UnreadableError
 from counterveil.data import Range, Study
 from counterveil.data.layout import Layout, MergedLayout
-from counterveil.data.study_documents import is_trial, propensity_of
+from counterveil.data.study_documents import column_of, is_trial, propensity_of
 from counterveil.errors import CounterveilError, refusal
 from counterveil.federation.messages import MOST_SITES, SUMMED, Ask, Head, Reply, SiteRequest
 from counterveil.inference.measures import (
@@ -198,7 +198,8 @@ class Expected:
             return 2 * float(self.least_step(ask, rows) / amount) ** 2
         step = _LEAST_STEPS[Unit(ask.protects)] * self.residual_widths(ask)[0] / rows
         facts = {"mechanism": "staircase", "sensitivity": str(step), "epsilon": str(budget_of(ask).epsilon)}
-        pure, mu = float(noise_from_dict(facts).variance), most_mu(ask)
+        pure = float(noise_from_dict(facts).variance)
+        mu = most_mu(ask)
         # At a large delta normal noise is the smaller one.
         return pure if mu is None else min(pure, float(step / mu) ** 2 / SLACK**2)
 
@@ -321,10 +322,12 @@ def check_budget(ask: Ask, noises: Sequence[Any], spare: Fraction = Fraction(0))
     parts = [Fields("mechanism", one).rational(amount, 0, 1e9) for one in facts]
     if amount == "mu":
         assert mu is not None
-        whole, parts = mu**2, [part**2 for part in parts]
+        whole = mu**2
+        parts = [part**2 for part in parts]
         slack = whole * Fraction(SLACK - 1)
     else:
-        whole, slack = budget.epsilon, Fraction(0)
+        whole = budget.epsilon
+        slack = Fraction(0)
     left = whole - sum(parts)
     least = Fraction(0) if "variance_share" in ask.settings else LEAST_PART
     require(left >= spare * whole - slack and min(parts) >= least * (whole - slack))
@@ -407,9 +410,11 @@ def check_difference(ask: Ask, declared: Expected, result: Result) -> None:
     """Raise the reason for setting a site aside whose difference does not follow from the question."""
     _check_amounts(ask, result.uncertainty)
     if Unit(ask.protects) is Unit.TREATMENT_AND_OUTCOME:
-        less, more = 0.0, _check_pairs(ask, declared, result)
+        less = 0.0
+        more = _check_pairs(ask, declared, result)
     elif Unit(ask.protects) is Unit.RECORD:
-        less, rows = _check_records(ask, declared, result), _rows_of_scores(ask, result)
+        less = _check_records(ask, declared, result)
+        rows = _rows_of_scores(ask, result)
         # The second moment is one about a centre that lies in the range.
         about = abs(result.estimate) + 2 * float(declared.width)
         more = squared_noise(about, result.uncertainty, rows)
@@ -426,7 +431,8 @@ def check_difference(ask: Ask, declared: Expected, result: Result) -> None:
 
 def _check_amounts(ask: Ask, known: Uncertainty) -> None:
     """Check that no noise is for a larger epsilon or mu than was asked for."""
-    epsilon, mu = budget_of(ask).epsilon, most_mu(ask)
+    epsilon = budget_of(ask).epsilon
+    mu = most_mu(ask)
     for facts in map(noise_to_dict, (known.noise, known.variance_noise)):
         if "epsilon" in facts:
             require(Fields("mechanism", facts).rational("epsilon", 0, 1e9) <= epsilon)
@@ -436,7 +442,8 @@ def _check_amounts(ask: Ask, known: Uncertainty) -> None:
 
 def _check_plain(declared: Expected, result: Result) -> None:
     """Check a difference in means: arms give the sensitivities, and these the noise and the largest variance."""
-    counts, known = Fields("details", result.details), result.uncertainty
+    counts = Fields("details", result.details)
+    known = result.uncertainty
     treated, control = (counts.whole(arm, FEWEST_IN_ARM, MOST_ROWS) for arm in ("treated", "control"))
     wanted = MeanContrast(declared.width, treated, control)
     rare = rare_events((declared.low, declared.high), (treated, control))
@@ -468,7 +475,8 @@ def _check_weighted(ask: Ask, declared: Expected, result: Result) -> None:
 
 def _check_records(ask: Ask, declared: Expected, result: Result) -> float:
     """Check a difference of private records, and return the most that was taken off its variance."""
-    known, rows = result.uncertainty, rows_of(result) or 1
+    known = result.uncertainty
+    rows = rows_of(result) or 1
     require(other_variance(known) > 0)
     _check_bias(ask, declared, result)
     if is_plain(known.noise):
@@ -489,7 +497,9 @@ def _check_pairs(ask: Ask, declared: Expected, result: Result) -> float:
     Its noise is that of one score, whose epsilon is one of few and whose clip follows from its sensitivity. Clips reach
     as far as the least weight of any row and no farther than the largest; their middle is inside of them.
     """
-    known, rows, width = result.uncertainty, rows_of(result) or 1, float(declared.width)
+    known = result.uncertainty
+    rows = rows_of(result) or 1
+    width = float(declared.width)
     amounts = score_amounts(budget_of(ask), declared.searched)
     for noise in (known.noise, known.variance_noise):
         facts = facts_of(noise)
@@ -514,7 +524,9 @@ def _rare(declared: Expected) -> float:
 
 def _check_bias(ask: Ask, declared: Expected, result: Result) -> None:
     """Check the bias that an interval holds: it is larger than the range where a bound on confounding is asked for."""
-    known, kappa, most = result.uncertainty, ask.settings.get("kappa"), 2 * float(declared.width)
+    known = result.uncertainty
+    kappa = ask.settings.get("kappa")
+    most = 2 * float(declared.width)
     if result.condition is not None and isinstance(kappa, int | float):
         squares = HEADROOM * known.variance_cap * (rows_of(result) or 1) + result.estimate**2
         most += float(kappa) * _PER_KAPPA * sqrt(squares)
@@ -523,10 +535,13 @@ def _check_bias(ask: Ask, declared: Expected, result: Result) -> None:
 
 def _check_contrast(ask: Ask, declared: Expected, result: Result) -> float:
     """Check a trial's contrast: rows and the share treated bound its sensitivity, which gives all of the rest."""
-    known, rows, share = result.uncertainty, rows_of(result) or 1, _share(result)
+    known = result.uncertainty
+    rows = rows_of(result) or 1
+    share = _share(result)
     check_budget(ask, [known.noise, known.variance_noise])
     require(known.bias == known.ball_variance == 0)
-    step, width = float(sensitivity_of(known.noise)), declared.width
+    step = float(sensitivity_of(known.noise))
+    width = declared.width
     # It moves least where it is centred in the middle, and most at either end.
     middle, *ends = (
         float(CentredContrast(width, rows, share, centre).mean) for centre in (width / 2, Fraction(0), width)
@@ -552,7 +567,8 @@ def _share(result: Result) -> Fraction:
 
 def _check_extra(ask: Ask, declared: Expected, result: Result, share: Fraction) -> None:
     """Check what an error in the share adds: no more than its least budget makes."""
-    known, rows = result.uncertainty, rows_of(result) or 1
+    known = result.uncertainty
+    rows = rows_of(result) or 1
     whole = most_mu(ask) if "mu" in noise_to_dict(known.noise) else None
     least = LEAST_PART**2 * (budget_of(ask).epsilon if whole is None else whole**2)
     spread = 1 / float(share * (1 - share))
@@ -584,7 +600,8 @@ def _rows_of_scores(ask: Ask, result: Result) -> float:
 
 def _check_size(declared: Expected, result: Result) -> None:
     """Check that an estimate lies where declared outcomes and its noise can put it."""
-    known, width = result.uncertainty, float(declared.width)
+    known = result.uncertainty
+    width = float(declared.width)
     sampling = sqrt(min(known.variance_cap, width**2) + known.extra_at(NEVER))
     largest = width + known.bias + half_width(sampling, None, NEVER) + farthest(known.noise)
     require(abs(result.estimate) <= largest, OUT_OF_REACH)
@@ -592,7 +609,8 @@ def _check_size(declared: Expected, result: Result) -> None:
 
 def check_means(ask: Ask, declared: Expected, result: MeasureResult) -> None:
     """Raise the reason for setting a site aside whose arms' means do not follow from the question."""
-    means, rows = result.means, rows_of(result)
+    means = result.means
+    rows = rows_of(result)
     assert rows is not None
     if means is None or means.range != (float(declared.low), float(declared.high)):
         raise SetAsideError(OTHER_LIMITS)
@@ -688,7 +706,8 @@ def check_arms(
 
 def _check_joint(ask: Ask, declared: Expected, means: JointArmMeans, rows: int) -> None:
     """Check means that are made of the mean of everyone and the contrast: one record moves all of what is released."""
-    known, share = means.known, Fraction(means.share)
+    known = means.known
+    share = Fraction(means.share)
     left = check_budget(ask, [means.mean_noise, known.noise, known.variance_noise], LEAST_PART)
     require(means.rows == rows and LEAST_SHARE * Fraction(1 - NEAR) <= min(share, 1 - share))
     require(known.bias == known.ball_variance == 0)
@@ -756,7 +775,9 @@ def judged(request: SiteRequest, reply: Reply, max_rows: int | None, known: Head
 
 def _check_question(request: SiteRequest, result: Any) -> None:
     """Compare what an answer repeats of its question; nothing in it is trusted."""
-    ask, budget, guarantee = request.ask, budget_of(request.ask), result.guarantee
+    ask = request.ask
+    budget = budget_of(request.ask)
+    guarantee = result.guarantee
     measure = result.measure if isinstance(result, MeasureResult) else DIFFERENCE
     if ask.question == "ate":
         declared = Expected.of(request.declaration)
@@ -764,7 +785,8 @@ def _check_question(request: SiteRequest, result: Any) -> None:
         asked: tuple[str, ...] = (declared.treatment, declared.outcome, ask.estimand, ask.measure)
     else:
         # The outcome is compared where the declaration is read.
-        said, asked = (result.treatment,), (str(request.declaration.get("treatment")),)
+        said = (result.treatment,)
+        asked = (str(column_of(request.declaration.get("treatment"))),)
     require(said == asked and result.level == ask.level, OTHER_QUESTION)
     kept = guarantee.unit.value == ask.protects and guarantee.proof is Proof.FINITE_SAMPLE
     paid = (guarantee.epsilon, guarantee.delta) == (budget.epsilon, budget.delta) and result.spent == budget
@@ -901,7 +923,8 @@ def _check_groups(ask: Ask, study: Study, answer: GroupsResult) -> None:
     """Check every group as the only one: an outcome, or a pair, is in one of them, which has the whole budget."""
     (declared,) = ranges_of(study).values()
     layout = layout_of(study, options_of(ask).get("by", ()))
-    names, rows = group_names(layout), rows_of(answer) or 1
+    names = group_names(layout)
+    rows = rows_of(answer) or 1
     found = [str(one.name) for one in answer.groups]
     require(answer.by == layout.names and found == [one for one in names if one in found], OTHER_QUESTION)
     require(answer.left_out == tuple(one for one in names if one not in found), OTHER_QUESTION)
@@ -919,7 +942,8 @@ def _check_groups(ask: Ask, study: Study, answer: GroupsResult) -> None:
     ]
     own = replace(ask, method="difference_in_means") if ask.method in _LINEAR and not left else ask
     for one in answer.groups:
-        known, size = _sole(one.known), int(_size(one))
+        known = _sole(one.known)
+        size = int(_size(one))
         arms = {"rows": size}
         if own.method == "difference_in_means":
             # The smaller arm gives the sensitivity; a group is judged by the arms that it must have.
@@ -987,7 +1011,8 @@ def _check_ratio(ask: Ask, declared: Expected, one: Effect, rows: int) -> None:
         require(isinstance(ratio, NoisyRatio), NO_RESULT)
         assert isinstance(ratio, NoisyRatio)
         require(isclose(ratio.limit, width / len(ratios), rel_tol=NEAR), OTHER_LIMITS)
-        least, mu = sqrt(2) / float(budget_of(ask).epsilon), most_mu(ask)
+        least = sqrt(2) / float(budget_of(ask).epsilon)
+        mu = most_mu(ask)
         # The part of a count: no release has a smaller part of the budget, or of what a score may be.
         least = least if mu is None else min(least, 1 / float(mu))
         require(
@@ -1018,12 +1043,15 @@ def _size(one: Effect) -> float:
 
 def _check_times(ask: Ask, study: Study, answer: SurvivalResult) -> None:
     """Check tables of times: cells and strata follow from the declaration, the noise from these and the budget."""
-    tables, event, rows = answer.tables, study.event, rows_of(answer) or 1
+    tables = answer.tables
+    event = study.event
+    rows = rows_of(answer) or 1
     require(event is not None and tables.cut in _PARTS and tables.causes == event.causes, OTHER_QUESTION)
     assert event is not None
     require(tables.edges == event.cut(tables.cut).edges, OTHER_QUESTION)
     require(tables.convention == ask.settings.get("censoring", "middle"), OTHER_QUESTION)
-    form, mu = Form(tables.form, event.cells * tables.cut, event.kinds), most_mu(ask)
+    form = Form(tables.form, event.cells * tables.cut, event.kinds)
+    mu = most_mu(ask)
     named = None if ask.summed else ask.mechanism
     allowed = {None: (True, mu is not None), "gaussian": (False, True)}.get(named, (True, False))
     require(allowed[0] if tables.heavy else allowed[1])
@@ -1076,7 +1104,8 @@ def _check_moments(ask: Ask, study: Study, answer: Moments) -> None:
     require(answer.columns == columns.names and answer.groups == columns.groups, OTHER_QUESTION)
     clipped = [one for one in answer.not_covered if isinstance(one, ClippedOutliers)]
     require(all({*one.columns} <= {*columns.names} for one in clipped), OTHER_FACTS)
-    basis, noisy = np.array(answer.basis), answer._noisy()
+    basis = np.array(answer.basis)
+    noisy = answer._noisy()
     require(bool((np.abs(basis[0] - np.eye(len(basis))[0]) <= NEAR).all()))
     scale = np.abs(basis[1:, 1:]).max(axis=1)
     require(bool((scale > 0).all()) and float(np.linalg.cond(basis[1:, 1:] / scale[:, None])) <= _WORST)

@@ -101,7 +101,8 @@ class Step:
     def read(cls, value: object) -> Step:
         """Return the step in a document."""
         facts = Fields.of("a step", value, tuple(cls.__dataclass_fields__))
-        members, totals = facts.values["members"], facts.table("totals")
+        members = facts.values["members"]
+        totals = facts.table("totals")
         if not isinstance(members, list) or len(members) > MOST_SITES or len(totals) > _MOST_SUMS:
             raise facts.wrong("members")
         return cls(
@@ -185,7 +186,8 @@ def masked(
     found = list(numbers)
     for member in members:
         if member.site != own:
-            mask, sign = _mask(private, member.key, context, len(found)), 1 if own < member.site else -1
+            mask = _mask(private, member.key, context, len(found))
+            sign = 1 if own < member.site else -1
             found = [one + sign * other for one, other in zip(found, mask, strict=True)]
     return [one % MODULUS for one in found]
 

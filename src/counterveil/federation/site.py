@@ -178,7 +178,8 @@ class Site:
         if self.study.clustered:
             raise RefusedError(refusals.UNSUITABLE)
         source = rows_of_source(open_table(self.file.data, self.file.table), self.study)
-        rows, smallest = source.rows, planned_arm(self.study, source.rows)
+        rows = source.rows
+        smallest = planned_arm(self.study, source.rows)
         if Unit(asked.protects).treatment_public:
             (sizes,) = source.run(partial(arm_sizes, arms=2))
             smallest = int(sizes.min())
@@ -256,7 +257,8 @@ _DEFAULTS = {"method": "moments", "estimand": "ATE", "measure": DIFFERENCE, "mec
 
 def _settings(question: Ask, study: Study) -> Any:
     """Return the settings of a question's method from plain values, or raise CV-P020."""
-    unit, method = Unit(question.protects), question.method
+    unit = Unit(question.protects)
+    method = question.method
     known = {
         "ate": METHODS[method].settings if method in METHODS else None,
         "arms": Arms,

@@ -93,7 +93,8 @@ class StudyFile:
         judgeable(declaration, ask.question)
         if colluding and len({one.epsilon for one in asks.values()}) > 1:
             raise _wrong("one epsilon for all sites whose parts are summed", "several")
-        quorum, fewest = table.get("quorum", int, len(asks)), max(1, min(FEWEST, len(asks)))
+        quorum = table.get("quorum", int, len(asks))
+        fewest = max(1, min(FEWEST, len(asks)))
         if not fewest <= quorum <= len(asks):
             raise _wrong(f"quorum: {fewest} to the number of sites, {len(asks)}", f"{quorum}")
         if not colluding < quorum:

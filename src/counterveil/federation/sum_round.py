@@ -74,7 +74,8 @@ class _StepRound(Round):
             self.folder.keep(site, reply)
             return None, ()
         said = _said(reply, ("name", "numbers", "bound", "context"))
-        name, numbers = said.text("name"), read_numbers(said.values, "numbers")
+        name = said.text("name")
+        numbers = read_numbers(said.values, "numbers")
         (bound,) = read_numbers({"bound": [said.text("bound")]}, "bound")
         own = said.text("context") == self.step.context(self.folder.request(site)).hex()
         if not own or name in self.step.totals or not numbers or min(numbers) < 0 or bound < 1:
@@ -88,7 +89,8 @@ def run_sum(folder: StudyFolder, engine: SiteEngine, progress: Progress, clock: 
 
     A run goes on where an earlier one stopped, and sites send the same parts again.
     """
-    study, start = folder.study, clock.now()
+    study = folder.study
+    start = clock.now()
     step, failed = kept_step(folder)
 
     def gather(sites: tuple[str, ...], until: float) -> dict[str, Any]:

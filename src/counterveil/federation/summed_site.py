@@ -42,7 +42,8 @@ def offer(file: SiteFile, request: SiteRequest, rows: int) -> dict[str, Any]:
 
 def check_members(file: SiteFile, request: SiteRequest, step: Step) -> str:
     """Return the site's private key if it knows every member, and masks for these members alone; else refuse."""
-    kept, sites = _kept(file, request), [member.site for member in step.members]
+    kept = _kept(file, request)
+    sites = [member.site for member in step.members]
     if kept is None or len({*sites}) != len(sites) or not step.colluding < len(sites):
         raise RefusedError(refusals.OTHER_SUM)
     own = Member(request.site, request.request_id, kept["key"], kept["rows"], kept["signature"])
@@ -60,7 +61,8 @@ def check_members(file: SiteFile, request: SiteRequest, step: Step) -> str:
 def opened(request: SiteRequest, step: Step, private: str) -> Callable[..., SummingSession]:
     """Return what opens the site's rows as a part of all rows; rows that changed since the offer are refused."""
     place = [member.site for member in step.members].index(request.site)
-    own, farther = step.members[place], step.farthest(request.ask.epsilon)
+    own = step.members[place]
+    farther = step.farthest(request.ask.epsilon)
     known = Summation(len(step.members), step.colluding, step.rows, step.totals, farther, place)
 
     def open_session(*args: Any, **named: Any) -> SummingSession:

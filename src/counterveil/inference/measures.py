@@ -102,12 +102,32 @@ _STEPS = 40
 
 @dataclass(frozen=True, slots=True)
 class NoisyRatio:
-    """What is known about offset + total / size.
+    """What is known about offset + total / size, where both numbers are noisy.
 
-    `total` is a sum over `size` rows of variance `row_variance` each, `total_sd` and `size_sd` are standard
-    deviations of noise, `extra` is the variance of other errors of the ratio and `bias` a bound on what no
-    averaging removes. The ratio lies in [-limit, limit] for certain. `heavy` is for Laplace noise. A size is not taken
-    for less than `least`: one where rows are counted, 0 for sizes in a unit of their own.
+    Attributes
+    ----------
+    total : float
+        Released sum.
+    size : float
+        Released number of rows, or size in a unit of its own.
+    row_variance : float
+        Sampling variance of each row's part of the sum.
+    total_sd : float
+        Standard deviation of the noise of `total`.
+    size_sd : float
+        Standard deviation of the noise of `size`.
+    offset : float
+        What is added to the ratio.
+    extra : float
+        Variance of other errors of the ratio.
+    bias : float
+        Bound of an error that no averaging removes.
+    limit : float
+        The ratio lies in [-limit, limit] for certain.
+    heavy : bool
+        Whether the noise is Laplace's.
+    least : float
+        A size is not taken for less: 1 where rows are counted, 0 for sizes in a unit of their own.
     """
 
     total: float
@@ -143,7 +163,18 @@ class NoisyRatio:
         return max(self.size, self.size_sd, self.least)
 
     def interval(self, level: float) -> tuple[float, float]:
-        """Return the two ends of an interval that covers sampling error and noise together."""
+        """Return the two ends of an interval that covers sampling error and noise together (Fieller).
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         normal = -float(ndtri((1 - level) / 2))
         # A normal plus a Laplace number is not beyond the root of both squared quantiles more often.
         noise = max(normal, -log(1 - level) / sqrt(2)) if self.heavy else normal
@@ -155,7 +186,8 @@ class NoisyRatio:
         lead = size**2 - rest
         middle = self.total * size / lead
         half = sqrt(max(middle**2 - (self.total**2 - known) / lead, 0.0))
-        low, high = self.offset + middle - half - self.bias, self.offset + middle + half + self.bias
+        low = self.offset + middle - half - self.bias
+        high = self.offset + middle + half + self.bias
         # An interval beyond what is possible is the nearer end of it.
         return min(max(low, -self.limit), self.limit), max(min(high, self.limit), -self.limit)
 
@@ -185,13 +217,32 @@ class Apart:
 
 @dataclass(frozen=True, slots=True)
 class RatioDifference(Apart):
-    """The difference of two independent noisy ratios."""
+    """The difference of two independent noisy ratios.
+
+    Attributes
+    ----------
+    one : NoisyRatio
+        Ratio of the treated.
+    other : NoisyRatio
+        Ratio of the controls.
+    """
 
     one: NoisyRatio
     other: NoisyRatio
 
     def interval(self, level: float) -> tuple[float, float]:
-        """Return the interval made of the two intervals by Zou and Donner's rule, each side by itself."""
+        """Return the interval made of the two intervals by Zou and Donner's rule, each side by itself.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         low, high = self.one.interval(level)
         least, most = self.other.interval(level)
         own, others = self.one.estimate, self.other.estimate
@@ -320,7 +371,19 @@ class Means(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class IndependentArmMeans:
-    """Means of disjoint sets of rows with noise of their own; `sizes` are the arms' effective sample sizes."""
+    """Means of disjoint sets of rows with noise of their own.
+
+    Attributes
+    ----------
+    values : tuple of (float, float)
+        Means of the treated and of the controls, in units of the outcome.
+    known : tuple of (Uncertainty, Uncertainty)
+        Their errors.
+    range : tuple of (float, float)
+        Declared range of outcomes.
+    sizes : tuple of (float, float)
+        Effective sample sizes of the arms.
+    """
 
     values: Pair
     known: tuple[Uncertainty, Uncertainty]
@@ -329,7 +392,7 @@ class IndependentArmMeans:
 
     @property
     def error_of_difference(self) -> Uncertainty:
-        """The error of m1 - m0."""
+        """Error of m1 - m0."""
         return with_rare_events(self._together, self.range, self.sizes)
 
     @property
@@ -347,10 +410,23 @@ class IndependentArmMeans:
         )
 
     def errors(self, alpha: float) -> Errors:
-        """Return the error of a m1 - b m0 as a function of a, b and factors of the sampling variances."""
+        """Return the error of a m1 - b m0.
+
+        Parameters
+        ----------
+        alpha : float
+            Variances are those of an interval of level 1 - alpha.
+
+        Returns
+        -------
+        callable
+            Takes a, b and factors of both arms' sampling variances, and returns the standard deviation of the
+            normal part, the noise, and a bound of the bias.
+        """
         one, other = self.known
         known = one.known_variance(alpha), other.known_variance(alpha)
-        together, total = self._together.known_variance(alpha), known[0] + known[1]
+        together = self._together.known_variance(alpha)
+        total = known[0] + known[1]
         # Two noisy variances need less added to their sum than each to itself: what the difference needs is exact, and
         # from there to a single mean the part that is spared falls in a line, which leaves rather too much than too
         # little.
@@ -369,7 +445,20 @@ class IndependentArmMeans:
         return error
 
     def parts(self, a: float, b: float) -> Pair:
-        """Return the standard deviations of a m1 - b m0 from sampling and from noise."""
+        """Return the standard deviations of a m1 - b m0.
+
+        Parameters
+        ----------
+        a : float
+            Weight of the treated mean.
+        b : float
+            Weight of the control mean.
+
+        Returns
+        -------
+        tuple of (float, float)
+            Standard deviations from sampling and from noise.
+        """
         one, other = self.known
         return (
             hypot(a * one.sampling_sd, b * other.sampling_sd),
@@ -379,11 +468,38 @@ class IndependentArmMeans:
 
 @dataclass(frozen=True, slots=True)
 class JointArmMeans:
-    """Means of both arms from the mean of everyone and the difference: m1 = m + (1 - q) d and m0 = m - q d.
+    """Means of both arms from the mean of everyone and the difference.
 
-    `share` is q, with the standard deviation of its noise. The variance of d is the sum of both means' variances;
-    how it divides is not known but for the ranges: a mean of outcomes in [low, high] over n rows has a variance of
-    at most (m - low)(high - m) / n (Bhatia and Davis 2000). Of the divisions that are possible the worst is taken.
+    Attributes
+    ----------
+    mean : float
+        Mean of everyone, in units of the outcome.
+    mean_noise : NoiseDistribution or None
+        Its privacy noise.
+    difference : float
+        Difference of both arms' means, treated minus control.
+    known : Uncertainty
+        Error of the difference.
+    share : float
+        Share treated, as released.
+    share_sd : float
+        Standard deviation of its noise.
+    rows : int
+        Number of rows.
+    range : tuple of (float, float)
+        Declared range of outcomes.
+
+    Notes
+    -----
+    With q the share, m the mean and d the difference, m1 = m + (1 - q) d and m0 = m - q d. The variance of d
+    is the sum of both means' variances. How it divides is known from the ranges alone: a mean of outcomes in
+    [low, high] over n rows has a variance of at most (m - low)(high - m) / n [1]_. Of the divisions that are
+    possible the worst is taken.
+
+    References
+    ----------
+    .. [1] Bhatia, R. and Davis, C. (2000). A better bound on the variance. American Mathematical Monthly 107,
+       353-357.
     """
 
     mean: float
@@ -397,25 +513,39 @@ class JointArmMeans:
 
     @property
     def values(self) -> Pair:
-        """Means of the treated and of the controls."""
+        """Means of the treated and of the controls, in units of the outcome."""
         return self.mean + (1 - self.share) * self.difference, self.mean - self.share * self.difference
 
     @property
     def sizes(self) -> Pair:
-        """About how many people are in each arm."""
+        """Numbers of people in each arm, about."""
         return self.rows * self.share, self.rows * (1 - self.share)
 
     @property
     def error_of_difference(self) -> Uncertainty:
-        """The error of m1 - m0."""
+        """Error of m1 - m0."""
         return with_rare_events(self.known, self.range, self.sizes)
 
     def errors(self, alpha: float) -> Errors:
-        """Return the error of a m1 - b m0 as a function of a, b and factors of the sampling variances."""
-        variance, caps = self.known.known_variance(alpha), self._caps(alpha)
+        """Return the error of a m1 - b m0.
+
+        Parameters
+        ----------
+        alpha : float
+            Variances are those of an interval of level 1 - alpha.
+
+        Returns
+        -------
+        callable
+            Takes a, b and factors of both arms' sampling variances, and returns the standard deviation of the
+            normal part, the noise, and a bound of the bias.
+        """
+        variance = self.known.known_variance(alpha)
+        caps = self._caps(alpha)
 
         def error(a: float, b: float, factors: Pair) -> Error:
-            on_mean, on_difference = a - b, a * (1 - self.share) + b * self.share
+            on_mean = a - b
+            on_difference = a * (1 - self.share) + b * self.share
             sampling = _worst((a * a, b * b), caps, variance) * max(factors)
             # An error in the share moves both means alike.
             extra = on_difference**2 * self.known.extra + (on_mean * self.difference * self.share_sd) ** 2
@@ -425,8 +555,22 @@ class JointArmMeans:
         return error
 
     def parts(self, a: float, b: float) -> Pair:
-        """Return the standard deviations of a m1 - b m0 from sampling and from noise."""
-        on_mean, on_difference = a - b, a * (1 - self.share) + b * self.share
+        """Return the standard deviations of a m1 - b m0.
+
+        Parameters
+        ----------
+        a : float
+            Weight of the treated mean.
+        b : float
+            Weight of the control mean.
+
+        Returns
+        -------
+        tuple of (float, float)
+            Standard deviations from sampling and from noise.
+        """
+        on_mean = a - b
+        on_difference = a * (1 - self.share) + b * self.share
         own = 0.0 if self.mean_noise is None else self.mean_noise.variance
         sampling = _worst((a * a, b * b), self._caps(0.5), self.known.sampling_sd**2)
         return sampling**0.5, hypot(on_mean * own**0.5, on_difference * self.known.noise_sd)
@@ -442,7 +586,8 @@ def _largest_variances(means: JointArmMeans, alpha: float) -> Pair:
     low, high = means.range
     caps = []
     for value, (a, b), size in zip(means.values, ((1.0, 0.0), (0.0, 1.0)), means.sizes, strict=True):
-        on_mean, on_difference = a - b, a * (1 - means.share) + b * means.share
+        on_mean = a - b
+        on_difference = a * (1 - means.share) + b * means.share
         noise = combined([(on_mean, means.mean_noise), (on_difference, means.known.noise)])
         half = half_width(means.known.known_variance(alpha) ** 0.5, noise, alpha)
         middle = (low + high) / 2
@@ -535,9 +680,13 @@ class Quotient:
         if r == inf:
             return inf, inf
         if self.kind == RATIO:
-            a, b, slope = 1.0, r, other
+            a = 1.0
+            b = r
+            slope = other
         else:
-            a, b, slope = 1 - other + r * other, one + r * (1 - one), other * (1 - one)
+            a = 1 - other + r * other
+            b = one + r * (1 - one)
+            slope = other * (1 - one)
         sampling, noise = self.means.parts(a, b)
         return sampling / slope, noise / slope
 

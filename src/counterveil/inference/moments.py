@@ -37,7 +37,17 @@ _SAME = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class NoisyMoments:
-    """Released means of products of working columns (m, m), and the standard deviations of their noise (m, m)."""
+    """Released means of products of working columns.
+
+    Attributes
+    ----------
+    matrix : ndarray of float, shape (m, m)
+        The means, the constant first.
+    noise : ndarray of float, shape (m, m)
+        Standard deviations of their noise.
+    rows : int
+        Number of rows.
+    """
 
     matrix: Floats
     noise: Floats
@@ -45,25 +55,60 @@ class NoisyMoments:
 
     @property
     def weight(self) -> float:
-        """The mean weight of a row, one where rows are not weighted."""
+        """Mean weight of a row: 1 where rows are not weighted."""
         return float(self.matrix[0, 0])
 
     def spread(self, outer: Floats) -> Floats:
-        """Return the mean of E w w' E over noise E, for w w' of mean `outer` (m, m); also that of E outer E."""
+        """Return the mean of E outer E over the noise E.
+
+        Parameters
+        ----------
+        outer : ndarray of float, shape (m, m)
+            A symmetric matrix, such as the mean of w w' over vectors w.
+
+        Returns
+        -------
+        ndarray of float, shape (m, m)
+            The mean.
+        """
         squared = self.noise**2
         found = squared * outer
         np.fill_diagonal(found, squared @ np.diag(outer))
         return found
 
     def crossed(self, one: Floats, other: Floats) -> Floats:
-        """Return the covariance of E one with E other, (m, m)."""
+        """Return the covariance of E one with E other over the noise E.
+
+        Parameters
+        ----------
+        one : ndarray of float, shape (m,)
+            A vector.
+        other : ndarray of float, shape (m,)
+            Another one.
+
+        Returns
+        -------
+        ndarray of float, shape (m, m)
+            The covariance.
+        """
         squared = self.noise**2
         found = squared * np.outer(other, one)
         np.fill_diagonal(found, squared @ (one * other))
         return found
 
     def corrected(self, regressors: Floats) -> NoisyMoments:
-        """Return the moments with which least squares on the regressors has no bias of second order from the noise."""
+        """Return moments with which least squares has no bias of second order from the noise.
+
+        Parameters
+        ----------
+        regressors : ndarray of float, shape (p, m)
+            Regressors as combinations of working columns.
+
+        Returns
+        -------
+        NoisyMoments
+            The moments with the mean of E A^-1 E added.
+        """
         inverse = _inverse(regressors @ self.matrix @ regressors.T)
         return replace(self, matrix=self.matrix + self.spread(regressors.T @ inverse @ regressors))
 
@@ -92,9 +137,34 @@ class SummedMoments(NoisyMoments):
 
 @dataclass(frozen=True, slots=True)
 class LinearFit:
-    """Coefficients (p,), their covariance from sampling and from noise (p, p), and what is left of the response.
+    """Coefficients of a linear fit to released moments, with their covariances from sampling and from noise.
 
-    `identified` is False where the noise hides whether the regressors determine the coefficients.
+    Attributes
+    ----------
+    coefficients : ndarray of float, shape (p,)
+        Coefficients, in the order of the regressors.
+    sampling : ndarray of float, shape (p, p)
+        Their covariance from sampling.
+    noise : ndarray of float, shape (p, p)
+        Their covariance from privacy noise.
+    residual : ndarray of float
+        Residual of the response, in working columns.
+    variance : float
+        Variance of the residual.
+    total : float
+        Variance of the response around its mean, or its mean square without a constant.
+    centred : bool
+        Whether the regressors span a constant.
+    freedom : int
+        Degrees of freedom: rows less p.
+    identified : bool
+        False where noise hides whether the regressors determine the coefficients.
+    unit : ndarray of float, shape (p, p)
+        Covariance that errors of variance one would have, from sampling.
+    variance_noise_sd : float
+        Standard deviation of the noise of a variance from sampling, in parts of `unit`.
+    noisy : tuple of (NoisyMoments, ndarray, ndarray) or None
+        Of least squares the moments, A^-1 and A^-1 P.
     """
 
     coefficients: Floats
@@ -113,17 +183,28 @@ class LinearFit:
 
     @property
     def finite(self) -> bool:
-        """Whether all its numbers are numbers."""
+        """Whether all its numbers are finite."""
         held = (self.coefficients, self.covariance, self.residual, self.variance, self.total)
         return all(bool(np.isfinite(each).all()) for each in held)
 
     @property
     def covariance(self) -> Floats:
-        """Covariance of the coefficients, sampling error and noise together."""
+        """Covariance of the coefficients, sampling error and noise together, of shape (p, p)."""
         return self.sampling + self.noise
 
     def error(self, combination: Floats) -> tuple[float, float, float]:
-        """Return the standard errors of a combination of the coefficients: both together, sampling, noise."""
+        """Return the standard errors of a combination of the coefficients.
+
+        Parameters
+        ----------
+        combination : ndarray of float, shape (p,)
+            Weights of the coefficients.
+
+        Returns
+        -------
+        tuple of (float, float, float)
+            Of both together, from sampling, and from noise; infinite where the fit is not identified.
+        """
         if not self.identified:
             return inf, inf, inf
         with np.errstate(all="ignore"):
@@ -151,10 +232,27 @@ class LinearFit:
         found = [float(along @ moments.spread((one + one.T) / 2) @ along) for one in outer]
         return np.array([found[0] + float(combination @ self.sampling @ combination), *found[1:]])
 
-    def half_widths(self, combination: Floats, factor: float) -> Ends:
-        """Return how far below and above the estimate values lie that are within so many standard errors of it.
+    def interval_distances(self, combination: Floats, factor: float) -> Ends:
+        """Return how far below and above the estimate its interval of some standard errors goes.
 
-        At least as far as the standard error of the estimate itself says; infinite where noise may hide the regressor.
+        Parameters
+        ----------
+        combination : ndarray of float, shape (p,)
+            Weights of the coefficients.
+        factor : float
+            Number of standard errors.
+
+        Returns
+        -------
+        tuple of (float, float)
+            Distances below and above, at least as far as the standard error of the estimate itself says;
+            infinite where noise may hide the regressor.
+
+        Notes
+        -----
+        Noise in the moments of regressors moves an estimate the farther the larger the distance d between
+        estimate and truth is: its variance is v0 + 2 d v1 + d^2 v2, and the interval holds every d with d^2
+        <= factor^2 (v0 + 2 d v1 + d^2 v2) (Fieller 1954).
         """
         half, (v0, v1, v2) = factor * self.error(combination)[0], factor**2 * self._apart(combination)
         if v2 >= 1 or not isfinite(half):
@@ -163,7 +261,20 @@ class LinearFit:
         return max(half, (root + v1) / (1 - v2)), max(half, (root - v1) / (1 - v2))
 
     def standard_errors(self, combination: Floats, distance: float) -> float:
-        """Return how many standard errors the estimate is away from a value that it exceeds by this distance."""
+        """Return how many standard errors the estimate is away from a value.
+
+        Parameters
+        ----------
+        combination : ndarray of float, shape (p,)
+            Weights of the coefficients.
+        distance : float
+            Estimate less the value.
+
+        Returns
+        -------
+        float
+            At least 0; infinite for an estimate without error.
+        """
         v0, v1, v2 = self._apart(combination)
         variance = max(v0 + 2 * distance * v1 + distance**2 * v2, self.error(combination)[0] ** 2)
         if variance > 0:
@@ -171,7 +282,18 @@ class LinearFit:
         return inf if distance else 0.0
 
     def freedom_of(self, combination: Floats) -> float:
-        """Return Student's degrees of freedom of a combination; a noisy variance has Satterthwaite's."""
+        """Return Student's degrees of freedom of a combination; a noisy variance has Satterthwaite's.
+
+        Parameters
+        ----------
+        combination : ndarray of float, shape (p,)
+            Weights of the coefficients.
+
+        Returns
+        -------
+        float
+            Degrees of freedom.
+        """
         with np.errstate(all="ignore"):
             total = float(combination @ self.covariance @ combination)
             noise = self.variance_noise_sd * float(combination @ self.unit @ combination)
@@ -193,7 +315,8 @@ def _known_or_not(fit: Callable[..., LinearFit]) -> Callable[..., LinearFit]:
             found = fit(moments, regressors, *others) if moments.weight > 0 else None
             if found is not None and found.finite:
                 return found
-        size, freedom = len(regressors), max(moments.rows - len(regressors), 1)
+        size = len(regressors)
+        freedom = max(moments.rows - len(regressors), 1)
         nothing = np.zeros((size, size))
         return LinearFit(
             np.zeros(size), nothing, nothing, others[-1], inf, 0.0, False, freedom, False, nothing
@@ -247,7 +370,8 @@ def two_stage(moments: NoisyMoments, regressors: Floats, instruments: Floats, re
     inverse = _inverse(fitted @ matrix @ regressors.T)
     coefficients = inverse @ (fitted @ matrix @ response)
     residual = response - regressors.T @ coefficients
-    left, seen = regressors - fitted, instruments.T @ first @ instruments @ matrix @ residual
+    left = regressors - fitted
+    seen = instruments.T @ first @ instruments @ matrix @ residual
     one, two = inverse @ fitted, inverse @ left
     both = one @ moments.crossed(residual, seen) @ two.T
     own = one @ moments.spread(np.outer(residual, residual)) @ one.T + both + both.T
@@ -336,7 +460,8 @@ def _added_up(
     moments: NoisyMoments, influence: Floats, own: Floats, sampling: Floats, regressors: Floats
 ) -> Floats | None:
     """Return the covariance from noise with the terms of higher order, None where these do not die out."""
-    step, noise = own + sampling, own
+    step = own + sampling
+    noise = own
     sizes = [float(np.trace(step))]
     for _ in range(_STEPS):
         step = influence @ moments.spread(regressors.T @ step @ regressors) @ influence.T
@@ -358,7 +483,8 @@ def joint_statistic(fit: LinearFit, count: int) -> float:
     """Return the F statistic of the first `count` coefficients, noise included; 0 where they are not identified."""
     if not fit.identified:
         return 0.0
-    own, covariance = fit.coefficients[:count], fit.covariance[:count, :count]
+    own = fit.coefficients[:count]
+    covariance = fit.covariance[:count, :count]
     found = 0.0
     with np.errstate(all="ignore"), suppress(np.linalg.LinAlgError):
         found = float(own @ np.linalg.pinv(covariance, rcond=1e-14) @ own) / count
@@ -396,10 +522,8 @@ def anderson_rubin(
     def at(angle: float) -> float:
         return excess(response - (middle + width * tan(angle)) * endogenous)
 
-    middle, width = (
-        estimate[0],
-        estimate[1] if 0 < estimate[1] < inf else _scale(moments, response, endogenous),
-    )
+    middle = estimate[0]
+    width = estimate[1] if 0 < estimate[1] < inf else _scale(moments, response, endogenous)
     angles = np.linspace(-pi / 2, pi / 2, _TRIED + 2)[1:-1]
     signs = np.array([at(angle) for angle in angles]) <= 0
     turns = _turns(at, angles, signs)

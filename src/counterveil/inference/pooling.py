@@ -1,11 +1,14 @@
-"""Weights for pooling the estimates of several sites, and the uncertainty of what is pooled.
+"""Pooling the estimates of several sites: heterogeneity, weights and the uncertainty of the average.
 
-Proof: pooling.proof.md. Sites hold different people, so their errors are independent.
+Sites hold different people, so their errors are independent. Proof: pooling.proof.md.
 
-Means of both arms, averaged over sites that hold different people, for ratios and odds ratios.
-
-A ratio of averages is looked for as Fieller's is: a m1 - b m0 is an average of the sites' own, whose errors are
-independent. No ratio of a site is divided by or averaged, so that sites where outcomes are rare bias nothing.
+- `heterogeneity`, `paule_mandel`, `tau_squared_interval`: how much effects differ between sites.
+- `ErrorBetweenSites`: an average and its error from the spread of the sites' estimates.
+- `best_subset`, `pooling_weights`, `held_weights`: which sites enter, and with which weights.
+- `PooledUncertainty`: the error of the average. `PooledMeans`: means of both arms, averaged over sites, for
+  ratios and odds ratios. A ratio of averages is looked for as Fieller's is: a m1 - b m0 is an average of the
+  sites' own, whose errors are independent. No ratio of a site is divided by or averaged, so that sites where
+  outcomes are rare bias nothing.
 """
 
 from __future__ import annotations
@@ -46,9 +49,28 @@ _USUAL_LEVEL = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Heterogeneity:
-    """Cochran's Q with its degrees of freedom and p-value, I^2 (the part of Q beyond chance), and tau^2.
+    """How far sites differ beyond chance, as in metafor.
 
-    `scale` is what is compared between sites, such as "difference" or "log ratio".
+    Attributes
+    ----------
+    q : float
+        Cochran's Q.
+    df : int
+        Its degrees of freedom: sites less 1.
+    p_value : float
+        P-value of no differences between sites.
+    i_squared : float
+        Part of Q beyond chance, in [0, 1].
+    tau_squared : float
+        Variance of the sites' effects, in squared units of `scale` (Paule and Mandel 1982).
+    scale : str
+        What is compared between sites, such as "difference" or "log ratio".
+
+    Notes
+    -----
+    Q is the sum of (b_i - b)^2 / v_i over sites, v_i being sampling and noise variance of estimate b_i and b
+    their precision-weighted mean. I^2 = max(1 - df / Q, 0). tau^2 makes the sum of (b_i - b)^2 / (v_i +
+    tau^2) its df.
     """
 
     q: float
@@ -60,17 +82,24 @@ class Heterogeneity:
 
     @property
     def tau(self) -> float:
-        """The standard deviation of the sites' effects."""
+        """Standard deviation of the sites' effects, in units of `scale`."""
         return sqrt(self.tau_squared)
 
     def to_dict(self) -> dict[str, float | str]:
-        """Return the figures and the scale by name."""
+        """Return the figures and the scale by name.
+
+        Returns
+        -------
+        dict
+            The attributes.
+        """
         return asdict(self)
 
 
 def heterogeneity(estimates: Floats, variances: Floats, scale: str = "difference") -> Heterogeneity:
     """Return how much estimates (J,) differ beyond what their variances (J,) explain."""
-    q, df = _excess(0.0, estimates, variances), len(estimates) - 1
+    q = _excess(0.0, estimates, variances)
+    df = len(estimates) - 1
     beyond = max(0.0, 1 - df / q) if q > 0 else 0.0
     between = paule_mandel(estimates, variances)
     return Heterogeneity(q, df, float(chdtrc(df, q)), beyond, between, scale)
@@ -86,7 +115,8 @@ def tau_squared_interval(estimates: Floats, variances: Floats, level: float) -> 
 
     Exact for normal errors of these variances (Viechtbauer 2007); (0, 0) where sites differ less than chance allows.
     """
-    df, tail = len(estimates) - 1, (1 - level) / 2
+    df = len(estimates) - 1
+    tail = (1 - level) / 2
     return tuple(_profile(estimates, variances, float(chdtri(df, p))) for p in (tail, 1 - tail))  # type: ignore[return-value]
 
 
@@ -104,7 +134,8 @@ def _profile(estimates: Floats, variances: Floats, aim: float) -> float:
     if _excess(0.0, estimates, variances) <= aim:
         return 0.0
     # At this value every weight is at most 1/tau^2, so the sum of squares is below its aim.
-    low, high = 0.0, float(((estimates - estimates.mean()) ** 2).sum()) / aim
+    low = 0.0
+    high = float(((estimates - estimates.mean()) ** 2).sum()) / aim
     for _ in range(_MOST_STEPS):
         middle = (low + high) / 2
         low, high = (middle, high) if _excess(middle, estimates, variances) > aim else (low, middle)
@@ -135,30 +166,79 @@ def quiet_sites(variances: Floats, tau_squared: float) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True, slots=True)
 class ErrorBetweenSites:
-    """The error of a mean of `sites` estimates with equal weights, judged from how far they lie apart."""
+    """The error of a mean of estimates with equal weights, judged from how far they lie apart.
+
+    Attributes
+    ----------
+    std_error : float
+        Standard error of the mean, in units of the effect.
+    sites : int
+        Number of sites.
+    """
 
     std_error: float
     sites: int
 
     @classmethod
     def of(cls, estimates: Floats) -> ErrorBetweenSites:
-        """Return it for the estimates (K,) of the sites in the mean, two at least."""
+        """Return the error of the mean of these estimates.
+
+        Parameters
+        ----------
+        estimates : ndarray of float, shape (k,)
+            Estimates of the sites in the mean, two at least.
+
+        Returns
+        -------
+        ErrorBetweenSites
+            Their standard deviation over the root of k.
+        """
         count = len(estimates)
         return cls(float(np.std(estimates, ddof=1)) / sqrt(count), count)
 
     def half_width(self, level: float) -> float:
-        """Return the half-width of an interval of this level for the mean effect of sites."""
+        """Return the half-width of an interval for the mean effect of sites.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        float
+            Student's t of k - 1 degrees of freedom times the standard error.
+        """
         return float(stdtrit(self.sites - 1, (1 + level) / 2)) * self.std_error
 
     def prediction_half_width(self, level: float) -> float:
-        """Return the half-width of an interval of this level for the effect at one more site.
+        """Return the half-width of an interval for the effect at one more site.
 
-        The estimates' variance includes their own errors, so that the interval errs on the long side.
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        float
+            It errs on the long side: the variance of the estimates includes their own errors.
         """
         return self.half_width(level) * sqrt(self.sites + 1)
 
     def p_value(self, distance: float) -> float:
-        """Return the two-sided p-value of a mean this far from the tested value."""
+        """Return the two-sided p-value of a mean this far from the tested value.
+
+        Parameters
+        ----------
+        distance : float
+            Distance, of either sign.
+
+        Returns
+        -------
+        float
+            P-value by Student's t.
+        """
         if self.std_error == 0:
             return float(distance == 0)
         return 2 * float(stdtr(self.sites - 1, -abs(distance) / self.std_error))
@@ -212,7 +292,8 @@ def held_weights(weights: Floats, most: Floats, variances: Floats) -> Floats:
 
     Where the others have no weight, it goes to them by inverse variance. `most` adds up to at least one.
     """
-    found, held = weights.copy(), np.zeros(len(weights), dtype=np.bool_)
+    found = weights.copy()
+    held = np.zeros(len(weights), dtype=np.bool_)
     for _ in range(len(weights)):
         over = ~held & (found > most)
         if not over.any():
@@ -285,12 +366,19 @@ def noise_sds_of_variances(sites: list[Uncertainty]) -> Floats:
 class PooledUncertainty:
     """What is known about the error of a weighted average of independent estimates.
 
-    `steadied` are the sampling variances that the weights were made from, where they were made from noisy
-    ones: the average's variance is then too small on average, and not taken for less than what the steadied
-    ones give, or every site's enlarged on its own where that is less. None where weights are fixed.
-
-    For random effects alone, `between` is the variance of the sites' effects and `between_sites` the judgement of
-    the error by how far sites lie apart.
+    Attributes
+    ----------
+    sites : tuple of Uncertainty
+        Errors of the sites' estimates.
+    weights : tuple of float
+        Weights, which add up to one.
+    steadied : tuple of float or None
+        Sampling variances that the weights were made from, where they were made from noisy ones: the
+        average's variance is then not taken for less than what these give. None where weights are fixed.
+    between : float
+        Variance of the sites' effects, for random effects; else 0.
+    between_sites : ErrorBetweenSites or None
+        Error judged by how far sites lie apart, for random effects; else None.
     """
 
     sites: tuple[Uncertainty, ...]
@@ -301,7 +389,7 @@ class PooledUncertainty:
 
     @property
     def noise(self) -> NoiseDistribution | None:
-        """The distribution of the pooled noise."""
+        """Distribution of the pooled privacy noise; None for no noise."""
         return weighted_sum(np.array(self.weights), [known.noise for known in self.sites])
 
     @property
@@ -321,7 +409,18 @@ class PooledUncertainty:
         return own if self.between_sites is None else max(own, self.between_sites.std_error)
 
     def known_sd(self, alpha: float) -> float:
-        """Return the standard deviation of the normal part to build a level 1 - alpha interval on."""
+        """Return the standard deviation of the normal part that an interval is built on.
+
+        Parameters
+        ----------
+        alpha : float
+            One minus the confidence level, in (0, 1).
+
+        Returns
+        -------
+        float
+            Standard deviation, in units of the estimate.
+        """
         own = self._together(alpha).known_sd(alpha) ** 2
         if self.steadied is not None:
             own = max(own, self._least(alpha, own, self.steadied))
@@ -329,11 +428,22 @@ class PooledUncertainty:
 
     @property
     def bias(self) -> float:
-        """Bound of an error that no averaging removes: that of the sites, averaged."""
+        """Bound of an error that no averaging removes: the weighted mean of those of the sites."""
         return float(np.dot(self.weights, [known.bias for known in self.sites]))
 
     def half_width(self, level: float) -> float:
-        """Return h such that (estimate - h, estimate + h) covers with probability at least `level`."""
+        """Return h such that (estimate - h, estimate + h) covers with probability at least `level`.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        float
+            Half-width, in units of the estimate.
+        """
         alpha = 1 - level
         own = half_width(self.known_sd(alpha), self.noise, alpha)
         return self.bias + (
@@ -341,7 +451,18 @@ class PooledUncertainty:
         )
 
     def prediction_half_width(self, level: float) -> float | None:
-        """Return the half-width of an interval for the effect at one more site, None but for random effects."""
+        """Return the half-width of an interval for the effect at one more site.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        float or None
+            Half-width, in units of the estimate; None but for random effects.
+        """
         if self.between_sites is None:
             return None
         known = sqrt(self.known_sd(1 - level) ** 2 + self.between)
@@ -350,11 +471,35 @@ class PooledUncertainty:
         )
 
     def naive_half_width(self, level: float) -> float:
-        """Return the half-width that ignores the noise: too short, for comparison only."""
+        """Return the half-width that ignores the noise: too short, for comparison only.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        float
+            Half-width, in units of the estimate.
+        """
         return half_width(self.sampling_sd, None, 1 - level)
 
     def p_value(self, distance: float, level: float) -> float:
-        """Return P(|error| > |distance|), variances being enlarged as for an interval of `level`."""
+        r"""Return P(\|error\| > \|distance\|).
+
+        Parameters
+        ----------
+        distance : float
+            Distance of the estimate from the tested value, of either sign.
+        level : float
+            Noisy variances are enlarged as for an interval of this level, in (0, 1).
+
+        Returns
+        -------
+        float
+            Two-sided p-value, privacy noise included.
+        """
         if any(known.ball_variance for known in self.sites):
             return p_value_from(self.half_width, distance, level, self.bias)
         beyond = max(abs(distance) - self.bias, 0.0)
@@ -396,9 +541,16 @@ class PooledUncertainty:
 
 @dataclass(frozen=True, slots=True)
 class PooledMeans:
-    """Averages of the sites' means with weights that are public and add up to one; `names` are the sites'.
+    """Averages of the sites' means of both arms, with public weights.
 
-    A site that is left out has the weight 0.
+    Attributes
+    ----------
+    sites : tuple of IndependentArmMeans or JointArmMeans
+        Means of the sites.
+    weights : tuple of float
+        Weights, which add up to one; 0 for a site that is left out.
+    names : tuple of str
+        Names of the sites.
     """
 
     sites: tuple[IndependentArmMeans | JointArmMeans, ...]
@@ -428,9 +580,18 @@ class PooledMeans:
         return PooledUncertainty(tuple(site.error_of_difference for site in self.sites), self.weights)
 
     def errors(self, alpha: float) -> Errors:
-        """Return the error of a m1 - b m0 as a function of a, b and factors of the sampling variances.
+        """Return the error of a m1 - b m0.
 
-        Every site's variance is as for an interval of its own, which is rather too much than too little.
+        Parameters
+        ----------
+        alpha : float
+            Variances are those of an interval of level 1 - alpha.
+
+        Returns
+        -------
+        callable
+            Takes a, b and factors of both arms' sampling variances, and returns the standard deviation of the
+            normal part, the noise, and a bound of the bias.
         """
         own = [site.errors(alpha) for site in self.sites]
 
@@ -443,7 +604,20 @@ class PooledMeans:
         return error
 
     def parts(self, a: float, b: float) -> Pair:
-        """Return the standard deviations of a m1 - b m0 from sampling and from noise."""
+        """Return the standard deviations of a m1 - b m0, as far as they are known.
+
+        Parameters
+        ----------
+        a : float
+            Weight of the treated mean.
+        b : float
+            Weight of the control mean.
+
+        Returns
+        -------
+        tuple of (float, float)
+            Standard deviations from sampling and from noise.
+        """
         squares = np.square([site.parts(a, b) for site in self.sites])
         sampling, noise = np.sqrt(np.dot(np.square(self.weights), squares))
         return float(sampling), float(noise)

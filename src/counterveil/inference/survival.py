@@ -61,45 +61,53 @@ class TableNoise:
     def of(self, gradients: Floats) -> Floats:
         """Return the covariance (K, K) of K linear functions of all blocks; gradients are (K, B, M)."""
         spread = gradients @ self.covariance
-        found = spread.reshape(len(spread), -1) @ gradients.reshape(len(spread), -1).T
-        whole = float(self.covariance.sum())
-        if whole <= 0:
-            return np.asarray(found)
+        covariance = spread.reshape(len(spread), -1) @ gradients.reshape(len(spread), -1).T
+        total_variance = float(self.covariance.sum())
+        if total_variance <= 0:
+            return np.asarray(covariance)
         for group in self.groups:
-            along = spread[:, list(group)].sum(axis=(1, 2))
-            found -= np.outer(along, along) / (whole * len(group))
-        return np.asarray(found)
+            group_spread = spread[:, list(group)].sum(axis=(1, 2))
+            covariance -= np.outer(group_spread, group_spread) / (total_variance * len(group))
+        return np.asarray(covariance)
 
     def heaviness(self, gradients: Floats) -> Floats:
         """Return the excess kurtosis of K linear functions as a part of that of one noisy number; 0 is normal."""
-        own = gradients if self.root is None else gradients @ self.root
-        squares = (own**2).sum(axis=(1, 2))
-        return np.asarray((own**4).sum(axis=(1, 2)) / np.maximum(squares, 1e-150) ** 2)
+        independent = gradients if self.root is None else gradients @ self.root
+        squares = (independent**2).sum(axis=(1, 2))
+        return np.asarray((independent**4).sum(axis=(1, 2)) / np.maximum(squares, 1e-150) ** 2)
 
 
 def with_totals(counts: Floats, noise: TableNoise, totals: Sequence[float]) -> Floats:
     """Return noisy tables (B, M) moved to the public totals of their groups, the most precise way there is."""
-    found, whole = counts.copy(), float(noise.covariance.sum())
-    if whole <= 0:
-        return found
-    towards = noise.covariance.sum(axis=0) / whole
+    moved = counts.copy()
+    total_variance = float(noise.covariance.sum())
+    if total_variance <= 0:
+        return moved
+    towards = noise.covariance.sum(axis=0) / total_variance
     for group, total in zip(noise.groups, totals, strict=True):
-        chosen = list(group)
-        found[chosen] -= towards * (found[chosen].sum() - total) / len(chosen)
-    return found
+        blocks = list(group)
+        moved[blocks] -= towards * (moved[blocks].sum() - total) / len(blocks)
+    return moved
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """The curves of all blocks, (B, J + 1) from time 0 on, with how they depend on every entry.
+    """Curves of all blocks, (B, J + 1) from time 0 on, with how they depend on every entry.
 
-    Attributes:
-        counts: tables (B, M) as released, moved to public totals.
-        noise: of the tables.
-        convention: where in a cell people are censored: in its "middle" or at its "end".
-        design: for weighted counts the ratio of squared weights to weights, by block; 1 without weights.
-        inflation: of the sampling variance, for bias that is allowed for.
-        causes: of the event, each with columns of its own.
+    Attributes
+    ----------
+    counts : ndarray of float, shape (B, M)
+        Tables as released, moved to public totals.
+    noise : TableNoise
+        Noise of the tables.
+    convention : {"middle", "end"}
+        Where in a cell people are censored.
+    design : ndarray of float, shape (B,)
+        For weighted counts the ratio of squared weights to weights; 1 without weights.
+    inflation : float
+        Factor of the sampling variance, for bias that is allowed for.
+    causes : int
+        Number of causes of the event, each with columns of its own.
     """
 
     counts: Floats
@@ -134,16 +142,16 @@ class Blocks:
         """The matrix (J, M) that makes people at risk of a table."""
         cells = self.cells
         later = np.triu(np.ones((cells, cells)))
-        found = np.hstack([np.tile(later, self.causes + 1), np.ones((cells, 1))])
-        found[np.arange(cells), self.causes * cells + np.arange(cells)] -= _GONE[self.convention]
-        return found
+        rows = np.hstack([np.tile(later, self.causes + 1), np.ones((cells, 1))])
+        rows[np.arange(cells), self.causes * cells + np.arange(cells)] -= _GONE[self.convention]
+        return rows
 
     @cached_property
     def starting(self) -> Floats:
         """People under observation when each cell begins, (B, J), of weighted counts the effective number (Kish)."""
-        found = self.at_risk + _GONE[self.convention] / 2 * self.censored
-        found[:, 0] = self.counts.sum(axis=1)
-        return np.asarray(found / self.design[:, None])
+        people = self.at_risk + _GONE[self.convention] / 2 * self.censored
+        people[:, 0] = self.counts.sum(axis=1)
+        return np.asarray(people / self.design[:, None])
 
     @cached_property
     def at_risk(self) -> Floats:
@@ -177,8 +185,8 @@ class Blocks:
     def hazards(self) -> Floats:
         """Hazards (B, J); 0 in cells that are not known."""
         sure = self.sure
-        found = np.where(sure, self.events / np.where(sure, self.at_risk, 1.0), 0.0)
-        return np.minimum(found, 1.0)
+        hazards = np.where(sure, self.events / np.where(sure, self.at_risk, 1.0), 0.0)
+        return np.minimum(hazards, 1.0)
 
     @cached_property
     def curves(self) -> Floats:
@@ -195,12 +203,12 @@ class Blocks:
         hazards = self.shown_hazards(self.event_rows(), self.hazards)
         return np.hstack([np.ones((len(hazards), 1)), np.cumprod(1 - hazards, axis=1)])
 
-    def shown_hazards(self, rows: Floats, known: Floats) -> Floats:
-        """Return hazards that are `known`, and those of the nearest possible table; `rows` make their events."""
+    def shown_hazards(self, rows: Floats, known_hazards: Floats) -> Floats:
+        """Return `known_hazards` in known cells, in others those of the nearest possible table; `rows` make events."""
         possible = np.array([_possible(table) for table in self.counts])
         people = possible @ self.risk_rows.T
         after = possible @ rows.T / np.maximum(people, np.maximum(self.risk_sd, 1.0))
-        return np.where(self.sure, known, np.clip(after, 0.0, 1.0))
+        return np.where(self.sure, known_hazards, np.clip(after, 0.0, 1.0))
 
     @cached_property
     def slack(self) -> Floats:
@@ -246,11 +254,11 @@ class Blocks:
     def slopes(self) -> Floats:
         """Return how curves move with each hazard, (B, J + 1, J)."""
         blocks, cells = self.hazards.shape
-        found = np.zeros((blocks, cells + 1, cells))
+        slopes = np.zeros((blocks, cells + 1, cells))
         for j in range(cells):
-            found[:, j + 1] = (1 - self.hazards[:, j, None]) * found[:, j]
-            found[:, j + 1, j] = -self.curves[:, j]
-        return found
+            slopes[:, j + 1] = (1 - self.hazards[:, j, None]) * slopes[:, j]
+            slopes[:, j + 1, j] = -self.curves[:, j]
+        return slopes
 
     @cached_property
     def gradients(self) -> Floats:
@@ -277,7 +285,8 @@ class Incidence:
     @cached_property
     def _own(self) -> Floats:
         """Hazards of the cause, (B, J)."""
-        base, sure = self.base, self.base.sure
+        base = self.base
+        sure = self.base.sure
         events = base.counts @ base.event_rows(self.cause).T
         return np.asarray(np.where(sure, events / np.where(sure, base.at_risk, 1.0), 0.0))
 
@@ -310,21 +319,22 @@ class Incidence:
         """The covariance of every block's curve, (B, J + 1, J + 1): hazards of a cell are shares of the same people."""
         base = self.base
         people = np.where(base.sure, np.maximum(base.at_risk, 1.0), 1.0)
-        own = np.clip(self._own, 0.0, None) + base.sure * _ADDED / (base.cells * base.causes) / people
-        own = np.clip(own, 0.0, 1.0)
-        both = np.clip(np.maximum(base.hazards, own), 0.0, 1.0)
+        hazards = np.clip(self._own, 0.0, None) + base.sure * _ADDED / (base.cells * base.causes) / people
+        hazards = np.clip(hazards, 0.0, 1.0)
+        any_hazards = np.clip(np.maximum(base.hazards, hazards), 0.0, 1.0)
         scale = base.inflation * base.design[:, None] / people
         alone, through = self._parts
-        cross = np.einsum("bik,bk,bjk->bij", alone, scale * own * (1 - both), through)
-        found = cross + cross.transpose(0, 2, 1)
-        for slopes, share in ((alone, own), (through, both)):
-            found += np.einsum("bik,bk,bjk->bij", slopes, scale * share * (1 - share), slopes)
-        return np.asarray(found)
+        cross = np.einsum("bik,bk,bjk->bij", alone, scale * hazards * (1 - any_hazards), through)
+        covariance = cross + cross.transpose(0, 2, 1)
+        for slopes, share in ((alone, hazards), (through, any_hazards)):
+            covariance += np.einsum("bik,bk,bjk->bij", slopes, scale * share * (1 - share), slopes)
+        return np.asarray(covariance)
 
     @property
     def grouping(self) -> Floats:
         """How far curves may be off as hazards change within the cells that people are censored in, (B, J + 1)."""
-        off, hazards = self.base.either, (self._own, self.base.hazards)
+        off = self.base.either
+        hazards = (self._own, self.base.hazards)
         moved = [np.einsum("bpj,bj->bp", part, h * off) for part, h in zip(self._parts, hazards, strict=True)]
         return np.asarray(np.abs(moved[0] + moved[1]))
 
@@ -332,11 +342,11 @@ class Incidence:
     def gradients(self) -> Floats:
         """How curves move with each entry of their own table, (B, J + 1, M)."""
         (alone, through), base = self._parts, self.base
-        own, any_event = (
+        of_cause, any_event = (
             base.moved(base.event_rows(cause), hazards)
             for cause, hazards in ((self.cause, self._own), (None, base.hazards))
         )
-        return np.asarray(-(alone @ own + through @ any_event))
+        return np.asarray(-(alone @ of_cause + through @ any_event))
 
 
 def _uneven(held: Floats, variances: Floats, rounded: bool = False) -> tuple[Floats, NDArray[np.bool_]]:
@@ -360,13 +370,15 @@ def _uneven(held: Floats, variances: Floats, rounded: bool = False) -> tuple[Flo
     sure = np.sqrt(np.clip(change**2 - chance, 0.0, None))
     hidden = np.zeros_like(sure)
     hidden[:, [0, -1]] = rounded * _HIDDEN * np.sqrt(chance[:, [0, -1]])
-    parts = np.maximum(sure, hidden) / np.maximum(np.maximum(padded[:, 1:], padded[:, :-1]), 1e-9)
-    r, inner = np.minimum(np.maximum(parts[:, 1:], parts[:, :-1]), 1.0), np.ones(held.shape[1], dtype=bool)
+    changes = np.maximum(sure, hidden) / np.maximum(np.maximum(padded[:, 1:], padded[:, :-1]), 1e-9)
+    r = np.minimum(np.maximum(changes[:, 1:], changes[:, :-1]), 1.0)
+    inner = np.ones(held.shape[1], dtype=bool)
     inner[[0, -1]] = False
     smooth = np.where(inner, r / 8 * (1 + r), r / 6 * (1 + 3 * r))
-    before, after = sure[:, :-1], sure[:, 1:]
-    more = np.where(sure > 0, sure + _UNSURE * np.sqrt(chance), 1e-300)
-    step = 1 / (1 / more[:, :-1] + 1 / more[:, 1:]) / np.maximum(held, 1e-9)
+    before = sure[:, :-1]
+    after = sure[:, 1:]
+    larger_change = np.where(sure > 0, sure + _UNSURE * np.sqrt(chance), 1e-300)
+    step = 1 / (1 / larger_change[:, :-1] + 1 / larger_change[:, 1:]) / np.maximum(held, 1e-9)
     outer = np.pad(np.abs(change), ((0, 0), (1, 1)))
     gradual = 3 * np.minimum(outer[:, :-3], outer[:, 3:]) / np.maximum(before + after, 1e-300)
     step *= np.clip(1 - gradual, 0.0, 1.0) * (change[:, 1:] * change[:, :-1] > 0)
@@ -413,21 +425,33 @@ def _possible(table: Floats) -> Floats:
 class Curves:
     """Survival of both arms, control first, at time 0 and at the end of every cell.
 
-    Attributes:
-        survival: (2, J + 1), level where a curve is lost in the noise.
-        shown: the same, falling on there as is likeliest.
-        sampling: covariance of each curve from sampling, (2, J + 1, J + 1).
-        noise: covariance of both curves from noise, (2, J + 1, 2, J + 1).
-        slack: how far each curve may lie lower, as it was lost in the noise before, (2, J + 1).
-        grouping: how far each curve may be off as hazards change within the cells that people are censored in,
-            (2, J + 1).
-        people: under observation when each cell begins, (2, J).
-        worth: how many people without strata and bias would err as much, (2, J): fewer than `people` where an arm is
-            thin in strata with large shares.
-        heaviness: of the noise of each point, (2, J + 1).
-        lengths: of the cells, (J,).
-        rounded: whether cells hold outcomes, which may be rounded and begin steeply.
-        heaped: the round number to whose multiples they are seen to be rounded, in part or all; 0 for none.
+    Attributes
+    ----------
+    survival : ndarray of float, shape (2, J + 1)
+        Survival, level where a curve is lost in the noise.
+    shown : ndarray of float, shape (2, J + 1)
+        The same, falling on there as is likeliest.
+    sampling : ndarray of float, shape (2, J + 1, J + 1)
+        Covariance of each curve from sampling.
+    noise : ndarray of float, shape (2, J + 1, 2, J + 1)
+        Covariance of both curves from noise.
+    slack : ndarray of float, shape (2, J + 1)
+        How far each curve may lie lower, as it was lost in the noise before.
+    grouping : ndarray of float, shape (2, J + 1)
+        How far each curve may be off as hazards change within the cells that people are censored in.
+    people : ndarray of float, shape (2, J)
+        People under observation when each cell begins.
+    worth : ndarray of float, shape (2, J)
+        Number of people without strata and bias that would err as much: fewer than `people` where an arm has
+        few people in strata with large shares.
+    heaviness : ndarray of float, shape (2, J + 1)
+        Excess kurtosis of the noise of each point, as a part of Laplace's.
+    lengths : ndarray of float, shape (J,)
+        Lengths of the cells.
+    rounded : bool
+        Whether cells hold outcomes, which may be rounded and begin steeply.
+    heaped : float
+        Round number to whose multiples outcomes are seen to be rounded, in part or all; 0 for none.
     """
 
     survival: Floats
@@ -451,12 +475,16 @@ class Curves:
         more (1) or less (-1) the later they are.
         """
         points = points_of(self.lengths)
-        held, between = -np.diff(self.shown, axis=1), ~points
+        held = -np.diff(self.shown, axis=1)
+        between = ~points
         # A point holds a crowd, and says nothing of those beside it.
-        curvature, smooth, leans = held.copy(), np.zeros(held.shape, dtype=bool), np.full(held.shape, nan)
-        lengths, variances = self.lengths[between], self._variances[1][:, between]
-        own = self._curvature_between(held[:, between], lengths, variances)
-        curvature[:, between], smooth[:, between], leans[:, between] = own
+        curvature = held.copy()
+        smooth = np.zeros(held.shape, dtype=bool)
+        leans = np.full(held.shape, nan)
+        lengths = self.lengths[between]
+        variances = self._variances[1][:, between]
+        of_cells = self._curvature_between(held[:, between], lengths, variances)
+        curvature[:, between], smooth[:, between], leans[:, between] = of_cells
         return curvature, smooth, leans
 
     def _curvature_between(
@@ -464,14 +492,15 @@ class Curves:
     ) -> tuple[Floats, NDArray[np.bool_], Floats]:
         """Return `curvature` of what cells of these lengths hold, with its variances."""
         # Cells of one length are compared as they are, others by what they hold of a length.
-        relative_lengths, padded_lengths = lengths / lengths.mean(), np.pad(lengths, 1, mode="reflect")
+        relative_lengths = lengths / lengths.mean()
+        padded_lengths = np.pad(lengths, 1, mode="reflect")
         cells, smooth = _uneven(held / relative_lengths, variances / relative_lengths**2, self.rounded)
         open_ended = lengths > _LONGER * np.minimum(padded_lengths[:-2], padded_lengths[2:])
         leans = np.sign((held / relative_lengths)[:, 2:] - (held / relative_lengths)[:, :-2])
         leans = np.pad(leans, ((0, 0), (1, 1)), constant_values=nan)[:, : held.shape[1]]
         cells = np.maximum(cells, np.minimum(self.heaped / lengths, 1.0))
-        found = np.where((held > _COARSE) | open_ended, held, cells * np.maximum(held, 0.0))
-        return found, smooth & (found < held) & (self.heaped == 0), leans
+        curvature = np.where((held > _COARSE) | open_ended, held, cells * np.maximum(held, 0.0))
+        return curvature, smooth & (curvature < held) & (self.heaped == 0), leans
 
     @cached_property
     def _variances(self) -> tuple[Floats, Floats]:
@@ -516,9 +545,10 @@ def standardised(
     `per_person` is 1 over the number of people where the shares are those of the noisy tables themselves, else 0.
     """
     of = of or blocks
-    strata, points = len(shares), blocks.cells + 1
+    strata = len(shares)
+    points = blocks.cells + 1
     size = blocks.counts.shape[1]
-    own = of.curves.reshape(strata, 2, points)
+    curves = of.curves.reshape(strata, 2, points)
     survival, shown = (
         np.einsum("s,sap->ap", shares, one.reshape(strata, 2, points)) for one in (of.curves, of.shown)
     )
@@ -529,7 +559,7 @@ def standardised(
     for arm in range(2):
         full[arm, :, :, arm] = np.einsum("s,spm->psm", shares, slopes[:, arm])
         if per_person:
-            full[arm] += per_person * own[:, arm].T[:, :, None, None]
+            full[arm] += per_person * curves[:, arm].T[:, :, None, None]
     moved = full.reshape(2 * points, strata * 2, size)
     noise = blocks.noise.of(moved).reshape(2, points, 2, points)
     heaviness = blocks.noise.heaviness(moved).reshape(2, points)
@@ -537,10 +567,20 @@ def standardised(
         np.einsum("s,sap->ap", shares, one.reshape(strata, 2, points)) for one in (of.slack, of.grouping)
     )
     people = blocks.starting.reshape(strata, 2, blocks.cells)
-    each = np.einsum("s,saj->aj", shares**2, blocks.inflation / np.maximum(people, 1.0))
-    worth = 1 / np.maximum(each, 1e-300)
-    each = (survival, shown, sampling, noise, slack, grouping, people.sum(axis=0), worth, heaviness)
-    return Curves(*each, np.ones(blocks.cells) if lengths is None else lengths)
+    variances_per_person = np.einsum("s,saj->aj", shares**2, blocks.inflation / np.maximum(people, 1.0))
+    worth = 1 / np.maximum(variances_per_person, 1e-300)
+    return Curves(
+        survival=survival,
+        shown=shown,
+        sampling=sampling,
+        noise=noise,
+        slack=slack,
+        grouping=grouping,
+        people=people.sum(axis=0),
+        worth=worth,
+        heaviness=heaviness,
+        lengths=np.ones(blocks.cells) if lengths is None else lengths,
+    )
 
 
 # How far apart arms may be in what changes within cells, as a part of what is possible.
@@ -559,22 +599,37 @@ def quantiles(level: float, heavy: float) -> tuple[float, float]:
     return normal, max(normal, min(several, -log(1 - level) / sqrt(2)))
 
 
-def joint_bias(one: float, other: float, apart: float = _APART) -> float:
+def joint_bias(first: float, second: float, apart: float = _APART) -> float:
     """Return how far the difference of two arms may be off, each of which may be off by so much alone.
 
     Hazards change within cells in much the same way in both arms: what differs by arm is not taken for more than a
     quarter of what is possible, or than another part `apart`.
     """
-    return min(abs(one - other) + apart * (one + other), one + other)
+    return min(abs(first - second) + apart * (first + second), first + second)
 
 
 @dataclass(frozen=True, slots=True)
 class Probability:
     """The probability of being free of the event at one time in one arm.
 
-    `size` is the number of people that sampling error is worth. Where the curve was lost in the noise before, `middle`
-    is where it was last known, `slack` how far it may have fallen since, and `estimate` the likeliest place between.
-    `bias` is how far it may be off as hazards change within cells.
+    Attributes
+    ----------
+    estimate : float
+        The likeliest probability, in [0, 1].
+    middle : float
+        Where the curve was last known before it was lost in the noise; the estimate as released otherwise.
+    variance : float
+        Sampling variance.
+    noise : float
+        Variance of the privacy noise.
+    size : float
+        Number of people that the sampling error is worth.
+    heavy : float
+        Excess kurtosis of the noise as a part of Laplace's: 0 for normal noise.
+    slack : float
+        How far the curve may have fallen since it was last known.
+    bias : float
+        How far it may be off as hazards change within cells.
     """
 
     estimate: float
@@ -597,28 +652,57 @@ class Probability:
         return sqrt(self.noise + self.slack**2 / 12)
 
     def interval(self, level: float) -> Ends:
-        """Return the two ends of an interval, cut to probabilities."""
+        """Return the two ends of an interval, truncated to [0, 1].
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         low, high = (
             self.middle + biased_half_width(end, self.bias, level) * sign for end, sign in self._ends(level)
         )
         return min(max(low - self.slack, 0.0), 1.0), min(max(high, 0.0), 1.0)
 
     def _ends(self, level: float) -> tuple[Ends, Ends]:
-        low, high = self.uncut(level)
+        low, high = self.untruncated(level)
         return (self.middle - low, -1.0), (high - self.middle, 1.0)
 
-    def uncut(self, level: float) -> Ends:
-        """Return the two ends around where the curve was last known, which noise may have moved beyond 0 or 1."""
+    def untruncated(self, level: float) -> Ends:
+        """Return the two ends around where the curve was last known, not truncated to [0, 1].
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         normal, heavy = quantiles(level, self.heavy)
         per = normal**2 / self.size
-        lead, half = 1 + per, self.middle + per / 2
+        lead = 1 + per
+        half = self.middle + per / 2
         root = sqrt(max(half**2 - lead * (self.middle**2 - heavy**2 * self.noise), 0.0))
         return (half - root) / lead, (half + root) / lead
 
 
 @dataclass(frozen=True, slots=True)
 class Complement:
-    """One minus a probability."""
+    """One minus a probability.
+
+    Attributes
+    ----------
+    of : Probability
+        The probability.
+    """
 
     of: Probability
 
@@ -638,14 +722,37 @@ class Complement:
         return self.of.noise_sd
 
     def interval(self, level: float) -> Ends:
-        """Return the two ends."""
+        """Return the two ends of an interval, in [0, 1].
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         low, high = self.of.interval(level)
         return 1 - high, 1 - low
 
 
 @dataclass(frozen=True, slots=True)
 class Gap(Apart):
-    """The difference of two probabilities; `shared` is the covariance of their noise, `apart` how biases may differ."""
+    """The difference of two probabilities.
+
+    Attributes
+    ----------
+    one : Probability
+        That of the treated.
+    other : Probability
+        That of the controls.
+    shared : float
+        Covariance of their noise.
+    apart : float
+        How far the biases of both may differ, as a part of them.
+    """
 
     one: Probability
     other: Probability
@@ -665,31 +772,61 @@ class Gap(Apart):
         return self.shared / product if product > 0 else 0.0
 
     def interval(self, level: float) -> Ends:
-        """Return the two ends; all that both arms' intervals leave possible where one is lost in the noise."""
+        """Return the two ends; all that both intervals leave possible where one arm is lost in the noise.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         if self.one.slack or self.other.slack:
             (low, high), (least, most) = self.one.interval(level), self.other.interval(level)
             return low - most, high - least
-        (low, high), (least, most) = self.one.uncut(level), self.other.uncut(level)
-        own, others = self.one.middle, self.other.middle
+        (low, high), (least, most) = self.one.untruncated(level), self.other.untruncated(level)
+        treated, control = self.one.middle, self.other.middle
         bias = joint_bias(self.one.bias, self.other.bias, self.apart)
-        down = biased_half_width(_joined(own - low, most - others, self._correlation), bias, level)
-        up = biased_half_width(_joined(high - own, others - least, self._correlation), bias, level)
-        ends = (own - others - down, own - others + up)
+        down = biased_half_width(_joined(treated - low, most - control, self._correlation), bias, level)
+        up = biased_half_width(_joined(high - treated, control - least, self._correlation), bias, level)
+        ends = (treated - control - down, treated - control + up)
         return min(max(ends[0], -1.0), 1.0), max(min(ends[1], 1.0), -1.0)
 
 
-def _joined(one: float, other: float, correlation: float) -> float:
-    return sqrt(max(one**2 + other**2 - 2 * correlation * one * other, 0.0))
+def _joined(first: float, second: float, correlation: float) -> float:
+    return sqrt(max(first**2 + second**2 - 2 * correlation * first * second, 0.0))
 
 
 @dataclass(frozen=True, slots=True)
 class Area:
     """The restricted mean time free of the event in one arm, or the difference of two.
 
-    `slack` is how far it may lie to either side of the `middle`, as curves were lost in the noise. `bias` is how far it
-    may be off as hazards change within cells, and `curvature` how far it moves when curves are known
-    at every other time only: about as far as curves that bend between times can move it. `steps` is how much more it is
-    where curves fall at whole times only.
+    Attributes
+    ----------
+    estimate : float
+        Restricted mean, in the unit of the data.
+    middle : float
+        Middle of what curves that were lost in the noise leave possible.
+    variance : float
+        Sampling variance.
+    noise : float
+        Variance of the privacy noise.
+    limits : tuple of (float, float)
+        What it can be at all.
+    heavy : bool
+        Whether the noise is Laplace's.
+    slack : float
+        How far it may lie to either side of `middle`, as curves were lost in the noise.
+    bias : float
+        How far it may be off as hazards change within cells.
+    curvature : float
+        How far it moves when curves are known at every other time only: about as far as their curvature can
+        move it.
+    steps : float
+        How much more it is where curves fall at whole times only.
     """
 
     estimate: float
@@ -714,18 +851,45 @@ class Area:
         return sqrt(self.noise + self.slack**2 / 3)
 
     def interval(self, level: float) -> Ends:
-        """Return the two ends of an interval, cut to what is possible."""
+        """Return the two ends of an interval, truncated to what is possible.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         normal, heavy = quantiles(level, self.heavy)
         half = hypot(normal * self.sampling_sd, heavy * sqrt(self.noise))
         half = biased_half_width(half, self.bias + abs(self.curvature), level) + self.slack
         least, most = self.limits
-        low, high = self.middle - half + min(self.steps, 0.0), self.middle + half + max(self.steps, 0.0)
+        low = self.middle - half + min(self.steps, 0.0)
+        high = self.middle + half + max(self.steps, 0.0)
         return min(max(low, least), most), max(min(high, most), least)
 
 
 @dataclass(frozen=True, slots=True)
 class AreaRatio:
-    """The ratio of two restricted means, on the scale of logarithms; `shared` is the covariance of their noise."""
+    """The ratio of two restricted means, treated over control.
+
+    Attributes
+    ----------
+    one : Area
+        Restricted mean of the treated.
+    other : Area
+        Restricted mean of the controls.
+    shared : float
+        Covariance of their noise.
+
+    Notes
+    -----
+    The interval is log r -+ h on the scale of logarithms, by the delta method; where a mean is lost in the
+    noise, it is all that the intervals of both means leave possible.
+    """
 
     one: Area
     other: Area
@@ -733,7 +897,7 @@ class AreaRatio:
 
     @property
     def estimate(self) -> float:
-        """One mean over the other; infinite where the other is not above 0."""
+        """Mean of the treated over that of the controls; infinite where the latter is not above 0."""
         return max(self.one.estimate, 0.0) / self.other.estimate if self.other.estimate > 0 else inf
 
     @property
@@ -749,10 +913,10 @@ class AreaRatio:
     @property
     def _relative(self) -> tuple[float, float]:
         """Standard deviations of the logarithm of the ratio, from sampling and from noise."""
-        one, other = self.one, self.other
-        noise = (one.noise_sd / one.estimate) ** 2 + (other.noise_sd / other.estimate) ** 2
-        noise -= 2 * self.shared / (one.estimate * other.estimate)
-        sampling = hypot(one.sampling_sd / one.estimate, other.sampling_sd / other.estimate)
+        first, second = self.one, self.other
+        noise = (first.noise_sd / first.estimate) ** 2 + (second.noise_sd / second.estimate) ** 2
+        noise -= 2 * self.shared / (first.estimate * second.estimate)
+        sampling = hypot(first.sampling_sd / first.estimate, second.sampling_sd / second.estimate)
         return sampling, sqrt(max(noise, 0.0))
 
     @property
@@ -766,7 +930,18 @@ class AreaRatio:
         return self.estimate * self._relative[1] if self.known else inf
 
     def interval(self, level: float) -> Ends:
-        """Return the two ends; where a mean is lost in the noise, all that both intervals leave possible."""
+        """Return the two ends of an interval.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         (low, high), (least, most) = self.one.interval(level), self.other.interval(level)
         widest = (low / most if most > 0 else 0.0, high / least if least > 0 else inf)
         if not self.known or self.one.slack or self.other.slack:
@@ -784,10 +959,24 @@ class AreaRatio:
 
 @dataclass(frozen=True, slots=True)
 class SurvivalAnswers:
-    """Everything that is read off two curves; `edges` are time 0 and the ends of all cells, control comes first.
+    """Everything that is read off two curves.
 
-    `cut` is how many cells make one of the declared grid, by which places are counted. With `whole`, curves fall to 0
-    by the last edge. With `ties`, they may fall at multiples of this unit only.
+    Attributes
+    ----------
+    curves : Curves
+        Survival of both arms, control first.
+    edges : ndarray of float, shape (J + 1,)
+        Time 0 and the ends of all cells.
+    convention : {"middle", "end"}
+        Where in a cell people are censored.
+    heavy : bool
+        Whether the noise is Laplace's.
+    cut : int
+        Number of cells that make one of the declared grid, by which times are counted.
+    whole : bool
+        Whether curves fall to 0 by the last edge: distribution functions do.
+    ties : float
+        Unit at whose multiples alone curves may fall; 0 for none.
     """
 
     curves: Curves
@@ -799,31 +988,72 @@ class SurvivalAnswers:
     ties: float = 0.0
 
     def at(self, arm: int, place: int) -> Probability:
-        """Return the probability of one arm at a time of the grid, by its place; time 0 has place 0."""
+        """Return the probability of one arm at a time of the grid.
+
+        Parameters
+        ----------
+        arm : {0, 1}
+            0 for the controls, 1 for the treated.
+        place : int
+            Position of the time in the grid; time 0 has 0.
+
+        Returns
+        -------
+        Probability
+            The probability of being free of the event, with its error.
+        """
         return self.end(arm, place * self.cut)
 
     def end(self, arm: int, place: int) -> Probability:
-        """Return the probability of one arm at the end of a cell, by its place among all edges."""
+        """Return the probability of one arm at the end of a cell.
+
+        Parameters
+        ----------
+        arm : {0, 1}
+            0 for the controls, 1 for the treated.
+        place : int
+            Position among all edges.
+
+        Returns
+        -------
+        Probability
+            The probability of being free of the event, with its error.
+        """
         curves = self.curves
-        own = (float(curves.shown[arm, place]), float(curves.survival[arm, place]))
+        shown = (float(curves.shown[arm, place]), float(curves.survival[arm, place]))
         variance = float(curves.sampling[arm, place, place])
         noise = max(float(curves.noise[arm, place, arm, place]), 0.0)
         slack, bias = float(curves.slack[arm, place]), float(curves.grouping[arm, place])
         heavy = self.heavy * float(curves.heaviness[arm, place])
         size = float(self._sizes(arm)[place])
-        return Probability(*own, variance, noise, size, heavy, slack, bias)
+        return Probability(*shown, variance, noise, size, heavy, slack, bias)
 
     def ends(self, arm: int, level: float) -> tuple[Floats, Floats]:
-        """Return the lower and upper ends of the intervals of one arm at every edge: those of `end`, at once."""
+        """Return the ends of the intervals of one arm at every edge: those of `end`, at once.
+
+        Parameters
+        ----------
+        arm : {0, 1}
+            0 for the controls, 1 for the treated.
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (ndarray, ndarray)
+            Lower and upper ends, each of shape (J + 1,).
+        """
         curves, normal = self.curves, quantiles(level, 0.0)[0]
         middle, slack = curves.survival[arm, 1:], curves.slack[arm, 1:]
         noise = np.maximum(np.diagonal(curves.noise[arm, :, arm])[1:], 0.0)
         several = normal + self.heavy * curves.heaviness[arm, 1:] * (normal**3 - 3 * normal) / 8
         heavy = np.clip(several, normal, max(quantiles(level, 1.0)[1], normal))
         sizes = self._sizes(arm)[1:]
-        lead, half = 1 + normal**2 / sizes, middle + normal**2 / sizes / 2
+        lead = 1 + normal**2 / sizes
+        half = middle + normal**2 / sizes / 2
         root = np.sqrt(np.maximum(half**2 - lead * (middle**2 - heavy**2 * noise), 0.0))
-        down, up = middle - (half - root) / lead, (half + root) / lead - middle
+        down = middle - (half - root) / lead
+        up = (half + root) / lead - middle
         off = curves.grouping[arm, 1:]
         low = np.clip(middle - biased_half_widths(down, off, level) - slack, 0.0, 1.0)
         high = np.clip(middle + biased_half_widths(up, off, level), 0.0, 1.0)
@@ -831,7 +1061,20 @@ class SurvivalAnswers:
         return np.append(1.0, low), np.append(1.0, high)
 
     def whole_times(self, time: float, up: bool) -> float:
-        """Return the next multiple of the unit at whose multiples alone curves may fall."""
+        """Return the next multiple of the unit at whose multiples alone curves may fall.
+
+        Parameters
+        ----------
+        time : float
+            A time.
+        up : bool
+            Whether the next multiple above, or below.
+
+        Returns
+        -------
+        float
+            The multiple; the time itself without such a unit.
+        """
         if not self.ties or isinf(time):
             return time
         units = time / self.ties
@@ -842,16 +1085,28 @@ class SurvivalAnswers:
 
         Each lies between what those under observation last and all of them are worth.
         """
-        people, own = np.maximum(self.curves.worth[arm], 1.0), np.clip(self.curves.survival[arm], 0.0, 1.0)
+        people = np.maximum(self.curves.worth[arm], 1.0)
+        survival = np.clip(self.curves.survival[arm], 0.0, 1.0)
         variance = np.diagonal(self.curves.sampling[arm])
-        sizes = np.where(variance > 0, own * (1 - own) / np.where(variance > 0, variance, 1.0), inf)
+        sizes = np.where(variance > 0, survival * (1 - survival) / np.where(variance > 0, variance, 1.0), inf)
         return np.clip(sizes, np.append(people[0], np.minimum.accumulate(people)), people[0])
 
     def gap(self, place: int) -> Gap:
-        """Return the difference of treated and control at a time of the grid."""
-        own = place * self.cut
+        """Return the difference of treated and control at a time of the grid.
+
+        Parameters
+        ----------
+        place : int
+            Position of the time in the grid; time 0 has 0.
+
+        Returns
+        -------
+        Gap
+            The difference, with its error.
+        """
+        point = place * self.cut
         apart = 1.0 if self.whole else _APART
-        return Gap(self.at(1, place), self.at(0, place), float(self.curves.noise[0, own, 1, own]), apart)
+        return Gap(self.at(1, place), self.at(0, place), float(self.curves.noise[0, point, 1, point]), apart)
 
     @property
     def _weights(self) -> Floats:
@@ -859,17 +1114,28 @@ class SurvivalAnswers:
         return _weights(self.edges, 0.0 if self.convention == "end" else 0.5)
 
     @property
-    def _coarsening_weights(self) -> Floats:
+    def _thinning_weights(self) -> Floats:
         """The weights (J + 1,) that say how far a restricted mean moves without every other point of the curve."""
-        found = np.zeros(len(self.edges))
+        weights = np.zeros(len(self.edges))
         if self.convention != "end":
-            kept = np.unique([*range(0, len(self.edges), 2), len(self.edges) - 1])
-            found += self._weights
-            found[kept] -= _weights(self.edges[kept], 0.5)
-        return found
+            every_other = np.unique([*range(0, len(self.edges), 2), len(self.edges) - 1])
+            weights += self._weights
+            weights[every_other] -= _weights(self.edges[every_other], 0.5)
+        return weights
 
     def area(self, arm: int) -> Area:
-        """Return the restricted mean of one arm."""
+        """Return the restricted mean of one arm.
+
+        Parameters
+        ----------
+        arm : {0, 1}
+            0 for the controls, 1 for the treated.
+
+        Returns
+        -------
+        Area
+            Mean time free of the event up to the last edge, with its error.
+        """
         weights = self._weights
         variance = float(weights @ self.curves.sampling[arm] @ weights)
         noise = max(float(weights @ self.curves.noise[arm, :, arm] @ weights), 0.0)
@@ -877,7 +1143,7 @@ class SurvivalAnswers:
         estimate, middle = float(weights @ self.curves.shown[arm]), float(weights @ self.curves.survival[arm])
         bias, curvature = (
             float(weights @ self.curves.grouping[arm]),
-            float(self._coarsening_weights @ self.curves.shown[arm]),
+            float(self._thinning_weights @ self.curves.shown[arm]),
         )
         steps = self.ties * max(1 - float(self.curves.shown[arm, -1]), 0.0) / 2
         limits = (0.0, float(self.edges[-1]))
@@ -886,7 +1152,13 @@ class SurvivalAnswers:
         )
 
     def area_gap(self) -> Area:
-        """Return the difference of the restricted means, treated minus control."""
+        """Return the difference of the restricted means, treated minus control.
+
+        Returns
+        -------
+        Area
+            The difference, with its error.
+        """
         one, other = self.area(1), self.area(0)
         rest, end = one.slack + other.slack, float(self.edges[-1])
         noise = max(one.noise + other.noise - 2 * self._shared, 0.0)
@@ -896,7 +1168,13 @@ class SurvivalAnswers:
         return Area(*apart, variance, noise, (-end, end), self.heavy, rest, *off)
 
     def area_ratio(self) -> AreaRatio:
-        """Return the ratio of the restricted means, treated over control."""
+        """Return the ratio of the restricted means, treated over control.
+
+        Returns
+        -------
+        AreaRatio
+            The ratio, with its error.
+        """
         return AreaRatio(self.area(1), self.area(0), self._shared)
 
     @property
@@ -907,41 +1185,71 @@ class SurvivalAnswers:
     # Bands that hold at all times at once.
 
     def band_level(self, level: float, arms: tuple[int, ...]) -> float:
-        """Return the level of each interval at which those of a curve, or of the difference of two, hold together."""
+        """Return the level of each interval at which those of a curve, or of a difference, hold together.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level of the band, in (0, 1).
+        arms : tuple of int
+            (0,) or (1,) for the curve of an arm, (0, 1) for the difference.
+
+        Returns
+        -------
+        float
+            Level of each interval, at least `level`.
+        """
         total = sum(self.curves.sampling[arm] + self.curves.noise[arm, :, arm] for arm in arms)
         if len(arms) == 2:
             cross = self.curves.noise[0, :, 1]
             total = total - cross - cross.T
         # Time 0 is known without an error.
-        own = np.asarray(total)[self.cut :: self.cut, self.cut :: self.cut]
-        wide = simultaneous(np.eye(len(own)), own, level)
+        covariance = np.asarray(total)[self.cut :: self.cut, self.cut :: self.cut]
+        wide = simultaneous(np.eye(len(covariance)), covariance, level)
         return min(max(level, 1 - 2 * float(ndtr(-wide))), 1 - 2.0**-53)
 
 
 def _weights(edges: Floats, later: float) -> Floats:
     """Return the weights of an integral of a curve known at these times; `later` is the part of a cell's end."""
-    lengths, found = np.diff(edges), np.zeros(len(edges))
-    found[:-1] += (1 - later) * lengths
-    found[1:] += later * lengths
-    return found
+    lengths = np.diff(edges)
+    weights = np.zeros(len(edges))
+    weights[:-1] += (1 - later) * lengths
+    weights[1:] += later * lengths
+    return weights
 
 
 @dataclass(frozen=True, slots=True)
 class NoisyTables:
-    """Released numbers by block: strata in their order, and in each the control arm first.
+    """Released numbers of events and people by block.
 
-    Attributes:
-        numbers: of every block, in the form in which they were released.
-        form: "flat" or "sums".
-        noise_sd: standard deviation of the noise of each number; `heavy` says that it is Laplace's.
-        totals: public numbers of people: of everyone, or of every block where arms are public.
-        edges: time 0 and the ends of the time cells.
-        convention: where in a cell people are censored: "middle" or "end".
-        shares: public shares of the strata; none where they are read off the tables.
-        design: ratio of squared weights to weights of every block; 1 without weights.
-        inflation: of the sampling variance, for bias that intervals allow for.
-        cut: how many of the cells make one of the declared grid.
-        causes: names of competing events; none where there is one event.
+    Blocks are strata in their order, and in each the control arm first.
+
+    Attributes
+    ----------
+    numbers : tuple of tuple of float
+        Numbers of every block, in the form in which they were released.
+    form : {"flat", "sums"}
+        Counts, or running sums of them.
+    noise_sd : float
+        Standard deviation of the noise of each number.
+    heavy : bool
+        Whether the noise is Laplace's.
+    totals : tuple of float
+        Public numbers of people: of everyone, or of every block where arms are public.
+    edges : tuple of float
+        Time 0 and the ends of the time cells.
+    convention : {"middle", "end"}
+        Where in a cell people are censored.
+    shares : tuple of float
+        Public shares of the strata; empty where they are read off the tables.
+    design : tuple of float
+        Ratio of squared weights to weights of every block; 1 without weights.
+    inflation : float
+        Factor of the sampling variance, for bias that intervals allow for.
+    cut : int
+        Number of cells that make one of the declared grid.
+    causes : tuple of str
+        Names of competing events; empty where there is one event.
     """
 
     numbers: tuple[tuple[float, ...], ...]
@@ -998,7 +1306,8 @@ def blocks_of(tables: NoisyTables) -> Blocks:
 def answers_of(tables: NoisyTables, cause: int | None = None) -> SurvivalAnswers:
     """Return everything that the tables say of survival, or of not having had the event of one cause."""
     blocks = blocks_of(tables)
-    of, edges = blocks if cause is None else Incidence(blocks, cause), np.array(tables.edges)
+    of = blocks if cause is None else Incidence(blocks, cause)
+    edges = np.array(tables.edges)
     ties = _ties(tables)
     if ties:
         # Curves are those of the last multiple of the unit.
@@ -1022,12 +1331,16 @@ def _ties(tables: NoisyTables) -> float:
     Where cells hold unequal numbers of multiples for their lengths, the events tell. Where the declared ends are whole,
     cells do not tell whole times from others: then they may be whole.
     """
-    edges, blocks = np.array(tables.edges), blocks_of(tables)
-    events, noise = blocks.events.sum(axis=0), len(blocks.counts) * blocks.event_variances[-1]
-    lengths, variances = np.diff(edges), np.maximum(events, 1.0) + noise
+    edges = np.array(tables.edges)
+    blocks = blocks_of(tables)
+    events = blocks.events.sum(axis=0)
+    noise = len(blocks.counts) * blocks.event_variances[-1]
+    lengths = np.diff(edges)
+    variances = np.maximum(events, 1.0) + noise
     if tables.convention == "end" or len(lengths) < _FEWEST:
         return 0.0
-    least, found = _roughness(events, variances, lengths) - _BETTER, 0.0
+    least = _roughness(events, variances, lengths) - _BETTER
+    longest = 0.0
     for unit in _UNITS:
         held = np.diff(np.floor(edges / unit + _ROUNDING))
         if edges[-1] / unit % 1 > _ROUNDING:
@@ -1036,15 +1349,16 @@ def _ties(tables: NoisyTables) -> float:
             return 1.0
         rough = _roughness(events, variances, held)
         if rough < least:
-            least, found = rough, unit
-    return found
+            least, longest = rough, unit
+    return longest
 
 
 def _roughness(events: Floats, variances: Floats, sizes: Floats) -> float:
     """Return how far events are from a smooth number for each size, as a sum of squares in standard deviations."""
     full = sizes > 0
-    each, spread = events[full] / sizes[full], variances[full] / sizes[full] ** 2
-    apart = each[1:-1] - (each[2:] + each[:-2]) / 2
+    rates = events[full] / sizes[full]
+    spread = variances[full] / sizes[full] ** 2
+    apart = rates[1:-1] - (rates[2:] + rates[:-2]) / 2
     smooth = np.sum(apart**2 / (spread[1:-1] + (spread[2:] + spread[:-2]) / 4))
     return float(smooth + np.sum(events[~full] ** 2 / variances[~full]))
 
@@ -1057,15 +1371,28 @@ _UNITS, _FEWEST, _BETTER = (1.0, 1 / 4, 1 / 12, 1 / 52), 4, 8.0
 @lru_cache(maxsize=32)
 def log_rank_of(tables: NoisyTables) -> LogRank:
     """Return the log-rank test of equal hazards, within strata."""
-    found = log_rank(blocks_of(tables), tables.heavy)
-    return replace(found, cells=found.cells // tables.cut)
+    test = log_rank(blocks_of(tables), tables.heavy)
+    return replace(test, cells=test.cells // tables.cut)
 
 
 @dataclass(frozen=True, slots=True)
 class LogRank:
-    """Events of the treated less those expected, with their variances; `cells` is how many cells entered, at least.
+    """Events of the treated less those expected, and their test.
 
-    `bias` is how far the difference may be off as hazards change within cells.
+    Attributes
+    ----------
+    difference : float
+        Observed less expected events of the treated.
+    variance : float
+        Sampling variance of it.
+    noise : float
+        Variance of its privacy noise.
+    heavy : float
+        Excess kurtosis of the noise as a part of Laplace's: 0 for normal noise.
+    cells : int
+        Number of time cells that entered, at least.
+    bias : float
+        How far the difference may be off as hazards change within cells.
     """
 
     difference: float
@@ -1077,17 +1404,28 @@ class LogRank:
 
     @property
     def statistic(self) -> float:
-        """The difference in standard errors, sampling and noise together; its square is the usual chi-square."""
+        """The difference over its standard error, noise included; its square is the usual chi-square."""
         total = self.variance + self.noise
         return self.difference / sqrt(total) if total > 0 else 0.0
 
     @property
     def p_value(self) -> float:
-        """Two-sided p-value of equal hazards, noise included; 1 where no cell is known."""
+        """Two-sided p-value of equal hazards, privacy noise included; 1 where no cell is known."""
         return p_value(self.interval) if self.variance + self.noise > 0 else 1.0
 
     def interval(self, level: float) -> Ends:
-        """Return the two ends of an interval of the difference."""
+        """Return the two ends of an interval of the difference.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         normal, heavy = quantiles(level, self.heavy)
         half = biased_half_width(sqrt(normal**2 * self.variance + heavy**2 * self.noise), self.bias, level)
         return self.difference - half, self.difference + half
@@ -1095,22 +1433,24 @@ class LogRank:
 
 def log_rank(blocks: Blocks, heavy: float) -> LogRank:
     """Return the test over all strata, in the cells that are known of both arms; blocks are (stratum, arm)."""
-    strata, cells = len(blocks.counts) // 2, blocks.cells
-    known = blocks.known.reshape(strata, 2).min(axis=1)
-    used = np.arange(cells) < known[:, None]
+    strata = len(blocks.counts) // 2
+    cells = blocks.cells
+    known_cells = blocks.known.reshape(strata, 2).min(axis=1)
+    used = np.arange(cells) < known_cells[:, None]
     events = blocks.events.reshape(strata, 2, cells)
     people = np.where(used[:, None], blocks.at_risk.reshape(strata, 2, cells), 1.0)
     control, treated = people[:, 0], people[:, 1]
     both, total = events.sum(axis=1), people.sum(axis=1)
     difference = float(np.sum(used * (events[:, 1] * control - events[:, 0] * treated) / total))
     happened = np.clip(both, 0.0, total)
-    left = np.maximum(total - 1, 1e-9)
-    spread = used * treated * control * happened * (total - happened) / (total**2 * left)
+    remaining = np.maximum(total - 1, 1e-9)
+    spread = used * treated * control * happened * (total - happened) / (total**2 * remaining)
     # (S, 2, J): how the difference moves with events and with people at risk.
     by_events = used[:, None] * np.stack([-treated, control], axis=1) / total[:, None]
     by_people = used[:, None] * np.stack([treated, -control], axis=1) * (both / total**2)[:, None]
     moved = table_gradient(blocks, by_events, by_people)
-    noise, heavy = float(blocks.noise.of(moved)[0, 0]), heavy * float(blocks.noise.heaviness(moved)[0])
+    noise = float(blocks.noise.of(moved)[0, 0])
+    heavy = heavy * float(blocks.noise.heaviness(moved)[0])
     noise += of_products(blocks, used / total)
     # The variance is a noisy number too: it is taken one standard deviation of its noise larger.
     share = np.stack([used * treated * control / total**2] * 2, axis=1)
@@ -1121,15 +1461,15 @@ def log_rank(blocks: Blocks, heavy: float) -> LogRank:
     off = blocks.either.reshape(strata, 2, cells) * people
     either = used[:, None] * off * people[:, ::-1] * (both / total**2)[:, None]
     bias = joint_bias(*(max(float(one), 0.0) for one in either.sum(axis=(0, 2))))
-    return LogRank(difference, variance, max(noise, 0.0), heavy, int(known.min()), bias)
+    return LogRank(difference, variance, max(noise, 0.0), heavy, int(known_cells.min()), bias)
 
 
 def table_gradient(blocks: Blocks, by_events: Floats, by_people: Floats, cause: int | None = None) -> Floats:
     """Return how a number moves with each entry, (1, B, M), that moves with events and people at risk as given."""
     cells = blocks.cells
-    found = by_people.reshape(-1, cells) @ blocks.risk_rows
-    found += by_events.reshape(-1, cells) @ blocks.event_rows(cause)
-    return np.asarray(found[None])
+    gradient = by_people.reshape(-1, cells) @ blocks.risk_rows
+    gradient += by_events.reshape(-1, cells) @ blocks.event_rows(cause)
+    return np.asarray(gradient[None])
 
 
 def of_products(blocks: Blocks, weights: Floats, cause: int | None = None) -> float:
@@ -1161,13 +1501,37 @@ _STEPS, _MOST = 4, 5.0
 
 @dataclass(frozen=True, slots=True)
 class HazardRatio:
-    """The ratio of both arms' hazards, treated over control, within strata; of one cause or of any event."""
+    """The ratio of both arms' hazards, treated over control, within strata.
+
+    Attributes
+    ----------
+    tables : NoisyTables
+        Numbers of events and of people, as released.
+    cause : int or None
+        Position of the cause among ``tables.causes``; None for all events.
+
+    Notes
+    -----
+    The ratio r is where the score of the grouped Cox model is 0: the observed events of the treated less
+    those expected at r. An interval holds the ratios whose score test does not reject.
+    """
 
     tables: NoisyTables
     cause: int | None = None
 
     def score(self, logarithm: float) -> LogRank:
-        """Return the score at a ratio, whose test is that of this ratio."""
+        """Return the score at a ratio, whose test is that of this ratio.
+
+        Parameters
+        ----------
+        logarithm : float
+            Logarithm of the ratio.
+
+        Returns
+        -------
+        LogRank
+            Observed less expected events, with the two-sided p-value.
+        """
         return _score(self.tables, self.cause, logarithm)
 
     @property
@@ -1175,8 +1539,8 @@ class HazardRatio:
         # A stratum whose cells are all lost in the noise says nothing; others do.
         if not blocks_of(self.tables).known.reshape(-1, 2).min(axis=1).any():
             return nan
-        found = _root(lambda at: self.score(at).difference, -_FARTHEST, _FARTHEST)
-        return found if abs(found) < _FARTHEST else found * inf
+        root = _root(lambda at: self.score(at).difference, -_FARTHEST, _FARTHEST)
+        return root if abs(root) < _FARTHEST else root * inf
 
     @property
     def estimate(self) -> float:
@@ -1184,12 +1548,14 @@ class HazardRatio:
         return exp(self._logarithm)
 
     def _sd(self, part: str) -> float:
-        found = self._logarithm
-        if not isfinite(found):
+        logarithm = self._logarithm
+        if not isfinite(logarithm):
             return inf
         step = 0.01
-        slope = (self.score(found - step).difference - self.score(found + step).difference) / (2 * step)
-        return exp(found) * sqrt(getattr(self.score(found), part)) / slope if slope > 0 else inf
+        slope = (self.score(logarithm - step).difference - self.score(logarithm + step).difference) / (
+            2 * step
+        )
+        return exp(logarithm) * sqrt(getattr(self.score(logarithm), part)) / slope if slope > 0 else inf
 
     @property
     def sampling_sd(self) -> float:
@@ -1202,7 +1568,18 @@ class HazardRatio:
         return self._sd("noise")
 
     def interval(self, level: float) -> Ends:
-        """Return the two ends: 0 or infinite where noise leaves them open."""
+        """Return the two ends: 0 or infinite where noise leaves them open.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         start = self._logarithm
         if isnan(start):
             return 0.0, inf
@@ -1213,12 +1590,12 @@ class HazardRatio:
 
     @property
     def p_value(self) -> float:
-        """Two-sided p-value of equal hazards, noise included."""
+        """Two-sided p-value of equal hazards, privacy noise included."""
         return self.score(0.0).p_value
 
     @property
     def proportionality(self) -> LogRank:
-        """The test that the ratio is the same at all times: its change along time is 0."""
+        """Test that the ratio is the same at all times: its change along time is 0."""
         found = self._logarithm
         return _score(self.tables, self.cause, found if isfinite(found) else 0.0, trend=True)
 
@@ -1245,44 +1622,47 @@ def score(
 
     With `times` (J,), that of its change along them, which does not move with the ratio itself.
     """
-    strata, cells = len(blocks.counts) // 2, blocks.cells
-    known = blocks.known.reshape(strata, 2).min(axis=1)
-    used = np.arange(cells) < known[:, None]
+    strata = len(blocks.counts) // 2
+    cells = blocks.cells
+    known_cells = blocks.known.reshape(strata, 2).min(axis=1)
+    used = np.arange(cells) < known_cells[:, None]
     ratio = np.array([1.0, exp(logarithm)])[:, None]
     events = (blocks.counts @ blocks.event_rows(cause).T).reshape(strata, 2, cells)
     people = np.where(used[:, None], blocks.at_risk.reshape(strata, 2, cells), 1.0)
     exposed = (ratio * people).sum(axis=1)
-    own = events.sum(axis=1) / exposed
+    hazard = events.sum(axis=1) / exposed
     for _ in range(_STEPS):
-        x = np.clip(ratio * own[:, None], 1e-9, _MOST)
+        x = np.clip(ratio * hazard[:, None], 1e-9, _MOST)
         grown = x / -np.expm1(-x)
-        own = (events * grown).sum(axis=1) / exposed
-    part = ratio * people * x / np.expm1(x)
-    others = part[:, ::-1] / part.sum(axis=1)[:, None] * used[:, None]
+        hazard = (events * grown).sum(axis=1) / exposed
+    share = ratio * people * x / np.expm1(x)
+    others = share[:, ::-1] / share.sum(axis=1)[:, None] * used[:, None]
     # (S, 2, J): how the score moves with residuals.
     sign = np.array([-1.0, 1.0])[:, None] * others
     # The information of a cell is so much for every event.
-    each = (part * others).sum(axis=1) / 2 / exposed
+    cell_variance = (share * others).sum(axis=1) / 2 / exposed
     if times is not None:
-        told = each * np.clip(events.sum(axis=1), 0.0, None)
-        centred = times - float(np.sum(told * times)) / max(float(told.sum()), 1e-300)
-        sign, each = sign * centred, each * centred**2
-    difference = float(np.sum(sign * (events * grown - ratio * own[:, None] * people)))
-    by_people = -sign * ratio * own[:, None]
+        sampling = cell_variance * np.clip(events.sum(axis=1), 0.0, None)
+        centred = times - float(np.sum(sampling * times)) / max(float(sampling.sum()), 1e-300)
+        sign = sign * centred
+        cell_variance = cell_variance * centred**2
+    difference = float(np.sum(sign * (events * grown - ratio * hazard[:, None] * people)))
+    by_people = -sign * ratio * hazard[:, None]
     moved = table_gradient(blocks, sign * grown, by_people, cause)
-    noise, tail = float(blocks.noise.of(moved)[0, 0]), float(blocks.noise.heaviness(moved)[0])
+    noise = float(blocks.noise.of(moved)[0, 0])
+    tail = float(blocks.noise.heaviness(moved)[0])
     scale = sqrt((1 + ratio[1, 0] ** 2) / 2)
     noise += of_products(blocks, used * (1.0 if times is None else centred) * scale / exposed, cause)
     # The variance is a noisy number too: it is taken larger, by up to one standard deviation of its noise.
-    shared = np.stack([each] * 2, axis=1)
+    shared = np.stack([cell_variance] * 2, axis=1)
     unsure = max(float(blocks.noise.of(table_gradient(blocks, shared, 0 * shared, cause))[0, 0]), 1e-300)
     design = blocks.design.reshape(strata, 2).max(axis=1)
-    happened = max(float(np.sum(design[:, None] * each * (events * grown).sum(axis=1))), 0.0)
+    happened = max(float(np.sum(design[:, None] * cell_variance * (events * grown).sum(axis=1))), 0.0)
     unsure *= float(design.max()) ** 2
     variance = blocks.inflation * (happened + unsure / max(happened, sqrt(unsure)))
     either = np.abs(np.sum(by_people * blocks.either.reshape(strata, 2, cells) * people, axis=(0, 2)))
     bias = joint_bias(*map(float, either))
-    return LogRank(difference, variance, max(noise, 0.0), heavy * tail, int(known.min()), bias)
+    return LogRank(difference, variance, max(noise, 0.0), heavy * tail, int(known_cells.min()), bias)
 
 
 # Intervals of distributions, their quantiles, and where noisy curves cross a share.
@@ -1292,7 +1672,7 @@ def score(
 # unlike neighbouring cells suggest; where everything happens at the ends of cells, it is a step. A difference takes
 # both intervals (Zou and Donner 2008).
 
-_USUAL = 0.95
+_DEFAULT_LEVEL = 0.95
 _NORMAL = 1.959963984540054
 # Times that are so little above a whole number are that number.
 _ROUNDING = 1e-9
@@ -1300,7 +1680,17 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """Where one arm's curve falls to `left`; infinite where it does not before its last time."""
+    """Where one arm's curve falls to a level: a quantile.
+
+    Attributes
+    ----------
+    answers : SurvivalAnswers
+        Both arms' curves.
+    arm : {0, 1}
+        0 for the controls, 1 for the treated.
+    left : float
+        Level of the curve, in (0, 1): one minus the probability of the quantile.
+    """
 
     answers: SurvivalAnswers
     arm: int
@@ -1308,22 +1698,26 @@ class Crossing:
 
     @property
     def estimate(self) -> float:
-        """The middle between where the noisy curve first reaches the share and where it is above it last."""
+        """Middle between where the noisy curve first reaches the level and where it is above it last.
+
+        It is infinite where the curve does not fall so far before its last time.
+        """
         shown = self.answers.curves.shown[self.arm]
         return (self._first(shown) + self._last(shown)) / 2
 
     def _part(self, noise: bool) -> float:
         """Return the standard deviation that the interval stands for, as the curve's is divided at the estimate."""
-        low, high = self.interval(_USUAL)
-        total, curves = (high - low) / (2 * _NORMAL), self.answers.curves
+        low, high = self.interval(_DEFAULT_LEVEL)
+        total = (high - low) / (2 * _NORMAL)
+        curves = self.answers.curves
         if not isfinite(total):
             return inf
-        place = min(int(np.searchsorted(self.answers.edges, self.estimate)), len(self.answers.edges) - 1)
-        drawn = float(curves.noise[self.arm, place, self.arm, place].clip(0.0))
-        both = drawn + float(curves.sampling[self.arm, place, place])
+        index = min(int(np.searchsorted(self.answers.edges, self.estimate)), len(self.answers.edges) - 1)
+        drawn = float(curves.noise[self.arm, index, self.arm, index].clip(0.0))
+        both = drawn + float(curves.sampling[self.arm, index, index])
         # Where neither is known, as noise hides the arm, all is noise.
-        part = drawn / both if both > 0 else 1.0
-        return total * sqrt(part if noise else 1 - part)
+        noise_share = drawn / both if both > 0 else 1.0
+        return total * sqrt(noise_share if noise else 1 - noise_share)
 
     @property
     def sampling_sd(self) -> float:
@@ -1336,14 +1730,39 @@ class Crossing:
         return self._part(noise=True)
 
     def interval(self, level: float) -> Ends:
-        """Return the two ends; the upper one is infinite where the curve may not fall so far before its last time."""
+        """Return the two ends; the upper one is infinite where the curve may not fall so far.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         low, high = self.ends(level, curved=True)
         return low, self.answers.whole_times(high, up=True)
 
     def ends(self, level: float, curved: bool = False) -> Ends:
-        """Return the ends where curves are straight in cells, or as far from it as is allowed for."""
+        """Return the ends where curves are straight in cells, or as far from it as is allowed for.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+        curved : bool, default False
+            Whether the curvature that is allowed for is added.
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         low, high = self.answers.ends(self.arm, level)
-        curves, arm = self.answers.curves, self.arm
+        curves = self.answers.curves
+        arm = self.arm
         sides = np.abs(np.array([low, high]) - curves.survival[arm])
         sides = (sides[:, 1:] + sides[:, :-1]) / 2
         # Errors of two edges are not the same: between them there is less error than at them, if nobody is censored.
@@ -1355,9 +1774,10 @@ class Crossing:
                 -np.diff(curves.shown[arm]),
             )
             arcs *= smooth
-            more = np.array([biased_half_widths(side, curvature, level) - side for side in sides - arcs])
-            more = np.where((curvature < held) | (held <= 0), more, inf)
-            shifts, arcs = np.where(smooth, 0.0, -more), np.where(smooth, arcs - more, 0.0)
+            extra = np.array([biased_half_widths(side, curvature, level) - side for side in sides - arcs])
+            extra = np.where((curvature < held) | (held <= 0), extra, inf)
+            shifts = np.where(smooth, 0.0, -extra)
+            arcs = np.where(smooth, arcs - extra, 0.0)
         first = self._first(low, (shifts[0], arcs[0]))
         last = self._last(high, (-shifts[1], -arcs[1]))
         return min(first, float(self.answers.edges[-1])), last
@@ -1369,8 +1789,8 @@ class Crossing:
 
     def _last(self, curve: Floats, moved: tuple[Floats, Floats] | None = None) -> float:
         """Return up to where a curve is above the share."""
-        place = int(np.flatnonzero(curve > self.left)[-1]) + 1
-        return self._between(curve, place, moved, first=False) if place < len(curve) else inf
+        index = int(np.flatnonzero(curve > self.left)[-1]) + 1
+        return self._between(curve, index, moved, first=False) if index < len(curve) else inf
 
     def _between(self, curve: Floats, place: int, moved: tuple[Floats, Floats] | None, first: bool) -> float:
         """Return where the line into this point, moved by shifts and arcs, crosses the share within its cell."""
@@ -1380,12 +1800,24 @@ class Crossing:
         if first and moved is not None and self.answers.curves.slack[self.arm, place] > 0:
             # Lost in the noise: it may cross as soon as it is.
             return float(edges[place - 1])
-        above, falls = curve[place - 1] - self.left, curve[place - 1] - curve[place]
+        above = curve[place - 1] - self.left
+        falls = curve[place - 1] - curve[place]
         shift, arc = (0.0, 0.0) if moved is None else (float(one[place - 1]) for one in moved)
         return float(edges[place - 1] + _part(above + shift, falls, arc) * (edges[place] - edges[place - 1]))
 
     def pinned(self, end: float) -> bool:
-        """Whether an end is the edge of a cell of which nothing is supposed."""
+        """Return whether an end is the edge of a cell about whose inside nothing is assumed.
+
+        Parameters
+        ----------
+        end : float
+            An end of an interval.
+
+        Returns
+        -------
+        bool
+            True at such an edge.
+        """
         curves, edges, arm = self.answers.curves, self.answers.edges, self.arm
         curvature, held = curves.curvature[0][arm], -np.diff(curves.shown[arm])
         free = (
@@ -1415,7 +1847,15 @@ _ANGLES = 8
 
 @dataclass(frozen=True, slots=True)
 class CrossingGap(Apart):
-    """The difference of two arms' quantiles."""
+    """The difference of two arms' quantiles.
+
+    Attributes
+    ----------
+    one : Crossing
+        Quantile of the treated.
+    other : Crossing
+        Quantile of the controls.
+    """
 
     one: Crossing
     other: Crossing
@@ -1423,32 +1863,43 @@ class CrossingGap(Apart):
     @property
     def estimate(self) -> float:
         """One quantile minus the other; infinite where only one is known, not a number where none is."""
-        own, others = self.one.estimate, self.other.estimate
-        return own - others if isfinite(own) or isfinite(others) else nan
+        treated, control = self.one.estimate, self.other.estimate
+        return treated - control if isfinite(treated) or isfinite(control) else nan
 
     @property
     def p_value(self) -> float:
-        """Two-sided p-value of equal quantiles, noise included."""
+        """Two-sided p-value of equal quantiles, privacy noise included."""
         return p_value(self.interval)
 
     def interval(self, level: float) -> Ends:
-        """Return the two ends; infinite where a quantile may lie beyond the last time."""
+        """Return the two ends; infinite where a quantile may lie beyond the last time.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         low, high = self._between(level)
         answers = self.one.answers
         return answers.whole_times(low, up=False), answers.whole_times(high, up=True)
 
     def _between(self, level: float) -> Ends:
         (low, high), (least, most) = (one.ends(level, curved=True) for one in (self.one, self.other))
-        own, others = self.one.estimate, self.other.estimate
+        treated, control = self.one.estimate, self.other.estimate
         widest = low - most if isfinite(most) else -inf, high - least if isfinite(high) else inf
-        if not (isfinite(own) and isfinite(others)):
+        if not (isfinite(treated) and isfinite(control)):
             return widest
-        straight, theirs = self.one.ends(level), self.other.ends(level)
+        straight, straight_control = self.one.ends(level), self.other.ends(level)
         down, up = self._distances(level)
         curved = self._curvature_bias(
-            _mean_curvature(straight, (low, high)), _mean_curvature(theirs, (least, most))
+            _mean_curvature(straight, (low, high)), _mean_curvature(straight_control, (least, most))
         )
-        # Where outcomes lie in a crowded cell, and whom weights leave out, is no matter of chance.
+        # Where outcomes lie in a dense cell, and whom weights leave out, is no matter of chance.
         left_out = self.one.answers.whole and bool(self.one.answers.curves.grouping.any())
         pinned = [
             left_out or self.one.pinned(end) or self.other.pinned(another)
@@ -1457,15 +1908,16 @@ class CrossingGap(Apart):
         return (
             widest[0]
             if pinned[0] or isinf(widest[0])
-            else own - others - biased_half_width(down, curved, level),
+            else treated - control - biased_half_width(down, curved, level),
             widest[1]
             if pinned[1] or isinf(widest[1])
-            else own - others + biased_half_width(up, curved, level),
+            else treated - control + biased_half_width(up, curved, level),
         )
 
     def _curvature_bias(self, own: float, others: float) -> float:
         """Return how far the difference may be off as curves bend: about as far in both arms where they bend alike."""
-        leans, edges = self.one.answers.curves.curvature[2], self.one.answers.edges[1:-1]
+        leans = self.one.answers.curves.curvature[2]
+        edges = self.one.answers.edges[1:-1]
         signs = [leans[one.arm, np.searchsorted(edges, one.estimate)] for one in (self.one, self.other)]
         return joint_bias(own, others, _APART if signs[0] == signs[1] else 1.0)
 
@@ -1475,17 +1927,22 @@ class CrossingGap(Apart):
         Two errors of cos(a) and sin(a) times the normal quantile are; where curves are straight the most is the root
         of the sum of squares. Where nobody lies between two values, both quantiles may be off by all of the way.
         """
-        own, others, found = self.one.estimate, self.other.estimate, [(0.0, 0.0)]
+        treated = self.one.estimate
+        control = self.other.estimate
+        distances = [(0.0, 0.0)]
         straight, theirs = self.one.ends(level), self.other.ends(level)
-        found += [
-            (hypot(own - straight[0], theirs[1] - others), hypot(straight[1] - own, others - theirs[0]))
+        distances += [
+            (
+                hypot(treated - straight[0], theirs[1] - control),
+                hypot(straight[1] - treated, control - theirs[0]),
+            )
         ]
         angles = np.arange(1, _ANGLES) * np.pi / (2 * _ANGLES)
         levels = 2 * ndtr(ndtri((1 + level) / 2) * np.sin(angles)) - 1
         by_arm = [[one.ends(float(each)) for each in levels] for one in (self.one, self.other)]
         for (low, high), (least, most) in zip(by_arm[0], reversed(by_arm[1]), strict=True):
-            found.append((own - low + most - others, high - own + others - least))
-        return max(down for down, _ in found), max(up for _, up in found)
+            distances.append((treated - low + most - control, high - treated + control - least))
+        return max(down for down, _ in distances), max(up for _, up in distances)
 
 
 # Distribution functions of both arms from noisy counts of outcomes by cell, as curves that fall from 1 to 0.
@@ -1498,14 +1955,24 @@ class CrossingGap(Apart):
 class NoisyHistograms:
     """Released counts of outcomes by cell, of the control arm first.
 
-    Attributes:
-        numbers: counts, or sums of public weights up to 1, by arm and cell.
-        noise_sd: standard deviation of the noise of each; `heavy` says that it is Laplace's.
-        totals: public numbers of people: of everyone, or of each arm; none where weights follow private treatments.
-        edges: of the cells.
-        design: ratio of squared weights to weights of each arm; 1 without weights.
-        inflation: of the sampling variance, for bias that intervals allow for.
-        left_out: share of people for whom nobody in an arm stands, as weights are capped.
+    Attributes
+    ----------
+    numbers : tuple of tuple of float
+        Counts, or sums of public weights up to 1, by arm and cell.
+    noise_sd : float
+        Standard deviation of the noise of each.
+    heavy : bool
+        Whether the noise is Laplace's.
+    totals : tuple of float
+        Public numbers of people: of everyone, or of each arm; empty where weights follow private treatments.
+    edges : tuple of float
+        Edges of the cells, in units of the outcome.
+    design : tuple of float
+        Ratio of squared weights to weights of each arm; 1 without weights.
+    inflation : float
+        Factor of the sampling variance, for bias that intervals allow for.
+    left_out : tuple of (float, float)
+        Share of people for whom nobody in an arm stands, as weights are capped.
     """
 
     numbers: tuple[tuple[float, ...], ...]
@@ -1540,11 +2007,11 @@ def distributions_of(tables: NoisyHistograms) -> SurvivalAnswers:
     noise = TableNoise(tables.noise_sd**2 * np.eye(cells), groups)
     counts = with_totals(np.array(tables.numbers), noise, tables.totals)
     people = counts.sum(axis=1)
-    known = people > max(LEAST_AT_RISK * tables.noise_sd * cells**0.5, 1e-9)
-    size = np.where(known, people, 1.0)[:, None]
+    is_known = people > max(LEAST_AT_RISK * tables.noise_sd * cells**0.5, 1e-9)
+    size = np.where(is_known, people, 1.0)[:, None]
     later = np.triu(np.ones((cells + 1, cells)))  # (P, J): what lies beyond an edge
-    curves = np.where(known[:, None], counts @ later.T / size, (np.arange(cells + 1) < cells) * 1.0)
-    slopes = known[:, None, None] * (later - curves[:, :, None]) / size[:, :, None]
+    curves = np.where(is_known[:, None], counts @ later.T / size, (np.arange(cells + 1) < cells) * 1.0)
+    slopes = is_known[:, None, None] * (later - curves[:, :, None]) / size[:, :, None]
     full = np.zeros((2, cells + 1, 2, cells))
     full[0, :, 0], full[1, :, 1] = slopes
     moved = full.reshape(2 * (cells + 1), 2, cells)
@@ -1552,7 +2019,7 @@ def distributions_of(tables: NoisyHistograms) -> SurvivalAnswers:
     falling = np.minimum.accumulate(np.clip(curves, 0.0, 1.0), axis=1)
     shared = np.minimum(falling[:, :, None], falling[:, None, :]) - falling[:, :, None] * falling[:, None, :]
     slack, off = np.zeros_like(curves), np.zeros_like(curves)
-    slack[~known, 1:-1] = 1.0
+    slack[~is_known, 1:-1] = 1.0
     off[:, 1:-1] = np.array(tables.left_out)[:, None]
     return SurvivalAnswers(
         Curves(
@@ -1583,12 +2050,13 @@ def _heaped(edges: Floats, counts: Floats, design: Floats, noise_sd: float) -> f
     first and the last cell, which hold outcomes beyond the range, say nothing.
     """
     points = points_of(np.diff(edges))
-    edges, counts = edges[np.append(~points, True)], _with_their_points(counts, points)
+    edges = edges[np.append(~points, True)]
+    counts = _with_their_points(counts, points)
     lengths = np.diff(edges)[1:-1]
     if len(lengths) < _FEWEST:
         return 0.0
     # Whole numbers with cells of their own are no crowds within others.
-    whole = bool(points[1:-1].any())
+    whole_numbers = bool(points[1:-1].any())
     dense = np.clip(_around(counts[:, 1:-1] / lengths), 1e-12, None)
     above = _beside(counts[:, 1:-1] / lengths)
     variances = (
@@ -1600,17 +2068,17 @@ def _heaped(edges: Floats, counts: Floats, design: Floats, noise_sd: float) -> f
         held = np.diff(np.floor(edges / unit + _ROUNDING))[1:-1] * unit / lengths
         expected = dense * _beside(held[None])
         power = float(np.sum(expected**2 / variances))
-        found = float(np.sum(expected * above / variances))
-        told = power > 0 and found > max(_SEEN * sqrt(power), _PART_ROUNDED * power)
-        if told and not (whole and unit >= 1):
+        evidence = float(np.sum(expected * above / variances))
+        is_seen = power > 0 and evidence > max(_SEEN * sqrt(power), _PART_ROUNDED * power)
+        if is_seen and not (whole_numbers and unit >= 1):
             seen = unit
     return seen
 
 
 def _with_their_points(counts: Floats, points: NDArray[np.bool_]) -> Floats:
     """Return the counts (2, J) of cells, of which those of points are added to the cell before, which they end."""
-    place = np.maximum(np.cumsum(~points) - 1, 0)
-    return np.array([np.bincount(place, weights=one, minlength=int((~points).sum())) for one in counts])
+    cell = np.maximum(np.cumsum(~points) - 1, 0)
+    return np.array([np.bincount(cell, weights=one, minlength=int((~points).sum())) for one in counts])
 
 
 def _beside(cells: Floats) -> Floats:

@@ -1,8 +1,18 @@
 """The total uncertainty of a released number: sampling error and privacy noise together.
 
-Without noise the estimate is compared with Student's t. A standard error that was released with noise xi is enlarged
-by the smallest constant kappa such that intervals built from `positive_part(S + xi)` + kappa cover at their level,
-averaged over xi and over the sampling distribution of S, whatever the true standard error in [0, cap] is.
+- `tail`, `half_width`: probabilities and quantiles of a normal plus a symmetric noise, by Gauss-Legendre
+  pieces.
+- `NoiseOfNoisyScale`, `NoiseSum`, `WeightedSum`: noise whose scale is itself released, sums of two noises,
+  and weighted sums of several, tabulated on a lattice.
+- `p_value_from`: the p-value that belongs to intervals of every level.
+- `inflation`: how much to add to a noisy variance so that the interval built from it keeps its level.
+- `biased_half_width`: intervals that hold for every bias up to a bound (Armstrong and Kolesar 2018).
+- `Uncertainty`: everything that is known about the error of one estimate, with its interval and p-value.
+- `simultaneous`, `level_of_each`, `adjusted_p`: intervals that hold for several contrasts at once.
+- `ClusterUncertainty`: few clusters. Without noise the estimate is compared with Student's t. A standard
+  error that was released with noise xi is enlarged by the smallest constant kappa such that intervals built
+  from `positive_part(S + xi)` + kappa cover at their level, averaged over xi and over the sampling
+  distribution of S, whatever the true standard error in [0, cap] is.
 """
 
 from __future__ import annotations
@@ -63,23 +73,63 @@ _TOGETHER, _MOST_REMEMBERED = 256, 16_384
 
 
 class NoiseDistribution(Protocol):
-    """A symmetric noise distribution, as far as inference needs it; hashable, so that results can be cached."""
+    """A symmetric noise distribution, as far as inference needs it.
+
+    It is hashable, so that what follows from it can be cached.
+    """
 
     @property
     def variance(self) -> float:
-        """The distribution's variance; may be infinite."""
+        """Variance of the distribution; may be infinite."""
         ...
 
     def cdf(self, x: Floats) -> Floats:
-        """Return P(X <= x)."""
+        """Return P(X <= x).
+
+        Parameters
+        ----------
+        x : ndarray of float
+            Values.
+
+        Returns
+        -------
+        ndarray of float
+            Probabilities, of the shape of `x`.
+        """
         ...
 
     def quantile(self, p: Floats) -> Floats:
-        """Return the smallest x with P(X <= x) >= p."""
+        """Return the smallest x with P(X <= x) >= p.
+
+        Parameters
+        ----------
+        p : ndarray of float
+            Probabilities, in (0, 1).
+
+        Returns
+        -------
+        ndarray of float
+            Values, of the shape of `p`.
+        """
         ...
 
     def breakpoints(self, low: float, high: float, most: int) -> Floats | None:
-        """Return the points of [low, high] where the density is not smooth; None where they exceed `most`."""
+        """Return the points where the density is not smooth.
+
+        Parameters
+        ----------
+        low : float
+            Lower end of the range.
+        high : float
+            Upper end of the range.
+        most : int
+            Points that are listed at most.
+
+        Returns
+        -------
+        ndarray of float or None
+            The points in [low, high]; None where they are more than `most`.
+        """
         ...
 
 
@@ -108,43 +158,41 @@ def _quantiles(distribution: NoiseDistribution, levels: tuple[float, ...]) -> Fl
 class NoiseBatch:
     """Noise distributions one after another; `points[i]` below are numbers for the i-th of them."""
 
-    def __init__(self, each: Sequence[NoiseDistribution]) -> None:
-        parts = [_standard(cast("Hashable", one)) for one in each]
-        places: dict[NoiseDistribution, int] = {}
-        self.which = np.array([places.setdefault(law, len(places)) for law, _ in parts], dtype=np.intp)
-        self._laws = list(places)
-        self._scales = np.array([scale for _, scale in parts])
+    def __init__(self, noises: Sequence[NoiseDistribution]) -> None:
+        standardised = [_standard(cast("Hashable", noise)) for noise in noises]
+        index_of: dict[NoiseDistribution, int] = {}
+        self.which = np.array(
+            [index_of.setdefault(law, len(index_of)) for law, _ in standardised], dtype=np.intp
+        )
+        self._laws = list(index_of)
+        self._scales = np.array([scale for _, scale in standardised])
         quarters = self.points((0.25, 0.75))
         self.widths = quarters[:, 1] - quarters[:, 0]
 
     def of(self, rows: NDArray[np.intp]) -> NoiseBatch:
         """Return the noises of these places, in their order."""
-        found = object.__new__(NoiseBatch)
-        found._laws = self._laws
-        found.which, found._scales, found.widths = self.which[rows], self._scales[rows], self.widths[rows]
-        return found
+        chosen = object.__new__(NoiseBatch)
+        chosen._laws = self._laws
+        chosen.which, chosen._scales, chosen.widths = self.which[rows], self._scales[rows], self.widths[rows]
+        return chosen
 
     def cdf(self, points: Floats) -> Floats:
         """Return P(X_i <= points[i])."""
-        return self._by_law(
-            points, lambda law, own, scales: law.cdf((own / scales).ravel()).reshape(own.shape)
-        )
+        return self._by_law(points, lambda law, x, scales: law.cdf((x / scales).ravel()).reshape(x.shape))
 
     def quantile(self, points: Floats) -> Floats:
         """Return the x with P(X_i <= x) = points[i]."""
-        return self._by_law(
-            points, lambda law, own, scales: law.quantile(own.ravel()).reshape(own.shape) * scales
-        )
+        return self._by_law(points, lambda law, p, scales: law.quantile(p.ravel()).reshape(p.shape) * scales)
 
     def breakpoints(self, low: Floats, high: Floats) -> list[Floats | None]:
         """Return the breakpoints of each in [low, high]; None where there are too many to integrate between."""
-        places = zip(self.which.tolist(), self._scales.tolist(), low.tolist(), high.tolist(), strict=True)
-        return [_breakpoints(self._laws[law], *ends) for law, *ends in places]
+        ranges = zip(self.which.tolist(), self._scales.tolist(), low.tolist(), high.tolist(), strict=True)
+        return [_breakpoints(self._laws[law], *ends) for law, *ends in ranges]
 
     def points(self, levels: tuple[float, ...]) -> Floats:
         """Return for each the x with P(X <= x) = level, for the same levels."""
-        found = np.array([_quantiles(cast("Hashable", law), levels) for law in self._laws])
-        return np.asarray(found.reshape(-1, len(levels))[self.which] * self._scales[:, None])
+        by_law = np.array([_quantiles(cast("Hashable", law), levels) for law in self._laws])
+        return np.asarray(by_law.reshape(-1, len(levels))[self.which] * self._scales[:, None])
 
     def _by_law(
         self, points: Floats, evaluate: Callable[[NoiseDistribution, Floats, Floats], Floats]
@@ -152,70 +200,74 @@ class NoiseBatch:
         scales = self._scales.reshape(-1, *[1] * (points.ndim - 1))
         if len(self._laws) == 1:
             return np.asarray(evaluate(self._laws[0], points, scales))
-        found = np.empty_like(points)
-        for place in np.unique(self.which):
-            rows = np.flatnonzero(self.which == place)
-            found[rows] = evaluate(self._laws[place], points[rows], scales[rows])
-        return found
+        values = np.empty_like(points)
+        for index in np.unique(self.which):
+            rows = np.flatnonzero(self.which == index)
+            values[rows] = evaluate(self._laws[index], points[rows], scales[rows])
+        return values
 
 
-Asked = TypeVar("Asked")
+Request = TypeVar("Request")
 Answer = TypeVar("Answer")
-Found = TypeVar("Found")
+Outcome = TypeVar("Outcome")
 Key = TypeVar("Key")
 
 
 def in_step(
-    solvers: Sequence[Generator[Asked, Answer, Found]],
-    evaluate: Callable[[list[int], list[Asked]], Sequence[Answer]],
-) -> list[Found]:
+    solvers: Sequence[Generator[Request, Answer, Outcome]],
+    evaluate: Callable[[list[int], list[Request]], Sequence[Answer]],
+) -> list[Outcome]:
     """Return what searches find that go on together: what all of them ask for next is evaluated at once.
 
-    `evaluate` is given the places of the searches that are not over, and what each of them asks for.
+    `evaluate` is given the indices of the searches that are not over, and what each of them asks for.
     """
-    found: dict[int, Found] = {}
-    asked: dict[int, Asked] = {}
+    results: dict[int, Outcome] = {}
+    requests: dict[int, Request] = {}
 
-    def go_on(place: int, ask: Callable[[], Asked]) -> None:
+    def go_on(index: int, ask: Callable[[], Request]) -> None:
         try:
-            asked[place] = ask()
+            requests[index] = ask()
         except StopIteration as end:
-            asked.pop(place, None)
-            found[place] = end.value
+            requests.pop(index, None)
+            results[index] = end.value
 
-    for place, solver in enumerate(solvers):
-        go_on(place, partial(next, solver))
-    while asked:
-        places = list(asked)
-        for place, answer in zip(places, evaluate(places, list(asked.values())), strict=True):
-            go_on(place, partial(solvers[place].send, answer))
-    return [found[place] for place in range(len(solvers))]
+    for index, solver in enumerate(solvers):
+        go_on(index, partial(next, solver))
+    while requests:
+        indices = list(requests)
+        for index, answer in zip(indices, evaluate(indices, list(requests.values())), strict=True):
+            go_on(index, partial(solvers[index].send, answer))
+    return [results[index] for index in range(len(solvers))]
 
 
 def remembered(
-    memory: dict[Key, Found],
+    memory: dict[Key, Outcome],
     keys: Sequence[Key],
-    solve: Callable[[list[Key]], Sequence[Found]],
+    solve: Callable[[list[Key]], Sequence[Outcome]],
     together: int = _TOGETHER,
-) -> list[Found]:
-    """Return what is known of every key; those that are new are solved together, and kept."""
+) -> list[Outcome]:
+    """Return the value of every key from the memory; those that are new are solved together, and kept."""
     # Other threads may empty the memory meanwhile.
-    known = [memory.get(key) for key in keys]
-    if None not in known:
-        return cast("list[Found]", known)
-    new = list(dict.fromkeys(key for key, found in zip(keys, known, strict=True) if found is None))
-    parts = [new[start : start + together] for start in range(0, len(new), together)]
-    solved = {key: found for part in parts for key, found in zip(part, solve(part), strict=True)}
+    remembered_values = [memory.get(key) for key in keys]
+    if None not in remembered_values:
+        return cast("list[Outcome]", remembered_values)
+    new = list(
+        dict.fromkeys(key for key, value in zip(keys, remembered_values, strict=True) if value is None)
+    )
+    batches = [new[start : start + together] for start in range(0, len(new), together)]
+    solved = {key: value for batch in batches for key, value in zip(batch, solve(batch), strict=True)}
     if len(memory) + len(new) > _MOST_REMEMBERED:
         memory.clear()
     memory.update(solved)
-    return [solved[key] if found is None else found for key, found in zip(keys, known, strict=True)]
+    return [
+        solved[key] if value is None else value for key, value in zip(keys, remembered_values, strict=True)
+    ]
 
 
 # A number, a standard deviation and a noise.
-Place = tuple[float, float, NoiseDistribution | None]
-_TAILS: dict[Place, float] = {}
-_HALF_WIDTHS: dict[Place, float] = {}
+Case = tuple[float, float, NoiseDistribution | None]
+_TAILS: dict[Case, float] = {}
+_HALF_WIDTHS: dict[Case, float] = {}
 
 
 def tail(x: float, sd: float, distribution: NoiseDistribution | None) -> float:
@@ -223,9 +275,9 @@ def tail(x: float, sd: float, distribution: NoiseDistribution | None) -> float:
     return tails_beyond([(x, sd, distribution)])[0]
 
 
-def tails_beyond(places: Sequence[Place]) -> list[float]:
+def tails_beyond(cases: Sequence[Case]) -> list[float]:
     """Return P(N + X > x) for every x, standard deviation and noise."""
-    return remembered(_TAILS, _near(places), partial(_solved, search=_one_tail))
+    return remembered(_TAILS, _near(cases), partial(_solved, search=_one_tail))
 
 
 def half_width(sd: float, distribution: NoiseDistribution | None, alpha: float) -> float:
@@ -233,17 +285,17 @@ def half_width(sd: float, distribution: NoiseDistribution | None, alpha: float) 
     return exact_half_widths([(alpha, sd, distribution)])[0]
 
 
-def exact_half_widths(places: Sequence[Place]) -> list[float]:
+def exact_half_widths(cases: Sequence[Case]) -> list[float]:
     """Return for every alpha, standard deviation and noise the smallest h with P(|N + X| > h) <= alpha."""
-    return remembered(_HALF_WIDTHS, _near(places), partial(_solved, search=_one_half_width))
+    return remembered(_HALF_WIDTHS, _near(cases), partial(_solved, search=_one_half_width))
 
 
-def _near(places: Sequence[Place]) -> list[Place]:
+def _near(cases: Sequence[Case]) -> list[Case]:
     """Return the same with one of few sums of noises, no smaller, where the sampling error hides the difference.
 
     |N + X + ratio Y| grows with the ratio where X is symmetric with one peak. Half-widths grow by less than 0.4 %.
     """
-    return [(number, sd, _hidden(sd, noise)) for number, sd, noise in places]
+    return [(number, sd, _hidden(sd, noise)) for number, sd, noise in cases]
 
 
 def _hidden(sd: float, noise: NoiseDistribution | None) -> NoiseDistribution | None:
@@ -257,19 +309,19 @@ Search = Generator[float, tuple[float, float], float]
 
 
 def _solved(
-    places: list[Place], search: Callable[[float, float, NoiseDistribution | None], Search]
+    cases: list[Case], search: Callable[[float, float, NoiseDistribution | None], Search]
 ) -> list[float]:
     """Return what searches find that ask for tails and densities of N + X."""
-    noisy = {place: row for row, place in enumerate(i for i, one in enumerate(places) if one[2] is not None)}
-    noises = NoiseBatch([cast("NoiseDistribution", places[i][2]) for i in noisy])
+    noisy = {index: row for row, index in enumerate(i for i, case in enumerate(cases) if case[2] is not None)}
+    noises = NoiseBatch([cast("NoiseDistribution", cases[i][2]) for i in noisy])
 
-    def evaluate(which: list[int], x: list[float]) -> list[tuple[float, float]]:
-        sd = np.array([places[i][1] for i in which])
-        own = noises.of(np.array([noisy[i] for i in which]))
-        found, density = _tails_and_densities(np.array(x), sd, own)
-        return list(zip(found.tolist(), density.tolist(), strict=True))
+    def evaluate(indices: list[int], x: list[float]) -> list[tuple[float, float]]:
+        sd = np.array([cases[i][1] for i in indices])
+        batch = noises.of(np.array([noisy[i] for i in indices]))
+        tails, density = _tails_and_densities(np.array(x), sd, batch)
+        return list(zip(tails.tolist(), density.tolist(), strict=True))
 
-    return in_step([search(*place) for place in places], evaluate)
+    return in_step([search(*case) for case in cases], evaluate)
 
 
 def _one_tail(x: float, sd: float, distribution: NoiseDistribution | None) -> Search:
@@ -293,11 +345,14 @@ def _one_half_width(alpha: float, sd: float, distribution: NoiseDistribution | N
         return -float(distribution.quantile(np.array([alpha / 2]))[0]) * (1 + _TOLERANCE)
     if sd < _NARROW * interquartile_range(distribution):
         # |N + X| is beyond h only where |X| is beyond h - FAR sd or |N| beyond FAR sd.
-        own = -float(distribution.quantile(np.array([max(alpha / 2 - _BEYOND_FAR, alpha / 4)]))[0])
-        return (own + _FAR * sd) * (1 + _TOLERANCE)
+        noise_half_width = -float(
+            distribution.quantile(np.array([max(alpha / 2 - _BEYOND_FAR, alpha / 4)]))[0]
+        )
+        return (noise_half_width + _FAR * sd) * (1 + _TOLERANCE)
     # Exact for normal noise; heavier tails have their answer a little lower.
     h = hypot(_lower_quantile(distribution, alpha / 2), normal)
-    low, high = 0.0, inf
+    low = 0.0
+    high = inf
     for _ in range(_MOST_NEWTON_STEPS):
         beyond, density = yield h
         # Logarithms of tails are nearly straight: Newton's steps on them find the root fast.
@@ -318,8 +373,8 @@ def _tails_and_densities(x: Floats, sd: Floats, noises: NoiseBatch) -> tuple[Flo
     """Return P(N + X > x) and the density of N + X at x, for positive standard deviations."""
     normal_end = _NORMAL_END * sd * (1 + _TOLERANCE)
     breakpoints = noises.breakpoints(x - normal_end, x + normal_end)
-    counts = np.array([1 if own is None else len(own) for own in breakpoints])
-    found, density = np.empty_like(x), np.empty_like(x)
+    counts = np.array([1 if points is None else len(points) for points in breakpoints])
+    tails, density = np.empty_like(x), np.empty_like(x)
     # Those of about as many breakpoints are integrated together: none has many more pieces than it needs.
     order = np.argsort(counts, kind="stable")
     start = 0
@@ -330,25 +385,25 @@ def _tails_and_densities(x: Floats, sd: Floats, noises: NoiseBatch) -> tuple[Flo
         rows = rows[counts[rows] <= most]
         start += len(rows)
         ends = np.full((len(rows), int(counts[rows].max())), inf)
-        for row, own in zip(ends, (breakpoints[i] for i in rows), strict=True):
-            row[: 1 if own is None else len(own)] = 0.0 if own is None else own
+        for row, points in zip(ends, (breakpoints[i] for i in rows), strict=True):
+            row[: 1 if points is None else len(points)] = 0.0 if points is None else points
         z, weight = _pieces(x[rows], sd[rows], noises.widths[rows], ends)
         # The upper tail is integrated itself rather than taken from 1, which would lose its digits.
         weight *= noises.of(rows).cdf(sd[rows, None] * z - x[rows, None])
         rippled = np.array([breakpoints[i] is None for i in rows])
-        found[rows] = np.where(rippled, 1 + _RIPPLE, 1.0) * weight.sum(axis=1)
+        tails[rows] = np.where(rippled, 1 + _RIPPLE, 1.0) * weight.sum(axis=1)
         density[rows] = np.einsum("ij,ij->i", weight, z) / sd[rows]
-    return found, density
+    return tails, density
 
 
 def _breakpoints(law: NoiseDistribution, scale: float, low: float, high: float) -> Floats | None:
     """Return the breakpoints of a multiple of a distribution in [low, high], None where there are too many."""
     low, high = low / scale, high / scale
-    end, found = _all_breakpoints(cast("Hashable", law))
-    if found is not None:
-        return found[found.searchsorted(low) : found.searchsorted(high, "right")] * scale
-    found = law.breakpoints(max(low, -end), min(high, end), _MOST_BREAKPOINTS)
-    return None if found is None else found * scale
+    end, points = _all_breakpoints(cast("Hashable", law))
+    if points is not None:
+        return points[points.searchsorted(low) : points.searchsorted(high, "right")] * scale
+    points = law.breakpoints(max(low, -end), min(high, end), _MOST_BREAKPOINTS)
+    return None if points is None else points * scale
 
 
 @lru_cache(maxsize=256)
@@ -368,10 +423,8 @@ def _pieces(x: Floats, sd: Floats, widths: Floats, breakpoints: Floats) -> tuple
     ends = np.broadcast_to(_NORMAL_ENDS, (len(x), len(_NORMAL_ENDS)))
     cuts = np.sort(np.concatenate([ends, np.clip(cuts, -_NORMAL_END, _NORMAL_END)], axis=1), axis=1)
     # Pieces that are empty for all are left out.
-    first, last = (
-        np.count_nonzero(cuts <= -_NORMAL_END, axis=1).min(),
-        np.count_nonzero(cuts < _NORMAL_END, axis=1).max(),
-    )
+    first = np.count_nonzero(cuts <= -_NORMAL_END, axis=1).min()
+    last = np.count_nonzero(cuts < _NORMAL_END, axis=1).max()
     cuts = cuts[:, first - 1 : last + 1]
     half = (cuts[:, 1:] - cuts[:, :-1]) / 2
     z = (half[:, :, None] * _NODES + (cuts[:, :-1] + half)[:, :, None]).reshape(len(x), -1)
@@ -453,7 +506,8 @@ def _table(distribution: NoiseDistribution, log_scale: float) -> tuple[float, Fl
 
 def _laplace_nodes(log_scale: float) -> tuple[Floats, Floats]:
     """Return points and weights that integrate against a Laplace distribution of this scale."""
-    half, centre = np.diff(_PIECES) / 2, (_PIECES[1:] + _PIECES[:-1]) / 2
+    half = np.diff(_PIECES) / 2
+    centre = (_PIECES[1:] + _PIECES[:-1]) / 2
     points = (centre[:, None] + half[:, None] * _SCALE_NODES).ravel()
     weights = (half[:, None] * _SCALE_WEIGHTS).ravel() * np.exp(-points) / 2
     weights /= 2 * weights.sum()
@@ -463,7 +517,8 @@ def _laplace_nodes(log_scale: float) -> tuple[Floats, Floats]:
 def tail_point(distribution: NoiseDistribution, log_scale: float, alpha: float) -> float:
     """Return the x with P(|X exp(-L)| > x) = alpha, without a table: for comparing designs."""
     changes, weights = _laplace_nodes(log_scale)
-    low, high = log(interquartile_range(distribution)) - 20.0, log(interquartile_range(distribution)) + 60.0
+    low = log(interquartile_range(distribution)) - 20.0
+    high = log(interquartile_range(distribution)) + 60.0
     for _ in range(40):
         middle = (low + high) / 2
         missed = float(2 * distribution.cdf(-np.exp(middle + changes)) @ weights)
@@ -485,7 +540,8 @@ def variance_allowance(log_scale: float, alpha: float) -> float:
         return float(2 * ndtr(-z * root * np.exp(changes)) @ weights)
 
     while missed(high) > alpha:
-        low, high = high, 2 * high
+        low = high
+        high = 2 * high
     for _ in range(50):
         middle = (low + high) / 2
         low, high = (middle, high) if missed(middle) > alpha else (low, middle)
@@ -529,17 +585,17 @@ class NoiseSum:
     def cdf(self, x: Floats) -> Floats:
         """Return P(X + ratio * Y <= x)."""
         step, below = self._table()
-        place = np.abs(np.asarray(x, np.float64))
-        place *= -1 / step
-        place += len(below) - 1
-        np.maximum(place, 0.0, out=place)
-        left = np.minimum(place.astype(np.intp), len(below) - 2)
-        place -= left
-        low = below.take(left)
-        left += 1
-        tail = below.take(left)
+        position = np.abs(np.asarray(x, np.float64))
+        position *= -1 / step
+        position += len(below) - 1
+        np.maximum(position, 0.0, out=position)
+        index = np.minimum(position.astype(np.intp), len(below) - 2)
+        position -= index
+        low = below.take(index)
+        index += 1
+        tail = below.take(index)
         tail -= low
-        tail *= place
+        tail *= position
         tail += low
         return np.where(np.asarray(x) < 0, tail, 1.0 - tail)
 
@@ -547,15 +603,15 @@ class NoiseSum:
         """Return the x with P(X + ratio * Y <= x) = p, at most the lattice's end in size."""
         step, below = self._table()
         chance = np.asarray(p, np.float64)
-        places = np.arange(len(below))
-        size = step * (places[-1] - np.interp(np.minimum(chance, 1 - chance), below, places))
+        positions = np.arange(len(below))
+        size = step * (positions[-1] - np.interp(np.minimum(chance, 1 - chance), below, positions))
         return np.asarray(np.where(chance < 0.5, -size, size))
 
     def breakpoints(self, low: float, high: float, most: int) -> Floats | None:
         """Return the breakpoints of the wider noise; those of the other are smoothed at a smaller scale."""
         law, scale = cast("tuple[NoiseSum, float]", _standard(self))
-        found = law.first.breakpoints(low / scale, high / scale, most)
-        return None if found is None else found * scale
+        points = law.first.breakpoints(low / scale, high / scale, most)
+        return None if points is None else points * scale
 
     def _table(self) -> tuple[float, Floats]:
         law, scale = cast("tuple[NoiseSum, float]", _standard(self))
@@ -575,8 +631,8 @@ def _no_smaller(noise: NoiseSum) -> tuple[NoiseSum, float]:
     if _largest_value(wide) < noise.ratio * _largest_value(other):
         wide, other = other, wide
     law, _ = noise.standard
-    more = 2.0 ** (ceil(2 * _RATIOS * log2(law.ratio)) / (2 * _RATIOS)) / law.ratio
-    return NoiseSum(wide, other, more), _HIDES * sqrt(noise.variance)
+    ratio = 2.0 ** (ceil(2 * _RATIOS * log2(law.ratio)) / (2 * _RATIOS)) / law.ratio
+    return NoiseSum(wide, other, ratio), _HIDES * sqrt(noise.variance)
 
 
 @lru_cache(maxsize=128)
@@ -586,8 +642,8 @@ def _sums_table(first: NoiseDistribution, second: NoiseDistribution, ratio: floa
     wanted = min(_A_RANGE * largest / interquartile_range(first), _MOST_SIDE)
     side = max(2 ** ceil(log2(wanted)), _LEAST_SIDE)
     step = largest / side
-    parts = ((cast("Hashable", first), step), (cast("Hashable", second), step / ratio))
-    spectrum = np.prod([_spectrum(law, own, side) for law, own in parts], axis=0)
+    laws = ((cast("Hashable", first), step), (cast("Hashable", second), step / ratio))
+    spectrum = np.prod([_spectrum(law, law_step, side) for law, law_step in laws], axis=0)
     # Half the mass of a point lies on either side of it.
     masses = np.maximum(np.fft.irfft(spectrum, 4 * side)[2 * side :: -1], 0.0)
     below = np.cumsum(masses)
@@ -766,7 +822,8 @@ def p_value_from(half_width: Callable[[float], float], distance: float, level: f
     `bias` at level 0.
     """
     distance = abs(distance)
-    alpha, beyond = 1 - level, distance - bias
+    alpha = 1 - level
+    beyond = distance - bias
     if beyond <= 0:
         return 1.0
 
@@ -774,17 +831,20 @@ def p_value_from(half_width: Callable[[float], float], distance: float, level: f
         return half_width(1 - 2 * float(ndtr(-z))) / distance
 
     # Along normal quantiles half-widths are nearly straight lines, and their logarithms beyond: few are computed.
-    here, ratio = -float(ndtri(alpha / 2)), half_width(level) / distance
+    here = -float(ndtri(alpha / 2))
+    ratio = half_width(level) / distance
     if ratio >= 1:
         start = (0.0, -beyond / distance)
         found = _crossing(lambda z: relative(z) - 1, start, (here, ratio - 1))
         return max(2 * float(ndtr(-found)), alpha)
     farthest = max(_FARTHEST, here)
-    last, z = (here, ratio), min(here / max(ratio, _TINY), farthest)
+    last = (here, ratio)
+    z = min(here / max(ratio, _TINY), farthest)
     while (reached := relative(z)) < 1:
         if z >= farthest:
             return 2 * float(ndtr(-farthest))
-        last, z = (z, reached), min(1.5 * z, farthest)
+        last = (z, reached)
+        z = min(1.5 * z, farthest)
     low, high = ((z, log(max(value, _TINY))) for z, value in (last, (z, reached)))
     found = _crossing(lambda z: log(relative(z)), low, high)
     return min(2 * float(ndtr(-found)), nextafter(alpha, 0.0))
@@ -804,9 +864,15 @@ def _crossing(excess: Callable[[float], float], low: tuple[float, float], high: 
         if abs(value) <= _NEAR:
             return middle
         if value < 0:
-            a, at_a, at_b, side = middle, value, at_b / 2 if side == -1 else at_b, -1
+            a = middle
+            at_a = value
+            at_b = at_b / 2 if side == -1 else at_b
+            side = -1
         else:
-            b, at_b, at_a, side = middle, value, at_a / 2 if side == 1 else at_a, 1
+            b = middle
+            at_b = value
+            at_a = at_a / 2 if side == 1 else at_a
+            side = 1
     return b
 
 
@@ -863,7 +929,10 @@ def _normal_rule(nodes: int, end: float) -> tuple[Floats, Floats]:
 def level_rule(low: int, high: int) -> tuple[Floats, Floats]:
     """Return levels and weights that average over a distribution; they crowd towards both ends of it."""
     (u, v), (u_high, v_high) = leggauss(low), leggauss(high)
-    u, v, u_high, v_high = (1 + u) / 2, v / 2, (1 + u_high) / 2, v_high / 2
+    u = (1 + u) / 2
+    v = v / 2
+    u_high = (1 + u_high) / 2
+    v_high = v_high / 2
     levels = np.concatenate([u**2 / 2, (1 - u_high**2 / 2)[::-1]])
     return levels, np.concatenate([u * v, (u_high * v_high)[::-1]])
 
@@ -878,15 +947,15 @@ _NOISE_POINTS = tuple(_NOISE_LEVELS.tolist())
 
 def tails(sd: Floats, h: Floats, noises: NoiseBatch) -> Floats:
     """Return P(|N + X_i| > h[i]) for N with standard deviation sd[i]."""
-    found = np.empty_like(h)
+    beyond = np.empty_like(h)
     wide = sd > _WIDE * noises.widths
     together = _AT_ONCE // len(_NOISE_SHARES)
     for chosen, chances in ((~wide, _narrow_tails), (wide, _wide_tails)):
         rows = np.flatnonzero(chosen)
         for start in range(0, len(rows), together):
-            part = rows[start : start + together]
-            found[part] = chances(sd[part, None], h[part, None], noises.of(part))
-    return 2 * found
+            batch = rows[start : start + together]
+            beyond[batch] = chances(sd[batch, None], h[batch, None], noises.of(batch))
+    return 2 * beyond
 
 
 def _narrow_tails(sd: Floats, h: Floats, noises: NoiseBatch) -> Floats:
@@ -903,13 +972,16 @@ def _wide_tails(sd: Floats, h: Floats, noises: NoiseBatch) -> Floats:
 
 def half_widths(sd: Floats, noises: NoiseBatch, alpha: Floats) -> Floats:
     """Return for every sd the h with P(|N + X| > h) = alpha, by secants of the tail's logarithm."""
-    own, normal = -noises.quantile(alpha / 2), -ndtri(alpha / 2) * sd
+    noise_quantile = -noises.quantile(alpha / 2)
+    normal = -ndtri(alpha / 2) * sd
     # Exact for normal noise; the usual distributions have heavier tails, and their answer is a little less.
-    last = np.where(sd == 0, own, np.hypot(own, normal))
-    h = np.where(sd == 0, own, 0.97 * last)
-    low, high = np.zeros_like(h), np.full_like(h, np.inf)
+    last = np.where(sd == 0, noise_quantile, np.hypot(noise_quantile, normal))
+    h = np.where(sd == 0, noise_quantile, 0.97 * last)
+    low = np.zeros_like(h)
+    high = np.full_like(h, np.inf)
     before = _excess(sd, last, noises, alpha)
-    excess, open_ = before.copy(), np.arange(len(h))
+    excess = before.copy()
+    open_ = np.arange(len(h))
     for _ in range(_MOST_STEPS):
         excess[open_] = _excess(sd[open_], h[open_], noises.of(open_), alpha[open_])
         open_ = np.flatnonzero(np.abs(excess) > _NEAR)
@@ -920,7 +992,8 @@ def half_widths(sd: Floats, noises: NoiseBatch, alpha: Floats) -> Floats:
         trial = h - excess / np.minimum(rise, -1e-300)
         # What leaves the bracket is replaced by its middle, or by twice the width while it is open.
         middle = np.where(high < np.inf, (low + high) / 2, 2 * h)
-        last, before = h, excess.copy()
+        last = h
+        before = excess.copy()
         h = np.where(np.abs(excess) <= _NEAR, h, np.where((trial > low) & (trial < high), trial, middle))
     return h
 
@@ -951,10 +1024,10 @@ def likely_variances(released: Sequence[tuple[float, NoiseDistribution]]) -> lis
 
     def solve(new: list[tuple[float, NoiseDistribution]]) -> list[float]:
         laws, scales = _shapes([noise for _, noise in new])
-        parts: list[float] = (
+        variances: list[float] = (
             scales * positive_part(np.array([variance for variance, _ in new]) / scales, laws)
         ).tolist()
-        return parts
+        return variances
 
     return remembered(_LIKELY, released, solve)
 
@@ -969,35 +1042,36 @@ def inflation(
     return inflations([(distribution, variance_noise, cap, alpha)])[0]
 
 
-def inflations(asked: Sequence[Inflated]) -> list[float]:
+def inflations(requests: Sequence[Inflated]) -> list[float]:
     """Return the `inflation` of each, searched for together."""
-    return remembered(_INFLATIONS, asked, _inflations, _MOST_INFLATED)
+    return remembered(_INFLATIONS, requests, _inflations, _MOST_INFLATED)
 
 
-def _inflations(asked: list[Inflated]) -> list[float]:
-    noises, scales = _shapes([one for one, _, _, _ in asked])
-    variance_noises, units = _shapes([one for _, one, _, _ in asked])
+def _inflations(requests: list[Inflated]) -> list[float]:
+    noises, scales = _shapes([noise for noise, _, _, _ in requests])
+    variance_noises, units = _shapes([noise for _, noise, _, _ in requests])
     units = units * variance_noises.widths
-    caps = np.array([cap for _, _, cap, _ in asked]) / units
-    alphas = np.array([alpha for _, _, _, alpha in asked])
-    told = np.flatnonzero(caps >= _TELLS_NOTHING)
+    caps = np.array([cap for _, _, cap, _ in requests]) / units
+    alphas = np.array([alpha for _, _, _, alpha in requests])
+    released = np.flatnonzero(caps >= _TELLS_NOTHING)
     tops = np.minimum(caps, _MOST_TRIED)
     # Noise that is nothing beside the sampling error is taken at what is nothing, too.
     spread = np.sqrt(units * (HEADROOM * tops + _MOST_TRIED))
     squares = units / np.maximum(scales * noises.widths, spread / 2.0 ** (_HIGHEST - 1)) ** 2
     tried = [
         np.concatenate(
-            [[0.0], own[(own > _LEAST_TRIED) & (own < tops[i] * (1 - _ROUNDING))], tops[i : i + 1]]
+            [[0.0], trials[(trials > _LEAST_TRIED) & (trials < tops[i] * (1 - _ROUNDING))], tops[i : i + 1]]
         )
-        for i in told
-        for own in [_TRIED / squares[i]]
+        for i in released
+        for trials in [_TRIED / squares[i]]
     ]
-    case, variances = np.repeat(told, [len(one) for one in tried]), np.concatenate([[0.0], *tried])[1:]
+    case = np.repeat(released, list(map(len, tried)))
+    variances = np.concatenate([[0.0], *tried])[1:]
     misses = _Misses(noises, alphas, case, np.sqrt(squares[case] * variances))
-    parts, part = _positive_parts(variance_noises, case, variances)
+    positive, which_positive = _positive_parts(variance_noises, case, variances)
 
     def built(row: NDArray[np.intp], kappa: Floats) -> Floats:
-        inflated = parts[part[row]]
+        inflated = positive[which_positive[row]]
         inflated += kappa[:, None]
         np.minimum(inflated, HEADROOM * caps[case[row], None], out=inflated)
         inflated *= squares[case[row], None]
@@ -1005,22 +1079,22 @@ def _inflations(asked: list[Inflated]) -> list[float]:
 
     # From `most` on every variance is taken at its largest: more changes nothing.
     lowest = variance_noises.points((float(_LEVELS[0]),))[:, 0] / variance_noises.widths
-    ends = np.cumsum([0, *(len(one) for one in tried)]).tolist()
+    ends = np.cumsum([0, *map(len, tried)]).tolist()
     searches = [
         least_inflation(
-            np.arange(*ends[place : place + 2]), aimed_at(alphas[i]), 1.0, HEADROOM * caps[i] - lowest[i]
+            np.arange(*ends[number : number + 2]), aimed_at(alphas[i]), 1.0, HEADROOM * caps[i] - lowest[i]
         )
-        for place, i in enumerate(told)
+        for number, i in enumerate(released)
     ]
-    found = np.full(len(asked), inf)
-    found[told] = in_step(searches, misses.asked(built, _SHARES))
-    return list((found * units).tolist())
+    kappas = np.full(len(requests), inf)
+    kappas[released] = in_step(searches, misses.asked(built, _SHARES))
+    return list((kappas * units).tolist())
 
 
-def _shapes(each: Sequence[NoiseDistribution]) -> tuple[NoiseBatch, Floats]:
+def _shapes(distributions: Sequence[NoiseDistribution]) -> tuple[NoiseBatch, Floats]:
     """Return the laws that noises are calibrated as, and their scales."""
-    found = [_shape(cast("Hashable", one)) for one in each]
-    return NoiseBatch([law for law, _ in found]), np.array([scale for _, scale in found])
+    shapes = [_shape(cast("Hashable", noise)) for noise in distributions]
+    return NoiseBatch([law for law, _ in shapes]), np.array([scale for _, scale in shapes])
 
 
 @lru_cache(maxsize=4096)
@@ -1038,9 +1112,10 @@ def _positive_parts(
 ) -> tuple[Floats, NDArray[np.intp]]:
     """Return what variances can be taken for, level by level of their noise, and which is whose; all in its ranges."""
     keys, first, which = _distinct(noises.which[case], variances)
-    own, width = noises.of(case[first]), noises.widths[case[first], None]
-    xi = own.points(tuple(_LEVELS.tolist()))
-    return positive_part(keys[:, None] * width + xi, own) / width, which
+    chosen = noises.of(case[first])
+    width = noises.widths[case[first], None]
+    xi = chosen.points(tuple(_LEVELS.tolist()))
+    return positive_part(keys[:, None] * width + xi, chosen) / width, which
 
 
 def _distinct(group: NDArray[np.intp], numbers: Floats) -> tuple[Floats, NDArray[np.intp], NDArray[np.intp]]:
@@ -1072,17 +1147,19 @@ def least_inflation(
         # Logarithms fall more evenly than the misses themselves.
         return np.log((yield kappa, rows) / aim)
 
-    low, high = 0.0, unit
+    low = 0.0
+    high = unit
     at_low = yield from excess(low, everyone)
     if at_low.max() <= 0:
         return low
     at_high = yield from excess(high, everyone)
-    few = sorted({place for one in (at_low, at_high) for place in one.argsort()[-_FEW:].tolist()})
+    few = sorted({index for misses in (at_low, at_high) for index in misses.argsort()[-_FEW:].tolist()})
     while True:
         ends = (low, max(at_low[few].tolist())), (high, max(at_high[few].tolist()))
         low = yield from _least_root(partial(excess, rows=everyone[few]), *ends, unit, most)
         at_low = yield from excess(low, everyone)
-        few, high = np.flatnonzero(at_low > 0).tolist(), low + unit / 4
+        few = np.flatnonzero(at_low > 0).tolist()
+        high = low + unit / 4
         if low >= most or not few:
             return low
         at_high = yield from excess(high, everyone)
@@ -1101,66 +1178,72 @@ class _Misses:
         laws, first, table = np.unique(
             np.stack([noises.which, alphas]), axis=1, return_index=True, return_inverse=True
         )
-        self._noises, self._alphas = noises.of(first), laws[1]
+        self._noises = noises.of(first)
+        self._alphas = laws[1]
         self._half_widths = np.full((len(first), len(_GRID)), np.nan)
-        self._true, one, self._row = _distinct(table[case], true)
-        self._table = table[case[one]]
-        self._logs = np.full((len(one), len(_GRID)), np.nan)
+        self._true, first_of_row, self._row = _distinct(table[case], true)
+        self._table = table[case[first_of_row]]
+        self._logs = np.full((len(first_of_row), len(_GRID)), np.nan)
         # The columns of each row that are known.
-        self._known = np.repeat([[len(_GRID)], [-1]], len(one), axis=1)
+        self._known = np.repeat([[len(_GRID)], [-1]], len(first_of_row), axis=1)
 
     def asked(
         self, built: Callable[[NDArray[np.intp], Floats], Floats], shares: Floats
     ) -> Callable[[list[int], list[Asking]], list[Floats]]:
         """Return what answers searches: misses averaged over the variances that `built` gives for a constant."""
 
-        def evaluate(_: list[int], asked: list[Asking]) -> list[Floats]:
-            counts = [len(rows) for _, rows in asked]
-            row = np.concatenate([rows for _, rows in asked])
-            kappa = np.repeat([kappa for kappa, _ in asked], counts)
-            found, together = np.empty(len(row)), _AT_ONCE // len(shares)
-            for part in (slice(start, start + together) for start in range(0, len(row), together)):
-                found[part] = self._mean(self._row[row[part]], built(row[part], kappa[part]), shares)
+        def evaluate(_: list[int], requests: list[Asking]) -> list[Floats]:
+            counts = [len(rows) for _, rows in requests]
+            row = np.concatenate([rows for _, rows in requests])
+            kappa = np.repeat([kappa for kappa, _ in requests], counts)
+            misses = np.empty(len(row))
+            together = _AT_ONCE // len(shares)
+            for batch in (slice(start, start + together) for start in range(0, len(row), together)):
+                misses[batch] = self._mean(self._row[row[batch]], built(row[batch], kappa[batch]), shares)
             ends = np.cumsum([0, *counts]).tolist()
-            return [found[start:end] for start, end in pairwise(ends)]
+            return [misses[start:end] for start, end in pairwise(ends)]
 
         return evaluate
 
     def _mean(self, row: NDArray[np.intp], variances: Floats, shares: Floats) -> Floats:
-        place = np.log2(np.maximum(variances, _GRID[0] ** 2, out=variances), out=variances)
-        place *= _OCTAVE / 2
-        place -= _LOWEST * _OCTAVE
-        np.clip(place, 0, len(_GRID) - 1 - 1e-9, out=place)
-        left = place.astype(np.intp)
-        self._fill(row, left)
-        place -= left
-        left += (row * len(_GRID))[:, None]
+        position = np.log2(np.maximum(variances, _GRID[0] ** 2, out=variances), out=variances)
+        position *= _OCTAVE / 2
+        position -= _LOWEST * _OCTAVE
+        np.clip(position, 0, len(_GRID) - 1 - 1e-9, out=position)
+        index = position.astype(np.intp)
+        self._fill(row, index)
+        position -= index
+        index += (row * len(_GRID))[:, None]
         # Places are inside: clipping them checks the least.
-        low = self._logs.take(left, mode="clip")
-        left += 1
-        place *= self._logs.take(left, mode="clip") - low
-        place += low
-        return np.asarray(np.exp(place, out=place) @ shares)
+        low = self._logs.take(index, mode="clip")
+        index += 1
+        position *= self._logs.take(index, mode="clip") - low
+        position += low
+        return np.asarray(np.exp(position, out=position) @ shares)
 
-    def _fill(self, row: NDArray[np.intp], left: NDArray[np.intp]) -> None:
-        low, high = left.min(axis=1), left.max(axis=1) + 1
+    def _fill(self, row: NDArray[np.intp], index: NDArray[np.intp]) -> None:
+        low = index.min(axis=1)
+        high = index.max(axis=1) + 1
         wider = (low < self._known[0, row]) | (high > self._known[1, row])
         if not wider.any():
             return
         low, high, row = low[wider], high[wider], row[wider]
         np.minimum.at(self._known[0], row, low)
         np.maximum.at(self._known[1], row, high)
-        row, columns = np.unique(row), np.arange(len(_GRID))
-        asked = (columns >= self._known[0, row, None]) & (columns <= self._known[1, row, None])
-        which, column = np.nonzero(asked & np.isnan(self._logs[row]))
+        row = np.unique(row)
+        columns = np.arange(len(_GRID))
+        wanted = (columns >= self._known[0, row, None]) & (columns <= self._known[1, row, None])
+        which, column = np.nonzero(wanted & np.isnan(self._logs[row]))
         row = row[which]
         table = self._table[row]
         new = np.isnan(self._half_widths[table, column])
-        tables, places = np.divmod(np.unique(table[new] * len(columns) + column[new]), len(columns))
-        own = self._noises.of(tables)
-        self._half_widths[tables, places] = half_widths(_GRID[places] * own.widths, own, self._alphas[tables])
-        own = self._noises.of(table)
-        missed = tails(self._true[row] * own.widths, self._half_widths[table, column], own)
+        tables, cells = np.divmod(np.unique(table[new] * len(columns) + column[new]), len(columns))
+        chosen = self._noises.of(tables)
+        self._half_widths[tables, cells] = half_widths(
+            _GRID[cells] * chosen.widths, chosen, self._alphas[tables]
+        )
+        chosen = self._noises.of(table)
+        missed = tails(self._true[row] * chosen.widths, self._half_widths[table, column], chosen)
         self._logs[row, column] = np.log(np.maximum(missed, 1e-300))
 
 
@@ -1172,24 +1255,32 @@ def _least_root(
     most: float,
 ) -> Generator[Asking, Floats, float]:
     """Return where the largest excess falls to 0 or a little below; ends come with their values."""
-    (left, at_left), (right, at_right) = low, high
-    while right < most and at_right > 0:
+    (lower, at_lower), (upper, at_upper) = low, high
+    while upper < most and at_upper > 0:
         # As far again as the line through both ends says, and a little farther.
-        ahead = 1.1 * at_right / max(at_left - at_right, at_right / 8)
-        step = min(max(ahead, 0.5), 8.0) * (right - left)
-        left, at_left, right = right, at_right, right + step
-        at_right = max((yield from excess(right)).tolist())
+        ahead = 1.1 * at_upper / max(at_lower - at_upper, at_upper / 8)
+        step = min(max(ahead, 0.5), 8.0) * (upper - lower)
+        lower = upper
+        at_lower = at_upper
+        upper = upper + step
+        at_upper = max((yield from excess(upper)).tolist())
     side = 0
-    while at_right < -_ENOUGH and right - left > _PRECISION * unit:
+    while at_upper < -_ENOUGH and upper - lower > _PRECISION * unit:
         # False position with the Illinois rule, aimed a little high so that the upper end closes in.
-        middle = left + (right - left) * at_left / (at_left - at_right) + _PRECISION / 2 * unit
-        middle = min(middle, (left + 7 * right) / 8)
+        middle = lower + (upper - lower) * at_lower / (at_lower - at_upper) + _PRECISION / 2 * unit
+        middle = min(middle, (lower + 7 * upper) / 8)
         value = max((yield from excess(middle)).tolist())
         if value > 0:
-            left, at_left, at_right, side = middle, value, at_right / 2 if side == 1 else at_right, 1
+            lower = middle
+            at_lower = value
+            at_upper = at_upper / 2 if side == 1 else at_upper
+            side = 1
         else:
-            right, at_right, at_left, side = middle, value, at_left / 2 if side == -1 else at_left, -1
-    return right
+            upper = middle
+            at_upper = value
+            at_lower = at_lower / 2 if side == -1 else at_lower
+            side = -1
+    return upper
 
 
 def biased_half_widths(halves: Floats, biases: Floats, level: float) -> Floats:
@@ -1202,7 +1293,8 @@ def biased_half_widths(halves: Floats, biases: Floats, level: float) -> Floats:
     if plain.all():
         return np.asarray(halves + np.maximum(biases, 0.0))
     shift = biases * normal / np.where(plain, 1.0, halves)
-    low, high = np.full(len(halves), normal), normal + shift
+    low = np.full(len(halves), normal)
+    high = normal + shift
     for _ in range(30):  # halvings
         middle = (low + high) / 2
         missed = ndtr(shift - middle) + ndtr(-shift - middle) > 1 - level
@@ -1217,13 +1309,33 @@ def biased_half_width(half: float, bias: float, level: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Uncertainty:
-    """What is known about the error of one estimate; every number in it is public or already released.
+    r"""What is known about the error of one estimate; every number in it is public or released.
 
-    `variance` is the sampling variance as released, so it may lie outside [0, variance_cap]; where
-    `variance_noise` is None it was not released and is the cap itself. `extra` is the variance
-    of small noise terms that are carried as if they were normal. `bias` bounds an error that no
-    averaging removes; intervals hold for every error up to it. `ball_variance` is the variance of one coordinate of
-    l2-ball noise of `ball_dimensions`, 2 or 3, which is carried as normal noise that reaches as far at each level.
+    Attributes
+    ----------
+    noise : NoiseDistribution or None
+        Distribution of the privacy noise; None for no noise.
+    variance : float
+        Sampling variance, as released where it is private: then it may lie outside [0, `variance_cap`].
+    variance_cap : float
+        Largest sampling variance that is possible.
+    variance_noise : NoiseDistribution or None
+        Noise of `variance`; None where it was not released, and is public or the cap itself.
+    extra : float
+        Variance of small noise terms that are carried as if they were normal.
+    bias : float
+        Bound of an error that no averaging removes: intervals hold for every error up to it.
+    ball_variance : float
+        Variance of one coordinate of l2-ball noise, carried as normal noise that is as wide at each level.
+    ball_dimensions : {0, 2, 3}
+        Dimensions of that noise; 0 for none.
+
+    Notes
+    -----
+    The error is N(0, V) + X + b with X the privacy noise and \|b\| <= bias. Where V was released with noise
+    xi, an interval takes min(p + kappa, 1.1 cap) for V: p is the most plausible variance behind the release,
+    and kappa the smallest constant with which intervals cover at their level, averaged over xi, whatever V in
+    [0, cap] is.
     """
 
     noise: NoiseDistribution | None
@@ -1237,11 +1349,20 @@ class Uncertainty:
 
     @property
     def sampling_sd(self) -> float:
-        """Standard deviation of the sampling error, as far as it is known; not 0 where its noise leaves others."""
+        """Standard deviation of the sampling error, as far as it is known.
+
+        It is above 0 where noise leaves variances above 0 possible.
+        """
         return sqrt(min(self.likely_variance(), self.variance_cap))
 
     def likely_variance(self) -> float:
-        """Return the sampling variance that the released one stands for."""
+        """Return the sampling variance that the released one stands for.
+
+        Returns
+        -------
+        float
+            At least 0, in squared units of the estimate.
+        """
         if self.variance_noise is None:
             return max(self.variance, 0.0)
         return likely_variances([(self.variance, self.variance_noise)])[0]
@@ -1249,33 +1370,77 @@ class Uncertainty:
     @property
     def noise_sd(self) -> float:
         """Standard deviation of the privacy noise; infinite for distributions without one."""
-        own = self.noise.variance if self.noise is not None else 0.0
-        return sqrt(own + self.extra + self.ball_variance) if own < inf else inf
+        variance = self.noise.variance if self.noise is not None else 0.0
+        return sqrt(variance + self.extra + self.ball_variance) if variance < inf else inf
 
     @property
     def total_sd(self) -> float:
-        """Standard deviation of both together."""
+        """Standard deviation of sampling error and privacy noise together."""
         return sqrt(self.sampling_sd**2 + self.noise_sd**2)
 
     def known_variance(self, alpha: float) -> float:
-        """Return the sampling variance to build a level 1 - alpha interval on: enlarged where it is noisy."""
+        """Return the sampling variance that an interval is built on: enlarged where it is noisy.
+
+        Parameters
+        ----------
+        alpha : float
+            One minus the confidence level, in (0, 1).
+
+        Returns
+        -------
+        float
+            Variance, in squared units of the estimate.
+        """
         if self.variance_noise is None:
             return self.variance
         kappa = inflation(self.noise or self.variance_noise, self.variance_noise, self.variance_cap, alpha)
         return min(self.likely_variance() + kappa, HEADROOM * self.variance_cap)
 
     def known_sd(self, alpha: float) -> float:
-        """Return the standard deviation of the normal part to build a level 1 - alpha interval on."""
+        """Return the standard deviation of the normal part that an interval is built on.
+
+        Parameters
+        ----------
+        alpha : float
+            One minus the confidence level, in (0, 1).
+
+        Returns
+        -------
+        float
+            Standard deviation, in units of the estimate.
+        """
         return sqrt(self.known_variance(alpha) + self.extra_at(alpha))
 
     def extra_at(self, alpha: float) -> float:
-        """Return the variance of the noise that a level 1 - alpha interval carries as if it were normal."""
+        """Return the variance of the noise that an interval carries as if it were normal.
+
+        Parameters
+        ----------
+        alpha : float
+            One minus the confidence level, in (0, 1).
+
+        Returns
+        -------
+        float
+            Variance, in squared units of the estimate.
+        """
         if not self.ball_variance:
             return self.extra
         return self.extra + self.ball_variance * ball_factor(1 - alpha, self.ball_dimensions)
 
     def half_width(self, level: float) -> float:
-        """Return h such that (estimate - h, estimate + h) covers with probability at least `level`."""
+        """Return h such that (estimate - h, estimate + h) covers with probability at least `level`.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        float
+            Half-width, in units of the estimate.
+        """
         half = half_width(self.known_sd(1 - level), self.noise, 1 - level)
         return biased_half_width(half, self.bias, level) if self._normal else half + self.bias
 
@@ -1285,20 +1450,56 @@ class Uncertainty:
         return self.noise is None and self.variance_noise is None
 
     def naive_half_width(self, level: float) -> float:
-        """Return the half-width that ignores the noise: too short, for comparison only."""
+        """Return the half-width that ignores the noise: too short, for comparison only.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        float
+            Half-width, in units of the estimate.
+        """
         return half_width(self.sampling_sd, None, 1 - level)
 
     def p_value(self, distance: float, level: float) -> float:
-        """Return P(|error| > |distance|), the variance being inflated as for an interval of `level`."""
+        r"""Return P(\|error\| > \|distance\|).
+
+        Parameters
+        ----------
+        distance : float
+            Distance of the estimate from the tested value, of either sign.
+        level : float
+            Noisy variances are enlarged as for an interval of this level, in (0, 1).
+
+        Returns
+        -------
+        float
+            Two-sided p-value, privacy noise included.
+        """
         if self.ball_variance:  # whose part grows with the level
             return p_value_from(self.half_width, distance, level, 0.0 if self._normal else self.bias)
-        sd, off = self.known_sd(1 - level), abs(distance)
+        sd = self.known_sd(1 - level)
+        off = abs(distance)
         if self._normal:
             return min(1.0, tail(off - self.bias, sd, None) + tail(off + self.bias, sd, None))
         return min(1.0, 2 * tail(self.beyond(distance), sd, self.noise))
 
     def beyond(self, distance: float) -> float:
-        """Return what of a distance the bias does not explain."""
+        r"""Return what of a distance the bias does not explain.
+
+        Parameters
+        ----------
+        distance : float
+            Distance of the estimate from a value, of either sign.
+
+        Returns
+        -------
+        float
+            max(\|distance\| - bias, 0).
+        """
         return max(abs(distance) - self.bias, 0.0)
 
 
@@ -1351,17 +1552,17 @@ def simultaneous(features: Floats, covariance: Floats, level: float) -> float:
     """
     rows = features[:: max(1, -(-len(features) // _MOST_POINTS))]
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
-    kept = values > _NEGLIGIBLE * max(float(values[-1]), 0.0)
-    root = vectors[:, kept] * np.sqrt(values[kept])
+    positive = values > _NEGLIGIBLE * max(float(values[-1]), 0.0)
+    root = vectors[:, positive] * np.sqrt(values[positive])
     directions = rows @ root
     size = np.sqrt(np.einsum("ij,ij->i", directions, directions))
     directions = directions[size > 0] / size[size > 0, None]
-    one = pointwise(level)
+    pointwise_width = pointwise(level)
     if not len(directions):
-        return one
+        return pointwise_width
     largest = np.abs(public_normals(_DRAWS, directions.shape[1], 1) @ directions.T).max(axis=1)
-    scheffe = float(np.sqrt(chdtri(int(kept.sum()), 1 - level)))
-    return min(max(one, float(np.quantile(largest, level))), scheffe)
+    scheffe = float(np.sqrt(chdtri(int(positive.sum()), 1 - level)))
+    return min(max(pointwise_width, float(np.quantile(largest, level))), scheffe)
 
 
 # Intervals that hold for several contrasts at once. Proof: simultaneous.proof.md.
@@ -1396,10 +1597,30 @@ def t_factor(freedom: float, alpha: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ClusterUncertainty(Uncertainty):
-    """The same where the standard error comes from clusters: `variance` is its square as released.
+    """What is known about an error whose standard error comes from clusters.
 
-    A standard error that came out below 0 is 0. `sd_noise` is the noise of the standard error, None where it has none
-    of its own. `freedom` are its degrees of freedom, from public or released numbers.
+    Attributes
+    ----------
+    noise : NoiseDistribution or None
+        Distribution of the privacy noise; None for no noise.
+    variance : float
+        Square of the standard error as released; 0 where that came out below 0.
+    variance_cap : float
+        Largest sampling variance that is possible.
+    variance_noise : NoiseDistribution or None
+        Noise of `variance`, where that was released instead of its root.
+    extra : float
+        Variance of small noise terms that are carried as if they were normal.
+    bias : float
+        Bound of an error that no averaging removes.
+    ball_variance : float
+        Variance of one coordinate of l2-ball noise.
+    ball_dimensions : {0, 2, 3}
+        Dimensions of that noise; 0 for none.
+    sd_noise : NoiseDistribution or None
+        Noise of the standard error; None where it has none of its own.
+    freedom : float
+        Its degrees of freedom, from public or released numbers: intervals are Student's t.
     """
 
     sd_noise: NoiseDistribution | None = None
@@ -1410,13 +1631,30 @@ class ClusterUncertainty(Uncertainty):
         return False  # tails are those of t: an interval is longer by the whole bias
 
     def likely_variance(self) -> float:
-        """Return the sampling variance that the released standard error stands for."""
+        """Return the sampling variance that the released standard error stands for.
+
+        Returns
+        -------
+        float
+            At least 0, in squared units of the estimate.
+        """
         if self.sd_noise is None:
             return Uncertainty.likely_variance(self)
         return float(positive_part(np.array([sqrt(self.variance)]), self.sd_noise)[0]) ** 2
 
     def known_variance(self, alpha: float) -> float:
-        """Return the variance of the normal part to build a level 1 - alpha interval on."""
+        """Return the variance of the normal part that an interval is built on.
+
+        Parameters
+        ----------
+        alpha : float
+            One minus the confidence level, in (0, 1).
+
+        Returns
+        -------
+        float
+            Variance, in squared units of the estimate.
+        """
         factor = t_factor(self.freedom, alpha)
         if self.sd_noise is None:
             return factor**2 * Uncertainty.known_variance(self, alpha)
@@ -1427,12 +1665,36 @@ class ClusterUncertainty(Uncertainty):
         return (factor * min(sqrt(self.likely_variance()) + kappa, _HEADROOM * cap)) ** 2
 
     def known_sd(self, alpha: float) -> float:
-        """Return the standard deviation of the normal part to build a level 1 - alpha interval on."""
+        """Return the standard deviation of the normal part that an interval is built on.
+
+        Parameters
+        ----------
+        alpha : float
+            One minus the confidence level, in (0, 1).
+
+        Returns
+        -------
+        float
+            Standard deviation, in units of the estimate.
+        """
         # Noise that the clusters hold was estimated with them: it has their degrees of freedom.
         return sqrt(self.known_variance(alpha) + t_factor(self.freedom, alpha) ** 2 * self.extra)
 
     def p_value(self, distance: float, level: float) -> float:
-        """Return the least alpha whose interval leaves out what lies this far off: tails of t, not normal ones."""
+        """Return the least alpha whose interval leaves out what lies this far off, by tails of t.
+
+        Parameters
+        ----------
+        distance : float
+            Distance of the estimate from the tested value, of either sign.
+        level : float
+            Noisy variances are enlarged as for an interval of this level, in (0, 1).
+
+        Returns
+        -------
+        float
+            Two-sided p-value, privacy noise included.
+        """
         return p_value_from(self.half_width, distance, level, self.bias)
 
 
@@ -1441,8 +1703,10 @@ def sd_inflation(
     noise: NoiseDistribution, sd_noise: NoiseDistribution, cap: float, freedom: float, alpha: float
 ) -> float:
     """Return the smallest kappa that keeps the level 1 - alpha for every standard error in [0, cap]."""
-    unit, factor = interquartile_range(sd_noise), t_factor(freedom, alpha)
-    top, ends = min(cap, _MOST_TRIED * unit), _HEADROOM * cap
+    unit = interquartile_range(sd_noise)
+    factor = t_factor(freedom, alpha)
+    top = min(cap, _MOST_TRIED * unit)
+    ends = _HEADROOM * cap
     errors = np.append(0.0, np.geomspace(min(unit / 50, top / 2), top, _CLUSTERS_TRIED - 1))
     width = max(interquartile_range(noise), factor * (top + _MOST_TRIED * unit) / 2.0 ** (_HIGHEST - 1))
     misses = _Misses(
@@ -1452,12 +1716,14 @@ def sd_inflation(
         errors / width,
     )
     xi = sd_noise.quantile(_CLUSTERS_LEVELS)
-    own = np.sqrt(chdtri(freedom, 1 - _OWN_LEVELS) / freedom)
+    levels_of_sd = np.sqrt(chdtri(freedom, 1 - _OWN_LEVELS) / freedom)
     shares = np.outer(_OWN_SHARES, _CLUSTERS_SHARES).ravel()
-    parts = positive_part(errors[:, None, None] * own[:, None] + xi, sd_noise).reshape(_CLUSTERS_TRIED, -1)
+    inflated = positive_part(errors[:, None, None] * levels_of_sd[:, None] + xi, sd_noise).reshape(
+        _CLUSTERS_TRIED, -1
+    )
 
     def built(row: NDArray[np.intp], kappa: Floats) -> Floats:
-        return np.asarray((factor / width * np.minimum(parts[row] + kappa[:, None], ends)) ** 2)
+        return np.asarray((factor / width * np.minimum(inflated[row] + kappa[:, None], ends)) ** 2)
 
     search = least_inflation(np.arange(_CLUSTERS_TRIED), aimed_at(alpha), unit, ends)
     return in_step([search], misses.asked(built, shares))[0]

@@ -101,7 +101,8 @@ class _Family:
             return
         stacked = np.array([columns[axis.source][rows] for axis in self.axes]).T
         t = np.clip((stacked - self.low) / self.width, 0.0, 1.0)
-        start, count = self.places[0], len(self.axes)
+        start = self.places[0]
+        count = len(self.axes)
         # One order after another, all axes of an order side by side.
         for order, values in enumerate(_legendre_orders(2.0 * t - 1.0, first.size)):
             own[:, start + order * count : start + (order + 1) * count] = values
@@ -142,8 +143,8 @@ class Basis:
     @property
     def orders(self) -> Floats:
         """Total order of every feature; the constant has 0."""
-        each = (0, *(term.order for term in self.terms))
-        return np.repeat(np.array(each, dtype=np.float64), self.sizes)
+        axis_orders = (0, *(term.order for term in self.terms))
+        return np.repeat(np.array(axis_orders, dtype=np.float64), self.sizes)
 
     @property
     def scale(self) -> Floats:
@@ -204,10 +205,10 @@ class Basis:
         return cls(axes, terms, tuple(facts["weights"]))
 
     def _size(self, term: Term) -> int:
-        found = 1
+        size = 1
         for axis, group in zip(term.axes, term.groups, strict=True):
-            found *= len(self.axes[axis].groups[group][1])
-        return found
+            size *= len(self.axes[axis].groups[group][1])
+        return size
 
 
 def make_basis(axes: Sequence[Axis], degree: int, tensor: bool, level: float = 0.7) -> Basis:
@@ -257,13 +258,15 @@ def _term(axes: tuple[Axis, ...], places: tuple[int, ...], groups: tuple[int, ..
 def _layout_of(axes: tuple[Axis, ...], terms: tuple[Term, ...], scale: Floats) -> _Layout:
     """Return where every function stands: a column of ones first, then the axes, family by family."""
     where: list[list[int]] = [[] for _ in axes]
-    families, start = [], 1
+    families = []
+    start = 1
     kinds: dict[tuple[str, int], list[int]] = {}
     for place, axis in enumerate(axes):
         key = (axis.family, axis.size) if axis.family == "legendre" else (axis.family, -place)
         kinds.setdefault(key, []).append(place)
     for places in kinds.values():
-        own, count = tuple(axes[place] for place in places), len(places)
+        own = tuple(axes[place] for place in places)
+        count = len(places)
         for number, place in enumerate(places):
             where[place] = [start + number + count * column for column in range(axes[place].columns)]
         low, width = (np.array([getattr(axis, name) for axis in own]) for name in ("low", "width"))
@@ -283,7 +286,8 @@ def _layout_of(axes: tuple[Axis, ...], terms: tuple[Term, ...], scale: Floats) -
 
 def _legendre_orders(z: Floats, degree: int) -> Iterator[Floats]:
     """Yield P_1 .. P_degree at z in [-1, 1], each of the shape of z."""
-    before, last = np.ones_like(z), z
+    before = np.ones_like(z)
+    last = z
     for k in range(1, degree + 1):
         # Rounding may step over the ends by a few units in the last place.
         yield np.clip(last, -1.0, 1.0)
@@ -292,12 +296,12 @@ def _legendre_orders(z: Floats, degree: int) -> Iterator[Floats]:
 
 def _contrasts(labels: int) -> Floats:
     """Return the (labels, labels - 1) contrasts of Helmert, whose rows have length one and columns sum zero."""
-    found = np.zeros((labels, labels - 1))
-    for place in range(labels - 1):
-        found[: place + 1, place] = 1.0
-        found[place + 1, place] = -(place + 1.0)
-        found[:, place] /= sqrt((place + 1.0) * (place + 2.0))
-    return found * (sqrt(labels / (labels - 1.0)) * (1.0 - 2.0**-45))
+    contrasts = np.zeros((labels, labels - 1))
+    for label in range(labels - 1):
+        contrasts[: label + 1, label] = 1.0
+        contrasts[label + 1, label] = -(label + 1.0)
+        contrasts[:, label] /= sqrt((label + 1.0) * (label + 2.0))
+    return contrasts * (sqrt(labels / (labels - 1.0)) * (1.0 - 2.0**-45))
 
 
 def _splines(t: Floats, knots: tuple[float, ...]) -> Floats:
@@ -309,10 +313,11 @@ def _splines(t: Floats, knots: tuple[float, ...]) -> Floats:
     table = np.zeros((len(t), len(ends) - 1))
     table[np.arange(len(t)), cell] = 1.0
     for order in range(1, degree + 1):
-        for place in range(len(ends) - order - 1):
-            left, right = ends[place + order] - ends[place], ends[place + order + 1] - ends[place + 1]
-            one = (t - ends[place]) / left * table[:, place] if left > 0 else 0.0
-            two = (ends[place + order + 1] - t) / right * table[:, place + 1] if right > 0 else 0.0
-            table[:, place] = one + two
-    found = table[:, 1 : last + 1]
-    return np.clip(found, 0.0, 1.0)
+        for index in range(len(ends) - order - 1):
+            width = ends[index + order] - ends[index]
+            right = ends[index + order + 1] - ends[index + 1]
+            rising = (t - ends[index]) / width * table[:, index] if width > 0 else 0.0
+            two = (ends[index + order + 1] - t) / right * table[:, index + 1] if right > 0 else 0.0
+            table[:, index] = rising + two
+    columns = table[:, 1 : last + 1]
+    return np.clip(columns, 0.0, 1.0)

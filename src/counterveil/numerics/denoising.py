@@ -75,9 +75,9 @@ def denoised(noisy: Floats, sd: float) -> Denoised:
     correlation = noisy / np.outer(root, root)
     np.fill_diagonal(correlation, 1.0)
     values, vectors = np.linalg.eigh(correlation)
-    kept, shifts = _shrunk_towards_middle(values, band)
-    error = _squared_error(correlation, kept, shifts, sd)
-    matrix = (vectors * kept) @ vectors.T * np.outer(root, root)
+    shrunk_values, shifts = _shrunk_towards_middle(values, band)
+    error = _squared_error(correlation, shrunk_values, shifts, sd)
+    matrix = (vectors * shrunk_values) @ vectors.T * np.outer(root, root)
     return floored(matrix, min(error / m**2, 1.5 * sd * sd), band)
 
 
@@ -98,9 +98,9 @@ def second_moments(noisy: Floats, sd: float) -> tuple[Floats, float]:
     correlation = noisy / np.outer(root, root)
     np.fill_diagonal(correlation, 1.0)
     values, vectors = np.linalg.eigh(correlation)
-    kept, shifts = _shrunk_towards_middle(values, band)
-    error = _squared_error(correlation, kept, shifts, sd)
-    return (vectors * kept) @ vectors.T * np.outer(root, root), min(error / m**2, 1.5 * sd * sd)
+    shrunk_values, shifts = _shrunk_towards_middle(values, band)
+    error = _squared_error(correlation, shrunk_values, shifts, sd)
+    return (vectors * shrunk_values) @ vectors.T * np.outer(root, root), min(error / m**2, 1.5 * sd * sd)
 
 
 def low_rank(noisy: Floats, sd: float) -> tuple[Floats, float]:
@@ -111,9 +111,9 @@ def low_rank(noisy: Floats, sd: float) -> tuple[Floats, float]:
     m = len(noisy)
     band = 2 * sd * sqrt(m)
     values, vectors = np.linalg.eigh(noisy)
-    kept = np.sign(values) * np.sqrt(np.maximum(values**2 - band**2, 0.0))
-    rank = float(np.count_nonzero(kept))
-    leading = (vectors * kept) @ vectors.T
+    leading_values = np.sign(values) * np.sqrt(np.maximum(values**2 - band**2, 0.0))
+    rank = float(np.count_nonzero(leading_values))
+    leading = (vectors * leading_values) @ vectors.T
     # All other directions are shrunk by one factor (James and Stein 1961).
     remaining_noise = max(m * (m + 1) - 2 * m * rank, 1.0) * sd * sd
     remaining = float(((noisy - leading) ** 2).sum())
@@ -132,11 +132,11 @@ def _shrunk_towards_middle(values: Floats, band: float) -> tuple[Floats, Floats]
     return np.maximum(middle + shifts, min(max(band, _LEAST_FLOOR), _LEAST_PART * middle)), shifts
 
 
-def _squared_error(correlation: Floats, kept: Floats, shifts: Floats, sd: float) -> float:
+def _squared_error(correlation: Floats, shrunk_values: Floats, shifts: Floats, sd: float) -> float:
     """Return an upper estimate of the squared error of all entries together."""
     m = len(correlation)
     unexplained = float(((correlation - np.eye(m)) ** 2).sum() - m * (m - 1) * sd * sd)
-    unexplained -= float(((kept - 1.0) ** 2).sum())
+    unexplained -= float(((shrunk_values - 1.0) ** 2).sum())
     error = min(2.0 * float(np.count_nonzero(shifts)), float(m)) * m * sd * sd
     return error + max(unexplained, 0.0) + _UPPER * m * sd * sd
 
@@ -164,10 +164,13 @@ def _shrunk_towards_mean(diagonal: Floats, noise_variance: float) -> Floats:
 def floored(matrix: Floats, error: float, noise: float) -> Denoised:
     """Return the matrix with eigenvalues below about `noise` raised: in their directions an inverse is noise."""
     values, vectors = np.linalg.eigh(matrix)
-    kept = np.maximum(values, min(_FLOOR, max(noise, _LEAST_FLOOR)))
-    left_out = np.maximum(values, 0.0) * (1 - np.maximum(values, 0.0) / kept) ** 2
+    raised = np.maximum(values, min(_FLOOR, max(noise, _LEAST_FLOOR)))
+    left_out = np.maximum(values, 0.0) * (1 - np.maximum(values, 0.0) / raised) ** 2
     return Denoised(
-        (vectors * kept) @ vectors.T, (vectors / kept) @ vectors.T, error, float(left_out.max(initial=0.0))
+        (vectors * raised) @ vectors.T,
+        (vectors / raised) @ vectors.T,
+        error,
+        float(left_out.max(initial=0.0)),
     )
 
 

@@ -44,7 +44,8 @@ def epsilon_of(mu: Fraction, delta: Fraction) -> Fraction:
         return Fraction(0)
     # The holding side is the upper one: double until it holds, then close in from above.
     exponent = _first(lambda power: _keeps(mu, _two_to(power), delta))
-    holds, fails = 1 << MANTISSA_BITS, 1 << (MANTISSA_BITS - 1)
+    holds = 1 << MANTISSA_BITS
+    fails = 1 << (MANTISSA_BITS - 1)
     unit = _two_to(exponent - MANTISSA_BITS)
     while holds - fails > 1:
         middle = (holds + fails) // 2
@@ -60,7 +61,8 @@ def mu_of(epsilon: Fraction, delta: Fraction) -> Fraction:
     """Return the largest mu whose noise keeps (epsilon, delta), rounded down."""
     _check(epsilon=epsilon, delta=delta)
     exponent = _first(lambda power: not _keeps(_two_to(power), epsilon, delta))
-    holds, fails = 1 << (MANTISSA_BITS - 1), 1 << MANTISSA_BITS
+    holds = 1 << (MANTISSA_BITS - 1)
+    fails = 1 << MANTISSA_BITS
     unit = _two_to(exponent - MANTISSA_BITS)
     while fails - holds > 1:
         middle = (holds + fails) // 2
@@ -74,7 +76,8 @@ def mu_of(epsilon: Fraction, delta: Fraction) -> Fraction:
 def _profile(mu: Fraction, epsilon: Fraction) -> arb:
     """Return a ball that holds delta(epsilon), at the working precision."""
     root = arb(2).sqrt()
-    shift, tilt = _ball(mu / 2), _ball(epsilon / mu)
+    shift = _ball(mu / 2)
+    tilt = _ball(epsilon / mu)
     near = ((tilt - shift) / root).erfc()
     far = ((tilt + shift) / root).erfc()
     ball = (near - _ball(epsilon).exp() * far) / 2
@@ -86,7 +89,8 @@ def _keeps(mu: Fraction, epsilon: Fraction, delta: Fraction) -> bool:
     """Return True only when delta(epsilon) <= delta is proved; doubt counts as False."""
     for precision in _PRECISIONS:
         with ctx.workprec(precision):
-            ball, limit = _profile(mu, epsilon), _ball(delta)
+            ball = _profile(mu, epsilon)
+            limit = _ball(delta)
             if ball <= limit:
                 return True
             if ball > limit:
@@ -96,7 +100,8 @@ def _keeps(mu: Fraction, epsilon: Fraction, delta: Fraction) -> bool:
 
 def _first(test: Callable[[int], bool]) -> int:
     """Return the smallest power at which a test that turns from False to True is True."""
-    low, high = -_DEEPEST, _DEEPEST
+    low = -_DEEPEST
+    high = _DEEPEST
     while high - low > 1:
         middle = (low + high) // 2
         if test(middle):

@@ -47,11 +47,13 @@ def find_starts(units: Floats, donors: Floats, width: int, tied: bool) -> Places
     """
     last = len(donors) - 1 - width
     above = np.searchsorted(donors[1:-1], units).astype(np.int32) + np.int32(1)
-    low, high = np.clip(above - width, 1, last), np.clip(above, 1, last)
+    low = np.clip(above - width, 1, last)
+    high = np.clip(above, 1, last)
     for _ in range(width.bit_length()):
         middle = (low + high) >> 1
         on = (low < high) & farther(units, donors[middle], donors[middle + width])
-        low, high = np.where(on, middle + 1, low), np.where(on, high, middle)
+        low = np.where(on, middle + 1, low)
+        high = np.where(on, high, middle)
     if tied:
         same = np.append(donors[1:last] == donors[1 + width : last + width], False)
         nearest = np.where(same, last, np.arange(1, last + 1))
@@ -76,21 +78,21 @@ def farther(x: Floats, low: Floats, high: Floats) -> Flags:
     return np.asarray(answer)
 
 
-def free_uses(starts: Places, places: int, width: int, heads: Places) -> Places:
+def free_uses(starts: Places, positions: int, width: int, heads: Places) -> Places:
     """Return how often each place is used when no donor is ever closed.
 
     Where a window cuts a group of equal scores at its left edge, the donors taken are the group's first ones, not the
     last ones.
     """
-    change = np.bincount(starts, minlength=places)
+    change = np.bincount(starts, minlength=positions)
     if len(heads):
-        ends = np.append(np.flatnonzero(np.diff(heads)), places - 1)
+        ends = np.append(np.flatnonzero(np.diff(heads)), positions - 1)
         last = ends[np.searchsorted(ends, starts)]
         inside = np.minimum(last - starts + 1, width)
-        change += np.bincount(starts + inside, minlength=places) - np.bincount(starts, minlength=places)
-        change += np.bincount(heads[starts], minlength=places)
-        change -= np.bincount(heads[starts] + inside, minlength=places)
-    change -= np.bincount(starts + width, minlength=places)
+        change += np.bincount(starts + inside, minlength=positions) - np.bincount(starts, minlength=positions)
+        change += np.bincount(heads[starts], minlength=positions)
+        change -= np.bincount(heads[starts] + inside, minlength=positions)
+    change -= np.bincount(starts + width, minlength=positions)
     return np.cumsum(change, dtype=np.int32)
 
 
@@ -127,27 +129,34 @@ def plain_walk(
     """
     rows = np.flatnonzero(treated == arm) if not len(order) else order[treated[order] == arm]
     # Plain Python reads lists several times faster than arrays.
-    scores, head, count, none = donors.tolist(), heads.tolist(), used.tolist(), len(donors) - 1
-    below, above, is_open, found = list(range(none + 1)), list(range(none + 1)), none - 1, 0
+    scores = donors.tolist()
+    head = heads.tolist()
+    count = used.tolist()
+    none = len(donors) - 1
+    below = list(range(none + 1))
+    above = list(range(none + 1))
+    is_open = none - 1
+    matched = 0
 
-    def open_at(link: list[int], place: int) -> int:
-        while link[place] != place:
-            link[place] = link[link[place]]
-            place = link[place]
-        return place
+    def open_at(link: list[int], donor: int) -> int:
+        while link[donor] != donor:
+            link[donor] = link[link[donor]]
+            donor = link[donor]
+        return donor
 
     def search(x: float, under: int) -> list[int]:
         chosen: list[int] = []
-        end, right = open_at(below, under), open_at(above, under + 1)
-        left = open_at(above, head[end]) if head else end
+        end = open_at(below, under)
+        right = open_at(above, under + 1)
+        lower = open_at(above, head[end]) if head else end
         while len(chosen) < width:
-            if left > 0 and (right == none or not_farther(x, scores[left], scores[right])):
-                chosen.append(left)
-                if left < end:
-                    left += 1
+            if lower > 0 and (right == none or not_farther(x, scores[lower], scores[right])):
+                chosen.append(lower)
+                if lower < end:
+                    lower += 1
                     continue
-                end = open_at(below, (head[left] if head else left) - 1)
-                left = open_at(above, head[end]) if head else end
+                end = open_at(below, (head[lower] if head else lower) - 1)
+                lower = open_at(above, head[end]) if head else end
             elif right < none:
                 chosen.append(right)
                 right = open_at(above, right + 1)
@@ -159,17 +168,17 @@ def plain_walk(
     for row, x, (under, first) in zip(rows.tolist(), score[rows].tolist(), ends, strict=True):
         if is_open == 0:
             break
-        whole = first > 0 and max(count[first : first + width]) < capacity
-        chosen = range(first, first + width) if whole else search(x, under)
-        found = len(chosen)
-        for place in chosen:
-            count[place] += 1
-            if count[place] == capacity:
+        single_block = first > 0 and max(count[first : first + width]) < capacity
+        chosen = range(first, first + width) if single_block else search(x, under)
+        matched = len(chosen)
+        for donor in chosen:
+            count[donor] += 1
+            if count[donor] == capacity:
                 is_open -= 1
-                below[place], above[place] = place - 1, place + 1
-            if found < width:
-                excess[place] += 1.0 / found - 1.0 / width
-        sizes[row] = found
+                below[donor], above[donor] = donor - 1, donor + 1
+            if matched < width:
+                excess[donor] += 1.0 / matched - 1.0 / width
+        sizes[row] = matched
     used[:] = count
 
 
@@ -250,10 +259,10 @@ class _Arm:
     @classmethod
     def of(cls, rows: NDArray[np.int32], score: NDArray[np.float64]) -> _Arm:
         """Return the arm of these rows, which are sorted by their scores (n,)."""
-        own = np.concatenate([[-np.inf], score[rows], [np.inf]])
-        tied = (own[1:] == own[:-1]).any()
-        heads = find_heads(own) if tied else np.empty(0, np.int32)
-        return cls(np.pad(rows, 1), own, heads)
+        padded = np.concatenate([[-np.inf], score[rows], [np.inf]])
+        tied = (padded[1:] == padded[:-1]).any()
+        heads = find_heads(padded) if tied else np.empty(0, np.int32)
+        return cls(np.pad(rows, 1), padded, heads)
 
     @property
     def count(self) -> int:
@@ -313,9 +322,12 @@ class SortedArms:
         _check(neighbours, estimand)
         n = len(self.treated)
         uses, sizes = np.zeros(n, np.int32), np.zeros(n, np.int32)
-        excesses, matches, at_limit = [], 0, 0
+        excesses = []
+        matches = 0
+        at_limit = 0
         for arm in _SEEKERS[estimand]:
-            units, donors = self.arms[arm], self.arms[not arm]
+            units = self.arms[arm]
+            donors = self.arms[not arm]
             capacity = _capacity(capacity_control if arm else capacity_treated)
             if capacity is None or capacity >= units.count or self.never_full(arm, neighbours, capacity):
                 used = self.unlimited(arm, neighbours, sizes)
@@ -326,14 +338,14 @@ class SortedArms:
             uses[donors.rows[1:-1]] = used[1:-1]
             matches += int(used[1:-1].sum(dtype=np.int64))
             at_limit += (capacity or 0) * int(np.count_nonzero(used[1:-1] == capacity))
-        kept = int(np.count_nonzero(sizes))
+        matched = int(np.count_nonzero(sizes))
         return MatchedUnits(
-            coefficients=self.coefficients(neighbours, sizes, uses, excesses, kept),
+            coefficients=self.coefficients(neighbours, sizes, uses, excesses, matched),
             uses=uses,
             sizes=sizes,
             units=sum(self.arms[arm].count for arm in _SEEKERS[estimand]),
-            kept=kept,
-            short=kept - int(np.count_nonzero(sizes == neighbours)),
+            kept=matched,
+            short=matched - int(np.count_nonzero(sizes == neighbours)),
             at_limit=at_limit / matches if matches else 0.0,
         )
 
@@ -363,11 +375,12 @@ class SortedArms:
         """Return how often each place is used when donors are never closed, found when first asked for."""
         if (arm, neighbours) not in self.free:
             donors = self.arms[not arm]
-            full, places = min(neighbours, donors.count), donors.count + 2
+            full = min(neighbours, donors.count)
+            positions = donors.count + 2
             self.free[arm, neighbours] = (
-                free_uses(self.starts(arm, full), places, full, donors.heads)
+                free_uses(self.starts(arm, full), positions, full, donors.heads)
                 if full
-                else np.zeros(places, np.int32)
+                else np.zeros(positions, np.int32)
             )
         return self.free[arm, neighbours]
 
@@ -376,8 +389,10 @@ class SortedArms:
     ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
         """Return how often each place was used when one arm was served, and its shares beyond uses/full."""
         donors = self.arms[not arm]
-        full, places = min(neighbours, donors.count), donors.count + 2
-        used, excess = np.zeros(places, np.int32), np.zeros(places)
+        full = min(neighbours, donors.count)
+        positions = donors.count + 2
+        used = np.zeros(positions, np.int32)
+        excess = np.zeros(positions)
         if full:
             self.find_windows(arm, full)
             given = (self.order, self.treated, arm, self.score, self.windows, donors.scores, donors.heads)
@@ -387,7 +402,8 @@ class SortedArms:
     def starts(self, arm: bool, width: int) -> NDArray[np.int32]:
         """Return where the nearest donors of one arm's units lie, these by ascending (score, row)."""
         if (arm, width) not in self.found:
-            units, donors = self.arms[arm], self.arms[not arm]
+            units = self.arms[arm]
+            donors = self.arms[not arm]
             tied = len(donors.heads) > 0
             self.found[arm, width] = find_starts(units.scores[1:-1], donors.scores, width, tied)
         return self.found[arm, width]
@@ -397,10 +413,12 @@ class SortedArms:
         if not len(self.windows):
             self.windows = np.empty((len(self.treated), 2), np.int32)
         if self.widths[arm] != width:
-            units, donors, starts = self.arms[arm], self.arms[not arm], self.starts(arm, width)
-            whole = donors.scores[starts - 1] != donors.scores[starts]
+            units = self.arms[arm]
+            donors = self.arms[not arm]
+            starts = self.starts(arm, width)
+            distinct = donors.scores[starts - 1] != donors.scores[starts]
             below = np.searchsorted(donors.scores[1:-1], units.scores[1:-1])
-            self.windows[units.rows[1:-1]] = np.stack([below, np.where(whole, starts, 0)], axis=1)
+            self.windows[units.rows[1:-1]] = np.stack([below, np.where(distinct, starts, 0)], axis=1)
             self.widths[arm] = width
 
     def coefficients(
@@ -416,9 +434,9 @@ class SortedArms:
         answer = (sizes > 0) + uses / np.where(self.treated, *full)
         answer *= np.where(self.treated, 1.0, -1.0)
         for donors, excess in excesses:
-            places = np.flatnonzero(excess)
+            over = np.flatnonzero(excess)
             sign = 1.0 if donors is self.arms[True] else -1.0
-            answer[donors.rows[places]] += sign * excess[places]
+            answer[donors.rows[over]] += sign * excess[over]
         answer /= max(kept, 1)
         return np.asarray(answer)
 
@@ -483,5 +501,5 @@ def arm_limits(limit: int, n_treated: int, n_control: int) -> tuple[int, int]:
     times the ratio of sizes, rounded (halves up) to at least 1. Capacities are k_1 N and k_2 N.
     """
     small, large = sorted((n_treated, n_control))
-    other = max(1, math.floor(limit * small / large + 0.5)) if large else limit
-    return (limit, other) if n_treated <= n_control else (other, limit)
+    other_limit = max(1, math.floor(limit * small / large + 0.5)) if large else limit
+    return (limit, other_limit) if n_treated <= n_control else (other_limit, limit)

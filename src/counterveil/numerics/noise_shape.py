@@ -23,8 +23,8 @@ _NEAR = 1.03
 def matrix_power(matrix: Floats, exponent: float) -> Floats:
     """Return a power of a symmetric matrix that is not negative, small eigenvalues raised a little."""
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    kept = np.maximum(values, max(_LEAST * float(values[-1]), np.finfo(np.float64).tiny))
-    return np.asarray((vectors * kept**exponent) @ vectors.T)
+    raised = np.maximum(values, max(_LEAST * float(values[-1]), np.finfo(np.float64).tiny))
+    return np.asarray((vectors * raised**exponent) @ vectors.T)
 
 
 def noise_shape(moves: Floats, loss: Floats, rounds: int) -> Floats:
@@ -32,7 +32,8 @@ def noise_shape(moves: Floats, loss: Floats, rounds: int) -> Floats:
 
     Any S is private once it is scaled by the largest m_i' S^-1 m_i.
     """
-    root, inverse = matrix_power(loss, 0.5), matrix_power(loss, -0.5)
+    root = matrix_power(loss, 0.5)
+    inverse = matrix_power(loss, -0.5)
     w = moves @ root
     weights = np.full(len(w), 1.0 / len(w))
     for _ in range(rounds):

@@ -1,11 +1,15 @@
-"""Products of tall, thin matrices, and exact sums of columns with public coefficients.
+"""Products and exact sums over rows: Gram matrices, features of covariates, and linear forms of outcomes.
 
-A linear algebra library starts threads for such products that cost more than they save, and many times
-more when another process holds the second core. In blocks below its threshold it stays with one.
-
-The rows of a matrix followed by their mirror images, which are written a block at a time.
-
-A logistic model fitted to both has no intercept. Written out, they would take three times the memory of the rows.
+- `gram`, `times`, `sums`: products of tall, thin matrices in blocks. A linear algebra library starts threads
+  for such products that cost more than they save, and many times more when another process holds the second
+  core. In blocks below its threshold it stays with one. `MirroredRows` are rows followed by their mirror
+  images: a logistic model fitted to both has no intercept. They are written a block at a time, for written
+  out they would take three times the memory of the rows.
+- `steps`, `WholeSum`, `exact_gram`, `exact_arm_grams`: sums of whole steps, which are exact in every order of
+  rows.
+- `FeatureMap`, `Standard`: covariates as columns in [-1, 1] and their products, centred, scaled and bounded.
+- `LinearForm`, `PairedVariance`, `ClusterForm`: public coefficients of outcomes, with the variance of their
+  sum from pairs of rows or from clusters.
 """
 
 from __future__ import annotations
@@ -112,9 +116,9 @@ class Gram:
     def whole(self) -> Floats:
         """Return the sum, both triangles of it."""
         # Nothing was ever added below the diagonal.
-        whole = self.upper.T + self.upper.astype(np.float64, copy=False)
-        whole[np.diag_indices(len(whole))] = self.upper.diagonal()
-        return np.asarray(whole)
+        full = self.upper.T + self.upper.astype(np.float64, copy=False)
+        full[np.diag_indices(len(full))] = self.upper.diagonal()
+        return np.asarray(full)
 
 
 def times(matrix: NDArray[np.floating], small: Floats) -> Floats:
@@ -142,9 +146,9 @@ def _gram_in_tiles(matrix: NDArray[np.floating]) -> Floats:
     n, width = matrix.shape
     total = np.empty((width, width))
     step = _rows(_TILE * _TILE, _WORK)
-    for left in range(0, width, _TILE):
-        a = slice(left, left + _TILE)
-        for right in range(left, width, _TILE):
+    for first_column in range(0, width, _TILE):
+        a = slice(first_column, first_column + _TILE)
+        for right in range(first_column, width, _TILE):
             b = slice(right, right + _TILE)
             tile = np.zeros((len(range(width)[a]), len(range(width)[b])))
             for start in range(0, n, step):
@@ -193,8 +197,8 @@ def whole_gram(matrix: Floats) -> NDArray[np.int64]:
     total = np.zeros((width, width))
     step = _rows(width * (width + 1), _OWN_WORK)
     for start in range(0, n, step):
-        part = columns[:, start : start + step]
-        total += part @ part.T
+        block = columns[:, start : start + step]
+        total += block @ block.T
     return total.astype(np.int64)
 
 
@@ -235,12 +239,12 @@ def exact_arm_grams(
     row_blocks: Iterable[tuple[NDArray[Any], Floats]], bits: int, arms: int
 ) -> tuple[NDArray[np.object_], ...]:
     """Return the sums of w w' over the rows of every arm, as `exact_gram` does."""
-    found = [WholeSum() for _ in range(arms)]
+    totals = [WholeSum() for _ in range(arms)]
     for arm, block in row_blocks:
-        whole = steps(block, bits)
-        for place, total in enumerate(found):
-            total.add(whole_gram(whole[arm == place] if arms > 1 else whole))
-    return tuple(total.whole() for total in found)
+        fixed = steps(block, bits)
+        for place, total in enumerate(totals):
+            total.add(whole_gram(fixed[arm == place] if arms > 1 else fixed))
+    return tuple(total.whole() for total in totals)
 
 
 # Sums along a row, column by column: to the bit the same wherever the row stands in a block, and on every processor.
@@ -249,18 +253,18 @@ def exact_arm_grams(
 
 def projected(rows: Floats, weights: Floats) -> Floats:
     """Return rows @ weights, (n,), for (n, p) rows and (p,) weights."""
-    found = np.zeros(len(rows))
-    for place, weight in enumerate(weights):
-        found += rows[:, place] * weight
-    return found
+    product = np.zeros(len(rows))
+    for index, weight in enumerate(weights):
+        product += rows[:, index] * weight
+    return product
 
 
 def squared_lengths(rows: Floats) -> Floats:
     """Return the sum of the squares of every row of an (n, p) matrix."""
-    found = np.zeros(len(rows))
-    for place in range(rows.shape[1]):
-        found += rows[:, place] * rows[:, place]
-    return found
+    lengths = np.zeros(len(rows))
+    for column in range(rows.shape[1]):
+        lengths += rows[:, column] * rows[:, column]
+    return lengths
 
 
 # Covariates as columns in [-1, 1], in blocks of rows: numbers, two labels, one column a label, and products.
@@ -312,30 +316,30 @@ class FeatureMap:
     @property
     def two_valued(self) -> NDArray[np.bool_]:
         """For every feature whether only -1 and 1 occur, so that its square is known."""
-        own = [column.two_valued for column in self.columns]
-        return np.array(own + [own[i] and own[j] for i, j in self.pairs], dtype=np.bool_)
+        of_columns = [column.two_valued for column in self.columns]
+        return np.array(of_columns + [of_columns[i] and of_columns[j] for i, j in self.pairs], dtype=np.bool_)
 
-    def block(self, covariates: Mapping[str, Floats], part: slice) -> Floats:
+    def block(self, covariates: Mapping[str, Floats], block: slice) -> Floats:
         """Return the (rows, size) features of a block of rows, each in [-1, 1]."""
-        count = len(next(iter(covariates.values()))[part])
+        count = len(next(iter(covariates.values()))[block])
         # A feature a row while they are made: what is written lies together.
-        found = np.empty((self.size, count))
-        for place, column in enumerate(self.columns):
-            values = covariates[column.source][part]
+        features = np.empty((self.size, count))
+        for index, column in enumerate(self.columns):
+            values = covariates[column.source][block]
             if column.label is None:
                 # Clipped after the division, whose rounding could step over the end.
-                found[place] = 2.0 * np.clip((values - column.low) / column.width, 0.0, 1.0) - 1.0
+                features[index] = 2.0 * np.clip((values - column.low) / column.width, 0.0, 1.0) - 1.0
             else:
-                found[place] = np.where(values == column.label, 1.0, -1.0)
-        for place, (middle, half_width) in enumerate(self.windows):
+                features[index] = np.where(values == column.label, 1.0, -1.0)
+        for index, (middle, half_width) in enumerate(self.windows):
             if (middle, half_width) != (0.0, 1.0):
-                found[place] = np.clip((found[place] - middle) / half_width, -1.0, 1.0)
-        for place, (i, j) in enumerate(self.pairs, len(self.columns)):
-            np.multiply(found[i], found[j], out=found[place])
+                features[index] = np.clip((features[index] - middle) / half_width, -1.0, 1.0)
+        for index, (i, j) in enumerate(self.pairs, len(self.columns)):
+            np.multiply(features[i], features[j], out=features[index])
             if i == j:
-                found[place] *= 2.0
-                found[place] -= 1.0
-        return found.T
+                features[index] *= 2.0
+                features[index] -= 1.0
+        return features.T
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -360,11 +364,11 @@ class Standard:
     def rows(self, x: Floats) -> Floats:
         """Return (1, z) with z clipped and shortened; one column more than x."""
         # A column lies together, as in the features.
-        found = np.empty((x.shape[1] + 1, len(x)))
-        found[0] = 1.0
-        z = self.coordinates(x, found[1:].T)
-        found[1:] *= np.sqrt(self.squared_length / np.maximum(squared_lengths(z), self.squared_length))
-        return found.T
+        out = np.empty((x.shape[1] + 1, len(x)))
+        out[0] = 1.0
+        z = self.coordinates(x, out[1:].T)
+        out[1:] *= np.sqrt(self.squared_length / np.maximum(squared_lengths(z), self.squared_length))
+        return out.T
 
 
 # Weighted sums of integer outcomes, exact, and the paired estimate of their variance.
@@ -521,14 +525,15 @@ class ClusterForm:
 
         Rounded down by less than `rounding`.
         """
-        totals, weighted = self._sums(self.units, outcome), self._sums(np.abs(self.units), outcome)
+        totals = self._sums(self.units, outcome)
+        weighted = self._sums(np.abs(self.units), outcome)
         arms = [int(size) for size in self.sizes.sum(axis=0)]
         means = [sum(column) for column in zip(*weighted, strict=True)]
         squares = 0
-        for own, signed, factor in zip(totals, self.signed.tolist(), self.factors.tolist(), strict=True):
+        for total, signed, factor in zip(totals, self.signed.tolist(), self.factors.tolist(), strict=True):
             # Over the common denominator of both arms' means.
-            left = [own[a] * arms[a] - signed[a] * means[a] for a in (0, 1)]
-            squares += (factor[0] * left[0] * arms[1] + factor[1] * left[1] * arms[0]) ** 2
+            remaining = [total[a] * arms[a] - signed[a] * means[a] for a in (0, 1)]
+            squares += (factor[0] * remaining[0] * arms[1] + factor[1] * remaining[1] * arms[0]) ** 2
         return Fraction(isqrt(squares), 2**steps_bits) / self._denominator()
 
     @property
@@ -546,17 +551,18 @@ class ClusterForm:
         cells = 2 * self.clusters
         low = np.bincount(self.cell, product & ((1 << _HALF_BITS) - 1), cells)
         high = np.bincount(self.cell, product >> _HALF_BITS, cells)
-        found = [(int(above) << _HALF_BITS) + int(below) for above, below in zip(high, low, strict=True)]
-        return [found[place : place + 2] for place in range(0, cells, 2)]
+        sums = [(int(above) << _HALF_BITS) + int(below) for above, below in zip(high, low, strict=True)]
+        return [sums[place : place + 2] for place in range(0, cells, 2)]
 
     @property
     def largest_change(self) -> float:
         """The longest vector by which one outcome moves the residual totals, for a move by one range; rounded up."""
-        factor, part = self.factors.ravel() / 2.0**FACTOR_BITS, self.parts.ravel()
+        factor = self.factors.ravel() / 2.0**FACTOR_BITS
+        share = self.parts.ravel()
         spread = ((self.factors / 2.0**FACTOR_BITS) ** 2 * self.parts**2).sum(axis=0)
         coefficient = np.ldexp(self.units.astype(np.float64), -self.bits)
-        own = factor[self.cell] ** 2 * (1 - 2 * np.sign(coefficient) * part[self.cell])
-        squared = coefficient**2 * np.maximum(own + spread[self.cell & 1], 0.0)
+        changes = factor[self.cell] ** 2 * (1 - 2 * np.sign(coefficient) * share[self.cell])
+        squared = coefficient**2 * np.maximum(changes + spread[self.cell & 1], 0.0)
         return float(np.sqrt(squared.max(initial=0.0))) * (1 + _ROUNDING)
 
     @property
@@ -567,8 +573,8 @@ class ClusterForm:
 
     def typical(self, correlation: float) -> float:
         """Return the standard error for outcomes of variance one and this correlation within clusters."""
-        own = np.ldexp(self.signed.sum(axis=1).astype(np.float64), -self.bits)
-        return float(np.sqrt((1 - correlation) * self.squares.sum() + correlation * (own @ own)))
+        totals = np.ldexp(self.signed.sum(axis=1).astype(np.float64), -self.bits)
+        return float(np.sqrt((1 - correlation) * self.squares.sum() + correlation * (totals @ totals)))
 
     @property
     def freedom(self) -> float:
@@ -580,17 +586,18 @@ class ClusterForm:
         factor = self.factors / 2.0**FACTOR_BITS
         total = np.ldexp(self.sizes.astype(np.float64), -self.bits)
         signed = np.ldexp(self.signed.astype(np.float64), -self.bits)
-        own = (factor**2 * self.squares).sum(axis=1) * (1 - correlation)
-        own += correlation * (factor * signed).sum(axis=1) ** 2
+        within = (factor**2 * self.squares).sum(axis=1) * (1 - correlation)
+        within += correlation * (factor * signed).sum(axis=1) ** 2
         if self.clusters > _MANY:
-            return float(own.sum() ** 2 / (own @ own))
-        part, scale = factor * self.parts, factor
+            return float(within.sum() ** 2 / (within @ within))
+        between = factor * self.parts
+        scale = factor
         apart = np.diag((scale**2 * self.squares).sum(axis=1))
         for a in (0, 1):
             turned = scale[:, a] * self.turned[:, a]
-            shared = np.outer(part[:, a], turned)
-            apart += np.outer(part[:, a], part[:, a]) * self.squares[:, a].sum() - shared - shared.T
-        together = np.diag((scale * signed).sum(axis=1)) - part @ total.T
+            shared = np.outer(between[:, a], turned)
+            apart += np.outer(between[:, a], between[:, a]) * self.squares[:, a].sum() - shared - shared.T
+        together = np.diag((scale * signed).sum(axis=1)) - between @ total.T
         both = (1 - correlation) * apart + correlation * (together @ together.T)
         return float(np.trace(both) ** 2 / (both * both).sum())
 
@@ -598,8 +605,9 @@ class ClusterForm:
 def cluster_form(form: LinearForm, cluster: NDArray[np.intp], treated: NDArray[np.bool_]) -> ClusterForm:
     """Return the public numbers of a linear form by cluster and arm; an arm within one cluster has no factor."""
     # Clusters none of whose rows are left do not count.
-    present, place = np.unique(cluster, return_inverse=True)
-    count, cell = len(present), 2 * place + treated
+    present, cluster_index = np.unique(cluster, return_inverse=True)
+    count = len(present)
+    cell = 2 * cluster_index + treated
     coefficient = np.ldexp(form.units.astype(np.float64), -form.bits)
 
     def summed(values: NDArray[np.int64] | Floats) -> Floats:
@@ -608,9 +616,11 @@ def cluster_form(form: LinearForm, cluster: NDArray[np.intp], treated: NDArray[n
 
     # Units are below 2**30: sums of up to 2**23 of them in doubles are exact, as are those of their halves.
     signed, sizes = (summed(values).astype(np.int64) for values in (form.units, np.abs(form.units)))
-    squares, turned = summed(coefficient**2), summed(coefficient * np.abs(coefficient))
-    part = signed / np.maximum(sizes.sum(axis=0), 1)
-    left = squares - 2 * part * turned + part**2 * squares.sum(axis=0)
-    ratio = np.sqrt(np.divide(squares, left, out=np.ones_like(left), where=left > 1e-12 * squares))
+    squares = summed(coefficient**2)
+    turned = summed(coefficient * np.abs(coefficient))
+    mean = signed / np.maximum(sizes.sum(axis=0), 1)
+    squared_residuals = squares - 2 * mean * turned + mean**2 * squares.sum(axis=0)
+    varies = squared_residuals > 1e-12 * squares
+    ratio = np.sqrt(np.divide(squares, squared_residuals, out=np.ones_like(squared_residuals), where=varies))
     factors = np.rint(np.ldexp(ratio, FACTOR_BITS)).astype(np.int64)
     return ClusterForm(cell, form.units, form.bits, signed, sizes, squares, turned, factors)

@@ -1,4 +1,10 @@
-"""Propensity scores, and how much of the treatment each covariate explains beyond the others."""
+"""Propensity scores by penalised logistic regression, and the convex minimisation that fits them.
+
+- `partial_shares`: how much of the treatment each covariate explains beyond the others.
+- `approach`: near the minimum of a convex objective by many gradients and few Hessians.
+- `minimise`: damped Newton steps to a gradient tolerance that is always reached, with the proof in comments.
+- `fit_propensity`, `fit_multinomial`: the scores of two arms and of several.
+"""
 
 from __future__ import annotations
 
@@ -39,16 +45,17 @@ def partial_shares(raw: Sequence[Floats], labels: Sequence[int], treated: NDArra
         return None
     correlation = _correlation(raw, labels, columns, treated)
     precision = np.linalg.inv(correlation + _RIDGE * np.eye(columns + 1))
-    shares, places = np.zeros(len(labels)), np.cumsum([0, *widths])
-    for j, (place, width) in enumerate(zip(places, widths, strict=False)):
+    shares = np.zeros(len(labels))
+    starts = np.cumsum([0, *widths])
+    for j, (start, width) in enumerate(zip(starts, widths, strict=False)):
         if width == 1:
-            shares[j] = precision[place, -1] ** 2 / (precision[place, place] * precision[-1, -1])
+            shares[j] = precision[start, -1] ** 2 / (precision[start, start] * precision[-1, -1])
         elif width:
             # What is left of this covariate and of the treatment when all others are taken off.
-            own = [*range(place, place + width), columns]
-            left = np.linalg.inv(precision[np.ix_(own, own)])
-            along = left[:-1, -1]
-            shares[j] = float(along @ np.linalg.solve(left[:-1, :-1], along) / left[-1, -1])
+            chosen = [*range(start, start + width), columns]
+            conditional = np.linalg.inv(precision[np.ix_(chosen, chosen)])
+            along = conditional[:-1, -1]
+            shares[j] = float(along @ np.linalg.solve(conditional[:-1, :-1], along) / conditional[-1, -1])
     return np.where(shares > 0.0, np.minimum(shares, 1.0), 0.0)
 
 
@@ -59,7 +66,8 @@ def _correlation(
     step = max(1, -(-len(treated) // _MOST_ROWS))
     chosen = np.arange(0, len(treated), step)
     centre = [float(column[::step].mean()) for column in raw]
-    total, first = np.zeros((columns + 1, columns + 1)), np.zeros(columns + 1)
+    total = np.zeros((columns + 1, columns + 1))
+    first = np.zeros(columns + 1)
     for start in range(0, len(chosen), _AT_ONCE):
         rows = chosen[start : start + _AT_ONCE]
         block = _expanded([column[rows] for column in raw], centre, labels, columns, treated[rows])
@@ -70,9 +78,9 @@ def _correlation(
     size = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     varies = size > _RIDGE * np.sqrt(np.diag(total) / len(chosen) + 1e-300)
     scale = np.where(varies, size, 1.0)
-    found = np.where(np.outer(varies, varies), covariance / np.outer(scale, scale), 0.0)
-    np.fill_diagonal(found, 1.0)
-    return np.asarray(found)
+    correlation = np.where(np.outer(varies, varies), covariance / np.outer(scale, scale), 0.0)
+    np.fill_diagonal(correlation, 1.0)
+    return np.asarray(correlation)
 
 
 def _expanded(
@@ -84,14 +92,14 @@ def _expanded(
 ) -> Floats:
     """Return (columns + 1, b) numbers around their centre, indicators of labels but the first, and the treatment."""
     block = np.empty((columns + 1, len(treated)))
-    place = 0
+    start = 0
     for j, count in enumerate(labels):
         if count:
-            block[place : place + count - 1] = raw[j] == np.arange(1, count)[:, None]
-            place += count - 1
+            block[start : start + count - 1] = raw[j] == np.arange(1, count)[:, None]
+            start += count - 1
         else:
-            block[place] = raw[j] - centre[j]
-            place += 1
+            block[start] = raw[j] - centre[j]
+            start += 1
     block[-1] = treated
     return block
 
@@ -220,13 +228,14 @@ class _Inverse:
 
     def times(self, gradient: Floats) -> Floats:
         """Return the product with a gradient, newest pair first on the way in and last on the way out."""
-        rest, parts = gradient.copy(), []
+        rest = gradient.copy()
+        projections = []
         for step, change, scale in reversed(self.pairs):
-            parts.append(part := scale * float(step @ rest))
-            rest -= part * change
+            projections.append(projection := scale * float(step @ rest))
+            rest -= projection * change
         answer = self.solve(rest)
         for step, change, scale in self.pairs:
-            answer += (parts.pop() - scale * float(change @ answer)) * step
+            answer += (projections.pop() - scale * float(change @ answer)) * step
         return answer
 
     def learn(self, step: Floats, change: Floats) -> bool:
@@ -239,13 +248,14 @@ class _Inverse:
 
 def approach(objective: Smooth, start: Floats, enough: float) -> Approach:
     """Return a point where the norm of the gradient is at most `enough`, or where the approach was given up."""
-    near, inverse = Approach(start, start, 0), None
+    near = Approach(start, start, 0)
+    inverse = None
     if (rough := objective.rough()) is not objective:
         # Where rounding hides the curvature, double precision begins at the start.
         with suppress(np.linalg.LinAlgError):
             near, inverse = _walk(rough, start, None, max(enough, _ROUGH * math.sqrt(len(start))))
-    found, _ = _walk(objective, near.weights, inverse, enough)
-    return replace(found, steps=near.steps + found.steps)
+    end, _ = _walk(objective, near.weights, inverse, enough)
+    return replace(end, steps=near.steps + end.steps)
 
 
 def _walk(
@@ -255,12 +265,18 @@ def _walk(
     gradient = objective.gradient(weights)
     if inverse is None:
         inverse = _Inverse.of(objective.sample().hessian(weights))
-    first, seen, steps, taken = _norm(gradient), len(inverse.pairs), 0, 1
+    first = _norm(gradient)
+    seen = len(inverse.pairs)
+    steps = 0
+    taken = 1
     while (norm := _norm(gradient)) > enough and taken < _MOST:
         if len(inverse.pairs) == seen + _PROBED and norm > max(_SHRUNK * first, _NEAR * enough):
-            inverse, first, seen = _Inverse.of(objective.hessian(weights)), norm, 0
+            inverse = _Inverse.of(objective.hessian(weights))
+            first = norm
+            seen = 0
         direction = inverse.times(gradient)
-        falls, length = float(gradient @ direction), 1.0
+        falls = float(gradient @ direction)
+        length = 1.0
         new = objective.gradient(weights - direction)
         taken += 1
         while (rises := -float(new @ direction)) > _STEEP * falls and taken < _MOST:
@@ -269,7 +285,9 @@ def _walk(
             taken += 1
         if not inverse.learn(-length * direction, new - gradient):
             break
-        weights, gradient, steps = weights - length * direction, new, steps + 1
+        weights = weights - length * direction
+        gradient = new
+        steps = steps + 1
     return Approach(weights, gradient, steps), inverse
 
 
@@ -316,13 +334,15 @@ def minimise(objective: Objective, start: Floats, worst: float, tolerance: float
     `worst` is the objective's value at zero. A start that is not better is replaced by zero, and so is the
     point where the quick approach ends: the bound on the number of steps does not depend on either.
     """
-    origin, enough = np.zeros_like(start), tolerance / 2
+    origin = np.zeros_like(start)
+    enough = tolerance / 2
     near = approach(objective, start if _not_worse(objective, start, worst) else origin, enough)
     weights, gradient, steps = near.weights, near.gradient, near.steps
     # Half of the tolerance is twice what rounding may do to the gradient.
     expected_fall = objective.penalty / 2 * float(weights @ weights) - enough * _norm_newton(weights)
     if float(gradient @ weights) > expected_fall and not _not_worse(objective, weights, worst):
-        weights, gradient = origin, objective.gradient(origin)
+        weights = origin
+        gradient = objective.gradient(origin)
     while (norm := _norm_newton(gradient)) > enough:
         factor = cho_factor(objective.hessian(weights), lower=True, overwrite_a=True, check_finite=False)
         direction = cho_solve(factor, gradient, check_finite=False)
@@ -431,8 +451,8 @@ def fit_propensity(
     _check(X, len(treated))
     tolerance = checked_tolerance(len(X), X.shape[1] + 1, 2, penalty, tolerance)
     objective = _Binary(X, np.asarray(treated, np.bool_), penalty)
-    found = _two_arms(objective, tolerance)
-    return PropensityFit(found.weights, objective.scores(found.weights), found.gradient_norm, found.steps)
+    fit = _two_arms(objective, tolerance)
+    return PropensityFit(fit.weights, objective.scores(fit.weights), fit.gradient_norm, fit.steps)
 
 
 def fit_multinomial(
@@ -448,9 +468,9 @@ def fit_multinomial(
         raise _refusal("at least two arms", f"arms={arms}")
     columns = X.shape[1] + 1
     tolerance = checked_tolerance(len(X), columns, arms, penalty, tolerance)
-    found = _several_arms(X, np.asarray(arm, np.intp), arms, penalty, tolerance)
-    weights = found.weights.reshape(arms - 1, columns)
-    return PropensityFit(weights, multinomial_scores(X, weights), found.gradient_norm, found.steps)
+    fit = _several_arms(X, np.asarray(arm, np.intp), arms, penalty, tolerance)
+    weights = fit.weights.reshape(arms - 1, columns)
+    return PropensityFit(weights, multinomial_scores(X, weights), fit.gradient_norm, fit.steps)
 
 
 def logistic_scores(X: Matrix, weights: Floats) -> Floats:
@@ -517,12 +537,12 @@ class _Binary:
         narrow: NDArray[np.floating] = weights.astype(self.kind, copy=False)
         # What is rounded to single precision need not be added up in short blocks.
         most = _ONE_THREAD if self.kind is np.float32 else None
-        kept = np.empty(len(self.X)) if most is None and self.X.size <= _SMALL else None
-        self.last = None if kept is None else (weights, kept)
+        residuals = np.empty(len(self.X)) if most is None and self.X.size <= _SMALL else None
+        self.last = None if residuals is None else (weights, residuals)
         for rows, block in _plain(self.X, self.kind, most):
             residual = _probability(block, narrow)
-            if kept is not None:
-                kept[rows] = residual
+            if residuals is not None:
+                residuals[rows] = residual
             residual -= self.indicator[rows]
             total[:-1] += residual @ block
             total[-1] += np.add.reduce(residual)
@@ -541,7 +561,8 @@ class _Binary:
         return _penalised(inner.whole() / len(self.X), self.penalty)
 
     def logit_range(self, direction: Floats) -> float:
-        slopes, constant = direction[:-1], direction[-1]
+        slopes = direction[:-1]
+        constant = direction[-1]
         return max(float(np.abs(block @ slopes + constant).max()) for _, block in _plain(self.X))
 
 
@@ -569,10 +590,14 @@ class _Multinomial:
     """The objective of several arms; weights are flattened, one arm after the other."""
 
     def __init__(self, X: NDArray[np.floating], arm: NDArray[np.intp], arms: int, penalty: float) -> None:
-        self.rows, self.arm, self.free, self.penalty = _FitRows(X), arm, arms - 1, penalty
+        self.rows = _FitRows(X)
+        self.arm = arm
+        self.free = arms - 1
+        self.penalty = penalty
 
     def value(self, weights: Floats) -> float:
-        loss, by_arm = 0.0, weights.reshape(self.free, -1)
+        loss = 0.0
+        by_arm = weights.reshape(self.free, -1)
         for rows, block in self.rows:
             _, log_total, logit = _softmax(block @ by_arm.T)
             loss += float((log_total - logit[np.arange(len(block)), self.arm[rows]]).sum())
@@ -619,13 +644,13 @@ class _Multinomial:
 def _add_curvature(hessian: Floats, probability: Floats, block: Floats) -> None:
     """Add one block's sums of p_k (1[k=l] - p_l) x x', each as a matrix times its own transpose."""
     for k in range(len(hessian)):
-        for other in range(k + 1):
-            own = 1.0 - probability[:, k] if other == k else probability[:, other]
-            scaled = block * np.sqrt(probability[:, k] * own)[:, None]
-            part = gram(scaled) if other == k else -gram(scaled)
-            hessian[k, :, other, :] += part
-            if other < k:
-                hessian[other, :, k, :] += part
+        for j in range(k + 1):
+            other_share = 1.0 - probability[:, k] if j == k else probability[:, j]
+            scaled = block * np.sqrt(probability[:, k] * other_share)[:, None]
+            part = gram(scaled) if j == k else -gram(scaled)
+            hessian[k, :, j, :] += part
+            if j < k:
+                hessian[j, :, k, :] += part
 
 
 def _two_arms(objective: _Binary, tolerance: float) -> Minimum:

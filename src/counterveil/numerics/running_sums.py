@@ -28,19 +28,19 @@ FLAT, SUMS = "flat", "sums"
 @lru_cache(maxsize=64)
 def root_coefficients(count: int) -> tuple[Fraction, ...]:
     """Return the first coefficients of (1 - z)^(-1/2): 1, 1/2, 3/8, ..."""
-    found = [Fraction(1)]
+    coefficients = [Fraction(1)]
     for k in range(1, count):
-        found.append(found[-1] * Fraction(2 * k - 1, 2 * k))
-    return tuple(found[:count])
+        coefficients.append(coefficients[-1] * Fraction(2 * k - 1, 2 * k))
+    return tuple(coefficients[:count])
 
 
 def _toeplitz(coefficients: tuple[Fraction, ...]) -> Floats:
     count = len(coefficients)
     numbers = np.array([float(one) for one in coefficients])
-    found = np.zeros((count, count))
+    matrix = np.zeros((count, count))
     for k in range(count):
-        found[np.arange(k, count), np.arange(count - k)] = numbers[k]
-    return found
+        matrix[np.arange(k, count), np.arange(count - k)] = numbers[k]
+    return matrix
 
 
 def _rooted(values: Sequence[Fraction], coefficients: tuple[Fraction, ...]) -> list[Fraction]:
@@ -68,7 +68,8 @@ class Form:
         exact = [Fraction(count) for count in counts]
         if self.kind == FLAT:
             return exact
-        root, cells = root_coefficients(self.cells + 1), self.cells
+        root = root_coefficients(self.cells + 1)
+        cells = self.cells
         events = [_rooted(exact[k * cells : (k + 1) * cells], root) for k in range(self.causes)]
         return [*chain.from_iterable(events), *_rooted(exact[: self.causes * cells - 1 : -1], root)]
 
@@ -99,11 +100,11 @@ class Form:
 @lru_cache(maxsize=64)
 def _inverse(kind: str, cells: int, causes: int) -> Floats:
     lost = causes * cells
-    found = np.eye(lost + cells + 1)
+    inverse = np.eye(lost + cells + 1)
     if kind == SUMS:
         root = root_coefficients(cells + 1)
-        found[:lost, :lost] = np.kron(np.eye(causes), np.linalg.inv(_toeplitz(root[:cells])))
+        inverse[:lost, :lost] = np.kron(np.eye(causes), np.linalg.inv(_toeplitz(root[:cells])))
         # The released order is from the horizon backwards.
-        found[lost:, lost:] = np.linalg.inv(_toeplitz(root))[::-1]
-    found.setflags(write=False)
-    return found
+        inverse[lost:, lost:] = np.linalg.inv(_toeplitz(root))[::-1]
+    inverse.setflags(write=False)
+    return inverse

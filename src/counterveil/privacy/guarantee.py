@@ -96,7 +96,47 @@ def _beyond(problem: str, got: str) -> CounterveilError:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A pair (epsilon, delta), exact; `Budget(epsilon=1, delta=1e-6)`."""
+    """An exact pair (epsilon, delta) of differential privacy.
+
+    Parameters
+    ----------
+    epsilon : int, float, str, Decimal or Fraction
+        Privacy loss, above 0. A float is the number a person wrote: 0.1 becomes 1/10.
+    delta : int, float, str, Decimal or Fraction, default 0
+        Probability with which the loss may be exceeded, in [0, 1); far below one over the number of rows.
+
+    Attributes
+    ----------
+    epsilon : Fraction
+        Exact privacy loss.
+    delta : Fraction
+        Exact probability.
+
+    Raises
+    ------
+    CounterveilError
+        Something that is no number: CV-P003. An epsilon that is not positive: CV-P004. A delta outside [0,
+        1): CV-P005. A budget outside the supported range: CV-B007.
+
+    Notes
+    -----
+    A mechanism M is (epsilon, delta)-differentially private if P(M(D) in S) <= exp(epsilon) P(M(D') in S) +
+    delta for all neighbouring data sets D and D' and all sets S of answers [1]_.
+
+    References
+    ----------
+    .. [1] Dwork, C. and Roth, A. (2014). The algorithmic foundations of differential privacy. Foundations and
+       Trends in Theoretical Computer Science 9, 211-407.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> budget = cv.Budget(epsilon=0.1, delta=1e-6)
+    >>> print(budget)
+    epsilon 0.1, delta 1e-06
+    >>> budget.epsilon, budget.pure
+    (Fraction(1, 10), False)
+    """
 
     epsilon: Fraction
     delta: Fraction
@@ -120,17 +160,45 @@ class Budget:
         return self.delta.numerator == 0
 
     def check_rows(self, rows: int) -> None:
-        """Raise CV-P006 where delta permits publishing one of so many rows, a public number."""
+        """Raise an error where delta permits publishing one of so many rows.
+
+        Parameters
+        ----------
+        rows : int
+            Number of rows, public.
+
+        Raises
+        ------
+        CounterveilError
+            A delta of one over `rows` or more: CV-P006.
+        """
         if self.delta * rows >= 1:
             raise refusal("CV-P006", rows=rows, advised=100 * rows, delta=show(self.delta))
 
     def to_dict(self) -> dict[str, str]:
-        """Return the exact rationals as text."""
+        """Return the exact rationals as text.
+
+        Returns
+        -------
+        dict of str to str
+            ``epsilon`` and ``delta``, such as ``"1/10"``.
+        """
         return {"epsilon": written(self.epsilon), "delta": written(self.delta)}
 
     @classmethod
     def from_dict(cls, facts: dict[str, str]) -> Budget:
-        """Return the budget written by `to_dict`."""
+        """Return the budget that `to_dict` wrote.
+
+        Parameters
+        ----------
+        facts : dict of str to str
+            ``epsilon`` and ``delta``.
+
+        Returns
+        -------
+        Budget
+            Equal to the one that was written.
+        """
         return cls(facts["epsilon"], facts["delta"])
 
     def __str__(self) -> str:
@@ -158,28 +226,54 @@ def show(value: Fraction, digits: int = 6) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PureEvent:
-    """Any release that is epsilon-DP."""
+    """Any release that is epsilon-differentially private.
+
+    Attributes
+    ----------
+    epsilon : Fraction
+        Privacy loss.
+    """
 
     epsilon: Fraction
 
 
 @dataclass(frozen=True, slots=True)
 class LaplaceEvent:
-    """Laplace noise on one number, of scale (known sensitivity) / epsilon; vectors are pure events."""
+    """Laplace noise on one number; vectors are pure events.
+
+    Attributes
+    ----------
+    epsilon : Fraction
+        Sensitivity over the scale of the noise.
+    """
 
     epsilon: Fraction
 
 
 @dataclass(frozen=True, slots=True)
 class GaussianEvent:
-    """Gaussian noise whose standard deviation is (known l2 sensitivity) / mu."""
+    """Gaussian noise on a number or a vector.
+
+    Attributes
+    ----------
+    mu : Fraction
+        l2 sensitivity over the standard deviation of the noise.
+    """
 
     mu: Fraction
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseEvent:
-    """Randomized response over `categories` values, epsilon-DP."""
+    """Randomized response.
+
+    Attributes
+    ----------
+    epsilon : Fraction
+        Privacy loss.
+    categories : int
+        Number of values that are answered.
+    """
 
     epsilon: Fraction
     categories: int
@@ -187,7 +281,15 @@ class ResponseEvent:
 
 @dataclass(frozen=True, slots=True)
 class ApproximateEvent:
-    """Any release that is (epsilon, delta)-DP and about which nothing more is known."""
+    """Any release that is (epsilon, delta)-differentially private and about which nothing more is known.
+
+    Attributes
+    ----------
+    epsilon : Fraction
+        Privacy loss.
+    delta : Fraction
+        Probability with which it may be exceeded.
+    """
 
     epsilon: Fraction
     delta: Fraction
@@ -235,25 +337,66 @@ def event_from_dict(facts: dict[str, str | int]) -> Event:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What one request costs: the (epsilon, delta) requested and the draws it pays for."""
+    """What one request costs.
+
+    Attributes
+    ----------
+    face : Budget
+        Epsilon and delta that were requested.
+    events : tuple of PureEvent, LaplaceEvent, GaussianEvent, ResponseEvent or ApproximateEvent
+        The draws that it pays for, from which several requests are composed.
+    """
 
     face: Budget
     events: tuple[Event, ...]
 
     def to_dict(self) -> dict[str, object]:
-        """Return the charge as JSON-ready facts."""
+        """Return the charge as JSON-ready facts.
+
+        Returns
+        -------
+        dict
+            ``face`` and ``events``; rationals are text.
+        """
         return {"face": self.face.to_dict(), "events": [event_to_dict(event) for event in self.events]}
 
     @classmethod
     def from_dict(cls, facts: dict[str, Any]) -> Charge:
-        """Return the charge written by `to_dict`."""
+        """Return the charge that `to_dict` wrote.
+
+        Parameters
+        ----------
+        facts : dict
+            ``face`` and ``events``.
+
+        Returns
+        -------
+        Charge
+            Equal to the one that was written.
+        """
         return cls(
             Budget.from_dict(facts["face"]), tuple(event_from_dict(event) for event in facts["events"])
         )
 
 
 class Unit(StrEnum):
-    """The unit of protection, as given by `protects=`; each protects what those before it protect."""
+    """What of a row is protected, as given by ``protects=``; each protects what those before it protect.
+
+    Attributes
+    ----------
+    OUTCOME : str
+        "outcome": outcomes are private, treatments and covariates public.
+    TREATMENT_AND_OUTCOME : str
+        "treatment and outcome": both are private, covariates public.
+    RECORD : str
+        "record": everything about a person is private but that a row is there.
+
+    Examples
+    --------
+    >>> from counterveil.privacy import Unit
+    >>> Unit.parse("record").covariates_public
+    False
+    """
 
     OUTCOME = "outcome"
     TREATMENT_AND_OUTCOME = "treatment and outcome"
@@ -266,19 +409,45 @@ class Unit(StrEnum):
 
     @property
     def covariates_public(self) -> bool:
-        """Whether the covariates of each row are public: who took part, and what describes them."""
+        """Whether the covariates of each row are public."""
         return self is not Unit.RECORD
 
     @classmethod
     def parse(cls, value: object) -> Unit:
-        """Return the unit named by `value`, or raise CV-P001."""
+        """Return the unit of a name.
+
+        Parameters
+        ----------
+        value : {"outcome", "treatment and outcome", "record"}
+            What is protected.
+
+        Returns
+        -------
+        Unit
+            The member of that name.
+
+        Raises
+        ------
+        CounterveilError
+            Another value: CV-P001.
+        """
         if isinstance(value, str) and value in {member.value for member in cls}:
             return cls(value)
         raise refusal("CV-P001", value=value)
 
 
 class Protected(StrEnum):
-    """Whose rows are protected together."""
+    """Whose rows are protected together.
+
+    Attributes
+    ----------
+    ROW : str
+        "row": each row by itself.
+    PERSON : str
+        "person": all rows of a person.
+    CLUSTER : str
+        "cluster": all rows of a cluster.
+    """
 
     ROW = "row"
     PERSON = "person"
@@ -286,7 +455,27 @@ class Protected(StrEnum):
 
 
 class Adjacency(StrEnum):
-    """Neighbouring data sets; the number of rows, people or clusters, and their order never change."""
+    """Neighbouring data sets; the number of rows, people or clusters, and their order never change.
+
+    Attributes
+    ----------
+    CHANGE_OUTCOME : str
+        "change-one-outcome": the outcome of one row differs.
+    REPLACE_RECORD : str
+        "replace-one-record": one row is any other.
+    CHANGE_OUTCOMES_OF_ROW : str
+        "change-outcomes-of-one-row": several outcomes of one row differ.
+    CHANGE_OUTCOMES_OF_PERSON : str
+        "change-outcomes-of-one-person": outcomes in any rows of one person differ.
+    REPLACE_PERSON : str
+        "replace-all-rows-of-one-person": one person with all rows is any other.
+    CHANGE_OUTCOMES_OF_CLUSTER : str
+        "change-outcomes-of-one-cluster": outcomes in any rows of one cluster differ.
+    CHANGE_PAIR : str
+        "change-treatment-and-outcome-of-one-row": both of one row differ.
+    REPLACE_CLUSTER : str
+        "replace-all-rows-of-one-cluster": one cluster with all rows is any other.
+    """
 
     CHANGE_OUTCOME = "change-one-outcome"
     REPLACE_RECORD = "replace-one-record"
@@ -299,9 +488,21 @@ class Adjacency(StrEnum):
 
     @classmethod
     def of(cls, unit: Unit, whose: Protected, several: bool = False) -> Adjacency:
-        """Return the adjacency that protects `unit` of one row, or of all rows of one person or cluster.
+        """Return the adjacency that protects a unit of one row, person or cluster.
 
-        With `several` outcomes in a row, all of them.
+        Parameters
+        ----------
+        unit : Unit
+            What of a row is protected.
+        whose : Protected
+            Whose rows are protected together.
+        several : bool, default False
+            Whether a row has several private outcomes.
+
+        Returns
+        -------
+        Adjacency
+            The relation between neighbouring data sets.
         """
         if several and (unit, whose) == (Unit.OUTCOME, Protected.ROW):
             return cls.CHANGE_OUTCOMES_OF_ROW
@@ -341,7 +542,25 @@ _NEIGHBOURS = {
 
 
 class Estimand(StrEnum):
-    """The population over which the effect is averaged."""
+    """Population over which an effect is averaged.
+
+    Attributes
+    ----------
+    ATE : str
+        Everyone in the study: E[Y(1) - Y(0)].
+    ATT : str
+        Those who were treated: E[Y(1) - Y(0) | T = 1].
+    ATC : str
+        Those who were not treated: E[Y(1) - Y(0) | T = 0].
+    ATO : str
+        Everyone, weighted by overlap e(X) (1 - e(X)), e(X) being the probability of treatment.
+
+    Examples
+    --------
+    >>> from counterveil.privacy import Estimand
+    >>> Estimand.parse("att").sentence
+    'average effect of the treatment on those who received it'
+    """
 
     ATE = "ATE"
     ATT = "ATT"
@@ -350,7 +569,23 @@ class Estimand(StrEnum):
 
     @classmethod
     def parse(cls, value: object) -> Estimand:
-        """Return the estimand named by `value`, or raise CV-P002."""
+        """Return the estimand of a name.
+
+        Parameters
+        ----------
+        value : {"ATE", "ATT", "ATC", "ATO"}
+            Name, in upper or lower case.
+
+        Returns
+        -------
+        Estimand
+            The member of that name.
+
+        Raises
+        ------
+        CounterveilError
+            Another value: CV-P002.
+        """
         if isinstance(value, str) and value.upper() in {member.value for member in cls}:
             return cls(value.upper())
         raise refusal("CV-P002", value=value)
@@ -361,7 +596,18 @@ class Estimand(StrEnum):
         return self.sentence_of(None)
 
     def sentence_of(self, everyone: str | None) -> str:
-        """Return the estimand in words; `everyone` names those in the study where they are not simply people."""
+        """Return the estimand in words.
+
+        Parameters
+        ----------
+        everyone : str or None
+            Who is in the study, where they are not simply people.
+
+        Returns
+        -------
+        str
+            A sentence without its full stop.
+        """
         return {
             Estimand.ATE: f"average effect of the treatment on {everyone or 'everyone in the study'}",
             Estimand.ATT: "average effect of the treatment on those who received it",
@@ -375,7 +621,19 @@ SIMULATED = "SIMULATED, NOT A PRIVATE RELEASE"
 
 
 class Proof(StrEnum):
-    """How far the guarantee is proved."""
+    """How far a guarantee is proved.
+
+    Attributes
+    ----------
+    FINITE_SAMPLE : str
+        "finite-sample": for any number of rows.
+    ASYMPTOTIC : str
+        "asymptotic": for large numbers of rows only.
+    REFUTED : str
+        "refuted": a counterexample is known.
+    NONE : str
+        "none": the noise came from a seed and can be subtracted.
+    """
 
     FINITE_SAMPLE = "finite-sample"
     ASYMPTOTIC = "asymptotic"
@@ -391,7 +649,45 @@ _READABLE, _LARGEST_LOG = 1e9, 700.0
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """The guarantee of a release: parameters, neighbours, assumptions, and where it is proved."""
+    """What is protected, how strongly, and where that is proved.
+
+    Attributes
+    ----------
+    epsilon : Fraction
+        Exact privacy loss.
+    delta : Fraction
+        Exact probability with which it may be exceeded.
+    unit : Unit
+        What of a row is protected.
+    proof : Proof
+        How far the guarantee is proved.
+    public : tuple of str
+        What is taken as public, in sentences.
+    pages : tuple of str
+        Pages of the proof, relative to ``src/counterveil/``.
+    remarks : tuple of str
+        Anything else that a reader must know.
+    whose : Protected
+        Whether a row, or a person or cluster with all rows, is protected.
+    several : bool
+        Whether a row has several private outcomes: before and after, or two parts of a ratio.
+
+    Notes
+    -----
+    Whatever else a reader knows, an answer changes their odds of anything about one person by at most a
+    factor of exp(epsilon), except with probability about delta.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> trial = cv.datasets.lalonde()
+    >>> noise = cv.SeededNoise(1)
+    >>> result = cv.ate(trial.frame, trial.study, protects="outcome", epsilon=1, noise=noise)
+    >>> result.guarantee.unit.value, result.guarantee.proof.value
+    ('outcome', 'none')
+    >>> result.guarantee.adjacency.sentence
+    'two data sets are neighbours if they differ in the outcome of one row'
+    """
 
     epsilon: Fraction
     delta: Fraction
@@ -406,12 +702,12 @@ class Guarantee:
 
     @property
     def adjacency(self) -> Adjacency:
-        """The neighbours that are compared."""
+        """Which data sets are neighbours."""
         return Adjacency.of(self.unit, self.whose, self.several)
 
     @property
     def odds_factor(self) -> float | None:
-        """By how much the odds of anything about one person may change where epsilon is large; None where it is not."""
+        """Factor by which odds about one person may change, where epsilon is above 10; else None."""
         return exp(min(float(self.epsilon), _LARGEST_LOG)) if self.epsilon > LARGE_EPSILON else None
 
     @property
@@ -425,7 +721,7 @@ class Guarantee:
 
     @property
     def warning(self) -> str | None:
-        """The first line of every rendering, if the guarantee is not proved."""
+        """First line of every rendering, if the guarantee is not proved; else None."""
         return {
             Proof.FINITE_SAMPLE: None,
             Proof.ASYMPTOTIC: "NO FINITE-SAMPLE GUARANTEE: the privacy claim is asymptotic only",
@@ -434,7 +730,13 @@ class Guarantee:
         }[self.proof]
 
     def sentence(self) -> str:
-        """Return the guarantee in words."""
+        """Return the guarantee in words.
+
+        Returns
+        -------
+        str
+            Epsilon, delta, proof and neighbours.
+        """
         if self.proof is Proof.NONE:
             return f"{SIMULATED}: the noise came from a seed and can be subtracted"
         kind = "pure " if self.delta == 0 else ""
@@ -445,7 +747,14 @@ class Guarantee:
         )
 
     def to_dict(self) -> dict[str, object]:
-        """Return the guarantee as JSON-ready facts."""
+        """Return the guarantee as JSON-ready facts.
+
+        Returns
+        -------
+        dict
+            ``epsilon`` and ``delta`` (exact, as text), ``protects``, ``adjacency``, ``proof``, ``public``,
+            ``pages``, ``remarks``, ``sentence``; for a large epsilon ``odds_factor``.
+        """
         return {
             "epsilon": str(self.epsilon),
             "delta": str(self.delta),
@@ -460,7 +769,18 @@ class Guarantee:
 
     @classmethod
     def from_dict(cls, facts: dict[str, Any]) -> Guarantee:
-        """Return the guarantee written by `to_dict`."""
+        """Return the guarantee that `to_dict` wrote.
+
+        Parameters
+        ----------
+        facts : dict
+            What `to_dict` returned.
+
+        Returns
+        -------
+        Guarantee
+            Equal to the one that was written.
+        """
         return cls(
             epsilon=Fraction(facts["epsilon"]),
             delta=Fraction(facts["delta"]),

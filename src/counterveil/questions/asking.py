@@ -83,7 +83,7 @@ class Asked(Generic[Answer]):
         found = self.compute(session)
         if not isinstance(found, ReleasedAnswer):
             return found
-        lost, changes = missing_caveats(session.study), session.study.before is not None
+        lost, changes = missing_caveats(session.study.missing_kinds), session.study.before is not None
         if not lost and not changes:
             return found
         treated = getattr(found, "estimand", None) is Estimand.ATT

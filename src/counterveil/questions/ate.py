@@ -45,8 +45,8 @@ from counterveil.settings import (
     Weighting,
 )
 from counterveil.settings.methods import Settings
-from counterveil.statistics.linear.weighting_design import PAGE as TRIMMED_PAGE
-from counterveil.statistics.linear.weighting_design import trimmed
+from counterveil.statistics.linear.trimming import PAGE as TRIMMED_PAGE
+from counterveil.statistics.linear.trimming import trimmed
 
 AUTO = "auto"
 

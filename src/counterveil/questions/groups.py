@@ -20,7 +20,7 @@ from counterveil.data.features import feature_map, require_covariates
 from counterveil.errors import refusal
 from counterveil.inference.measures import NoisyRatio, RatioDifference, with_rare_events
 from counterveil.inference.uncertainty import Uncertainty
-from counterveil.numerics.columns import Arm, TwoArms, cell_totals
+from counterveil.numerics.arm_totals import Arm, TwoArms, cell_totals
 from counterveil.privacy import Estimand, Number, Unit, exact, show
 from counterveil.privacy.caveats import Caveat, Fact, confounding
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks

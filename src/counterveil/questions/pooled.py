@@ -263,7 +263,19 @@ _SCALES = {RATIO: "log ratio", ODDS: "log odds ratio", LIFT: "log of 1 + lift"}
 
 @dataclass(frozen=True, slots=True)
 class MeasuredSite:
-    """One site's part in an average of measures: its result, its weight and its public number of rows."""
+    """One site's part in an average of measures.
+
+    Attributes
+    ----------
+    name : str
+        Name of the site.
+    weight : float
+        Weight in the average, in [0, 1].
+    rows : int
+        Number of rows, public.
+    result : MeasureResult
+        Its released result.
+    """
 
     name: str
     weight: float
@@ -273,11 +285,67 @@ class MeasuredSite:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PooledMeasure(MeasureResult):
-    """A ratio, an odds ratio or a lift over several sites; nothing in it is private and nothing it does spends budget.
+    """A ratio, an odds ratio or a lift over several sites: what `counterveil.pool` returns for such results.
 
-    `numbers` are the averages of both arms' means, of which the estimate is made. For `random_effects` the estimate is
-    that of `random`, the mean of the sites' own logarithms, and `numbers` are the means of the sites in it.
-    `heterogeneity` compares the sites' logarithms; of differences and of numbers needed to treat, the differences.
+    Nothing in it is private any more, and nothing that its methods do spends budget.
+
+    Attributes
+    ----------
+    sites : tuple of MeasuredSite
+        The sites, with their weights.
+    heterogeneity : Heterogeneity
+        How far the sites' logarithms differ beyond chance; of differences and numbers needed to treat, the
+        differences.
+    random : PooledKnown or None
+        Mean of the sites' logarithms, for random effects.
+    weight_limits : WeightLimits or None
+        Limits on weights that were asked for.
+    measure : {"difference", "ratio", "lift", "odds_ratio", "nnt"}
+        Scale of the estimate.
+    numbers : PooledMeans
+        Averages of both arms' means, of which the estimate is made; for random effects those of the sites in
+        it.
+    estimate : float
+        The measure of the averaged means; for random effects that of the mean logarithm.
+    uncertainty : Uncertainty
+        Error by the delta method, for standard errors; intervals are not computed from it.
+    independent_variance : bool
+        Whether the variance shares no noise with the estimate.
+    estimand : Estimand
+        Population over which means are averaged.
+    limits : tuple of (float, float) or None
+        What the difference can be at all.
+    method : str
+        Estimator that was used, in words.
+    treatment, outcome : str
+        Columns of the study.
+    level : float
+        Default confidence level of intervals, in (0, 1).
+    guarantee : Guarantee
+        What is protected, how strongly, and where that is proved.
+    spent : Budget
+        Exact epsilon and delta that this answer cost.
+    releases : tuple of (str, str)
+        Every number that noise was drawn for: its name, and its sensitivity or scale.
+    not_covered : tuple of Caveat or Detail
+        What intervals do not cover, the worst first. Compare values, never words:
+        ``cv.results.Caveat.CONFOUNDING in result.not_covered``.
+    details : dict of str to float or str
+        Further public or released numbers, such as ``"rows"``.
+    diagnostics : dict of str to list
+        Tables such as ``"balance"`` and ``"overlap"`` where they are public; else empty.
+    interval_target : Target, WeightedContrast, LearnersAnswer, AtSites or None
+        What intervals are for where they are not for the effect; None where they are.
+    condition : NotAdjusted, AtSites or None
+        Declared bound on confounding under which an unadjusted interval covers.
+    assumptions : FoldModels, LinearScores, LinearIn, KnownScore, AtSites or None
+        Models that must be right for intervals to cover; None where they need none.
+    population : KeptPeople, KeptByTrim, AtSites or None
+        Whom ``trim`` kept; None for everyone.
+    repeat : Repeat or None
+        Study, call and command that ask the same again, for reports. Not stored.
+    by_arm : dict or None
+        Table 1 of public covariates by arm, for reports. Not stored.
     """
 
     _DERIVED: ClassVar[tuple[str, ...]] = ("estimate", "uncertainty", "numbers", "heterogeneity", "random")
@@ -305,14 +373,14 @@ class PooledMeasure(MeasureResult):
 
     @property
     def effect(self) -> Effect:
-        """The measure over all sites with its error, that of differences between sites included."""
+        """The measure over all sites with its error, differences between sites included."""
         if self.random is None:
             return super(PooledMeasure, self).effect
         return PooledEffect(self._effect_name, _of_random(self.measure, self.random), self.level)
 
     @property
     def difference(self) -> Effect:
-        """The average difference of both arms with its error."""
+        """Average difference of both arms with its error, in units of the outcome."""
         if self.random is None:
             return super(PooledMeasure, self).difference
         return self.effect if self.measure == DIFFERENCE else self.as_measure(DIFFERENCE).effect
@@ -322,19 +390,69 @@ class PooledMeasure(MeasureResult):
         return self.effect if self.measure == RATIO else self.as_measure(RATIO).effect
 
     def as_measure(self, measure: str) -> PooledMeasure:
-        """Return another measure of the same sites, pooled in the same way; free."""
+        """Return another measure of the same sites, pooled in the same way; it spends nothing.
+
+        Parameters
+        ----------
+        measure : {"difference", "ratio", "lift", "odds_ratio", "nnt"}
+            Scale: difference of means m1 - m0, ratio m1 / m0, lift m1 / m0 - 1, odds ratio
+            m1 (1 - m0) / (m0 (1 - m1)), or number needed to treat 1 / (m1 - m0).
+
+        Returns
+        -------
+        PooledMeasure
+            The same releases on that scale.
+
+        Raises
+        ------
+        CounterveilError
+            An unknown measure: CV-P685. Outcomes that have no such measure: CV-P686.
+        """
         assert self.means is not None
         refuse_range(check_measure(measure), self.means.range)
         sites: Any = [(site.name, site.result.as_measure(measure)) for site in self.sites]
         return pool_measures(sites, sizes_of(sites), self.method, self.level, self.weight_limits)
 
     def heterogeneity_interval(self, level: float | None = None) -> dict[str, Ends]:
-        """Return intervals for "tau", the standard deviation between sites, and for "i_squared"; free."""
+        """Return intervals for how far sites differ; it spends nothing.
+
+        Parameters
+        ----------
+        level : float, optional
+            Confidence level, in (0, 1). Default: that of the result.
+
+        Returns
+        -------
+        dict of str to tuple of (float, float)
+            Of "tau", the standard deviation between sites, and of "i_squared", the part of differences beyond
+            chance.
+
+        Raises
+        ------
+        CounterveilError
+            A level outside (0, 1): CV-P015.
+        """
         chosen = self.level if level is None else check_level(level)
         return _differing_intervals(*_compared(self._means_of_sites, self.measure), chosen)
 
     def prediction_interval(self, level: float | None = None) -> Ends:
-        """Return the two ends of an interval for the measure at one more site like these; random effects only."""
+        """Return the two ends of an interval for one more site like these.
+
+        Parameters
+        ----------
+        level : float, optional
+            Confidence level, in (0, 1). Default: that of the result.
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end, in units of the effect.
+
+        Raises
+        ------
+        CounterveilError
+            Weights other than those of random effects: CV-P507. A level outside (0, 1): CV-P015.
+        """
         if self.random is None:
             raise refusal("CV-P507", method=self.method)
         return _one_more(self.measure, self.random, self.level if level is None else check_level(level))
@@ -375,7 +493,13 @@ class PooledMeasure(MeasureResult):
         return found
 
     def report_facts(self) -> dict[str, Any]:
-        """Return what reports and pictures show: a row for every site and one for all, and how far sites differ."""
+        """Return what reports and pictures show: a row for every site and one for all.
+
+        Returns
+        -------
+        dict
+            Facts by name; numbers may be infinite.
+        """
         return MeasureResult.report_facts(self) | {
             "effects": self._shown()["effects"],
             "method": METHODS[self.method],
@@ -605,7 +729,60 @@ def _announced(means: IndependentArmMeans | JointArmMeans) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PooledNumberNeededToTreat(MeasureResult):
-    """The number needed to treat of an average of differences; `pooled` is that average with its sites."""
+    """The number needed to treat of an average of differences over sites.
+
+    Nothing in it is private any more, and nothing that its methods do spends budget.
+
+    Attributes
+    ----------
+    pooled : PooledResult
+        The average of the differences, with its sites.
+    measure : {"nnt"}
+        Scale of the estimate.
+    numbers : Linear
+        The average of the differences.
+    estimate : float
+        One over that average; negative for one outcome fewer.
+    uncertainty : Uncertainty
+        Error by the delta method, for standard errors; intervals are not computed from it.
+    independent_variance : bool
+        Whether the variance shares no noise with the estimate.
+    estimand : Estimand
+        Population over which effects are averaged.
+    limits : tuple of (float, float) or None
+        What the difference can be at all.
+    method : str
+        Estimator that was used, in words.
+    treatment, outcome : str
+        Columns of the study.
+    level : float
+        Default confidence level of intervals, in (0, 1).
+    guarantee : Guarantee
+        What is protected, how strongly, and where that is proved.
+    spent : Budget
+        Exact epsilon and delta that this answer cost.
+    releases : tuple of (str, str)
+        Every number that noise was drawn for: its name, and its sensitivity or scale.
+    not_covered : tuple of Caveat or Detail
+        What intervals do not cover, the worst first. Compare values, never words:
+        ``cv.results.Caveat.CONFOUNDING in result.not_covered``.
+    details : dict of str to float or str
+        Further public or released numbers, such as ``"rows"``.
+    diagnostics : dict of str to list
+        Tables such as ``"balance"`` and ``"overlap"`` where they are public; else empty.
+    interval_target : Target, WeightedContrast, LearnersAnswer, AtSites or None
+        What intervals are for where they are not for the effect; None where they are.
+    condition : NotAdjusted, AtSites or None
+        Declared bound on confounding under which an unadjusted interval covers.
+    assumptions : FoldModels, LinearScores, LinearIn, KnownScore, AtSites or None
+        Models that must be right for intervals to cover; None where they need none.
+    population : KeptPeople, KeptByTrim, AtSites or None
+        Whom ``trim`` kept; None for everyone.
+    repeat : Repeat or None
+        Study, call and command that ask the same again, for reports. Not stored.
+    by_arm : dict or None
+        Table 1 of public covariates by arm, for reports. Not stored.
+    """
 
     _DERIVED: ClassVar[tuple[str, ...]] = ("estimate", "uncertainty", "numbers", "site_sources")
 
@@ -621,7 +798,23 @@ class PooledNumberNeededToTreat(MeasureResult):
         return tuple(replace(one, known=NumberNeededToTreat(_linear(one))) for one in self.pooled.table)
 
     def as_measure(self, measure: str) -> OneEffect:
-        """Return the average of the differences, or the result itself; ratios need the means of both arms."""
+        """Return the average of the differences, or the result itself; it spends nothing.
+
+        Parameters
+        ----------
+        measure : {"difference", "nnt"}
+            Scale of the estimate. Ratios need the means of both arms.
+
+        Returns
+        -------
+        PooledResult or PooledNumberNeededToTreat
+            The same releases on that scale.
+
+        Raises
+        ------
+        CounterveilError
+            An unknown measure: CV-P685. A measure of both means: CV-P687.
+        """
         refuse_of_difference(self.method, self.limits, measure)
         return self.pooled if measure == DIFFERENCE else self
 
@@ -639,7 +832,13 @@ class PooledNumberNeededToTreat(MeasureResult):
         return MeasureResult._shown(self) | kept
 
     def report_facts(self) -> dict[str, Any]:
-        """Return what reports and pictures show: a row for every site and one for all, and how far sites differ."""
+        """Return what reports and pictures show: a row for every site and one for all.
+
+        Returns
+        -------
+        dict
+            Facts by name; numbers may be infinite.
+        """
 
         facts, average = MeasureResult.report_facts(self), self.pooled.to_dict()
         shown = zip(average["effects"], self.table, strict=True)
@@ -980,7 +1179,19 @@ def pooled_notes(pooled: PooledResult, noun: str = "effect") -> list[tuple[str, 
 
 @dataclass(frozen=True, slots=True)
 class PooledSite:
-    """One site's part: its released result, its weight in the average and its public number of rows."""
+    """One site's part in an average of effects.
+
+    Attributes
+    ----------
+    name : str
+        Name of the site.
+    weight : float
+        Weight in the average, in [0, 1].
+    rows : int
+        Number of rows, public.
+    result : Result
+        Its released result.
+    """
 
     name: str
     weight: float
@@ -990,10 +1201,77 @@ class PooledSite:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PooledResult(OneEffect):
-    """A weighted average of released effects; nothing in it is private and nothing it does spends budget.
+    """A weighted average of released effects: what `counterveil.pool` returns.
 
-    `estimate` is cut to `limits`, what the effect can be at all. `weight_limits` are those that were asked for.
-    `spent` is the most that any one person's data have spent. `interval_target` is as in `Result`.
+    Nothing in it is private any more, and nothing that its methods do spends budget.
+
+    Attributes
+    ----------
+    sites : tuple of PooledSite
+        The sites, with their weights.
+    heterogeneity : Heterogeneity
+        How far the sites' effects differ beyond chance.
+    weight_limits : WeightLimits or None
+        Limits on weights that were asked for.
+    estimate : float
+        Average effect in units of the outcome, treated minus control, truncated to `limits`.
+    uncertainty : PooledUncertainty
+        Sampling errors, privacy noise and, for random effects, differences between sites.
+    estimand : Estimand
+        Population over which effects are averaged.
+    limits : tuple of (float, float) or None
+        What the effect can be at all.
+    method : {"mvagg", "ivw", "all", "largest", "random_effects"}
+        How sites are weighted.
+    treatment, outcome : str
+        Columns of the study.
+    level : float
+        Default confidence level of intervals, in (0, 1).
+    guarantee : Guarantee
+        What is protected, how strongly, and where that is proved.
+    spent : Budget
+        Exact epsilon and delta that this answer cost.
+    releases : tuple of (str, str)
+        Every number that noise was drawn for: its name, and its sensitivity or scale.
+    not_covered : tuple of Caveat or Detail
+        What intervals do not cover, the worst first. Compare values, never words:
+        ``cv.results.Caveat.CONFOUNDING in result.not_covered``.
+    details : dict of str to float or str
+        Further public or released numbers, such as ``"rows"``.
+    diagnostics : dict of str to list
+        Tables such as ``"balance"`` and ``"overlap"`` where they are public; else empty.
+    interval_target : Target, WeightedContrast, LearnersAnswer, AtSites or None
+        What intervals are for where they are not for the effect; None where they are.
+    condition : NotAdjusted, AtSites or None
+        Declared bound on confounding under which an unadjusted interval covers.
+    assumptions : FoldModels, LinearScores, LinearIn, KnownScore, AtSites or None
+        Models that must be right for intervals to cover; None where they need none.
+    population : KeptPeople, KeptByTrim, AtSites or None
+        Whom ``trim`` kept; None for everyone.
+    repeat : Repeat or None
+        Study, call and command that ask the same again, for reports. Not stored.
+    by_arm : dict or None
+        Table 1 of public covariates by arm, for reports. Not stored.
+
+    Notes
+    -----
+    `spent` is the most that any one person's data have spent. The estimate is the sum of w_i b_i over sites;
+    its error is that of the sum of w_i times sampling error and noise of site i, which are independent.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> trial = cv.datasets.lalonde()
+    >>> ask = {"protects": "outcome", "epsilon": 1, "method": "difference_in_means"}
+    >>> sites = {}
+    >>> for start, name in enumerate(["first", "second"]):
+    ...     rows = {column: values[start::2] for column, values in trial.frame.items()}
+    ...     sites[name] = cv.ate(rows, trial.study, **ask, noise=cv.SeededNoise(start))
+    >>> pooled = cv.pool(sites)
+    >>> [site.name for site in pooled.sites], round(sum(site.weight for site in pooled.sites), 6)
+    (['first', 'second'], 1.0)
+    >>> pooled.heterogeneity.df
+    1
     """
 
     _DERIVED: ClassVar[tuple[str, ...]] = ("estimate", "uncertainty", "heterogeneity", "limits")
@@ -1004,19 +1282,69 @@ class PooledResult(OneEffect):
     weight_limits: WeightLimits | None = None
 
     def as_measure(self, measure: str) -> OneEffect:
-        """Return the average itself, or for "nnt" the number needed to treat; free. Others are CV-P687."""
+        """Return the average itself, or for "nnt" the number needed to treat; it spends nothing.
+
+        Parameters
+        ----------
+        measure : {"difference", "nnt"}
+            Scale of the estimate. Ratios need the means of both arms.
+
+        Returns
+        -------
+        PooledResult or PooledNumberNeededToTreat
+            The same releases on that scale.
+
+        Raises
+        ------
+        CounterveilError
+            An unknown measure: CV-P685. Outcomes that have no such measure: CV-P686. A measure of both means:
+            CV-P687.
+        """
         refuse_of_difference(self.method, self.limits, measure)
         return number_needed_to_treat_of(self) if measure == NEEDED else self
 
     def prediction_interval(self, level: float | None = None) -> tuple[float, float]:
-        """Return the two ends of an interval for the effect at one more site like these; random effects only."""
+        """Return the two ends of an interval for one more site like these.
+
+        Parameters
+        ----------
+        level : float, optional
+            Confidence level, in (0, 1). Default: that of the result.
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end, in units of the effect.
+
+        Raises
+        ------
+        CounterveilError
+            Weights other than those of random effects: CV-P507. A level outside (0, 1): CV-P015.
+        """
         half = self.uncertainty.prediction_half_width(self.level if level is None else check_level(level))
         if half is None:
             raise refusal("CV-P507", method=self.method)
         return symmetric_interval(self.estimate, half)
 
     def heterogeneity_interval(self, level: float | None = None) -> dict[str, Ends]:
-        """Return intervals for "tau", the standard deviation of the sites' effects, and for "i_squared"; free."""
+        """Return intervals for how far sites differ; it spends nothing.
+
+        Parameters
+        ----------
+        level : float, optional
+            Confidence level, in (0, 1). Default: that of the result.
+
+        Returns
+        -------
+        dict of str to tuple of (float, float)
+            Of "tau", the standard deviation between sites, and of "i_squared", the part of differences beyond
+            chance.
+
+        Raises
+        ------
+        CounterveilError
+            A level outside (0, 1): CV-P015.
+        """
         chosen = self.level if level is None else check_level(level)
         estimates = np.array([site.result.estimate for site in self.sites])
         variances = np.array([released_variance(site.result.uncertainty) for site in self.sites])
@@ -1024,7 +1352,7 @@ class PooledResult(OneEffect):
 
     @property
     def table(self) -> tuple[Effect, ...]:
-        """The effect of every site, at the level of the average, and the average."""
+        """Effect of every site, at the level of the average, and the average."""
         own = [replace(site.result.effect, name=site.name, level=self.level) for site in self.sites]
         return (*own, replace(self.effect, name="pooled"))
 
@@ -1055,7 +1383,23 @@ class PooledResult(OneEffect):
 
     @classmethod
     def from_dict(cls, facts: dict[str, Any]) -> Self:
-        """Return the result written by `to_dict`, pooled again from the sites' results in it."""
+        """Return the result that `to_dict` wrote, pooled again from the sites' results in it.
+
+        Parameters
+        ----------
+        facts : dict
+            Facts of a pooled result of this version of the format.
+
+        Returns
+        -------
+        PooledResult
+            Equal to the one that was written.
+
+        Raises
+        ------
+        CounterveilError
+            Facts of another kind or version, or facts that do not fit together: CV-P661.
+        """
         with refusing(cls):
             for site in facts["sites"]:
                 check_document(site["result"])
@@ -1074,7 +1418,13 @@ class PooledResult(OneEffect):
         return pool_effects(results, method=method, level=level, weight_limits=weight_limits)
 
     def report_facts(self) -> dict[str, Any]:
-        """Return what reports and pictures show: the facts of `to_dict`, how sites are weighed and how they differ."""
+        """Return what reports show: the facts of `to_dict`, and how sites are weighted and differ.
+
+        Returns
+        -------
+        dict
+            Facts by name; numbers may be infinite.
+        """
         facts = self.to_dict()
         return facts | {"method": METHOD_TEXTS[self.method], "notes": pooled_notes(self)}
 
@@ -1259,8 +1609,24 @@ def numbers_of(answer: Any) -> dict[str, Any]:
 class PooledKnown:
     """An average of numbers that have intervals of their own, such as differences of survival.
 
-    Its interval is normal, and what the intervals of sites reach beyond their normal ones is averaged and added: bias
-    that no averaging removes, heavy tails and skewness are not taken for less than they are at the sites.
+    Attributes
+    ----------
+    sites : tuple of estimates
+        Numbers of the sites.
+    weights : tuple of float
+        Weights, which add up to one.
+    limits : tuple of (float, float) or None
+        What the average can be at all.
+    between : float
+        Variance of the sites' numbers, for random effects; else 0.
+    between_sites : ErrorBetweenSites or None
+        Error judged by how far sites lie apart, for random effects; else None.
+
+    Notes
+    -----
+    The interval is normal, and longer on each side by the weighted mean of what the sites' intervals exceed
+    their normal ones by: bias that no averaging removes, heavy tails and skewness are not taken for less than
+    at the sites.
     """
 
     sites: tuple[Known, ...]
@@ -1274,7 +1640,7 @@ class PooledKnown:
 
     @property
     def estimate(self) -> float:
-        """The average, cut to what it can be."""
+        """The average, truncated to what it can be."""
         found = sum(weight * one.estimate for weight, one in self._weighed())
         return truncate((found, found), self.limits)[0]
 
@@ -1299,12 +1665,34 @@ class PooledKnown:
         return self.between * float(np.square(self.weights).sum())
 
     def interval(self, level: float) -> Ends:
-        """Return the two ends of an interval of this level; nothing is known where a site's number is infinite."""
+        """Return the two ends of an interval; nothing is known where a site's number is infinite.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         between = 0.0 if self.between_sites is None else self.between_sites.half_width(level)
         return self._ends(level, self._spread, between)
 
     def one_more(self, level: float) -> Ends:
-        """Return the two ends of an interval for the number at one more site; for random effects alone."""
+        """Return the two ends of an interval for the number at one more site; for random effects alone.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         assert self.between_sites is not None
         return self._ends(level, self._spread + self.between, self.between_sites.prediction_half_width(level))
 
@@ -1354,7 +1742,15 @@ class _Logarithm:
 
 @dataclass(frozen=True, slots=True)
 class PooledRatio(OwnScale):
-    """An average of ratios on the scale of logarithms, such as hazard ratios; one whose `null` is 0 is a lift."""
+    """An average of ratios on the scale of logarithms, such as hazard ratios.
+
+    Attributes
+    ----------
+    logarithm : PooledKnown
+        Average of the logarithms.
+    null : {1.0, 0.0}
+        Value of no effect: 1 of a ratio, 0 of a lift.
+    """
 
     logarithm: PooledKnown
     null: float = 1.0
@@ -1388,11 +1784,33 @@ class PooledRatio(OwnScale):
         return self._ratio * self.logarithm.total_sd
 
     def interval(self, level: float) -> Ends:
-        """Return the two ends, which may be infinite."""
+        """Return the two ends, which may be infinite.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         return self._of_logarithms(self.logarithm.interval(level))
 
     def one_more(self, level: float) -> Ends:
-        """Return the two ends of an interval for one more site; for random effects alone."""
+        """Return the two ends of an interval for one more site; for random effects alone.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
         return self._of_logarithms(self.logarithm.one_more(level))
 
     def _of_logarithms(self, ends: Ends) -> Ends:
@@ -1400,13 +1818,44 @@ class PooledRatio(OwnScale):
         return exp(low) - self._less, exp(min(high, 700.0)) - self._less if isfinite(high) else inf
 
     def p_value(self, level: float, value: float | None = None) -> float:  # noqa: ARG002 - of every level the same
-        """Return the p-value of a value, no effect if it is omitted."""
+        """Return the two-sided p-value of a value.
+
+        Parameters
+        ----------
+        level : float
+            Not used: the p-value is of every level the same.
+        value : float, optional
+            Value that is tested; no effect by default.
+
+        Returns
+        -------
+        float
+            P-value, privacy noise included.
+        """
         ratio = 1.0 if value is None else value + self._less
         return p_value(self.logarithm.interval, log(ratio) if ratio > 0 else -inf)
 
 
 class PooledEffect(Effect):
-    """One row of a pooled table. Its intervals for all rows are Bonferroni's: they hold however rows depend."""
+    """One row of a pooled table.
+
+    Its simultaneous intervals are Bonferroni's: they hold however rows depend.
+
+    Attributes
+    ----------
+    name : str, int or float
+        Name of the row.
+    known : Linear, PooledKnown, PooledRatio or NumberNeededToTreat
+        Estimate and uncertainty.
+    level : float
+        Default confidence level, in (0, 1).
+    several : int
+        How many effects are shown together.
+    size : float or None
+        Number of people behind the effect, where it is known.
+    size_sd : float
+        Standard deviation of the noise of `size`.
+    """
 
     __slots__ = ()
 
@@ -1419,7 +1868,7 @@ class PooledEffect(Effect):
 
     @property
     def adjusted_p_value(self) -> float:
-        """The p-value for looking at all rows, at most 1."""
+        """Two-sided p-value adjusted for looking at all rows (Bonferroni)."""
         return min(1.0, self.several * self.careful_p_value)
 
     def _level(self, level: float | None, simultaneous: bool) -> float:
@@ -1429,7 +1878,19 @@ class PooledEffect(Effect):
 
 @dataclass(frozen=True, slots=True)
 class PooledRow:
-    """One pooled effect: the weights of the sites that have it, by name, their own effects, how far they differ."""
+    """One pooled effect with the sites that have it.
+
+    Attributes
+    ----------
+    effect : Effect
+        The average, with its error.
+    weights : mapping of str to float
+        Weights of the sites that have the effect, by name.
+    sites : tuple of Effect
+        Their own effects.
+    heterogeneity : Heterogeneity
+        How far these differ beyond chance.
+    """
 
     effect: Effect
     weights: Mapping[str, float]
@@ -1437,7 +1898,14 @@ class PooledRow:
     heterogeneity: Heterogeneity
 
     def facts(self) -> dict[str, Any]:
-        """Return the row as JSON-ready facts."""
+        """Return the row as JSON-ready facts.
+
+        Returns
+        -------
+        dict
+            Facts of the effect, with ``weights``, ``site_effects``, ``heterogeneity`` and, for random
+            effects, ``prediction``.
+        """
         own = zip(self.sites, self.weights.values(), strict=True)
         found = self.effect.facts() | {
             "weights": dict(self.weights),
@@ -1448,12 +1916,45 @@ class PooledRow:
         return found if ends is None else found | {"prediction": interval_facts(self.effect.level, ends)}
 
     def heterogeneity_interval(self, level: float | None = None) -> dict[str, Ends]:
-        """Return intervals for "tau", the standard deviation between sites, and for "i_squared"; free."""
+        """Return intervals for how far sites differ; it spends nothing.
+
+        Parameters
+        ----------
+        level : float, optional
+            Confidence level, in (0, 1). Default: that of the result.
+
+        Returns
+        -------
+        dict of str to tuple of (float, float)
+            Of "tau", the standard deviation between sites, and of "i_squared", the part of differences beyond
+            chance.
+
+        Raises
+        ------
+        CounterveilError
+            A level outside (0, 1): CV-P015.
+        """
         chosen = self.effect.level if level is None else check_level(level)
         return _differing_intervals(*_row_compared([one.known for one in self.sites]), chosen)
 
     def prediction_interval(self, level: float | None = None) -> Ends | None:
-        """Return the two ends of an interval for one more site; None but for random effects."""
+        """Return the two ends of an interval for one more site like these.
+
+        Parameters
+        ----------
+        level : float, optional
+            Confidence level, in (0, 1). Default: that of the result.
+
+        Returns
+        -------
+        tuple of (float, float) or None
+            Lower and upper end; None but for random effects.
+
+        Raises
+        ------
+        CounterveilError
+            A level outside (0, 1): CV-P015.
+        """
         chosen = self.effect.level if level is None else check_level(level)
         known = (
             self.effect.known.difference
@@ -1593,14 +2094,40 @@ def _row_words(row: PooledRow) -> str:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PooledAverage(PooledEffect):
-    """An average of one number of the sites' answers; `pooled` has these, their weights and how far they differ."""
+    """An average of one number of the sites' answers.
+
+    Attributes
+    ----------
+    name : str, int or float
+        Name of the number.
+    known : Linear, PooledKnown, PooledRatio or NumberNeededToTreat
+        Estimate and uncertainty.
+    level : float
+        Default confidence level, in (0, 1).
+    several : int
+        1: its interval is for this number alone.
+    size : float or None
+        None: the number of people is that of the sites.
+    size_sd : float
+        0.
+    pooled : PooledRow
+        Sites, weights, and how far they differ.
+    """
 
     pooled: PooledRow = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
 class PooledAnswer:
-    """One site's part: its released answer."""
+    """One site's part in a pooled table.
+
+    Attributes
+    ----------
+    name : str
+        Name of the site.
+    result : ArmsResult, GroupsResult, OutcomesResult, EventStudyResult, SurvivalResult or QuantilesResult
+        Its released answer.
+    """
 
     name: str
     result: Answer
@@ -1608,9 +2135,53 @@ class PooledAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PooledTable(ByName, Comparison):
-    """The effects of several sites' answers, averaged row by row; nothing it does spends budget.
+    """The effects of several sites' answers, averaged row by row: what `counterveil.pool` returns for tables.
 
-    A row is of the sites that have it, two at least; `left_out` names those that only one site has.
+    Nothing in it is private any more, and nothing that its methods do spends budget.
+
+    Attributes
+    ----------
+    answers : tuple of PooledAnswer
+        The sites' answers.
+    rows : tuple of PooledRow
+        Averages, each over the sites that have the row, two at least.
+    estimand : Estimand
+        Population over which effects are averaged.
+    left_out : tuple of str
+        Rows that only one site has.
+    weight_limits : WeightLimits or None
+        Limits on weights that were asked for.
+    method : str
+        Estimator that was used, in words.
+    treatment, outcome : str
+        Columns of the study.
+    level : float
+        Default confidence level of intervals, in (0, 1).
+    guarantee : Guarantee
+        What is protected, how strongly, and where that is proved.
+    spent : Budget
+        Exact epsilon and delta that this answer cost.
+    releases : tuple of (str, str)
+        Every number that noise was drawn for: its name, and its sensitivity or scale.
+    not_covered : tuple of Caveat or Detail
+        What intervals do not cover, the worst first. Compare values, never words:
+        ``cv.results.Caveat.CONFOUNDING in result.not_covered``.
+    details : dict of str to float or str
+        Further public or released numbers, such as ``"rows"``.
+    diagnostics : dict of str to list
+        Tables such as ``"balance"`` and ``"overlap"`` where they are public; else empty.
+    interval_target : Target, WeightedContrast, LearnersAnswer, AtSites or None
+        What intervals are for where they are not for the effect; None where they are.
+    condition : NotAdjusted, AtSites or None
+        Declared bound on confounding under which an unadjusted interval covers.
+    assumptions : FoldModels, LinearScores, LinearIn, KnownScore, AtSites or None
+        Models that must be right for intervals to cover; None where they need none.
+    population : KeptPeople, KeptByTrim, AtSites or None
+        Whom ``trim`` kept; None for everyone.
+    repeat : Repeat or None
+        Study, call and command that ask the same again, for reports. Not stored.
+    by_arm : dict or None
+        Table 1 of public covariates by arm, for reports. Not stored.
     """
 
     _DERIVED: ClassVar[tuple[str, ...]] = ("rows", "left_out")
@@ -1623,13 +2194,22 @@ class PooledTable(ByName, Comparison):
 
     @property
     def table(self) -> tuple[Effect, ...]:
-        """The pooled effects, in the order of the first site's answer."""
+        """Pooled effects, in the order of the first site's answer."""
         return tuple(row.effect for row in self.rows)
 
     def average(self, of: Callable[[Any], Effect]) -> PooledAverage:
-        """Return the average of any number of the sites' answers: `lambda site: site.hazard_ratio()`; free.
+        """Return the average of any number of the sites' answers; it spends nothing.
 
-        It is one of many that could be asked for: its interval is for this number alone.
+        Parameters
+        ----------
+        of : callable
+            Takes a site's answer and returns an `Effect`, such as ``lambda site: site.hazard_ratio()``.
+
+        Returns
+        -------
+        PooledAverage
+            The average, with its error. It is one of many that could be asked for: its interval is for this
+            number alone.
         """
         own = [(one.name, of(one.result)) for one in self.answers]
         sizes = sizes_of([(one.name, one.result) for one in self.answers])
@@ -1666,12 +2246,34 @@ class PooledTable(ByName, Comparison):
             yield "Left out", f"{'; '.join(self.left_out)}: of one site alone"
 
     def report_facts(self) -> dict[str, Any]:
-        """Return what reports and pictures show: the facts of `to_dict`, and how sites are weighed."""
+        """Return what reports and pictures show: the facts of `to_dict`, and how sites are weighted.
+
+        Returns
+        -------
+        dict
+            Facts by name; numbers may be infinite.
+        """
         return self.to_dict() | {"method": METHOD_TEXTS[self.method]}
 
     @classmethod
     def from_dict(cls, facts: dict[str, Any]) -> Self:
-        """Return what `to_dict` wrote, pooled again from the sites' answers in it."""
+        """Return what `to_dict` wrote, pooled again from the sites' answers in it.
+
+        Parameters
+        ----------
+        facts : dict
+            Facts of a pooled table of this version of the format.
+
+        Returns
+        -------
+        PooledTable
+            Equal to the one that was written.
+
+        Raises
+        ------
+        CounterveilError
+            Facts of another kind or version, or facts that do not fit together: CV-P661.
+        """
         with refusing(cls):
             for one in facts["answers"]:
                 result = one["result"]
@@ -1840,7 +2442,17 @@ def _size(answer: Any, name: str, rows: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class MomentsPart:
-    """One site's moments and their weight in the sum."""
+    """One site's moments and their weight in the sum.
+
+    Attributes
+    ----------
+    name : str
+        Name of the site.
+    weight : float
+        Weight in the sum.
+    result : Moments
+        Its released moments.
+    """
 
     name: str
     weight: float
@@ -1849,10 +2461,45 @@ class MomentsPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PooledMoments(Moments):
-    """Second moments of several sites, added up; regressions over all of them are free.
+    """Second moments of several sites, added up: what `counterveil.pool` returns for moments.
 
-    `site` in a formula is which site a row is of: "y ~ treat + age | site" compares people within sites. `rows` is how
-    many rows of one site would be as precise, all of them where no weight is held.
+    Regressions over all sites are free. ``site`` in a formula is which site a row is of: ``"y ~ treat + age |
+    site"`` compares people within sites.
+
+    Attributes
+    ----------
+    answers : tuple of MomentsPart
+        The sites' moments, with their weights.
+    weight_limits : WeightLimits or None
+        Limits on weights that were asked for.
+    treatment, outcome : str
+        Columns of the study.
+    columns : tuple of str
+        All columns, the constant left out, and indicators of the sites.
+    groups : tuple of (str, tuple of str)
+        Covariates, or treatments, that are several columns, with these.
+    basis : tuple of tuple of float
+        The constant and every column as a combination of working columns.
+    matrix : tuple of tuple of float
+        Means of products of working columns, the constant first.
+    noise_sd : tuple of tuple of float
+        Standard deviation of the noise of each.
+    rows : int
+        Number of rows of one site that would be as precise: all of them where no weight is held.
+    level : float
+        Default confidence level of intervals, in (0, 1).
+    guarantee : Guarantee
+        What is protected, how strongly, and where that is proved.
+    spent : Budget
+        The most that any one person's data have spent.
+    releases : tuple of (str, str)
+        Every number that noise was drawn for: its name, and its sensitivity or scale.
+    not_covered : tuple of Caveat or Detail
+        What intervals do not cover, the worst first.
+    details : dict of str to float or str
+        Further public or released numbers.
+    robust : tuple of RobustMiddle
+        Empty: errors are classical.
     """
 
     _DERIVED: ClassVar[tuple[str, ...]] = ("basis", "matrix", "noise_sd")

@@ -315,11 +315,39 @@ def curve_plot(facts: Facts) -> str:
 
 
 def survival(result: Any, *, ax: Any = None) -> Any:
-    """Return the axes with both arms' survival curves, their intervals and bands, and numbers at risk below.
+    """Draw both arms' survival curves, their intervals and bands, and numbers at risk below.
 
-    Args:
-        result: what `counterveil.survival` returned.
-        ax: matplotlib axes to draw on; None makes a figure.
+    Parameters
+    ----------
+    result : SurvivalResult
+        What `counterveil.survival` returned.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes that were drawn on; ``ax.figure.savefig("name.png")`` writes a file.
+
+    Raises
+    ------
+    CounterveilError
+        matplotlib, the extra ``plots``, is not installed: CV-E040.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import counterveil as cv
+    >>> people = {
+    ...     "arm": [row % 2 for row in range(600)],
+    ...     "days": [10 + 7919 * row % 350 for row in range(600)],
+    ...     "died": [int(row % 5 != 0) for row in range(600)],
+    ... }
+    >>> ask = {"randomised": True, "protects": "record", "epsilon": 2, "noise": cv.SeededNoise(1)}
+    >>> result = cv.survival("Surv(days, died) ~ arm", people, {"days": (0, 360)}, **ask)
+    >>> cv.plots.survival(result).get_xlim() == (0.0, 360.0)
+    True
     """
     facts = result.report_facts()
     own = ax is None

@@ -57,16 +57,46 @@ def effect_curve(
     level: float | None = None,
     ax: Any = None,
 ) -> Any:
-    """Return the axes with a model's effect along one numeric covariate, its intervals and its band.
+    """Draw a model's effect along one numeric covariate, with its intervals and its band.
 
-    Args:
-        model: what `counterveil.cate` returned.
-        feature: the covariate along the horizontal axis; None takes the first that holds numbers, and draws a forest
-            of reference points where there is none.
-        at: values of the other covariates; numbers left out are at the middle of their range, labels at the first.
-        points: how many points the curve is drawn through.
-        level: of intervals and band; None takes the model's.
-        ax: matplotlib axes to draw on; None makes a figure.
+    Parameters
+    ----------
+    model : CateModel
+        What `counterveil.cate` returned.
+    feature : str, optional
+        Covariate along the horizontal axis. Default: the first that holds numbers; a forest of reference
+        points where there is none.
+    at : mapping of str to value, optional
+        Values of the other covariates; numbers left out are at the middle of their range, labels at the
+        first.
+    points : int, default 121
+        Points that the curve is drawn through.
+    level : float, optional
+        Confidence level of intervals and band, in (0, 1). Default: that of the model.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes that were drawn on; ``ax.figure.savefig("name.png")`` writes a file.
+
+    Raises
+    ------
+    CounterveilError
+        A covariate that holds labels, or is not there: CV-P023. One effect for all: CV-P528. A level outside
+        (0, 1): CV-P015. matplotlib, the extra ``plots``, is not installed: CV-E040.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import counterveil as cv
+    >>> data = cv.datasets.dataset_1(800)
+    >>> ask = {"protects": "outcome", "epsilon": 20, "delta": 1e-6, "noise": cv.SeededNoise(1)}
+    >>> model = cv.cate(data.frame, data.study, method="series", **ask)
+    >>> cv.plots.effect_curve(model, "x1").get_xlabel()
+    'x1'
     """
     if feature is None:
         numeric = [name for name, one in model.study.covariates.items() if hasattr(one, "floats")]
@@ -98,9 +128,38 @@ def _bands(ax: Any, x: Any, ends: Any, level: str, place: str) -> None:
 
 
 def forest(result: Any, *, ax: Any = None) -> Any:
-    """Return the axes with every effect or coefficient, its interval and the one that holds for all.
+    """Draw every effect or coefficient with its interval, and the one that holds for all.
 
     Means of moments are drawn around their estimates, in standard deviations of their columns.
+
+    Parameters
+    ----------
+    result : any result of effects, Regression, Moments or ResultTable
+        What a question, ``moments.regress(...)`` or `counterveil.etable` returned.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes that were drawn on; ``ax.figure.savefig("name.png")`` writes a file.
+
+    Raises
+    ------
+    CounterveilError
+        matplotlib, the extra ``plots``, is not installed: CV-E040.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import counterveil as cv
+    >>> trial = cv.datasets.lalonde()
+    >>> noise = cv.SeededNoise(1)
+    >>> result = cv.ate(trial.frame, trial.study, protects="outcome", epsilon=1, noise=noise)
+    >>> axes = cv.plots.forest(result)
+    >>> [label.get_text() for label in axes.get_yticklabels()]
+    ['ATE']
     """
     facts = result.drawn_facts()
     effects = list(reversed(comparable(facts)))
@@ -141,7 +200,38 @@ def forest(result: Any, *, ax: Any = None) -> Any:
 def confidence_curve(
     result: Any, *, margin: float | tuple[float, float] | None = None, ax: Any = None
 ) -> Any:
-    """Return the axes with the p-value of every effect; `margin` marks one bound or two."""
+    """Draw the two-sided p-value of every effect.
+
+    Parameters
+    ----------
+    result : Result, Effect or Coefficient
+        One number with its error.
+    margin : float or pair of floats, optional
+        Bounds to mark, in units of the effect.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes that were drawn on; ``ax.figure.savefig("name.png")`` writes a file.
+
+    Raises
+    ------
+    CounterveilError
+        matplotlib, the extra ``plots``, is not installed: CV-E040.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import counterveil as cv
+    >>> trial = cv.datasets.lalonde()
+    >>> noise = cv.SeededNoise(1)
+    >>> result = cv.ate(trial.frame, trial.study, protects="outcome", epsilon=1, noise=noise)
+    >>> cv.plots.confidence_curve(result, margin=-2).get_ylabel()
+    'two-sided p-value'
+    """
     points = [one for one in result.confidence_curve() if np.isfinite(one["effect"])]
     ax = canvas(ax)
     ax.plot([one["effect"] for one in points], [one["p_value"] for one in points], color=INK, lw=2)
@@ -164,7 +254,25 @@ def confidence_curve(
 
 
 def event_study(result: Any, *, ax: Any = None) -> Any:
-    """Return the axes with the effect of every period, its interval and the one that holds for all of them."""
+    """Draw the effect of every period with its interval, and the one that holds for all periods.
+
+    Parameters
+    ----------
+    result : EventStudyResult
+        What `counterveil.event_study` returned.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes that were drawn on; ``ax.figure.savefig("name.png")`` writes a file.
+
+    Raises
+    ------
+    CounterveilError
+        matplotlib, the extra ``plots``, is not installed: CV-E040.
+    """
     facts = result.report_facts()
     effects, reference = facts["effects"], facts["reference_row"]
     places = [place for place in range(len(effects) + 1) if place != reference["place"]]
@@ -191,7 +299,37 @@ def event_study(result: Any, *, ax: Any = None) -> Any:
 
 
 def balance(result: Any, *, ax: Any = None) -> Any:
-    """Return the axes with a love plot: absolute standardised differences of the covariates, before and after."""
+    """Draw a love plot: absolute standardised differences of the covariates, before and after.
+
+    Parameters
+    ----------
+    result : any result of effects, or Balance
+        A result of public covariates and treatments, of matching or weighting.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes that were drawn on; ``ax.figure.savefig("name.png")`` writes a file.
+
+    Raises
+    ------
+    CounterveilError
+        There is no balance of covariates: CV-P022. matplotlib, the extra ``plots``, is not installed:
+        CV-E040.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import counterveil as cv
+    >>> trial = cv.datasets.lalonde()
+    >>> noise = cv.SeededNoise(1)
+    >>> result = cv.ate(trial.frame, trial.study, protects="outcome", epsilon=1, noise=noise)
+    >>> cv.plots.balance(result).get_xlabel()
+    'absolute standardised difference'
+    """
     source = result.balance().source
     rows = list(reversed(balance_rows(source.to_dict())))
     ax = canvas(ax, height=1.9 + 0.22 * len(rows))
@@ -212,7 +350,36 @@ def balance(result: Any, *, ax: Any = None) -> Any:
 
 
 def overlap(result: Any, *, ax: Any = None) -> Any:
-    """Return the axes with the propensity scores of both arms: the treated upwards, the controls downwards."""
+    """Draw the propensity scores of both arms: the treated upwards, the controls downwards.
+
+    Parameters
+    ----------
+    result : Result
+        A result of public covariates and treatments, of matching or weighting.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes that were drawn on; ``ax.figure.savefig("name.png")`` writes a file.
+
+    Raises
+    ------
+    CounterveilError
+        There are no propensity scores: CV-P026. matplotlib, the extra ``plots``, is not installed: CV-E040.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import counterveil as cv
+    >>> trial = cv.datasets.lalonde()
+    >>> noise = cv.SeededNoise(1)
+    >>> result = cv.ate(trial.frame, trial.study, protects="outcome", epsilon=1, noise=noise)
+    >>> cv.plots.overlap(result).get_xlabel()
+    'propensity score'
+    """
     found = overlap_rows(result.to_dict())
     if found is None:
         raise refusal("CV-P026", method=result.method, unit=result.guarantee.unit.value)
@@ -243,13 +410,46 @@ def overlap(result: Any, *, ax: Any = None) -> Any:
 
 
 def sensitivity(analysis: Any, *, most: float | None = None, ax: Any = None) -> Any:
-    """Return the axes with the end of the interval nearest to zero, for omitted confounders of every strength.
+    """Draw the interval's end nearest to zero for omitted confounders of every strength.
 
-    Args:
-        analysis: a result of effects, or what its `sensitivity()` returned; of several effects each has a line, where
-            its interval reaches zero.
-        most: largest share of treatment and of outcome that is drawn; None follows the figures.
-        ax: matplotlib axes to draw on; None makes a figure.
+    Of several effects each has a line, where its interval reaches zero.
+
+    Parameters
+    ----------
+    analysis : any result of effects, or Sensitivity
+        A result, or what its ``sensitivity()`` returned.
+    most : float, optional
+        Largest partial R squared with treatment and with outcome that is drawn, in (0, 1). By default it
+        follows the figures.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes that were drawn on; ``ax.figure.savefig("name.png")`` writes a file.
+
+    Raises
+    ------
+    CounterveilError
+        The interval is not for the effect: CV-P664. The number of rows is not known: CV-P667. matplotlib, the
+        extra ``plots``, is not installed: CV-E040.
+
+    Notes
+    -----
+    Contours are those of the end moved towards zero by S sqrt(R_y R_t / (1 - R_t)) (Cinelli and Hazlett
+    2020).
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import counterveil as cv
+    >>> trial = cv.datasets.lalonde()
+    >>> noise = cv.SeededNoise(1)
+    >>> result = cv.ate(trial.frame, trial.study, protects="outcome", epsilon=1, noise=noise)
+    >>> cv.plots.sensitivity(result, most=0.2).get_xlim() == (0.0, 0.2)
+    True
     """
     facts = (analysis.sensitivity() if hasattr(analysis, "sensitivity") else analysis).to_dict()
     first = facts["effects"][0]
@@ -296,31 +496,45 @@ def _confounded(ax: Any, facts: dict[str, Any], reach: float, note: str, analysi
     ax.set(xlim=(0, reach), ylim=(0, reach))
     ax.set_xlabel("share of what covariates leave of the treatment")
     ax.set_ylabel("share of what they leave of the outcome")
-    ax.legend(loc="upper right", fontsize=8, facecolor="white", edgecolor="none", framealpha=0.9)
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend(loc="upper right", fontsize=8, facecolor="white", edgecolor="none", framealpha=0.9)
     finish(ax, f"Unmeasured confounding: {facts['treatment']} on {facts['outcome']}", note, analysis)
     return ax
 
 
-def plan(found: Any, *, ax: Any = None) -> Any:
-    """Return the axes with a plan's half-widths against epsilon, a line for each number of people.
+def plan(planned: Any, *, ax: Any = None) -> Any:
+    """Draw a plan's half-widths against epsilon, a line for each number of people.
 
     Of a plan of all methods it shows one point a method, the shortest of each level first.
 
-    Args:
-        found: what `counterveil.plan` returned.
-        ax: matplotlib axes to draw on; None makes a figure.
+    Parameters
+    ----------
+    planned : Plan
+        What `counterveil.plan` returned.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes that were drawn on; ``ax.figure.savefig("name.png")`` writes a file.
+
+    Raises
+    ------
+    CounterveilError
+        matplotlib, the extra ``plots``, is not installed: CV-E040.
     """
-    facts = found.to_dict()
+    facts = planned.to_dict()
     answers = [one for one in facts["answers"] if one["half_width"] is not None]
     if facts["public"]:
-        return _methods(found, answers, ax)
+        return _methods(planned, answers, ax)
     ax = canvas(ax)
     sizes = sorted({one["rows"] for one in answers})
     for size, shade in zip(sizes, np.linspace(1.0, 0.35, len(sizes)), strict=True):
         points = sorted((one["epsilon"], one["half_width"]) for one in answers if one["rows"] == size)
         ax.plot(*np.array(points).T, "o-", color=INK, alpha=shade, lw=2, ms=5, label=f"{size:,} people")
     if facts["without_privacy"] is not None:
-        ax.axhline(facts["without_privacy"], color=GREY, lw=1, ls=(0, (4, 4)), label=found.beside)
+        ax.axhline(facts["without_privacy"], color=GREY, lw=1, ls=(0, (4, 4)), label=planned.beside)
     if facts["wanted"] is not None:
         ax.axhline(facts["wanted"], color=WARNING, lw=1.2, label="wanted")
     if facts["min_epsilon"] is not None:
@@ -371,7 +585,25 @@ def _methods(found: Any, answers: list[dict[str, Any]], ax: Any) -> Any:
 
 
 def policy_curve(curve: Any, *, ax: Any = None) -> Any:
-    """Return the axes with what treating the highest ranked gains, share by share, with intervals and band."""
+    """Draw what treating the highest ranked gains, share by share, with intervals and band.
+
+    Parameters
+    ----------
+    curve : TargetingCurve
+        What `counterveil.targeting_curve` returned.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes that were drawn on; ``ax.figure.savefig("name.png")`` writes a file.
+
+    Raises
+    ------
+    CounterveilError
+        matplotlib, the extra ``plots``, is not installed: CV-E040.
+    """
     facts = curve.to_dict()
     shares = np.concatenate([[0.0], facts["shares"]])
     gains = np.concatenate([[0.0], [one["estimate"] for one in facts["effects"]]])

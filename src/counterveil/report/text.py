@@ -117,7 +117,19 @@ Item = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """Headings and rows of text, all of one length; pages print the caption, papers a rule before row `ruled`."""
+    """A table of text.
+
+    Attributes
+    ----------
+    headings : list of str
+        Headings of the columns.
+    rows : list of list of str
+        Cells, as many in each row as there are headings.
+    caption : str
+        What pages print above the table.
+    ruled : int
+        Row before which papers have a rule; 0 for none.
+    """
 
     headings: list[str]
     rows: list[list[str]]
@@ -158,7 +170,13 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """HTML that is drawn on pages and left out elsewhere."""
+    """A picture that is drawn on pages and left out elsewhere.
+
+    Attributes
+    ----------
+    html : str
+        The picture, as HTML.
+    """
 
     html: str
 
@@ -169,7 +187,17 @@ Block: TypeAlias = str | Cells | Sentences | Named | Listed | Code | Picture
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a document; on a page it may be folded until its heading is clicked."""
+    """A part of a document.
+
+    Attributes
+    ----------
+    heading : str
+        Its heading.
+    blocks : list of str, Cells, Sentences, Named, Listed, Code or Picture
+        What it holds; a text is a paragraph.
+    folded : bool
+        Whether a page shows it only after its heading was clicked.
+    """
 
     heading: str
     blocks: list[Block]
@@ -178,10 +206,26 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What is shown of an answer: `first` are warnings that stand above everything else.
+    """What is shown of an answer, before it is printed as text, Markdown, HTML or LaTeX.
 
-    Tables come first, then what is left out of them (`more`), sections, and named lines. `note` is what stands under
-    the first table in a paper.
+    Attributes
+    ----------
+    first : list of str
+        Warnings that stand above everything else.
+    title : str
+        Title.
+    lead : str
+        What was estimated, and how.
+    tables : list of Cells
+        Tables, which come first.
+    items : list of (str, str)
+        Named lines.
+    more : list of str
+        What is left out of the tables.
+    sections : list of Section
+        Parts of a document.
+    note : str
+        What stands under the first table in a paper.
     """
 
     first: list[str]

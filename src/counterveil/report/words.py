@@ -27,7 +27,19 @@ FREE = "Pooling reads no data and spends nothing: the same files give the same a
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """The study, a call in Python, a command, and what repeating means; empty where there is none of it."""
+    """How to ask the same again, and what repeating means.
+
+    Attributes
+    ----------
+    study : Study or None
+        The study, where there is one.
+    python : str
+        Call in Python.
+    command : str
+        Command; empty where there is none.
+    remark : str
+        What repeating means: a new release, or the stored answer.
+    """
 
     study: Any  # a `Study`, or None
     python: str
@@ -35,7 +47,13 @@ class Repeat:
     remark: str = ANEW
 
     def to_dict(self) -> dict[str, str]:
-        """Return the texts by name, that of the study as a file."""
+        """Return the texts by name, that of the study as a file.
+
+        Returns
+        -------
+        dict of str to str
+            ``study``, ``python``, ``command`` and ``remark``.
+        """
         # Written only here: most answers are never made a report of.
         study = "" if self.study is None else self.study.to_toml()
         return {"study": study, "python": self.python, "command": self.command, "remark": self.remark}

@@ -255,25 +255,25 @@ class ArmsResult(Comparison):
         CounterveilError
             An arm without a dose, a dose without an arm, or doses that are all the same: CV-P797.
         """
-        doses_of, found = self._doses(doses), []
-        for place in np.argsort(doses_of, kind="stable"):
-            mean = replace(self.means[place], several=len(self.means))
+        x, rows = self._doses(doses), []
+        for arm in np.argsort(x, kind="stable"):
+            mean = replace(self.means[arm], several=len(self.means))
             (low, high), (least, most) = mean.interval(), mean.interval(simultaneous=True)
             ends = {"conf_low": low, "conf_high": high, "band_low": least, "band_high": most}
-            found.append({"dose": float(doses_of[place]), "estimate": mean.estimate} | ends)
-        return found
+            rows.append({"dose": float(x[arm]), "estimate": mean.estimate} | ends)
+        return rows
 
     def _doses(self, doses: Mapping[Any, float] | None) -> Floats:
         """Return every arm's dose, or raise CV-P797."""
         names = [mean.name for mean in self.means]
-        found: Any = {name: name for name in names} if doses is None else doses
+        declared: Any = {name: name for name in names} if doses is None else doses
         try:
-            x = np.array([float(exact(found[name], "doses")) for name in names])
+            x = np.array([float(exact(declared[name], "doses")) for name in names])
         except (LookupError, TypeError, OverflowError, ParameterError):
             x = np.zeros(1)
         # Beyond these their squares are no doubles, or they differ by no more than rounding.
-        if not max(1e-100, 1e-12 * abs(x).max()) < np.ptp(x) < 1e100 or len(found) != len(x):
-            raise refusal("CV-P797", arms=", ".join(map(repr, names)), doses=found)
+        if not max(1e-100, 1e-12 * abs(x).max()) < np.ptp(x) < 1e100 or len(declared) != len(x):
+            raise refusal("CV-P797", arms=", ".join(map(repr, names)), doses=declared)
         return x
 
     @property
@@ -335,23 +335,24 @@ def weighted(
     Their errors are independent, but for covariances that add to the variances of sampling and of noise.
     """
     known = [mean.known for mean in means if isinstance(mean.known, Linear)]
-    errors = [one.uncertainty for one in known if isinstance(one.uncertainty, Uncertainty)]
+    errors = [mean.uncertainty for mean in known if isinstance(mean.uncertainty, Uncertainty)]
     assert len(errors) == len(means)
-    squares, sizes = [one**2 for one in weights], [abs(one) for one in weights]
+    squares = [weight**2 for weight in weights]
+    sizes = [abs(weight) for weight in weights]
     uncertainty = Uncertainty(
         # Noise is symmetric: its sign does not matter.
-        noise=_sum(sizes, [one.noise for one in errors]),
-        variance=sum(map(mul, squares, [one.variance for one in errors])) + added[0],
-        variance_cap=sum(map(mul, squares, [one.variance_cap for one in errors])) + added[0],
-        variance_noise=_sum(squares, [one.variance_noise for one in errors]),
-        extra=max(sum(map(mul, squares, [one.extra for one in errors])) + added[1], 0.0),
-        bias=sum(map(mul, sizes, [one.bias for one in errors])),
+        noise=_sum(sizes, [error.noise for error in errors]),
+        variance=sum(map(mul, squares, [error.variance for error in errors])) + added[0],
+        variance_cap=sum(map(mul, squares, [error.variance_cap for error in errors])) + added[0],
+        variance_noise=_sum(squares, [error.variance_noise for error in errors]),
+        extra=max(sum(map(mul, squares, [error.extra for error in errors])) + added[1], 0.0),
+        bias=sum(map(mul, sizes, [error.bias for error in errors])),
     )
     limits = None
-    if all(one.limits is not None for one in known):
-        ends = [sorted(w * end for end in one.limits or ()) for w, one in zip(weights, known, strict=True)]
+    if all(mean.limits is not None for mean in known):
+        ends = [sorted(w * end for end in mean.limits or ()) for w, mean in zip(weights, known, strict=True)]
         limits = (sum(low for low, _ in ends), sum(high for _, high in ends))
-    estimate = sum(map(mul, weights, [one.estimate for one in known]))
+    estimate = sum(map(mul, weights, [mean.estimate for mean in known]))
     return Effect(name, Linear(estimate, uncertainty, limits), means[0].level)
 
 
@@ -468,13 +469,13 @@ class OutcomesResult(ByName, Comparison):
     @property
     def table(self) -> tuple[Effect, ...]:
         """Effect on every outcome, of every arm, in the order of the study."""
-        return tuple(self._effect(one) for one in self.released)
+        return tuple(self._effect(released) for released in self.released)
 
-    def _effect(self, one: OutcomeEffect) -> Effect:
-        return replace(self._difference(one), known=known_as(self.measure, one.numbers))
+    def _effect(self, released: OutcomeEffect) -> Effect:
+        return replace(self._difference(released), known=known_as(self.measure, released.numbers))
 
-    def _difference(self, one: OutcomeEffect) -> Effect:
-        return Effect(one.name, difference_of(one.numbers), self.level, len(self.released))
+    def _difference(self, released: OutcomeEffect) -> Effect:
+        return Effect(released.name, difference_of(released.numbers), self.level, len(self.released))
 
     def effect(self, outcome: str, arm: Label | None = None) -> Effect:
         """Return the effect on an outcome.
@@ -496,15 +497,15 @@ class OutcomesResult(ByName, Comparison):
         KeyError
             No such effect, or several; the message lists those there are.
         """
-        found = [
+        effects = [
             effect
-            for one, effect in zip(self.released, self.table, strict=True)
-            if one.outcome == outcome and (arm is None or one.arm == arm)
+            for released, effect in zip(self.released, self.table, strict=True)
+            if released.outcome == outcome and (arm is None or released.arm == arm)
         ]
-        if len(found) != 1:
+        if len(effects) != 1:
             asked = f"{outcome!r}" if arm is None else f"{outcome!r}, {arm!r}"
-            raise KeyError(f"{asked}; the effects are {[one.name for one in self.released]}")
-        return found[0]
+            raise KeyError(f"{asked}; the effects are {[released.name for released in self.released]}")
+        return effects[0]
 
     @property
     def primary(self) -> Effect:
@@ -539,50 +540,50 @@ class OutcomesResult(ByName, Comparison):
             where a difference alone was released: CV-P687.
         """
         check_measure(measure)
-        if measure in OF_MEANS and any(isinstance(one.numbers, Linear) for one in self.released):
+        if measure in OF_MEANS and any(isinstance(released.numbers, Linear) for released in self.released):
             raise no_means(self.method, f"measure={measure!r}, of which the difference alone was released")
-        for one in self.released:
-            refuse_range(measure, _range(one.numbers))
+        for released in self.released:
+            refuse_range(measure, _range(released.numbers))
         return replace(self, measure=measure)
 
     @property
     def _compared(self) -> Sequence[Effect]:
-        return tuple(self._difference(one) for one in self.released)
+        return tuple(self._difference(released) for released in self.released)
 
     @property
     def _arm_means(self) -> Sequence[Effect]:
-        if any(not isinstance(one.numbers, IndependentArmMeans) for one in self.released):
+        if any(not isinstance(released.numbers, IndependentArmMeans) for released in self.released):
             return ()
         return [
-            Effect(one.name, Linear(value, known, one.numbers.range), self.level)
-            for one in self.released
-            if isinstance(one.numbers, IndependentArmMeans)
-            for value, known in zip(one.numbers.values, one.numbers.known, strict=True)
+            Effect(released.name, Linear(value, error, released.numbers.range), self.level)
+            for released in self.released
+            if isinstance(released.numbers, IndependentArmMeans)
+            for value, error in zip(released.numbers.values, released.numbers.known, strict=True)
         ]
 
     def _columns(self) -> list[dict[str, Any]]:
         adjusted = self.holm_p_values
         return [
-            {"outcome": one.outcome}
-            | ({} if one.arm is None else {"arm": one.arm})
+            {"outcome": released.outcome}
+            | ({} if released.arm is None else {"arm": released.arm})
             | {
-                "primary": one.outcome == self.released[0].outcome,
+                "primary": released.outcome == self.released[0].outcome,
                 "estimand": self.estimand.value,
                 "measure": self.measure,
-                "holm_p_value": adjusted[one.name],
+                "holm_p_value": adjusted[released.name],
             }
-            for one in self.released
+            for released in self.released
         ]
 
     def _shown(self) -> dict[str, Any]:
         adjusted = self.holm_p_values
-        said = self.estimand.sentence
+        sentence = self.estimand.sentence
         if self.measure != DIFFERENCE:
-            said = WORDS[self.measure].format(whose=whose_words(self.estimand))
-        names = list(dict.fromkeys(one.outcome for one in self.released))
+            sentence = WORDS[self.measure].format(whose=whose_words(self.estimand))
+        names = list(dict.fromkeys(released.outcome for released in self.released))
         return {
             "title": f"Effect of {self.treatment} on {len(names)} outcomes",
-            "sentence": f"{said}; primary outcome: {names[0]}",
+            "sentence": f"{sentence}; primary outcome: {names[0]}",
             "effects": [
                 effect.facts() | {"holm_p_value": adjusted[str(effect.name)]} for effect in self.table
             ],
@@ -599,15 +600,15 @@ class OutcomesResult(ByName, Comparison):
         facts = Comparison.report_facts(self)
         if self.measure == DIFFERENCE:
             return facts
-        ranges = {_range(one.numbers) for one in self.released}
+        ranges = {_range(released.numbers) for released in self.released}
         rows = [(one.name, one.numbers) for one in self.released if not isinstance(one.numbers, Linear)]
         notes = [("Estimate", text) for text in replaced_in_words(self.measure, rows)]
-        own = called(self.measure, ranges.pop() if len(ranges) == 1 else None)
-        return facts | {"called": own} | ({"notes": notes} if notes else {})
+        name = called(self.measure, ranges.pop() if len(ranges) == 1 else None)
+        return facts | {"called": name} | ({"notes": notes} if notes else {})
 
     def _check(self) -> None:
         Comparison._check(self)
-        differences = [isinstance(one.numbers, Linear) for one in self.released]
+        differences = [isinstance(released.numbers, Linear) for released in self.released]
         if not self.released or (check_measure(self.measure) in OF_MEANS and any(differences)):
             raise ValueError("the means of both arms are missing")
 
@@ -621,11 +622,12 @@ def _range(numbers: Numbers) -> Ends:
 
 def holm(p_values: dict[str, float]) -> dict[str, float]:
     """Return p-values adjusted for looking at all of them, by Holm's method."""
-    found, last, left = {}, 0.0, len(p_values)
-    for place, (name, p) in enumerate(sorted(p_values.items(), key=lambda one: one[1])):
-        last = max(last, min(1.0, (left - place) * p))
-        found[name] = last
-    return {name: found[name] for name in p_values}
+    adjusted: dict[str, float] = {}
+    largest, count = 0.0, len(p_values)
+    for rank, (name, p) in enumerate(sorted(p_values.items(), key=lambda item: item[1])):
+        largest = max(largest, min(1.0, (count - rank) * p))
+        adjusted[name] = largest
+    return {name: adjusted[name] for name in p_values}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -707,14 +709,14 @@ class EventStudyResult(ByName, ReleasedAnswer):
             return self.periods
         return tuple(replace(one, known=self._with_reference(one)) for one in self.periods)
 
-    def _with_reference(self, one: Effect) -> Linear:
-        known = one.known
+    def _with_reference(self, period: Effect) -> Linear:
+        known = period.known
         assert isinstance(known, Linear)
         assert isinstance(known.uncertainty, Uncertainty)
-        own = known.uncertainty.noise
-        assert own is not None
+        noise = known.uncertainty.noise
+        assert noise is not None
         assert self.reference_noise is not None
-        both = replace(known.uncertainty, noise=NoiseSum(own, self.reference_noise))
+        both = replace(known.uncertainty, noise=NoiseSum(noise, self.reference_noise))
         return replace(known, uncertainty=both)
 
     @property
@@ -738,16 +740,21 @@ class EventStudyResult(ByName, ReleasedAnswer):
     def _columns(self) -> list[dict[str, Any]]:
         sides = ["before"] * (self.earlier - 1) + ["after"] * len(self.after)
         return [
-            {"period": one.name, "reference": self.reference, "side": side, "estimand": self.estimand.value}
-            for one, side in zip(self.periods, sides, strict=True)
+            {
+                "period": period.name,
+                "reference": self.reference,
+                "side": side,
+                "estimand": self.estimand.value,
+            }
+            for period, side in zip(self.periods, sides, strict=True)
         ]
 
     def _shown(self) -> dict[str, Any]:
         p, word = self.pre_trend_p_value, "reference, 0 by definition"
         if p is None:
-            said = "none: there is one period before treatment"
+            text = "none: there is one period before treatment"
         else:
-            said = (
+            text = (
                 f"p {probability(p)} for no difference in all {len(self.before)} periods before treatment but the "
                 "reference (Bonferroni); a large p does not show that trends are parallel afterwards"
             )
@@ -755,12 +762,12 @@ class EventStudyResult(ByName, ReleasedAnswer):
             "title": f"Effect of {self.treatment} on {self.outcome} by period",
             "sentence": f"{self.estimand.sentence}, relative to {self.reference}",
             "effects": [
-                one.facts() | {"before_treatment": place < self.earlier - 1}
-                for place, one in enumerate(self.table)
+                effect.facts() | {"before_treatment": position < self.earlier - 1}
+                for position, effect in enumerate(self.table)
             ],
             "reference_row": {"place": self.place, "name": str(self.reference), "word": word},
             "pre_trend_p_value": p,
-            "notes": [("Pre-trends", said)],
+            "notes": [("Pre-trends", text)],
         }
 
     def _check(self) -> None:

@@ -107,8 +107,8 @@ def truncate(ends: Ends, limits: Ends | None) -> Ends:
 
 def interval_facts(level: float, ends: Ends, gap: Ends | None = None) -> dict[str, Any]:
     """Return an interval as JSON-ready facts: an end that is missing is None, and so is one of a `gap` inside it."""
-    found: dict[str, Any] = {"level": level} | _ends_facts(ends)
-    return found if gap is None else found | {"gap": list(_ends_facts(gap).values())}
+    facts: dict[str, Any] = {"level": level} | _ends_facts(ends)
+    return facts if gap is None else facts | {"gap": list(_ends_facts(gap).values())}
 
 
 def finite(value: float) -> float | None:
@@ -333,8 +333,8 @@ class Effect(Decided):
         """
         ends = self.known.interval(self._level(level, simultaneous))
         # Those that reach to the edges of cells may be shorter at a higher level: they hold the shorter ones too.
-        own = self.interval(level) if simultaneous and isinstance(self.known, OwnScale) else ends
-        return min(ends[0], own[0]), max(ends[1], own[1])
+        alone = self.interval(level) if simultaneous and isinstance(self.known, OwnScale) else ends
+        return min(ends[0], alone[0]), max(ends[1], alone[1])
 
     @property
     def p_value(self) -> float:
@@ -408,7 +408,7 @@ class Effect(Decided):
             ``adjusted_p_value``; with a size ``size`` and ``size_sd``.
         """
         low, high = symmetric_interval(self.estimate, self._without_noise())
-        found: dict[str, Any] = {
+        facts: dict[str, Any] = {
             "name": self.name,
             "estimate": self.estimate,
             "std_error": asdict(self.std_error),
@@ -417,17 +417,17 @@ class Effect(Decided):
             "p_value": self.p_value,
         }
         if isinstance(self.known, OwnScale):
-            found |= {"interval_without_noise": _ends_facts((low, high)), "null": finite(self.known.null)}
-            found["std_error"] = {part: finite(sd) for part, sd in asdict(self.std_error).items()}
-            found["estimate"] = finite(self.estimate)
+            facts |= {"interval_without_noise": _ends_facts((low, high)), "null": finite(self.known.null)}
+            facts["std_error"] = {name: finite(sd) for name, sd in asdict(self.std_error).items()}
+            facts["estimate"] = finite(self.estimate)
         if self.several > 1:
-            found |= {
+            facts |= {
                 "simultaneous_interval": interval_facts(
                     self.level, self.interval(simultaneous=True), self._gap(simultaneous=True)
                 ),
                 "adjusted_p_value": self.adjusted_p_value,
             }
-        return found | ({} if self.size is None else {"size": self.size, "size_sd": self.size_sd})
+        return facts | ({} if self.size is None else {"size": self.size, "size_sd": self.size_sd})
 
     def row(self, exponentiate: bool = True) -> dict[str, Any]:
         """Return the effect as a row of a data frame, with the names and scales of R's `broom`.
@@ -451,11 +451,11 @@ class Effect(Decided):
         As in `broom`, standard errors and statistic of a ratio (of hazards, of means, of odds) are those of
         its logarithm.
         """
-        (low, high), error, own = self.interval(), self.std_error, isinstance(self.known, OwnScale)
+        (low, high), error, own_scale = self.interval(), self.std_error, isinstance(self.known, OwnScale)
         errors, estimate = [error.total, error.sampling, error.noise], self.estimate
         # What is known exactly has no error.
         exact = inf if estimate else 0.0
-        statistic = None if own else estimate / error.total if error.total else exact
+        statistic = None if own_scale else estimate / error.total if error.total else exact
         ratio = self._null == 1
 
         def scaled(value: float) -> float:
@@ -464,9 +464,9 @@ class Effect(Decided):
             return log(value) if value > 0 else -inf
 
         if ratio:
-            errors = [one / estimate if 0 < estimate < inf else inf for one in errors]
+            errors = [sd / estimate if 0 < estimate < inf else inf for sd in errors]
             statistic = log(estimate) / errors[0] if 0 < errors[0] < inf else None
-        found = {
+        row = {
             "estimate": scaled(estimate),
             **dict(zip(("std_error", "se_sampling", "se_noise"), errors, strict=True)),
             "statistic": statistic,
@@ -477,11 +477,11 @@ class Effect(Decided):
         if self.several > 1:
             least, most = self.interval(simultaneous=True)
             all_of_them = {"conf_low_simultaneous": scaled(least), "conf_high_simultaneous": scaled(most)}
-            found |= {"adj_p_value": self.adjusted_p_value} | all_of_them
+            row |= {"adj_p_value": self.adjusted_p_value} | all_of_them
         gap = self._gap()
         if gap is not None:
-            found |= {"conf_gap_low": gap[0], "conf_gap_high": gap[1]}
-        return found | {"level": self.level}
+            row |= {"conf_gap_low": gap[0], "conf_gap_high": gap[1]}
+        return row | {"level": self.level}
 
 
 class EffectTable(tuple[Effect, ...]):
@@ -526,11 +526,11 @@ def prefetch_intervals(effects: Sequence[Effect], *levels: float) -> None:
     at those that a table shows.
     """
     errors = [
-        (one.estimate, one.known.uncertainty)
-        for one in effects
-        if isinstance(one.known, Linear) and isinstance(one.known.uncertainty, Uncertainty)
+        (effect.estimate, effect.known.uncertainty)
+        for effect in effects
+        if isinstance(effect.known, Linear) and isinstance(effect.known.uncertainty, Uncertainty)
     ]
-    shown = {level_of_each(one.level, several) for one in effects for several in (1, one.several)}
+    shown = {level_of_each(effect.level, several) for effect in effects for several in (1, effect.several)}
     solve_together(errors, levels or sorted(shown))
 
 
@@ -562,10 +562,10 @@ class ByName:
         KeyError
             No effect of that name; the message lists the names.
         """
-        for one in self.table:
-            if one.name == name:
-                return one
-        raise KeyError(f"{name!r}; the effects are {[one.name for one in self.table]}")
+        for effect in self.table:
+            if effect.name == name:
+                return effect
+        raise KeyError(f"{name!r}; the effects are {[effect.name for effect in self.table]}")
 
     def interval(self, level: float | None = None, simultaneous: bool = False) -> dict[Any, Ends]:
         """Return every effect's interval by its name.
@@ -605,12 +605,12 @@ class FactsOf(Sequence[dict[str, Any]]):
     def __getitem__(self, place: Any) -> Any:
         if not isinstance(place, slice):
             return self[place : place + 1 or None][0]
-        places = range(len(self))[place]
-        new = [one for one in places if one not in self._facts]
-        prefetch_intervals([self._effects[one] for one in new])
-        for one in new:
-            self._facts[one] = self._columns[one] | self._effects[one].facts()
-        return [self._facts[one] for one in places]
+        rows = range(len(self))[place]
+        unread = [row for row in rows if row not in self._facts]
+        prefetch_intervals([self._effects[row] for row in unread])
+        for row in unread:
+            self._facts[row] = self._columns[row] | self._effects[row].facts()
+        return [self._facts[row] for row in rows]
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return iter(self[:])
@@ -662,13 +662,13 @@ def write(answer: Any) -> dict[str, Any]:
 def read(kind: type[Read], facts: Any) -> Read:
     """Return the answer of a kind that was written, with what `to_dict` adds or without, or raise CV-P661."""
     with refusing(kind):
-        own = {name: value for name, value in facts.items() if name not in ("version", "kind")}
+        fields_of_answer = {name: value for name, value in facts.items() if name not in ("version", "kind")}
         if facts.get("version") != VERSION:
             raise UnreadableError("another version")
         if facts.get("kind") != kind.__name__:
             raise UnreadableError("another kind of answer")
-        made = _table(cast("Any", kind)).fields_of(own, "", _SHOWN)
-    return cast("Read", made)
+        answer = _table(cast("Any", kind)).fields_of(fields_of_answer, "", _SHOWN)
+    return cast("Read", answer)
 
 
 @contextmanager
@@ -728,12 +728,13 @@ def _misfit(name: str) -> UnreadableError:
 @lru_cache(maxsize=512)
 def _form(hint: Any, role: str) -> _Form:
     """Return the form of a declared type; `role` is the name of a field that holds facts."""
-    known = _EXACT.get(hint)
-    if known is not None:
-        return known
+    form = _EXACT.get(hint)
+    if form is not None:
+        return form
     origin, inside = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
-        return _union([one for one in inside if one is not types.NoneType], types.NoneType in inside, role)
+        alternatives = [each for each in inside if each is not types.NoneType]
+        return _union(alternatives, types.NoneType in inside, role)
     if origin is tuple:
         return _tuple(inside, role)
     if origin is list:
@@ -787,34 +788,36 @@ def _of(*kinds: type) -> _Form:
 
 def _union(inside: list[Any], optional: bool, role: str) -> _Form:
     if Detail in inside:
-        own = _Form(written, lambda value, _: read_fact(role, value))
+        form = _Form(written, lambda value, _: read_fact(role, value))
     elif len(inside) == 1:
-        own = _form(inside[0], role)
-    elif all(one in (str, int, float, bool) for one in inside):
-        own = _of(*inside, int, bool)
+        form = _form(inside[0], role)
+    elif all(alternative in (str, int, float, bool) for alternative in inside):
+        form = _of(*inside, int, bool)
     else:
-        own = _one_of(tuple(kind for one in inside for kind in _CHOICES.get(one, (one,))))
+        form = _one_of(
+            tuple(kind for alternative in inside for kind in _CHOICES.get(alternative, (alternative,)))
+        )
     if not optional:
-        return own
+        return form
     return _Form(
-        lambda value: None if value is None else own.write(value),
-        lambda value, name: None if value is None else own.read(value, name),
+        lambda value: None if value is None else form.write(value),
+        lambda value, name: None if value is None else form.read(value, name),
     )
 
 
 def _tuple(inside: tuple[Any, ...], role: str) -> _Form:
-    forms = [_form(one, role) for one in inside if one is not Ellipsis]
+    forms = [_form(hint, role) for hint in inside if hint is not Ellipsis]
     many = Ellipsis in inside
 
     def write_all(values: Any) -> list[Any]:
-        each = forms * len(values) if many else forms
-        return [form.write(value) for form, value in zip(each, values, strict=True)]
+        item_forms = forms * len(values) if many else forms
+        return [form.write(value) for form, value in zip(item_forms, values, strict=True)]
 
     def read_all(values: Any, name: str) -> tuple[Any, ...]:
         if not isinstance(values, list | tuple) or not (many or len(values) == len(forms)):
             raise _misfit(name)
-        each = forms * len(values) if many else forms
-        return tuple(form.read(value, name) for form, value in zip(each, values, strict=True))
+        item_forms = forms * len(values) if many else forms
+        return tuple(form.read(value, name) for form, value in zip(item_forms, values, strict=True))
 
     return _Form(write_all, read_all)
 
@@ -870,14 +873,14 @@ class _Record:
         unknown = facts.keys() - self.forms.keys() - set(besides)
         if missing or unknown:
             raise UnreadableError(f"{dot}{min(missing)} missing" if missing else f"{dot}an unknown field")
-        found = {own: form.read(facts[own], dot + own) for own, form in self.forms.items()}
-        made = getattr(self.kind, "_made", self.kind)(**{own: found[own] for own in self.given})
-        if any(getattr(made, own) != found[own] for own in self.forms.keys() - self.given):
+        values = {field: form.read(facts[field], dot + field) for field, form in self.forms.items()}
+        answer = getattr(self.kind, "_made", self.kind)(**{field: values[field] for field in self.given})
+        if any(getattr(answer, field) != values[field] for field in self.forms.keys() - self.given):
             raise UnreadableError(f"{dot}fields that do not fit together")
         check = _CHECKS.get(self.kind) or getattr(self.kind, "_check", None)
         if check is not None:
-            check(made)
-        return made
+            check(answer)
+        return answer
 
 
 @lru_cache(maxsize=128)
@@ -885,9 +888,9 @@ def _table(kind: Any) -> _Record:
     if not is_dataclass(kind):
         raise TypeError(f"{kind} is not stored")
     hints, derived = get_type_hints(kind), getattr(kind, "_DERIVED", ())
-    stored = [one for one in fields(kind) if one.compare and one.name not in derived]
-    forms = {one.name: _form(hints[one.name], one.name) for one in stored}
-    return _Record(kind, forms, frozenset(one.name for one in stored if one.init))
+    stored = [field for field in fields(kind) if field.compare and field.name not in derived]
+    forms = {field.name: _form(hints[field.name], field.name) for field in stored}
+    return _Record(kind, forms, frozenset(field.name for field in stored if field.init))
 
 
 def noise_with_noisy_scale(noise: Lomax, scale: float, log_scale: float) -> NoiseOfNoisyScale:
@@ -903,7 +906,7 @@ def noise_to_dict(mechanism: Any) -> dict[str, str]:
         scales = {"scale": repr(mechanism.scale), "log_scale": repr(mechanism.log_scale)}
         return {"mechanism": _NOISY_SCALE, "of": mechanism.origin} | scales
     if isinstance(mechanism, WeightedSum):
-        terms = [[repr(weight), noise_to_dict(one)] for weight, one in mechanism.terms]
+        terms = [[repr(weight), noise_to_dict(term)] for weight, term in mechanism.terms]
         return {"mechanism": _SUM, "of": json.dumps(terms)}
     facts: dict[str, str] = mechanism.to_dict()
     return facts
@@ -916,7 +919,7 @@ def noise_from_dict(facts: dict[str, str]) -> Any:
         return noise_with_noisy_scale(noise, float(facts["scale"]), float(facts["log_scale"]))
     if facts.get("mechanism") == _SUM:
         terms: Any = tuple(
-            (float(weight), mechanism_from_dict(one)) for weight, one in json.loads(facts["of"])
+            (float(weight), mechanism_from_dict(term)) for weight, term in json.loads(facts["of"])
         )
         _require(0 < len(terms) <= _MOST_TERMS and all(0 < weight < inf for weight, _ in terms))
         return WeightedSum(terms)
@@ -926,10 +929,10 @@ def noise_from_dict(facts: dict[str, str]) -> Any:
 def _guarantee(facts: dict[str, Any]) -> Guarantee:
     # Read as a budget first, which bounds the digits.
     Budget(facts["epsilon"], facts["delta"])
-    found = Guarantee.from_dict(facts)
-    if not all(isinstance(text, str) for text in (*found.public, *found.pages, *found.remarks)):
+    guarantee = Guarantee.from_dict(facts)
+    if not all(isinstance(text, str) for text in (*guarantee.public, *guarantee.pages, *guarantee.remarks)):
         raise _misfit("guarantee")
-    return found
+    return guarantee
 
 
 def _exact(write_one: Callable[[Any], Any], read_one: Callable[[Any], Any]) -> _Form:
@@ -954,16 +957,16 @@ def _write_array(array: Floats) -> Any:
 
 
 def _read_array(value: Any, name: str) -> Floats:
-    if isinstance(value, list) and all(_whole(one) or isinstance(one, float) for one in value):
+    if isinstance(value, list) and all(_whole(number) or isinstance(number, float) for number in value):
         return np.array(value, dtype=np.float64)
     if not isinstance(value, str):
         raise _misfit(name)
     power, _, body = value.rpartition(":")
     upper = np.frombuffer(b64decode(body), dtype="<f4").astype(np.float64)
     size = (isqrt(8 * len(upper) + 1) - 1) // 2
-    found = np.zeros((size, size))
-    found[np.triu_indices(size)] = np.ldexp(upper, int(power or 0))
-    return np.asarray(found + np.triu(found, 1).T)
+    matrix = np.zeros((size, size))
+    matrix[np.triu_indices(size)] = np.ldexp(upper, int(power or 0))
+    return np.asarray(matrix + np.triu(matrix, 1).T)
 
 
 _EXACT: dict[Any, _Form] = {
@@ -986,26 +989,26 @@ def _require(*conditions: bool) -> None:
         raise UnreadableError("numbers that do not fit together")
 
 
-def _check_error(known: Uncertainty) -> None:
+def _check_error(error: Uncertainty) -> None:
     """Raise ValueError for an error that no release has; a noisy variance needs a cap."""
-    _require(isfinite(known.variance), 0 <= known.variance_cap < inf)
-    _require(known.variance_noise is None or known.variance_cap > 0)
-    ball = known.ball_variance, known.ball_dimensions
+    _require(isfinite(error.variance), 0 <= error.variance_cap < inf)
+    _require(error.variance_noise is None or error.variance_cap > 0)
+    ball = error.ball_variance, error.ball_dimensions
     _require(ball == (0, 0) or (0 < ball[0] < inf and ball[1] in (2, 3)))
-    if isinstance(known, ClusterUncertainty):
-        _require(isfinite(known.freedom), known.freedom >= 1)
-        capped = known.noise is not None and known.variance_cap > 0 and known.variance >= 0
-        _require(known.sd_noise is None or capped)
+    if isinstance(error, ClusterUncertainty):
+        _require(isfinite(error.freedom), error.freedom >= 1)
+        capped = error.noise is not None and error.variance_cap > 0 and error.variance >= 0
+        _require(error.sd_noise is None or capped)
 
 
-def _check_weights(known: PooledUncertainty | PooledMeans) -> None:
-    _require(len(known.sites) == len(known.weights) > 0)
-    _require(min(known.weights) >= 0, abs(sum(known.weights) - 1) <= _WEIGHTS_ADD_UP)
+def _check_weights(pooled: PooledUncertainty | PooledMeans) -> None:
+    _require(len(pooled.sites) == len(pooled.weights) > 0)
+    _require(min(pooled.weights) >= 0, abs(sum(pooled.weights) - 1) <= _WEIGHTS_ADD_UP)
 
 
-def _check_pooled(known: PooledUncertainty) -> None:
-    _check_weights(known)
-    _require(known.steadied is None or len(known.steadied) == len(known.sites))
+def _check_pooled(error: PooledUncertainty) -> None:
+    _check_weights(error)
+    _require(error.steadied is None or len(error.steadied) == len(error.sites))
 
 
 def _check_means(means: PooledMeans) -> None:

@@ -76,7 +76,7 @@ def read_queries(source: Any, study: Study) -> Queries:
     return Queries(columns, rows)
 
 
-def reference_queries(study: Study, most: int | None = None) -> tuple[tuple[str, ...], Queries]:
+def reference_queries(study: Study, limit: int | None = None) -> tuple[tuple[str, ...], Queries]:
     """Return named points: the middle of every range and the first of all labels, then each covariate moved alone."""
     middle: Query = {
         name: sum(domain.floats()) / 2 if isinstance(domain, Range) else domain.labels[0]
@@ -87,7 +87,7 @@ def reference_queries(study: Study, most: int | None = None) -> tuple[tuple[str,
         for value in domain.floats() if isinstance(domain, Range) else domain.labels[1:]:
             names.append(f"{name} = {value:g}" if isinstance(value, float) else f"{name} = {value}")
             rows.append(middle | {name: value})
-    return tuple(names[:most]), read_queries(rows[:most], study)
+    return tuple(names[:limit]), read_queries(rows[:limit], study)
 
 
 def read_columns(source: Any, study: Study) -> dict[str, Floats]:
@@ -101,22 +101,22 @@ def read_columns(source: Any, study: Study) -> dict[str, Floats]:
     elif isinstance(source, Sequence) and not isinstance(source, str):
         source = {name: [_cell(row, name) for row in source] for name in names}
     elif isinstance(source, Mapping):
-        quick = _numbers_only(source, study)
-        if quick is not None:
-            return quick
+        plain = _numbers_only(source, study)
+        if plain is not None:
+            return plain
         # One person may be written as a mapping of single values.
         source = {
             name: [value] if isinstance(value, str) or not hasattr(value, "__len__") else value
             for name, value in source.items()
         }
     numeric = frozenset(name for name, domain in study.covariates.items() if isinstance(domain, Range))
-    found = read(source, names, numeric)
-    return {name: _column(found[name], name, study) for name in names}
+    columns = read(source, names, numeric)
+    return {name: _column(columns[name], name, study) for name in names}
 
 
 def _numbers_only(source: Mapping[Any, Any], study: Study) -> dict[str, Floats] | None:
     """Return the columns where all are plain arrays of finite numbers: the common case, and the fast one."""
-    found: dict[str, Floats] = {}
+    columns: dict[str, Floats] = {}
     rows = -1
     for name, domain in study.covariates.items():
         values = source.get(name)
@@ -127,8 +127,8 @@ def _numbers_only(source: Mapping[Any, Any], study: Study) -> dict[str, Floats] 
         doubles = values.astype(np.float64)
         if np.isnan(doubles).any():
             return None
-        found[name], rows = clamp(doubles, domain), len(values)
-    return found or None
+        columns[name], rows = clamp(doubles, domain), len(values)
+    return columns or None
 
 
 def _cell(row: Any, name: str) -> Any:
@@ -145,10 +145,10 @@ def _column(column: Any, name: str, study: Study) -> Floats:
     if isinstance(domain, Range):
         fill = float(exact(rule.value, "Fill")) if isinstance(rule, Fill) else 0.0
         return clamp(numbers(column, missing, fill, name), domain)
-    found = domain_codes(column, missing, domain, rule)
-    if (found < 0).any():
+    codes = domain_codes(column, missing, domain, rule)
+    if (codes < 0).any():
         raise _not_known(name, f"one of {list(domain.labels)!r}", "another label")
-    return found.astype(np.float64)
+    return codes.astype(np.float64)
 
 
 def _not_known(name: str, expected: str, got: str) -> CounterveilError:
@@ -213,13 +213,75 @@ ONE_EFFECT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CateAnswers(ReleasedAnswer):
-    """Released effects at public queries; nothing in it is private any more and nothing it does spends budget.
+    """Released effects at public queries: what `counterveil.cate` returns with ``queries=``.
 
-    `sampling` and `noise` are standard deviations, one a query. `distinct` says how many different answers
-    there are and `rank` how many released numbers they are made of.
-    `noise_tail` is "normal" or "laplace". `one_effect` says that the answers are all the average effect,
-    which alone has an interval. `shrunk` says by how much shrinkage moved each answer; intervals are longer
-    by it at both ends.
+    Nothing in it is private any more, and nothing that its methods do spends budget.
+
+    Attributes
+    ----------
+    queries : tuple of dict
+        Covariates of each query, by name.
+    estimates : tuple of float
+        Effect at each query, in units of the outcome, treated minus control.
+    sampling : tuple of float
+        Standard deviation of each answer's sampling error.
+    noise : tuple of float
+        Standard deviation of each answer's privacy noise.
+    distinct : int
+        Number of different answers: queries in one bin share one.
+    rank : int
+        Number of released numbers that the answers are made of.
+    noise_tail : {"normal", "laplace"}
+        Law of the noise.
+    one_effect : bool
+        Whether all answers are the average effect, which alone has an interval: rows and budget do not show
+        that effects differ between people.
+    shrunk : tuple of float
+        By how much shrinkage moved each answer; intervals are longer by it at both ends. Empty for none.
+    method : str
+        Estimator that was used, in words.
+    treatment, outcome : str
+        Columns of the study.
+    level : float
+        Default confidence level of intervals, in (0, 1).
+    guarantee : Guarantee
+        What is protected, how strongly, and where that is proved.
+    spent : Budget
+        Exact epsilon and delta that this answer cost.
+    releases : tuple of (str, str)
+        Every number that noise was drawn for: its name, and its sensitivity or scale.
+    not_covered : tuple of Caveat or Detail
+        What intervals do not cover, the worst first. Compare values, never words:
+        ``cv.results.Caveat.CONFOUNDING in result.not_covered``.
+    details : dict of str to float or str
+        Further public or released numbers, such as ``"rows"``.
+    diagnostics : dict of str to list
+        Tables such as ``"balance"`` and ``"overlap"`` where they are public; else empty.
+    interval_target : Target, WeightedContrast, LearnersAnswer, AtSites or None
+        What intervals are for where they are not for the effect; None where they are.
+    condition : NotAdjusted, AtSites or None
+        Declared bound on confounding under which an unadjusted interval covers.
+    assumptions : FoldModels, LinearScores, LinearIn, KnownScore, AtSites or None
+        Models that must be right for intervals to cover; None where they need none.
+    population : KeptPeople, KeptByTrim, AtSites or None
+        Whom ``trim`` kept; None for everyone.
+    repeat : Repeat or None
+        Study, call and command that ask the same again, for reports. Not stored.
+    by_arm : dict or None
+        Table 1 of public covariates by arm, for reports. Not stored.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.dataset_1(800)
+    >>> ask = {"protects": "outcome", "epsilon": 20, "delta": 1e-6, "noise": cv.SeededNoise(1)}
+    >>> people = {"x1": [0.1, 0.9], "x2": [0.5, 0.5]}
+    >>> answers = cv.cate(data.frame, data.study, method="series", queries=people, **ask)
+    >>> len(answers.effect()), answers.one_effect
+    (2, False)
+    >>> low, high = answers.interval()
+    >>> bool((low < answers.effect()).all() and (answers.effect() < high).all())
+    True
     """
 
     queries: tuple[Query, ...]
@@ -234,7 +296,10 @@ class CateAnswers(ReleasedAnswer):
 
     @property
     def warning(self) -> str | None:
-        """What every rendering says first: that the effect is one number, or that no interval is for it."""
+        """First line of every rendering, in capitals; None where there is nothing to warn of.
+
+        It says that the effect is one number, or that no interval is for the effect.
+        """
         return said_first(self, self.one_effect)
 
     @property
@@ -244,7 +309,7 @@ class CateAnswers(ReleasedAnswer):
 
     @property
     def table(self) -> tuple[Effect, ...]:
-        """The effect at every query; for intervals that hold for all of them, `band` may be shorter."""
+        """Effect at every query; for intervals that hold for all of them, `band` may be shorter."""
         heavy = self.noise_tail != "normal"
         # One effect for everybody is the first of equal answers.
         shrunk = self.shrunk or (0.0,) * len(self.estimates)
@@ -261,20 +326,39 @@ class CateAnswers(ReleasedAnswer):
         )
 
     def effect(self) -> Floats:
-        """Return the answers, in the order of the queries."""
+        """Return the answers, in the order of the queries.
+
+        Returns
+        -------
+        ndarray of float, shape (n,)
+            Effects in units of the outcome, treated minus control.
+        """
         return np.array(self.estimates)
 
     predict = effect
 
     @property
     def std_error(self) -> Floats:
-        """Standard errors of the answers, sampling and privacy noise together."""
+        """Standard errors of the answers in units of the outcome, privacy noise included."""
         return np.hypot(self.sampling, self.noise)
 
     def interval(self, level: float | None = None) -> tuple[Floats, Floats]:
         """Return the two ends of an interval for every answer; each holds by itself.
 
-        One effect for all has none: CV-P528.
+        Parameters
+        ----------
+        level : float, optional
+            Confidence level, in (0, 1). Default: that of the result.
+
+        Returns
+        -------
+        tuple of (ndarray, ndarray)
+            Lower and upper ends, each of shape (n,), in units of the outcome.
+
+        Raises
+        ------
+        CounterveilError
+            One effect for all, which has no intervals for people: CV-P528. A level outside (0, 1): CV-P015.
         """
         if self.one_effect:
             raise refusal("CV-P528")
@@ -284,14 +368,47 @@ class CateAnswers(ReleasedAnswer):
         return self._around(self._half(level))
 
     def effect_interval(self, alpha: float = 0.05) -> tuple[Floats, Floats]:
-        """Return the two ends of an interval of level 1 - alpha for every answer."""
+        """Return the two ends of an interval for every answer, by EconML's name.
+
+        Parameters
+        ----------
+        alpha : float, default 0.05
+            One minus the confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (ndarray, ndarray)
+            Lower and upper ends, each of shape (n,), in units of the outcome.
+
+        Raises
+        ------
+        CounterveilError
+            One effect for all, which has no intervals for people: CV-P528. A level outside (0, 1): CV-P015.
+        """
         return self.interval(1 - alpha)
 
     def band(self, level: float | None = None) -> tuple[Floats, Floats]:
         """Return the two ends of intervals that hold for all answers together.
 
+        Parameters
+        ----------
+        level : float, optional
+            Confidence level, in (0, 1). Default: that of the result.
+
+        Returns
+        -------
+        tuple of (ndarray, ndarray)
+            Lower and upper ends, each of shape (n,), in units of the outcome.
+
+        Raises
+        ------
+        CounterveilError
+            One effect for all, which has no intervals for people: CV-P528. A level outside (0, 1): CV-P015.
+
+        Notes
+        -----
         By Šidák's inequality over the distinct answers or, where it is shorter, by Scheffé's over the
-        released numbers that they are made of. One effect for all has none: CV-P528.
+        released numbers that they are made of.
         """
         if self.one_effect:
             raise refusal("CV-P528")
@@ -306,12 +423,12 @@ class CateAnswers(ReleasedAnswer):
     def _half(self, level: float) -> Floats:
         # Exact for normal noise; for the sum of a normal and a Laplace mechanism it errs on the long side.
         normal = -float(ndtri((1 - level) / 2))
-        own = normal if self.noise_tail == "normal" else max(normal, -log(1 - level) / sqrt(2))
-        return np.hypot(normal * np.array(self.sampling), own * np.array(self.noise))
+        noise_quantile = normal if self.noise_tail == "normal" else max(normal, -log(1 - level) / sqrt(2))
+        return np.hypot(normal * np.array(self.sampling), noise_quantile * np.array(self.noise))
 
     def _around(self, half: Floats) -> tuple[Floats, Floats]:
-        whole = half + np.array(self.shrunk) if self.shrunk else half
-        return self.effect() - whole, self.effect() + whole
+        half_width = half + np.array(self.shrunk) if self.shrunk else half
+        return self.effect() - half_width, self.effect() + half_width
 
     def _rows(self) -> list[dict[str, Any]]:
         """Return one dictionary a query, with the names that R's `broom` uses, dots replaced by underscores."""
@@ -336,7 +453,14 @@ class CateAnswers(ReleasedAnswer):
         ]
 
     def effect_facts(self) -> list[dict[str, Any]]:
-        """Return every answer with its error and both its intervals; there are too many for p-values."""
+        """Return every answer with its error and both its intervals; there are too many for p-values.
+
+        Returns
+        -------
+        list of dict
+            ``name``, ``estimate``, ``std_error``, ``interval`` and, of several answers,
+            ``simultaneous_interval``.
+        """
         ends = (*self._interval(self.level), *self._band(self.level))
         columns = (self.std_error, self.sampling, self.noise, *ends)
         rows = zip(*(np.asarray(column).tolist() for column in columns), strict=True)
@@ -375,7 +499,13 @@ class CateAnswers(ReleasedAnswer):
         }
 
     def report_facts(self) -> dict[str, Any]:
-        """Return what reports and pictures show: the facts of `to_dict`, with a row for every query."""
+        """Return what reports and pictures show: the facts of `to_dict`, with a row for every query.
+
+        Returns
+        -------
+        dict
+            Facts by name; numbers may be infinite.
+        """
         return self.to_dict() | {
             "sentence": f"effect at {len(self.queries)} quer{'y' if len(self.queries) == 1 else 'ies'}",
             "effects": self.effect_facts(),
@@ -388,12 +518,44 @@ class CateAnswers(ReleasedAnswer):
             raise ValueError("every query has one answer")
 
     def save(self, path: str | Path) -> Path:
-        """Write the answers as JSON, without any data in it; return the path."""
+        """Write the answers as JSON, without any data in it.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to write.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        CounterveilError
+            The file cannot be written: CV-P021.
+        """
         return save(self.to_dict(), path)
 
     @classmethod
     def load(cls, path: str | Path) -> CateAnswers:
-        """Return the answers that `save` wrote; another file is refused with CV-P552."""
+        """Return the answers that `save` wrote.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to read.
+
+        Returns
+        -------
+        CateAnswers
+            Equal to those that were saved.
+
+        Raises
+        ------
+        CounterveilError
+            Another file: CV-P552.
+        """
         return load(path, cls.from_dict, lambda got: no_effects(got, "CateAnswers.save"))
 
 
@@ -408,8 +570,8 @@ def said_first(effects: ReleasedAnswer, one_effect: bool) -> str | None:
 def query_name(query: Query) -> str:
     """Return the values of a query as they stand in a table, cut where covariates are many."""
     values = (f"{value:.4g}" if isinstance(value, float) else str(value) for value in query.values())
-    said = ", ".join(f"{name} {value}" for name, value in zip(query, values, strict=True))
-    return said if len(said) <= _NAME else f"{said[: _NAME - 1]}…"
+    text = ", ".join(f"{name} {value}" for name, value in zip(query, values, strict=True))
+    return text if len(text) <= _NAME else f"{text[: _NAME - 1]}…"
 
 
 # Curves of a page, and points of each.
@@ -417,7 +579,31 @@ _CURVES, _CURVE_POINTS = 4, 41
 
 
 class Predictor:
-    """Predicts effects; already fitted, so that `fit` reads nothing and returns the same object."""
+    """Predicts effects, as scikit-learn's pipelines expect; it is fitted already.
+
+    Parameters
+    ----------
+    model : CateModel
+        The released function.
+
+    Attributes
+    ----------
+    model : CateModel
+        The released function.
+    n_features_in_ : int
+        Number of covariates.
+    feature_names_in_ : ndarray of str
+        Names of the covariates, in the order of the study.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.dataset_1(800)
+    >>> ask = {"protects": "outcome", "epsilon": 20, "delta": 1e-6, "noise": cv.SeededNoise(1)}
+    >>> predictor = cv.cate(data.frame, data.study, method="series", **ask).to_sklearn()
+    >>> predictor.predict({"x1": [0.1, 0.9], "x2": [0.5, 0.5]}).shape
+    (2,)
+    """
 
     _estimator_type = "regressor"
 
@@ -427,19 +613,66 @@ class Predictor:
         self.feature_names_in_ = np.array(list(model.study.covariates), dtype=object)
 
     def fit(self, X: Any = None, y: Any = None) -> Predictor:  # noqa: ARG002 - nothing is left to fit
-        """Return the same object: the function was released before, and rows are never read again."""
+        """Return the same object: the function was released before, and rows are never read again.
+
+        Parameters
+        ----------
+        X : Any, optional
+            Not read.
+        y : Any, optional
+            Not read.
+
+        Returns
+        -------
+        Predictor
+            The same object.
+        """
         return self
 
     def predict(self, X: Any) -> NDArray[np.float64]:
-        """Return the effect for every row of X."""
+        """Return the effect for every row.
+
+        Parameters
+        ----------
+        X : data frame, mapping of columns, list of rows, or ndarray of shape (n, p)
+            Covariates by name; a matrix has them in the order of the study. Numbers are clamped to their
+            public bounds.
+
+        Returns
+        -------
+        ndarray of float, shape (n,)
+            Effects in units of the outcome, treated minus control.
+        """
         return self.model.effect(X)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - the model has no parameters
-        """Return what the object was made of."""
+        """Return what the object was made of.
+
+        Parameters
+        ----------
+        deep : bool, default True
+            Not used: a model has no parameters.
+
+        Returns
+        -------
+        dict
+            The model.
+        """
         return {"model": self.model}
 
     def set_params(self, **parameters: Any) -> Predictor:
-        """Return the same object with another model."""
+        """Return the same object with another model.
+
+        Parameters
+        ----------
+        **parameters : Any
+            ``model``, a `CateModel`.
+
+        Returns
+        -------
+        Predictor
+            The same object.
+        """
         if "model" in parameters:
             self.__init__(parameters["model"])  # type: ignore[misc]
         return self
@@ -450,15 +683,84 @@ class Predictor:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
 class CateModel(ReleasedAnswer):
-    """A released function: effect(x) = basis(x) @ weights. Nothing in it is private any more.
+    """A released function of effects: what `counterveil.cate` returns.
 
-    `covariance` is that of the weights around the best function of the basis (privacy noise, sampling,
-    shrinkage); `noise_covariance` is the privacy part alone. `heterogeneous` is False where rows and budget
-    do not support effects that differ, or `auto` found no evidence of them: then only the average effect in
-    `table` has an interval. `higher` are functions beyond the basis and their variances, for intervals and
-    bands alone. `shrinkage` is what was taken off the weights as measured: intervals are longer by its size
-    at both ends.
-    `effects` and `table` are about reference points: the middle of all covariates, and each covariate moved by itself.
+    %FREE% It can be evaluated at any covariates, as often as wanted. `effects` and `table` are about
+    reference points: all covariates at the middle of their range or their first label, then each moved by
+    itself.
+
+    Attributes
+    ----------
+    study : Study
+        Study with the public ranges and labels of the covariates.
+    basis : Basis
+        Functions of the covariates that the effect is a sum of.
+    weights : ndarray of float, shape (k,)
+        Weights of these functions: effect(x) = basis(x) @ weights.
+    covariance : ndarray of float, shape (k, k)
+        Covariance of the weights around the best function of the basis: noise, sampling and shrinkage.
+    noise_covariance : ndarray of float, shape (k, k)
+        The part of it that is privacy noise.
+    heterogeneous : bool
+        False where rows and budget do not show that effects differ between people: then only the average
+        effect, in `table`, has an interval.
+    higher : tuple of (Basis, ndarray) or None
+        Functions beyond the basis and their variances, for intervals and bands alone.
+    shrinkage : ndarray of float, shape (k,), or None
+        What was taken off the weights as measured; intervals are longer by its size at both ends.
+    method : str
+        Estimator that was used, in words.
+    treatment, outcome : str
+        Columns of the study.
+    level : float
+        Default confidence level of intervals, in (0, 1).
+    guarantee : Guarantee
+        What is protected, how strongly, and where that is proved.
+    spent : Budget
+        Exact epsilon and delta that this answer cost.
+    releases : tuple of (str, str)
+        Every number that noise was drawn for: its name, and its sensitivity or scale.
+    not_covered : tuple of Caveat or Detail
+        What intervals do not cover, the worst first. Compare values, never words:
+        ``cv.results.Caveat.CONFOUNDING in result.not_covered``.
+    details : dict of str to float or str
+        Further public or released numbers, such as ``"rows"``.
+    diagnostics : dict of str to list
+        Tables such as ``"balance"`` and ``"overlap"`` where they are public; else empty.
+    interval_target : Target, WeightedContrast, LearnersAnswer, AtSites or None
+        What intervals are for where they are not for the effect; None where they are.
+    condition : NotAdjusted, AtSites or None
+        Declared bound on confounding under which an unadjusted interval covers.
+    assumptions : FoldModels, LinearScores, LinearIn, KnownScore, AtSites or None
+        Models that must be right for intervals to cover; None where they need none.
+    population : KeptPeople, KeptByTrim, AtSites or None
+        Whom ``trim`` kept; None for everyone.
+    repeat : Repeat or None
+        Study, call and command that ask the same again, for reports. Not stored.
+    by_arm : dict or None
+        Table 1 of public covariates by arm, for reports. Not stored.
+
+    Notes
+    -----
+    The effect at x is the conditional average treatment effect E[Y(1) - Y(0) | X = x], approximated by
+    functions of the basis. Intervals are basis(x) @ weights -+ z sd(x), with sd(x)^2 = basis(x) @ covariance
+    @ basis(x), longer by the shrinkage; bands multiply sd(x) by the quantile of its largest error over the
+    rows.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> data = cv.datasets.dataset_1(800)
+    >>> ask = {"protects": "outcome", "epsilon": 20, "delta": 1e-6, "noise": cv.SeededNoise(1)}
+    >>> model = cv.cate(data.frame, data.study, method="series", **ask)
+    >>> people = {"x1": [0.1, 0.9], "x2": [0.5, 0.5]}
+    >>> model.effect(people).shape
+    (2,)
+    >>> low, high = model.band(people)
+    >>> bool((low < high).all())
+    True
+    >>> [effect.name for effect in model.table]
+    ['centre', 'x1 = 0', 'x1 = 1', 'x2 = 0', 'x2 = 1']
     """
 
     _PLOT: ClassVar[str] = "effect_curve"
@@ -479,42 +781,156 @@ class CateModel(ReleasedAnswer):
 
     @property
     def warning(self) -> str | None:
-        """What every rendering says first: that the effect is one number, or that no interval is for it."""
+        """First line of every rendering, in capitals; None where there is nothing to warn of.
+
+        It says that the effect is one number, or that no interval is for the effect.
+        """
         return said_first(self, not self.heterogeneous)
 
     def effect(self, X: Any) -> Floats:
-        """Return the effect for every row of a table of covariates; values are clamped to the public bounds."""
+        """Return the effect for every row of a table of covariates.
+
+        Parameters
+        ----------
+        X : data frame, mapping of columns, list of rows, or ndarray of shape (n, p)
+            Covariates by name; a matrix has them in the order of the study. Numbers are clamped to their
+            public bounds.
+
+        Returns
+        -------
+        ndarray of float, shape (n,)
+            Effects in units of the outcome, treated minus control.
+
+        Raises
+        ------
+        CounterveilError
+            Columns that are missing or hold other values: CV-P522, CV-P524.
+        """
         columns = read_columns(X, self.study)
         rows = len(next(iter(columns.values())))
-        found = np.empty(rows)
-        for part in blocks(rows):
-            found[part] = projected(self.basis.features(columns, part), self.weights)
-        return found
+        effects = np.empty(rows)
+        for block in blocks(rows):
+            effects[block] = projected(self.basis.features(columns, block), self.weights)
+        return effects
 
     def predict(self, X: Any) -> Floats:
-        """Return the same as `effect`, under the word of scikit-learn."""
+        """Return the effect for every row, by scikit-learn's name.
+
+        Parameters
+        ----------
+        X : data frame, mapping of columns, list of rows, or ndarray of shape (n, p)
+            Covariates by name; a matrix has them in the order of the study. Numbers are clamped to their
+            public bounds.
+
+        Returns
+        -------
+        ndarray of float, shape (n,)
+            Effects in units of the outcome, treated minus control.
+
+        Raises
+        ------
+        CounterveilError
+            Columns that are missing or hold other values: CV-P522, CV-P524.
+        """
         return self.effect(X)
 
     def interval(self, X: Any, level: float | None = None) -> tuple[Floats, Floats]:
-        """Return the two ends of an interval for every row; each holds by itself. One effect for all: CV-P528."""
+        """Return the two ends of an interval for every row; each holds by itself.
+
+        Parameters
+        ----------
+        X : data frame, mapping of columns, list of rows, or ndarray of shape (n, p)
+            Covariates by name; a matrix has them in the order of the study. Numbers are clamped to their
+            public bounds.
+        level : float, optional
+            Confidence level, in (0, 1). Default: that of the result.
+
+        Returns
+        -------
+        tuple of (ndarray, ndarray)
+            Lower and upper ends, each of shape (n,), in units of the outcome.
+
+        Raises
+        ------
+        CounterveilError
+            One effect for all, which has no intervals for people: CV-P528. A level outside (0, 1): CV-P015.
+            Columns that are missing or hold other values: CV-P522, CV-P524.
+        """
         chosen = self._level_for_people(level)
         features, covariance = self._with_higher(X)
         return self._around(features, covariance, pointwise(chosen))
 
     def effect_interval(self, X: Any, alpha: float = 0.05) -> tuple[Floats, Floats]:
-        """Return the two ends of an interval of level 1 - alpha for every row (EconML's words)."""
+        """Return the two ends of an interval for every row, by EconML's name.
+
+        Parameters
+        ----------
+        X : data frame, mapping of columns, list of rows, or ndarray of shape (n, p)
+            Covariates by name; a matrix has them in the order of the study. Numbers are clamped to their
+            public bounds.
+        alpha : float, default 0.05
+            One minus the confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (ndarray, ndarray)
+            Lower and upper ends, each of shape (n,), in units of the outcome.
+
+        Raises
+        ------
+        CounterveilError
+            One effect for all, which has no intervals for people: CV-P528. A level outside (0, 1): CV-P015.
+            Columns that are missing or hold other values: CV-P522, CV-P524.
+        """
         return self.interval(X, 1 - alpha)
 
     def band(self, X: Any, level: float | None = None) -> tuple[Floats, Floats]:
-        """Return the two ends of intervals that hold for all rows of X together. One effect for all: CV-P528."""
+        """Return the two ends of intervals that hold for all rows together.
+
+        Parameters
+        ----------
+        X : data frame, mapping of columns, list of rows, or ndarray of shape (n, p)
+            Covariates by name; a matrix has them in the order of the study. Numbers are clamped to their
+            public bounds.
+        level : float, optional
+            Confidence level, in (0, 1). Default: that of the result.
+
+        Returns
+        -------
+        tuple of (ndarray, ndarray)
+            Lower and upper ends, each of shape (n,), in units of the outcome.
+
+        Raises
+        ------
+        CounterveilError
+            One effect for all, which has no intervals for people: CV-P528. A level outside (0, 1): CV-P015.
+            Columns that are missing or hold other values: CV-P522, CV-P524.
+        """
         chosen = self._level_for_people(level)
         features, covariance = self._with_higher(X)
         return self._around(features, covariance, simultaneous(features, covariance, chosen))
 
     def average(self, X: Any, level: float | None = None) -> tuple[float, float, float]:
-        """Return the mean effect over the rows of X, which are taken as public, and the ends of its interval.
+        """Return the mean effect over rows, which are taken as public, and the ends of its interval.
 
-        One effect for all is the average over the study's people, not over others: CV-P528.
+        Parameters
+        ----------
+        X : data frame, mapping of columns, list of rows, or ndarray of shape (n, p)
+            Covariates by name; a matrix has them in the order of the study. Numbers are clamped to their
+            public bounds.
+        level : float, optional
+            Confidence level, in (0, 1). Default: that of the result.
+
+        Returns
+        -------
+        tuple of (float, float, float)
+            Mean effect, lower and upper end, in units of the outcome.
+
+        Raises
+        ------
+        CounterveilError
+            One effect for all, which has no intervals for people: CV-P528. A level outside (0, 1): CV-P015.
+            Columns that are missing or hold other values: CV-P522, CV-P524.
         """
         chosen = self._level_for_people(level)
         features, covariance = self._with_higher(X)
@@ -523,7 +939,18 @@ class CateModel(ReleasedAnswer):
         return float(low[0] + high[0]) / 2, float(low[0]), float(high[0])
 
     def answers(self, queries: Queries) -> CateAnswers:
-        """Return the effects at public queries, with an interval for each."""
+        """Return the effects at public queries, with an interval for each.
+
+        Parameters
+        ----------
+        queries : Queries
+            Public points, as `counterveil.results.functions.read_queries` returns them.
+
+        Returns
+        -------
+        CateAnswers
+            An answer for each query.
+        """
         features = self.basis.features(queries.columns)
         total = deviations(*self._joined(features, queries.columns))
         noise = deviations(features, self.noise_covariance)
@@ -540,29 +967,47 @@ class CateModel(ReleasedAnswer):
         )
 
     def to_sklearn(self) -> Predictor:
-        """Return an object with `predict`, `fit` and `get_params`, as scikit-learn's pipelines expect."""
+        """Return an object with `predict`, `fit` and `get_params`, as scikit-learn's pipelines expect.
+
+        Returns
+        -------
+        Predictor
+            A fitted regressor of the effect.
+        """
         return Predictor(self)
 
     def at_reference(self) -> tuple[tuple[str, ...], CateAnswers]:
-        """Return names of reference points and the effects there; one point where there is one effect for all."""
+        """Return names of reference points and the effects there.
+
+        Returns
+        -------
+        tuple of (tuple of str, CateAnswers)
+            One point where there is one effect for all.
+        """
         names, queries = reference_queries(self.study, None if self.heterogeneous else 1)
         return names if self.heterogeneous else ("everybody",), self.answers(queries)
 
     @property
     def table(self) -> tuple[Effect, ...]:
-        """The effects at reference points, named by the covariate that is moved."""
-        names, found = self.at_reference()
-        return tuple(replace(one, name=name) for name, one in zip(names, found.table, strict=True))
+        """Effects at reference points, named by the covariate that is moved."""
+        names, answers = self.at_reference()
+        return tuple(replace(effect, name=name) for name, effect in zip(names, answers.table, strict=True))
 
     def _rows(self) -> list[dict[str, Any]]:
         """Return one dictionary a reference point, with the names that R's `broom` uses, and underscores."""
-        names, found = self.at_reference()
-        return [{"point": name} | row for name, row in zip(names, found._rows(), strict=True)]
+        names, answers = self.at_reference()
+        return [{"point": name} | row for name, row in zip(names, answers._rows(), strict=True)]
 
     def report_facts(self) -> dict[str, Any]:
-        """Return what reports and pictures show: the facts of `to_dict`, with a row for every reference point."""
-        names, found = self.at_reference()
-        rows = zip(names, found.effect_facts(), strict=True)
+        """Return what reports show: the facts of `to_dict`, with a row for every reference point.
+
+        Returns
+        -------
+        dict
+            Facts by name; numbers may be infinite.
+        """
+        names, answers = self.at_reference()
+        rows = zip(names, answers.effect_facts(), strict=True)
         asked, about = "counterveil.ate asks for this effect by itself", "one effect for everybody"
         if self.heterogeneous:
             asked = "evaluate with .effect(X), .interval(X), .band(X), as often as you like"
@@ -575,7 +1020,18 @@ class CateModel(ReleasedAnswer):
         }
 
     def page_facts(self, overlap: OverlapSummary | None = None) -> dict[str, Any]:
-        """Return what a page shows: the facts of `report_facts`, and curves along the covariates that hold numbers."""
+        """Return what a page shows: the facts of `report_facts`, and curves along numeric covariates.
+
+        Parameters
+        ----------
+        overlap : OverlapSummary, optional
+            What `counterveil.overlap` released of private records.
+
+        Returns
+        -------
+        dict
+            Facts by name; numbers may be infinite.
+        """
         # Named in full: with slots, the class in `super()` is not the one that is left.
         facts = ReleasedAnswer.page_facts(self, overlap)
         if not self.heterogeneous or self.interval_target is not None:
@@ -616,12 +1072,57 @@ class CateModel(ReleasedAnswer):
         deviations(features[:, : len(self.weights)], self.noise_covariance)
 
     def save(self, path: str | Path) -> Path:
-        """Write the model as JSON, with no data in it; return the path."""
+        """Write the model as JSON, with no data in it.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to write.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        CounterveilError
+            The file cannot be written: CV-P021.
+        """
         return save(self.to_dict(), path)
 
     @classmethod
     def load(cls, path: str | Path) -> CateModel:
-        """Return the model that `save` wrote; another file is refused with CV-P552."""
+        """Return the model that `save` wrote.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to read.
+
+        Returns
+        -------
+        CateModel
+            Evaluates to the same effects as the one that was saved.
+
+        Raises
+        ------
+        CounterveilError
+            Another file: CV-P552.
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> data = cv.datasets.dataset_1(800)
+        >>> ask = {"protects": "outcome", "epsilon": 20, "delta": 1e-6, "noise": cv.SeededNoise(1)}
+        >>> import tempfile
+        >>> model = cv.cate(data.frame, data.study, method="series", **ask)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = model.save(f"{folder}/effects.json")
+        ...     again = cv.results.CateModel.load(path)
+        >>> bool((again.effect({"x1": [0.5], "x2": [0.5]}) == model.effect({"x1": [0.5], "x2": [0.5]})).all())
+        True
+        """
         writer = "CateModel.save or `counterveil cate --out`"
         return load(path, cls.from_dict, lambda got: no_effects(got, writer))
 
@@ -647,9 +1148,9 @@ class CateModel(ReleasedAnswer):
         return np.concatenate((features, basis.features(columns)), axis=1), covariance
 
     def _around(self, features: Floats, covariance: Floats, factor: float) -> tuple[Floats, Floats]:
-        own = features[:, : len(self.weights)]
-        middle = own @ self.weights
-        half = factor * deviations(features, covariance) + np.abs(self._shrunk(own))
+        basis_features = features[:, : len(self.weights)]
+        middle = basis_features @ self.weights
+        half = factor * deviations(features, covariance) + np.abs(self._shrunk(basis_features))
         return middle - half, middle + half
 
     def _shrunk(self, features: Floats) -> Floats:
@@ -681,7 +1182,7 @@ def one_effect_model(study: Study, level: float, result: Result) -> CateModel:
     """Return a released average effect as a model; its interval is the result's at the asked level."""
     sd = result.uncertainty.half_width(level) / pointwise(level)
     noise = min(float(result.std_error.noise), sd)
-    own = {
+    provenance = {
         name: value
         for name, value in result.provenance().items()
         if name not in ("treatment", "outcome", "population", "by_arm")
@@ -693,7 +1194,7 @@ def one_effect_model(study: Study, level: float, result: Result) -> CateModel:
         covariance=np.array([[sd**2]]),
         noise_covariance=np.array([[noise**2]]),
         heterogeneous=False,
-        **own | {"level": level, "not_covered": (Caveat.NOT_FOR_PEOPLE, *result.not_covered)},
+        **provenance | {"level": level, "not_covered": (Caveat.NOT_FOR_PEOPLE, *result.not_covered)},
     )
 
 
@@ -718,13 +1219,13 @@ class Unshrunk:
         information = _inverse(self.covariance)
         score = information @ self.weights
         kept = [np.flatnonzero(self.orders <= order) for order in dict.fromkeys((1.0, self.orders.max()))]
-        found = []
-        for own in kept:
-            covariance = _inverse(information[np.ix_(own, own)])
-            weights = (covariance @ score[own])[1:]
+        p_values = []
+        for members in kept:
+            covariance = _inverse(information[np.ix_(members, members)])
+            weights = (covariance @ score[members])[1:]
             z = float(weights @ _inverse(covariance[1:, 1:]) @ weights)
-            found.append(float(chdtrc(len(weights), max(z, 0.0))) if len(weights) else 1.0)
-        return min(1.0, len(found) * min(found))
+            p_values.append(float(chdtrc(len(weights), max(z, 0.0))) if len(weights) else 1.0)
+        return min(1.0, len(p_values) * min(p_values))
 
 
 def _inverse(matrix: Floats) -> Floats:

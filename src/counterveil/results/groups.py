@@ -82,8 +82,8 @@ class GroupsResult(ByName, Comparison):
     --------
     >>> import counterveil as cv
     >>> trial = cv.datasets.lalonde()
-    >>> noise = cv.SeededNoise(1)
-    >>> result = cv.groups(trial.frame, trial.study, by="nodegree", protects="outcome", epsilon=1, noise=noise)
+    >>> ask = {"protects": "outcome", "epsilon": 1, "noise": cv.SeededNoise(1)}
+    >>> result = cv.groups(trial.frame, trial.study, by="nodegree", **ask)
     >>> [(group.name, group.size) for group in result.groups]
     [('nodegree=0', 97.0), ('nodegree=1', 348.0)]
     >>> low, high = result.interval(simultaneous=True)["nodegree=1"]

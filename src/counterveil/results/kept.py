@@ -18,7 +18,9 @@ from counterveil.results.functions import CateAnswers, CateModel
 from counterveil.results.groups import GroupsResult, PolicyValue, RatioResult, TargetingCurve
 from counterveil.results.measures import NEEDED
 from counterveil.results.overlap import OverlapSummary
+from counterveil.results.question import missing_caveats
 from counterveil.results.regression import Moments
+from counterveil.results.released import ReleasedAnswer
 from counterveil.results.result import MeasureResult, Result
 from counterveil.results.survival import QuantilesResult, SurvivalResult
 
@@ -41,13 +43,21 @@ _KINDS: dict[str, Any] = {
 _LONGEST = 64 * 2**20
 
 
-def answer_of(asked: Mapping[str, Any], text: str) -> Any:
-    """Return the released result of a stored answer, None where it is of a kind that has no page."""
+def answer_of(reserved: Mapping[str, Any], text: str) -> Any:
+    """Return the released result of a stored answer, None where it is of a kind that has no page.
+
+    `reserved` holds the facts of the entry that reserved its budget, `text` the answer as it is stored.
+    """
+    asked, uses = reserved["description"], reserved.get("uses") or {}
     try:
         found = parse_json(text, _LONGEST)
         result = kind_of(found, _KINDS).from_dict(found)
     except (UnreadableError, CounterveilError):
         return None
+    if isinstance(result, ReleasedAnswer):
+        # What rules for missing values take away is a fact of the study, and stands in no stored answer.
+        lost = missing_caveats(uses.get("missing") or {})
+        result = replace(result, not_covered=(*lost, *result.not_covered))
     if asked.get("measure") == NEEDED and type(result) is Result:
         result = MeasureResult.of_difference(result)
     if isinstance(result, Result) and asked.get("trim") is not None:

@@ -609,9 +609,11 @@ def default_estimand(study: Study, estimand: str | None) -> Estimand:
     return Estimand.ATT if study.before is not None and study.randomised is not True else Estimand.ATE
 
 
-def missing_caveats(study: Study) -> tuple[Fact, ...]:
-    """Return what rules for missing values take away from an answer: whom they leave out, and what they fill in."""
-    kinds = study.missing_kinds
+def missing_caveats(kinds: Mapping[str, str]) -> tuple[Fact, ...]:
+    """Return what rules for missing values take away from an answer: whom they leave out, and what they fill in.
+
+    `kinds` holds "drop" or "fill" by the name of a column.
+    """
     left_out = tuple(name for name, kind in kinds.items() if kind == "drop")
     filled = tuple(name for name, kind in kinds.items() if kind == "fill")
     found: list[Fact] = [RowsLeftOut(left_out)] if left_out else []

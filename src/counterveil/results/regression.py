@@ -81,7 +81,7 @@ def written_out(text: str, groups: Mapping[str, tuple[str, ...]]) -> str:
         found = match.groupdict()
         if found["call"] is None and not found.get("square"):
             return match[0]
-        name = next(part for part in match.groups()[1:] if part not in (None, "I")).strip("`")
+        name = next(group for group in match.groups()[1:] if group not in (None, "I")).strip("`")
         if found["call"] == "log":
             return f"`log({name})`"
         if found["call"] and name not in groups:
@@ -100,30 +100,30 @@ def parse_formula(text: str, columns: Sequence[str], groups: dict[str, tuple[str
     """Return the formula in names of columns, or raise CV-P783; a name in `groups` stands for its columns."""
     if not isinstance(text, str) or len(text) > _LONGEST:
         raise _unreadable(text, "a text with one ~")
-    left, tilde, right = _outside_brackets(written_out(text, groups))
-    if "|" in right and "~" in right and "[" not in right:
-        terms, _, instrumented = right.rpartition("|")
-        formula = f"{left.strip()} ~ {terms.strip()} + [{instrumented.strip()}]"
+    response_side, tilde, term_side = _outside_brackets(written_out(text, groups))
+    if "|" in term_side and "~" in term_side and "[" not in term_side:
+        terms, _, instrumented = term_side.rpartition("|")
+        formula = f"{response_side.strip()} ~ {terms.strip()} + [{instrumented.strip()}]"
         raise refusal("CV-P783v", text=text, formula=formula.replace("`", ""))
     if not tilde:
         raise _unreadable(text, "no ~")
-    response = _columns(left, columns, groups, text)
+    response = _columns(response_side, columns, groups, text)
     if len(response) != 1:
         raise _unreadable(text, f"{len(response)} columns on the left of ~")
-    right, bar, fixed = right.partition("|")
+    term_side, bar, fixed = term_side.partition("|")
     absorbed = _columns(fixed, columns, groups, text) if bar else ()
-    plain, inside = _without_brackets(right, text)
-    if any(not part.strip() for part in right.split("+")):
+    plain, inside = _without_brackets(term_side, text)
+    if any(not part.strip() for part in term_side.split("+")):
         raise _unreadable(text, "a side, or an end, without a column")
     constant, terms = _constant(plain)
     regressors = _columns(terms, columns, groups, text) if terms.strip() else ()
     endogenous: tuple[str, ...] = ()
     instruments: tuple[str, ...] = ()
     if inside is not None:
-        one, between, two = inside.partition("~")
+        explained, between, explaining = inside.partition("~")
         if not between:
             raise _unreadable(text, "no ~ between the brackets")
-        endogenous, instruments = (_columns(part, columns, groups, text) for part in (one, two))
+        endogenous, instruments = (_columns(part, columns, groups, text) for part in (explained, explaining))
         if len(instruments) < len(endogenous):
             raise _unreadable(text, f"{len(instruments)} instruments for {len(endogenous)} columns")
     used = (*response, *regressors, *endogenous, *instruments, *absorbed)
@@ -138,8 +138,8 @@ def parse_formula(text: str, columns: Sequence[str], groups: dict[str, tuple[str
 
 def _outside_brackets(text: str) -> tuple[str, str, str]:
     before = text.partition("[")[0]
-    place = before.find("~")
-    return (text, "", "") if place < 0 else (text[:place], "~", text[place + 1 :])
+    tilde = before.find("~")
+    return (text, "", "") if tilde < 0 else (text[:tilde], "~", text[tilde + 1 :])
 
 
 def _without_brackets(right: str, text: str) -> tuple[str, str | None]:
@@ -155,30 +155,30 @@ def _without_brackets(right: str, text: str) -> tuple[str, str | None]:
 
 def _constant(terms: str) -> tuple[bool, str]:
     """Return whether there is a constant, and the terms without what says so."""
-    found = re.sub(r"-\s*1\b", "+ 0", terms)
-    parts = [part.strip() for part in found.split("+")]
-    return "0" not in parts, " + ".join(part for part in parts if part not in ("0", "1", ""))
+    signs = re.sub(r"-\s*1\b", "+ 0", terms)
+    pieces = [piece.strip() for piece in signs.split("+")]
+    return "0" not in pieces, " + ".join(piece for piece in pieces if piece not in ("0", "1", ""))
 
 
 def _columns(
-    part: str, columns: Sequence[str], groups: dict[str, tuple[str, ...]], text: str
+    terms: str, columns: Sequence[str], groups: dict[str, tuple[str, ...]], text: str
 ) -> tuple[str, ...]:
     """Return the columns that terms with + between them stand for."""
-    found: list[str] = []
-    for term in _terms(part, text):
-        found += [name for name in _expanded(term, columns, groups) if name not in found]
-    return tuple(found)
+    expanded: list[str] = []
+    for term in _terms(terms, text):
+        expanded += [name for name in _expanded(term, columns, groups) if name not in expanded]
+    return tuple(expanded)
 
 
-def _terms(part: str, text: str) -> Iterator[tuple[list[str], str]]:
+def _terms(side: str, text: str) -> Iterator[tuple[list[str], str]]:
     """Yield the names of every term, and the sign between them: nothing, ":" or "*"."""
     names: list[str] = []
-    sign, wanted, place = "", True, 0
-    stripped = part.strip()
-    while place < len(stripped):
-        match = _TOKEN.match(stripped, place)
+    sign, wanted, position = "", True, 0
+    stripped = side.strip()
+    while position < len(stripped):
+        match = _TOKEN.match(stripped, position)
         if match is None:
-            raise _unreadable(text, excerpt(stripped, place))
+            raise _unreadable(text, excerpt(stripped, position))
         quoted, operator, name = match.groups()
         if operator is None:
             if not wanted:
@@ -193,8 +193,8 @@ def _terms(part: str, text: str) -> Iterator[tuple[list[str], str]]:
                 names, sign = [], ""
             else:
                 sign = operator
-        place = match.end()
-        place += len(stripped[place:]) - len(stripped[place:].lstrip())
+        position = match.end()
+        position += len(stripped[position:]) - len(stripped[position:].lstrip())
     if wanted:
         raise _unreadable(text, "a side, or an end, without a column")
     yield names, sign
@@ -207,13 +207,13 @@ def _expanded(
     names, sign = term
     lists = []
     for name in names:
-        own = groups.get(name, (name,))
-        if own[0] not in columns:
+        members = groups.get(name, (name,))
+        if members[0] not in columns:
             raise _not_released(name, columns)
-        lists.append(own)
+        lists.append(members)
     if sign != ":":
-        for own in lists:
-            yield from own
+        for members in lists:
+            yield from members
     if sign:
         for first in lists[0]:
             for second in lists[1]:
@@ -257,7 +257,39 @@ WEAK = 10.0
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Coefficient(Decided):
-    """One coefficient, or a combination of several, with its error and interval; sampling error and noise together."""
+    """One coefficient, or a combination of several, with its error, privacy noise included.
+
+    Attributes
+    ----------
+    name : str
+        Term, or combination of terms.
+    estimate : float
+        Released coefficient, in units of the response per unit of the term.
+    std_error : StdError
+        Standard error: total, sampling part, privacy-noise part.
+    statistic : float
+        Estimate over its standard error.
+    p_value : float
+        Two-sided p-value of zero, by Student's t; of one endogenous column by Anderson and Rubin's test.
+    level : float
+        Default confidence level of intervals, in (0, 1).
+    ends : callable
+        Ends of the interval of a level.
+    p_at : callable or None
+        Two-sided p-value of a value; None where there is none.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> trial = cv.datasets.lalonde()
+    >>> ask = {"protects": "outcome", "epsilon": 4, "delta": 1e-6, "noise": cv.SeededNoise(1)}
+    >>> moments = cv.moments(trial.frame, trial.study, **ask)
+    >>> fit = moments.regress("re78 ~ train + age")
+    >>> train = fit.coefficient("train")
+    >>> low, high = train.interval(0.9)
+    >>> low < train.estimate < high
+    True
+    """
 
     name: str
     estimate: float
@@ -269,7 +301,23 @@ class Coefficient(Decided):
     p_at: Callable[[float], float] | None = field(default=None, compare=False)
 
     def interval(self, level: float | None = None) -> Ends:
-        """Return the two ends of an interval that covers sampling error and privacy noise together."""
+        """Return the two ends of an interval that covers sampling error and privacy noise together.
+
+        Parameters
+        ----------
+        level : float, optional
+            Confidence level, in (0, 1). Default: that of the result.
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end, in units of the estimate; infinite where noise hides the coefficient.
+
+        Raises
+        ------
+        CounterveilError
+            A level outside (0, 1): CV-P015.
+        """
         return self.ends(self.level if level is None else check_level(level))
 
     def _ends(self, level: float | None) -> tuple[float, Ends, float]:
@@ -289,7 +337,13 @@ class Coefficient(Decided):
         )
 
     def facts(self) -> dict[str, Any]:
-        """Return everything as JSON-ready facts."""
+        """Return everything as JSON-ready facts.
+
+        Returns
+        -------
+        dict
+            ``name``, ``estimate``, ``std_error``, ``statistic``, ``p_value`` and ``interval``.
+        """
         low, high = self.interval()
         return {
             "name": self.name,
@@ -303,7 +357,19 @@ class Coefficient(Decided):
 
 @dataclass(frozen=True, slots=True)
 class WaldTest:
-    """A joint test of linear restrictions: `statistic` is F on `df_num` and `df_denom` degrees of freedom."""
+    """A joint F test of linear restrictions.
+
+    Attributes
+    ----------
+    statistic : float
+        F statistic.
+    pvalue : float
+        P(F > statistic), privacy noise included.
+    df_num : int
+        Number of restrictions.
+    df_denom : float
+        Degrees of freedom of the errors.
+    """
 
     statistic: float
     pvalue: float
@@ -313,27 +379,79 @@ class WaldTest:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Regression(Shown):
-    """Coefficients of a regression among released columns; nothing it does spends budget.
+    """Coefficients of a regression among released columns: what ``moments.regress(...)`` returns.
 
-    Attributes:
-        formula: as it was asked.
-        method: "OLS" or "2SLS".
-        response: the column that is explained.
-        terms: the columns it is regressed on, in the order of the coefficients.
-        fit: coefficients and their covariances.
-        rows: number of rows, public.
-        level: of the intervals.
-        endogenous, instruments: of two-stage least squares.
-        first_stage: F statistic of the instruments for one endogenous column, noise included.
-        anderson_rubin: values of its coefficient that the instruments do not rule out; one interval, two unbounded
-            ones, or none.
-        anderson_rubin_p: the p-value of no effect that belongs to them.
-        absorbed: terms that are adjusted for and not shown.
-        cov_type: "nonrobust" (errors of equal variance) or "HC1".
-        farthest: how far a coefficient can be at all, but for the constant, in roots of `fit.unit`; None where it is
-            not known.
-        again: returns the same regression at another level.
-        guarantee, spent, not_covered: those of the moments.
+    Nothing that its methods do spends budget. Names are those of statsmodels where they mean the same.
+
+    Attributes
+    ----------
+    formula : str
+        The formula that was asked.
+    method : {"OLS", "2SLS"}
+        Least squares, or two-stage least squares.
+    response : str
+        Column that is explained.
+    terms : tuple of str
+        Columns it is regressed on, in the order of the coefficients.
+    fit : LinearFit
+        Coefficients and their covariances from sampling and from noise.
+    rows : int
+        Number of rows, public.
+    level : float
+        Default confidence level of intervals, in (0, 1).
+    guarantee : Guarantee
+        That of the moments.
+    spent : Budget
+        What the moments cost; a regression costs nothing more.
+    not_covered : tuple of Caveat or Detail
+        What intervals do not cover, the worst first.
+    again : callable
+        Returns the same regression at another level.
+    endogenous : tuple of str
+        Columns that are explained by instruments.
+    instruments : tuple of str
+        The instruments.
+    first_stage : float or None
+        F statistic of the instruments for one endogenous column, noise included; below 10 they are called
+        weak.
+    anderson_rubin : tuple of (float, float) pairs, or None
+        Values of the endogenous column's coefficient that the instruments do not rule out: one interval, two
+        unbounded ones, or none.
+    anderson_rubin_p : float or None
+        P-value of no effect that belongs to them.
+    farthest : float or None
+        How far a coefficient can be at all, but for the constant, in roots of ``fit.unit``; None where that
+        is not known.
+    absorbed : tuple of str
+        Terms after ``|``: adjusted for and not shown.
+    cov_type : {"nonrobust", "HC1"}
+        Errors of equal variance, or robust to unequal ones.
+
+    Notes
+    -----
+    With released moments A of the regressors and q of regressors and response, b = A^-1 q. Its covariance is
+    that of sampling, s^2 A^-1 / n (HC1: the sandwich), plus that of the noise in A and q at the fitted
+    residual. Intervals are the values whose distance from b the noise in A does not explain either, as
+    Fieller's are.
+
+    References
+    ----------
+    .. [1] Anderson, T. W. and Rubin, H. (1949). Estimation of the parameters of a single equation in a
+       complete system of stochastic equations. Annals of Mathematical Statistics 20, 46-63.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> trial = cv.datasets.lalonde()
+    >>> ask = {"protects": "outcome", "epsilon": 4, "delta": 1e-6, "noise": cv.SeededNoise(1)}
+    >>> moments = cv.moments(trial.frame, trial.study, **ask)
+    >>> fit = moments.regress("re78 ~ train + age")
+    >>> list(fit.params.index)
+    ['Intercept', 'train', 'age']
+    >>> fit.conf_int().shape
+    (3, 2)
+    >>> fit.wald_test("train = 0, age = 0").df_num
+    2
     """
 
     formula: str
@@ -358,53 +476,139 @@ class Regression(Shown):
 
     @property
     def coefficients(self) -> tuple[Coefficient, ...]:
-        """The coefficients, in the order of `terms`, without absorbed ones."""
+        """Coefficients in the order of `terms`, without absorbed ones."""
         return tuple(self._one(name) for name in self.terms if name not in self.absorbed)
 
     def coefficient(self, name: str) -> Coefficient:
-        """Return the coefficient of a term, or raise CV-P785."""
+        """Return the coefficient of a term.
+
+        Parameters
+        ----------
+        name : str
+            One of `terms`; functions such as ``"I(age**2)"`` may be written as in the formula.
+
+        Returns
+        -------
+        Coefficient
+            Estimate, standard error, interval and p-value.
+
+        Raises
+        ------
+        CounterveilError
+            No term of that name: CV-P785.
+        """
         return self._one(self._known(name))
 
     @property
     def params(self) -> Any:
-        """The coefficients by name, a series of pandas as in statsmodels."""
+        """Coefficients by name, as a pandas series."""
         return self._series(lambda one: one.estimate)
 
     @property
     def bse(self) -> Any:
-        """Standard errors by name, sampling error and noise together."""
+        """Standard errors by name, sampling error and privacy noise together, as a pandas series."""
         return self._series(lambda one: one.std_error.total)
 
     @property
     def tvalues(self) -> Any:
-        """Coefficients in standard errors, by name."""
+        """Coefficients over their standard errors, by name, as a pandas series."""
         return self._series(lambda one: one.statistic)
 
     @property
     def pvalues(self) -> Any:
-        """Two-sided p-values of zero, by name."""
+        """Two-sided p-values of zero by name, privacy noise included, as a pandas series."""
         return self._series(lambda one: one.p_value)
 
     def conf_int(self, alpha: float | None = None) -> Any:
-        """Return intervals of level 1 - alpha, a frame with the columns 0 and 1 as in statsmodels."""
+        """Return intervals of all coefficients as a frame, as statsmodels does.
+
+        Parameters
+        ----------
+        alpha : float, optional
+            One minus the confidence level, in (0, 1). Default: that of the result.
+
+        Returns
+        -------
+        DataFrame
+            Lower ends in column 0, upper ends in column 1, by term.
+
+        Raises
+        ------
+        CounterveilError
+            A level outside (0, 1): CV-P015. pandas is not installed: CV-E070.
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> trial = cv.datasets.lalonde()
+        >>> ask = {"protects": "outcome", "epsilon": 4, "delta": 1e-6, "noise": cv.SeededNoise(1)}
+        >>> moments = cv.moments(trial.frame, trial.study, **ask)
+        >>> fit = moments.regress("re78 ~ train + age")
+        >>> bool((fit.conf_int()[0] < fit.conf_int()[1]).all())
+        True
+        """
         ends = self.interval(1 - alpha if isinstance(alpha, int | float) else alpha)
         return _pandas().DataFrame.from_dict(ends, orient="index", columns=[0, 1])
 
     def cov_params(self) -> Any:
-        """Return the covariance of the coefficients, sampling error and noise together, as a frame."""
+        """Return the covariance of the coefficients, sampling error and privacy noise together.
+
+        Returns
+        -------
+        DataFrame
+            Covariances by term; infinite where noise hides whether the regressors determine the coefficients.
+
+        Raises
+        ------
+        CounterveilError
+            pandas is not installed: CV-E070.
+        """
         names = [one.name for one in self.coefficients]
         kept = [self.terms.index(name) for name in names]
         values = self.fit.covariance if self.identified else np.full(self.fit.covariance.shape, inf)
         return _pandas().DataFrame(values[np.ix_(kept, kept)], index=names, columns=names)
 
     def wald_test(self, restrictions: str | Sequence[Sequence[float]]) -> WaldTest:
-        """Return the joint F test of restrictions: "a = b, age = 0", or a matrix R of R b = 0."""
+        """Return the joint F test of linear restrictions.
+
+        Parameters
+        ----------
+        restrictions : str or matrix of floats
+            Restrictions such as ``"a = b, age = 0"``, or a matrix R of R b = 0 with a column for every shown
+            term.
+
+        Returns
+        -------
+        WaldTest
+            F statistic, p-value and degrees of freedom; privacy noise included.
+
+        Raises
+        ------
+        CounterveilError
+            Restrictions that cannot be read: CV-P783. Terms that are not there, or a matrix of another shape:
+            CV-P785.
+
+        Notes
+        -----
+        F = (R b - r)' (R C R')^- (R b - r) / k for k restrictions, with C the covariance of `cov_params`.
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> trial = cv.datasets.lalonde()
+        >>> ask = {"protects": "outcome", "epsilon": 4, "delta": 1e-6, "noise": cv.SeededNoise(1)}
+        >>> moments = cv.moments(trial.frame, trial.study, **ask)
+        >>> fit = moments.regress("re78 ~ train + age")
+        >>> test = fit.wald_test("train = 0, age = 0")
+        >>> 0 <= test.pvalue <= 1
+        True
+        """
         if isinstance(restrictions, str):
             text = written_out(restrictions, dict.fromkeys(self.terms, ())).replace("`:`", ":")
             pairs = [_restriction(part, self.terms) for part in _unquoted(",", text)]
             rows, values = np.array([pair[0] for pair in pairs]), np.array([pair[1] for pair in pairs])
         else:
-            shown_terms = [place for place, name in enumerate(self.terms) if name not in self.absorbed]
+            shown_terms = [position for position, name in enumerate(self.terms) if name not in self.absorbed]
             try:
                 given = np.atleast_2d(np.asarray(restrictions, dtype=np.float64))
             except (TypeError, ValueError):
@@ -420,9 +624,9 @@ class Regression(Shown):
             statistic = float(off @ np.linalg.pinv(covariance, hermitian=True) @ off) / len(rows)
         return WaldTest(statistic, float(fdtrc(len(rows), freedom, statistic)), len(rows), freedom)
 
-    def _series(self, of: Callable[[Coefficient], float]) -> Any:
-        found = {one.name: of(one) for one in self.coefficients}
-        return _pandas().Series(found, dtype="float64")
+    def _series(self, value: Callable[[Coefficient], float]) -> Any:
+        values = {coefficient.name: value(coefficient) for coefficient in self.coefficients}
+        return _pandas().Series(values, dtype="float64")
 
     @property
     def identified(self) -> bool:
@@ -431,36 +635,95 @@ class Regression(Shown):
 
     @property
     def residual_variance(self) -> float:
-        """Residual variance of the response."""
+        """Residual variance of the response, in its squared units."""
         return self.fit.variance
 
     @property
     def r_squared(self) -> float:
-        """Share of the response's variance that the regressors explain; of its mean square without a constant.
+        """Share of the response's variance that the regressors explain.
 
-        It can be below 0 by noise, and with instruments.
+        Without a constant it is that of the mean square. It can be below 0 by noise, and with instruments.
         """
-        left = self.fit.variance * self.fit.freedom / max(self.rows, 1)
-        return 1 - left / self.fit.total if self.fit.total > 0 else float("nan")
+        unexplained = self.fit.variance * self.fit.freedom / max(self.rows, 1)
+        return 1 - unexplained / self.fit.total if self.fit.total > 0 else float("nan")
 
     def interval(self, level: float | None = None) -> dict[str, Ends]:
-        """Return an interval for every coefficient, by name."""
-        found = self if level is None else self.again(check_level(level))
-        return {one.name: one.interval() for one in found.coefficients}
+        """Return an interval for every coefficient, by name.
+
+        Parameters
+        ----------
+        level : float, optional
+            Confidence level, in (0, 1). Default: that of the result.
+
+        Returns
+        -------
+        dict of str to tuple of (float, float)
+            Lower and upper end.
+
+        Raises
+        ------
+        CounterveilError
+            A level outside (0, 1): CV-P015.
+        """
+        fit = self if level is None else self.again(check_level(level))
+        return {coefficient.name: coefficient.interval() for coefficient in fit.coefficients}
 
     def combination(self, weights: Mapping[str, float], level: float | None = None) -> Coefficient:
-        """Return a sum of coefficients, each multiplied by its weight: {"treat": 1, "treat:age": 40}."""
+        """Return a sum of coefficients, each multiplied by its weight.
+
+        Parameters
+        ----------
+        weights : mapping of str to float
+            Weights by term, such as ``{"treat": 1, "treat:age": 40}``.
+        level : float, optional
+            Confidence level, in (0, 1). Default: that of the result.
+
+        Returns
+        -------
+        Coefficient
+            The sum, with its error.
+
+        Raises
+        ------
+        CounterveilError
+            A level outside (0, 1): CV-P015. A term that is not there: CV-P785.
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> trial = cv.datasets.lalonde()
+        >>> ask = {"protects": "outcome", "epsilon": 4, "delta": 1e-6, "noise": cv.SeededNoise(1)}
+        >>> moments = cv.moments(trial.frame, trial.study, **ask)
+        >>> fit = moments.regress("re78 ~ train + age")
+        >>> fit.combination({"train": 1, "age": 10}).name
+        'train + 10 age'
+        """
         vector = np.zeros(len(self.terms))
         given = weights.items() if hasattr(weights, "items") else [(shown(weights), 1)]
-        known = {self._known(name): float(exact(weight, name)) for name, weight in given}
-        for name, weight in known.items():
+        by_term = {self._known(name): float(exact(weight, name)) for name, weight in given}
+        for name, weight in by_term.items():
             vector[self.terms.index(name)] = weight
-        return self._coefficient(_sum(known), vector, self.level if level is None else check_level(level))
+        return self._coefficient(_sum(by_term), vector, self.level if level is None else check_level(level))
 
     def partial(self, column: str, at: Mapping[str, float] | None = None) -> Coefficient:
-        """Return the effect of one more unit of a column where others have the values `at`; its interactions count.
+        """Return the effect of one more unit of a column; its interactions count.
 
-        With y ~ treat*age, partial("treat", at={"age": 40}) is treat + 40 treat:age.
+        Parameters
+        ----------
+        column : str
+            Column whose effect is asked.
+        at : mapping of str to float, optional
+            Values of the columns that it interacts with.
+
+        Returns
+        -------
+        Coefficient
+            With ``y ~ treat*age``, ``partial("treat", at={"age": 40})`` is treat + 40 treat:age.
+
+        Raises
+        ------
+        CounterveilError
+            A column that is no term: CV-P785. An interaction without a value: CV-P786.
         """
         values: Any = at if hasattr(at, "keys") else {}
         weights = {self._known(column): 1.0}
@@ -487,15 +750,15 @@ class Regression(Shown):
     def _one(self, name: str) -> Coefficient:
         vector = np.zeros(len(self.terms))
         vector[self.terms.index(name)] = 1.0
-        found = self._coefficient(name, vector, self.level)
+        coefficient = self._coefficient(name, vector, self.level)
         if not self.anderson_rubin or self.anderson_rubin_p is None or (name,) != self.endogenous:
-            return found
+            return coefficient
         # The t statistic would contradict this interval where instruments are weak.
-        return replace(found, p_value=self.anderson_rubin_p, ends=self._not_ruled_out, p_at=None)
+        return replace(coefficient, p_value=self.anderson_rubin_p, ends=self._not_ruled_out, p_at=None)
 
     def _not_ruled_out(self, level: float) -> Ends:
-        own = self if level == self.level else self.again(level)
-        lows, highs = zip(*(own.anderson_rubin or ((-inf, inf),)), strict=True)
+        fit = self if level == self.level else self.again(level)
+        lows, highs = zip(*(fit.anderson_rubin or ((-inf, inf),)), strict=True)
         return min(lows), max(highs)
 
     def _coefficient(self, name: str, vector: Floats, level: float) -> Coefficient:
@@ -508,7 +771,7 @@ class Regression(Shown):
             limits = (-most, most)
 
         def ends(level: float) -> Ends:
-            below, above = self.fit.half_widths(vector, float(stdtrit(freedom, (1 + level) / 2)))
+            below, above = self.fit.interval_distances(vector, float(stdtrit(freedom, (1 + level) / 2)))
             return truncate((released - below, released + above), limits)
 
         def p_at(value: float) -> float:
@@ -521,40 +784,46 @@ class Regression(Shown):
 
     @property
     def _constant(self) -> list[int]:
-        return [place for place, name in enumerate(self.terms) if name == CONSTANT]
+        return [position for position, name in enumerate(self.terms) if name == CONSTANT]
 
     def _rows(self) -> list[dict[str, Any]]:
         """Return one dictionary a coefficient, with the names that R's `broom` uses, dots replaced by underscores."""
         return [
             {
-                "term": one.name,
+                "term": coefficient.name,
                 "response": self.response,
                 "method": self.method,
-                "estimate": one.estimate,
-                "std_error": one.std_error.total,
-                "se_sampling": one.std_error.sampling,
-                "se_noise": one.std_error.noise,
-                "statistic": one.statistic,
-                "p_value": one.p_value,
-                "conf_low": one.interval()[0],
-                "conf_high": one.interval()[1],
+                "estimate": coefficient.estimate,
+                "std_error": coefficient.std_error.total,
+                "se_sampling": coefficient.std_error.sampling,
+                "se_noise": coefficient.std_error.noise,
+                "statistic": coefficient.statistic,
+                "p_value": coefficient.p_value,
+                "conf_low": coefficient.interval()[0],
+                "conf_high": coefficient.interval()[1],
                 "level": self.level,
                 "epsilon": float(self.spent.epsilon),
                 "delta": float(self.spent.delta),
             }
-            for one in self.coefficients
+            for coefficient in self.coefficients
         ]
 
     def report_facts(self) -> dict[str, Any]:
-        """Return the same with unbounded ends as infinite numbers, for what is printed."""
+        """Return what is printed, as facts.
+
+        Returns
+        -------
+        dict
+            Facts by name; numbers may be infinite.
+        """
         warning = self.guarantee.warning
         plain = (
             "formula method response rows level residual_variance r_squared identified cov_type first_stage"
         )
-        own = {name: getattr(self, name) for name in plain.split()}
+        attributes = {name: getattr(self, name) for name in plain.split()}
         return (
             ({"guarantee_warning": warning} if warning else {})
-            | own
+            | attributes
             | {
                 "coefficients": [one.facts() for one in self.coefficients],
                 "centred": self.fit.centred,
@@ -571,11 +840,28 @@ class Regression(Shown):
         )
 
     def view(self, full: bool = False) -> View:
-        """Return what is shown: coefficients, the guarantee and what is not covered."""
+        """Return what is shown: coefficients, the guarantee and what is not covered.
+
+        Parameters
+        ----------
+        full : bool, default False
+            True for everything, False for a summary.
+
+        Returns
+        -------
+        View
+            Title, tables and lines of text, as `summary`, `full` and `to_html` print them.
+        """
         return regression_view(self.report_facts(), full)
 
     def summary(self) -> str:
-        """Return the coefficients as statsmodels prints them, with the part of each error that is noise."""
+        """Return the coefficients as statsmodels prints them, with the noise in each standard error.
+
+        Returns
+        -------
+        str
+            What ``print(result)`` prints.
+        """
         return regression_text(self.report_facts())
 
     def __repr__(self) -> str:
@@ -608,23 +894,23 @@ def _restriction(text: str, terms: Sequence[str]) -> tuple[Floats, float]:
     if len(sides) > 2 or not all(map(str.strip, sides)):
         raise _unreadable(text, "not one side, or two")
     for side, sign in zip(sides, (1.0, -1.0), strict=False):
-        place = 0
-        while place < len(side):
-            match = _PART.match(side, place)
-            if match is None or match.end() == place or not (match[2] or match[3]):
-                raise _unreadable(text, excerpt(side, place))
+        position = 0
+        while position < len(side):
+            match = _PART.match(side, position)
+            if match is None or match.end() == position or not (match[2] or match[3]):
+                raise _unreadable(text, excerpt(side, position))
             try:
-                own = sign * (-1.0 if match[1] == "-" else 1.0) * float(match[2] or 1)
+                number = sign * (-1.0 if match[1] == "-" else 1.0) * float(match[2] or 1)
             except ValueError:
-                raise _unreadable(text, excerpt(side, place)) from None
+                raise _unreadable(text, excerpt(side, position)) from None
             name = (match[3] or "").strip("`")
             if not name:
-                value -= own
+                value -= number
             elif name in terms:
-                weights[terms.index(name)] += own
+                weights[terms.index(name)] += number
             else:
                 raise refusal("CV-P785", terms=", ".join(map(repr, terms)), name=name)
-            place = match.end()
+            position = match.end()
     if not weights.any() or not isfinite(value + weights.sum()):
         raise _unreadable(text, "no term")
     return weights, value
@@ -632,19 +918,44 @@ def _restriction(text: str, terms: Sequence[str]) -> tuple[Floats, float]:
 
 def _sum(weights: Mapping[str, float]) -> str:
     """Return a weighted sum as it is written: "treat + 40 treat:age"."""
-    said = ""
+    text = ""
     for name, weight in weights.items():
         sign = "-" if weight < 0 else "+"
         term = name if abs(weight) == 1 else f"{abs(weight):g} {name}"
-        said += f" {sign} {term}" if said else term if sign == "+" else f"-{term}"
-    return said
+        text += f" {sign} {term}" if text else term if sign == "+" else f"-{term}"
+    return text
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Compliance(Shown):
-    """Three effects from one release: of assignment on the outcome and on receipt, and of receipt for compliers.
+    """Three effects from one release: what ``moments.compliance(...)`` returns.
 
-    The last is a ratio of the first two (Angrist, Imbens, Rubin 1996); its interval holds however few comply.
+    They are those of assignment on the outcome and on receipt, and of receipt on the outcome of compliers.
+
+    Attributes
+    ----------
+    assigned : str
+        Column that was randomised.
+    received : str
+        Column that says who received the treatment.
+    outcome : str
+        Column that is explained.
+    on_outcome : Regression
+        Of the outcome on assignment.
+    on_receipt : Regression
+        Of receipt on assignment.
+    two_stage : Regression
+        Of the outcome on receipt, with assignment as its instrument.
+
+    Notes
+    -----
+    The effect on compliers is the ratio of the other two [1]_; its Anderson-Rubin interval holds however few
+    comply.
+
+    References
+    ----------
+    .. [1] Angrist, J. D., Imbens, G. W. and Rubin, D. B. (1996). Identification of causal effects using
+       instrumental variables. Journal of the American Statistical Association 91, 444-455.
     """
 
     assigned: str
@@ -656,7 +967,7 @@ class Compliance(Shown):
 
     @property
     def guarantee(self) -> Guarantee:
-        """That of the moments."""
+        """Guarantee of the moments."""
         return self.two_stage.guarantee
 
     @property
@@ -666,39 +977,45 @@ class Compliance(Shown):
 
     @property
     def intention_to_treat(self) -> Coefficient:
-        """The effect of assignment on the outcome."""
+        """Effect of assignment on the outcome, in its units."""
         return replace(self.on_outcome.coefficient(self.assigned), name="intention to treat")
 
     @property
     def take_up(self) -> Coefficient:
-        """The effect of assignment on receipt: the share of compliers."""
+        """Effect of assignment on receipt: the share of compliers."""
         return replace(self.on_receipt.coefficient(self.assigned), name="take-up")
 
     @property
     def complier_effect(self) -> Coefficient:
-        """The effect of receipt on the outcome of compliers, with an Anderson-Rubin interval."""
+        """Effect of receipt on the outcome of compliers, with an Anderson-Rubin interval."""
         return replace(self.two_stage.coefficient(self.received), name="complier effect")
 
     @property
     def table(self) -> tuple[Coefficient, ...]:
-        """The three effects."""
+        """Intention to treat, take-up and complier effect."""
         return self.intention_to_treat, self.take_up, self.complier_effect
 
     def _rows(self) -> list[dict[str, Any]]:
         """Return one dictionary an effect, with the names that R's `broom` uses, dots replaced by underscores."""
         fits = (self.on_outcome, self.on_receipt, self.two_stage)
         names = (self.assigned, self.assigned, self.received)
-        found = []
-        for one, fit, name in zip(self.table, fits, names, strict=True):
+        rows = []
+        for effect, fit, name in zip(self.table, fits, names, strict=True):
             row = next(row for row in fit._rows() if row["term"] == name)
-            found.append(row | {"effect": one.name})
-        return found
+            rows.append(row | {"effect": effect.name})
+        return rows
 
     def report_facts(self) -> dict[str, Any]:
-        """Return the same with unbounded ends as infinite numbers, for what is printed."""
+        """Return what is printed, as facts.
+
+        Returns
+        -------
+        dict
+            Facts by name; numbers may be infinite.
+        """
         shared = self.two_stage.report_facts()
-        own = ["guarantee_warning", "rows", "level", "first_stage", "weak", "anderson_rubin"]
-        kept = {*shared} & {*own, *_PROVENANCE}
+        names = ["guarantee_warning", "rows", "level", "first_stage", "weak", "anderson_rubin"]
+        kept = {*shared} & {*names, *_PROVENANCE}
         return {name: shared[name] for name in shared if name in kept} | {
             "assigned": self.assigned,
             "received": self.received,
@@ -707,7 +1024,18 @@ class Compliance(Shown):
         }
 
     def view(self, full: bool = False) -> View:
-        """Return what is shown: the three effects, what they assume, the guarantee."""
+        """Return what is shown: the three effects, what they assume, the guarantee.
+
+        Parameters
+        ----------
+        full : bool, default False
+            True for everything, False for a summary.
+
+        Returns
+        -------
+        View
+            Title, tables and lines of text, as `summary`, `full` and `to_html` print them.
+        """
         return compliance_view(self.report_facts(), full)
 
     def __repr__(self) -> str:
@@ -720,13 +1048,18 @@ Matrix = tuple[tuple[float, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class RobustMiddle:
-    """The released middle of one regression's sandwich, in coordinates in which its regressors are uncorrelated.
+    """The released middle of one regression's sandwich, in coordinates with uncorrelated regressors.
 
-    Attributes:
-        formula: of the regression.
-        turn: from regressors to these coordinates.
-        matrix: mean of x x' e^2 with squared weights of rows, as released.
-        noise_sd: standard deviation of its noise off the diagonal.
+    Attributes
+    ----------
+    formula : str
+        The regression.
+    turn : tuple of tuple of float
+        From regressors to these coordinates.
+    matrix : tuple of tuple of float
+        Mean of x x' e^2 with squared weights of rows, as released.
+    noise_sd : float
+        Standard deviation of its noise off the diagonal.
     """
 
     formula: str
@@ -735,25 +1068,71 @@ class RobustMiddle:
     noise_sd: float
 
     def errors_of(self, fit: LinearFit, rows: int) -> LinearFit:
-        """Return the fit of this regression with HC1 errors."""
+        """Return the fit of this regression with HC1 errors.
+
+        Parameters
+        ----------
+        fit : LinearFit
+            Least squares, with classical errors.
+        rows : int
+            Number of rows.
+
+        Returns
+        -------
+        LinearFit
+            The same coefficients with robust covariances.
+        """
         return with_robust_errors(fit, np.array(self.turn), np.array(self.matrix), self.noise_sd, rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Moments(Shown):
-    """Released second moments of columns; nothing it does spends budget, and it holds no rows.
+    """Released second moments of columns: what `counterveil.moments` returns.
 
-    Attributes:
-        treatment, outcome: names of these columns.
-        columns: names of all columns, the constant left out.
-        groups: covariates, or treatments, that are several columns, with these.
-        basis: the constant and every column as a combination of working columns.
-        matrix: released means of products of working columns, the constant first.
-        noise_sd: standard deviation of the noise of each.
-        rows: number of rows, public.
-        level: of the intervals.
-        robust: what HC1 errors of some regressions need.
-        guarantee, spent, releases, not_covered, details: as in every result.
+    It holds no rows. Any regression among its columns is free, as often as wanted.
+
+    Attributes
+    ----------
+    treatment, outcome : str
+        Columns of the study.
+    columns : tuple of str
+        All columns, the constant left out.
+    groups : tuple of (str, tuple of str)
+        Covariates, or treatments, that are several columns, with these.
+    basis : tuple of tuple of float
+        The constant and every column as a combination of working columns.
+    matrix : tuple of tuple of float
+        Released means of products of working columns, the constant first.
+    noise_sd : tuple of tuple of float
+        Standard deviation of the noise of each.
+    rows : int
+        Number of rows, public.
+    level : float
+        Default confidence level of intervals, in (0, 1).
+    guarantee : Guarantee
+        What is protected, how strongly, and where that is proved.
+    spent : Budget
+        Exact epsilon and delta that the moments cost.
+    releases : tuple of (str, str)
+        Every number that noise was drawn for: its name, and its sensitivity or scale.
+    not_covered : tuple of Caveat or Detail
+        What intervals do not cover, the worst first.
+    details : dict of str to float or str
+        Further public or released numbers.
+    robust : tuple of RobustMiddle
+        What HC1 errors of some regressions need.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> trial = cv.datasets.lalonde()
+    >>> ask = {"protects": "outcome", "epsilon": 4, "delta": 1e-6, "noise": cv.SeededNoise(1)}
+    >>> moments = cv.moments(trial.frame, trial.study, **ask)
+    >>> fit = moments.regress("re78 ~ train + age")
+    >>> moments.columns[-2:], moments.rows
+    (('train', 're78'), 445)
+    >>> fit.method
+    'OLS'
     """
 
     treatment: str
@@ -779,24 +1158,56 @@ class Moments(Shown):
         *,
         cov_type: Literal["nonrobust", "HC1"] | str = "nonrobust",
     ) -> Regression:
-        """Return a regression among the released columns: "y ~ treat + age", or "y ~ age + [dose ~ offer]".
+        """Return a regression among the released columns; it spends nothing.
 
-        Least squares, or two-stage least squares with instruments in brackets as in linearmodels. Free.
+        Parameters
+        ----------
+        formula : str
+            ``"y ~ treat + age"``, with instruments ``"y ~ age + [dose ~ offer]"``. ``a*b`` stands for a, b
+            and ``a:b``; ``0`` leaves the constant out; ``C(site)`` is a column of labels, ``I(age**2)`` a
+            square and ``log(income)`` a logarithm. Terms after ``|`` are adjusted for and not shown: ``"y ~
+            treat | site"``.
+        level : float, optional
+            Confidence level, in (0, 1). Default: that of the result.
+        cov_type : {"nonrobust", "HC1"}, default "nonrobust"
+            Errors of equal variance, or robust ones for regressions that ``cv.moments(..., robust=[...])``
+            named.
 
-        Args:
-            formula: terms after | are adjusted for and not shown: "y ~ treat | site".
-            level: of the intervals; that of the moments if omitted.
-            cov_type: "nonrobust", or "HC1" for regressions that `cv.moments(..., robust=[...])` named.
+        Returns
+        -------
+        Regression
+            Least squares, or two-stage least squares with instruments.
+
+        Raises
+        ------
+        CounterveilError
+            A level outside (0, 1): CV-P015. A product that was not released: CV-P782. A formula that cannot
+            be read: CV-P783. A column that was not released: CV-P784. Labels of no column: CV-P791. Robust
+            errors that were not released: CV-P793.
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> trial = cv.datasets.lalonde()
+        >>> ask = {"protects": "outcome", "epsilon": 4, "delta": 1e-6, "noise": cv.SeededNoise(1)}
+        >>> moments = cv.moments(trial.frame, trial.study, **ask)
+        >>> fit = moments.regress("re78 ~ train + age")
+        >>> fit.terms
+        ('Intercept', 'train', 'age')
+        >>> [one.name for one in moments.regress("re78 ~ train | age + educ").coefficients]
+        ['train']
         """
-        found = parse_formula(formula, self.columns, dict(self.groups))
+        parsed = parse_formula(formula, self.columns, dict(self.groups))
         chosen = self.level if level is None else check_level(level)
         if cov_type == "nonrobust":
-            return self._regression(formula, found, chosen)
-        for one in self.robust if cov_type == "HC1" else ():
-            if parse_formula(one.formula, self.columns, dict(self.groups)) == found:
-                return self._regression(formula, found, chosen, one)
+            return self._regression(formula, parsed, chosen)
+        for middle in self.robust if cov_type == "HC1" else ():
+            if parse_formula(middle.formula, self.columns, dict(self.groups)) == parsed:
+                return self._regression(formula, parsed, chosen, middle)
         raise refusal(
-            "CV-P793", known=", ".join(repr(one.formula) for one in self.robust) or "none", cov_type=cov_type
+            "CV-P793",
+            known=", ".join(repr(middle.formula) for middle in self.robust) or "none",
+            cov_type=cov_type,
         )
 
     def compliance(
@@ -808,18 +1219,34 @@ class Moments(Shown):
         controls: Sequence[str] = (),
         level: float | None = None,
     ) -> Compliance:
-        """Return the effects of assignment and, for those who comply with it, of what they received. Free.
+        """Return the effects of assignment and, for compliers, of what they received; it spends nothing.
 
-        Args:
-            received: the column that says who received the treatment.
-            assigned: the column that was randomised; the study's treatment if omitted.
-            outcome: the column explained; the study's outcome if omitted.
-            controls: columns that are adjusted for.
-            level: of the intervals.
+        Parameters
+        ----------
+        received : str
+            Column that says who received the treatment.
+        assigned : str, optional
+            Column that was randomised. Default: the study's treatment.
+        outcome : str, optional
+            Column that is explained. Default: the study's outcome.
+        controls : sequence of str, default ()
+            Columns that are adjusted for.
+        level : float, optional
+            Confidence level, in (0, 1). Default: that of the result.
+
+        Returns
+        -------
+        Compliance
+            Intention to treat, take-up and complier effect.
+
+        Raises
+        ------
+        CounterveilError
+            A level outside (0, 1): CV-P015. A column that was not released: CV-P784.
         """
         offer, response = assigned or self.treatment, outcome or self.outcome
         terms = "".join(f" + `{name}`" for name in controls)
-        one, two, three = (
+        on_outcome, on_receipt, two_stage = (
             self.regress(text, level)
             for text in (
                 f"`{response}` ~ `{offer}`{terms}",
@@ -827,7 +1254,7 @@ class Moments(Shown):
                 f"`{response}` ~ 1{terms} + [`{received}` ~ `{offer}`]",
             )
         )
-        return Compliance(offer, received, response, one, two, three)
+        return Compliance(offer, received, response, on_outcome, on_receipt, two_stage)
 
     def _regression(
         self, text: str, formula: Formula, level: float, robust: RobustMiddle | None = None
@@ -840,21 +1267,21 @@ class Moments(Shown):
 
         exogenous = ((CONSTANT,) if formula.constant else ()) + formula.regressors + formula.absorbed
         terms, response = (*exogenous, *formula.endogenous), basis[places[formula.response]]
-        stage = kept = tested = None
+        first_stage = kept = tested = None
         if not formula.endogenous:
             fit = least_squares(moments, rows(terms), response)
         else:
             fit = two_stage(moments, rows(terms), rows((*formula.instruments, *exogenous)), response)
             if len(formula.endogenous) == 1:
-                own, instruments = rows(formula.endogenous)[0], rows(formula.instruments)
+                endogenous, instruments = rows(formula.endogenous)[0], rows(formula.instruments)
                 others = rows(exogenous)
-                stage = joint_statistic(
-                    least_squares(moments, np.vstack((instruments, others)), own), len(instruments)
+                first_stage = joint_statistic(
+                    least_squares(moments, np.vstack((instruments, others)), endogenous), len(instruments)
                 )
-                last = np.zeros(len(terms))
-                last[-1] = 1.0
-                centre = (float(fit.coefficients[-1]), fit.error(last)[0])
-                kept = anderson_rubin(moments, own, instruments, others, response, level, centre)
+                on_endogenous = np.zeros(len(terms))
+                on_endogenous[-1] = 1.0
+                centre = (float(fit.coefficients[-1]), fit.error(on_endogenous)[0])
+                kept = anderson_rubin(moments, endogenous, instruments, others, response, level, centre)
                 tested = joint_p_value(moments, instruments, others, response)
         fit = fit if robust is None else robust.errors_of(fit, self.rows)
         return Regression(
@@ -873,7 +1300,7 @@ class Moments(Shown):
             cov_type="nonrobust" if robust is None else "HC1",
             endogenous=formula.endogenous,
             instruments=formula.instruments,
-            first_stage=stage,
+            first_stage=first_stage,
             anderson_rubin=kept,
             anderson_rubin_p=tested,
             farthest=self._farthest(formula, fit),
@@ -897,15 +1324,16 @@ class Moments(Shown):
     def _rows(self) -> list[dict[str, Any]]:
         """Return one dictionary a column: mean and standard deviation as released, and the noise of the mean."""
         return [
-            {"column": name} | self._mean(own) for name, own in zip(self.columns, self.basis[1:], strict=True)
+            {"column": name} | self._mean(weights)
+            for name, weights in zip(self.columns, self.basis[1:], strict=True)
         ]
 
     def _mean(self, column: tuple[float, ...]) -> dict[str, float]:
         """Return what is known of a column's mean: nothing where noise left no weight to the rows."""
-        matrix, noise, own = np.array(self.matrix), np.array(self.noise_sd), np.array(column)
+        matrix, noise, weights = np.array(self.matrix), np.array(self.noise_sd), np.array(column)
         with np.errstate(all="ignore"):
-            mean = own @ matrix[0] / matrix[0, 0]
-            centred = own - mean * np.array(self.basis[0])
+            mean = weights @ matrix[0] / matrix[0, 0]
+            centred = weights - mean * np.array(self.basis[0])
             error = np.sqrt(centred**2 @ noise[0] ** 2) / matrix[0, 0]
             variance = centred @ matrix @ centred / matrix[0, 0]
         if not (matrix[0, 0] > 0 and np.isfinite([mean, error, variance]).all()):
@@ -913,7 +1341,23 @@ class Moments(Shown):
         return {"mean": float(mean), "sd": sqrt(max(float(variance), 0.0)), "se_noise": float(error)}
 
     def interval(self, level: float | None = None) -> dict[str, Ends]:
-        """Return an interval for the mean of every column, by name; sampling error and noise together."""
+        """Return an interval for the mean of every column, by name, privacy noise included.
+
+        Parameters
+        ----------
+        level : float, optional
+            Confidence level, in (0, 1). Default: that of the result.
+
+        Returns
+        -------
+        dict of str to tuple of (float, float)
+            Lower and upper end, in units of the column.
+
+        Raises
+        ------
+        CounterveilError
+            A level outside (0, 1): CV-P015.
+        """
         chosen = self.level if level is None else check_level(level)
         return {
             name: self._regression(f"{name} ~ 1", Formula(name, ()), chosen).coefficients[0].interval()
@@ -921,21 +1365,55 @@ class Moments(Shown):
         }
 
     def stored(self) -> dict[str, Any]:
-        """Return what the ledger keeps: numbers as released and public parameters."""
+        """Return what a ledger keeps: numbers as released and public parameters.
+
+        Returns
+        -------
+        dict
+            JSON-ready facts; `from_dict` reads them back.
+        """
         return write(self)
 
     def report_facts(self) -> dict[str, Any]:
-        """Return the same with infinite numbers, for what is printed."""
+        """Return what is printed, as facts.
+
+        Returns
+        -------
+        dict
+            Facts by name; numbers may be infinite.
+        """
         warning = self.guarantee.warning
         return ({"guarantee_warning": warning} if warning else {}) | self.stored() | {"means": self._rows()}
 
     def drawn_facts(self) -> dict[str, Any]:
-        """Return the means of the columns as effects of a forest."""
+        """Return the means of the columns as effects of a forest.
+
+        Returns
+        -------
+        dict
+            Facts by name; numbers may be infinite.
+        """
         return mean_facts(self._rows(), [*self.interval().values()], self.level)
 
     @classmethod
     def from_dict(cls, facts: dict[str, Any]) -> Moments:
-        """Return what `to_dict` or `stored` wrote; other facts are CV-P661."""
+        """Return the moments that `to_dict` or `stored` wrote.
+
+        Parameters
+        ----------
+        facts : dict
+            Facts of moments of this version of the format.
+
+        Returns
+        -------
+        Moments
+            Equal to those that were written.
+
+        Raises
+        ------
+        CounterveilError
+            Facts of another kind or version, or facts that do not fit together: CV-P661.
+        """
         return read(cls, facts)
 
     def _check(self) -> None:
@@ -949,29 +1427,75 @@ class Moments(Shown):
                 raise ValueError("a number that is none")
         if any(sd < 0 for row in self.noise_sd for sd in row) or self.rows < 1:
             raise ValueError("impossible moments")
-        for place in range(size):
-            if any(self.matrix[place][other] != self.matrix[other][place] for other in range(place)):
+        for row_index in range(size):
+            if any(
+                self.matrix[row_index][column_index] != self.matrix[column_index][row_index]
+                for column_index in range(row_index)
+            ):
                 raise ValueError("moments that are not symmetric")
         if any(name not in self.columns for _, members in self.groups for name in members):
             raise ValueError("a group of other columns")
-        for one in self.robust:
-            count = len(one.matrix)
-            if not 0 <= one.noise_sd < inf or any(
-                len(row) != count or not all(map(isfinite, row)) for row in (*one.turn, *one.matrix)
+        for middle in self.robust:
+            count = len(middle.matrix)
+            if not 0 <= middle.noise_sd < inf or any(
+                len(row) != count or not all(map(isfinite, row)) for row in (*middle.turn, *middle.matrix)
             ):
                 raise ValueError("an impossible middle of a sandwich")
 
     def save(self, path: str | Path) -> Path:
-        """Write the moments as JSON, with no data in it; return the path."""
+        """Write the moments as JSON, with no data in it.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to write.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        CounterveilError
+            The file cannot be written: CV-P021.
+        """
         return save(self.to_dict(), path)
 
     @classmethod
     def load(cls, path: str | Path) -> Moments:
-        """Return the moments that `save` wrote; another file is refused with CV-P787."""
+        """Return the moments that `save` wrote.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to read.
+
+        Returns
+        -------
+        Moments
+            Equal to those that were saved.
+
+        Raises
+        ------
+        CounterveilError
+            Another file: CV-P787.
+        """
         return load(path, cls.from_dict, _no_moments)
 
     def view(self, full: bool = False) -> View:
-        """Return what is shown: columns with means and standard deviations, the guarantee, what is not covered."""
+        """Return what is shown: columns with means and standard deviations, and the guarantee.
+
+        Parameters
+        ----------
+        full : bool, default False
+            True for everything, False for a summary.
+
+        Returns
+        -------
+        View
+            Title, tables and lines of text, as `summary`, `full` and `to_html` print them.
+        """
         return moments_view(self.report_facts(), full)
 
     def __repr__(self) -> str:

@@ -65,14 +65,25 @@ class Shown:
         Returns
         -------
         list of dict
-            What names the effect, such as ``term``, ``contrast``, ``group``; ``estimate``, ``std_error``,
-            ``se_sampling``, ``se_noise``, ``statistic``, ``p_value``, ``conf_low``, ``conf_high``, ``level``,
-            all with privacy noise included; ``conf_of``, what the interval is for; of several effects
-            ``conf_low_simultaneous``, ``conf_high_simultaneous``, ``adj_p_value``; the guarantee as
-            ``epsilon``, ``delta``, ``protects``, ``proof``.
+            A row per effect, with the columns below.
 
         Notes
         -----
+        Columns, as far as a result has them:
+
+        - ``term``, ``estimand``: the treatment; ATE, ATT, ATC, ATO, CATE or "gain per person".
+        - ``contrast``, ``arm``, ``reference``, ``group``, ``period``, ``outcome``, ``size``,
+          ``size_sd``: what the effect is of; ``size_sd`` is 0 where sizes are public.
+        - ``policy``, ``cost``, ``share``, ``threshold``: of policies and targeting curves.
+        - ``site``, ``type``, ``weight``: of pooled results.
+        - ``point`` and the covariates: of effects as a function.
+        - ``estimate``, ``std_error``, ``se_sampling``, ``se_noise``, ``statistic``, ``p_value``: with
+          privacy noise.
+        - ``conf_low``, ``conf_high``, ``level``, ``conf_of``, ``assumptions``: the interval, what it is
+          for, and what it rests on.
+        - ``conf_low_simultaneous``, ``conf_high_simultaneous``, ``adj_p_value``: of several effects together.
+        - ``epsilon``, ``delta``, ``protects``, ``proof``: the guarantee.
+
         An apostrophe stands before a name or a label that a spreadsheet would take for a formula.
 
         Examples
@@ -128,7 +139,13 @@ class Shown:
         return text_of(self.view(full=True))
 
     def document(self) -> View:
-        """Return what files show: everything, with pictures."""
+        """Return what files show: everything, with pictures.
+
+        Returns
+        -------
+        View
+            Title, tables, sections and lines of text.
+        """
         return self.view(full=True)
 
     @overload

@@ -212,8 +212,8 @@ class SurvivalResult(ReleasedAnswer):
         CounterveilError
             A time that is not of the grid: CV-P690. An unknown arm: CV-P692.
         """
-        place = self._place(time)
-        return self._effect(f"{arm} at {self.times[place]:g}", self._answers.at(check_arm(arm), place))
+        position = self._place(time)
+        return self._effect(f"{arm} at {self.times[position]:g}", self._answers.at(check_arm(arm), position))
 
     def difference(self, time: float | None = None) -> Effect:
         """Return the difference of both arms' survival probabilities, treated minus control.
@@ -246,8 +246,10 @@ class SurvivalResult(ReleasedAnswer):
         >>> result.difference().name
         'difference in survival at 360'
         """
-        place = self._place(time)
-        return self._effect(f"difference in survival at {self.times[place]:g}", self._answers.gap(place))
+        position = self._place(time)
+        return self._effect(
+            f"difference in survival at {self.times[position]:g}", self._answers.gap(position)
+        )
 
     def restricted_mean(self, arm: ArmName) -> Effect:
         """Return the mean time free of the event up to the horizon in an arm.
@@ -440,9 +442,9 @@ class SurvivalResult(ReleasedAnswer):
         The cumulative incidence (Aalen and Johansen 1978) is the sum of S(t_j-) d_jk / n_j over cells up to
         the time, d_jk being the events of cause k.
         """
-        place, found = self._place(time), answers_of(self.tables, self._cause(cause))
-        name = f"{cause}, {arm} at {self.times[place]:g}"
-        return self._effect(name, Complement(found.at(check_arm(arm), place)))
+        position, answers = self._place(time), answers_of(self.tables, self._cause(cause))
+        name = f"{cause}, {arm} at {self.times[position]:g}"
+        return self._effect(name, Complement(answers.at(check_arm(arm), position)))
 
     def incidence_difference(self, cause: str, time: float | None = None) -> Effect:
         """Return the difference of both arms' probabilities of one cause, treated minus control.
@@ -464,9 +466,9 @@ class SurvivalResult(ReleasedAnswer):
         CounterveilError
             A time that is not of the grid: CV-P690. An unknown cause: CV-P694.
         """
-        place, found = self._place(time), answers_of(self.tables, self._cause(cause)).gap
-        gap = found(place)
-        name = f"difference in {cause} at {self.times[place]:g}"
+        position, gap_at = self._place(time), answers_of(self.tables, self._cause(cause)).gap
+        gap = gap_at(position)
+        name = f"difference in {cause} at {self.times[position]:g}"
         return self._effect(name, replace(gap, one=gap.other, other=gap.one))
 
     def _cause(self, cause: str) -> int:
@@ -513,7 +515,7 @@ class SurvivalResult(ReleasedAnswer):
             An unknown arm: CV-P692.
         """
         slack = self._answers.curves.slack[check_arm(arm)][:: self.tables.cut]
-        return self.times[max(place for place in range(len(self.times)) if slack[place] == 0)]
+        return self.times[max(position for position in range(len(self.times)) if slack[position] == 0)]
 
     def curves(self, level: float | None = None) -> list[dict[str, Any]]:
         """Return the survival curves of both arms and their difference, as rows.
@@ -536,21 +538,23 @@ class SurvivalResult(ReleasedAnswer):
             A level outside (0, 1): CV-P015.
         """
         chosen = self.level if level is None else check_level(level)
-        found = []
-        for arm, numbers in ((0, (0,)), (1, (1,)), (None, (0, 1))):
-            wide = self._answers.band_level(chosen, numbers)
-            for place, time in enumerate(self.times):
-                known = self._answers.gap(place) if arm is None else self._answers.at(arm, place)
-                found.append(self._row(arm, time, known, chosen, wide))
-        return found
+        rows = []
+        for arm, arms in ((0, (0,)), (1, (1,)), (None, (0, 1))):
+            band_level = self._answers.band_level(chosen, arms)
+            for position, time in enumerate(self.times):
+                known = self._answers.gap(position) if arm is None else self._answers.at(arm, position)
+                rows.append(self._row(arm, time, known, chosen, band_level))
+        return rows
 
-    def _row(self, arm: int | None, time: float, known: Known, level: float, wide: float) -> dict[str, Any]:
+    def _row(
+        self, arm: int | None, time: float, known: Known, level: float, band_level: float
+    ) -> dict[str, Any]:
         names = ("low", "high", "band_low", "band_high")
         if time == 0:
-            sure = 0.0 if arm is None else 1.0
-            ends = dict.fromkeys(names, sure)
+            certain = 0.0 if arm is None else 1.0
+            ends = dict.fromkeys(names, certain)
         else:
-            ends = dict(zip(names, (*known.interval(level), *known.interval(wide)), strict=True))
+            ends = dict(zip(names, (*known.interval(level), *known.interval(band_level)), strict=True))
         word = "difference" if arm is None else ARMS[arm]
         return {"arm": word, "time": time, "estimate": known.estimate} | ends
 
@@ -587,18 +591,18 @@ class SurvivalResult(ReleasedAnswer):
         CounterveilError
             A level outside (0, 1): CV-P015.
         """
-        return {str(one.name): one.interval(level) for one in self.table}
+        return {str(effect.name): effect.interval(level) for effect in self.table}
 
     def _columns(self) -> list[dict[str, Any]]:
-        return [{"contrast": one.name, "horizon": self.times[-1]} for one in self.table]
+        return [{"contrast": effect.name, "horizon": self.times[-1]} for effect in self.table]
 
     def _rows(self) -> list[dict[str, Any]]:
         """Return the rows of `table`, then those of the hazard ratio, or of each cause's."""
-        found = ReleasedAnswer._rows(self)
+        rows = ReleasedAnswer._rows(self)
         for cause in self.tables.causes or (None,):
             name = "hazard ratio" if cause is None else f"hazard ratio of {cause}"
-            found.append(found[0] | {"contrast": name} | self.hazard_ratio(cause).row())
-        return found
+            rows.append(rows[0] | {"contrast": name} | self.hazard_ratio(cause).row())
+        return rows
 
     def _shown(self) -> dict[str, Any]:
         test, ratio = self.log_rank, self.restricted_mean_ratio
@@ -625,12 +629,17 @@ class SurvivalResult(ReleasedAnswer):
         }
 
     def _median(self, arm: str) -> str:
-        one = self.quantile(arm)
-        return time_span(one.estimate, interval_facts(one.level, one.interval()), float(one.std_error))
+        median = self.quantile(arm)
+        return time_span(
+            median.estimate, interval_facts(median.level, median.interval()), float(median.std_error)
+        )
 
     def _median_facts(self, arm: str) -> dict[str, Any]:
-        found = self.quantile(arm)
-        return {"estimate": finite(found.estimate), "interval": interval_facts(self.level, found.interval())}
+        median = self.quantile(arm)
+        return {
+            "estimate": finite(median.estimate),
+            "interval": interval_facts(self.level, median.interval()),
+        }
 
     def _notes(self) -> list[tuple[str, str]]:
         test, ratio = self.log_rank, self.restricted_mean_ratio
@@ -685,11 +694,11 @@ def check_prob(prob: object) -> float:
     raise refusal("CV-P693", prob=prob)
 
 
-def said(one: Effect, arm: str = "") -> str:
+def said(effect: Effect, arm: str = "") -> str:
     """Return a number with its interval as text, after the name of its arm."""
-    error = float(one.std_error)
-    ends = interval_facts(one.level, one.interval())
-    return f"{arm} {with_interval(rounded(one.estimate, error), ends, error)}".strip()
+    error = float(effect.std_error)
+    ends = interval_facts(effect.level, effect.interval())
+    return f"{arm} {with_interval(rounded(effect.estimate, error), ends, error)}".strip()
 
 
 def survival_result(
@@ -792,8 +801,8 @@ class QuantilesResult(ByName, ReleasedAnswer):
     --------
     >>> import counterveil as cv
     >>> trial = cv.datasets.lalonde()
-    >>> noise = cv.SeededNoise(1)
-    >>> result = cv.quantiles(trial.frame, trial.study, protects="record", epsilon=2, grid=20, noise=noise)
+    >>> ask = {"protects": "record", "epsilon": 2, "grid": 20, "noise": cv.SeededNoise(1)}
+    >>> result = cv.quantiles(trial.frame, trial.study, **ask)
     >>> result.probs, result.table[1].name
     ((0.25, 0.5, 0.75), 'median')
     >>> low, high = result.quantile_difference(0.75).interval()
@@ -926,14 +935,14 @@ class QuantilesResult(ByName, ReleasedAnswer):
         CounterveilError
             A level outside (0, 1): CV-P015.
         """
-        wide = self._answers.band_level(self.level if level is None else check_level(level), (0, 1))
-        return [self._band(edge, level, wide) for edge in self.edges[1:-1]]
+        band_level = self._answers.band_level(self.level if level is None else check_level(level), (0, 1))
+        return [self._band(edge, level, band_level) for edge in self.edges[1:-1]]
 
-    def _band(self, edge: float, level: float | None, wide: float) -> dict[str, Any]:
-        one = self.distribution_difference(edge)
+    def _band(self, edge: float, level: float | None, band_level: float) -> dict[str, Any]:
+        difference = self.distribution_difference(edge)
         names = ("low", "high", "band_low", "band_high")
-        ends = dict(zip(names, (*one.interval(level), *one.interval(wide)), strict=True))
-        return {"value": edge, "estimate": one.estimate} | ends
+        ends = dict(zip(names, (*difference.interval(level), *difference.interval(band_level)), strict=True))
+        return {"value": edge, "estimate": difference.estimate} | ends
 
     def quantile_band(self, probs: tuple[float, ...], level: float | None = None) -> list[dict[str, Any]]:
         """Return differences of quantiles with a band that holds for all of them at once.
@@ -964,24 +973,24 @@ class QuantilesResult(ByName, ReleasedAnswer):
         --------
         >>> import counterveil as cv
         >>> trial = cv.datasets.lalonde()
-        >>> noise = cv.SeededNoise(1)
-        >>> result = cv.quantiles(trial.frame, trial.study, protects="record", epsilon=2, grid=20, noise=noise)
+        >>> ask = {"protects": "record", "epsilon": 2, "grid": 20, "noise": cv.SeededNoise(1)}
+        >>> result = cv.quantiles(trial.frame, trial.study, **ask)
         >>> rows = result.quantile_band((0.25, 0.5, 0.75))
         >>> all(row["band_low"] <= row["estimate"] <= row["band_high"] for row in rows)
         True
         """
         chosen = 1 - (1 - (self.level if level is None else check_level(level))) / 2
-        wide = [self._answers.band_level(chosen, (arm,)) for arm in (0, 1)]
-        found = []
+        band_levels = [self._answers.band_level(chosen, (arm,)) for arm in (0, 1)]
+        rows = []
         for prob in probs:
-            one = self.quantile_difference(prob)
+            difference = self.quantile_difference(prob)
             (least, most), (low, high) = (
-                self._crossing(arm, prob).interval(own)
-                for arm, own in zip(("control", "treated"), wide, strict=True)
+                self._crossing(arm, prob).interval(band_level)
+                for arm, band_level in zip(("control", "treated"), band_levels, strict=True)
             )
             ends = {"band_low": low - most, "band_high": high - least}
-            found.append({"prob": prob, "estimate": one.estimate} | ends)
-        return found
+            rows.append({"prob": prob, "estimate": difference.estimate} | ends)
+        return rows
 
     def _place(self, value: float) -> int:
         if value in self.edges:
@@ -1002,7 +1011,8 @@ class QuantilesResult(ByName, ReleasedAnswer):
 
     def _columns(self) -> list[dict[str, Any]]:
         return [
-            {"contrast": one.name, "prob": prob} for one, prob in zip(self.table, self.probs, strict=True)
+            {"contrast": effect.name, "prob": prob}
+            for effect, prob in zip(self.table, self.probs, strict=True)
         ]
 
     def _shown(self) -> dict[str, Any]:

@@ -222,7 +222,8 @@ class Plan:
         length of all changes, each divided by its bound and times its weight. Pure noise of equal weights comes from
         the box, else from parts of epsilon in proportion to the weights.
         """
-        amount, count = self.amount(name, Kind.SEVERAL), len(sensitivities)
+        amount = self.amount(name, Kind.SEVERAL)
+        count = len(sensitivities)
         if self.mechanism == "gaussian":
             length = sqrt_up(sum((weight**2 for weight in weights), Fraction(0)))
             return [Gaussian(s * length / w, amount) for s, w in zip(sensitivities, weights, strict=True)]
@@ -273,7 +274,8 @@ class Plan:
         normal = {name for name, _ in self.amounts if self._has_mu(name)}
         pure = {name: amount / self.budget.epsilon for name, amount in self.amounts if name not in normal}
         squared = {name: amount**2 for name, amount in self.amounts if name in normal}
-        left, total = 1 - sum(pure.values(), Fraction(0)), sum(squared.values(), Fraction(0))
+        left = 1 - sum(pure.values(), Fraction(0))
+        total = sum(squared.values(), Fraction(0))
         found = pure | {name: left * size / total for name, size in squared.items()}
         return {name: float(found[name]) for name, _ in self.amounts}
 
@@ -361,8 +363,8 @@ class BranchPlan(Plan):
         for branch in self.branches:
             if any(planned == name for planned, _ in branch.amounts):
                 return branch
-        names = [planned for branch in self.branches for planned, _ in branch.amounts]
-        raise refusal("CV-X002", amounts=names, got=repr(name))
+        planned = [planned for branch in self.branches for planned, _ in branch.amounts]
+        raise refusal("CV-X002", amounts=planned, got=repr(name))
 
 
 def in_branches(
@@ -456,7 +458,8 @@ class Gate:
         the noise is not expected to fall; the grid is fine beside it.
         """
         amount = self._pay(name, Kind.SMOOTH)
-        mechanism, grid = self._plan.smooth_noise(name, smoothness), grid_for(least, amount)
+        mechanism = self._plan.smooth_noise(name, smoothness)
+        grid = grid_for(least, amount)
         return self._drawn(
             name,
             (least,),

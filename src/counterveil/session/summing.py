@@ -108,7 +108,8 @@ class SummingGate(Gate):
 
     def release(self, name: str, value: Fraction, sensitivity: Fraction) -> Released:
         """Return the sum of all parts' values plus noise."""
-        amount, mechanism = self._pay(name, Kind.NUMBER), self.noise(name, sensitivity)
+        amount = self._pay(name, Kind.NUMBER)
+        mechanism = self.noise(name, sensitivity)
         (total,) = self._totals(name, [value], mechanism, sensitivity, amount)
         return Released(total, mechanism)
 
@@ -146,7 +147,8 @@ class SummingGate(Gate):
         self, name: str, values: Sequence[Fraction], mechanism: _Summed, bound: Fraction, amount: Fraction
     ) -> tuple[Fraction, ...]:
         """Return the sums that are known under a name, or raise this part's own numbers."""
-        grid, total = grid_for(bound, amount), self._known.totals.get(name)
+        grid = grid_for(bound, amount)
+        total = self._known.totals.get(name)
         own = self._drawn(
             name, (bound,), values, lambda exact: mechanism.release_all(exact, grid, self._source)
         )
@@ -207,8 +209,10 @@ class SummingSession(BaseSession):
 
     def public(self, name: str, numbers: tuple[int, ...], least: int = 0) -> tuple[tuple[int, ...], ...]:
         """Return the numbers of all parts, which are told like a sum: each part adds zeros for the others."""
-        known, wide = self.known, len(numbers)
-        total, before = known.totals.get(name), known.place * wide
+        known = self.known
+        wide = len(numbers)
+        total = known.totals.get(name)
+        before = known.place * wide
         if total is None:
             after = (0,) * ((known.parts - known.place - 1) * wide)
             raise NextPart(name, ((0,) * before) + numbers + after, 1)

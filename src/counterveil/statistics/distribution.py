@@ -64,13 +64,13 @@ def even_edges(study: Study, cells: int) -> tuple[Fraction, ...]:
     return tuple(low + (high - low) * Fraction(place, cells) for place in range(cells + 1))
 
 
-def _with_points(study: Study, edges: Sequence[Fraction], whole: bool) -> tuple[Fraction, ...]:
+def _with_points(study: Study, edges: Sequence[Fraction], whole_numbers: bool) -> tuple[Fraction, ...]:
     """Return edges of which the ends of the range, and whole numbers if many may have them, end cells of their own.
 
     The first edge is then below the range, where no outcome is.
     """
     low, high = study.outcome_range
-    points = {low, high} | ({edge for edge in edges if edge.denominator == 1} if whole else set())
+    points = {low, high} | ({edge for edge in edges if edge.denominator == 1} if whole_numbers else set())
     length = _POINT_STEPS * outcome_unit(study.outcome_bounds)
     return tuple(sorted({*edges, *(point - length for point in points)}))
 
@@ -84,7 +84,8 @@ class CountCells:
     @classmethod
     def of(cls, study: Study, edges: Sequence[Fraction]) -> CountCells:
         """Return the pass for these edges; cells hold their upper end, as distribution functions do."""
-        low, unit = study.outcome_bounds.lo, outcome_unit(study.outcome_bounds)
+        low = study.outcome_bounds.lo
+        unit = outcome_unit(study.outcome_bounds)
         return cls(tuple(int((edge - low) // unit) + 1 for edge in edges[1:-1]))
 
     def places(self, block: Table) -> Integers:
@@ -131,17 +132,18 @@ class HistogramRelease:
         centre, octaves = count_octaves(gate, source, self.pure)
         held = np.cumsum(octaves.shares())
         half_width = ENDS[min(int(np.searchsorted(held, _HELD)), len(ENDS) - 1)]
-        low, cells = self.edges[0], len(self.edges) - 3
+        low = self.edges[0]
+        cells = len(self.edges) - 3
         unit = (self.edges[-1] - low) / OUTCOME_STEPS
         ends = (centre - int(half_width * WHOLE.half_width), centre + int(half_width * WHOLE.half_width))
         first, last = (low + unit * min(max(end, 0), OUTCOME_STEPS) for end in ends)
-        parts = self._parts_of_whole(ceil(last) - floor(first), cells, source.rows)
-        if parts:
+        cells_a_unit = self._parts_of_whole(ceil(last) - floor(first), cells, source.rows)
+        if cells_a_unit:
             first, last = Fraction(floor(first)), Fraction(ceil(last))
-            cells = int(last - first) * parts
+            cells = int(last - first) * cells_a_unit
         inner = {first + (last - first) * Fraction(k, cells) for k in range(cells + 1)}
         edges = tuple(sorted({low, *inner, self.edges[-1]}))
-        return replace(self, edges=_with_points(study, edges, parts > 0))
+        return replace(self, edges=_with_points(study, edges, cells_a_unit > 0))
 
     def _parts_of_whole(self, units: int, cells: int, rows: int) -> int:
         """Return into how many cells each unit of a place is cut beside those of whole numbers; 0 for even cells.
@@ -152,22 +154,22 @@ class HistogramRelease:
         if not _whole(self.edges[0], self.edges[-1]) or not 2 <= units <= _WHOLE_NUMBERS:
             return 0
         most = _MORE_FOR_WHOLE * expected_length(cells, self.noise_sd, rows)
-        for parts in (max(2, round(cells / units)), 1):
-            if expected_length(units * (parts + 1), self.noise_sd, rows) <= most:
-                return parts
+        for cells_a_unit in (max(2, round(cells / units)), 1):
+            if expected_length(units * (cells_a_unit + 1), self.noise_sd, rows) <= most:
+                return cells_a_unit
         return 0
 
     def histograms(
-        self, gate: Gate, counts: Callable[[], Sequence[int | Fraction]], **known: Any
+        self, gate: Gate, counts: Callable[[], Sequence[int | Fraction]], **facts: Any
     ) -> NoisyHistograms:
         """Return the released counts with what is known of their noise."""
-        found = release_counts(gate, NAME, counts, self.pure).floats().reshape(2, -1)
+        noisy = release_counts(gate, NAME, counts, self.pure).floats().reshape(2, -1)
         return NoisyHistograms(
-            numbers=tuple(tuple(map(float, arm)) for arm in found),
+            numbers=tuple(tuple(map(float, arm)) for arm in noisy),
             noise_sd=self.noise_sd,
             heavy=self.pure,
             edges=tuple(map(float, self.edges)),
-            **known,
+            **facts,
         )
 
 
@@ -179,15 +181,17 @@ def histogram_release(session: BaseSession, question: Question, grid: Edges, row
 
 
 def histogram_plan(
-    budget: Budget, mechanism: str, grid: Edges, first: Mapping[str, Fraction] = NOTHING
+    budget: Budget, mechanism: str, grid: Edges, earlier: Mapping[str, Fraction] = NOTHING
 ) -> Plan:
     """Return the plan of counts: after what comes `first`, in parts of the budget, and the search for their place."""
     kind = Kind.VECTOR if mechanism == "gaussian" else Kind.CELLS
-    left = 1 - sum(first.values(), Fraction(0))
-    place = {name: left * _PLACE_PART * part for name, part in PLACES.items()} if grid == FOUND else {}
-    parts = {**first, **place, NAME: left - sum(place.values(), Fraction(0))}
+    remaining = 1 - sum(earlier.values(), Fraction(0))
+    place_shares = (
+        {name: remaining * _PLACE_PART * part for name, part in PLACES.items()} if grid == FOUND else {}
+    )
+    shares = {**earlier, **place_shares, NAME: remaining - sum(place_shares.values(), Fraction(0))}
     return Plan.split(
-        budget, parts, mechanism, dict.fromkeys(parts, kind) | dict.fromkeys(first, Kind.VECTOR)
+        budget, shares, mechanism, dict.fromkeys(shares, kind) | dict.fromkeys(earlier, Kind.VECTOR)
     )
 
 
@@ -204,11 +208,11 @@ def released_on(study: Study, plan: Plan, grid: Edges, rows: int) -> HistogramRe
     )
 
 
-def _default_edges(study: Study, noise: float, rows: int, found: bool) -> tuple[Fraction, ...]:
+def _default_edges(study: Study, noise: float, rows: int, is_searched: bool) -> tuple[Fraction, ...]:
     """Return the even cells of the shortest expected intervals, of which the outer two lie outside a found place."""
-    compared = list(_CELLS) if found else _compared(*study.outcome_range)
+    compared = list(_CELLS) if is_searched else _compared(*study.outcome_range)
     best = min(compared, key=lambda cells: expected_length(cells, noise, rows))
-    return even_edges(study, best + 2 * found)
+    return even_edges(study, best + 2 * is_searched)
 
 
 def _whole(low: Fraction, high: Fraction) -> bool:
@@ -238,14 +242,15 @@ def quantiles_of_arms(
     """Return both arms' distributions of a trial; sizes of arms are public where outcomes alone are private."""
     session.attach_batches()
     rows = session.batches.rows
-    release, source = histogram_release(session, question, grid, rows), session.batches
+    release = histogram_release(session, question, grid, rows)
+    source = session.batches
     arms = sizes_by_arm(source) if question.unit is Unit.OUTCOME else [rows]
-    known = {"totals": tuple(float(max(one, 1)) for one in arms), "design": (1.0, 1.0)}
+    facts = {"totals": tuple(float(max(one, 1)) for one in arms), "design": (1.0, 1.0)}
 
     def compute(gate: Gate) -> QuantilesResult:
         placed = release.placed(session.study, gate, source)
         counted = CountCells.of(session.study, placed.edges)
-        tables = placed.histograms(gate, lambda: [int(one) for one in source.run(counted)[0]], **known)
+        tables = placed.histograms(gate, lambda: [int(one) for one in source.run(counted)[0]], **facts)
         return quantiles_result(session, question, tables, PAGE, shares)
 
     return _answered(session, question, release, shares, compute)
@@ -260,7 +265,7 @@ def quantiles_by_weights(
     release = histogram_release(session, question, grid, session.table.rows)
     arms, diagnostics = weighted_rows(session.table, release.curve_variance)
     bias = allowed_bias(None, study.randomised is True, len(study.covariates))
-    known = {
+    facts = {
         "totals": tuple(float(one.total) for one in arms),
         "design": tuple(one.design for one in arms),
         "inflation": biased(bias),
@@ -268,12 +273,13 @@ def quantiles_by_weights(
 
     def compute(gate: Gate) -> QuantilesResult:
         placed = release.placed(study, gate, session.batches)
-        cell, cells = CountCells.of(study, placed.edges).places(session.table), len(placed.edges) - 1
+        cell = CountCells.of(study, placed.edges).places(session.table)
+        cells = len(placed.edges) - 1
         tables = placed.histograms(
-            gate, lambda: [number for one in arms for number in one.table(cell, cells)], **known
+            gate, lambda: [number for one in arms for number in one.table(cell, cells)], **facts
         )
-        found = quantiles_result(session, question, tables, PAGE, shares)
-        return said_of_weights(found, "quantiles", bias, diagnostics)
+        result = quantiles_result(session, question, tables, PAGE, shares)
+        return said_of_weights(result, "quantiles", bias, diagnostics)
 
     return _answered(session, question, release, shares, compute)
 
@@ -284,7 +290,8 @@ def quantiles_by_scores(
     """Return both arms' distributions, weighted by propensities that are released first, or that the design says."""
     study = session.study
     session.attach("quantiles with method='weighting'")
-    table, known = session.table, known_propensities(session.table)
+    table = session.table
+    known = known_propensities(session.table)
     candidates = feature_sets(table)
     if not candidates:
         raise refusal("CV-P407", features=len(study.covariates), rows=table.rows)
@@ -294,30 +301,33 @@ def quantiles_by_scores(
     bias = allowed_bias(None, False, len(study.covariates))
 
     def compute(gate: Gate) -> QuantilesResult:
-        treated, error = known, np.zeros((1, 1))
+        treated = known
+        error = np.zeros((1, 1))
         if treated is None:
             treated, error = released_propensities(gate, _MODEL, candidates[0], table.arm == 1)
         likely = (1 - treated, treated)
         treated = np.clip(treated, _LEAST_PROPENSITY, 1 - _LEAST_PROPENSITY)
-        own = (1 - treated, treated)
-        largest = max(float((1 / one).max()) for one in own)
+        propensities = (1 - treated, treated)
+        largest = max(float((1 / one).max()) for one in propensities)
         # Covariates explain no more of any share than its whole variance.
         worst = float(np.linalg.eigvalsh(error)[-1]) * table.rows
-        moved = max(float(np.mean((1 - one) ** 2) / np.mean(1 / one)) for one in own)
+        moved = max(float(np.mean((1 - one) ** 2) / np.mean(1 / one)) for one in propensities)
         facts = {
             "totals": (),
-            "design": tuple(float(np.mean(1 / one)) / largest for one in own),
+            "design": tuple(float(np.mean(1 / one)) / largest for one in propensities),
             "inflation": biased(bias) + worst * moved,
             # Whoever is likelier in the other arm than weights reach is stood for in part, by how much they weigh.
             "left_out": tuple(
-                float(np.mean(np.abs(1 - e / one))) for e, one in zip(likely, own, strict=True)
+                float(np.mean(np.abs(1 - e / one))) for e, one in zip(likely, propensities, strict=True)
             ),
         }
         placed = release.placed(study, gate, session.batches)
-        tables = placed.histograms(gate, lambda: weighed_counts(table, placed.edges, own, largest), **facts)
-        found = quantiles_result(session, question, tables, PAGE, shares)
-        found = said_of_weights(found, "quantiles", bias, {"largest_weight": largest})
-        return replace(found, method="quantiles with inverse propensity weights")
+        tables = placed.histograms(
+            gate, lambda: weighed_counts(table, placed.edges, propensities, largest), **facts
+        )
+        result = quantiles_result(session, question, tables, PAGE, shares)
+        result = said_of_weights(result, "quantiles", bias, {"largest_weight": largest})
+        return replace(result, method="quantiles with inverse propensity weights")
 
     return _answered(session, question, release, shares, compute)
 
@@ -332,14 +342,16 @@ def biased(bias: float) -> float:
 
 
 def weighed_counts(
-    table: Table, edges: Sequence[Fraction], own: tuple[Floats, Floats], largest: float
+    table: Table, edges: Sequence[Fraction], propensities: tuple[Floats, Floats], largest: float
 ) -> list[Fraction]:
     """Return sums of weights by arm and cell; a row's weight is that of its arm, in parts of the largest."""
-    units = np.where(table.arm == 1, *(np.floor(2**_BITS / one / largest) for one in (own[1], own[0])))
-    place, cells = CountCells.of(table.study, edges).places(table), len(edges) - 1
+    of_control, of_treated = (np.floor(2**_BITS / own / largest) for own in propensities)
+    units = np.where(table.arm == 1, of_treated, of_control)
+    cell = CountCells.of(table.study, edges).places(table)
+    cells = len(edges) - 1
     units = np.minimum(units, 2**_BITS).astype(np.int64)
     sums = np.zeros(2 * cells, dtype=np.int64)
-    np.add.at(sums, table.arm * cells + place, units)
+    np.add.at(sums, table.arm * cells + cell, units)
     return [Fraction(int(one), 2**_BITS) for one in sums]
 
 
@@ -351,12 +363,12 @@ def _answered(
     compute: Callable[[Gate], QuantilesResult],
 ) -> QuantilesResult:
     edges = f"{FOUND}, {len(release.edges) - 1}" if release.found else [str(edge) for edge in release.edges]
-    said: dict[str, object] = {"shares": list(shares), "edges": edges}
-    said |= {"question": "quantiles", "noise": release.plan.mechanism}
+    description: dict[str, object] = {"shares": list(shares), "edges": edges}
+    description |= {"question": "quantiles", "noise": release.plan.mechanism}
 
     def with_place(gate: Gate) -> QuantilesResult:
         answer = compute(gate)
-        place = tuple((PLACE_WORDS[name], answer.releases[0][1]) for name in PLACES if release.found)
-        return replace(answer, releases=(*place, *answer.releases))
+        place_releases = tuple((PLACE_WORDS[name], answer.releases[0][1]) for name in PLACES if release.found)
+        return replace(answer, releases=(*place_releases, *answer.releases))
 
-    return answer_request(QuantilesResult, session, question, release.plan, with_place, said=said)
+    return answer_request(QuantilesResult, session, question, release.plan, with_place, said=description)

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from counterveil.data import OUTCOME_STEPS, Backend, Sums, Table
 from counterveil.data.table import arm_sizes
+from counterveil.numerics.arm_totals import Arm, cell_totals
 from counterveil.numerics.arrays import Floats, Integers
-from counterveil.numerics.columns import Arm, cell_totals
 from counterveil.numerics.products import exact_dot
 from counterveil.privacy.caveats import OutcomesAtEnds
 from counterveil.session import Gate

@@ -83,7 +83,8 @@ def range_of(counts: list[float], epsilon: Fraction) -> tuple[Fraction, Fraction
     held = [place for place, count in enumerate(counts[: CELLS - 1]) if count > least]
     if not held:
         return None
-    low, high = _cell(held[0])[0], _cell(held[-1])[1]
+    low = _cell(held[0])[0]
+    high = _cell(held[-1])[1]
     # Cells near zero are narrow and hold few rows: a range that nearly reaches zero begins, or ends, there.
     low, high = Fraction(0) if 0 < low < high / 20 else low, Fraction(0) if low / 20 < high < 0 else high
     return (low, high) if low < high else None

@@ -64,10 +64,11 @@ class CountEntries:
 
     def __call__(self, block: Table) -> Sums:
         """Return the counts of a block of rows in units of 1 / (2 PARTS), one array."""
-        entries, blocks = (self.kinds + 1) * self.cells * PARTS + 1, 2 * self.strata.public
+        entries = (self.kinds + 1) * self.cells * PARTS + 1
+        blocks = 2 * self.strata.public
         stratum = self.strata.places()[strata_codes(block, self.strata.layout)]
-        place = (stratum * 2 + block.arm) * entries + block.outcome
-        fine = np.bincount(place, minlength=blocks * entries).reshape(blocks, entries)
+        entry = (stratum * 2 + block.arm) * entries + block.outcome
+        fine = np.bincount(entry, minlength=blocks * entries).reshape(blocks, entries)
         return (shared_entries(fine, self.cells, self.parts, self.kinds, self.ends).ravel(),)
 
 
@@ -100,9 +101,9 @@ class TableRelease:
         return TableNoise(self.noise_sd**2 * self.form.inverse @ self.form.inverse.T, ())
 
     def tables(
-        self, gate: Gate, counts: Sequence[Sequence[int | Fraction]], event: TimeCells, **known: Any
+        self, gate: Gate, counts: Sequence[Sequence[int | Fraction]], event: TimeCells, **facts: Any
     ) -> NoisyTables:
-        """Return the released tables with what is known of their noise; `known` are the other public facts."""
+        """Return the released tables with what is known of their noise; `facts` are the other public ones."""
         numbers, noise_sd = self.release(gate, counts)
         return NoisyTables(
             numbers=numbers,
@@ -112,7 +113,7 @@ class TableRelease:
             edges=event.cut(self.parts).edges,
             cut=self.parts,
             causes=event.causes,
-            **known,
+            **facts,
         )
 
     def release(
@@ -124,8 +125,8 @@ class TableRelease:
         """
         values = [number for block in counts for number in self.form.numbers(block)]
         released = release_sums(gate, NAME, values, self.pure, self.form.l1, self.form.l2)
-        found = released.floats().reshape(len(counts), self.form.entries)
-        return tuple(tuple(map(float, block)) for block in found), sqrt(released.variance)
+        noisy = released.floats().reshape(len(counts), self.form.entries)
+        return tuple(tuple(map(float, block)) for block in noisy), sqrt(released.variance)
 
 
 def chosen_release(
@@ -135,8 +136,8 @@ def chosen_release(
     event = session.study.event
     assert event is not None
     people = rows if settings.censoring == "middle" else None
-    asked = (event.cells, settings.release, people, strata, event.kinds)
-    return table_release(count_mechanisms(session, question), question.budget, *asked)
+    key = (event.cells, settings.release, people, strata, event.kinds)
+    return table_release(count_mechanisms(session, question), question.budget, *key)
 
 
 def table_release(
@@ -154,14 +155,14 @@ def table_release(
     its noise to so many `people`; None leaves them whole.
     """
     forms = (FLAT, SUMS) if form == "auto" else (form,)
-    found = [
+    releases = [
         TableRelease(counts_plan(budget, NAME, mechanism), Form(kind, cells * parts, causes), parts)
         for mechanism in mechanisms
         for kind in forms
         for parts in ((1,) if people is None else _PARTS)
         if parts == 1 or (cells * parts <= MOST_CELLS and strata * causes * cells * parts <= _MOST_PARTS)
     ]
-    lengths = {one: expected_length(one, people or 1, strata) for one in found}
+    lengths = {one: expected_length(one, people or 1, strata) for one in releases}
     # Noise of fine cells adds up in hazard ratios: cells are cut no finer than curves gain by it, unless it is nothing.
     near = [one for one, length in lengths.items() if length <= _NEAR * min(lengths.values())]
     free = [one for one in near if noise_part(one, people or 1, strata) <= _FREE]
@@ -237,14 +238,14 @@ def answer_tables(
         released = (NAME, f"{kind} {float(release.sensitivity):.4g}")
         return finish(survival_result(session, question, tables(gate), (PAGE,), released))
 
-    said = {"question": "survival", "release": release.form.kind, "noise": release.plan.mechanism}
-    return answer_request(SurvivalResult, session, question, release.plan, compute, said=said)
+    facts = {"question": "survival", "release": release.form.kind, "noise": release.plan.mechanism}
+    return answer_request(SurvivalResult, session, question, release.plan, compute, said=facts)
 
 
 def tables_of(sums: Sums, blocks: int) -> list[list[Fraction]]:
     """Return the counts of a pass as tables, (blocks, entries)."""
-    found = np.asarray(sums[0]).astype(np.int64).reshape(blocks, -1)
-    return [[Fraction(one, 2 * PARTS) for one in own] for own in found.tolist()]
+    counts = np.asarray(sums[0]).astype(np.int64).reshape(blocks, -1)
+    return [[Fraction(one, 2 * PARTS) for one in own] for own in counts.tolist()]
 
 
 # Survival of both arms from noisy tables of events by time cell, of everyone or by public strata.
@@ -286,32 +287,33 @@ class SurvivalRequest:
 
 def survival_by_strata(session: BaseSession, question: Question) -> SurvivalResult:
     """Return the survival of both arms; at record level n is public and nothing else, else arms and covariates are."""
-    asked, study = SurvivalRequest.of(session.study, question), session.study
+    request = SurvivalRequest.of(session.study, question)
+    study = session.study
     event = study.event
     assert event is not None
     session.attach_batches()
     rows = session.batches.rows
-    whole = chosen_release(session, question, asked.settings, None)
-    strata = MergedLayout.of(asked.layout, most_strata(whole, rows))
-    release = chosen_release(session, question, asked.settings, rows, strata.public)
-    ends = asked.settings.censoring == "end"
+    all_people = chosen_release(session, question, request.settings, None)
+    strata = MergedLayout.of(request.layout, most_strata(all_people, rows))
+    release = chosen_release(session, question, request.settings, rows, strata.public)
+    ends = request.settings.censoring == "end"
     passed = CountEntries(strata, event.cells, release.parts, event.kinds, ends)
     counts = tables_of(session.batches.run(passed), 2 * strata.public)
-    known: dict[str, Any] = {"totals": (float(rows),), "shares": ()}
+    facts: dict[str, Any] = {"totals": (float(rows),), "shares": ()}
     if question.unit is Unit.OUTCOME:
         people = np.sum(session.public("people", tuple(int(sum(one)) for one in counts)), axis=0)
-        _refuse_missing_arms(people, asked.layout)
+        _refuse_missing_arms(people, request.layout)
         shares = people.reshape(-1, 2).sum(axis=1) / people.sum()
-        known = {"totals": tuple(map(float, people)), "shares": tuple(map(float, shares))}
-    known |= {"convention": asked.settings.censoring, "design": (1.0,) * len(counts)}
+        facts = {"totals": tuple(map(float, people)), "shares": tuple(map(float, shares))}
+    facts |= {"convention": request.settings.censoring, "design": (1.0,) * len(counts)}
 
     def tables(gate: Gate) -> NoisyTables:
-        return release.tables(gate, counts, event, **known)
+        return release.tables(gate, counts, event, **facts)
 
     def finish(found: SurvivalResult) -> SurvivalResult:
         if question.method != "stratified":
             return found
-        method = f"Kaplan-Meier by stratum, standardised: {asked.layout.describe()}"
+        method = f"Kaplan-Meier by stratum, standardised: {request.layout.describe()}"
         if not strata.groups():
             return replace(found, method=method)
         return replace(
@@ -361,8 +363,8 @@ class WeightedRows:
         Where covariates explain a part r of what varies, squared errors are 1 - r, and r times the squared imbalance in
         those that chance leaves in an arm of the same effective size.
         """
-        own = float(self.form.squares / self.form.largest**2 / self.total)
-        return own * max(1.0, 1 + _EXPLAINED * (self.off / float(self.form.squares) - 1))
+        mean_squared_weight = float(self.form.squares / self.form.largest**2 / self.total)
+        return mean_squared_weight * max(1.0, 1 + _EXPLAINED * (self.off / float(self.form.squares) - 1))
 
     def table(self, entry: NDArray[np.int64], entries: int) -> list[Fraction]:
         """Return the sums of weights by entry, exactly."""
@@ -383,11 +385,11 @@ def weighted_rows(table: Table, noise_variance: float) -> tuple[tuple[WeightedRo
     `noise_variance` is that of a curve where the largest weight is 1. The share that is free of the event at a time is
     a binary outcome.
     """
-    known = table.score
+    score = table.score
     scores = (
         fit_multinomial(covariate_features(table).values, table.arm, len(ARMS), 1 / table.rows).scores
-        if known is None
-        else np.column_stack([1 - known, known])
+        if score is None
+        else np.column_stack([1 - score, score])
     )
     arms: list[tuple[NDArray[np.intp], LinearForm]] = []
     supposed = WeightSettings(YES_OR_NO, YES_OR_NO)
@@ -397,34 +399,35 @@ def weighted_rows(table: Table, noise_variance: float) -> tuple[tuple[WeightedRo
         del balanced
     features = covariate_features(table)
     spread = np.linalg.pinv(features.values.T @ features.values / table.rows, rcond=_SINGULAR, hermitian=True)
-    found = []
+    rows_by_arm = []
     for rows, form in arms:
         gap = np.ldexp(form.units.astype(np.float64), -form.bits) @ features.values[rows]
-        found.append(WeightedRows(rows, form, float(gap @ spread @ gap)))
-    return tuple(found), arm_balance(features, scores, arms, ARMS)
+        rows_by_arm.append(WeightedRows(rows, form, float(gap @ spread @ gap)))
+    return tuple(rows_by_arm), arm_balance(features, scores, arms, ARMS)
 
 
-def said_of_weights(found: Answer, what: str, bias: float, diagnostics: dict[str, Any]) -> Answer:
+def said_of_weights(result: Answer, what: str, bias: float, diagnostics: dict[str, Any]) -> Answer:
     """Return an answer with what weights add to it."""
     beyond: tuple[Fact, ...] = (BiasBeyond(bias, of_each_arm=False),) if bias else ()
     return replace(
-        found,
+        result,
         method=f"{what} with balancing weights in each arm",
-        not_covered=(*found.not_covered, Caveat.IMBALANCE, *beyond),
-        details=found.details | {"bias_allowed_standard_errors": bias},
+        not_covered=(*result.not_covered, Caveat.IMBALANCE, *beyond),
+        details=result.details | {"bias_allowed_standard_errors": bias},
         diagnostics=diagnostics,
     )
 
 
 def survival_by_weights(session: BaseSession, question: Question) -> SurvivalResult:
     """Return the survival of both arms, weighted towards everybody; times and events are private."""
-    settings, study = question.settings or Survival(), session.study
+    settings = question.settings or Survival()
+    study = session.study
     assert study.event is not None
     session.attach("survival with method='weighting'")
     release = chosen_release(session, question, settings, session.table.rows)
     arms, diagnostics = weighted_rows(session.table, expected_variance(release))
     bias = allowed_bias(None, study.randomised is True, len(study.covariates))
-    known = {
+    facts = {
         "totals": tuple(float(one.total) for one in arms),
         "convention": settings.censoring,
         "shares": (1.0,),
@@ -438,7 +441,7 @@ def survival_by_weights(session: BaseSession, question: Question) -> SurvivalRes
         fine = [one.table(session.table.outcome, event.cut(PARTS).entries) for one in arms]
         given = (event.cells, release.parts, event.kinds, settings.censoring == "end")
         shared = shared_entries(np.array(fine), *given) / Fraction(2 * PARTS)
-        return release.tables(gate, shared.tolist(), event, **known)
+        return release.tables(gate, shared.tolist(), event, **facts)
 
     def finish(found: SurvivalResult) -> SurvivalResult:
         return said_of_weights(found, "Kaplan-Meier", bias, diagnostics)

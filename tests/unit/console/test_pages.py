@@ -98,7 +98,7 @@ def test_a_plan_has_every_level_and_method_side_by_side_and_points_for_the_slide
 def test_a_study_is_written_saved_and_read(steward, folder):
     made = steward.post("/studies/new", "/studies/new", name="second")
     assert made.status_code == 200
-    assert "4 open questions" in words(made)
+    assert "3 open questions" in words(made)
     saved = steward.fill("/studies/second", "/studies/second", COLUMNS, assignment="trial")
     assert "Effect of treated on score, 2 covariates. Nothing is open." in words(saved)
     assert cv.Study.from_toml(folder / "studies" / "second.toml") == cv.Study.from_dict(tomllib.loads(STUDY))
@@ -217,7 +217,7 @@ def test_a_draft_places_every_column_and_lists_what_is_open(steward, folder):
     text = (folder / "studies" / "second.toml").read_text()
     assert "[ignored]" in text
     assert "age = { range = [18, 90] }" in text
-    assert "4 open questions" in words(made)
+    assert "3 open questions" in words(made)
     assert SECRET not in made.text
     roles = {"treated": {"role": "treatment"}, "score": {"role": "outcome"}}
     saved = steward.fill("/studies/second", "/studies/second", roles, assignment="trial", described="1")
@@ -360,6 +360,8 @@ def test_what_becomes_public_for_good_is_ticked_before_the_first_request(steward
     assert steward.post(page.text, f"/data/{key}/spend", fixed="1").status_code == 200
     later = steward.confirm(key, protects="outcome")
     assert "for good" not in words(later)
+    place = steward.get("/ledgers").text.split("/ledgers/")[1][:12]
+    assert "publish trial age, site, treated" in words(steward.get(f"/ledgers/{place}"))
     assert steward.post(later.text, f"/data/{key}/spend").status_code == 200
 
 

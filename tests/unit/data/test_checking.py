@@ -12,6 +12,7 @@ from counterveil.data import Layout, Table, strata_of_source
 from counterveil.data.checking import sound_study
 from counterveil.privacy import Unit
 from counterveil.privacy.caveats import RowsLeftOut, ValuesFilled
+from counterveil.results.kept import answer_of
 
 STUDY = """
 [treatment]
@@ -135,6 +136,22 @@ def test_a_result_says_whom_rules_leave_out(tmp_path):
     assert "PEOPLE WITHOUT A VALUE of 'age'" in result.write_up()
     whole = type(result).from_dict(result.to_dict())
     assert whole.not_covered == result.not_covered
+
+
+def test_a_stored_answer_says_whom_rules_leave_out(tmp_path):
+    path = tmp_path / "study.toml"
+    path.write_text(STUDY + '\n[missing]\nage = "drop"\nsite = { fill = "A" }\nsmoker = { fill = 0 }\n')
+    with cv.open_ledger(tmp_path / "book.db", create=True) as book:
+        book.register("people", cv.Budget(1))
+        book.publish("people", ["arm", "age", "smoker", "site"])
+        asked = {"protects": "outcome", "epsilon": 1, "method": "difference_in_means", "request_id": "a"}
+        result = cv.ate(gappy(), cv.Study.from_toml(path), ledger=book, **asked)
+        reserved, answered = book.of_request("people", "a")
+    # What the console shows, and `counterveil export`.
+    kept = answer_of(reserved.facts, answered.facts["answer"])
+    assert {*kept.not_covered} == {*result.not_covered}
+    assert RowsLeftOut(("age",)) in kept.not_covered
+    assert len([fact for fact in kept.not_covered if isinstance(fact, ValuesFilled)]) == 1
 
 
 def test_lines_that_mend_do(tmp_path):

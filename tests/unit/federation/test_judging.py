@@ -17,7 +17,7 @@ from counterveil.federation.judging import (
     WENT_BACK,
     Expected,
     SetAsideError,
-    _check_reach,
+    _check_size,
     judged,
 )
 from counterveil.federation.messages import Ask, Head, Reply, SiteRequest
@@ -72,9 +72,9 @@ def test_an_estimate_without_limits_is_judged_by_the_declared_outcome(answered, 
     request, reply = answered
     declared, result = Expected.of(request.declaration), judged(request, reply, None, None)
     low, high = trial.study.outcome_range
-    _check_reach(declared, replace(result, estimate=float(high - low), limits=None))
+    _check_size(declared, replace(result, estimate=float(high - low), limits=None))
     with pytest.raises(SetAsideError, match=OUT_OF_REACH):
-        _check_reach(declared, replace(result, estimate=12.0 * float(high - low), limits=None))
+        _check_size(declared, replace(result, estimate=12.0 * float(high - low), limits=None))
 
 
 def test_a_ledger_that_ends_before_an_earlier_answer_went_back(answered):

@@ -191,7 +191,7 @@ def test_intervals_of_nearly_collinear_terms_cover():
         if not fit.identified:
             continue
         own, distance = np.array([0.0, 1.0, 0.0]), float(fit.coefficients[1] - truth[1])
-        below, above = fit.half_widths(own, 1.96)
+        below, above = fit.interval_distances(own, 1.96)
         held.append(-above <= distance <= below)
         plain.append(abs(distance) <= 1.96 * fit.error(own)[0])
         # A value at an end is as many standard errors away.

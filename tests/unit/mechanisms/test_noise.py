@@ -37,7 +37,7 @@ from counterveil_lab.attacks.mechanisms import MECHANISMS
 EPSILONS = [Fraction(1, 10), Fraction(1), Fraction(4)]
 STAIRS = [Staircase(1, epsilon) for epsilon in EPSILONS]
 HEAVY = Lomax(1, "1/2").distribution(Fraction(1))  # tails so heavy that cells are coarse
-USUAL = Lomax.default(1).distribution(Fraction(1))
+DEFAULTS = Lomax.default(1).distribution(Fraction(1))
 SCALED = [Lomax(1, smoothness).distribution(Fraction(3, 7)) for smoothness in ("1/10", "1/2")]
 # Draws and bits of the grid: at 46 and above nearly every draw is too close to call.
 PATHS = [
@@ -46,7 +46,7 @@ PATHS = [
     *((one, ((2_000, 24), (500, 46), (500, 2))) for one in STAIRS),
     (Staircase(1, 1), ((10_000, 24),)),
     (Staircase(1, 40), ((300, 50),)),  # the tail beyond the first step has probability 1e-11
-    (USUAL, ((10_000, 24), (1_000, 46))),
+    (DEFAULTS, ((10_000, 24), (1_000, 46))),
     (HEAVY, ((1_000, 24),)),
 ]
 
@@ -77,7 +77,7 @@ def test_the_fast_path_is_the_exact_path(noise, draws, assert_paths_agree):
         assert_paths_agree(noise, count, bits)
 
 
-@pytest.mark.parametrize("noise", [Laplace(1, 1), Gaussian(1, 1), *STAIRS, USUAL])
+@pytest.mark.parametrize("noise", [Laplace(1, 1), Gaussian(1, 1), *STAIRS, DEFAULTS])
 def test_the_paths_agree_at_the_edges_of_cells(noise, assert_seams_agree):
     assert_seams_agree(noise)
 

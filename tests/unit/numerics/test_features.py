@@ -7,8 +7,9 @@ import pytest
 from scipy.interpolate import BSpline
 from scipy.special import eval_legendre
 
+from counterveil.numerics.arm_totals import Arm, arm_totals
+from counterveil.numerics.balance import balance, effective_size, overlap_counts
 from counterveil.numerics.bases import Axis, Basis, constant_basis, make_basis
-from counterveil.numerics.columns import Arm, arm_totals, balance, effective_size, overlap_counts
 from counterveil.numerics.products import (
     BLOCK,
     Column,

@@ -19,8 +19,8 @@ from counterveil.numerics.propensity import fit_propensity, logistic_scores
 from counterveil.privacy import Proof
 from counterveil.published import matching as paper
 from counterveil.published.matching import (
+    DEFAULTS,
     SCORE_STEPS,
-    USUAL,
     CapacityMatching,
     ScoreRange,
     record_matching_plan,
@@ -193,7 +193,7 @@ def draws(proved, epsilon, count, weights):
             effect, _ = paper.release_sum(gate, table, matched)
         else:
             scores, responses = paper.release_scores(gate, table, box, published, 0.1)
-            matched = paper.match_records(scores, responses, USUAL, float(plan.amount("effect")))
+            matched = paper.match_records(scores, responses, DEFAULTS, float(plan.amount("effect")))
             effect = paper.release_sums(gate, plan, table, matched)
         found.append((float(effect), paper.shrinkage_of(responses).factor))
     return np.array(found)
@@ -229,7 +229,7 @@ def test_published_form_loses_more_than_it_claims_where_units_run_out():
     # One in ten treated: equation 12 allows one use a neighbour, and the controls outnumber that by far.
     scores = np.random.default_rng(0).random(200)
     few = Responses(np.arange(200) < 20, 0.99)
-    matched = paper.match_records(scores, few, USUAL, 0.2)
+    matched = paper.match_records(scores, few, DEFAULTS, 0.2)
     assert matched.limits == (1, 1)
     assert matched.excess > 1.5
     # Where limits leave enough room the published noise is enough.

@@ -134,10 +134,10 @@ def test_a_formula_chooses_columns_of_whatever_declares_them(declared, codebook,
 
 def test_a_formula_of_a_trial_says_so():
     asked = {"protects": "record", "epsilon": 4, "noise": cv.SeededNoise(1)}
-    found = cv.ate("died ~ my arm", ROWS, RANGES, randomized=True, **asked)
+    found = cv.ate("died ~ my arm", ROWS, RANGES, assignment=cv.Trial(), **asked)
     assert found.interval_target is None
     with pytest.raises(cv.CounterveilError, match="CV-P028"):
-        cv.ate("died ~ my arm", ROWS, WIDE, randomized=True, **asked)
+        cv.ate("died ~ my arm", ROWS, WIDE, assignment=cv.Trial(), **asked)
 
 
 def test_what_was_declared_of_other_columns_is_left_out():

@@ -3,7 +3,6 @@
 import inspect
 import json
 import os
-import re
 import subprocess
 import sys
 from dataclasses import MISSING, fields
@@ -13,11 +12,11 @@ from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
+from numpydoc.docscrape import FunctionDoc
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from tools.reference.docstrings import sections
 
 import counterveil as cv
 from counterveil.cli import effects
@@ -141,10 +140,16 @@ def test_every_argument_is_real_typed_and_described(name):
         listed = parameters(function)
         assert all(kind is not inspect.Parameter.VAR_KEYWORD for kind, _, _ in listed.values())
         assert listed.keys() | {"return"} == get_type_hints(function).keys()
-        _, parts = sections(inspect.getdoc(function))
-        named = re.findall(r"^(\w+) : .+\n    \S", parts["Parameters"], re.M)
-        assert named == list(listed)
-        assert {"Returns", "Raises"} <= parts.keys()
+        documented = FunctionDoc(function)
+        described_arguments = [
+            name
+            for each in documented["Parameters"]
+            if each.type and each.desc
+            for name in each.name.split(", ")
+        ]
+        assert described_arguments == list(listed)
+        assert documented["Returns"]
+        assert documented["Raises"]
 
 
 def test_methods_that_editors_complete_are_those_there_are():

@@ -1,4 +1,9 @@
-"""Sample and aggregate: learners in folds and their private average."""
+"""Sample and aggregate: effects that any learner estimates in separate folds, clipped, averaged and released.
+
+First how a learner is applied to a fold (`effects_of_folds`, `models_of_fold`). Then the budget, the clip and
+its centre (`folds_plan`, `chosen_clip`, `ClippingCentre`), the method (`sample_and_aggregate`), and the error
+of the average.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +21,8 @@ from counterveil.data import Study, Table, silence
 from counterveil.data.features import UnitFeatures, require_covariates
 from counterveil.errors import refusal
 from counterveil.inference.uncertainty import Uncertainty
+from counterveil.numerics.arm_totals import arm_totals
 from counterveil.numerics.arrays import Floats, Indices, Integers
-from counterveil.numerics.columns import arm_totals
 from counterveil.numerics.public_choices import fold_rows
 from counterveil.privacy import Estimand, exact
 from counterveil.privacy.caveats import Caveat, ClippedFolds, FoldModels, LearnerBias, LearnersAnswer
@@ -227,7 +232,8 @@ class Clip:
 
         Both are in units of the bound.
         """
-        off, sd = min(abs(mean), 1.0), sqrt(max(square - mean**2, 0.0))
+        off = min(abs(mean), 1.0)
+        sd = sqrt(max(square - mean**2, 0.0))
         return float(self.bound) * (_beyond(1 - off, sd) - _beyond(1 + off, sd))
 
 
@@ -275,7 +281,9 @@ def released_centre(gate: Gate, plan: Plan, table: Table, width: Fraction) -> Cl
     """Return the comparison of the arms and its standard deviation; the plan holds their releases."""
     arms = arm_totals(table.treated, table.outcome)
     found = release_contrast(gate, plan, arms, table.outcome_unit, width, table.study.treated_share, POOLED)
-    share, effect, square = found.setting.share, found.effect, found.square
+    share = found.setting.share
+    effect = found.effect
+    square = found.square
     variance = float(square) - float(effect) ** 2 + effect.noise.variance
     variance += _UPPER * sqrt(square.noise.variance)
     centre = min(max(effect.value, -width), width)
@@ -402,8 +410,10 @@ def sample_and_aggregate(session: BaseSession, question: Question) -> Result:
 
     def compute(gate: Gate) -> Facts:
         clip, weighted = release(gate, session.table, folding)
-        study, name = session.study, learner_name(folding.learner)
-        bound, size = float(clip.bound), session.table.rows // clip.folds
+        study = session.study
+        name = learner_name(folding.learner)
+        bound = float(clip.bound)
+        size = session.table.rows // clip.folds
         own = not isinstance(folding.learner, str) or folding.learner not in BUILT_IN
         return Facts(
             estimate=float(clip.centre) + bound * weighted.mean,
@@ -457,7 +467,9 @@ def expected_width(study: Study, rows: int, question: Question) -> tuple[float, 
     With it comes how large the noise of the average is, in widths of the outcome's range.
     """
     folding = folding_of(study, rows, question)
-    plan, columns, typical = folding.plan, folding.columns, typical_centre(folding.plan, rows)
+    plan = folding.plan
+    columns = folding.columns
+    typical = typical_centre(folding.plan, rows)
 
     def clip(centre: ClippingCentre) -> Clip:
         return chosen_clip(centre, plan, rows, columns, Fraction(1), folding.folds)
@@ -495,7 +507,8 @@ def fold_effects(table: Table, folding: Folding, clip: Clip) -> Integers:
 
 def uncertainty_of(clip: Clip, weighted: WeightedMeans, level: float) -> Uncertainty:
     """Return the uncertainty of the average from the variance between folds, with K - 1 degrees of freedom."""
-    bound, folds = float(clip.bound), clip.folds
+    bound = float(clip.bound)
+    folds = clip.folds
     mean_square = weighted.mean**2 - weighted.effect_noise.variance / bound**2
     between = bound**2 * (weighted.square - mean_square) / (folds - 1)
     # Normal quantiles are used later on; the variance is raised so that at this level they are Student's.

@@ -77,7 +77,8 @@ def fitted_models(outcome: Any, propensity: Any, copy: Callable[[Any], Any]) -> 
 
 
 def _ridge(x: Floats, y: Floats) -> Predict:
-    centre, mean = x.mean(axis=0), y.mean()
+    centre = x.mean(axis=0)
+    mean = y.mean()
     z = x - centre
     penalty = np.diag(RIDGE * (z * z).sum(axis=0) + 1e-9)
     slopes = np.linalg.solve(z.T @ z + penalty, z.T @ (y - mean))
@@ -103,7 +104,8 @@ def stacks(folds: list[Indices], columns: int) -> Iterator[tuple[slice, Indices]
     first = 0
     while first < len(folds):
         size = len(folds[first])
-        end, most = first + 1, max(1, _NUMBERS // max(1, size * columns))
+        end = first + 1
+        most = max(1, _NUMBERS // max(1, size * columns))
         while end < min(len(folds), first + most) and len(folds[end]) == size:
             end += 1
         yield slice(first, end), np.stack(folds[first:end])

@@ -22,8 +22,8 @@ from counterveil.data.domains import outcome_unit
 from counterveil.data.features import Features, covariate_features, require_covariates
 from counterveil.data.table import arm_sizes
 from counterveil.inference.measures import IndependentArmMeans, with_rare_events
+from counterveil.numerics.arm_totals import Arm, TwoArms
 from counterveil.numerics.arrays import Floats
-from counterveil.numerics.columns import Arm, TwoArms
 from counterveil.numerics.matching import SortedArms
 from counterveil.numerics.products import LinearForm, linear_form, paired_variance
 from counterveil.numerics.propensity import fit_multinomial
@@ -55,8 +55,9 @@ from counterveil.statistics.linear.kernels.balancing import WeightSettings, arm_
 from counterveil.statistics.linear.kernels.pairing import covariate_pairs, score_pairs
 from counterveil.statistics.linear.kernels.residual_variance import ResidualVariance
 from counterveil.statistics.linear.sensitivity import ArmMean, LinearEstimate
+from counterveil.statistics.linear.spline_score import ScoredRows, arm_terms
 from counterveil.statistics.linear.weighting import matched_effect, weighted_effect
-from counterveil.statistics.linear.weighting_design import ScoredRows, arm_terms, features_of
+from counterveil.statistics.linear.weighting_design import features_of
 from counterveil.statistics.outcome_place import Outcomes, sizes_by_arm, totals_by_arm
 
 # Matching towards one arm: everybody outside it borrows the outcomes of its nearest units on the score.
@@ -109,9 +110,11 @@ def matched_coefficients(
     spread[spread == 0] = 1.0
     share = np.append(np.full(features.shape[1], (1 - _SCORE_SHARE) / features.shape[1]), _SCORE_SHARE)
 
-    def expected(found: MatchedArm) -> float:
-        c = found.coefficients
-        gap = np.append(c @ features[found.rows], c @ logit[found.rows]) / spread  # everybody's mean is zero
+    def expected(matching: MatchedArm) -> float:
+        c = matching.coefficients
+        gap = (
+            np.append(c @ features[matching.rows], c @ logit[matching.rows]) / spread
+        )  # everybody's mean is zero
         bias = sd**2 * float(share @ gap**2)
         return bias + sd**2 * float(c @ c) + noise_variance * float(c.max()) ** 2
 
@@ -119,19 +122,19 @@ def matched_coefficients(
 
 
 def _match(arms: SortedArms, neighbours: int, limit: int) -> MatchedArm:
-    found = arms.match(neighbours, capacity_treated=limit, estimand=Estimand.ATC.value)
+    matching = arms.match(neighbours, capacity_treated=limit, estimand=Estimand.ATC.value)
     rows = np.flatnonzero(arms.treated)
     # The kernel's coefficients are K_i over the number of units that found a match.
-    borrowed = found.coefficients[rows] * found.kept
-    return MatchedArm(rows, (1.0 + borrowed) / (len(rows) + found.kept), limit)
+    borrowed = matching.coefficients[rows] * matching.kept
+    return MatchedArm(rows, (1.0 + borrowed) / (len(rows) + matching.kept), limit)
 
 
 def _limits(arms: SortedArms, neighbours: int) -> list[int]:
     """Return the limits to compare: from the least that can serve everybody to the most that is ever used."""
-    own, others = arms.arms[True].count, arms.arms[False].count
-    least = max(1, math.ceil(neighbours * others / own))
+    counts, others = arms.arms[True].count, arms.arms[False].count
+    least = max(1, math.ceil(neighbours * others / counts))
     most = max(least, arms.most_uses(neighbours, Estimand.ATC.value))
-    steps = np.geomspace(least, most, _TRIES if own + others <= _MANY_ROWS else _FEW_TRIES).round()
+    steps = np.geomspace(least, most, _TRIES if counts + others <= _MANY_ROWS else _FEW_TRIES).round()
     return sorted({int(step) for step in steps})
 
 
@@ -183,7 +186,8 @@ class WeightedArm:
 
         `bias` is what its variance allows for bias, in standard errors from sampling.
         """
-        form, factor = linear_form(coefficients), 1 + exact(bias, "bias") ** 2
+        form = linear_form(coefficients)
+        factor = 1 + exact(bias, "bias") ** 2
         variance = WithBias(paired_variance(coefficients, *pairs), factor)
         width = table.study.outcome_bounds.width
         largest = variance.largest_row(len(rows))
@@ -196,9 +200,9 @@ class WeightedArm:
 
     def values(self, table: Table) -> tuple[Fraction, Fraction]:
         """Return the weighted mean and its paired variance."""
-        own = table.outcome[self.rows]
-        variance = self.variance.value(own, _STEP_BITS) * self.sensitivity.width**2
-        return self.form.total(own) * table.outcome_unit, variance
+        outcomes = table.outcome[self.rows]
+        variance = self.variance.value(outcomes, _STEP_BITS) * self.sensitivity.width**2
+        return self.form.total(outcomes) * table.outcome_unit, variance
 
 
 # The share of the budget that is supposed to go to variances while coefficients are chosen.
@@ -262,7 +266,8 @@ def balanced_arms(
 ) -> Iterator[tuple[NDArray[np.intp], Floats, NDArray[np.floating]]]:
     """Yield every arm's rows (m,), their weights towards everybody, and their features (m, p) that are balanced."""
     for code in range(scores.shape[1]):
-        inside, score = table.arm == code, scores[:, code]
+        inside = table.arm == code
+        score = scores[:, code]
         scored = ScoredRows(inside, score, arm_terms(table, inside, score))
         rows = np.flatnonzero(inside)
         # Features take the most memory: those of everybody and of two arms are not held at once.
@@ -280,7 +285,7 @@ def _matched(table: Table, question: Question) -> ArmsDesign:
     scores = _scores(table, features)
     statistics, limits = [], []
     for code in range(scores.shape[1]):
-        found = matched_coefficients(
+        coefficients = matched_coefficients(
             table.arm == code,
             scores[:, code],
             features.values,
@@ -288,9 +293,9 @@ def _matched(table: Table, question: Question) -> ArmsDesign:
             assumed_sd(table.study.outcome_range),
             _unit_noise(question),
         )
-        pairs = score_pairs(np.zeros(len(found.rows), dtype=np.intp), scores[found.rows, code])
-        statistics.append(WeightedArm.of(table, found.rows, found.coefficients, pairs))
-        limits.append(f"{table.study.treatment_labels[code]}: {found.limit}")
+        pairs = score_pairs(np.zeros(len(coefficients.rows), dtype=np.intp), scores[coefficients.rows, code])
+        statistics.append(WeightedArm.of(table, coefficients.rows, coefficients.coefficients, pairs))
+        limits.append(f"{table.study.treatment_labels[code]}: {coefficients.limit}")
     caveats = [Caveat.MATCHING_BIAS]
     design = _adjusted("matching on the multinomial score", table, features, scores, statistics, caveats)
     return replace(design, details={"neighbours": settings.neighbours, "max_uses": "; ".join(limits)})
@@ -349,13 +354,16 @@ def _balance(
     scale = np.where(variances > 0, variances, 1.0)
     table = []
     for label, (rows, form) in zip(labels, statistics, strict=True):
-        own = features.values[rows]
+        features_of_arm = features.values[rows]
         weights = np.ldexp(form.units.astype(np.float64), -form.bits)
         shown = {}
-        for when, w in (("before", np.full(len(own), 1 / len(own))), ("after", weights)):
-            mean = w @ own
+        for when, w in (
+            ("before", np.full(len(features_of_arm), 1 / len(features_of_arm))),
+            ("after", weights),
+        ):
+            mean = w @ features_of_arm
             shown[f"difference_{when}"] = mean / np.sqrt(scale)
-            shown[f"variance_ratio_{when}"] = w @ (own - mean) ** 2 / scale
+            shown[f"variance_ratio_{when}"] = w @ (features_of_arm - mean) ** 2 / scale
         table += [
             {"covariate": f"{name} ({label})", **{key: float(found[j]) for key, found in shown.items()}}
             for j, name in enumerate(features.names)
@@ -394,14 +402,14 @@ def arm_means(session: BaseSession, question: Question) -> ArmsResult:
     source, study = session.batches, session.study
     design = design_of(source, question)
     every = [one.sensitivity for one in design.statistics]
-    # An arm too small for its variance to be told spends everything on its mean, whatever larger arms do.
+    # If an arm is too small to estimate its variance, its whole budget goes to the mean, whatever larger arms do.
     shares = [share_of([one], question) for one in every]
-    parts = [{f"mean of arm {k}": 1 - one, f"variance of arm {k}": one} for k, one in enumerate(shares)]
-    plan = in_branches(question.budget, question.mechanism, [(part, {}) for part in parts])
+    branches = [{f"mean of arm {k}": 1 - one, f"variance of arm {k}": one} for k, one in enumerate(shares)]
+    plan = in_branches(question.budget, question.mechanism, [(part, {}) for part in branches])
 
     def compute(gate: Gate) -> Facts:
         values = exact_values(source, design)
-        released = release(gate, every, values, [*map(bool, shares)], *zip(*parts, strict=True))
+        released = release(gate, every, values, [*map(bool, shares)], *zip(*branches, strict=True))
         low, high = (float(end) for end in study.outcome_range)
         means: list[Effect] = []
         releases: list[tuple[str, str]] = []
@@ -411,8 +419,8 @@ def arm_means(session: BaseSession, question: Question) -> ArmsResult:
             bounds = statistic.sensitivity
             plain = known_error(mean, variance, bounds.variance_cap)
             uncertainty = with_rare_events(plain, study.outcome_range, (1 / float(bounds.squares),))
-            known = Linear(low + float(mean), uncertainty, (low, high))
-            means.append(Effect(label, known, question.level, size=statistic.size))
+            linear = Linear(low + float(mean), uncertainty, (low, high))
+            means.append(Effect(label, linear, question.level, size=statistic.size))
             names = f"mean of {label!r}", f"variance of {label!r}"
             releases += release_words(bounds, variance is not None, names)
         return Facts(
@@ -434,14 +442,14 @@ def arm_means(session: BaseSession, question: Question) -> ArmsResult:
     )
 
 
-def share_of(bounds: Sequence[Bounds], question: Question, part: float = 1.0) -> Fraction:
+def share_of(bounds: Sequence[Bounds], question: Question, expected_part: float = 1.0) -> Fraction:
     """Return the share of the budget for the variances: the one asked for, else one for short intervals of contrasts.
 
-    Reads public numbers only; `part` of the outcomes' variance is expected to be left in those released.
+    Reads public numbers only; `expected_part` of the outcomes' variance is expected to be left in those released.
     """
-    asked = asked_share(question.settings)
-    if asked is not None:
-        return asked
+    share = asked_share(question.settings)
+    if share is not None:
+        return share
 
     def over_contrasts(values: list[Fraction]) -> Fraction:
         return values[0] + sum(values[1:], Fraction(0)) / max(len(values) - 1, 1)
@@ -450,7 +458,9 @@ def share_of(bounds: Sequence[Bounds], question: Question, part: float = 1.0) ->
     moves = sqrt(over_contrasts([one.estimate**2 for one in bounds]))
     variances = sqrt(over_contrasts([one.variance**2 for one in bounds]))
     cap = float(over_contrasts([one.variance_cap for one in bounds]))
-    typical = [Fraction(part) * TYPICAL_SD**2 * one.width**2 * one.squares * one.factor for one in bounds]
+    typical = [
+        Fraction(expected_part) * TYPICAL_SD**2 * one.width**2 * one.squares * one.factor for one in bounds
+    ]
     least = float(over_contrasts(typical))
     return least_share(cap, least, moves**2, variances, question.budget, question.mechanism, 1.0)
 
@@ -495,7 +505,7 @@ def plain_means(session: BaseSession, question: Question) -> MeasureResult:
         arms = TwoArms.of(sums)
         return plain_mean(arms.treated, unit), plain_mean(arms.control, unit)
 
-    said = LinearEffect(
+    effect_words = LinearEffect(
         "means of both arms",
         np.empty(0),
         None,
@@ -503,7 +513,7 @@ def plain_means(session: BaseSession, question: Question) -> MeasureResult:
         {"rows": source.rows, "treated": sizes[0], "control": sizes[1]},
     )
     bounds = ArmMean(hi - lo, sizes[0]), ArmMean(hi - lo, sizes[1])
-    return measured(session, question, ArmPair(bounds, values, said, ARM_PAIR_PAGES))
+    return measured(session, question, ArmPair(bounds, values, effect_words, ARM_PAIR_PAGES))
 
 
 def plain_mean(arm: Arm, unit: Fraction) -> tuple[Fraction, Fraction]:
@@ -534,20 +544,22 @@ def _of_effect(session: BaseSession, question: Question, effect: LinearEffect) -
 # Proof: arm_pair.proof.md
 def split_by_arm(table: Table, effect: LinearEffect) -> ArmPair:
     """Return what the coefficients of an effect make of either arm; those of the controls change their sign."""
-    one, other = (
+    treated, control = (
         split_arm(table, effect, inside, sign)
         for inside, sign in ((table.treated, 1.0), (~table.treated, -1.0))
     )
     pages = (*effect.pages, "statistics/linear/arm_pair.proof.md", ARM_PAIR_PAGES[1])
-    bounds = one.sensitivity, other.sensitivity
-    return ArmPair(bounds, lambda: (one.values(table), other.values(table)), effect, pages)
+    bounds = treated.sensitivity, control.sensitivity
+    return ArmPair(bounds, lambda: (treated.values(table), control.values(table)), effect, pages)
 
 
 def split_arm(table: Table, effect: LinearEffect, inside: NDArray[np.bool_], sign: float) -> WeightedArm:
     """Return what the coefficients of an effect make of the rows `inside`, times a sign."""
-    own = np.where(inside, sign * effect.coefficients, 0.0)
-    form, variance = linear_form(own), _variance(effect, own, inside)
-    width, row = table.study.outcome_bounds.width, variance.largest_row(table.rows)
+    coefficients = np.where(inside, sign * effect.coefficients, 0.0)
+    form = linear_form(coefficients)
+    variance = _variance(effect, coefficients, inside)
+    width = table.study.outcome_bounds.width
+    row = variance.largest_row(table.rows)
     bounds = LinearEstimate(width, form.largest, form.squares, row, effect.factor)
     return WeightedArm(np.arange(table.rows), form, variance, bounds)
 
@@ -563,8 +575,8 @@ def _variance(
     else:
         assert effect.pairs is not None
         first, second = effect.pairs
-        kept = inside[first]
-        form = paired_variance(coefficients, first[kept], second[kept])
+        chosen = inside[first]
+        form = paired_variance(coefficients, first[chosen], second[chosen])
     return WithBias(form, effect.factor)
 
 
@@ -575,10 +587,10 @@ def measured(session: BaseSession, question: Question, pair: ArmPair) -> Measure
     shares = treatment_shares(session.table) if pair.effect.table is not None else {}
 
     def compute(gate: Gate) -> Facts:
-        found = release(gate, pair.bounds, pair.values(), [share > 0] * 2)
-        means = released_means(pair.bounds, found, session.study.outcome_range)
+        released = release(gate, pair.bounds, pair.values(), [share > 0] * 2)
+        means = released_means(pair.bounds, released, session.study.outcome_range)
         releases: list[tuple[str, str]] = []
-        for arm, bounds, (_, variance) in zip(ARMS, pair.bounds, found, strict=True):
+        for arm, bounds, (_, variance) in zip(ARMS, pair.bounds, released, strict=True):
             releases += release_words(
                 bounds, variance is not None, (f"mean of {arm}", f"its variance, {arm}")
             )
@@ -609,20 +621,24 @@ def release(
     variances: Sequence[str] = VARIANCES,
 ) -> Pairs:
     """Return the released mean of every arm and, where it is paid for, its variance, from the exact ones."""
-    found: Pairs = []
-    for place, ((mean, variance), bounds) in enumerate(zip(values, every, strict=True)):
-        noisy = gate.release(means[place], mean, bounds.estimate)
-        other = gate.release(variances[place], variance, bounds.variance) if with_variance[place] else None
-        found.append((noisy, other))
-    return found
+    pairs: Pairs = []
+    for index, ((mean, variance), bounds) in enumerate(zip(values, every, strict=True)):
+        noisy = gate.release(means[index], mean, bounds.estimate)
+        variance_release = (
+            gate.release(variances[index], variance, bounds.variance) if with_variance[index] else None
+        )
+        pairs.append((noisy, variance_release))
+    return pairs
 
 
 def released_means(
-    pair: tuple[Bounds, Bounds], found: Pairs, outcome_range: tuple[Fraction, Fraction]
+    pair: tuple[Bounds, Bounds], released_pairs: Pairs, outcome_range: tuple[Fraction, Fraction]
 ) -> IndependentArmMeans:
     """Return what was released as means of both arms with their error."""
     low, high = map(float, outcome_range)
-    known = [known_error(*one, bounds.variance_cap) for bounds, one in zip(pair, found, strict=True)]
-    values = low + float(found[0][0]), low + float(found[1][0])
+    uncertainties = [
+        known_error(*one, bounds.variance_cap) for bounds, one in zip(pair, released_pairs, strict=True)
+    ]
+    values = low + float(released_pairs[0][0]), low + float(released_pairs[1][0])
     sizes = float(1 / pair[0].squares), float(1 / pair[1].squares)
-    return IndependentArmMeans(values, (known[0], known[1]), (low, high), sizes)
+    return IndependentArmMeans(values, (uncertainties[0], uncertainties[1]), (low, high), sizes)

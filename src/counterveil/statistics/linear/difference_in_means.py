@@ -16,7 +16,7 @@ from counterveil.data.domains import outcome_unit
 from counterveil.data.table import arm_sizes
 from counterveil.inference.measures import with_rare_events
 from counterveil.inference.uncertainty import ClusterUncertainty, Uncertainty
-from counterveil.numerics.columns import TwoArms, arm_totals
+from counterveil.numerics.arm_totals import TwoArms, arm_totals
 from counterveil.results.answering import Facts, answer_request
 from counterveil.results.question import Question, causal_caveats
 from counterveil.results.result import Result
@@ -51,51 +51,52 @@ def difference_in_means(session: BaseSession, question: Question) -> Result:
     source, study = session.batches, session.study
     if study.clustered:
         return clustered_effect(session, question, by_rows(session.table, question))
-    (own,) = source.run(partial(arm_sizes, arms=2))
-    sites = session.public("arms", tuple(map(int, own)), FEWEST)
+    (sizes,) = source.run(partial(arm_sizes, arms=2))
+    sites = session.public("arms", tuple(map(int, sizes)), FEWEST)
     control, treated = map(sum, zip(*sites, strict=True))
     lo, hi = study.outcome_range
     sensitivity = SitesContrast(hi - lo, sites)
     smallest = float(min(sensitivity.sizes))
-    share, part = chosen_share(sensitivity, question), Fraction(0)
+    share = chosen_share(sensitivity, question)
+    place_share = Fraction(0)
     if asked_share(question.settings) is None and not _whole_clusters(study):
-        part = place_part(study, smallest, sensitivity, sensitivity.squares, share, question)
-    plan = effect_plan(question, share, part)
+        place_share = place_part(study, smallest, sensitivity, sensitivity.squares, share, question)
+    plan = effect_plan(question, share, place_share)
 
     def compute(gate: Gate) -> Facts:
-        place = find_interval(gate, source, plan, sensitivity, smallest)
-        bounds = replace(sensitivity, width=sensitivity.width * place.part)
-        (sums,) = source.run(partial(arm_sums, place=place))
-        step = outcome_unit(study.outcome_bounds) * place.part
-        weight = Fraction(int(own.sum()), treated + control)
+        interval = find_interval(gate, source, plan, sensitivity, smallest)
+        bounds = replace(sensitivity, width=sensitivity.width * interval.part)
+        (sums,) = source.run(partial(arm_sums, interval=interval))
+        step = outcome_unit(study.outcome_bounds) * interval.part
+        weight = Fraction(int(sizes.sum()), treated + control)
         effect, variance = release(gate, TwoArms.of(sums), step, bounds, share > 0, weight=weight)
         return Facts(
             estimate=float(effect),
-            uncertainty=_uncertainty(effect, variance, bounds, study, place.hidden(study)),
+            uncertainty=_uncertainty(effect, variance, bounds, study, interval.hidden(study)),
             method=f"difference in means{f' within {len(sites)} sites' if len(sites) > 1 else ''}",
             releases=(
                 *searched(plan),
                 *release_words(bounds, share > 0, ("difference in means", "its variance")),
             ),
-            not_covered=place.not_covered(study, causal_caveats(study, question.estimand)),
+            not_covered=interval.not_covered(study, causal_caveats(study, question.estimand)),
             details={
                 "rows": source.rows,
                 "treated": treated,
                 "control": control,
-                **place.details(study),
+                **interval.details(study),
                 "mechanism": question.mechanism,
                 "variance_budget_share": plan.parts.get(NAMES[1], 0.0),
             },
             independent_variance=True,
         )
 
-    pages = (PAGE, PLACE_PAGE) if part else (PAGE,)
+    pages = (PAGE, PLACE_PAGE) if place_share else (PAGE,)
     return answer_request(Result, session, question, plan, compute, pages=pages, mechanisms=mechanisms(plan))
 
 
-def arm_sums(table: Table, place: Interval = WHOLE_RANGE) -> Sums:
+def arm_sums(table: Table, interval: Interval = WHOLE_RANGE) -> Sums:
     """Return the totals of both arms, outcomes clamped to their place."""
-    return (arm_totals(table.treated, place.clamped(table.outcome)).sums,)
+    return (arm_totals(table.treated, interval.clamped(table.outcome)).sums,)
 
 
 def by_rows(table: Table, question: Question) -> LinearEffect:
@@ -113,9 +114,9 @@ def by_rows(table: Table, question: Question) -> LinearEffect:
 
 def chosen_share(sensitivity: MeanContrast | SitesContrast, question: Question) -> Fraction:
     """Return the share of the budget for the variance: the one asked for, else chosen from public numbers alone."""
-    asked = asked_share(question.settings)
-    if asked is not None:
-        return asked
+    declared = asked_share(question.settings)
+    if declared is not None:
+        return declared
     typical = TYPICAL_SD**2 * sensitivity.width**2 * sensitivity.squares
     return variance_share(sensitivity, question, typical)
 
@@ -153,5 +154,5 @@ def _uncertainty(
     freedom = float(
         sensitivity.squares**2 / sum(Fraction(1, arm**2 * (arm - 1)) for arm in sensitivity.sizes)
     )
-    known = plain.variance, plain.variance_cap, plain.variance_noise
-    return ClusterUncertainty(effect.noise, *known, freedom=freedom)
+    variances = plain.variance, plain.variance_cap, plain.variance_noise
+    return ClusterUncertainty(effect.noise, *variances, freedom=freedom)

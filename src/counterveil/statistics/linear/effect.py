@@ -1,4 +1,13 @@
-"""An effect with public weights where outcomes are private: budget, place, variance, release; clusters."""
+"""An effect with public weights where outcomes are private: sum_i c_i Y_i with coefficients c of public columns.
+
+- `variance_share`, `effect_plan`: how the budget is split between the effect and its variance.
+- `chosen_residual_variance`, `variance_by_arm`: the form of the variance that gives the shortest interval.
+- `Interval`, `find_interval`: where outcomes lie within their declared range, released where it shortens
+  intervals.
+- `LinearEffect`, `linear_effect`: the release and the answer. `design_diagnostics`: balance and overlap of
+  the weights.
+- `ClusteredForm`, `clustered_effect`: outcomes that come in clusters.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +28,7 @@ from counterveil.errors import CounterveilError
 from counterveil.inference.measures import with_rare_events
 from counterveil.inference.uncertainty import ClusterUncertainty, Uncertainty, t_factor
 from counterveil.numerics.arrays import Floats, Integers
-from counterveil.numerics.columns import Balance, balances, column_balances, effective_size, overlap_counts
+from counterveil.numerics.balance import Balance, balances, column_balances, effective_size, overlap_counts
 from counterveil.numerics.products import (
     ClusterForm,
     LinearForm,
@@ -56,7 +65,8 @@ from counterveil.statistics.linear.sensitivity import (
     MeanContrast,
     SitesContrast,
 )
-from counterveil.statistics.linear.weighting_design import Weighted, covariate_lines, shared_features
+from counterveil.statistics.linear.spline_score import covariate_rows
+from counterveil.statistics.linear.weighting_design import Weighted, shared_features
 from counterveil.statistics.outcome_place import ENDS, PLACE_WORDS, PLACES, count_octaves
 
 # Shares of the budget that may go to the variance; 0 means that the worst case is used instead.
@@ -81,9 +91,10 @@ def variance_share(
     own noise. Around its minimum the sum is flat: with a `slack` above 1 the least share is taken whose sum
     is within that factor of the smallest, which leaves the estimate more of the budget.
     """
-    cap, least = float(sensitivity.variance_cap), float(typical)
-    parts = (float(sensitivity.estimate) ** 2, float(sensitivity.variance))
-    return least_share(cap, least, *parts, question.budget, question.mechanism, slack)
+    cap = float(sensitivity.variance_cap)
+    least = float(typical)
+    sensitivities = (float(sensitivity.estimate) ** 2, float(sensitivity.variance))
+    return least_share(cap, least, *sensitivities, question.budget, question.mechanism, slack)
 
 
 @lru_cache(maxsize=1024)
@@ -98,60 +109,63 @@ def least_share(
 ) -> Fraction:
     """Return that share, from the numbers that it depends on."""
 
-    def expected(place: int) -> float:
-        own, other = _unit_variances(budget, mechanism, place)
-        return per_noise * own + least + per_variance_noise * sqrt(other)
+    def expected(place_share: int) -> float:
+        estimate_variance, noise_variance = _unit_variances(budget, mechanism, place_share)
+        return per_noise * estimate_variance + least + per_variance_noise * sqrt(noise_variance)
 
     last = len(_SHARES) - 1
     # What the sum would be if noise fell as one over what is paid for it, as it nearly does: where to look first.
-    whole = _unit_variances(budget, mechanism, 0)[0]
+    without_place = _unit_variances(budget, mechanism, 0)[0]
     alike = [
-        per_noise * whole / (1 - part) ** 2 + per_variance_noise * sqrt(whole) / part for part in _PARTS[1:]
+        per_noise * without_place / (1 - part) ** 2 + per_variance_noise * sqrt(without_place) / part
+        for part in _PARTS[1:]
     ]
     # The sum is convex in the share, so that its minimum is where it first does not fall.
     guess = alike.index(min(alike)) + 1
-    best = _first(lambda place: expected(place) <= expected(place + 1), 1, last, guess)
-    without = per_noise * whole + cap
+    best = _first(lambda place_share: expected(place_share) <= expected(place_share + 1), 1, last, guess)
+    without = per_noise * without_place + cap
     enough = slack * min(expected(best), without)
     # A share whose variance would be taken at its cap costs more than none, so the cap matters at none only.
     if without <= enough:
         return _SHARES[0]
     allowed = enough + alike[best - 1] - expected(best)
     guess = sum(value > allowed for value in alike[: best - 1]) + 1
-    return _SHARES[_first(lambda place: expected(place) <= enough, 1, best, guess)]
+    return _SHARES[_first(lambda place_share: expected(place_share) <= enough, 1, best, guess)]
 
 
 def _first(holds: Callable[[int], bool], low: int, high: int, guess: int) -> int:
     """Return the first place from `low` on where a condition holds that then stays true, `high` at the latest."""
-    place = min(max(guess, low), high)
-    if place < high and not holds(place):
-        while place < high and not holds(place):
-            place += 1
-        return place
-    while place > low and holds(place - 1):
-        place -= 1
-    return place
+    index = min(max(guess, low), high)
+    if index < high and not holds(index):
+        while index < high and not holds(index):
+            index += 1
+        return index
+    while index > low and holds(index - 1):
+        index -= 1
+    return index
 
 
 @lru_cache(maxsize=4096)
-def _unit_variances(budget: Budget, mechanism: str, place: int) -> tuple[float, float]:
+def _unit_variances(budget: Budget, mechanism: str, place_share: int) -> tuple[float, float]:
     """Return the variances of the two releases' noise at sensitivity one, for one of the shares."""
-    plan = _two_releases(budget, mechanism, _SHARES[place])
-    own = plan.noise("effect", Fraction(1)).variance
-    return own, plan.noise("variance", Fraction(1)).variance if place else inf
+    plan = _two_releases(budget, mechanism, _SHARES[place_share])
+    estimate_noise = plan.noise("effect", Fraction(1)).variance
+    return estimate_noise, plan.noise("variance", Fraction(1)).variance if place_share else inf
 
 
-def effect_plan(question: Question, share: Fraction, place: Fraction = Fraction(0)) -> Plan:
-    """Return the plan: the effect, and its variance for `share` of what the `place` of outcomes leaves."""
-    return _two_releases(question.budget, question.mechanism, share, place)
+def effect_plan(question: Question, share: Fraction, place_share: Fraction = Fraction(0)) -> Plan:
+    """Return the plan: the effect, and its variance for `share` of what the search for the place of outcomes leaves."""
+    return _two_releases(question.budget, question.mechanism, share, place_share)
 
 
 @lru_cache(maxsize=1024)
-def _two_releases(budget: Budget, mechanism: str, share: Fraction, place: Fraction = Fraction(0)) -> Plan:
-    shares = {name: place * part for name, part in PLACES.items()}
-    shares |= dict(zip(NAMES, ((1 - place) * (1 - share), (1 - place) * share), strict=True))
+def _two_releases(
+    budget: Budget, mechanism: str, share: Fraction, place_share: Fraction = Fraction(0)
+) -> Plan:
+    shares = {name: place_share * part for name, part in PLACES.items()}
+    shares |= dict(zip(NAMES, ((1 - place_share) * (1 - share), (1 - place_share) * share), strict=True))
     kind = Kind.VECTOR if mechanism == "gaussian" else Kind.CELLS
-    return Plan.split(budget, shares, mechanism, dict.fromkeys(PLACES, kind) if place else None)
+    return Plan.split(budget, shares, mechanism, dict.fromkeys(PLACES, kind) if place_share else None)
 
 
 PAGE = "statistics/linear/kernels/residual_variance.proof.md"
@@ -175,19 +189,19 @@ _SHARE = Fraction(1, 4)
 
 
 def chosen_residual_variance(
-    found: Weighted, treated: NDArray[np.bool_], question: Question, parts: int = 1
+    design: Weighted, treated: NDArray[np.bool_], question: Question, parts_count: int = 1
 ) -> ResidualVariance:
     """Return the form of the variance that is expected to give the shortest interval.
 
     Fitting slopes removes from the variance what covariates explain, and costs degrees of freedom. Only as
     much is removed as still covers the bias that the remaining imbalance causes in expectation. With several
-    `parts` each arm is cut by the size of its weights, and every part has a variance and a line of its own.
+    parts, each arm is cut by the size of its weights, and every part has a variance and a line of its own.
     """
-    shape = fitting_shape(found)
+    shape = fitting_shape(design)
     spectra = tuple(
-        Spectrum.of(found.features, found.weights, rows, shape, held)
-        for arm, whole in zip((treated, ~treated), found.arms, strict=True)
-        for rows, held in _cut(arm, found.weights, parts, whole)
+        Spectrum.of(design.features, design.weights, rows, shape, held)
+        for arm, whole in zip((treated, ~treated), design.arms, strict=True)
+        for rows, held in _cut(arm, design.weights, parts_count, whole)
     )
     noise = sqrt(effect_plan(question, _SHARE).noise("variance", Fraction(1)).variance)
     squares = sum(spectrum.weight for spectrum in spectra)
@@ -202,26 +216,26 @@ def chosen_residual_variance(
     def fits(strength: float) -> bool:
         exact = max(spectrum.weighted_squares(strength) for spectrum in spectra) <= MOST_WEIGHTED_SQUARES
         enough = exact and min(spectrum.freedom(strength) for spectrum in spectra) >= 1
-        return enough and loading(strength) >= found.imbalance**2
+        return enough and loading(strength) >= design.imbalance**2
 
     # Loading and freedom fall with the strength, weighted squares grow: if one does not fit, no stronger one does.
-    place = (
+    index = (
         bisect_left(_STRENGTHS, True, key=lambda strength: not fits(strength)) if fits(_STRENGTHS[0]) else 0
     )
-    allowed = _STRENGTHS[:place]
-    if 0 < place < len(_STRENGTHS):
+    allowed = _STRENGTHS[:index]
+    if 0 < index < len(_STRENGTHS):
         # Loadings are nearly a power of the strength: one more step ends where the bias just fits.
-        near, far = (loading(strength) for strength in _STRENGTHS[place - 1 : place + 1])
-        between = allowed[-1] * _growth(found.imbalance**2 / near, far / near)
+        near, far = (loading(strength) for strength in _STRENGTHS[index - 1 : index + 1])
+        between = allowed[-1] * _growth(design.imbalance**2 / near, far / near)
         allowed += [between] if fits(between) else []
     # More removed is better, until degrees of freedom run out.
     while len(allowed) > 1 and expected(allowed[-2]) < expected(allowed[-1]):
         allowed.pop()
-    return residual_variance(found.features, spectra, min((0.0, *allowed[-1:]), key=expected))
+    return residual_variance(design.features, spectra, min((0.0, *allowed[-1:]), key=expected))
 
 
 def _cut(
-    arm: NDArray[np.bool_], weights: NDArray[np.float64], parts: int, whole: ArmRows
+    arm: NDArray[np.bool_], weights: NDArray[np.float64], parts: int, everybody: ArmRows
 ) -> Iterator[tuple[NDArray[np.bool_], ArmRows | None]]:
     """Yield the arm's rows in parts by the size of their weights, half of them, half of the rest, and so on.
 
@@ -231,7 +245,7 @@ def _cut(
     rows = np.flatnonzero(arm)
     cuts = [len(rows) - (len(rows) >> step) for step in range(1, parts) if len(rows) >> step >= _LEAST_ROWS]
     if not cuts:
-        yield arm, whole
+        yield arm, everybody
         return
     order = rows[np.argsort(np.abs(weights[rows]), kind="stable")]
     for part in np.split(order, cuts):
@@ -240,30 +254,30 @@ def _cut(
         yield inside, None
 
 
-def fitting_shape(found: Weighted) -> NDArray[np.float64]:
+def fitting_shape(design: Weighted) -> NDArray[np.float64]:
     """Return (p,) how closely to fit each feature, so that what is left of it is in proportion to its imbalance.
 
     If features had nothing to do with each other, a ridge of strength d_j would leave 1/(1 + d_j c_j) of the variance
     c_j of feature j. The weights treat features of the same variance alike, so that these share one d.
     """
-    treated, control = found.arms
-    variances = np.diagonal(treated.products + control.products) / len(found.features)
+    treated, control = design.arms
+    variances = np.diagonal(treated.products + control.products) / len(design.features)
     order = np.argsort(variances)
     jumps = variances[order[1:]] > _ALIKE * variances[order[:-1]]
     group = np.empty(len(order), np.intp)
     group[order] = np.concatenate([[0], np.cumsum(jumps)])
-    squares = float(found.weights @ found.weights)
-    left = np.bincount(group, found.gaps) / (squares * np.bincount(group, variances))
-    close = np.maximum(1 / np.clip(left, _LEAST_LEFT, 1.0) - 1, 0.0)[group] / variances
+    squares = float(design.weights @ design.weights)
+    imbalance = np.bincount(group, design.gaps) / (squares * np.bincount(group, variances))
+    close = np.maximum(1 / np.clip(imbalance, _LEAST_LEFT, 1.0) - 1, 0.0)[group] / variances
     close = np.maximum(close, _LEAST_CLOSE * close.max()) if close.any() else np.ones_like(close)
     return np.asarray(close / float(close @ variances))
 
 
-def _growth(left: float, least: float) -> float:
-    """Return by how much to grow so that the loading falls to `left` of it, where a step makes it fall to `least`."""
-    if not 0.0 < least < left < 1.0:
+def _growth(remaining: float, least: float) -> float:
+    """Return the growth after which `remaining` of the loading is left, where one step leaves `least` of it."""
+    if not 0.0 < least < remaining < 1.0:
         return 1.0
-    return float(_GROWTH ** (_SAFE * log(left) / log(least)))
+    return float(_GROWTH ** (_SAFE * log(remaining) / log(least)))
 
 
 def expected_part(form: ResidualVariance, weights: NDArray[np.float64]) -> float:
@@ -299,10 +313,10 @@ def variance_by_arm(
     small = rows * columns**2 <= _MOST_WORK
     if not (settings.variance_by == BY_ARM or (settings.variance_by == AUTO and small)):
         return None
-    found = left_by_matches(table, design, coefficients, question.estimand)
+    imbalance = left_by_matches(table, design, coefficients, question.estimand)
     return (
-        chosen_residual_variance(found, design.treated, question, _OUTCOME_VARIANCE_PARTS)
-        if len(found.gaps)
+        chosen_residual_variance(imbalance, design.treated, question, _OUTCOME_VARIANCE_PARTS)
+        if len(imbalance.gaps)
         else None
     )
 
@@ -320,7 +334,7 @@ def left_by_matches(
     return Weighted.of(features, arms, coefficients, sums(features, by_arm), estimand)
 
 
-# Where outcomes lie within their declared range, bought where it is expected to shorten intervals.
+# Where outcomes lie within their declared range, released where it is expected to shorten intervals.
 #
 # Noise follows the width of the range. A part of the budget finds a shorter interval, outcomes are clamped to it, and
 # what that may hide is a part of the interval of the effect. Proof: `statistics/histogram.proof.md`.
@@ -439,8 +453,8 @@ def place_part(
 
 def _noise(plan: Plan, sensitivity: Sensitivities) -> float:
     """Return what noise adds to a squared length: that of the effect, and what that of the variance calls for."""
-    own = plan.noise(NAMES[0], sensitivity.estimate).variance
-    return own + sqrt(plan.noise(NAMES[1], sensitivity.variance).variance)
+    estimate_noise = plan.noise(NAMES[0], sensitivity.estimate).variance
+    return estimate_noise + sqrt(plan.noise(NAMES[1], sensitivity.variance).variance)
 
 
 def searched(plan: Plan) -> tuple[tuple[str, str], ...]:
@@ -466,23 +480,24 @@ def find_interval(
         return WHOLE_RANGE
     centre, octaves = count_octaves(gate, source, pure=plan.mechanism != "gaussian")
     tails, sds = octaves.tails()
-    whole = Interval(crowds=octaves.crowds)
+    declared = Interval(crowds=octaves.crowds)
     if tails[1] < _SEEN * sds[1]:
-        return whole
+        return declared
     shares = octaves.shares(_SURE)
     lo, hi = source.study.outcome_range
-    noise, width = _noise(plan, sensitivity), float(hi - lo)
-    found = [(noise, whole)]
-    for place, half_width in enumerate(ENDS):
+    noise = _noise(plan, sensitivity)
+    width = float(hi - lo)
+    candidates = [(noise, declared)]
+    for index, half_width in enumerate(ENDS):
         # The clipping interval has this half-width; at an end of the range all of it is.
-        halvings = len(ENDS) - 1 - place - (0 if octaves.at_end else 1)
+        halvings = len(ENDS) - 1 - index - (0 if octaves.at_end else 1)
         if halvings > 0:
             steps = OUTCOME_STEPS >> halvings
             low = min(max(centre - steps // 2, 0), OUTCOME_STEPS - steps)
             lost = source.rows / smaller * float(shares @ np.maximum(ENDS - half_width, 0.0)) / 2
-            own = Interval(low, halvings, lost, octaves.crowds)
-            found.append((noise / 4.0**halvings + (lost * width) ** 2, own))
-    return min(found, key=lambda one: one[0])[1]
+            interval = Interval(low, halvings, lost, octaves.crowds)
+            candidates.append((noise / 4.0**halvings + (lost * width) ** 2, interval))
+    return min(candidates, key=lambda one: one[0])[1]
 
 
 EFFECT_PAGE = "statistics/linear/linear_estimate.proof.md"
@@ -575,12 +590,18 @@ def sensitivity_of(table: Table, form: LinearForm, variance: VarianceForm) -> Li
     return LinearEstimate(hi - lo, form.largest, form.squares, variance.largest_row(table.rows), factor)
 
 
-def chosen_share(sensitivity: LinearEstimate, question: Question, part: float = 1.0) -> Fraction:
+def chosen_share(sensitivity: LinearEstimate, question: Question, expected_part: float = 1.0) -> Fraction:
     """Return the share of the budget for the variance: an interval that is short, or nearly so.
 
-    `part` of the outcomes' variance is expected to be left in the one released.
+    `expected_part` of the outcomes' variance is expected to be left in the one released.
     """
-    typical = Fraction(part) * TYPICAL_SD**2 * sensitivity.width**2 * sensitivity.squares * sensitivity.factor
+    typical = (
+        Fraction(expected_part)
+        * TYPICAL_SD**2
+        * sensitivity.width**2
+        * sensitivity.squares
+        * sensitivity.factor
+    )
     return variance_share(sensitivity, question, typical, SLACK)
 
 
@@ -591,33 +612,34 @@ def linear_effect(session: BaseSession, question: Question, effect: LinearEffect
     variance_form = effect.variance_form()
     sensitivity = sensitivity_of(table, form, variance_form)
     sizes = effective_size(table.treated, np.abs(effect.coefficients))
-    share, part = _shares(table, sensitivity, effect, question, min(sizes))
-    plan = effect_plan(question, share, part)
+    share, place_share = _shares(table, sensitivity, effect, question, min(sizes))
+    plan = effect_plan(question, share, place_share)
     shares = treatment_shares(session.table)
 
     def compute(gate: Gate) -> Facts:
-        place = find_interval(gate, table, plan, sensitivity, min(sizes))
-        bounds = replace(sensitivity, width=sensitivity.width * place.part)
+        interval = find_interval(gate, table, plan, sensitivity, min(sizes))
+        bounds = replace(sensitivity, width=sensitivity.width * interval.part)
         released, variance = release(
-            gate, place.truncate(table), form, variance_form if share > 0 else None, bounds
+            gate, interval.truncate(table), form, variance_form if share > 0 else None, bounds
         )
-        known = known_error(released, variance, bounds.variance_cap, place.hidden(table.study) ** 2)
+        uncertainty = known_error(released, variance, bounds.variance_cap, interval.hidden(table.study) ** 2)
         return Facts(
             estimate=float(released),
-            uncertainty=with_rare_events(known, session.study.outcome_range, sizes),
+            uncertainty=with_rare_events(uncertainty, session.study.outcome_range, sizes),
             method=effect.method,
             releases=(*searched(plan), *release_words(bounds, variance is not None)),
-            not_covered=place.not_covered(table.study, effect.not_covered),
+            not_covered=interval.not_covered(table.study, effect.not_covered),
             details=effect.details
-            | effect.with_bias(known.sampling_sd)
-            | place.details(table.study)
+            | effect.with_bias(uncertainty.sampling_sd)
+            | interval.details(table.study)
             | {"mechanism": question.mechanism, "variance_budget_share": plan.parts.get(NAMES[1], 0.0)},
             diagnostics=effect.diagnostics | shares,
             assumptions=effect.assumptions,
             independent_variance=True,
         )
 
-    pages, drawn = (*effect.pages, *([PLACE_PAGE] if part else [])), mechanisms(plan)
+    pages = (*effect.pages, *([PLACE_PAGE] if place_share else []))
+    drawn = mechanisms(plan)
     # The terms are not those of the table, whose outcomes may be residuals of a prediction.
     return answer_request(
         Result, session, question, plan, compute, pages=pages, remarks=effect.remarks, mechanisms=drawn
@@ -666,9 +688,9 @@ def release_words(
     bounds: Bounds, with_variance: bool, names: tuple[str, str] = ("effect", "its variance")
 ) -> tuple[tuple[str, str], ...]:
     """Return what a number and, where it is paid for, its variance were released with."""
-    found = zip(names, (bounds.estimate, bounds.variance), strict=True)
-    said = tuple((name, f"sensitivity {float(bound):.6g}") for name, bound in found)
-    return said if with_variance else said[:1]
+    bounds_by_name = zip(names, (bounds.estimate, bounds.variance), strict=True)
+    words = tuple((name, f"sensitivity {float(bound):.6g}") for name, bound in bounds_by_name)
+    return words if with_variance else words[:1]
 
 
 def treatment_shares(table: Table) -> dict[str, Any]:
@@ -680,11 +702,11 @@ def treatment_shares(table: Table) -> dict[str, Any]:
     if table.study.randomised is True or not domains:
         return {}
     labels = [len(domain.labels) if isinstance(domain, Categories) else 0 for domain in domains.values()]
-    found = partial_shares([table.covariates[name] for name in domains], labels, table.treated)
-    if found is None:
+    shares = partial_shares([table.covariates[name] for name in domains], labels, table.treated)
+    if shares is None:
         return {}
     rows = [
-        {"covariate": name, "partial_r2": float(share)} for name, share in zip(domains, found, strict=True)
+        {"covariate": name, "partial_r2": float(share)} for name, share in zip(domains, shares, strict=True)
     ]
     return {"treatment_r2": rows}
 
@@ -703,21 +725,22 @@ def design_diagnostics(
 
 def covariate_diagnostics(table: Table, score: Floats, coefficients: Floats) -> dict[str, Any]:
     """Return the same of a table's covariates as they are."""
-    domains, weights = table.study.covariates, np.abs(coefficients)
+    domains = table.study.covariates
+    weights = np.abs(coefficients)
     labels = [len(domain.labels) if isinstance(domain, Categories) else 0 for domain in domains.values()]
-    found = column_balances(covariate_lines(table), labels, table.treated, weights)
-    return _tables(column_names(table.study), found, table.treated, score, weights)
+    both_balances = column_balances(covariate_rows(table), labels, table.treated, weights)
+    return _tables(column_names(table.study), both_balances, table.treated, score, weights)
 
 
 def _tables(
     names: Sequence[str],
-    found: tuple[Balance, Balance],
+    both_balances: tuple[Balance, Balance],
     treated: NDArray[np.bool_],
     score: Floats,
     weights: Floats,
 ) -> dict[str, Any]:
     return {
-        "balance": _balance(names, *found),
+        "balance": _balance(names, *both_balances),
         "overlap": _overlap(treated, score),
         "effective_size": _sizes(treated, weights),
     }
@@ -746,7 +769,8 @@ def _overlap(treated: NDArray[np.bool_], score: Floats) -> dict[str, list[float]
 
 
 def _sizes(treated: NDArray[np.bool_], weights: Floats) -> list[dict[str, Any]]:
-    sizes, rows = effective_size(treated, weights), int(np.count_nonzero(treated))
+    sizes = effective_size(treated, weights)
+    rows = int(np.count_nonzero(treated))
     return [
         {"arm": "treated", "rows": rows, "effective": sizes[0]},
         {"arm": "control", "rows": len(treated) - rows, "effective": sizes[1]},
@@ -754,10 +778,10 @@ def _sizes(treated: NDArray[np.bool_], weights: Floats) -> list[dict[str, Any]]:
 
 
 def _finite(values: Floats) -> list[float | None]:
-    found: list[float | None] = values.tolist()
-    for place in np.flatnonzero(~np.isfinite(values)):
-        found[place] = None
-    return found
+    numbers: list[float | None] = values.tolist()
+    for index in np.flatnonzero(~np.isfinite(values)):
+        numbers[index] = None
+    return numbers
 
 
 # Weighted sums of outcomes that come in clusters: one draw for the effect, one for its clustered standard error.
@@ -825,11 +849,13 @@ class ClusteredForm:
         value = self.form.total(self.table.outcome) / OUTCOME_STEPS
         released = gate.release(names[0], value * bounds.width, bounds.estimate)
         cap = float(bounds.cap) ** 2
-        variance, noise = cap, None
+        variance = cap
+        noise = None
         if self.share > 0:
             length = self.clusters.length(self.table.outcome, _STEP_BITS)
             error = gate.release(names[1], length * bounds.width * bounds.factor, bounds.error)
-            variance, noise = max(float(error), 0.0) ** 2, error.noise
+            variance = max(float(error), 0.0) ** 2
+            noise = error.noise
         return released, ClusterUncertainty(
             released.noise, variance, cap, sd_noise=noise, freedom=self.freedom
         )
@@ -839,35 +865,36 @@ def clustered_effect(session: BaseSession, question: Question, effect: LinearEff
     """Return the private value of a public linear estimator; only outcomes are private, clusters are public."""
     assert session.study.cluster is not None
     column = session.study.cluster.column
-    found = ClusteredForm.of(session.table, question, effect)
-    if not found.enough:
-        raise _few_clusters(column, found)
+    form = ClusteredForm.of(session.table, question, effect)
+    if not form.enough:
+        raise _few_clusters(column, form)
     shares = treatment_shares(session.table)
 
     def compute(gate: Gate) -> Facts:
-        released, known = found.release(gate, CLUSTERED_NAMES)
+        released, uncertainty = form.release(gate, CLUSTERED_NAMES)
         bounds = zip(
             ("effect", "its standard error"),
-            (found.sensitivity.estimate, found.sensitivity.error),
+            (form.sensitivity.estimate, form.sensitivity.error),
             strict=True,
         )
         releases = [(name, f"sensitivity {float(bound):.6g}") for name, bound in bounds]
         return Facts(
             estimate=float(released),
-            uncertainty=known,
-            method=f"{effect.method}; standard error clustered by {column}, {found.clusters.clusters} clusters",
-            releases=tuple(releases if found.share > 0 else releases[:1]),
+            uncertainty=uncertainty,
+            method=f"{effect.method}; standard error clustered by {column}, {form.clusters.clusters} clusters",
+            releases=tuple(releases if form.share > 0 else releases[:1]),
             not_covered=clustered_caveats(effect),
             details=effect.details
-            | effect.with_bias(known.sampling_sd)
-            | cluster_details(found.clusters, found.table, found.freedom)
-            | {"mechanism": question.mechanism, "variance_budget_share": float(found.share)},
+            | effect.with_bias(uncertainty.sampling_sd)
+            | cluster_details(form.clusters, form.table, form.freedom)
+            | {"mechanism": question.mechanism, "variance_budget_share": float(form.share)},
             diagnostics=effect.diagnostics | shares,
             assumptions=effect.assumptions,
         )
 
     # A variance that is not released has no page.
-    pages, plan = (*effect.pages[:1], CLUSTERED_PAGE), _plan(question, found.share)
+    pages = (*effect.pages[:1], CLUSTERED_PAGE)
+    plan = _plan(question, form.share)
     return answer_request(Result, session, question, plan, compute, pages=pages, remarks=effect.remarks)
 
 
@@ -892,28 +919,28 @@ def clustered_chosen_share(
 
     def expected(share: Fraction) -> float:
         plan = _plan(question, share)
-        own = plan.noise(CLUSTERED_NAMES[0], sensitivity.estimate).variance
-        other = plan.noise(CLUSTERED_NAMES[1], sensitivity.error).variance
-        return own + (wide * (typical + _ALLOWED * sqrt(other))) ** 2
+        estimate_variance = plan.noise(CLUSTERED_NAMES[0], sensitivity.estimate).variance
+        noise_variance = plan.noise(CLUSTERED_NAMES[1], sensitivity.error).variance
+        return estimate_variance + (wide * (typical + _ALLOWED * sqrt(noise_variance))) ** 2
 
     return min(_CLUSTERED_SHARES, key=expected)
 
 
-def _few_clusters(column: str, found: ClusteredForm) -> CounterveilError:
-    treated, control = found.clusters.clusters_by_arm
+def _few_clusters(column: str, clusters: ClusteredForm) -> CounterveilError:
+    treated, control = clusters.clusters.clusters_by_arm
     return too_few_clusters(
         column,
         f"{FEWEST_CLUSTERS} clusters in each arm and {LEAST_FREEDOM:g} degrees of freedom, more clusters where a "
         "few large ones outweigh the others",
-        f"{treated} clusters with treated rows and {control} with others, {found.freedom:.1f} degrees of freedom",
+        f"{treated} clusters with treated rows and {control} with others, {clusters.freedom:.1f} degrees of freedom",
     )
 
 
 def clustered_caveats(effect: LinearEffect) -> tuple[Fact, ...]:
     """Return what an interval does not cover: that of the estimator, and dependence beyond clusters."""
     # Residual totals of clusters hold every heteroskedasticity.
-    kept = (one for one in effect.not_covered if one is not Caveat.UNEVEN_VARIANCE)
-    return (*kept, Caveat.CLUSTERS_DEPEND)
+    kept_caveats = (one for one in effect.not_covered if one is not Caveat.UNEVEN_VARIANCE)
+    return (*kept_caveats, Caveat.CLUSTERS_DEPEND)
 
 
 def cluster_details(clusters: ClusterForm, table: Table, freedom: float) -> dict[str, float | str]:

@@ -1,20 +1,16 @@
-"""Public functions of covariates for an effect as a function, where only outcomes are private.
+"""Effects as functions of covariates where only outcomes are private.
 
-Rows are (phi(x), (a - p(x)) phi(x)): functions for the outcome, and the same times treatment minus its propensity for
-the effect. Covariates and treatments are public, so that the functions, the propensity and all sums over rows may be
-taken from the data.
+Treatment minus its propensity times functions of the covariates makes the rows of the effect, beside the same
+functions for the outcome (an R-learner in one regression): rows are (phi(x), (a - p(x)) phi(x)). Covariates
+and treatments are public, so that the functions, the propensity and all sums over rows may be taken from the
+data, and the weights are a public linear map of the outcomes. They are released in three looks, each around
+the predictions of the last, with residuals clipped at a size that was released before: mean outcomes of the
+arms, a first model, and the effects.
 
-Before a release everything but the outcomes is public: candidates are compared by the expected error of what will be
-known afterwards. Each measures the weights of some functions by the public map A = (Z'Z + Lambda)^-1 Z', with the noise
-shaped to the error of predictions. What was measured is a normal observation A Z theta of all weights theta.
-
-Every function takes public or released numbers and the outcomes, and returns released numbers only.
-Proof: `linear_map.proof.md`.
-
-Treatment minus its propensity times functions of the covariates makes the rows of the effect, beside the same functions
-for the outcome (an R-learner in one regression). Covariates and treatments are public, so that its weights are a public
-linear map of the outcomes. They are released in three looks, each around the predictions of the last, with residuals
-clipped at a size that was released before: mean outcomes of the arms, a first model, and the effects.
+Before a release everything but the outcomes is public: candidates are compared by the expected error of what
+will be known afterwards. Each measures the weights of some functions by the public map A = (Z'Z + Lambda)^-1
+Z', with the noise shaped to the error of predictions. What was measured is a normal observation A Z theta of
+all weights theta. Proof: `linear_map.proof.md`.
 
 Lineage: Robinson (1988); the R-learner (Nie and Wager 2021); the matrix mechanism (Li et al. 2015).
 """
@@ -161,11 +157,14 @@ def functions_of(table: Table, settings: Series) -> Functions | None:
     for _, z in _rows(table, basis, residual):
         plain.add(z[::stride])
     weights = _weights(table, basis, residual, plain.whole() * stride)
-    gram, squared = Gram(2 * basis.size), [Gram(2 * basis.size) for _ in range(2)]
+    gram = Gram(2 * basis.size)
+    squared = [Gram(2 * basis.size) for _ in range(2)]
     for part, z in _rows(table, basis, residual):
-        own, treated = weights[part, None], table.treated[part]
+        own = weights[part, None]
+        treated = table.treated[part]
         gram.add(z * np.sqrt(own))
-        some, arms = (z * own)[::stride], treated[::stride]
+        some = (z * own)[::stride]
+        arms = treated[::stride]
         for arm in (0, 1):
             squared[arm].add(some[arms == bool(arm)])
     places = np.unique(np.linspace(0, table.rows - 1, min(table.rows, _SAMPLE)).astype(np.intp))
@@ -331,7 +330,8 @@ class Posterior:
 def nothing(functions: Functions, width: float) -> Posterior:
     """Return what is known before any release: supposed variances, from the range of the outcome."""
     size = 2 * functions.size
-    before, least = supposed(functions, width), _SCALES[0] * np.tile(slab(functions.basis, width), 2)
+    before = supposed(functions, width)
+    least = _SCALES[0] * np.tile(slab(functions.basis, width), 2)
     unseen = np.zeros(size, np.bool_)
     return Posterior(np.zeros((size, size)), np.zeros(size), before, least, before, np.zeros(size), unseen)
 
@@ -379,7 +379,9 @@ def best_look(
     functions: Functions, known: Posterior, variance: float, noise: NoiseSize, effects: bool
 ) -> SeriesLook:
     """Return the look after which predictions, or the effects alone, are expected to err least."""
-    posterior, best, least = known.posterior, None, np.inf
+    posterior = known.posterior
+    best = None
+    least = np.inf
     for kept in _candidates(functions, known, effects):
         look = _look(functions, known, kept, variance, effects, _ROUNDS)
         design = look.design(functions)
@@ -391,7 +393,8 @@ def best_look(
         loss = functions.plain / functions.rows
         if effects:
             own = slice(functions.size, None)
-            left, loss = left[own, own], loss[: functions.size, : functions.size]
+            left = left[own, own]
+            loss = loss[: functions.size, : functions.size]
         error = float(np.einsum("ij,ji->", loss, left))
         if best is None or error < least:
             best, least = kept, error
@@ -414,7 +417,8 @@ class NoiseSize:
 
 def _candidates(functions: Functions, known: Posterior, effects: bool) -> Iterator[Places]:
     """Yield sets of functions, by places in the basis, the constant always among them."""
-    orders, groups = functions.basis.orders, functions.groups[: functions.size]
+    orders = functions.basis.orders
+    groups = functions.groups[: functions.size]
     few = len(functions.basis.axes) <= FEW
     seen = bool(known.measured.any())
     highest = int(orders.max()) if seen else (_FIRST if few else _FIRST_WITHOUT)
@@ -431,7 +435,8 @@ def _candidates(functions: Functions, known: Posterior, effects: bool) -> Iterat
 def _ranked(functions: Functions, known: Posterior) -> Places:
     """Return the groups of covariates by how much their effects may still vary, the largest first."""
     size = functions.size
-    groups, variances = functions.groups[:size], known.variances[size:]
+    groups = functions.groups[:size]
+    variances = known.variances[size:]
     each = np.bincount(groups, variances)
     names = np.unique(groups[groups > 0])
     return np.asarray(names[np.argsort(-each[names], kind="stable")])
@@ -560,10 +565,12 @@ def share_above(share: float, rows: int, noise_variance: float) -> float:
 
 def release_size(gate: Gate, name: str, residuals: Residuals, share: float) -> float:
     """Return a size that all but about a share of the residuals stay below, by a noisy binary search of counts."""
-    n, width = residuals.table.rows, OUTCOME_STEPS
+    n = residuals.table.rows
+    width = OUTCOME_STEPS
     size = np.abs(residuals.steps)
     grid = np.ceil(width * np.geomspace(_FINEST, 1.0, 2**SEARCH_STEPS)).astype(np.int64)
-    low, high = 0, len(grid) - 1
+    low = 0
+    high = len(grid) - 1
     for step in search_names(name):
         middle = (low + high) // 2
         count = int(np.count_nonzero(size <= grid[middle]))
@@ -577,7 +584,8 @@ def release_size(gate: Gate, name: str, residuals: Residuals, share: float) -> f
 
 def release_squares(gate: Gate, name: str, residuals: Residuals) -> tuple[Floats, Floats]:
     """Return the mean squared residuals of control and treated and the standard deviation of the noise of each."""
-    table, unit = residuals.table, residuals.table.outcome_unit
+    table = residuals.table
+    unit = residuals.table.outcome_unit
     arms = [residuals.steps[table.treated == arm] for arm in (False, True)]
     values = [Fraction(exact_dot(steps, steps)) * unit**2 for steps in arms]
     released = gate.release_vector(name, values, residuals.bound(Fraction(1)).squares)
@@ -593,7 +601,8 @@ def map_sums(
     They are in steps of `MAP_STEP`; with them comes the largest squared length of a column. Columns longer than
     `_ROOM` are shortened to it, which their bits hold; of the sample none is longer than one.
     """
-    total, largest = [0] * len(white), 0
+    total = [0] * len(white)
+    largest = 0
     for part, z in functions.weighted_blocks():
         moved = z[:, columns] @ white.T
         longer = np.sqrt(np.einsum("ij,ij->i", moved, moved)) / _ROOM
@@ -655,7 +664,8 @@ class SeriesDesign:
 def function_pays(session: BaseSession, question: CateQuestion) -> bool:
     """Return whether a function is expected to be closer to effects that differ than one number; nothing is spent."""
     table = session.table
-    largest, first = largest_basis(table, Series()), first_size(table)
+    largest = largest_basis(table, Series())
+    first = first_size(table)
     if largest is None:
         return False
     few = len(table.study.covariates) <= FEW
@@ -673,9 +683,11 @@ def _noise(table: Table, question: CateQuestion, largest: int, first: int) -> fl
     share = float(np.mean(table.treated))
     part = _effects_part(_parts(len(table.study.covariates), question.budget.pure)) / 100
     if question.budget.pure:
-        size, sd = largest, 3 * TYPICAL_SD * sqrt(largest) / (part * float(question.budget.epsilon))
+        size = largest
+        sd = 3 * TYPICAL_SD * sqrt(largest) / (part * float(question.budget.epsilon))
     else:
-        size, sd = first, 2 * TYPICAL_SD / (_mu(question) * sqrt(part))
+        size = first
+        sd = 2 * TYPICAL_SD / (_mu(question) * sqrt(part))
     return size * sd / (2 * share * (1 - share) * table.rows)
 
 
@@ -732,7 +744,8 @@ def _plan(functions: Functions, question: CateQuestion) -> Plan:
 
 
 def _released(gate: Gate, session: BaseSession, question: CateQuestion, design: SeriesDesign) -> CateModel:
-    functions, table = design.functions, design.functions.table
+    functions = design.functions
+    table = design.functions.table
     low, high = (float(end) for end in table.study.outcome_range)
     middle = (low + high) / 2
     levels = release_levels(gate, LEVELS, table)
@@ -756,8 +769,11 @@ def _series_look(
     With it come its residuals' clip and mean squares of control and treated. `near` is how near a mean outcome lies
     to an end of the range.
     """
-    functions, table, last = design.functions, design.functions.table, place == 2
-    name, share = f"{SIZE} {place}", design.clipped[place - 1]
+    functions = design.functions
+    table = design.functions.table
+    last = place == 2
+    name = f"{SIZE} {place}"
+    share = design.clipped[place - 1]
     size = release_size(gate, name, Residuals.of(table, prediction), share)
     noise_variance = design.plan.noise(search_names(name)[0], Fraction(1)).variance
     near_bound = near < max(_NEAR_END, _TIMES_CLIPPED * share_above(share, table.rows, noise_variance))
@@ -781,7 +797,8 @@ def _measured(
     prediction: Floats,
     squares: Floats,
 ) -> LookWeights:
-    root, inverse = matrix_power(look.shape, 0.5), matrix_power(look.shape, -0.5)
+    root = matrix_power(look.shape, 0.5)
+    inverse = matrix_power(look.shape, -0.5)
     white, variance = release_map(gate, name, functions, look.columns, inverse @ look.solve, residuals)
     low, high = (float(end) for end in functions.table.study.outcome_range)
     known = functions.products(prediction - (low + high) / 2)
@@ -825,7 +842,8 @@ def _model(
     clip: float,
     squares: Floats,
 ) -> CateModel:
-    functions, size = design.functions, design.functions.size
+    functions = design.functions
+    size = design.functions.size
     unshrunk, covariance, noise = _unshrunk(functions, before, looked)
     weights = known.weights[size:]
     tail = (BALL_TAIL - 1.0) * noise if design.pure else 0.0

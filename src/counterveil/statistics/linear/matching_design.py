@@ -69,7 +69,8 @@ class Matched:
 
 def scored(table: Table) -> Scored:
     """Return the propensity scores of a table: declared, or by penalised logistic regression on all covariates."""
-    features, score = covariate_features(table), table.score
+    features = covariate_features(table)
+    score = table.score
     if score is None:
         score = fit_propensity(features.values, table.treated, 1 / table.rows).scores
     return Scored(features, table.treated, score)
@@ -129,7 +130,8 @@ def _best_match(
     treated, control = design.arms
     served = {"ATE": treated + control, "ATT": treated, "ATC": control}[estimand]
     equal = sd**2 * (1 / treated + 1 / control)
-    best, least = None, math.inf
+    best = None
+    least = math.inf
 
     def hopeless(limit: int) -> bool:
         # Everyone finds a match. Below the most uses without a limit some unit is used as often as the limit
@@ -162,11 +164,11 @@ def expected_errors(
     gaps = _Gaps(design, estimand)
 
     def expected(tried: Sequence[Matched]) -> list[float]:
-        found = [matched.matching for matched in tried]
-        biases = sd**2 * gaps.of(found)
+        matchings = [matched.matching for matched in tried]
+        biases = sd**2 * gaps.of(matchings)
         return [
             float(bias) + sd**2 * float(m.coefficients @ m.coefficients) + noise_variance * m.largest**2
-            for bias, m in zip(biases, found, strict=True)
+            for bias, m in zip(biases, matchings, strict=True)
         ]
 
     return expected
@@ -176,7 +178,8 @@ class _Gaps:
     """Squared distances of weighted means from their targets, for one group of matchings after another."""
 
     def __init__(self, design: Scored, estimand: str) -> None:
-        self.values, treated = design.features.values, design.treated
+        self.values = design.features.values
+        treated = design.treated
         inside = np.clip(design.score, _LEAST_SCORE, 1 - _LEAST_SCORE)
         logit = np.log(inside / (1 - inside))
         whose = {"ATE": np.ones(len(treated)), "ATT": treated * 1.0, "ATC": ~treated * 1.0}[estimand]
@@ -193,11 +196,11 @@ class _Gaps:
         # The weights of an arm that were seen last, and their distance.
         self.last: dict[bool, tuple[Floats, float]] = {}
 
-    def of(self, found: Sequence[MatchedUnits]) -> Floats:
+    def of(self, matching: Sequence[MatchedUnits]) -> Floats:
         """Return for every matching the sum over both arms."""
         # Coefficients of treated rows are never negative, those of others never positive.
         by_arm = {
-            arm: [np.maximum(m.coefficients * (2 * arm - 1), 0.0) for m in found] for arm in (True, False)
+            arm: [np.maximum(m.coefficients * (2 * arm - 1), 0.0) for m in matching] for arm in (True, False)
         }
         return self._of_arm(True, by_arm[True]) + self._of_arm(False, by_arm[False])
 
@@ -210,18 +213,19 @@ class _Gaps:
         fresh = [own for own, old in zip(weights, same, strict=True) if not old]
         distances = iter(self._distances(arm, np.stack(fresh)) if fresh else ())
         answer = np.empty(len(weights))
-        for place, old in enumerate(same):
-            answer[place] = self.last[arm][1] if old else next(distances)
-            self.last[arm] = (weights[place], float(answer[place]))
+        for index, old in enumerate(same):
+            answer[index] = self.last[arm][1] if old else next(distances)
+            self.last[arm] = (weights[index], float(answer[index]))
         return answer
 
     def _distances(self, arm: bool, weights: Floats) -> Floats:
         """Return the distances of an arm's weights (k, n)."""
         if arm is self.smaller:
-            means, step = np.zeros((len(weights), self.values.shape[1])), _PICKED // self.values.shape[1] + 1
+            means = np.zeros((len(weights), self.values.shape[1]))
+            step = _PICKED // self.values.shape[1] + 1
             for first in range(0, len(self.rows), step):
-                part = self.rows[first : first + step]
-                means += sums(self.values[part], weights[:, part])
+                rows = self.rows[first : first + step]
+                means += sums(self.values[rows], weights[:, rows])
         else:
             means = sums(self.values, weights)
         gaps = ((means - self.target) ** 2 / self.variance).mean(axis=1)

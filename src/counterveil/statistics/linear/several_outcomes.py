@@ -28,7 +28,8 @@ from counterveil.data.panels import (
     study_of_changes,
 )
 from counterveil.inference.measures import IndependentArmMeans, with_rare_events
-from counterveil.numerics.columns import Arm, TwoArms, effective_size
+from counterveil.numerics.arm_totals import Arm, TwoArms
+from counterveil.numerics.balance import effective_size
 from counterveil.numerics.products import LinearForm, linear_form
 from counterveil.privacy import Budget
 from counterveil.privacy.caveats import Fact
@@ -98,8 +99,8 @@ class PeriodForm:
 
     def variances(self, changes: Sequence[NDArray[np.int64]]) -> list[Fraction]:
         """Return the variance of the comparison of each of some changes, in steps of their range."""
-        found = values_of(self.variance_form, changes, _STEP_BITS)
-        return [one * self.sensitivity.width**2 for one in found]
+        values = values_of(self.variance_form, changes, _STEP_BITS)
+        return [one * self.sensitivity.width**2 for one in values]
 
     def release(self, gate: Gate, names: tuple[str, str]) -> tuple[Released, Released | None]:
         """Return the released comparison of the table's outcomes and, where it is paid for, its variance."""
@@ -137,8 +138,8 @@ class MeanChanges:
         )
 
     def _variance(self, arms: TwoArms) -> Fraction:
-        parts = (arm.variance() / arm.count for arm in (arms.treated, arms.control))
-        return sum(parts, Fraction(0)) * (self.sensitivity.width / OUTCOME_STEPS) ** 2
+        variances = (arm.variance() / arm.count for arm in (arms.treated, arms.control))
+        return sum(variances, Fraction(0)) * (self.sensitivity.width / OUTCOME_STEPS) ** 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,35 +155,38 @@ class ComparedPeriods:
 
 def outcome_event_study(session: BaseSession, question: Question, place: int) -> EventStudyResult:
     """Return the private effects of all periods relative to the one at `place`; only outcomes are private."""
-    study, before = session.study, session.study.before
+    study = session.study
+    before = session.study.before
     assert before is not None
     # Each of P measurements has about so much of the budget.
     count = study.measured
-    part = Fraction(1, count)
+    share = Fraction(1, count)
     if question.mechanism == "gaussian":
-        part = Fraction(count**-0.5).limit_denominator(10**6)
-    one = replace(question, budget=Budget(question.budget.epsilon * part, question.budget.delta))
-    made: PeriodForm | MeanChanges
+        share = Fraction(count**-0.5).limit_denominator(10**6)
+    for_one = replace(question, budget=Budget(question.budget.epsilon * share, question.budget.delta))
+    changes: PeriodForm | MeanChanges
     if question.method == "difference_in_means":
-        made = mean_changes(session.batches, one)
+        changes = mean_changes(session.batches, for_one)
     else:
-        made = comparison(changes_from(complete(session.table), place), one)
-    plan = periods_plan(question, count, place, made.share, before.change is not None)
+        changes = comparison(changes_from(complete(session.table), place), for_one)
+    plan = periods_plan(question, count, place, changes.share, before.change is not None)
 
     def compute(gate: Gate) -> Facts:
-        released = release_periods(gate, made, before, place)
-        labels, cap = before.labels(study.outcome), made.sensitivity.variance_cap
-        width = float(made.sensitivity.width)
+        released = release_periods(gate, changes, before, place)
+        labels = before.labels(study.outcome)
+        cap = changes.sensitivity.variance_cap
+        width = float(changes.sensitivity.width)
         reference = released.values.get(place)
         effects = []
         for period, label in enumerate(labels):
             if period == place:
                 continue
-            value, variance = released.values[period], released.variances.get(period)
+            value = released.values[period]
+            variance = released.variances.get(period)
             estimate = float(value.value - (0 if reference is None else reference.value))
             linear = Linear(estimate, linear_effects.known_error(value, variance, cap), (-width, width))
             effects.append(Effect(label, linear, question.level, len(labels) - 1))
-        effect = made.effect if isinstance(made, PeriodForm) else None
+        effect = changes.effect if isinstance(changes, PeriodForm) else None
         pages = (PAGE, *((difference_in_means.PAGE,) if effect is None else effect.pages))
         return Facts(
             periods=tuple(effects),
@@ -195,12 +199,12 @@ def outcome_event_study(session: BaseSession, question: Question, place: int) ->
             method="difference in means" if effect is None else effect.method,
             releases=_releases(labels, released),
             not_covered=causal_caveats(study, question.estimand) if effect is None else effect.not_covered,
-            details=_details(session.batches.rows, question, made),
+            details=_details(session.batches.rows, question, changes),
             diagnostics={} if effect is None else effect.diagnostics,
         )
 
-    said = {"question": "event_study", "reference": place}
-    return answer_request(EventStudyResult, session, question, plan, compute, said=said)
+    description = {"question": "event_study", "reference": place}
+    return answer_request(EventStudyResult, session, question, plan, compute, said=description)
 
 
 def mean_changes(source: Backend, question: Question) -> MeanChanges:
@@ -221,7 +225,8 @@ def comparison(table: Table, question: Question) -> PeriodForm:
     effect = public_effect(table, question)
     # Without covariates, which have been read: there may be many comparisons.
     rows = replace(effect.table or table, covariates={})
-    form, variance_form = linear_form(effect.coefficients), effect.variance_form()
+    form = linear_form(effect.coefficients)
+    variance_form = effect.variance_form()
     bounds = linear_effects.sensitivity_of(rows, form, variance_form)
     share = effect.share
     if share is None:
@@ -229,9 +234,9 @@ def comparison(table: Table, question: Question) -> PeriodForm:
     return PeriodForm(rows, bounds, share, form, variance_form, replace(effect, table=rows))
 
 
-def periods_plan(question: Question, count: int, place: int, share: Fraction, by_change: bool) -> Plan:
+def periods_plan(question: Question, count: int, place_share: int, share: Fraction, by_change: bool) -> Plan:
     """Return the split over the measurements of all periods, or the changes, and the variances of the changes."""
-    others = [period for period in range(count) if period != place]
+    others = [period for period in range(count) if period != place_share]
     values = others if by_change else range(count)
     shares = {_name(period): (1 - share) / len(values) for period in values}
     shares |= {_name(period, "variance"): share / len(others) for period in others}
@@ -252,40 +257,44 @@ class ReleasedPeriods:
 
 # Proof: event_study.proof.md
 def release_periods(
-    gate: Gate, made: PeriodForm | MeanChanges, before: Before, place: int
+    gate: Gate, changes: PeriodForm | MeanChanges, before: Before, place: int
 ) -> ReleasedPeriods:
     """Return the released comparisons and, where they are paid for, the variances of changes since `place`."""
-    exact = made.compared(place, before.change is not None)
-    width = before.levels[1] - before.levels[0] if before.change is None else made.sensitivity.width
-    unit, values, variances = width / OUTCOME_STEPS, {}, {}
+    exact = changes.compared(place, before.change is not None)
+    width = before.levels[1] - before.levels[0] if before.change is None else changes.sensitivity.width
+    unit = width / OUTCOME_STEPS
+    values = {}
+    variances = {}
     for period, value in enumerate(exact.values):
         if before.change is None or period != place:
-            values[period] = gate.release(_name(period), value * unit, made.largest * width)
+            values[period] = gate.release(_name(period), value * unit, changes.largest * width)
     for period, variance in enumerate(exact.variances):
         if period != place:
             name = _name(period, "variance")
-            variances[period] = gate.release(name, variance, made.sensitivity.variance)
+            variances[period] = gate.release(name, variance, changes.sensitivity.variance)
     return ReleasedPeriods(values, variances)
 
 
 def _releases(labels: Sequence[object], released: ReleasedPeriods) -> tuple[tuple[str, str], ...]:
-    found = []
+    releases = []
     for period, value in released.values.items():
-        found.append((f"comparison at {labels[period]}", f"sensitivity {float(value.noise.sensitivity):.6g}"))
+        releases.append(
+            (f"comparison at {labels[period]}", f"sensitivity {float(value.noise.sensitivity):.6g}")
+        )
     for period, variance in released.variances.items():
         bound = float(variance.noise.sensitivity)
-        found.append((f"variance of the change at {labels[period]}", f"sensitivity {bound:.6g}"))
-    return tuple(found)
+        releases.append((f"variance of the change at {labels[period]}", f"sensitivity {bound:.6g}"))
+    return tuple(releases)
 
 
-def _details(everyone: int, question: Question, made: PeriodForm | MeanChanges) -> dict[str, float | str]:
-    treated, control = made.sizes if isinstance(made, PeriodForm) else made.sensitivity.sizes
+def _details(everyone: int, question: Question, changes: PeriodForm | MeanChanges) -> dict[str, float | str]:
+    treated, control = changes.sizes if isinstance(changes, PeriodForm) else changes.sensitivity.sizes
     rows = treated + control
-    found: dict[str, float | str] = {"rows": rows, "treated": treated, "control": control}
-    found |= made.effect.details if isinstance(made, PeriodForm) else {}
+    details: dict[str, float | str] = {"rows": rows, "treated": treated, "control": control}
+    details |= changes.effect.details if isinstance(changes, PeriodForm) else {}
     if rows < everyone:
-        found["rows_with_gaps"] = everyone - rows
-    return found | {"mechanism": question.mechanism, "variance_budget_share": float(made.share)}
+        details["rows_with_gaps"] = everyone - rows
+    return details | {"mechanism": question.mechanism, "variance_budget_share": float(changes.share)}
 
 
 # Effects on several outcomes where only outcomes are private: one comparison of public columns, used for all of them.
@@ -321,20 +330,21 @@ class Group:
     @classmethod
     def of(cls, name: str, statistic: PeriodForm | WeightedArm) -> Group:
         """Return the group of a weighted statistic."""
-        found = replace(cls.plain(name, statistic.sensitivity), statistic=statistic)
+        group = replace(cls.plain(name, statistic.sensitivity), statistic=statistic)
         if not isinstance(statistic, PeriodForm):
-            return found
+            return group
         weights = np.abs(statistic.effect.coefficients)
-        return replace(found, sizes=effective_size(statistic.table.treated, weights))
+        return replace(group, sizes=effective_size(statistic.table.treated, weights))
 
     @classmethod
     def plain(cls, name: str, bounds: Bounds | MeanContrast, *arms: int) -> Group:
         """Return the group of plain means."""
-        width, spread = bounds.width, bounds.width**2
-        parts = bounds.estimate / width, bounds.variance / spread, bounds.variance_cap / spread
+        width = bounds.width
+        spread = bounds.width**2
+        sensitivities = bounds.estimate / width, bounds.variance / spread, bounds.variance_cap / spread
         if isinstance(bounds, MeanContrast):
-            return cls(name, *parts, None, arms, (bounds.treated, bounds.control))
-        return cls(name, *parts, None, arms, (float(1 / bounds.squares),))
+            return cls(name, *sensitivities, None, arms, (bounds.treated, bounds.control))
+        return cls(name, *sensitivities, None, arms, (float(1 / bounds.squares),))
 
     def of_totals(self, totals: Sequence[Arm]) -> Pair:
         """Return value and variance from all arms' totals in steps, in units of the range."""
@@ -345,13 +355,13 @@ class Group:
 
     def exact(self, table: Table, outcomes: Sequence[NDArray[np.int64]]) -> list[Pair]:
         """Return value and variance of each of some outcomes in steps, in units of its range."""
-        one = self.statistic
-        assert one is not None  # plain means are added up in passes
-        width = one.sensitivity.width
-        if isinstance(one, PeriodForm):
-            values = [one.value(numbers) / OUTCOME_STEPS for numbers in outcomes]
-            return list(zip(values, [each / width**2 for each in one.variances(outcomes)], strict=True))
-        found = (one.values(replace(table, outcome=numbers)) for numbers in outcomes)
+        statistic = self.statistic
+        assert statistic is not None  # plain means are added up in passes
+        width = statistic.sensitivity.width
+        if isinstance(statistic, PeriodForm):
+            values = [statistic.value(numbers) / OUTCOME_STEPS for numbers in outcomes]
+            return list(zip(values, [each / width**2 for each in statistic.variances(outcomes)], strict=True))
+        found = (statistic.values(replace(table, outcome=numbers)) for numbers in outcomes)
         return [(value / width, variance / width**2) for value, variance in found]
 
 
@@ -387,66 +397,68 @@ class ComparedOutcomes:
 @silence()
 def outcome_effects(session: BaseSession, question: Question, outcomes: Outcomes) -> OutcomesResult:
     """Return the private effects on all outcomes; only outcomes are private."""
-    made = design(session.batches, question, outcomes)
+    compared = design(session.batches, question, outcomes)
     adjusts = bool(outcomes.measured_before)
-    plan = effects_plan(question, made, adjusts)
+    plan = effects_plan(question, compared, adjusts)
 
     def compute(gate: Gate) -> Facts:
         chosen = outcomes
         if adjusts:
-            chosen = with_slopes(gate, made.source, outcomes, made.squares, _unit_noise(plan, made, outcomes))
-        found = release(gate, made, chosen)
+            chosen = with_slopes(
+                gate, compared.source, outcomes, compared.squares, _unit_noise(plan, compared, outcomes)
+            )
+        released = release(gate, compared, chosen)
         return Facts(
             guarantee=question.guarantee(
                 session,
-                (*made.pages, *((EARLIER_PAGE,) if chosen.slopes else ())),
+                (*compared.pages, *((EARLIER_PAGE,) if chosen.slopes else ())),
                 mechanisms=chosen.mechanisms(question.mechanism),
             ),
-            released=tuple(_effects(made, chosen, found)),
+            released=tuple(_effects(compared, chosen, released)),
             measure=question.measure,
-            method=made.method + (", less earlier numbers" if chosen.slopes else ""),
-            releases=_several_outcomes_releases(made, chosen),
-            not_covered=made.not_covered,
-            details=made.details
+            method=compared.method + (", less earlier numbers" if chosen.slopes else ""),
+            releases=_several_outcomes_releases(compared, chosen),
+            not_covered=compared.not_covered,
+            details=compared.details
             | slopes_said(chosen)
-            | {"mechanism": chosen.drawn(question.mechanism), "variance_budget_share": float(made.share)},
-            diagnostics=made.diagnostics,
+            | {"mechanism": chosen.drawn(question.mechanism), "variance_budget_share": float(compared.share)},
+            diagnostics=compared.diagnostics,
         )
 
-    said = {"question": "outcomes", "importance": [str(weight) for weight in outcomes.weights]}
-    return answer_request(OutcomesResult, session, question, plan, compute, said=said)
+    description = {"question": "outcomes", "importance": [str(weight) for weight in outcomes.weights]}
+    return answer_request(OutcomesResult, session, question, plan, compute, said=description)
 
 
 def design(source: Backend, question: Question, outcomes: Outcomes) -> ComparedOutcomes:
     """Return the comparison that the question's method makes of public columns, for the noise of so many outcomes."""
-    part = 1 / outcomes.noise_factor(question.mechanism)
-    epsilon = question.budget.epsilon * Fraction(part).limit_denominator(10**6)
-    one = replace(question, budget=Budget(epsilon, question.budget.delta))
+    factor = 1 / outcomes.noise_factor(question.mechanism)
+    epsilon = question.budget.epsilon * Fraction(factor).limit_denominator(10**6)
+    for_one = replace(question, budget=Budget(epsilon, question.budget.delta))
     if source.study.arms is not None:
-        return _several_arms(source, one)
+        return _several_arms(source, for_one)
     if question.method == "difference_in_means":
-        return _plain(source, one)
+        return _plain(source, for_one)
     assert isinstance(source, Table)
     if question.measure in OF_MEANS:
-        return _both_means(source, one)
-    made = comparison(source, one)
-    said = _said(source, made.effect)
-    groups = (Group.of("the arms", made),)
+        return _both_means(source, for_one)
+    form = comparison(source, for_one)
+    words = _said(source, form.effect)
+    groups = (Group.of("the arms", form),)
     return ComparedOutcomes(
-        made.table,
+        form.table,
         groups,
         (),
-        made.share,
-        made.effect.method,
-        (SEVERAL_OUTCOMES_PAGE, *made.effect.pages),
-        **said,
+        form.share,
+        form.effect.method,
+        (SEVERAL_OUTCOMES_PAGE, *form.effect.pages),
+        **words,
     )
 
 
 def _plain(source: Backend, question: Question) -> ComparedOutcomes:
     """Return the difference of two arms' plain means, or for ratios both means."""
     control, treated = sizes_by_arm(source)
-    said: dict[str, Any] = {
+    words: dict[str, Any] = {
         "not_covered": causal_caveats(source.study, question.estimand),
         "details": {"rows": source.rows, "treated": treated, "control": control},
         "diagnostics": {},
@@ -454,17 +466,15 @@ def _plain(source: Backend, question: Question) -> ComparedOutcomes:
     width = source.study.outcome_bounds.width
     if question.measure not in OF_MEANS:
         bounds = MeanContrast(width, treated, control)
-        share, pages = (
-            difference_in_means.chosen_share(bounds, question),
-            (SEVERAL_OUTCOMES_PAGE, difference_in_means.PAGE),
-        )
+        share = difference_in_means.chosen_share(bounds, question)
+        pages = (SEVERAL_OUTCOMES_PAGE, difference_in_means.PAGE)
         both = Group.plain("the arms", bounds, 1, 0)
-        return ComparedOutcomes(source, (both,), (), share, "difference in means", pages, **said)
+        return ComparedOutcomes(source, (both,), (), share, "difference in means", pages, **words)
     means = [ArmMean(width, size) for size in (control, treated)]
     groups = tuple(Group.plain(name, means[code], code) for code, name in enumerate(_BOTH))
     share = share_of(means, question)
     return ComparedOutcomes(
-        source, groups, _BOTH, share, "means of both arms", (SEVERAL_OUTCOMES_PAGE, *ARM_PAGES), **said
+        source, groups, _BOTH, share, "means of both arms", (SEVERAL_OUTCOMES_PAGE, *ARM_PAGES), **words
     )
 
 
@@ -487,55 +497,57 @@ def _both_means(table: Table, question: Question) -> ComparedOutcomes:
     pages = (*effect.pages, "statistics/linear/arm_pair.proof.md", "session/parallel.proof.md")
     share = share_of([arm.sensitivity for arm in arms], question, effect.expected_part)
     groups = tuple(Group.of(name, arm) for name, arm in zip(_BOTH, arms, strict=True))
-    said = _said(table, effect)
+    words = _said(table, effect)
     return ComparedOutcomes(
-        table, groups, _BOTH, share, effect.method, (SEVERAL_OUTCOMES_PAGE, *pages), **said
+        table, groups, _BOTH, share, effect.method, (SEVERAL_OUTCOMES_PAGE, *pages), **words
     )
 
 
 def _several_arms(source: Backend, question: Question) -> ComparedOutcomes:
     """Return the means of all arms, the reference first."""
-    found, labels = design_of(source, question), source.study.treatment_labels
-    share = share_of([one.sensitivity for one in found.statistics], question)
+    arms_design = design_of(source, question)
+    labels = source.study.treatment_labels
+    share = share_of([one.sensitivity for one in arms_design.statistics], question)
     groups = tuple(
         Group.of(repr(label), one)
         if isinstance(one, WeightedArm)
         else Group.plain(repr(label), one.sensitivity, code)
-        for code, (label, one) in enumerate(zip(labels, found.statistics, strict=True))
+        for code, (label, one) in enumerate(zip(labels, arms_design.statistics, strict=True))
     )
-    said: dict[str, Any] = {"not_covered": found.not_covered, "diagnostics": found.diagnostics}
-    details = {"rows": source.rows} | found.details
+    words: dict[str, Any] = {"not_covered": arms_design.not_covered, "diagnostics": arms_design.diagnostics}
+    details = {"rows": source.rows} | arms_design.details
     return ComparedOutcomes(
         source,
         groups,
         labels,
         share,
-        found.method,
+        arms_design.method,
         (SEVERAL_OUTCOMES_PAGE, *ARM_PAGES),
         details=details,
-        **said,
+        **words,
     )
 
 
-def effects_plan(question: Question, made: ComparedOutcomes, adjusts: bool = False) -> Plan:
+def effects_plan(question: Question, compared: ComparedOutcomes, adjusts: bool = False) -> Plan:
     """Return the split over values and variances of all outcomes; groups are released in parallel.
 
     Where outcomes are adjusted for what was before, the moments that decide about it come first.
     """
     first = EARLIER_PART if adjusts else Fraction(0)
-    shares = {"values": (1 - first) * (1 - made.share), "variances": (1 - first) * made.share}
-    members = {what: [f"{what} of {group.name}" for group in made.groups] for what in shares}
+    shares = {"values": (1 - first) * (1 - compared.share), "variances": (1 - first) * compared.share}
+    members = {what: [f"{what} of {group.name}" for group in compared.groups] for what in shares}
     if adjusts:
-        shares, members = {EARLIER: first} | shares, {EARLIER: [EARLIER]} | members
+        shares = {EARLIER: first} | shares
+        members = {EARLIER: [EARLIER]} | members
     plan = Plan.split(question.budget, shares, question.mechanism, dict.fromkeys(shares, Kind.SEVERAL))
     return in_parallel(plan, members)
 
 
-def _unit_noise(plan: Plan, made: ComparedOutcomes, outcomes: Outcomes) -> list[float]:
+def _unit_noise(plan: Plan, compared: ComparedOutcomes, outcomes: Outcomes) -> list[float]:
     """Return the variance of the noise of a comparison of each outcome, in units of its squared range."""
     total = [0.0] * len(outcomes.names)
     # A comparison of several arms is one of two.
-    for group in made.groups[:2]:
+    for group in compared.groups[:2]:
         bound = [group.largest] * len(outcomes.names)
         noises = plan.several_noise(f"values of {group.name}", bound, outcomes.weights)
         total = [sum(both) for both in zip(total, (one.variance for one in noises), strict=True)]
@@ -543,56 +555,58 @@ def _unit_noise(plan: Plan, made: ComparedOutcomes, outcomes: Outcomes) -> list[
 
 
 def release(
-    gate: Gate, made: ComparedOutcomes, outcomes: Outcomes
+    gate: Gate, compared: ComparedOutcomes, outcomes: Outcomes
 ) -> list[list[tuple[Released, Released | None]]]:
     """Return for every group the released value of each outcome and, where it is paid for, its variance."""
-    found, widths, weights = [], outcomes.widths, outcomes.weights
-    for group, exact in zip(made.groups, made.exact(outcomes), strict=True):
+    released = []
+    widths = outcomes.widths
+    weights = outcomes.weights
+    for group, exact in zip(compared.groups, compared.exact(outcomes), strict=True):
         values = [value * width for (value, _), width in zip(exact, widths, strict=True)]
         bounds = [group.largest * width for width in widths]
         noisy = gate.release_several(f"values of {group.name}", values, bounds, weights)
         spread: Sequence[Released | None] = [None] * len(values)
-        if made.share:
+        if compared.share:
             squares = [variance * width**2 for (_, variance), width in zip(exact, widths, strict=True)]
             limits = [group.variance * width**2 for width in widths]
             spread = gate.release_several(f"variances of {group.name}", squares, limits, weights)
-        found.append(list(zip(noisy, spread, strict=True)))
-    return found
+        released.append(list(zip(noisy, spread, strict=True)))
+    return released
 
 
 def _effects(
-    made: ComparedOutcomes, outcomes: Outcomes, found: list[list[tuple[Released, Released | None]]]
+    compared: ComparedOutcomes, outcomes: Outcomes, released: list[list[tuple[Released, Released | None]]]
 ) -> Iterator[OutcomeEffect]:
     """Yield what is known of every outcome: the difference, or the means of an arm and of the reference."""
-    for place, (name, (low, high)) in enumerate(zip(outcomes.names, outcomes.ranges, strict=True)):
-        width = outcomes.widths[place]
-        known = [
-            linear_effects.known_error(*pairs[place], group.cap * width**2)
-            for group, pairs in zip(made.groups, found, strict=True)
+    for index, (name, (low, high)) in enumerate(zip(outcomes.names, outcomes.ranges, strict=True)):
+        width = outcomes.widths[index]
+        uncertainties = [
+            linear_effects.known_error(*pairs[index], group.cap * width**2)
+            for group, pairs in zip(compared.groups, released, strict=True)
         ]
-        values = [float(pairs[place][0]) for pairs in found]
-        if not made.labels:
+        values = [float(pairs[index][0]) for pairs in released]
+        if not compared.labels:
             limits = float(low - high), float(high - low)
-            whole = with_rare_events(known[0], (low, high), made.groups[0].sizes)
-            yield OutcomeEffect(name, None, Linear(values[0], whole, limits))
+            with_events = with_rare_events(uncertainties[0], (low, high), compared.groups[0].sizes)
+            yield OutcomeEffect(name, None, Linear(values[0], with_events, limits))
             continue
         for arm in range(1, len(values)):
             means = IndependentArmMeans(
                 (float(low) + values[arm], float(low) + values[0]),
-                (known[arm], known[0]),
+                (uncertainties[arm], uncertainties[0]),
                 (float(low), float(high)),
-                (made.groups[arm].sizes[0], made.groups[0].sizes[0]),
+                (compared.groups[arm].sizes[0], compared.groups[0].sizes[0]),
             )
-            label = made.labels[arm] if len(values) > 2 else None
+            label = compared.labels[arm] if len(values) > 2 else None
             yield OutcomeEffect(name, label, means)
 
 
-def _several_outcomes_releases(made: ComparedOutcomes, outcomes: Outcomes) -> tuple[tuple[str, str], ...]:
-    found = [("moments with earlier numbers", "one row moves each by at most 1/rows")] * bool(outcomes.slopes)
-    for group in made.groups:
+def _several_outcomes_releases(compared: ComparedOutcomes, outcomes: Outcomes) -> tuple[tuple[str, str], ...]:
+    words = [("moments with earlier numbers", "one row moves each by at most 1/rows")] * bool(outcomes.slopes)
+    for group in compared.groups:
         bound = f"each moves by at most {float(group.largest):.6g} of its range"
-        found.append((f"{len(outcomes.names)} values of {group.name}", bound))
-        if made.share:
+        words.append((f"{len(outcomes.names)} values of {group.name}", bound))
+        if compared.share:
             bound = f"each moves by at most {float(group.variance):.6g} of its squared range"
-            found.append((f"{len(outcomes.names)} variances of {group.name}", bound))
-    return tuple(found)
+            words.append((f"{len(outcomes.names)} variances of {group.name}", bound))
+    return tuple(words)

@@ -51,12 +51,8 @@ from counterveil.statistics.linear.effect import PAGE as VARIANCE_PAGE
 from counterveil.statistics.linear.kernels.pairing import consecutive_pairs, covariate_pairs
 from counterveil.statistics.linear.matching_design import Matched, Scored, chosen_match, scored
 from counterveil.statistics.linear.sensitivity import LinearEstimate
-from counterveil.statistics.linear.weighting_design import (
-    ScoredRows,
-    Weighted,
-    spline_score,
-    weighted,
-)
+from counterveil.statistics.linear.spline_score import ScoredRows, spline_score
+from counterveil.statistics.linear.weighting_design import Weighted, weighted
 
 
 def weighting_design(table: Table, settings: Weighting) -> ScoredRows:
@@ -81,30 +77,31 @@ def weighted_effect(rows: Table, question: Question) -> LinearEffect:
     design = weighting_design(table, settings)
     share = asked_share(question.settings)
     noise_variance = unit_noise(question, share, design.arms)
-    found = weighted(table, design, settings, question.estimand, noise_variance)
+    balanced = weighted(table, design, settings, question.estimand, noise_variance)
     by_row = settings.variance_by == BY_ROW
-    variance = None if by_row else chosen_residual_variance(found, table.treated, question)
-    not_covered, details = caveats(rows.study, found, settings), weighting_details(design, found)
-    weights, score = found.weights, design.score
+    variance = None if by_row else chosen_residual_variance(balanced, table.treated, question)
+    not_covered = caveats(rows.study, balanced, settings)
+    details = weighting_details(design, balanced)
+    coefficients, score = balanced.weights, design.score
     # Weights that are the inverse of known scores need no allowance; those that noise or balance moved do.
     bias = settings.allowed_bias(rows.study.randomised is True, len(rows.study.covariates))
-    bias *= found.distance if settings.bias is None else 1.0
-    features = found.features
+    bias *= balanced.distance if settings.bias is None else 1.0
+    features = balanced.features
     assumptions = design_says(rows.study) if rows.study.unconfounded else LinearIn(features.shape[1])
     # Features take the most memory: little else is held beside them, and they are not held beside what follows.
-    del found, design
+    del balanced, design
     pairs = covariate_pairs(table.treated, features) if by_row else None
     del features
     return LinearEffect(
         method="weighting for balance" if rows.study.score is None else "weighting by inverse known scores",
-        coefficients=weights,
+        coefficients=coefficients,
         pairs=pairs,
         variance=variance,
         pages=(EFFECT_PAGE,) if by_row else (EFFECT_PAGE, VARIANCE_PAGE),
-        expected_part=1.0 if variance is None else expected_part(variance, weights),
+        expected_part=1.0 if variance is None else expected_part(variance, coefficients),
         not_covered=not_covered,
         details=details,
-        diagnostics=covariate_diagnostics(table, score, weights),
+        diagnostics=covariate_diagnostics(table, score, coefficients),
         table=table,
         remarks=_remarks(settings),
         share=share,
@@ -140,8 +137,9 @@ def unit_noise(question: Question, share: Fraction | None, arms: tuple[int, int]
     """
     if share is not None:
         return effect_plan(question, share).noise("effect", Fraction(1)).variance
-    one, other = Fraction(1, arms[0]), Fraction(1, arms[1])
-    equal = LinearEstimate(Fraction(1), max(one, other), one + other, 2 * max(one, other) ** 2)
+    treated_share, control_share = Fraction(1, arms[0]), Fraction(1, arms[1])
+    largest = max(treated_share, control_share)
+    equal = LinearEstimate(Fraction(1), largest, treated_share + control_share, 2 * largest**2)
     share = chosen_share(equal, question)
     return effect_plan(question, share).noise("effect", Fraction(1)).variance
 
@@ -197,27 +195,27 @@ def arms_apart(table: Table) -> Table:
     return replace(sorted_rows.sealed(), covariates=Ordered(table.covariates, order))
 
 
-def caveats(study: Study, found: Weighted, settings: Weighting) -> tuple[Fact, ...]:
+def caveats(study: Study, weights: Weighted, settings: Weighting) -> tuple[Fact, ...]:
     """Return what an interval around a weighted effect does not cover."""
     clamped = Caveat.CLAMPING if settings.prediction is None else Caveat.CLAMPING_OF_PREDICTED
     return (
         *(() if study.unconfounded else (Caveat.CONFOUNDING,)),
-        ResidualImbalance(found.imbalance),
+        ResidualImbalance(weights.imbalance),
         OtherFunctions(tuple(settings.balanced)),
         *(() if settings.variance_by == BY_ROW else (Caveat.UNEVEN_VARIANCE,)),
         clamped,
     )
 
 
-def weighting_details(design: ScoredRows, found: Weighted) -> dict[str, float | str]:
+def weighting_details(design: ScoredRows, weights: Weighted) -> dict[str, float | str]:
     """Return the single figures of a weighting, all public."""
     treated, control = design.arms
-    largest = float(abs(found.weights).max())
+    largest = float(abs(weights.weights).max())
     return {
         "rows": treated + control,
         "treated": treated,
         "control": control,
-        "residual_imbalance": found.imbalance,
+        "residual_imbalance": weights.imbalance,
         **({"selected_terms": len(design.followed.columns)} if design.followed else {}),
         "max_weight_times_rows": largest * (treated + control),
         "max_weight_ratio": largest * min(treated, control),
@@ -279,15 +277,15 @@ def matched_effect(table: Table, question: Question) -> LinearEffect:
 
 def matching_caveats(study: Study, matched: Matched, *, by_arm: bool = False) -> tuple[Fact, ...]:
     """Return what an interval around a matching estimate does not cover; with `by_arm`, one variance a part."""
-    found = [Caveat.MATCHING_BIAS]
-    found += [Caveat.UNMATCHED] if matched.matching.unmatched else []
-    found += [Caveat.UNEVEN_VARIANCE] if by_arm else []
-    return adjusted_caveats(study, *found)
+    listed = [Caveat.MATCHING_BIAS]
+    listed += [Caveat.UNMATCHED] if matched.matching.unmatched else []
+    listed += [Caveat.UNEVEN_VARIANCE] if by_arm else []
+    return adjusted_caveats(study, *listed)
 
 
 def matching_details(design: Scored, matched: Matched, settings: Matching) -> dict[str, float | str]:
     """Return the single figures of a matching, all public."""
-    found = matched.matching
+    matches = matched.matching
     treated, control = design.arms
     limits = ["no limit" if limit is None else limit for limit in matched.limits]
     return {
@@ -298,10 +296,10 @@ def matching_details(design: Scored, matched: Matched, settings: Matching) -> di
         "limit": _limit_name(settings),
         "max_uses_treated": limits[0],
         "max_uses_control": limits[1],
-        "matches_at_limit": found.at_limit,
-        "unmatched": found.unmatched,
-        "short_of_neighbours": found.short,
-        "max_weight_times_rows": found.largest * len(found.coefficients),
+        "matches_at_limit": matches.at_limit,
+        "unmatched": matches.unmatched,
+        "short_of_neighbours": matches.short,
+        "max_weight_times_rows": matches.largest * len(matches.coefficients),
     }
 
 

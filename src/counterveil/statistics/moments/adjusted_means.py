@@ -89,7 +89,8 @@ def release_means(
     """Return the mean of every arm, the reference first, and what their errors have in common."""
     models = arm_models(gate, records, design, Estimand.ATE)
     clipped = _clipped(gate, models, design)
-    centres, units = clipped.ends.sum(axis=0) / 2, np.diff(clipped.ends, axis=0)[0] / 2
+    centres = clipped.ends.sum(axis=0) / 2
+    units = np.diff(clipped.ends, axis=0)[0] / 2
     score = OwnScore(models.fit.lines(models.moments), models.found.score.weights, centres, units)
     sums = release_own_scores(gate, models.rows, models.scale, score, design.pure)
     noise: NoiseDistribution = (
@@ -109,7 +110,8 @@ def _of_covariates(models: ArmModels) -> tuple[Floats, Floats]:
 
     They are those from who is in the sample, and from noise: that mean is the one of the Grams.
     """
-    moments, slopes = models.moments, models.fit.slopes.values * _unit(models)
+    moments = models.moments
+    slopes = models.fit.slopes.values * _unit(models)
     off = moments.means - moments.overall
     within = np.einsum("a,aij->ij", moments.shares, moments.covariances)
     everyone = within + np.einsum("a,ai,aj->ij", moments.shares, off, off)
@@ -139,7 +141,9 @@ def release_own_scores(gate: Gate, records: Records, scale: RowScale, score: Own
 def _clipped(gate: Gate, models: ArmModels, design: ArmDesign) -> _Clipped:
     """Return scores clipped where a histogram of each arm's sizes says."""
     moments, fit, scale = models.moments, models.fit, models.scale
-    shares, rows, slopes = moments.shares, models.rows.count, models.found.score.weights[:, 1:]
+    shares = moments.shares
+    rows = models.rows.count
+    slopes = models.found.score.weights[:, 1:]
     # Weights of an arm are one on average once its share multiplies them.
     spreads = shares * np.sqrt(np.einsum("ai,aij,aj->a", slopes, moments.covariances, slopes))
     typical = np.sqrt(fit.residual * (1 + spreads**2))
@@ -167,7 +171,8 @@ def _ends(models: ArmModels, clips: Floats, spreads: Floats) -> Floats:
     if not models.scale.place.whole:
         return np.stack([-clips, clips])
     # Of events nearly all rows are at one end, to which residuals are short.
-    levels, slopes = models.fit.levels, models.fit.slopes.values
+    levels = models.fit.levels
+    slopes = models.fit.slopes.values
     lines = np.sqrt(np.einsum("ai,aij,aj->a", slopes, models.moments.covariances, slopes))
     near = (1 - np.abs(levels) + _EVENT_DISTANCE_SDS * lines) * (1 + _MOST_WEIGHT * spreads)
     near = np.clip(near, 0.0, clips)
@@ -183,19 +188,25 @@ def _mean(
     covariates: tuple[Floats, Floats],
 ) -> AdjustedMean:
     """Return an arm's mean with every part of its error, from the three released sums of its scores."""
-    moments, side, scale = models.moments, models.found.sides[arm], models.scale
-    rows, study = models.rows.count, models.rows.source.study
-    seen, size = float(sums.sum()), float(moments.shares[arm]) * rows
+    moments = models.moments
+    side = models.found.sides[arm]
+    scale = models.scale
+    rows = models.rows.count
+    study = models.rows.source.study
+    seen = float(sums.sum())
+    size = float(moments.shares[arm]) * rows
     lost = seen < max(_LOST * sqrt(3 * noise.variance), _SMALLEST * rows / len(moments.shares))
     # The three sums count at the ends and between them.
     low, high = clipped.ends[:, arm] / rows
-    weights, squares = np.array([low, (low + high) / 2, high]), np.array([low**2, low * high, high**2])
+    weights = np.array([low, (low + high) / 2, high])
+    squares = np.array([low**2, low * high, high**2])
     value = models.found.levels[arm] + side.shared + float(weights @ sums)
     used = max(1 - len(moments.overall) / size, _LEFT)
     product = side.product + clipped.missed[arm] + expected_shared(side.shared)
     low, high = map(float, study.outcome_range)
     unit = _unit(models)
-    weights, squares = unit * weights, unit**2 / used * squares
+    weights = unit * weights
+    squares = unit**2 / used * squares
     bias = high - low if lost else unit * (side.bias + float(clipped.lost[arm]))
     more = float(covariates[0][arm]) + side.sampling * unit**2
     error = Uncertainty(
@@ -259,8 +270,10 @@ def _answered(
     features, design = arm_design(session, question, question.settings or DoublyRobust())
     if not arms_affordable(design):
         raise unaffordable(design, means=True)
-    question, chain = replace(question, mechanism=design.mechanism), chain_of(session, design, means=True)
-    plan, records = chain.plan(), Records(session.batches, features)
+    question = replace(question, mechanism=design.mechanism)
+    chain = chain_of(session, design, means=True)
+    plan = chain.plan()
+    records = Records(session.batches, features)
 
     def compute(gate: Gate) -> Facts:
         found = facts(*release_means(gate, plan, records, chain))

@@ -59,7 +59,8 @@ class BalanceColumns:
 
     def values(self, table: Table, rows: slice) -> Floats:
         """Return (columns, rows) numbers and truth values in [-1, 1], and flags 0 or 1."""
-        study, found = table.study, []
+        study = table.study
+        found = []
         for name in self.numbers:
             low, high = study.covariates[name].floats()  # type: ignore[union-attr]
             found.append(np.clip(2 * (table.covariates[name][rows] - low) / (high - low) - 1, -1.0, 1.0))

@@ -230,7 +230,7 @@ class ArmDesign:
     @property
     def score_unit(self) -> float:
         """The noise of a mean score that is clipped at one."""
-        # That of two cells, which pure noise pays as many numbers for.
+        # l2-ball noise grows with the number of coordinates: two sums, three with means.
         coordinates = 3 if self.means else 2
         return float(self.design.sd(float(self.shares["score"]), coordinates, 2.0))
 

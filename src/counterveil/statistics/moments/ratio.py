@@ -84,9 +84,12 @@ class RatioDesign:
     @classmethod
     def of(cls, session: BaseSession, question: Question) -> RatioDesign:
         """Return the design of a study with denominator=; weights from the middles of both ranges."""
-        study, gaussian = session.study, question.mechanism == "gaussian"
+        study = session.study
+        gaussian = question.mechanism == "gaussian"
         assert study.denominator is not None
-        public, above, below = question.unit is Unit.OUTCOME, study.outcome_range, study.denominator.range
+        public = question.unit is Unit.OUTCOME
+        above = study.outcome_range
+        below = study.denominator.range
         # Noise of N - r D: what is paid for each sum is shared by its part in it, r at the middle of both ranges.
         ratio = abs((above[0] + above[1]) / (below[0] + below[1]))
         widths = [ends[1] - ends[0] if public else max(map(abs, ends)) for ends in (above, below)]
@@ -119,7 +122,8 @@ class RatioDesign:
         """Return the sum of (N - r D)^2, exact."""
         unit, other = ((ends[1] - ends[0]) / OUTCOME_STEPS for ends in (self.above, self.below))
         # N - r D = a + u n - v d with steps n and d.
-        start, step = self.above[0] - ratio * self.below[0], ratio * other
+        start = self.above[0] - ratio * self.below[0]
+        step = ratio * other
         both, cross, last = arm.squares
         linear = 2 * start * (unit * arm.above - step * arm.below)
         return arm.count * start**2 + linear + unit**2 * both - 2 * unit * step * cross + step**2 * last
@@ -152,7 +156,8 @@ def _split(arm: str, kind: Kind, mechanism: str) -> tuple[dict[str, Fraction], s
 
 def compare_ratios(session: BaseSession, question: Question) -> RatioResult:
     """Return the private difference of both arms' ratios; at record level n is public and nothing else is."""
-    source, design = session.batches, RatioDesign.of(session, question)
+    source = session.batches
+    design = RatioDesign.of(session, question)
     plan = ratio_plan(question)
     noise, norm = ("gaussian", "l2 ") if design.gaussian else ("laplace", "")
     bounds = [each.length if design.gaussian else each.total for each in (design.sums, design.residuals)]

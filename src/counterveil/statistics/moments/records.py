@@ -157,7 +157,9 @@ def release_residual_products(
         return [total * unit for total in products] + [SQUARE_WEIGHT * square * unit]
 
     released = gate.release_vector(name, values, residual_moments(count))
-    found, sd, weight = released.floats(), sqrt(released.variance), float(SQUARE_WEIGHT)
+    found = released.floats()
+    sd = sqrt(released.variance)
+    weight = float(SQUARE_WEIGHT)
     return ResidualProducts(
         found[:-1] * max_norm * clip,
         found[-1] * clip**2 / weight,

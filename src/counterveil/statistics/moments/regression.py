@@ -1,23 +1,21 @@
-"""Second moments for regressions, and robust errors at their own price.
+"""Noisy second moments of private records for every regression among their columns, and robust standard errors.
 
-Covariates are features in [-1, 1] (`FeatureMap`), then come logarithms of some, a flag for every arm but the reference,
-the outcome and further ones. With a released centre c and scale s they become z = (x - c) / s, and interactions are
-products of two of these.
+Columns (`Columns`). Covariates are features in [-1, 1] (`FeatureMap`), then come logarithms of some, a flag
+for every arm but the reference, the outcome and further ones. With a released centre c and scale s they
+become z = (x - c) / s, and interactions are products of two of these. `Rows` are standardised columns and
+their products, mixed, clipped and weighted to a bounded length.
 
-Rows for second moments: standardised columns and their products, mixed, clipped and weighted to a bounded length.
+Private records (`release_regression_moments`). Centres and scales come first. Then the matrix is released
+twice: a first time with a small part of the budget, to know which combinations of the columns are
+uncorrelated and what the columns leave of each response, and a second time in these. Before either, counts
+say how long rows are. Proof: `regression_moments.proof.md`.
 
-One noisy matrix of second moments of private records, for every regression among their columns.
+Private outcomes alone (`release_outcome_moments`): covariates, arms and their moments are public, and public
+columns are made uncorrelated exactly. What is released are the outcome's mean and mean square, then, twice,
+counts of residuals by size and moments of the public columns with the residual of the outcome: around its
+mean, and around the prediction that the first of them give. Proof: `outcome_moments.proof.md`.
 
-Centres and scales come first. Then the matrix is released twice: a first time with a small part of the budget, to know
-which combinations of the columns are uncorrelated and what the columns leave of each response, and a second time in
-these. Before either, counts say how far rows reach. Proof: `regression_moments.proof.md`.
-
-Second moments for regressions where outcomes alone are private: covariates, arms and their moments are public.
-
-Public columns are made uncorrelated exactly. What is released are the outcome's mean and mean square, then, twice,
-counts of residuals by size and moments of the public columns with the residual of the outcome: around its mean, and
-around the prediction that the first of them give.
-Proof: `outcome_moments.proof.md`.
+Robust errors (`release_sandwich`) are released at a price of their own.
 """
 
 from __future__ import annotations
@@ -155,7 +153,8 @@ class Columns:
     def basis(self, centre: Floats, scale: Floats) -> Floats:
         """Return every named column, the constant first, as a combination of (1, z, products of z)."""
         middle, half = np.array(self.ends).T
-        zero, slope = middle + half * centre, half * scale
+        zero = middle + half * centre
+        slope = half * scale
         size = 1 + len(self.names)
         found = np.zeros((size, size))
         found[0, 0] = 1.0
@@ -409,7 +408,8 @@ class Rows:
 
 def combined(f: Floats, weights: Floats, out: Floats | None = None) -> Floats:
     """Return weights f, added up in order: to the bit the same wherever a row stands in a block."""
-    found, part = np.empty(f.shape[1]) if out is None else out, np.empty(f.shape[1])
+    found = np.empty(f.shape[1]) if out is None else out
+    part = np.empty(f.shape[1])
     found.fill(0.0)
     for place in np.flatnonzero(weights):
         found += np.multiply(f[place], weights[place], out=part)
@@ -582,7 +582,8 @@ def release_centre(gate: Gate, records: Records, columns: Columns) -> Rows:
     values = [total * one for total in first]
     values += [total * square for total, two in zip(second, known, strict=True) if not two]
     released = gate.release_vector("centre", values, record_moments(n, columns.counted, Fraction(0)))
-    found, sd = released.floats(), sqrt(released.variance)
+    found = released.floats()
+    sd = sqrt(released.variance)
     centre = np.clip(found[: len(known)], -1.0, 1.0)
     squares = np.ones(len(known))
     squares[~known] = found[len(known) :] / float(SQUARE_WEIGHT)
@@ -611,12 +612,14 @@ def release_limits(
     gate: Gate, name: str, records: Records, rows: Rows, design: RowPlan
 ) -> tuple[Rows, float]:
     """Return the rows cut to released windows and a released length, and the share of longer ones."""
-    n, watched = records.count, np.flatnonzero(rows.numbers)
+    n = records.count
+    watched = np.flatnonzero(rows.numbers)
     lengths, windows = records.run(limit_counts, rows)
     values = [Fraction(int(count)) for count in (*lengths, *windows)]
     moved = Fraction(2 * (1 + len(watched)))
     released = release_sums(gate, name, values, design.pure, moved, sqrt_up(moved))
-    noisy, variance = released.floats(), released.variance
+    noisy = released.floats()
+    variance = released.variance
     beside = design.entry_noise * sqrt(n)
     long, clipped = next((long, clipped) for least, long, clipped in CUT if beside >= least)
     limits = np.full(len(rows.mix), np.inf)
@@ -637,7 +640,8 @@ def mixed(first: ReleasedMoments, signal: float = 0.0) -> Rows:
     Combinations whose variance the noise hides are not stretched. Arms, other responses of two values and products with
     responses stay as they are. All columns do where noise left no weight to the rows.
     """
-    rows, matrix = first.rows, first.matrix / np.outer(first.rows.factors, first.rows.factors)
+    rows = first.rows
+    matrix = first.matrix / np.outer(first.rows.factors, first.rows.factors)
     plain = Rows.standardised(rows.columns, rows.centre, rows.scale)
     if matrix[0, 0] <= 0:
         return plain
@@ -753,7 +757,8 @@ class OutcomeRows:
 
     def basis(self) -> Floats:
         """Return the constant and every named column as combinations of (u, what is left of the outcome)."""
-        place, size = self.columns.singles, len(self.mix) + 1
+        place = self.columns.singles
+        size = len(self.mix) + 1
         found = np.zeros((size, size))
         found[np.arange(size) != place, :-1] = np.linalg.inv(self.mix)
         found[place, :-1], found[place, -1] = self.prediction, 1.0
@@ -782,7 +787,9 @@ def residual_counts(records: TableRecords, rows: OutcomeRows, edges: Floats) -> 
 
 def residual_products(records: TableRecords, rows: OutcomeRows) -> Sums:
     """Return sums of u rho and of rho^2 in parts of their bounds, in steps of 4**-TERM_BITS; both are weighted."""
-    total, square, max_norm = WholeSum(), WholeSum(), sqrt(rows.length)
+    total = WholeSum()
+    square = WholeSum()
+    max_norm = sqrt(rows.length)
     for u, left in rows.parts(records):
         roots = rows.roots(u)
         rho = steps(np.clip(left / rows.clip, -1.0, 1.0) * roots, TERM_BITS).astype(np.int64)
@@ -834,7 +841,8 @@ def release_outcome_moments(gate: Gate, records: Records, design: RowPlan) -> Ou
     crossed = np.clip(first.crossed, -most, most)
     crossed = np.where(np.abs(crossed) > design.least_signal * first.sd, crossed, 0.0)
     inverse = np.linalg.pinv(public, rcond=_NO_VARIANCE, hermitian=True)
-    more, noise = inverse @ crossed, first.sd**2 * float(np.trace(inverse))
+    more = inverse @ crossed
+    noise = first.sd**2 * float(np.trace(inverse))
     # A prediction of which half may be noise makes what is left of outcomes longer, and clips it.
     more, noise = (more, noise) if crossed @ more > 2 * noise else (np.zeros_like(more), 0.0)
     left = (first.square - crossed @ more) / public[0, 0] + noise
@@ -852,7 +860,8 @@ def release_location(gate: Gate, records: Records, rows: OutcomeRows) -> tuple[f
     one = Fraction(1, n << TERM_BITS)
     values = [first * one, SQUARE_WEIGHT * second * one / 2**TERM_BITS]
     released = gate.release_vector("centre", values, record_moments(n, 1, Fraction(0)))
-    found, noise = released.floats(), sqrt(released.variance)
+    found = released.floats()
+    noise = sqrt(released.variance)
     mean = float(np.clip(found[0], -1.0, 1.0))
     variance_noise_sd = noise * float(np.hypot(1 / float(SQUARE_WEIGHT), 2 * mean))
     return mean, sqrt(
@@ -862,7 +871,8 @@ def release_location(gate: Gate, records: Records, rows: OutcomeRows) -> tuple[f
 
 def public_rows(records: Records, design: RowPlan) -> tuple[OutcomeRows, Floats, float]:
     """Return uncorrelated rows, their moments, and the share of rows that are weighted down; nothing is private."""
-    size, n = len(design.columns.names), records.count
+    size = len(design.columns.names)
+    n = records.count
     rows = OutcomeRows(design.columns, np.eye(size), np.inf, np.zeros(size), 1.0)
     # No row of numbers in [-1, 1] is longer.
     plain = replace(rows, length=float(size))
@@ -998,14 +1008,17 @@ def release_sandwich(
 ) -> tuple[Floats, Floats, float]:
     """Return T (p, p), the released mean of w w' (p, p) and its noise off the diagonal."""
     fit = least_squares(moments, regressors, response)
-    size, turn, default_size = len(regressors), np.zeros((len(regressors),) * 2), 1.0
+    size = len(regressors)
+    turn = np.zeros((len(regressors),) * 2)
+    default_size = 1.0
     if fit.identified:
         values, vectors = np.linalg.eigh(fit.unit * moments.rows)
         turn = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
         default_size = size * fit.variance
     sandwich = Sandwich(rows, turn @ regressors, fit.residual)
     if not (np.abs(sandwich.turned).max() < _LARGEST and 1 / _LARGEST < default_size < _LARGEST):
-        turn, default_size = np.zeros_like(turn), 1.0
+        turn = np.zeros_like(turn)
+        default_size = 1.0
         sandwich = Sandwich(rows, turn @ regressors, np.zeros_like(response))
     edges = _ROBUST_EDGES * default_size
     (counts,) = records.run(sandwich_counts, sandwich, edges)

@@ -150,7 +150,8 @@ class CentredContrast:
     @property
     def ends(self) -> tuple[Fraction, Fraction]:
         """Smallest and largest value that psi can take."""
-        below, above = -self.centre, self.width - self.centre
+        below = -self.centre
+        above = self.width - self.centre
         other = 1 - self.share
         return min(below / self.share, -above / other), max(above / self.share, -below / other)
 
@@ -260,7 +261,8 @@ class RatioSums:
     def total(self) -> Fraction:
         """Largest sum of the changes of all weighted sums."""
         # Within an arm numbers move inside their ranges; from arm to arm they leave one sum and enter another.
-        same_arm, other_arm = sum(self._widths, Fraction(0)), 2 * sum(self._sizes, Fraction(0))
+        same_arm = sum(self._widths, Fraction(0))
+        other_arm = 2 * sum(self._sizes, Fraction(0))
         return same_arm if self.public_arms else max(same_arm, other_arm)
 
     @property

@@ -1,21 +1,20 @@
-"""The comparison of a trial's arms, as they are or after a prediction from covariates is taken off every outcome.
+"""The comparison of a trial's arms where everything about a person is private.
 
-Everything about a person is private. In a trial treatment does not depend on covariates, so that the mean of
-t (y - g)/q - (1-t) (y - g)/(1-q) has the effect as its mean whatever prediction g of a person's covariates is taken
-off; a good one leaves less to vary. g is made of released moments and cut to a released bound; no outcome is
-clipped. The rest is the plain contrast of y - g, whose range is longer by that bound at both ends, times a factor
-just above one for what a fit to the same rows takes away. Without privacy this is the analysis of covariance.
+Plain comparison (`compare`): the mean of t (y - c)/q - (1-t) (y - c)/(1-q) around a released centre c.
 
-Means of a trial's arms where everything about a person is private, for ratios and odds ratios.
+Adjusted comparison (`trial`): in a trial treatment does not depend on covariates, so that the same mean has
+the effect as its mean whatever prediction g of a person's covariates is taken off; a good one leaves less to
+vary, a poor one leaves the interval longer, never wrong. g is made of released moments (`Prediction`,
+outcomes in units of half their range) and cut to a released bound; no outcome is clipped. The rest is the
+plain contrast of y - g, whose range is longer by that bound at both ends, times a factor just above one for
+what a fit to the same rows takes away. Without privacy this is the analysis of covariance.
 
-They follow from numbers that the plain comparison releases anyway: with m the mean outcome of everyone, d the centred
-contrast and q the share treated, the arms' means are m + (1 - q) d and m - q d. The mean of everyone has a larger part
-of the budget than where it centres the contrast alone.
+Means of the arms for ratios and odds ratios (`released_means`): with m the mean outcome of everyone, d the
+centred contrast and q the share treated, they are m + (1 - q) d and m - q d. The mean of everyone has a
+larger part of the budget than where it centres the contrast alone.
 
-A linear prediction of a trial's outcomes from released moments, for the comparison of what it leaves.
-
-Treatment was drawn without a look at covariates, so that any prediction may be taken off everybody's outcome: a poor
-one leaves the interval longer, never wrong. Outcomes are in units of half their range.
+Several outcomes (`record_effects`), periods (`record_event_study`) and several arms (`record_arms`) follow
+the same way.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ from counterveil.data.features import feature_map, require_covariates
 from counterveil.data.panels import change_unit, complete_sizes, period_totals
 from counterveil.inference.measures import IndependentArmMeans, JointArmMeans, with_rare_events
 from counterveil.inference.uncertainty import NoiseDistribution, Uncertainty, weighted_sum
+from counterveil.numerics.arm_totals import Arm, TwoArms, arm_totals
 from counterveil.numerics.arrays import Floats, sqrt_up
-from counterveil.numerics.columns import Arm, TwoArms, arm_totals
 from counterveil.numerics.denoising import denoised
 from counterveil.numerics.products import Standard, projected
 from counterveil.numerics.public_choices import LEAST_SHARE
@@ -128,9 +127,12 @@ class Contrast:
 
     def uncertainty(self, centre: str = POOLED) -> Uncertainty:
         """Return the uncertainty of the contrast."""
-        setting, rows = self.setting, self.sensitivity.rows
-        q, estimate, noise = float(setting.share), float(self.effect), self.effect.noise
-        # The squared estimate holds the noise's variance once too often.
+        setting = self.setting
+        rows = self.sensitivity.rows
+        q = float(setting.share)
+        estimate = float(self.effect)
+        noise = self.effect.noise
+        # E[estimate^2] includes the noise variance; subtract it.
         variance = (float(self.square) - estimate**2 + noise.variance) / rows
         # How far the centre is from where an error in the share would do no harm, (1-q) m1 + q m0.
         off = setting.centre_shift + (1 - 2 * q) * estimate if centre == POOLED else setting.centre_shift
@@ -176,9 +178,11 @@ def compare(
     def compute(gate: Gate) -> Facts:
         (sums,) = source.run(arm_sums)
         step = outcome_unit(study.outcome_bounds)
-        found = release(gate, plan, TwoArms.of(sums, source.rows), step, hi - lo, study.treated_share, centre)
+        contrast = release(
+            gate, plan, TwoArms.of(sums, source.rows), step, hi - lo, study.treated_share, centre
+        )
         return Facts(
-            **facts_of(session, question, centre, found),
+            **facts_of(session, question, centre, contrast),
             method="difference in means (centred contrast)" if centre == POOLED else "unadjusted contrast",
             interval_target=interval_target,
         )
@@ -268,12 +272,13 @@ def release_share(gate: Gate, arms: TwoArms, declared: Fraction | None) -> tuple
     """
     share = Fraction(arms.treated.count, arms.count)
     noisy = gate.release("share", share, mean_of_everyone(Fraction(1), arms.count))
-    share, variance = noisy.value, noisy.noise.variance
+    share = noisy.value
+    variance = noisy.noise.variance
     if declared is not None:
         chance = float(declared * (1 - declared)) / arms.count
-        part = 1 / (1 + chance / variance)
-        share += Fraction(part).limit_denominator(1 << 20) * (declared - share)
-        variance = part * chance
+        shrinkage = 1 / (1 + chance / variance)
+        share += Fraction(shrinkage).limit_denominator(1 << 20) * (declared - share)
+        variance = shrinkage * chance
     return min(max(share, LEAST_SHARE), 1 - LEAST_SHARE), variance
 
 
@@ -349,21 +354,30 @@ def release_means(
 
 def moments(arms: TwoArms, unit: Fraction, setting: Setting) -> tuple[Fraction, Fraction]:
     """Return the exact means of psi and of psi squared."""
-    q, centre = setting.share, setting.centre / unit
+    q = setting.share
+    centre = setting.centre / unit
     first = arms.treated.centred_total(centre) / q - arms.control.centred_total(centre) / (1 - q)
     second = arms.treated.centred_squares(centre) / q**2 + arms.control.centred_squares(centre) / (1 - q) ** 2
     return first * unit / arms.count, second * unit**2 / arms.count
 
 
-def facts_of(session: BaseSession, question: Question, centre: str, found: Contrast) -> Facts:
+def facts_of(session: BaseSession, question: Question, centre: str, contrast: Contrast) -> Facts:
     """Return the effect and what is said of it, from what was released of the contrast."""
-    study, rows, setting = session.study, session.batches.rows, found.setting
+    study = session.study
+    rows = session.batches.rows
+    setting = contrast.setting
     return Facts(
-        estimate=float(found.effect),
-        uncertainty=with_rare_events(found.uncertainty(centre), study.outcome_range, setting.arm_sizes(rows)),
-        releases=releases(centre, found.sensitivity),
+        estimate=float(contrast.effect),
+        uncertainty=with_rare_events(
+            contrast.uncertainty(centre), study.outcome_range, setting.arm_sizes(rows)
+        ),
+        releases=releases(centre, contrast.sensitivity),
         not_covered=(*causal_caveats(study, question.estimand), SmallArms(float(LEAST_SHARE))),
-        details={"rows": rows, "share_treated": float(setting.share), "mechanism": found.effect.noise.name},
+        details={
+            "rows": rows,
+            "share_treated": float(setting.share),
+            "mechanism": contrast.effect.noise.name,
+        },
     )
 
 
@@ -424,8 +438,8 @@ def trial_means(session: BaseSession, question: Question) -> MeasureResult:
 def means_plan(rows: int, budget: Budget, mechanism: str) -> Plan:
     """Return the split over share, mean of everyone, contrast and moment; reads public numbers only."""
     plain = pooled_shares(rows, budget, mechanism)
-    left = (1 - MEAN_PART) / (1 - plain["centre"])
-    shares = {name: part * left for name, part in plain.items()} | {"centre": MEAN_PART}
+    remaining = (1 - MEAN_PART) / (1 - plain["centre"])
+    shares = {name: part * remaining for name, part in plain.items()} | {"centre": MEAN_PART}
     return Plan.split(budget, shares, mechanism)
 
 
@@ -434,12 +448,12 @@ def released_means(
 ) -> JointArmMeans:
     """Return both arms' means with their joint error."""
     width = bounds[1] - bounds[0]
-    found = release(gate, plan, arms, unit, width, None, POOLED)
+    contrast = release(gate, plan, arms, unit, width, None, POOLED)
     mean_noise = plan.noise("centre", mean_of_everyone(width, arms.count))
-    return found.both_means(mean_noise, (float(bounds[0]), float(bounds[1])))
+    return contrast.both_means(mean_noise, (float(bounds[0]), float(bounds[1])))
 
 
-# How a trial's budget is split between a model of its outcomes and the comparison, and whether the model pays.
+# How a trial's budget is split between a model of its outcomes and the comparison, and whether the model is worthwhile.
 #
 # All of it reads public numbers alone. Sizes are those of outcomes with standard deviation one and standardised
 # covariates; what is assumed about the data steers the split, and neither the privacy nor the interval rests on it.
@@ -502,17 +516,17 @@ class Split:
 
     def plan(self, numbers: TrialNumbers) -> Plan:
         """Return the plan of all releases."""
-        own = FORMS[self.form]
-        shares = {name: self.part * Fraction(size, 100) for name, size in own.items()}
+        form = FORMS[self.form]
+        shares = {name: self.part * Fraction(size, 100) for name, size in form.items()}
         comparison = plan_of(ARMS, numbers.rows, numbers.budget, numbers.mechanism)
-        left = (1 - self.part) / numbers.budget.epsilon
-        shares |= {name: left * amount for name, amount in comparison.amounts}
-        pure = {name: Kind.CELLS if name == "norms" else Kind.VECTOR for name in own}
-        kinds = pure if numbers.budget.pure else dict.fromkeys(own, Kind.NORMAL)
+        amount_left = (1 - self.part) / numbers.budget.epsilon
+        shares |= {name: amount_left * amount for name, amount in comparison.amounts}
+        pure = {name: Kind.CELLS if name == "norms" else Kind.VECTOR for name in form}
+        kinds = pure if numbers.budget.pure else dict.fromkeys(form, Kind.NORMAL)
         return Plan.split(numbers.budget, shares, numbers.mechanism, kinds | dict(comparison.kinds))
 
 
-def adjustment_pays(numbers: TrialNumbers) -> bool:
+def adjustment_is_worthwhile(numbers: TrialNumbers) -> bool:
     """Return whether a model of the outcomes is expected to shorten the interval of a trial."""
     if not numbers.features or not is_worthwhile(numbers.rows, numbers.budget, numbers.mechanism):
         return False
@@ -522,14 +536,14 @@ def adjustment_pays(numbers: TrialNumbers) -> bool:
 @lru_cache(maxsize=256)
 def split(numbers: TrialNumbers) -> Split:
     """Return the split with the shortest expected interval."""
-    found = []
+    splits = []
     for part in _PARTS:
         design = numbers.design(part)
         for form in FORMS:
             ratios = [sqrt(_ratio(design, form, part, explained, numbers)) for explained in _EXPLAINED]
             gain = sum(log(ratio) for ratio in ratios) / len(ratios)
-            found.append(Split(part, form, ratios[0], gain))
-    return min(found, key=lambda one: (not one.is_worthwhile, one.gain))
+            splits.append(Split(part, form, ratios[0], gain))
+    return min(splits, key=lambda one: (not one.is_worthwhile, one.gain))
 
 
 def _ratio(design: Design, form: str, part: Fraction, explained: float, numbers: TrialNumbers) -> float:
@@ -564,19 +578,21 @@ def _reached(design: Design, form: str, explained: float) -> float:
     """Return the part of the outcome's variance that the noisy model explains, about."""
     if not explained:
         return 0.0
-    shares, m = FORMS[form], design.features + 1
-    squared_norm, share = 1 + _LENGTH * design.features, shares["model"] / 100
+    shares = FORMS[form]
+    m = design.features + 1
+    squared_norm = 1 + _LENGTH * design.features
+    share = shares["model"] / 100
     if form == "line":
         noise = float(design.sd(share, m + 1, 2 * sqrt(squared_norm))) * _BOUND
-        whole = _LINE * explained
+        model_part = _LINE * explained
     else:
         entries = (m + 1) * (m + 2) // 2
         entry = float(design.sd(share, entries, (1 + OUTCOME_LENGTH) * squared_norm))
         noise = entry * _BOUND / sqrt(OUTCOME_LENGTH * squared_norm)
-        whole = explained / (1 + _BLUR * m * entry**2)
-    found = whole**2 / (whole + m * (noise**2 + 1 / design.rows))
+        model_part = explained / (1 + _BLUR * m * entry**2)
+    explained_part = model_part**2 / (model_part + m * (noise**2 + 1 / design.rows))
     scale = float(design.sd(shares["fit"] / 100, 6, 3.0)) * LINE_CLIP_SDS * _BOUND
-    return found * max(0.0, 1 - LEAST_SIGNAL**2 * scale**2 / found)
+    return explained_part * max(0.0, 1 - LEAST_SIGNAL**2 * scale**2 / explained_part)
 
 
 # Outcomes are whole steps in [0, 2**24], half their range is 2**23 of them.
@@ -620,12 +636,12 @@ class Prediction:
     share: float  # of the treated, released
     bound: float = 0.0
 
-    def steps(self, part: Part) -> NDArray[np.int64]:
+    def steps(self, block: Part) -> NDArray[np.int64]:
         """Return what is predicted of every row of a block in whole steps of the outcome."""
         most = self.bound_steps
-        p = _along(part.u(self.standard), self.direction)
-        found = np.clip(np.rint(self.slope * (p - self.middle) * HALF_RANGE), -most, most)
-        return np.asarray(found.astype(np.int64))
+        p = _along(block.u(self.standard), self.direction)
+        predicted = np.clip(np.rint(self.slope * (p - self.middle) * HALF_RANGE), -most, most)
+        return np.asarray(predicted.astype(np.int64))
 
     @property
     def bound_steps(self) -> int:
@@ -644,12 +660,12 @@ class Prediction:
         """Return the bound with the least expected error: a longer one explains more and needs more noise."""
         q = self.share
         share = Fraction(round(1000 * min(q, 1 - q)), 1000)
-        left = max(self.outcome_sd**2 - self.sd**2, _LEAST_LEFT * self.outcome_sd**2)
+        residual_variance = max(self.outcome_sd**2 - self.sd**2, _LEAST_LEFT * self.outcome_sd**2)
 
         def expected(cut: float) -> float:
-            own = left + _beyond(cut) * self.sd**2 if cut else self.outcome_sd**2
+            outcome_variance = residual_variance + _beyond(cut) * self.sd**2 if cut else self.outcome_sd**2
             width = 2 + 2 * Fraction(round(1000 * min(cut * self.sd, 1.0)), 1000)
-            return own / (q * (1 - q)) / rows + noise_of_comparison(plan, width, share, rows)
+            return outcome_variance / (q * (1 - q)) / rows + noise_of_comparison(plan, width, share, rows)
 
         return min(_CUTS, key=expected) * self.sd
 
@@ -667,10 +683,10 @@ def _from_cross_moments(gate: Gate, records: Records, standard: Standard, scalin
     """Return the direction of the moments of covariates with outcomes."""
     nothing = np.zeros(records.features.size + 1)
     models = LinearModels(scaling.share, scaling.mean, nothing, nothing, nothing, 0.0)
-    found = release_residuals(gate, "model", records, standard, models, scaling.outcome_bound)
-    outcome_sd = sqrt(max(found.square, 0.0) + found.square_sd)
-    raw = found.products[1:]
-    noise = (found.sd**2 + outcome_sd**2 / records.count) * len(raw)
+    cross_moments = release_residuals(gate, "model", records, standard, models, scaling.outcome_bound)
+    outcome_sd = sqrt(max(cross_moments.square, 0.0) + cross_moments.square_sd)
+    raw = cross_moments.products[1:]
+    noise = (cross_moments.sd**2 + outcome_sd**2 / records.count) * len(raw)
     # Outcomes have at most correlation one with the line, so that its standard deviation is no less than this.
     least = float(np.linalg.norm(raw)) / max(outcome_sd, 1e-3)
     return _stands_out(raw, noise, LINE_CLIP_SDS * max(1.0, least), 1.0, standard)
@@ -713,11 +729,11 @@ def _line(
     arguments = (standard, scaling, direction)
     matrix, sd = release_products(gate, "fit", records, places_with_outcomes, arguments, 1.0, Fraction(3))
     # In units of the bounds: means of the place and the outcome, then moments around them.
-    place, mean = float(matrix[0, 1]), float(matrix[0, 2])
+    mean_position, mean = float(matrix[0, 1]), float(matrix[0, 2])
     floor = _LEAST_VARIANCE / direction.clip**2
-    variance = max(float(matrix[1, 1]) - place**2, floor) + sd / 2
+    variance = max(float(matrix[1, 1]) - mean_position**2, floor) + sd / 2
     most = _MOST_SEEN * direction.covariance / direction.clip / scaling.outcome_bound
-    covariance = min(float(matrix[1, 2]) - place * mean, most)
+    covariance = min(float(matrix[1, 2]) - mean_position * mean, most)
     outcome_variance = max(float(matrix[2, 2]) - mean**2, 0.0) + sd
     signal = max(1 - (LEAST_SIGNAL * sd / covariance) ** 2, 0.0) if covariance > 0 else 0.0
     # Whatever the noise says, a line explains no more than there is.
@@ -727,7 +743,7 @@ def _line(
         standard,
         direction,
         slope * unit / direction.clip,
-        place * direction.clip,
+        mean_position * direction.clip,
         slope * sqrt(variance) * unit,
         sqrt(outcome_variance) * unit,
         scaling.share,
@@ -792,7 +808,7 @@ def trial(session: BaseSession, question: Question) -> Result:
 def chosen(session: BaseSession, question: Question, settings: Trial) -> Trial:
     """Return the settings with what they leave open chosen from public numbers."""
     is_open = settings.adjustment == "auto" and session.study.randomised is True
-    if is_open and adjustment_pays(numbers_of(session, question)):
+    if is_open and adjustment_is_worthwhile(numbers_of(session, question)):
         return Trial("covariates")
     centred = is_worthwhile(session.batches.rows, question.budget, question.mechanism)
     return Trial("none", ARMS if centred else POOLED)
@@ -812,14 +828,14 @@ def _adjusted(session: BaseSession, question: Question) -> Result:
     pages = _PAGES if shares.form == "gram" else (*_PAGES, "statistics/moments/orthogonal_score.proof.md")
     # The page of what joins pure and Gaussian draws.
     pages = pages if question.budget.pure else (*pages, "accounting/filters.proof.md")
-    own = "ball" if question.budget.pure else "gaussian"
+    model_mechanism = "ball" if question.budget.pure else "gaussian"
 
     def compute(gate: Gate) -> Facts:
-        found = learn(gate, records, numbers.design(shares.part), shares.form)
-        found = replace(found, bound=found.cut(plan, numbers.rows))
-        return _compared(gate, session, question, plan, shares, records, found)
+        prediction = learn(gate, records, numbers.design(shares.part), shares.form)
+        prediction = replace(prediction, bound=prediction.cut(plan, numbers.rows))
+        return _compared(gate, session, question, plan, shares, records, prediction)
 
-    drawn = (own, CENTRES_MECHANISM, question.mechanism)
+    drawn = (model_mechanism, CENTRES_MECHANISM, question.mechanism)
     return answer_request(Result, session, question, plan, compute, pages=pages, mechanisms=drawn)
 
 
@@ -832,8 +848,8 @@ def numbers_of(session: BaseSession, question: Question) -> TrialNumbers:
 
 def residual_arm_sums(records: TableRecords, prediction: Prediction) -> Sums:
     """Return both arms' totals of outcomes less what is predicted of them, moved by the bound to start at zero."""
-    left = [part.steps - prediction.steps(part) + prediction.bound_steps for part in records.parts()]
-    return (arm_totals(records.table.treated, np.concatenate(left)).sums,)
+    residuals = [part.steps - prediction.steps(part) + prediction.bound_steps for part in records.parts()]
+    return (arm_totals(records.table.treated, np.concatenate(residuals)).sums,)
 
 
 def residual_totals(records: Records, prediction: Prediction) -> tuple[TwoArms, Fraction, Fraction]:
@@ -905,14 +921,14 @@ def record_effects(session: BaseSession, question: Question, outcomes: Outcomes)
         if outcomes.measured_before:
             chosen = with_slopes(gate, source, outcomes, 4 / rows, _unit_noise(plan, outcomes, rows))
         arms = [TwoArms(treated, control) for control, treated in totals_by_arm(source, chosen)]
-        found = release_effects(gate, plan, arms, chosen, study.treated_share)
+        releases = release_effects(gate, plan, arms, chosen, study.treated_share)
         pages = (PAGE, *PAGES[POOLED], *((EARLIER_PAGE,) if chosen.slopes else ()))
         drawn = (*chosen.mechanisms(question.mechanism), question.mechanism)
         return Facts(
             guarantee=question.guarantee(session, pages, mechanisms=drawn),
             released=tuple(
                 OutcomeEffect(name, None, _numbers(*one, ends, means))
-                for name, one, ends in zip(chosen.names, found, chosen.ranges, strict=True)
+                for name, one, ends in zip(chosen.names, releases, chosen.ranges, strict=True)
             ),
             measure=question.measure,
             method=f"difference in means (centred contrast){', less earlier numbers' if chosen.slopes else ''}",
@@ -921,14 +937,14 @@ def record_effects(session: BaseSession, question: Question, outcomes: Outcomes)
             details=slopes_said(chosen)
             | {
                 "rows": rows,
-                "share_treated": float(found[0][0].setting.share),
+                "share_treated": float(releases[0][0].setting.share),
                 "mechanism": chosen.drawn(question.mechanism),
             },
             interval_target=None if study.randomised is True else Target.CONFOUNDED_DIFFERENCE,
         )
 
-    said = {"question": "outcomes", "importance": [str(weight) for weight in outcomes.weights]}
-    return answer_request(OutcomesResult, session, question, plan, compute, said=said)
+    description = {"question": "outcomes", "importance": [str(weight) for weight in outcomes.weights]}
+    return answer_request(OutcomesResult, session, question, plan, compute, said=description)
 
 
 def _releases(outcomes: Outcomes, rows: int) -> tuple[tuple[str, str], ...]:
@@ -944,12 +960,12 @@ def effects_plan(question: Question, outcomes: Outcomes, rows: int) -> Plan:
 
     The split is the one that a single outcome would have with as much noise.
     """
-    part = 1 / outcomes.noise_factor(question.mechanism)
-    epsilon = question.budget.epsilon * Fraction(part).limit_denominator(10**6)
+    noise_factor = 1 / outcomes.noise_factor(question.mechanism)
+    epsilon = question.budget.epsilon * Fraction(noise_factor).limit_denominator(10**6)
     shares = dict(pooled_shares(rows, Budget(epsilon, question.budget.delta), question.mechanism))
     if question.measure in OF_MEANS:
-        left = (1 - MEAN_PART) / (1 - shares["centre"])
-        shares = {name: one * left for name, one in shares.items()} | {"centre": MEAN_PART}
+        remaining = (1 - MEAN_PART) / (1 - shares["centre"])
+        shares = {name: one * remaining for name, one in shares.items()} | {"centre": MEAN_PART}
     kinds = dict.fromkeys(_VECTORS, Kind.SEVERAL)
     if outcomes.measured_before:
         shares = {EARLIER: EARLIER_PART} | {name: one * (1 - EARLIER_PART) for name, one in shares.items()}
@@ -968,7 +984,9 @@ def release_effects(
     gate: Gate, plan: Plan, arms: Sequence[TwoArms], outcomes: Outcomes, declared: Fraction | None
 ) -> list[tuple[Contrast, Released]]:
     """Return the released contrast and mean of every outcome."""
-    rows, weights, widths = arms[0].count, outcomes.weights, outcomes.widths
+    rows = arms[0].count
+    weights = outcomes.weights
+    widths = outcomes.widths
     units = [width / OUTCOME_STEPS for width in widths]
     share, share_variance = release_share(gate, arms[0], declared)
     pooled = [
@@ -980,10 +998,11 @@ def release_effects(
     )
     noise = plan.several_noise("contrast", [Fraction(1)] * len(widths), weights)
     settings = []
-    for mean, width, own in zip(means, widths, noise, strict=True):
+    for mean, width, mean_noise in zip(means, widths, noise, strict=True):
         start = min(max(mean.value, Fraction(0)), width)
-        centre = least_error_centre(start, width, rows, share, share_variance, own.variance)
-        shift, spread = float(start - centre), sqrt(mean.noise.variance)
+        centre = least_error_centre(start, width, rows, share, share_variance, mean_noise.variance)
+        shift = float(start - centre)
+        spread = sqrt(mean.noise.variance)
         settings.append(Setting(share, share_variance, centre, shift, spread))
     bounds = [
         CentredContrast(width, rows, share, one.centre) for width, one in zip(widths, settings, strict=True)
@@ -994,23 +1013,23 @@ def release_effects(
     )
     limits = [b.second_moment for b in bounds]
     squares = gate.release_several("moment", [second for _, second in exact], limits, weights)
-    found = []
-    for place, each in enumerate(zip(settings, bounds, effects, squares, strict=True)):
-        of_variance = plan.several_noise("moment", [limits[place] / rows] * len(limits), weights)[place]
-        found.append((Contrast(*each, of_variance), means[place]))
-    return found
+    contrasts = []
+    for index, released_effect in enumerate(zip(settings, bounds, effects, squares, strict=True)):
+        of_variance = plan.several_noise("moment", [limits[index] / rows] * len(limits), weights)[index]
+        contrasts.append((Contrast(*released_effect, of_variance), means[index]))
+    return contrasts
 
 
 def _numbers(
-    one: Contrast, mean: Released, outcome_range: tuple[Fraction, Fraction], means: bool
+    contrast: Contrast, mean: Released, outcome_range: tuple[Fraction, Fraction], means: bool
 ) -> Linear | JointArmMeans:
     """Return what is known of one outcome: the difference, or both arms' means."""
     low, high = map(float, outcome_range)
     if means:
-        return one.both_means(mean.noise, (low, high))
-    sizes = one.setting.arm_sizes(one.sensitivity.rows)
-    known = with_rare_events(one.uncertainty(), outcome_range, sizes)
-    return Linear(float(one.effect), known, (low - high, high - low))
+        return contrast.both_means(mean.noise, (low, high))
+    sizes = contrast.setting.arm_sizes(contrast.sensitivity.rows)
+    uncertainty = with_rare_events(contrast.uncertainty(), outcome_range, sizes)
+    return Linear(float(contrast.effect), uncertainty, (low - high, high - low))
 
 
 # Effects by period where everything about a person is private: a centred contrast of changes for each period.
@@ -1024,23 +1043,27 @@ EVENT_STUDY_PAGE = "statistics/moments/event_study.proof.md"
 
 def record_event_study(session: BaseSession, question: Question, place: int) -> EventStudyResult:
     """Return the private effects of all periods relative to the one at `place`; n is public and nothing else is."""
-    study, before = session.study, session.study.before
+    study = session.study
+    before = session.study.before
     assert before is not None
     source = session.batches
     rows, _ = complete_sizes(source)
     others = [period for period in range(study.measured) if period != place]
     plan = periods_plan(question, rows, others)
 
-    labels, unit = before.labels(study.outcome), change_unit(study)
-    width, reference = float(unit * OUTCOME_STEPS), labels[place]
+    labels = before.labels(study.outcome)
+    unit = change_unit(study)
+    width = float(unit * OUTCOME_STEPS)
+    reference = labels[place]
 
     def compute(gate: Gate) -> Facts:
         _, since = period_totals(source, place)
-        share, effects = release_share(gate, since[place], study.treated_share), []
+        share = release_share(gate, since[place], study.treated_share)
+        effects = []
         for period in others:
-            found = release_periods(gate, plan, since[period], unit, share, period)
-            known = Linear(*found, (-width, width))
-            effects.append(Effect(labels[period], known, question.level, len(others)))
+            contrast = release_periods(gate, plan, since[period], unit, share, period)
+            linear = Linear(*contrast, (-width, width))
+            effects.append(Effect(labels[period], linear, question.level, len(others)))
         return Facts(
             periods=tuple(effects),
             reference=reference,
@@ -1060,16 +1083,18 @@ def record_event_study(session: BaseSession, question: Question, place: int) -> 
             details={"rows": rows, "share_treated": float(share[0]), "mechanism": question.mechanism},
         )
 
-    said = {"question": "event_study", "reference": place}
-    return answer_request(EventStudyResult, session, question, plan, compute, said=said)
+    description = {"question": "event_study", "reference": place}
+    return answer_request(EventStudyResult, session, question, plan, compute, said=description)
 
 
 def periods_plan(question: Question, rows: int, periods: list[int]) -> Plan:
     """Return the split over the share treated and, alike for all periods, centre, contrast and moment."""
-    one = pooled_shares(rows, question.budget, question.mechanism)
-    shares = {"share": one["share"]}
+    pooled = pooled_shares(rows, question.budget, question.mechanism)
+    shares = {"share": pooled["share"]}
     for period in periods:
-        shares |= {f"{what} {period}": part / len(periods) for what, part in one.items() if what != "share"}
+        shares |= {
+            f"{what} {period}": part / len(periods) for what, part in pooled.items() if what != "share"
+        }
     return Plan.split(question.budget, shares, question.mechanism)
 
 
@@ -1136,15 +1161,17 @@ class CellMean:
     @property
     def error(self) -> Uncertainty:
         """The error of the mean; the noise of its number of rows makes it larger by Fieller's factor."""
-        r, size, unit = self._place, self.size, self.width / 2
+        r = self._place
+        size = self.size
+        unit = self.width / 2
         factor = 1 / (1 - (2 * self.size_sd / size) ** 2)
         weights = np.array([1 + r, abs(r), 1 - r]) / size
         squares = np.array([(1 + r) ** 2, 1 - r * r, (1 - r) ** 2]) / size**2
-        own = float(weights @ weights) * self.noise.variance
-        left = (float(self.sums @ (1.0, -1.0, 1.0)) / size - r * r + own) / size
+        noise_variance = float(weights @ weights) * self.noise.variance
+        variance = (float(self.sums @ (1.0, -1.0, 1.0)) / size - r * r + noise_variance) / size
         return Uncertainty(
             noise=weighted_sum(sqrt(factor) * unit * weights, [self.noise] * 3),
-            variance=factor * unit**2 * left,
+            variance=factor * unit**2 * variance,
             variance_cap=factor * unit**2 / size,
             variance_noise=weighted_sum(factor * unit**2 * squares, [self.noise] * 3),
             bias=self.width if float(self.sums.sum()) < size else 0.0,
@@ -1172,16 +1199,25 @@ def record_arms(session: BaseSession, question: Question) -> ArmsResult:
         )
         return Facts(_said(session, question, outcome), means=means)
 
-    drawn, said = (question.mechanism,), {"question": "arms"}
+    drawn = (question.mechanism,)
+    description = {"question": "arms"}
     return answer_request(
-        ArmsResult, session, question, plan, compute, pages=ARM_MEANS_PAGES, mechanisms=drawn, said=said
+        ArmsResult,
+        session,
+        question,
+        plan,
+        compute,
+        pages=ARM_MEANS_PAGES,
+        mechanisms=drawn,
+        said=description,
     )
 
 
 @silence()
 def record_arm_effects(session: BaseSession, question: Question, outcomes: Outcomes) -> OutcomesResult:
     """Return the private effects of all arms on all outcomes; n is public and nothing else is."""
-    source, labels = session.batches, session.study.treatment_labels
+    source = session.batches
+    labels = session.study.treatment_labels
     question = with_noise(session, question, outcomes)
     plan = arms_plan(question, outcomes)
 
@@ -1206,13 +1242,13 @@ def record_arm_effects(session: BaseSession, question: Question, outcomes: Outco
             measure=question.measure,
         )
 
-    said = {"question": "outcomes", "importance": [str(weight) for weight in outcomes.weights]}
-    return answer_request(OutcomesResult, session, question, plan, compute, said=said)
+    description = {"question": "outcomes", "importance": [str(weight) for weight in outcomes.weights]}
+    return answer_request(OutcomesResult, session, question, plan, compute, said=description)
 
 
-def _both(one: CellMean, other: CellMean, ends: tuple[Fraction, Fraction]) -> IndependentArmMeans:
-    pair = (one.estimate, other.estimate), (one.error, other.error)
-    return IndependentArmMeans(*pair, (float(ends[0]), float(ends[1])), (one.size, other.size))
+def _both(first: CellMean, second: CellMean, ends: tuple[Fraction, Fraction]) -> IndependentArmMeans:
+    pair = (first.estimate, second.estimate), (first.error, second.error)
+    return IndependentArmMeans(*pair, (float(ends[0]), float(ends[1])), (first.size, second.size))
 
 
 def _said(session: BaseSession, question: Question, outcomes: Outcomes) -> dict[str, Any]:
@@ -1236,8 +1272,8 @@ def bounds(weights: Sequence[Fraction]) -> tuple[Fraction, Fraction]:
 
 def with_noise(session: BaseSession, question: Question, outcomes: Outcomes) -> Question:
     """Return the question with the smaller of Laplace and Gaussian noise where that is left open."""
-    asked = [replace(question, mechanism=kind) for kind in count_mechanisms(session, question)]
-    return min(asked, key=lambda one: cell_noise(arms_plan(one, outcomes), outcomes)[0].variance)
+    variants = [replace(question, mechanism=kind) for kind in count_mechanisms(session, question)]
+    return min(variants, key=lambda variant: cell_noise(arms_plan(variant, outcomes), outcomes)[0].variance)
 
 
 def arms_plan(question: Question, outcomes: Outcomes) -> Plan:
@@ -1245,7 +1281,8 @@ def arms_plan(question: Question, outcomes: Outcomes) -> Plan:
     kinds = {NAME: Kind.VECTOR if question.mechanism == "gaussian" else Kind.CELLS}
     shares = {NAME: Fraction(1)}
     if outcomes.measured_before:
-        shares, kinds = {EARLIER: EARLIER_PART, NAME: 1 - EARLIER_PART}, kinds | {EARLIER: Kind.SEVERAL}
+        shares = {EARLIER: EARLIER_PART, NAME: 1 - EARLIER_PART}
+        kinds = kinds | {EARLIER: Kind.SEVERAL}
     return Plan.split(question.budget, shares, question.mechanism, kinds)
 
 
@@ -1281,5 +1318,6 @@ def release_cell_means(
 
 def three_sums(arm: Arm) -> tuple[Fraction, Fraction, Fraction]:
     """Return an arm's sums of (1-r)^2/4, (1-r^2)/2 and (1+r)^2/4, r = 2 y - 1 for y in parts of the range; exact."""
-    first, second = Fraction(arm.total, OUTCOME_STEPS), Fraction(arm.squares, OUTCOME_STEPS**2)
+    first = Fraction(arm.total, OUTCOME_STEPS)
+    second = Fraction(arm.squares, OUTCOME_STEPS**2)
     return arm.count - 2 * first + second, 2 * (first - second), second

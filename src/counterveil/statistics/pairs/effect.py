@@ -198,7 +198,8 @@ def _white(matrix: Floats, order: Integers) -> tuple[Floats, Integers]:
     length = np.array([sqrt(float(column @ column)) for column in matrix.T])
     z, r = qr(matrix, overwrite_a=True, mode="economic")
     if (dependent := np.abs(np.diag(r)) <= _DEPENDENT * length).any():
-        # What is left of them has a direction that rounding made: the others must not lose it.
+        # Near-dependent columns leave a residual of rounding error. Drop them before the QR so that it does not
+        # become a basis vector.
         return _white(z @ r[:, ~dependent], order[~dependent])
     z *= sqrt(len(matrix)) * np.where(np.diag(r) < 0, -1.0, 1.0)
     kept = np.abs(np.diag(r)) > _LEAST_NEW * length

@@ -1,6 +1,9 @@
-"""Effects from strata: what is read, exact matching, and clusters in cells.
+"""Effects from strata where whole records are private.
 
-Everything that can fail for the sake of the data is done in `read_strata`, before budget is reserved.
+- `read_strata`: the strata of a question, with cut points that are released first where they are not public.
+  Everything that can fail for the sake of the data is done there, before budget is reserved.
+- `stratified`, `stratified_outcome`, `stratified_means`: exact matching on strata with bounded weights.
+- `clustered_trial`: a trial whose people come in clusters, from noisy counts and sums by cluster and arm.
 """
 
 from __future__ import annotations
@@ -295,7 +298,8 @@ def stratified(session: BaseSession, question: Question) -> Result:
 
 def release(gate: Gate, strata: Strata, claim: BoundedStrata, width: Fraction) -> Released3:
     """Return the released mean of h (effect), mean of h, and variance of the former."""
-    rows, word = claim.rows, claim.estimand.value
+    rows = claim.rows
+    word = claim.estimand.value
     unit = width / RANGE_STEPS
     effect = effect_sum(strata, word, claim.limit) * unit / rows
     weight = weight_sum(strata, word, claim.limit) / rows
@@ -311,7 +315,8 @@ def _uncertainty(
     plan: Plan, claim: BoundedStrata, width: Fraction, found: Released3, kept: Fraction, estimate: float
 ) -> Uncertainty:
     """Return the uncertainty of (sum of effects) / (sum of weights), given the strata."""
-    rows, share = claim.rows, float(kept)
+    rows = claim.rows
+    share = float(kept)
     noise: KnownSensitivityMechanism = plan.noise("effect", claim.effect * width / rows / kept)
     variance_noise = plan.noise("variance", claim.variance * width**2 / (rows * kept) ** 2)
     # h^2 (v_1/t + v_0/c) is at most 2 w h times the largest variance, half a squared range for two rows.
@@ -321,7 +326,8 @@ def _uncertainty(
 
 
 def _releases(claim: BoundedStrata, width: Fraction, reader: StrataReader) -> tuple[tuple[str, str], ...]:
-    rows, b = claim.rows, float(width)
+    rows = claim.rows
+    b = float(width)
     return (
         *reader.releases(),
         ("sum of stratum effects / n", f"sensitivity {float(claim.effect) * b / rows:.6g}"),
@@ -392,7 +398,8 @@ def stratified_outcome(session: BaseSession, question: Question) -> Result:
 
 def arm_sizes(strata: Strata, weights: Floats, total: float) -> tuple[float, float]:
     """Return how many people of equal weight each arm is worth."""
-    used, shares = weights > 0, weights[weights > 0] / total
+    used = weights > 0
+    shares = weights[weights > 0] / total
     treated, control = (
         1 / float((shares**2 / counts[used]).sum()) for counts in (strata.treated, strata.control)
     )
@@ -424,7 +431,8 @@ def stratified_means(session: BaseSession, question: Question) -> MeasureResult:
     """Return the private measure of both arms' means over strata; strata, treatments and counts are public."""
     settings = question.settings or Stratified()
     strata, cuts = read_strata(session, settings).free()
-    word, width = question.estimand.value, session.study.outcome_bounds.width
+    word = question.estimand.value
+    width = session.study.outcome_bounds.width
     limit = settings.exact_limit
     weights, total = stratum_weights(strata, word, limit), weight_sum(strata, word, limit)
     if total == 0:
@@ -557,7 +565,8 @@ class ClusterSums:
     ) -> list[ClusterDifference]:
         """Return the difference of the arms in every group, from released counts and centred sums."""
         counts, sums = self.cells.totals(table, group, self.groups)
-        bounds, unit = self.sensitivity, self.sensitivity.width / OUTCOME_STEPS
+        bounds = self.sensitivity
+        unit = self.sensitivity.width / OUTCOME_STEPS
         people = gate.release_cells("counts", [Fraction(count) for count in counts], bounds.counts)
         totals = gate.release_cells("sums", [total * unit for total in sums], bounds.sums)
         noises = (people.variance, totals.variance)
@@ -569,7 +578,9 @@ class ClusterSums:
 
 def cluster_sums(session: BaseSession, question: Question, groups: int = 1) -> ClusterSums:
     """Return what is to be released, or refuse it; reads public numbers and the list of clusters."""
-    study, cluster, rows = session.study, session.study.cluster, session.table.rows
+    study = session.study
+    cluster = session.study.cluster
+    rows = session.table.rows
     assert cluster is not None
     if question.open_noise:
         # A pure guarantee is one for every delta, and many numbers released together have Laplace noise.
@@ -598,7 +609,8 @@ def cluster_sums(session: BaseSession, question: Question, groups: int = 1) -> C
 def clustered_trial(session: BaseSession, question: Question) -> Result:
     """Return the private effect in a trial of clusters; everything about a person is private, their cluster too."""
     settings = question.settings or Trial()
-    study, cluster = session.study, session.study.cluster
+    study = session.study
+    cluster = session.study.cluster
     assert cluster is not None
     if settings.adjustment == "covariates":
         raise _not_adjusted(study)
@@ -674,7 +686,8 @@ def _freedom(cells: ClusterArms, people: Floats, factor: Floats, noise: float) -
     if cells.clusters < len(cells.arm):
         both = np.bincount(cells.cluster, own, cells.clusters)
         return max(float(both.sum() ** 2 / (both @ both)) - 2, 1.0)
-    total, squares = np.bincount(cells.arm, own, 2), np.bincount(cells.arm, own**2, 2)
+    total = np.bincount(cells.arm, own, 2)
+    squares = np.bincount(cells.arm, own**2, 2)
     free = np.maximum(total**2 / squares - 1, 1.0)
     return max(float(total.sum() ** 2 / (total**2 / free).sum()), 1.0)
 

@@ -8,7 +8,7 @@ import pytest
 from tests.thinned import thinned
 
 from counterveil.data import OUTCOME_STEPS, Outcome, Study, Table, Treatment
-from counterveil.numerics.columns import arm_totals
+from counterveil.numerics.arm_totals import arm_totals
 from counterveil.numerics.products import paired_variance
 from counterveil.statistics.linear.arm_means import (
     ArmsDesign,

@@ -16,7 +16,7 @@ from tests.unit.statistics.moments.small_records import NotingGate
 import counterveil as cv
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.errors import InternalError
-from counterveil.numerics.columns import arm_totals
+from counterveil.numerics.arm_totals import arm_totals
 from counterveil.privacy import Budget
 from counterveil.session import Plan
 from counterveil.statistics.linear.effect import Interval, variance_share

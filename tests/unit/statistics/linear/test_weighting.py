@@ -23,8 +23,10 @@ from counterveil.statistics.linear.kernels.treatment_leaves import treatment_lea
 from counterveil.statistics.linear.kernels.treatment_terms import treatment_terms
 from counterveil.statistics.linear.kernels.weight_features import FeatureShares, parted_features
 from counterveil.statistics.linear.matching_design import scored
+from counterveil.statistics.linear.spline_score import spline_score
+from counterveil.statistics.linear.trimming import crump_limit, trimmed
 from counterveil.statistics.linear.weighting import adjusted_table, weighting_design
-from counterveil.statistics.linear.weighting_design import crump_limit, spline_score, trimmed, weighted
+from counterveil.statistics.linear.weighting_design import weighted
 
 ESTIMANDS = ("ATE", "ATT", "ATC")
 NO_NOISE = 100_000

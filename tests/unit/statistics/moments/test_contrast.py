@@ -13,7 +13,7 @@ import counterveil as cv
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.data.features import feature_map
 from counterveil.errors import CounterveilError, ParameterError, StudyError
-from counterveil.numerics.columns import Arm, arm_totals, cell_totals
+from counterveil.numerics.arm_totals import Arm, arm_totals, cell_totals
 from counterveil.numerics.products import Standard
 from counterveil.privacy import Budget, Proof
 from counterveil.privacy.caveats import Caveat, Target

@@ -11,7 +11,7 @@ from tests.unit.statistics.moments.fixed_outputs import FixedGate, largest_chang
 import counterveil as cv
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.errors import CounterveilError
-from counterveil.numerics.columns import arm_totals
+from counterveil.numerics.arm_totals import arm_totals
 from counterveil.privacy import Budget
 from counterveil.session import BaseSession
 from counterveil.statistics.moments import trial as contrast

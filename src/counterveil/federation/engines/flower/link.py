@@ -190,7 +190,8 @@ class FlowerLink:
         self._client = wire.runtime_client(self._address, self._authority, wire.task_proof(token))
         task = self._client.PullTaskInput(PullTaskInputRequest())
         # Messages are stamped with these.
-        TaskIdentity.task_id, TaskIdentity.run_id = task.task_id, task.run.run_id
+        TaskIdentity.task_id = task.task_id
+        TaskIdentity.run_id = task.run.run_id
         TaskIdentity.node_id = task.context.node_id
         self._heartbeat = wire.heartbeat(self._client)
         self._heartbeat.start()

@@ -53,7 +53,8 @@ def _serve_once(file: SiteFile, answer: Answerer, stopping: threading.Event) -> 
     home = file.folder / "flower"
     port = wire.free_port()
     process = wire.start("node", _arguments(file, port), home, file.folder / "node.log")
-    authority, address = (file.keys / keys.AUTHORITY_OF_NODE).read_bytes(), f"127.0.0.1:{port}"
+    authority = (file.keys / keys.AUTHORITY_OF_NODE).read_bytes()
+    address = f"127.0.0.1:{port}"
     executor = wire.runtime_client(address, authority, wire.executor_proof(file.keys / keys.SECRET))
     try:
         while process.poll() is None and not stopping.is_set():

@@ -40,13 +40,18 @@ class ArmRows:
     @classmethod
     def of(cls, features: NDArray[np.floating], rows: Rows, kind: Kind = np.float64) -> ArmRows:
         """Return the arm of some rows, in increasing order, of a (n, p) matrix; `kind` is the precision of products."""
-        columns, start, stop = features.T, int(rows[0]), int(rows[-1]) + 1
+        columns = features.T
+        start = int(rows[0])
+        stop = int(rows[-1]) + 1
         if columns.dtype not in (np.float32, np.float64):
             columns = columns.astype(np.float64)
         if stop - start != len(rows) or not columns.flags.c_contiguous:
-            columns, start, stop = np.take(columns, rows, axis=1), 0, len(rows)
+            columns = np.take(columns, rows, axis=1)
+            start = 0
+            stop = len(rows)
         kind = kind if columns.dtype == np.float32 else np.float64
-        totals, squares = np.zeros(len(columns)), 0.0
+        totals = np.zeros(len(columns))
+        squares = 0.0
         for _, block in column_products.blocks(columns, start, stop, np.float64):
             totals += block.sum(axis=1)
             squares += float(np.einsum("ij,ij->", block, block))
@@ -111,9 +116,9 @@ def factored(matrix: Matrix) -> Callable[[Matrix], Matrix]:
     try:
         root = lower_root(matrix)
     except np.linalg.LinAlgError:
-        whole = np.tril(matrix) + np.tril(matrix, -1).T
+        full = np.tril(matrix) + np.tril(matrix, -1).T
         return lambda sides: np.asarray(
-            np.linalg.solve(whole, sides), np.float64
+            np.linalg.solve(full, sides), np.float64
         )  # positive up to rounding only
     return lambda sides: np.asarray(dpotrs(root, sides, lower=1)[0])
 

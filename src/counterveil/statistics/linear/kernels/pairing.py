@@ -65,20 +65,20 @@ def covariate_pairs(
     at medians, along the column with the largest sum of squares, into cells of at most `CELL` rows; in a cell
     the closest two rows are paired, then the closest two of the rest, and so on.
     """
-    found = list[Rows]()
+    pairs = list[Rows]()
     # Without columns all rows are alike.
     features = features if features.shape[1] else np.zeros((len(features), 1))
     largest = max(float(features.max(initial=0.0)), -float(features.min(initial=0.0)))
     bits = min(_STEP_BITS, (51 - features.shape[1].bit_length()) // 2)
     factor = 2.0 ** (bits - frexp(largest)[1])
-    for one in np.unique(arm):
-        for rows in _parts(features, np.flatnonzero(arm == one), factor):
-            whole = _in_steps(features, rows, factor)
-            for cells in _cells(whole, np.arange(len(rows))):
-                for some in _together(cells, cells.shape[1] * (cells.shape[1] + whole.shape[1])):
-                    found.append(rows[_closest(whole, some).reshape(2, -1)])
-            del whole
-    first, second = np.concatenate(found, axis=1)
+    for code in np.unique(arm):
+        for rows in _parts(features, np.flatnonzero(arm == code), factor):
+            rounded_rows = _in_steps(features, rows, factor)
+            for cells in _cells(rounded_rows, np.arange(len(rows))):
+                for some in _together(cells, cells.shape[1] * (cells.shape[1] + rounded_rows.shape[1])):
+                    pairs.append(rows[_closest(rounded_rows, some).reshape(2, -1)])
+            del rounded_rows
+    first, second = np.concatenate(pairs, axis=1)
     return first, second
 
 
@@ -98,67 +98,69 @@ def _in_steps(features: NDArray[np.floating], rows: Rows, factor: float) -> Sing
 
     Squared distances and sums of a cell's squares stay below 2**53: they are exact, whatever order they are added in.
     """
-    found = np.empty((len(rows), features.shape[1]), np.float32)
+    rounded = np.empty((len(rows), features.shape[1]), np.float32)
     # Whole columns at a time would go through all of the memory once a column.
     for first in range(0, len(rows), _BLOCK):
-        part = features[rows[first : first + _BLOCK]]
-        found[first : first + _BLOCK] = np.rint(part.astype(np.float64) * factor)
-    return found
+        block = features[rows[first : first + _BLOCK]]
+        rounded[first : first + _BLOCK] = np.rint(block.astype(np.float64) * factor)
+    return rounded
 
 
 def _cells(whole: Singles, rows: Rows) -> list[Rows]:
     """Return the rows in cells, (cells, size), for each size that occurs; rows of a cell ascend."""
     cells = [rows[None]]
-    while max(own.shape[1] for own in cells) > CELL:
+    while max(cell.shape[1] for cell in cells) > CELL:
         halves: dict[int, list[Rows]] = {}
-        for own in cells:
-            for part in _halved(whole, own) if own.shape[1] > CELL else (own,):
-                halves.setdefault(part.shape[1], []).append(part)
+        for cell in cells:
+            for half in _halved(whole, cell) if cell.shape[1] > CELL else (cell,):
+                halves.setdefault(half.shape[1], []).append(half)
         cells = [np.concatenate(parts) for parts in halves.values()]
     return cells
 
 
-def _halved(whole: Singles, cells: Rows) -> tuple[Rows, Rows]:
+def _halved(rows: Singles, cells: Rows) -> tuple[Rows, Rows]:
     """Return the lower and the upper half of each cell, (cells, size), by (value, row) in its widest column."""
     half = cells.shape[1] // 2
-    values = whole[cells, _widest(whole, cells)[:, None]]
+    values = rows[cells, _widest(rows, cells)[:, None]]
     middle = np.partition(values, half - 1, axis=1)[:, half - 1 : half]
-    low, level = values < middle, values == middle
+    low = values < middle
+    level = values == middle
     low |= level & (level.cumsum(axis=1) <= half - low.sum(axis=1, keepdims=True))
     return cells[low].reshape(-1, half), cells[~low].reshape(-1, cells.shape[1] - half)
 
 
-def _widest(whole: Singles, cells: Rows) -> Rows:
+def _widest(rows: Singles, cells: Rows) -> Rows:
     """Return for each cell the column with the largest variance over every few of its rows."""
     few = cells[:, :: -(-cells.shape[1] // _SAMPLE)]
     answer = []
-    for some in _together(few, few.shape[1] * whole.shape[1]):
-        x = whole[some].astype(np.float64)
+    for some in _together(few, few.shape[1] * rows.shape[1]):
+        x = rows[some].astype(np.float64)
         total = x.sum(axis=1)
         answer.append((few.shape[1] * np.einsum("cij,cij->cj", x, x) - total * total).argmax(axis=1))
     return np.concatenate(answer)
 
 
-def _closest(whole: Singles, cells: Rows) -> Rows:
+def _closest(rows: Singles, cells: Rows) -> Rows:
     """Return the rows (2, cells, pairs) of pairs: the closest two of a cell, the closest two of the rest, and so on.
 
     One row that is left over joins the row nearest to it, which then is in two pairs.
     """
     count, size = cells.shape
-    x = whole[cells].astype(np.float64)
+    x = rows[cells].astype(np.float64)
     squares = np.einsum("cij,cij->ci", x, x)
     apart = squares[:, :, None] + squares[:, None] - 2.0 * (x @ x.swapaxes(1, 2))
     apart[:, range(size), range(size)] = np.inf
-    left, every = apart.copy(), np.arange(count)
-    places = np.empty((2, (size + 1) // 2, count), np.intp)
-    for pair in places[:, : size // 2].swapaxes(0, 1):
-        pair[:] = np.divmod(left.reshape(count, -1).argmin(axis=1), size)
+    remaining = apart.copy()
+    every = np.arange(count)
+    pairs = np.empty((2, (size + 1) // 2, count), np.intp)
+    for pair in pairs[:, : size // 2].swapaxes(0, 1):
+        pair[:] = np.divmod(remaining.reshape(count, -1).argmin(axis=1), size)
         for taken in pair:
-            left[every, taken] = left[every, :, taken] = np.inf
+            remaining[every, taken] = remaining[every, :, taken] = np.inf
     if size % 2:
-        last = size * (size - 1) // 2 - places[:, :-1].sum(axis=(0, 1))
-        places[:, -1] = last, apart[every, last].argmin(axis=1)
-    return np.take_along_axis(cells[None], places.swapaxes(1, 2), axis=2)
+        last = size * (size - 1) // 2 - pairs[:, :-1].sum(axis=(0, 1))
+        pairs[:, -1] = last, apart[every, last].argmin(axis=1)
+    return np.take_along_axis(cells[None], pairs.swapaxes(1, 2), axis=2)
 
 
 def _together(cells: Rows, numbers: int) -> Iterator[Rows]:
@@ -168,7 +170,8 @@ def _together(cells: Rows, numbers: int) -> Iterator[Rows]:
 
 
 def _consecutive(rows: Rows) -> tuple[Rows, Rows]:
-    first, second = rows[0:-1:2], rows[1::2]
+    first = rows[0:-1:2]
+    second = rows[1::2]
     if len(rows) % 2:
         first, second = np.append(first, rows[-2]), np.append(second, rows[-1])
     return first, second

@@ -64,7 +64,9 @@ def cost(y: Floats, m: Floats) -> tuple[Floats, Floats, Floats]:
     """Return the cost of predictions m for outcomes y in [0, 1], its slope in m and half its curvature; (n,) each."""
     g = float(TRANSITION)
     residual = m - y
-    value, slope, curvature = residual * residual, 2.0 * residual, np.ones_like(m)
+    value = residual * residual
+    slope = 2.0 * residual
+    curvature = np.ones_like(m)
     outside = np.flatnonzero((m < 0.0) | (m > 1.0))
     if len(outside):
         above = m[outside] > 1.0
@@ -115,11 +117,14 @@ class RangedFit:
 
         What `root` leaves, and rounding: of the covariance, of its centre and of this product.
         """
-        scale, p = np.sqrt(self.strengths), len(self.centre)
+        scale = np.sqrt(self.strengths)
+        p = len(self.centre)
         metric = np.eye(p) + scale[:, None] * self.covariance * scale
-        left = times(np.ascontiguousarray(self.root.T), times(metric, self.root)) - np.eye(p)
+        difference = times(np.ascontiguousarray(self.root.T), times(metric, self.root)) - np.eye(p)
         weighted_squares = float(self.strengths @ (np.abs(np.diagonal(self.covariance)) + self.centre**2))
-        return float(np.linalg.norm(left)) + 4 * _UNIT * (len(self.rows) + p * p) * (p + weighted_squares)
+        return float(np.linalg.norm(difference)) + 4 * _UNIT * (len(self.rows) + p * p) * (
+            p + weighted_squares
+        )
 
     @property
     def slack(self) -> float:
@@ -135,12 +140,12 @@ class RangedFit:
     def least(self, *outcomes: Floats) -> list[float]:
         """Return for each of some (n,) outcomes in [0, 1] the least total, to within `slack`; rows are read for all."""
 
-        def evaluate(which: list[int], places: list[Floats]) -> list[Point]:
-            return self._at([outcomes[i] for i in which], places)
+        def evaluate(which: list[int], indices: list[Floats]) -> list[Point]:
+            return self._at([outcomes[i] for i in which], indices)
 
-        found = in_step([self._search(y) for y in outcomes], evaluate)
+        minima = in_step([self._search(y) for y in outcomes], evaluate)
         self._copy.clear()
-        return found
+        return minima
 
     def _search(self, y: Floats) -> Generator[Floats, Point, float]:
         point = yield np.append(np.zeros(len(self.centre)), y.mean())
@@ -163,34 +168,37 @@ class RangedFit:
 
     def _newton(self, gradient: Floats, excess: Floats) -> Floats:
         """Return Newton's step."""
-        n, half = len(self.rows), excess.copy()
+        n = len(self.rows)
+        half = excess.copy()
         half[:-1, :-1] += n * self.covariance
         half[np.diag_indices(len(half))] += n * np.append(1.0 / self.strengths, 1.0)
         return solve_positive(half, gradient[:, None])[:, 0] / 2
 
-    def _at(self, outcomes: Sequence[Floats], places: Sequence[Floats]) -> list[Point]:
+    def _at(self, outcomes: Sequence[Floats], indices: Sequence[Floats]) -> list[Point]:
         """Return for each of the outcomes the point at its (c, b)."""
         penalty = len(self.rows) / self.strengths
-        gradients = [np.append(2.0 * penalty * place[:-1], 0.0) for place in places]
-        totals = [[float((penalty * place[:-1]) @ place[:-1])] for place in places]
-        excess: list[Floats | None] = [None] * len(places)
-        slopes, level = np.stack([place[:-1] for place in places], axis=1), [place[-1] for place in places]
+        gradients = [np.append(2.0 * penalty * place[:-1], 0.0) for place in indices]
+        totals = [[float((penalty * place[:-1]) @ place[:-1])] for place in indices]
+        excess: list[Floats | None] = [None] * len(indices)
+        slopes = np.stack([place[:-1] for place in indices], axis=1)
+        level = [place[-1] for place in indices]
         for span, block in self._blocks():
-            made = np.ascontiguousarray((block @ slopes + level).T)
-            own = cost(np.concatenate([y[span] for y in outcomes]), made.ravel())
-            value, slope, curvature = (one.reshape(made.shape) for one in own)
+            lines = np.ascontiguousarray((block @ slopes + level).T)
+            costs = cost(np.concatenate([y[span] for y in outcomes]), lines.ravel())
+            value, slope, curvature = (one.reshape(lines.shape) for one in costs)
             moved = slope @ block
-            for k in range(len(places)):
+            for k in range(len(indices)):
                 totals[k].append(float(value[k].sum()))
                 gradients[k][:-1] += moved[k]
                 gradients[k][-1] += slope[k].sum()
                 curved = np.flatnonzero(curvature[k] > 1.0)
                 if len(curved):
                     wide = np.column_stack([block[curved], np.ones(len(curved))])
-                    part, before = gram(wide * np.sqrt(curvature[k, curved] - 1.0)[:, None]), excess[k]
-                    excess[k] = part if before is None else before + part
-        found = zip(places, map(fsum, totals), gradients, excess, strict=True)
-        return [Point(*point) for point in found]
+                    block_gram = gram(wide * np.sqrt(curvature[k, curved] - 1.0)[:, None])
+                    before = excess[k]
+                    excess[k] = block_gram if before is None else before + block_gram
+        evaluated = zip(indices, map(fsum, totals), gradients, excess, strict=True)
+        return [Point(*point) for point in evaluated]
 
     def _blocks(self) -> Iterator[tuple[slice, Floats]]:
         columns = len(self.centre)
@@ -203,9 +211,9 @@ class RangedFit:
                 yield span, self._copy[0][span]
             else:
                 # An arm's rows mostly follow each other.
-                own = self.rows[span]
-                follow = own[-1] - own[0] + 1 == len(own)
-                yield span, self.features[slice(own[0], own[-1] + 1) if follow else own] - self.centre
+                rows = self.rows[span]
+                follow = rows[-1] - rows[0] + 1 == len(rows)
+                yield span, self.features[slice(rows[0], rows[-1] + 1) if follow else rows] - self.centre
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,8 +235,8 @@ class GroupSquares:
 
     def values(self, outcomes: Sequence[NDArray[np.int64]], steps_bits: int) -> list[Fraction]:
         """Return the part for each of some integer outcomes in [0, 2**steps_bits], in units of the range squared."""
-        own = (outcome[self.rows] for outcome in outcomes)
-        squares = (Fraction(exact_dot(y, y)) - Fraction(int(y.sum()) ** 2, len(y)) for y in own)
+        of_group = (outcome[self.rows] for outcome in outcomes)
+        squares = (Fraction(exact_dot(y, y)) - Fraction(int(y.sum()) ** 2, len(y)) for y in of_group)
         return [self.factor * one / Fraction(4) ** steps_bits for one in squares]
 
 
@@ -251,8 +259,8 @@ class GroupResidual:
 
     def values(self, outcomes: Sequence[NDArray[np.int64]], steps_bits: int) -> list[Fraction]:
         """Return the part for each of some integer outcomes in [0, 2**steps_bits], in units of the range squared."""
-        own = (np.ldexp(one[self.fit.rows].astype(np.float64), -steps_bits) for one in outcomes)
-        return [self.factor * Fraction(total) for total in self.fit.least(*own)]
+        of_group = (np.ldexp(one[self.fit.rows].astype(np.float64), -steps_bits) for one in outcomes)
+        return [self.factor * Fraction(total) for total in self.fit.least(*of_group)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,8 +288,8 @@ class ResidualVariance:
 
     def values(self, outcomes: Sequence[NDArray[np.int64]], steps_bits: int) -> list[Fraction]:
         """Return V for each of some outcomes."""
-        parts = zip(*(group.values(outcomes, steps_bits) for group in self.groups), strict=True)
-        return [sum(one, Fraction(0)) for one in parts] or [Fraction(0)] * len(outcomes)
+        by_group = zip(*(group.values(outcomes, steps_bits) for group in self.groups), strict=True)
+        return [sum(one, Fraction(0)) for one in by_group] or [Fraction(0)] * len(outcomes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,8 +337,8 @@ class Spectrum:
 
     def loading(self, strength: float) -> float:
         """Return the part of V per unit of variance of a mean outcome in a random direction."""
-        left = self._taken(strength)[1] if strength else float(np.diagonal(self.covariance).sum())
-        return self.weight * len(self.rows) * left / self.freedom(strength)
+        remaining = self._taken(strength)[1] if strength else float(np.diagonal(self.covariance).sum())
+        return self.weight * len(self.rows) * remaining / self.freedom(strength)
 
     def weighted_squares(self, strength: float) -> float:
         """Return the second moments of all features added up, each times its strength."""
@@ -345,10 +353,10 @@ class Spectrum:
         factor = Fraction(self.weight / self.freedom(strength))
         if not strength:
             return GroupSquares(self.rows, factor)
-        own = self._exact()
-        known = own.covariance, own._root(strength)
+        exact = self._exact()
+        fitted = exact.covariance, exact._root(strength)
         return GroupResidual(
-            RangedFit(features, self.rows, self.centre, strength * self.shape, *known), factor
+            RangedFit(features, self.rows, self.centre, strength * self.shape, *fitted), factor
         )
 
     def _exact(self) -> Spectrum:

@@ -59,8 +59,10 @@ def treatment_leaves(
     # Two columns at a time, the last with itself: sums by both codes give those by either.
     pairs = codes[::2].astype(np.intp) * bins + codes[[*range(1, len(codes), 2), -1][: -(-len(codes) // 2)]]
     chances = np.clip(scores.astype(np.float64), _LEAST, 1.0 - _LEAST)
-    beyond, variance = treated - chances, chances * (1.0 - chances)
-    margin, distinct = logit(chances[some]), dict[bytes, Inside]()
+    beyond = treated - chances
+    variance = chances * (1.0 - chances)
+    margin = logit(chances[some])
+    distinct = dict[bytes, Inside]()
     for _ in range(min(max(rows // _ROWS_EACH_TREE, 1), _TREES)):
         fitted = expit(margin)
         leaf_of, leaves = _grown(features, cuts, pairs, some, treated[some] - fitted, fitted * (1.0 - fitted))
@@ -86,7 +88,9 @@ def _grown(
     curvature: Floats,
 ) -> tuple[NDArray[np.uint8], int]:
     """Return the leaf of one tree that every row is in, and how many there are; some rows find the splits."""
-    leaf_of, leaves, bins = np.zeros(features.shape[1], np.uint8), 1, max(map(len, cuts)) + 1
+    leaf_of = np.zeros(features.shape[1], np.uint8)
+    leaves = 1
+    bins = max(map(len, cuts)) + 1
     for _ in range(_DEPTH):
         for leaf, split in enumerate(_splits(pairs, bins, leaf_of[some], residual, curvature, leaves)):
             if split is not None:
@@ -98,12 +102,14 @@ def _grown(
 
 def _cuts(feature: FeatureRows) -> FeatureRows:
     """Return the values at which a column (n,) is cut, in order: rows above are on the far side."""
-    rows, ordered = len(feature), np.sort(feature)
+    rows = len(feature)
+    ordered = np.sort(feature)
     ranks = np.arange(1, _CUTS + 1) * rows // (_CUTS + 1)
     # The value at a rank may be that of many rows: the cut is below them, or above.
     tried = np.unique(np.concatenate([ordered[ranks], ordered[np.searchsorted(ordered, ordered[ranks]) - 1]]))
     shares = 1.0 - np.searchsorted(ordered, tried, side="right") / rows
-    distinct, last_share = list[int](), 1.0
+    distinct = list[int]()
+    last_share = 1.0
     for rank, share in enumerate(shares):
         if _LEAST_PART <= share <= 1.0 - _LEAST_PART and last_share - share > _LEAST_PART / 2:
             distinct.append(rank)
@@ -112,20 +118,21 @@ def _cuts(feature: FeatureRows) -> FeatureRows:
 
 
 def _splits(
-    pairs: Pairs, bins: int, place: NDArray[np.uint8], residual: Floats, curvature: Floats, leaves: int
+    pairs: Pairs, bins: int, leaf_of: NDArray[np.uint8], residual: Floats, curvature: Floats, leaves: int
 ) -> list[tuple[int, int] | None]:
     """Return for each leaf the column and the cut of largest gain, None where no cut gains."""
-    by_pair, first = np.empty((leaves, len(pairs), 2, bins, 3)), place.astype(np.intp) * bins**2
+    by_pair = np.empty((leaves, len(pairs), 2, bins, 3))
+    first = leaf_of.astype(np.intp) * bins**2
     for of_pair, pair in zip(by_pair.swapaxes(0, 1), pairs, strict=True):
         cell = first + pair
         cell_sums = [np.bincount(cell, part, leaves * bins**2) for part in (residual, curvature, None)]
         both = np.stack(cell_sums, axis=1).reshape(leaves, bins, bins, 3)
         of_pair[:, 0], of_pair[:, 1] = both.sum(axis=2), both.sum(axis=1)
     sums = by_pair.reshape(leaves, -1, bins, 3)
-    whole = sums[:, :1].sum(axis=2)[:, :, None]
+    totals = sums[:, :1].sum(axis=2)[:, :, None]
     far = sums[:, :, ::-1].cumsum(axis=2)[:, :, -2::-1]
-    near = whole - far
-    gain = _fit(far) + _fit(near) - _fit(whole)
+    near = totals - far
+    gain = _fit(far) + _fit(near) - _fit(totals)
     gain[np.minimum(far[..., 2], near[..., 2]) < _LEAST_ROWS] = 0.0
     best = gain.reshape(leaves, -1).argmax(axis=1)
     most = gain.reshape(leaves, -1).max(axis=1)

@@ -78,11 +78,13 @@ def treatment_terms(
     """
     rows = len(treated)
     deviation = np.sqrt(np.einsum("ij,ij->i", features, features, dtype=np.float64) / rows)
-    kept = np.flatnonzero(deviation > _CONSTANT)
-    numbers = np.flatnonzero(np.isin(kept, numbers))
-    tested = max(len(kept) * (len(_STEPS) + 2) * max(len(numbers), 1) + len(kept) ** 2, 1)
+    varying = np.flatnonzero(deviation > _CONSTANT)
+    numbers = np.flatnonzero(np.isin(varying, numbers))
+    tested = max(len(varying) * (len(_STEPS) + 2) * max(len(numbers), 1) + len(varying) ** 2, 1)
     stride = max(1, min(round(rows * tested / _WORK), rows // _FEWEST_ROWS))
-    standard = np.ascontiguousarray(features[kept, ::stride]) / deviation[kept, None].astype(features.dtype)
+    standard = np.ascontiguousarray(features[varying, ::stride]) / deviation[varying, None].astype(
+        features.dtype
+    )
     model = _Model(standard, treated[::stride], scores[::stride])
     candidates = _Candidates(standard, numbers, model.curvature)
     limit = _TAKEN if rows < _MANY_ROWS else _TAKEN_OF_MANY
@@ -94,11 +96,11 @@ def treatment_terms(
     outstanding = len(model.terms)
     model.add(*_quadratic(standard, numbers, rows, model.terms))
     all_terms = np.empty((len(model.terms), rows), np.float32)
-    for place, term in enumerate(model.terms):
+    for index, term in enumerate(model.terms):
         local_term = TreatmentTerm(0, term.power, term.cut, None if term.other is None else 1)
         pair = [term.column] if term.other is None else [term.column, term.other]
-        all_terms[place] = local_term.of(
-            features[kept[pair]] / deviation[kept[pair], None].astype(features.dtype)
+        all_terms[index] = local_term.of(
+            features[varying[pair]] / deviation[varying[pair], None].astype(features.dtype)
         )
     all_terms = _standardised(all_terms)
     return TreatmentTerms(
@@ -139,7 +141,8 @@ class _Candidates:
         self.standard = np.ascontiguousarray(standard[:, :: self.stride])
         curvature = curvature[:: self.stride]
         self.nonlinear_terms, self.values = _nonlinear_terms(self.standard, numbers)
-        weighted_sums, total = self.values @ curvature, float(curvature.sum())
+        weighted_sums = self.values @ curvature
+        total = float(curvature.sum())
         self.means = self.values.mean(axis=1)
         steps = len(_STEPS) * len(numbers)
         squares = np.append(weighted_sums[:steps], np.square(self.values[steps:]) @ curvature)
@@ -209,7 +212,8 @@ class _Model:
     def look(self) -> None:
         """Find what is left of treatment under the present weights, and the curvature there."""
         chance = expit(self.offset + self.weights @ self.columns)
-        self.left, self.curvature = self.treated - chance, chance * (1.0 - chance)
+        self.left = self.treated - chance
+        self.curvature = chance * (1.0 - chance)
         self.root = np.sqrt(self.curvature)
         self.bent = self.columns * self.root
         self.products = self.bent @ self.bent.T
@@ -260,7 +264,7 @@ class _Model:
 def _outstanding(
     model: _Model, candidates: _Candidates, limit: int
 ) -> tuple[list[TreatmentTerm], FeatureRows]:
-    """Return the candidates that stand out, at most `taken`, with their values (k, n)."""
+    """Return the candidates that stand out, at most `limit`, with their values (k, n)."""
     terms, values = candidates.nearest(model.left, _CLOSELY * limit)
     z_scores = model.tests(values)
     before = model.columns[len(model.columns) - len(model.terms) :]

@@ -23,7 +23,13 @@ from numpy.typing import NDArray
 
 from counterveil.errors import refusal
 from counterveil.numerics.arrays import Floats
-from counterveil.numerics.columns import MadeLines, RawLines, StandardColumns, varying, write_levels
+from counterveil.numerics.standard_columns import (
+    ComputedRows,
+    RowSource,
+    StandardColumns,
+    varying,
+    write_levels,
+)
 from counterveil.statistics.linear.kernels.arm_rows import Rows
 from counterveil.statistics.linear.kernels.treatment_leaves import Inside
 from counterveil.statistics.linear.kernels.treatment_terms import FeatureRows, TreatmentTerms
@@ -69,7 +75,7 @@ class FeatureShares:
 
 
 def parted_features(
-    covariates: NDArray[np.floating] | MadeLines,
+    covariates: NDArray[np.floating] | ComputedRows,
     kinds: Sequence[ColumnKind],
     scores: NDArray[np.float64],
     shares: FeatureShares | None = None,
@@ -93,8 +99,8 @@ def parted_features(
     column; covariates are read fastest if they are kept like that, too, or come as lines.
     """
     shares = shares or FeatureShares()
-    raw: RawLines = covariates
-    if not isinstance(covariates, MadeLines):
+    raw: RowSource = covariates
+    if not isinstance(covariates, ComputedRows):
         _check(covariates, kinds, scores)
         raw = np.ascontiguousarray(covariates.T, np.float64)
     clipped = np.clip(scores, _SCORE_CLIP, 1.0 - _SCORE_CLIP)
@@ -134,7 +140,7 @@ class _Block:
 
 
 def _covariate_blocks(
-    raw: RawLines, kinds: Sequence[ColumnKind], logit: Floats, shares: FeatureShares
+    raw: RowSource, kinds: Sequence[ColumnKind], logit: Floats, shares: FeatureShares
 ) -> Iterator[_Block]:
     """Yield the linear block, labels last, then squares and products; `raw` is (d, n)."""
     share_each = shares.linear / max(len(kinds), 1)
@@ -154,10 +160,10 @@ def _covariate_blocks(
         pairs = list(combinations(np.sort(chosen).tolist(), 2))
 
         def product(pair: int) -> Floats:
-            first, second = (plain.clipped(k, plain.line(k)) for k in pairs[pair])
+            first, second = (plain.clipped(k, plain.column(k)) for k in pairs[pair])
             return np.multiply(first, second, out=first)
 
-        products = StandardColumns.of(MadeLines(len(pairs), product), np.arange(len(pairs)))
+        products = StandardColumns.of(ComputedRows(len(pairs), product), np.arange(len(pairs)))
         yield _plain(products, shares.products / len(pairs))
 
 
@@ -208,22 +214,23 @@ def _cosines(logit: Floats, count: int, share: float) -> _Block:
     The first cosine is left out: it is nearly the score itself. All are made wherever they are read, a few rows at a
     time.
     """
-    ranked, rows = np.sort(logit[:: max(1, len(logit) // _RANKED_ROWS)]), len(logit)
+    ranked = np.sort(logit[:: max(1, len(logit) // _RANKED_ROWS)])
+    rows = len(logit)
     first = np.cos(np.pi * np.interp(logit, ranked, (np.arange(len(ranked)) + 0.5) / len(ranked)))
     mean, variance = np.zeros(count), np.zeros(count)
-    for part in _parts(rows):
-        mean += _waves(first[part], count).sum(axis=1) / rows
-    for part in _parts(rows):
-        beyond = _waves(first[part], count) - mean[:, None]
+    for block in _parts(rows):
+        mean += _waves(first[block], count).sum(axis=1) / rows
+    for block in _parts(rows):
+        beyond = _waves(first[block], count) - mean[:, None]
         variance += np.einsum("ij,ij->i", beyond, beyond) / rows
     kept = np.flatnonzero(varying(mean, variance))
     weights = np.asarray((kept + 2.0) ** -2, np.float64)
 
     def write(deviations: Floats, out: FeatureRows) -> None:
         factor = deviations / np.sqrt(variance[kept])
-        for part in _parts(rows):
-            waves = _waves(first[part], count)[kept]
-            out[:, part] = (waves - mean[kept, None]) * factor[:, None]
+        for block in _parts(rows):
+            waves = _waves(first[block], count)[kept]
+            out[:, block] = (waves - mean[kept, None]) * factor[:, None]
 
     return _Block(share * weights / max(float(weights.sum()), np.finfo(float).tiny), write)
 
@@ -231,7 +238,8 @@ def _cosines(logit: Floats, count: int, share: float) -> _Block:
 def _waves(first: Floats, count: int) -> Floats:
     """Return the cosines (count, n) from the first one (n,)."""
     waves = np.empty((count, len(first)))
-    last, now = np.ones_like(first), first
+    last = np.ones_like(first)
+    now = first
     for wave in waves:
         wave[:] = 2.0 * first * now - last
         last, now = now, wave

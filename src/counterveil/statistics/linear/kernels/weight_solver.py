@@ -78,7 +78,8 @@ class DualProblem:
             return self.cap
         if self.gamma == 0.0:
             return max(self.floor, float(scores.max()))
-        cap, first = max(near, self.floor), True
+        cap = max(near, self.floor)
+        first = True
         while True:
             # Newton on a convex decreasing function: from anywhere it steps below the end, then it climbs to it.
             above = scores[scores > cap]
@@ -144,7 +145,8 @@ class _State:
             drift[span] = direction[k, -1]
             if moving[k]:
                 drift[span] -= arm.rows.scores(direction[k, :-1], self.kind)
-        trial, before = self._search(direction, drift, opening), self.cap
+        trial = self._search(direction, drift, opening)
+        before = self.cap
         self.multipliers = self.multipliers + trial.step * direction
         self.scores, self.weights, self.cap = trial.scores, trial.weights, trial.cap
         for k, span in enumerate(self.spans):
@@ -155,7 +157,8 @@ class _State:
 
     def _search(self, direction: Matrix, drift: Vector, opening: float) -> _Trial:
         """Return a step that leaves a small share of the opening slope; the slope only falls with the step."""
-        feature_direction, pulls = direction[:, :-1], self.problem.pulls
+        feature_direction = direction[:, :-1]
+        pulls = self.problem.pulls
         line = float(
             direction[:, -1].sum() - np.vdot(feature_direction, self.targets + pulls(self.multipliers))
         )
@@ -167,7 +170,9 @@ class _State:
             weights = np.clip(scores, 0.0, cap)
             return _Trial(step, scores, weights, cap, line - step * bend - float(drift @ weights))
 
-        high, low, slope_low = trial(1.0), 0.0, opening
+        high = trial(1.0)
+        low = 0.0
+        slope_low = opening
         if abs(high.slope) <= _WHOLE_STEP * opening:
             return high
         for _ in range(_MAX_PROBES):
@@ -235,12 +240,15 @@ class _Curvature:
         `above` (p+1,) receives the totals of Z over the rows above the cap.
         """
         inside = (scores >= 0.0) & (scores <= cap)
-        joined, left = np.flatnonzero(inside & ~self.free), np.flatnonzero(self.free & ~inside)
-        changed, self.free = len(joined) + len(left), inside
+        joined = np.flatnonzero(inside & ~self.free)
+        departed = np.flatnonzero(self.free & ~inside)
+        changed = len(joined) + len(departed)
+        self.free = inside
         if changed > np.count_nonzero(inside):
             self.gram[:] = 0.0
-            joined, left = np.flatnonzero(inside), left[:0]
-        for sign, rows in ((1.0, joined), (-1.0, left)):
+            joined = np.flatnonzero(inside)
+            departed = departed[:0]
+        for sign, rows in ((1.0, joined), (-1.0, departed)):
             for Z in self._rows(rows):
                 self.gram += sign * (Z @ Z.T)
         for Z in self._rows(np.flatnonzero(scores > cap)):
@@ -251,9 +259,9 @@ class _Curvature:
         """Yield Z' of these rows, (p+1, k), a few at a time."""
         arm_rows = self.arm.rows
         for first in range(0, len(rows), _GATHERED_ROWS):
-            part = rows[first : first + _GATHERED_ROWS]
-            Z = np.empty((self.arm.width + 1, len(part)), arm_rows.kind)
-            Z[:-1] = arm_rows.columns[:, arm_rows.start + part]
+            block = rows[first : first + _GATHERED_ROWS]
+            Z = np.empty((self.arm.width + 1, len(block)), arm_rows.kind)
+            Z[:-1] = arm_rows.columns[:, arm_rows.start + block]
             Z[-1] = -1.0
             yield Z
 
@@ -282,7 +290,8 @@ class _Curvatures:
         product of the totals over all rows at the cap; the latter is added to the inverse by its known effect. An arm
         that is `idle` (solved for the cap as it is) and has no row at the cap stays where it is, unless it is coupled.
         """
-        problem, touching = self.problem, np.zeros_like(state.gradient)
+        problem = self.problem
+        touching = np.zeros_like(state.gradient)
         moving = ~idle | (problem.arm_correlation is not None)
         along, through = np.zeros((2, *touching.shape))
         for group in self.groups:
@@ -305,7 +314,8 @@ class _Curvatures:
         """Return what multiplies by the inverse of the curvature of arms that belong together."""
         if group[0] not in self.inverses:
             blocks = [self.arms[k].whole() for k in group]
-            side, joint = len(blocks[0]), block_diag(*blocks)
+            side = len(blocks[0])
+            joint = block_diag(*blocks)
             if self.problem.arm_correlation is not None:
                 features = np.arange(side - 1)
                 joint[side + features, features] = self.problem.arm_correlation * self.problem.soft
@@ -318,7 +328,8 @@ def solve(problem: DualProblem, *, unit: float, tolerance: float, max_iterations
 
     Most of the way is gone by sums in the precision of the arms' products.
     """
-    kind, curvatures = problem.arms[0].rows.kind, _Curvatures(problem)
+    kind = problem.arms[0].rows.kind
+    curvatures = _Curvatures(problem)
     state = _State(problem, _equal_weights(problem), kind)
     rough = max(tolerance, _ROUGH)
     iterations = _climb(state, curvatures, unit, rough, min(max_iterations, _DIRECT_ITERATIONS))
@@ -353,12 +364,14 @@ def _approach(problem: DualProblem, unit: float) -> tuple[int, Matrix]:
     sides at a step; the optimal multipliers grow about in proportion, which carries them to the next problem.
     """
     multipliers = _equal_weights(problem)
-    iterations, before = 0, _SOFTENINGS[0]
+    iterations = 0
+    before = _SOFTENINGS[0]
     for softening in _SOFTENINGS:
         softer = replace(problem, kappa=problem.kappa / softening, gamma=problem.gamma / softening)
         state = _State(softer, multipliers * (before / softening), problem.arms[0].rows.kind)
         iterations += _climb(state, _Curvatures(softer), unit, _ROUGH, _DIRECT_ITERATIONS)
-        multipliers, before = state.multipliers, softening
+        multipliers = state.multipliers
+        before = softening
     return iterations, multipliers * before
 
 

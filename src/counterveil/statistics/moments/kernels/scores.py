@@ -68,7 +68,8 @@ def residual_sums(
 
     Lines by arm have the first by arm too, the reference first. Both are in units of 4**-TERM_BITS; |u| <= max_norm.
     """
-    total, square = WholeSum(), 0
+    total = WholeSum()
+    square = 0
     for u, t, y in row_blocks:
         rho = _whole(models.residual(u, t, y) / clip)
         arms = len(models.values) if isinstance(models, ArmLines) else 1
@@ -213,7 +214,8 @@ def arm_score_sums(row_blocks: Iterable[Block], score: ArmScore, clip: float) ->
     total = square = 0
     for u, t, y in row_blocks:
         r = _whole(score.of(u, t, y) / clip)
-        total, square = total + int(r.sum()), square + int((r * r).sum())
+        total = total + int(r.sum())
+        square = square + int((r * r).sum())
     return (np.array([total, square], dtype=object),)
 
 
@@ -286,7 +288,9 @@ def gradient_sums(row_blocks: Iterable[UnitBlock], weights: Floats, clip: float)
 
     rho is (v - u.weights[arm]) / clip, clipped to [-1, 1]; `weights` has one row an arm.
     """
-    total, square, arms = WholeSum(), 0, len(weights)
+    total = WholeSum()
+    square = 0
+    arms = len(weights)
     for u, arm, v in row_blocks:
         residual = v - of_own_arm(u, arm, weights)
         rho = np.trunc(np.clip(residual / clip, -1.0, 1.0) * 2.0**TERM_BITS)

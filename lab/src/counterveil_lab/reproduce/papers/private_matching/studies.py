@@ -37,7 +37,8 @@ from counterveil.statistics.linear.kernels.balancing import (
 )
 from counterveil.statistics.linear.kernels.pairing import consecutive_pairs
 from counterveil.statistics.linear.matching_design import Scored, match, published_limits, scored
-from counterveil.statistics.linear.weighting_design import TOLERANCE, ScoredRows, features_of
+from counterveil.statistics.linear.spline_score import ScoredRows
+from counterveil.statistics.linear.weighting_design import TOLERANCE, features_of
 from counterveil_lab.reproduce.rivals import encoding
 from counterveil_lab.reproduce.rivals.catalogue import RIVALS
 from counterveil_lab.reproduce.rivals.encoding import Records
