@@ -344,8 +344,8 @@ def survival(result: Any, *, ax: Any = None) -> Any:
     ...     "days": [10 + 7919 * row % 350 for row in range(600)],
     ...     "died": [int(row % 5 != 0) for row in range(600)],
     ... }
-    >>> ask = {"randomised": True, "protects": "record", "epsilon": 2, "noise": cv.SeededNoise(1)}
-    >>> result = cv.survival("Surv(days, died) ~ arm", people, {"days": (0, 360)}, **ask)
+    >>> study = cv.Study.from_formula("Surv(days, died) ~ arm", {"days": (0, 360)}, assignment=cv.Trial())
+    >>> result = cv.survival(people, study, protects="record", epsilon=2, noise=cv.SeededNoise(1))
     >>> cv.plots.survival(result).get_xlim() == (0.0, 360.0)
     True
     """
