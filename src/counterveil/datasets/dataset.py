@@ -1219,7 +1219,8 @@ def pension401k(
 ) -> Dataset:
     """Return 401(k) eligibility against net financial assets of 9,915 households in 1991.
 
-    Amounts are in thousands of dollars. 3,682 households are eligible. Eligibility was not randomised: income drives both. A few households own
+    Amounts are in thousands of dollars. 3,682 households are eligible. Eligibility was not randomised:
+    income drives both. A few households own
     more than the bound of the outcome and are clamped to it.
 
     Parameters
