@@ -199,6 +199,23 @@ def outcomes(
     -----
     The estimand of outcome k is E[Y_k(1) - Y_k(0)], or its `measure`, over the people that `estimand`
     names.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> visits = {
+    ...     "new": [row % 2 for row in range(400)],
+    ...     "visits": [3 + row % 2 + row % 5 for row in range(400)],
+    ...     "spend": [100 + 50 * (row % 2) + row % 7 for row in range(400)],
+    ... }
+    >>> outcomes = cv.Outcomes({"visits": (0, 30), "spend": (0, 500)})
+    >>> study = cv.Study("new", outcomes, assignment=cv.Trial())
+    >>> result = cv.outcomes(visits, study, protects="outcome", epsilon=5, noise=cv.SeededNoise(1))
+    >>> [effect.name for effect in result.table]
+    ['visits', 'spend']
+    >>> low, high = result.interval(simultaneous=True)["spend"]
+    >>> low < 50 < high
+    True
     """
     arguments = OutcomesArguments(
         protects=protects,
