@@ -29,7 +29,9 @@ def study_of(size: int) -> tuple[dict[str, np.ndarray], cv.Study]:
     treated = rng.uniform(size=size) < 0.4 + 0.2 * frame["x0"]
     y = np.exp(frame["x1"]) + treated * (1 + np.sin(4 * frame["x2"])) + rng.uniform(-1, 1, size)
     frame |= {"t": treated.astype(np.int64), "y": y}
-    return frame, cv.Study("t", "y", (-1, 6), dict.fromkeys(names, cv.Range(0, 1)), control=0)
+    return frame, cv.Study(
+        cv.Treatment("t", control=0), cv.Outcome("y", (-1, 6)), dict.fromkeys(names, cv.Range(0, 1))
+    )
 
 
 def plain(table: Table, degree: int) -> np.ndarray:

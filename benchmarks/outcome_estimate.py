@@ -36,7 +36,9 @@ def population(n: int) -> tuple[dict[str, np.ndarray], cv.Study]:
     names = [f"x{j}" for j in range(COLUMNS)]
     frame = {"t": treated.astype(np.int64), "y": y} | {name: X[:, j] for j, name in enumerate(names)}
     ranges = {name: cv.Range(0, 1) for name in names}
-    return frame, cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), covariates=ranges, control=0)
+    return frame, cv.Study(
+        treatment=cv.Treatment("t", control=0), outcome=cv.Outcome("y", (0, 1)), covariates=ranges
+    )
 
 
 def peer(frame: dict[str, np.ndarray]) -> None:

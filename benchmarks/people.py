@@ -56,7 +56,9 @@ def study() -> Any:
 
     rules = dict.fromkeys(COVARIATES, "mean")
     known = {name: cv.Range(0, 1) for name in COVARIATES}
-    return cv.Study("arm", "y", (0, 1), known, control=0, person="id", per_person=rules)
+    return cv.Study(
+        cv.Treatment("arm", control=0), cv.Outcome("y", (0, 1)), known, people=cv.People("id", rules=rules)
+    )
 
 
 def ours(data: Any, in_memory: bool = False) -> float:

@@ -13,7 +13,9 @@ from counterveil.inference.pooling import best_subset
 TITLE = "Pooling sites, CPU time in milliseconds: the aim is 200 for the subset among 100,000"
 REPEATS = 5
 SITES = (100, 10_000, 100_000)
-STUDY = cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), control=0, randomised=True)
+STUDY = cv.Study(
+    treatment=cv.Treatment("t", control=0), outcome=cv.Outcome("y", (0, 1)), assignment=cv.Trial()
+)
 
 
 def milliseconds(call: Callable[[], object]) -> float:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.inference import uncertainty
@@ -32,9 +33,14 @@ def questions() -> dict[str, Callable[[], Any]]:
     frame |= {name: np.clip(frame["x1"] + drawn.normal(1, 0.5, ROWS), 0, 5) for name in outcomes}
     cuts = {name: cv.Range(0, 1).cut(0.25, 0.5, 0.75) for name in NAMES}
     one: dict[str, Any] = {"outcome_range": (0, 5), "covariates": cuts, "randomised": True}
-    two = cv.Study("t", "y0", **one, control=0, treated_share="1/2")
-    many = cv.Study("t", outcomes=outcomes, covariates=cuts, control=0, randomised=True, treated_share="1/2")
-    several = cv.Study("arm", "y0", **one, arms=tuple(range(50)), reference=0)
+    two = study_of("t", "y0", **one, control=0, treated_share="1/2")
+    many = cv.Study(
+        cv.Treatment("t", control=0),
+        outcome=cv.Outcomes(outcomes),
+        covariates=cuts,
+        assignment=cv.Trial(share="1/2"),
+    )
+    several = study_of("arm", "y0", **one, arms=tuple(range(50)), reference=0)
     asked: dict[str, Callable[[], Any]] = {}
     for level in ("outcome", "record"):
         words: dict[str, Any] = {"protects": level, "epsilon": 8, "noise": cv.SeededNoise(1)}

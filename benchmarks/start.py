@@ -31,7 +31,7 @@ people["y"] = drawn.random(1000)
 """
 ESTIMATE = """
 import counterveil as cv
-study = cv.Study("treated", "y", outcome_range=(0, 1), covariates={"age": cv.Range(18, 80)}, control=0)
+study = cv.Study(cv.Treatment("treated", control=0), cv.Outcome("y", (0, 1)), covariates={"age": cv.Range(18, 80)})
 print(cv.ate(people, study, protects="outcome", epsilon=1))
 """
 Row = tuple[str, str, float, str]
@@ -58,7 +58,12 @@ def commands(folder: Path) -> Iterator[Row]:
     files = {}
     for count in (3, 50):
         names = {f"x{place}": cv.Range(0, 1) for place in range(1, count + 1)}
-        study = cv.Study("treated", "y", outcome_range=(0, 1), covariates=names, control=0, randomised=False)
+        study = cv.Study(
+            cv.Treatment("treated", control=0),
+            cv.Outcome("y", (0, 1)),
+            covariates=names,
+            assignment=cv.Observational(),
+        )
         files[count] = folder / f"{count}.toml"
         files[count].write_text(study.to_toml())
     few, many = (str(file) for file in files.values())

@@ -36,8 +36,8 @@ duckdb.connect().execute(
 ).fetchall()
 """
 SETTING = """
-from counterveil.data import Categories, Layout, Study, strata_of_source
-study = Study("t", "y", (0, 1), {name: Categories(range(10)) for name in ("x1", "x2", "x3")})
+from counterveil.data import Categories, Layout, Outcome, Study, strata_of_source
+study = Study("t", Outcome("y", (0, 1)), {name: Categories(range(10)) for name in ("x1", "x2", "x3")})
 """
 STRATA = SETTING + "assert len(strata_of_source('FILE', study, Layout.of(study)).place) == 1000\n"
 PREFIX = (

@@ -9,7 +9,17 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 
-from counterveil.data import Categories, Fill, Layout, Range, Study, Table, strata_of_source
+from counterveil.data import (
+    Categories,
+    Fill,
+    Layout,
+    Outcome,
+    Range,
+    Study,
+    Table,
+    Treatment,
+    strata_of_source,
+)
 from counterveil.data.cells import Coded, Numbers
 from counterveil.data.domains import to_steps
 from counterveil.data.sources import read
@@ -94,8 +104,8 @@ FLOATS = {
     -1e300: LOW, 1.7976931348623157e308: HIGH, math.inf: HIGH, -math.inf: LOW, math.nan: MISSING,
 }  # fmt: skip
 
-NUMBERS = Study("t", "y", (LOW, HIGH), {"x": Range(LOW, HIGH).cut(0)}, control=0)
-WORDS = Study("t", "y", (LOW, HIGH), {"x": Categories(LABELS)}, control=0)
+NUMBERS = Study(Treatment("t", control=0), Outcome("y", (LOW, HIGH)), {"x": Range(LOW, HIGH).cut(0)})
+WORDS = Study(Treatment("t", control=0), Outcome("y", (LOW, HIGH)), {"x": Categories(LABELS)})
 GOOD_ROWS = 4
 
 
@@ -167,7 +177,10 @@ def taken(column, rows):
 def counted(source, count, fill):
     """Return the steps of the treated outcome in each of the strata 0, 1, ..., counted by an engine, gaps filled."""
     study = Study(
-        "t", "y", (LOW, HIGH), {"k": Categories(range(count))}, control=0, missing={"y": Fill(fill)}
+        Treatment("t", control=0),
+        Outcome("y", (LOW, HIGH)),
+        {"k": Categories(range(count))},
+        missing={"y": Fill(fill)},
     )
     strata = strata_of_source(source, study, Layout.of(study, ("k",)))
     return strata.treated_sum.tolist()

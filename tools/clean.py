@@ -191,7 +191,7 @@ def from_r(python: Path, folder: Path, _: frozenset[str]) -> None:
     code = (
         f'.libPaths(c("{library}", .libPaths())); library(counterveil); '
         "trial <- data.frame(t = rep(0:1, 50), y = rep(c(0, 1, 1, 1), 25)); "
-        "study <- cv_study(y ~ t, ranges = list(y = c(0, 1)), randomised = TRUE); "
+        "study <- cv_study(y ~ t, ranges = list(y = c(0, 1)), assignment = 'trial'); "
         'print(cv_ate(trial, study, protects = "outcome", epsilon = 1))'
     )
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}

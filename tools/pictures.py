@@ -25,11 +25,9 @@ def trial(rows: int = 12_000) -> tuple[dict[str, np.ndarray], cv.Study]:
     relapse = draw.binomial(1, 0.4 + treated * np.array(EFFECTS)[age])
     study = cv.Study(
         treatment="treated",
-        outcome="relapse",
-        outcome_range=(0, 1),
+        outcome=cv.Outcome("relapse", (0, 1)),
         covariates={"age": cv.Categories(AGES)},
-        randomised=True,
-        treated_share="1/2",
+        assignment=cv.Trial(share="1/2"),
     )
     return {"treated": treated, "relapse": relapse, "age": np.array(AGES)[age]}, study
 

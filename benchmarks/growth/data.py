@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.datasets import synth
@@ -30,33 +31,42 @@ def people(kind: str, rows: int) -> tuple[Frame, cv.Study]:
     if kind == "strata":
         words["covariates"] = {name: covariates[name] for name in STRATA}
     if kind in ("cohort", "strata"):
-        return frame, cv.Study("treated", "y", **words, control=0, randomised=False)
+        return frame, study_of("treated", "y", **words, control=0, randomised=False)
     drawn = np.random.default_rng([SEED, rows])
     if kind == "trial":
         frame["treated"] = drawn.integers(0, 2, rows)
-        return frame, cv.Study(
+        return frame, study_of(
             "treated", "y", **words, control=0, randomised=True, treated_share=Fraction(1, 2)
         )
     if kind == "periods":
         # Four measurements of everyone, the last one after treatment.
         names = ("before1", "before2", "before3")
         frame |= {name: np.clip(frame["y"] + drawn.normal(0, 0.5, rows), 0, 5) for name in names}
-        return frame, cv.Study("treated", "y", **words, control=0, before=names)
+        return frame, study_of("treated", "y", **words, control=0, before=names)
     if kind == "times":
         # Time to an event, and when people were lost from sight; strata by two of the covariates.
         event, lost = drawn.exponential(2 + frame["y"]), drawn.exponential(10, rows)
         frame |= {"time": np.minimum(event, lost), "died": (event <= lost).astype(np.int64)}
         strata = {name: covariates[name] for name in STRATA[:2]}
-        return frame, cv.Study("treated", "time", event="died", horizon=5, covariates=strata, control=0)
+        return frame, cv.Study(
+            cv.Treatment("treated", control=0),
+            cv.TimeToEvent("time", "died", horizon=5),
+            covariates=strata,
+        )
     if kind == "outcomes":
         # Five outcomes of everyone, two of them 0 or 1.
         frame["treated"] = drawn.integers(0, 2, rows)
         ranges = {"y": (0, 5), "y1": (0, 5), "y2": (0, 5), "b1": (0, 1), "b2": (0, 1)}
         frame |= {name: np.clip(frame["y"] + drawn.normal(0, 0.5, rows), 0, 5) for name in ("y1", "y2")}
         frame |= {name: (drawn.random(rows) < frame["y"] / 5).astype(np.int64) for name in ("b1", "b2")}
-        return frame, cv.Study("treated", outcomes=ranges, covariates=covariates, control=0, randomised=True)
+        return frame, cv.Study(
+            cv.Treatment("treated", control=0),
+            outcome=cv.Outcomes(ranges),
+            covariates=covariates,
+            assignment=cv.Trial(),
+        )
     frame["treated"] = np.where(drawn.random(rows) < 0.3, 2, frame["treated"])
-    return frame, cv.Study("treated", "y", **words, arms=(0, 1, 2), reference=0, randomised=True)
+    return frame, study_of("treated", "y", **words, arms=(0, 1, 2), reference=0, randomised=True)
 
 
 def arguments(asked: Asked) -> dict[str, Any]:

@@ -60,7 +60,9 @@ def coverage(draws: int) -> Iterator[str]:
     """Yield coverage of both contrasts, of all pairs together, size, and length beside Welch's."""
     yield "| design | 1 - 0 | 2 - 0 | all pairs | size | length, 1 - 0 | 2 - 0 |"
     yield "|---|---|---|---|---|---|---|"
-    study = cv.Study("arm", "y", (0, 1), arms=(0, 1, 2), reference=0, randomised=True)
+    study = cv.Study(
+        cv.Treatment("arm", arms=(0, 1, 2), reference=0), cv.Outcome("y", (0, 1)), assignment=cv.Trial()
+    )
     for name, design in DESIGNS.items():
         truth = np.array(design.means)[1:] - design.means[0]
         pairs = np.array([truth[0], truth[1], truth[1] - truth[0]])
@@ -98,7 +100,12 @@ class Observed:
         covariates = {f"x{j}": cv.Range(0, 1) for j in range(self.numbers)}
         covariates |= {"old": cv.Categories([0, 1]), "site": cv.Categories(["a", "b", "c"])}
         ends = (0, 10) if self.event is None else (0, 1)
-        return cv.Study("arm", "y", ends, covariates, arms=(0, 1, 2), reference=0, randomised=False)
+        return cv.Study(
+            cv.Treatment("arm", arms=(0, 1, 2), reference=0),
+            cv.Outcome("y", ends),
+            covariates,
+            assignment=cv.Observational(),
+        )
 
     def draw(self, seed: int, null: bool) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
         """Return one simulated study, its covariates as columns, and the effects of both arms on these people."""
@@ -186,14 +193,10 @@ def two_arms(design: Observed, data: dict, arm: int, seed: int, words: dict) -> 
     """Return the interval of one arm beside the reference for half of the budget, others dropped."""
     whole = design.study()
     study = cv.Study(
-        "arm",
-        "y",
-        whole.outcome_range,
+        cv.Treatment("arm", treated=arm, control=0, others="drop"),
+        cv.Outcome("y", whole.outcome_range),
         whole.covariates,
-        treated=arm,
-        control=0,
-        others="drop",
-        randomised=False,
+        assignment=cv.Observational(),
     )
     half = words | {"epsilon": "1/2", "delta": words["delta"] / 2}
     return cv.ate(data, study, noise=cv.SeededNoise(seed), **half).interval()
@@ -212,7 +215,12 @@ def pairs(draws: int) -> Iterator[str]:
     yield "| n | epsilon | budget | outcome | coverage, AIPW | size, AIPW | length | one at a time | RMSE | zero |"
     yield "|" + "---|" * 10
     covariates = {"x": cv.Range(0, 1), "z": cv.Range(0, 1), "old": cv.Categories([0, 1])}
-    study = cv.Study("t", outcomes=RANGES, covariates=covariates, control=0, randomised=False)
+    study = cv.Study(
+        cv.Treatment("t", control=0),
+        outcome=cv.Outcomes(RANGES),
+        covariates=covariates,
+        assignment=cv.Observational(),
+    )
     for rows, epsilon in ((4000, 4), (20_000, 1)):
         for delta in (1e-6, 0):
             found = [_three(study, rows, epsilon, delta, seed) for seed in seeds(draws)]
@@ -238,7 +246,12 @@ def _three(study: cv.Study, rows: int, epsilon: int, delta: float, seed: int) ->
     )
     for place, (name, ends_of) in enumerate(RANGES.items()):
         if seed in seeds(_FEW):
-            own = cv.Study("t", name, ends_of, study.covariates, control=0, randomised=False)
+            own = cv.Study(
+                cv.Treatment("t", control=0),
+                cv.Outcome(name, ends_of),
+                study.covariates,
+                assignment=cv.Observational(),
+            )
             part = words | {"epsilon": f"{epsilon}/3", "delta": delta / 3}
             low, high = cv.ate(data, own, **part).interval()
             alone[place] = (high - low) / 2 / plain[1, place]

@@ -59,14 +59,11 @@ def trial(rows: int, differ: float, seed: int) -> Trial:
         "cd80": (40, 5000),
     }
     study = cv.Study(
-        treatment="t",
-        outcome="y",
-        outcome_range=(0, 1200),
+        treatment=cv.Treatment("t", control=0),
+        outcome=cv.Outcome("y", (0, 1200)),
         covariates={name: cv.Range(*ends) for name, ends in ranges.items()}
         | dict.fromkeys(_LABELS, cv.Binary()),
-        control=0,
-        randomised=True,
-        treated_share=0.5,
+        assignment=cv.Trial(share=0.5),
     )
     return Trial(columns | {"t": t, "y": np.clip(y, 0, 1200)}, study, effects, z)
 

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, ndtr
 
-from counterveil.data import Range, Study
+from counterveil.data import Observational, Outcome, Range, Study, Treatment
+from counterveil.privacy import exact
 
 Errors = Callable[[np.random.Generator], np.ndarray]
 # Seeds of simulated people. Guards of the record level were set on 77,000 (experiments/record_effect/RESULTS.md).
@@ -63,7 +64,7 @@ class Design:
 
 
 def replace_range(study: Study, bounds: tuple[float, float]) -> Study:
-    return replace(study, outcome_range=(round(bounds[0], 6), round(bounds[1], 6)))
+    return study.changed(outcome_range=tuple(exact(round(bound, 6), "outcome") for bound in bounds))
 
 
 def normal(sd: float | np.ndarray, n: int) -> Errors:
@@ -82,7 +83,10 @@ def simulated(
 ) -> Design:
     names = [f"x{j + 1}" for j in range(x.shape[1])]
     study = Study(
-        "treated", "y", bounds, dict.fromkeys(names, Range(*covariates)), control=0, randomised=False
+        Treatment("treated", control=0),
+        Outcome("y", bounds),
+        dict.fromkeys(names, Range(*covariates)),
+        assignment=Observational(),
     )
     columns = {"treated": treated.astype(np.int64)} | dict(zip(names, x.T, strict=True))
     return Design(name, study, columns, treated, means, errors, **more)
@@ -153,7 +157,10 @@ def births(n: int = 4642, seed: int = 0) -> Design:
     names = [f"x{j + 1}" for j in range(20)]
     ranges = [Range(0, 1)] * 14 + [Range(12, 48), Range(0, 17)] + [Range(0, 40)] * 4
     study = Study(
-        "treated", "y", (200, 5600), dict(zip(names, ranges, strict=True)), control=0, randomised=False
+        Treatment("treated", control=0),
+        Outcome("y", (200, 5600)),
+        dict(zip(names, ranges, strict=True)),
+        assignment=Observational(),
     )
     columns = {"treated": treated.astype(np.int64)} | dict(zip(names, x.T, strict=True))
     return Design(
@@ -220,7 +227,10 @@ def kang_schafer(n: int, seed: int = 0) -> Design:
     )
     names = [f"x{j + 1}" for j in range(4)]
     study = Study(
-        "treated", "y", (0, 400), dict(zip(names, ranges, strict=True)), control=0, randomised=False
+        Treatment("treated", control=0),
+        Outcome("y", (0, 400)),
+        dict(zip(names, ranges, strict=True)),
+        assignment=Observational(),
     )
     columns = {"treated": treated.astype(np.int64)} | dict(zip(names, x.T, strict=True))
     return Design(f"Kang-Schafer, n = {n:,}", study, columns, treated, (base, base + 10), normal(1.0, n))

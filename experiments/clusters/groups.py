@@ -8,6 +8,7 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
+from tools.loose_study import study_of
 
 import counterveil as cv
 
@@ -57,7 +58,7 @@ def coverage(cell: Cell, draws: int, seed: int) -> tuple[list[float], list[float
     """Return coverage and mean half-width of both groups, and coverage of the intervals together."""
     covered, widths, together = np.zeros(2), np.zeros(2), 0
     clusters = {"cluster": "school", "assigned_by_cluster": True}
-    study = cv.Study("arm", "y", (0, 1), {"g": cv.Categories([0, 1])}, control=0, randomised=True, **clusters)
+    study = study_of("arm", "y", (0, 1), {"g": cv.Categories([0, 1])}, control=0, randomised=True, **clusters)
     for draw in range(draws):
         data = people(cell, np.random.default_rng(1000 * seed + draw))
         asked: dict[str, Any] = {"protects": cell.protects, "epsilon": cell.epsilon}

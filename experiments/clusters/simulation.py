@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
+from tools.loose_study import study_of
 
 import counterveil as cv
 
@@ -78,7 +79,7 @@ def study(cell: Cell, clustered: bool) -> cv.Study:
     if clustered:
         known = {"cluster": "school", "protects_cluster": cell.whole}
         known["assigned_by_cluster"] = cell.design == "trial"
-    return cv.Study("arm", "y", (0, 1), covariates, control=0, randomised=cell.design == "trial", **known)
+    return study_of("arm", "y", (0, 1), covariates, control=0, randomised=cell.design == "trial", **known)
 
 
 def simulate(cell: Cell, draws: int, seed: int) -> Found:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from tools.loose_study import study_of
 
 import counterveil as cv
 
@@ -26,7 +27,7 @@ def kindergarten() -> pd.DataFrame:
 
 def asked(protects: str, epsilon: float, **clusters: Any) -> cv.results.Result:
     """Return one answer."""
-    study = cv.Study("small", "math", (200, 800), control=0, randomised=True, **clusters)
+    study = study_of("small", "math", (200, 800), control=0, randomised=True, **clusters)
     return cv.ate(kindergarten(), study, protects=protects, epsilon=epsilon, noise=cv.SeededNoise(1))
 
 

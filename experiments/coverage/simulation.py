@@ -55,7 +55,9 @@ def draw(cell: Cell, rng: np.random.Generator) -> tuple[dict[str, np.ndarray], f
 def simulate(cell: Cell, draws: int, seed: int) -> Coverage:
     """Return coverage and mean width of the 95 % interval over fresh trials and fresh (seeded) noise."""
     rng = np.random.default_rng(seed)
-    study = cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), control=0, randomised=True)
+    study = cv.Study(
+        treatment=cv.Treatment("t", control=0), outcome=cv.Outcome("y", (0, 1)), assignment=cv.Trial()
+    )
     hits = bare_hits = 0
     width = bare_width = 0.0
     for _ in range(draws):

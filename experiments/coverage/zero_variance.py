@@ -30,8 +30,7 @@ def births() -> tuple[Any, cv.Study]:
     frame = frame.assign(smoked=(frame.cigs > 0).astype(int), grams=frame.bwght * 28.35)
     study = cv.Study(
         treatment="smoked",
-        outcome="grams",
-        outcome_range=(500, 6000),
+        outcome=cv.Outcome("grams", (500, 6000)),
         covariates={
             "motheduc": cv.Range(0, 18),
             "faminc": cv.Range(0, 65),
@@ -39,7 +38,7 @@ def births() -> tuple[Any, cv.Study]:
             "male": cv.Binary(),
             "white": cv.Binary(),
         },
-        randomised=False,
+        assignment=cv.Observational(),
     )
     return frame, study
 

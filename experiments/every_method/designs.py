@@ -8,13 +8,14 @@ by 2 % at each end and treated as public, since files differ tenfold; the others
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from counterveil.data import Range, Study, Table
+from counterveil.data import Observational, Outcome, Range, Study, Table, Treatment
 from counterveil.datasets import acic2016, ihdp, lalonde, nhefs, nsw, pension401k
 from counterveil.datasets.dataset import Dataset
+from counterveil.privacy import exact
 from experiments.every_method.plain import Plain, difference, doubly_robust, reference_degree
 from experiments.record_effect.designs import EFFECT, frame
 
@@ -54,7 +55,9 @@ def simulated(kind: str, n: int, first: int) -> Callable[[int], Instance]:
         y = columns["y"]
         names = [name for name in columns if name.startswith("x")]
         domains = dict.fromkeys(names, Range(0, 1)) | dict.fromkeys(names[:4], Range(0, 1).cut("0.5"))
-        study = Study("treated", "y", widened(y), domains, control=0, randomised=False)
+        study = Study(
+            Treatment("treated", control=0), Outcome("y", widened(y)), domains, assignment=Observational()
+        )
         return instance(Table.attach(columns, study), tuple(names[:4]), EFFECT)
 
     return load
@@ -82,10 +85,10 @@ def attached(
     for name, points in cuts.items():
         domain = domains[name]
         domains[name] = domain.cut(*points) if isinstance(domain, Range) else domain
-    study = replace(data.study, covariates=domains)
+    study = data.study.changed(covariates=domains)
     if observed:
         y = np.asarray(data.frame[study.outcome], dtype=float)
-        study = replace(study, outcome_range=widened(y))
+        study = study.changed(outcome_range=tuple(exact(bound, "outcome") for bound in widened(y)))
     low, high = (float(bound) for bound in study.outcome_range)
     table = Table.attach(data.frame, study)
     return instance(table, tuple(cuts), data.true_effect, high - low if relative else 1.0)

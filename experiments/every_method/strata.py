@@ -29,7 +29,9 @@ def people(n: int, d: int, seed: int) -> dict[str, np.ndarray]:
 
 def cell(n: int, d: int, method: str, epsilon: str, draws: int) -> str:
     covariates = {f"x{j}": cv.Binary() for j in range(d)}
-    study = cv.Study("t", "y", (0, 4.5), covariates, control=0, randomised=False)
+    study = cv.Study(
+        cv.Treatment("t", control=0), cv.Outcome("y", (0, 4.5)), covariates, assignment=cv.Observational()
+    )
     errors, widths = [], []
     for seed in range(draws):
         try:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
@@ -51,7 +50,9 @@ def simulated(n: int, explained: float) -> Loader:
         y = (fitted if explained else 0.0) + 0.5 * t + left * r.uniform(-(3**0.5), 3**0.5, n)
         names = [f"x{j}" for j in range(1, 21)]
         domains = dict.fromkeys(names, Range(0, 1))
-        study = Study("t", "y", widened(y), domains, control=0, randomised=True)
+        study = Study(
+            cv.Treatment("t", control=0), cv.Outcome("y", widened(y)), domains, assignment=cv.Trial()
+        )
         return {"t": t.astype(int), "y": y} | dict(zip(names, x.T, strict=True)), study, 0.5
 
     return load
@@ -67,7 +68,7 @@ def real(make: Callable[[], Dataset]) -> Loader:
         data = kept[0]
         columns = dict(data.frame)
         columns[data.study.treatment] = np.random.default_rng(seed).permutation(columns[data.study.treatment])
-        study = replace(data.study, treated=data.study.treated, treated_share=None)
+        study = data.study.changed(treated_share=None)
         return columns, study, 0.0
 
     return load

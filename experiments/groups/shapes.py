@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from tools.loose_study import study_of
 
 import counterveil as cv
 
@@ -92,7 +93,7 @@ def shape_line(
     truth, width = _truth(shape), shape.high - shape.low
     found: dict[str, list[tuple[Floats, Floats]]] = {"groups": [], "table": [], "none": []}
     declared = {} if share is None else {"treated_share": share}
-    study = cv.Study(
+    study = study_of(
         treatment="t",
         outcome="y",
         outcome_range=(shape.low, shape.high),

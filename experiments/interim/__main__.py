@@ -14,7 +14,7 @@ import numpy as np
 import counterveil as cv
 
 ROWS = ([150, 300, 450], [400, 800, 2000])
-STUDY = cv.Study("arm", "y", (0, 1), randomised=True)
+STUDY = cv.Study("arm", cv.Outcome("y", (0, 1)), assignment=cv.Trial())
 METHOD = {"outcome": "difference_in_means", "record": "trial"}
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 import counterveil as cv
 
-STUDY = cv.Study("t", "y", (0, 1), control=0, randomised=True)
+STUDY = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (0, 1)), assignment=cv.Trial())
 # Name, rows, share treated, mean without treatment, whether outcomes are binary.
 DESIGNS = (
     ("binary, risk 0.4", 600, 0.5, 0.4, True),

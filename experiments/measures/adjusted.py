@@ -34,7 +34,12 @@ class Design:
         return found | {name: np.clip(x[:, place], -3, 3) for place, name in enumerate(_COLUMNS)}
 
 
-STUDY = cv.Study("t", "y", (0, 1), dict.fromkeys(_COLUMNS, cv.Range(-3, 3)), control=0, randomised=False)
+STUDY = cv.Study(
+    cv.Treatment("t", control=0),
+    cv.Outcome("y", (0, 1)),
+    dict.fromkeys(_COLUMNS, cv.Range(-3, 3)),
+    assignment=cv.Observational(),
+)
 DESIGNS = {
     "risk .3, n = 5,000, ε = 2": Design(5000, 0.3),
     "risk .3, n = 10,000, ε = 1": Design(10_000, 0.3, given=(("epsilon", 1), ("delta", "1e-6"))),

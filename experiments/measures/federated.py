@@ -26,7 +26,7 @@ from experiments.measures.ratios import METHODS, trial
 
 # Rows and risk without treatment of each site; no share of the rows exceeds the largest weight of a site.
 SITES = {"North": (1200, 0.1), "South": (600, 0.05), "West": (900, 0.2)}
-STUDY = cv.Study("t", "y", (0, 1), control=0, treated=1, randomised=True)
+STUDY = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (0, 1)), assignment=cv.Trial())
 FIRST_SEED = 500_000
 
 

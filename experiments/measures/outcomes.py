@@ -46,7 +46,9 @@ def coverage(draws: int) -> Iterator[str]:
     yield "protects   outcomes  correlation  budget       one by one  all at once  median length"
     cells = product(("outcome", "record"), COUNTS, CORRELATIONS, BUDGETS.items())
     for cell, (protects, count, correlation, (name, budget)) in enumerate(cells):
-        study = cv.Study("t", outcomes={f"y{j}": (0, 1) for j in range(count)}, randomised=True)
+        study = cv.Study(
+            "t", outcome=cv.Outcomes({f"y{j}": (0, 1) for j in range(count)}), assignment=cv.Trial()
+        )
         single, together, lengths = [], [], []
         for seed in range(1000 * cell, 1000 * cell + draws):
             found = cv.outcomes(

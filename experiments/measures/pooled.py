@@ -54,7 +54,7 @@ def _ways(found: list[list[cv.Result]]) -> Iterator[tuple[str, list[MeasureResul
 def _asked(
     sites: tuple[tuple[int, float], ...], protects: str, epsilon: float, first: int
 ) -> list[cv.Result]:
-    study = cv.Study("t", "y", (0, 1), randomised=True)
+    study = cv.Study("t", cv.Outcome("y", (0, 1)), assignment=cv.Trial())
     return [
         cv.ate(
             trial(first + place, rows, chance, 0.5),

@@ -144,7 +144,7 @@ def _asked(people: dict[str, np.ndarray], protects: str, epsilon: float, seed: i
     """Return the means that a request for the ratio releases."""
     found = cv.ate(
         people,
-        cv.Study("t", "y", (0, 1), randomised=True),
+        cv.Study("t", cv.Outcome("y", (0, 1)), assignment=cv.Trial()),
         protects=protects,
         epsilon=epsilon,
         method=METHODS[protects],

@@ -20,11 +20,9 @@ ARMS = {
 }
 # The largest purchase is $499.
 STUDY = cv.Study(
-    "email",
-    outcomes={"visit": (0, 1), "conversion": (0, 1), "spend": (0, 499)},
-    arms=tuple(ARMS),
-    reference="no e-mail",
-    randomised=True,
+    cv.Treatment("email", arms=tuple(ARMS), reference="no e-mail"),
+    outcome={"visit": (0, 1), "conversion": (0, 1), "spend": (0, 499)},
+    assignment=cv.Trial(),
 )
 
 

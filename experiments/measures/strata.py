@@ -41,7 +41,7 @@ def _asked(rows: int, epsilon: float, seed: int) -> Means:
     """Return the means that a request for the ratio releases."""
     found = cv.ate(
         people(seed, rows),
-        cv.Study("t", "y", (0, 1), {"s": cv.Categories(["a", "b", "c", "d"])}),
+        cv.Study("t", cv.Outcome("y", (0, 1)), {"s": cv.Categories(["a", "b", "c", "d"])}),
         protects="outcome",
         epsilon=epsilon,
         method="stratified",

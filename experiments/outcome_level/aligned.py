@@ -17,12 +17,11 @@ from counterveil.questions.plan import Assumptions, simulate
 
 STUDY = cv.Study(
     treatment="t",
-    outcome="y",
-    outcome_range=(0, 1),
+    outcome=cv.Outcome("y", (0, 1)),
     covariates={f"x{k}": cv.Range(0, 1) for k in range(5)},
 )
 # The same people with outcomes ten times as large: the range is then not taken as that of a binary outcome.
-WIDE = cv.Study(treatment="t", outcome="y", outcome_range=(0, 10), covariates=STUDY.covariates)
+WIDE = cv.Study(treatment="t", outcome=cv.Outcome("y", (0, 10)), covariates=STUDY.covariates)
 DESIGNS = {
     "binary, 30 % explained, confounding 0.7": (
         STUDY,

@@ -6,7 +6,7 @@ import csv
 import gzip
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.datasets import acic2016, ihdp, synth
+from counterveil.privacy import exact
 from counterveil.settings import Weighting
 from counterveil.statistics.linear.matching_design import Scored, scored
 from counterveil.statistics.linear.weighting import weighting_design
@@ -48,7 +49,9 @@ def attached(data, draws: list[np.ndarray]) -> tuple[Table, list[np.ndarray]]:
     """Return the table under the range of all draws, widened by 2 % at each end, and the draws in steps."""
     low, high = min(y.min() for y in draws), max(y.max() for y in draws)
     bounds = (float(low - 0.02 * (high - low)), float(high + 0.02 * (high - low)))
-    table = Table.attach(data.frame, replace(data.study, outcome_range=bounds))
+    table = Table.attach(
+        data.frame, data.study.changed(outcome_range=tuple(exact(end, "outcome") for end in bounds))
+    )
     steps = [((y - bounds[0]) / (bounds[1] - bounds[0]) * OUTCOME_STEPS).astype(np.int64) for y in draws]
     return table, steps
 

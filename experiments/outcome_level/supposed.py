@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from math import exp, log, sqrt
 
 import numpy as np
 
-from counterveil.data import Range, Study, Table
+from counterveil.data import Outcome, Range, Study, Table, Treatment, Trial
 from counterveil.datasets import lalonde, nhefs, nsw, pension401k, star
 from counterveil.datasets.dataset import Dataset
 from counterveil.settings import DifferenceInMeans as MeansSettings
@@ -86,7 +86,12 @@ def simulated(n: int, d: int, seed: int) -> tuple[Table, Judge]:
     rng = np.random.default_rng([seed, n, d])
     x, treated = rng.uniform(size=(n, d)), rng.uniform(size=n) < 0.5
     columns = {f"x{j}": column for j, column in enumerate(x.T)}
-    study = Study("t", "y", (0, 6), dict.fromkeys(columns, Range(0, 1)), control=0, randomised=True)
+    study = Study(
+        Treatment("t", control=0),
+        Outcome("y", (0, 6)),
+        dict.fromkeys(columns, Range(0, 1)),
+        assignment=Trial(),
+    )
     z = (x - x.mean(axis=0)) / x.std(axis=0)
 
     def judge(_: Table, own: np.ndarray) -> np.ndarray:
@@ -98,7 +103,7 @@ def simulated(n: int, d: int, seed: int) -> tuple[Table, Judge]:
 
 def dealt(data: Dataset, seed: int) -> tuple[Table, Judge]:
     """Return a trial whose arms are dealt out again: nobody's outcome depends on them."""
-    columns, study = dict(data.frame), replace(data.study, treated_share=None)
+    columns, study = dict(data.frame), data.study.changed(treated_share=None)
     columns[study.treatment] = np.random.default_rng([5, seed]).permutation(columns[study.treatment])
     table = Table.attach(columns, study)
     outcome = table.outcome * float(table.outcome_unit / study.outcome_bounds.width)

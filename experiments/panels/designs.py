@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
+from tools.loose_study import study_of
 
 import counterveil as cv
 
@@ -61,7 +62,7 @@ class Panel:
         known = {"x": cv.Range(0, 1)} if self.confounded else {}
         names = self.names()
         within = {"change_range": (-4, 4)} if change else {}
-        return cv.Study("t", names[-1], (-4, 8), known, control=0, before=names[: self.earlier], **within)
+        return study_of("t", names[-1], (-4, 8), known, control=0, before=names[: self.earlier], **within)
 
     def long(self, seed: int) -> tuple[Columns, cv.Study]:
         """Return the same people with a row for each period, and their study."""
@@ -76,15 +77,16 @@ class Panel:
         }
         known = {"x": cv.Range(0, 1)} if self.confounded else {}
         study = cv.Study(
-            "t",
-            "y",
-            (-4, 8),
+            cv.Treatment("t", control=0),
+            cv.Change(
+                "y",
+                (-4, 8),
+                before=periods[: self.earlier].tolist(),
+                time="period",
+                after=periods[self.earlier :].tolist(),
+            ),
             known,
-            control=0,
-            person="id",
-            time="period",
-            before=periods[: self.earlier].tolist(),
-            after=periods[self.earlier :].tolist(),
+            people="id",
         )
         return rows, study
 
@@ -117,7 +119,9 @@ class Visits:
         """Return the study."""
         ends = (self.least, 30)
         return cv.Study(
-            "t", "clicks", (0, 30), control=0, randomised=True, denominator="sessions", denominator_range=ends
+            cv.Treatment("t", control=0),
+            cv.Ratio("clicks", (0, 30), "sessions", ends),
+            assignment=cv.Trial(),
         )
 
     def truth(self) -> float:

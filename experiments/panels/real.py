@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from tools.loose_study import study_of
 
 import counterveil as cv
 
@@ -48,7 +49,7 @@ def real() -> Iterator[str]:
         ("treated and PSID", others, change, "difference_in_means"),
         ("treated and PSID", others, change | {"covariates": _KNOWN}, "weighting"),
     ):
-        study = cv.Study(**declared)
+        study = study_of(**declared)
         found, exact = (
             cv.ate(
                 frame,
@@ -71,7 +72,9 @@ def real() -> Iterator[str]:
 def _by_year(frame: pd.DataFrame) -> Iterator[str]:
     """Yield the effects by year: what there is in 1974, before training, speaks against parallel trends."""
     study = cv.Study(
-        "treat", "re78", (0, 60), _KNOWN, control=0, before=("re74", "re75"), change_range=(-30, 30)
+        cv.Treatment("treat", control=0),
+        cv.Change("re78", (0, 60), before=("re74", "re75"), change_range=(-30, 30)),
+        _KNOWN,
     )
     found = cv.event_study(frame, study, protects="outcome", epsilon=4, noise=cv.SeededNoise(1))
     yield "| year | effect since re75 | 95 % for all | p |"

@@ -167,7 +167,9 @@ def ratio_shapes(draws: int) -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|---|---|"
     for name, (draw, above, below) in RATIO_SHAPES.items():
         study = cv.Study(
-            "t", "y", above, control=0, randomised=True, denominator="s", denominator_range=below
+            cv.Treatment("t", control=0),
+            cv.Ratio("y", above, "s", below),
+            assignment=cv.Trial(),
         )
         for rows, protects, budget in (
             (500, "record", {"epsilon": 1}),

@@ -48,7 +48,7 @@ def _length(ends: tuple[float, float]) -> float:
 
 def measures() -> Iterator[Case]:
     """Yield risk ratios and odds ratios of trials."""
-    study = cv.Study("t", "y", (0, 1), randomised=True)
+    study = cv.Study("t", cv.Outcome("y", (0, 1)), assignment=cv.Trial())
     for measure, risk, share in (("ratio", 0.1, 0.2), ("odds_ratio", 0.5, 0.5), ("ratio", 0.02, 0.5)):
 
         def ask(data: Any, measure: str = measure, **given: Any) -> Halves:
@@ -68,7 +68,7 @@ def measures() -> Iterator[Case]:
 def outcomes() -> Iterator[Case]:
     """Yield five metrics, every second one 0 or 1."""
     names = [f"y{place}" for place in range(5)]
-    study = cv.Study("t", outcomes=dict.fromkeys(names, (0, 1)), randomised=True)
+    study = cv.Study("t", outcome=cv.Outcomes(dict.fromkeys(names, (0, 1))), assignment=cv.Trial())
 
     def ask(data: Any, **given: Any) -> Halves:
         found = cv.outcomes(data, study, **given)
@@ -152,7 +152,7 @@ def _rows_of(design: Design) -> Callable[[int], Any]:
 
 def looks() -> Iterator[Case]:
     """Yield three looks at binary outcomes, each by itself."""
-    study, rows = cv.Study("arm", "y", (0, 1), randomised=True), [400, 800, 2000]
+    study, rows = cv.Study("arm", cv.Outcome("y", (0, 1)), assignment=cv.Trial()), [400, 800, 2000]
 
     def draw(seed: int) -> Any:
         arm = np.arange(rows[-1]) % 2
@@ -182,11 +182,8 @@ def ratios() -> Iterator[Case]:
     """Yield clicks per session: skewed sessions, clicks by session."""
     study = cv.Study(
         "t",
-        outcome="clicks",
-        outcome_range=(0, 60),
-        denominator="sessions",
-        denominator_range=(1, 40),
-        randomised=True,
+        outcome=cv.Ratio("clicks", (0, 60), "sessions", (1, 40)),
+        assignment=cv.Trial(),
     )
 
     def draw(seed: int) -> Any:
@@ -206,7 +203,7 @@ def ratios() -> Iterator[Case]:
 
 def periods() -> Iterator[Case]:
     """Yield four periods of people with levels of their own."""
-    study = cv.Study("t", outcome="y3", outcome_range=(0, 20), before=["y0", "y1", "y2"], randomised=True)
+    study = cv.Study("t", outcome=cv.Change("y3", (0, 20), before=["y0", "y1", "y2"]), assignment=cv.Trial())
 
     def draw(seed: int) -> Any:
         rng = np.random.default_rng(seed)

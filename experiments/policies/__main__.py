@@ -52,7 +52,12 @@ def drawn(shape: str, rows: int, share: float, seed: int) -> tuple[dict[str, np.
     rng = np.random.default_rng([seed, rows, 41])
     x, treated = rng.random(rows), (rng.random(rows) < share).astype(np.float64)
     people = {"t": treated, "y": np.clip(draw(rng, treated * _gain(x)), *ends), "x": x}
-    return people, cv.Study("t", "y", ends, {"x": cv.Range(0, 1)}, control=0, randomised=True)
+    return people, cv.Study(
+        cv.Treatment("t", control=0),
+        cv.Outcome("y", ends),
+        {"x": cv.Range(0, 1)},
+        assignment=cv.Trial(),
+    )
 
 
 @cache

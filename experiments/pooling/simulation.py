@@ -10,7 +10,9 @@ import counterveil as cv
 from counterveil.inference.pooling import POOLING_METHODS
 
 MEAN_EFFECT = 0.1
-STUDY = cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), control=0, randomised=True)
+STUDY = cv.Study(
+    treatment=cv.Treatment("t", control=0), outcome=cv.Outcome("y", (0, 1)), assignment=cv.Trial()
+)
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,12 @@ class Design:
         """The declaration."""
         covariates = {"x": cv.Range(0, 1)} if self.confounded else {}
         ends = (0, self.high)
-        return cv.Study("arm", "y", ends, covariates, control=0, randomised=not self.confounded)
+        return cv.Study(
+            cv.Treatment("arm", control=0),
+            cv.Outcome("y", ends),
+            covariates,
+            assignment=cv.Trial() if not self.confounded else cv.Observational(),
+        )
 
 
 RECORD, OUTCOME, PAIR = (
@@ -231,7 +236,9 @@ class Drawn:
         _, rows, _, wide, _, _ = self._given
         rng = np.random.default_rng([seed, self.seed])
         arm = rng.integers(0, 2, rows)
-        study = cv.Study("arm", "y", (0, int(100 * wide)), control=0, randomised=True)
+        study = cv.Study(
+            cv.Treatment("arm", control=0), cv.Outcome("y", (0, int(100 * wide))), assignment=cv.Trial()
+        )
         return {"arm": arm, "y": self.outcomes(rng, arm)}, study
 
     def truth(self) -> float:

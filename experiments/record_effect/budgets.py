@@ -41,7 +41,7 @@ def _drawn(rng, x, share, base, effect, limits, domain):  # type: ignore[no-unty
     t = (rng.random(len(x)) < share).astype(int)
     y = np.clip(base + (t - 0.5) * effect + rng.normal(size=len(x)), *limits)
     names = [f"x{place}" for place in range(COVARIATES)]
-    study = cv.Study("t", "y", limits, dict.fromkeys(names, domain), control=0)
+    study = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", limits), dict.fromkeys(names, domain))
     return {"t": t, "y": y} | dict(zip(names, x.T, strict=True)), study
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, ndtr
 
-from counterveil.data import Range, Study, Table
+from counterveil.data import Observational, Outcome, Range, Study, Table, Treatment
 from counterveil.datasets import synth
 
 EFFECT = 0.5
@@ -50,7 +50,12 @@ def instance(kind: str, seed: int, n: int, d: int = 20, wide: bool = False) -> I
     margin = 0.02 * float(y.max() - y.min())
     bounds = (-5.0, 10.0) if wide else (float(y.min()) - margin, float(y.max()) + margin)
     names = [name for name in columns if name.startswith("x")]
-    study = Study("treated", "y", bounds, dict.fromkeys(names, Range(0, 1)), control=0, randomised=False)
+    study = Study(
+        Treatment("treated", control=0),
+        Outcome("y", bounds),
+        dict.fromkeys(names, Range(0, 1)),
+        assignment=Observational(),
+    )
     x = np.column_stack([columns[name] for name in names])
     return Instance(Table.attach(columns, study), EFFECT, ols(x, columns["treated"], y))
 

@@ -41,7 +41,12 @@ class Fixed:
         domains = {
             name: Binary() if two else Range(-1, 1) for name, two in zip(names, self.labels, strict=True)
         }
-        study = Study("t", "y", self.bounds, domains, treated=1, control=0, randomised=False)
+        study = Study(
+            cv.Treatment("t", control=0),
+            cv.Outcome("y", self.bounds),
+            domains,
+            assignment=cv.Observational(),
+        )
         columns = {
             name: (column > 0).astype(int) if two else column
             for name, column, two in zip(names, self.x.T, self.labels, strict=True)

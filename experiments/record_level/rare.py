@@ -18,6 +18,7 @@ from scipy.stats import gamma, lognorm, norm, t
 import counterveil as cv
 from counterveil.data import Range, Study, Table
 from counterveil.errors import CounterveilError
+from counterveil.privacy import exact
 from experiments.causal.plain import aipw, means
 
 NORMAL = 1.96
@@ -100,7 +101,10 @@ def drawn(shape: Shape, rows: int, share: float | None, count: int, seed: int) -
     """Return tables and effects: of a trial with this share treated, or of treatment that follows the index."""
     names = [f"x{j}" for j in range(5)]
     study = Study(
-        "t", "y", shape.bounds, dict.fromkeys(names, Range(-1, 1)), control=0, randomised=share is not None
+        cv.Treatment("t", control=0),
+        cv.Outcome("y", shape.bounds),
+        dict.fromkeys(names, Range(-1, 1)),
+        assignment=cv.Trial() if share is not None else cv.Observational(),
     )
     found = []
     for draw in range(count):
@@ -146,7 +150,9 @@ def private(tables: list[Draw], epsilon: str, delta: str, **asked: object) -> Ce
     """Return the answers of `cv.ate`; `treated_share` is declared where it is among what is asked."""
     cell, declared = Cell([], []), asked.pop("treated_share", None)
     for place, (table, truth) in enumerate(tables):
-        study = replace(table.study, treated_share=declared)
+        study = table.study.changed(
+            treated_share=None if declared is None else exact(declared, "treated_share")
+        )
         try:
             found = cv.ate(
                 replace(table, study=study),

@@ -16,14 +16,11 @@ import counterveil as cv
 
 FORMULA, SLOPE, EFFECT = "y ~ t + x", 0.5, 0.3
 STUDY = cv.Study(
-    "t",
-    "y",
-    (0, 10),
+    cv.Treatment("t", control=0),
+    cv.Outcome("y", (0, 10)),
     {"x": cv.Range(-3, 3)},
-    control=0,
-    randomised=True,
-    cluster="g",
-    protects_cluster=True,
+    assignment=cv.Trial(),
+    clusters=cv.Clusters("g", protected=True),
 )
 # Clusters, least and most people in each, part of clusters that are treated, protects.
 DESIGNS = (

@@ -68,7 +68,12 @@ def least_squares(correlation: float, explained: float, count: int = 10, tails: 
         return {f"x{k}": x[:, k] for k in range(count)} | {"t": t, "y": y}
 
     names, reach = [f"x{k}" for k in range(count)], 5 if tails == "normal" else 12
-    study = cv.Study("t", "y", (-10, 15), {name: cv.Range(-reach, reach) for name in names}, randomised=True)
+    study = cv.Study(
+        "t",
+        cv.Outcome("y", (-10, 15)),
+        {name: cv.Range(-reach, reach) for name in names},
+        assignment=cv.Trial(),
+    )
     truth = dict(zip(names, slopes.tolist(), strict=True)) | {"t": 0.2, "Intercept": 0.0}
     said = f"OLS, {count} {tails} covariates, correlation {correlation:g}, R2 {explained:g}"
     return Design(said, draw, study, f"y ~ t + {' + '.join(names)}", truth)
@@ -91,7 +96,7 @@ def ancova(bend: float = -0.1) -> Design:
         return {"before": before, "site": np.array(["n", "s", "w"])[site], "t": t, "y": y}
 
     covariates = {"before": cv.Range(0, 80), "site": cv.Categories(["n", "s", "w"])}
-    study = cv.Study("t", "y", (-20, 100), covariates, randomised=True)
+    study = cv.Study("t", cv.Outcome("y", (-20, 100)), covariates, assignment=cv.Trial())
     truth = {"Intercept": 6.0, "t": 3.0, "before": 0.8, "site=n": -1.0, "site=s": 1.0}
     if not bend:
         return Design("ANCOVA", draw, study, "y ~ t + before + site", truth)
@@ -110,7 +115,7 @@ def compliers(strength: float = 0.5) -> Design:
         return {f"x{k}": x[:, k] for k in range(3)} | {"z": z, "d": d, "y": y}
 
     covariates = {f"x{k}": cv.Range(-5, 5) for k in range(3)} | {"d": cv.Binary()}
-    study = cv.Study("z", "y", (-8, 10), covariates, randomised=True)
+    study = cv.Study("z", cv.Outcome("y", (-8, 10)), covariates, assignment=cv.Trial())
     formula = "y ~ x0 + x1 + x2 + [d ~ z]"
     return Design(f"2SLS, {strength:.0%} compliers", draw, study, formula, {"d": 0.5, "x0": 0.5}, ("d",))
 
@@ -126,7 +131,7 @@ def two_instruments() -> Design:
         return {"z0": z[:, 0], "z1": z[:, 1], "x": x, "dose": dose, "t": t, "y": y}
 
     covariates = {name: cv.Range(-6, 6) for name in ("z0", "z1", "x", "dose")}
-    study = cv.Study("t", "y", (-8, 8), covariates)
+    study = cv.Study("t", cv.Outcome("y", (-8, 8)), covariates)
     return Design(
         "2SLS, two instruments", draw, study, "y ~ x + [dose ~ z0 + z1]", {"dose": 0.7, "x": 0.2}, ("dose",)
     )

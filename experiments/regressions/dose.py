@@ -34,13 +34,10 @@ def one(design: tuple[Any, ...], seed: int) -> tuple[float, float, float, float]
     dose = np.array(DOSES)[np.searchsorted(cuts, ranks)]
     errors = rng.exponential(0.1, rows) - 0.1 if "skewed" in name else rng.normal(0, 0.1, rows)
     study = cv.Study(
-        "dose",
-        "y",
-        (0, 1),
+        cv.Treatment("dose", arms=DOSES, reference=0),
+        cv.Outcome("y", (0, 1)),
         {"x": cv.Range(-3, 3)} if follows else {},
-        arms=DOSES,
-        reference=0,
-        randomised=not follows,
+        assignment=cv.Trial() if not follows else cv.Observational(),
     )
     found = []
     for slope in (SLOPE, 0.0):

@@ -17,12 +17,10 @@ import counterveil as cv
 FORMULA = "y ~ t + log(x) + I(z**2) + z | C(site)"
 TRUTH = {"t": 0.0, "log(x)": 2.0, "z:z": 0.3, "z": 0.1}
 STUDY = cv.Study(
-    "t",
-    "y",
-    (-20, 40),
+    cv.Treatment("t", control=0),
+    cv.Outcome("y", (-20, 40)),
     {"x": cv.Range(1, 9), "z": cv.Range(-3, 3), "site": cv.Categories(["a", "b", "c"])},
-    control=0,
-    randomised=True,
+    assignment=cv.Trial(),
 )
 DESIGNS = (
     ("equal variances", 5000),

@@ -17,7 +17,7 @@ SHAPES: dict[str, Draw] = {
     "gamma": lambda rng, x: np.clip(rng.gamma(1, 0.08, len(x)), 0, 1),
     "t, 3 degrees of freedom": lambda rng, x: np.clip(0.5 + 0.05 * rng.standard_t(3, len(x)), 0, 1),
 }
-STUDY = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1)}, randomised=True)
+STUDY = cv.Study("t", cv.Outcome("y", (0, 1)), {"x": cv.Range(0, 1)}, assignment=cv.Trial())
 
 
 def shapes(draws: int) -> Iterator[str]:

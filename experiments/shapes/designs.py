@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit, ndtr
+from tools.loose_study import study_of
 
 import counterveil as cv
 
@@ -251,7 +252,7 @@ class Sample:
             usual |= {"randomised": True} if self.design.trial else {}
         else:
             usual |= self.design.declared
-        return cv.Study(**(usual | declared))
+        return study_of(**(usual | declared))
 
     @property
     def columns(self) -> Floats:

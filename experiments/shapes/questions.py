@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logit
 from scipy.stats import binom
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.errors import CounterveilError
@@ -96,7 +97,7 @@ class People:
             else {"control": 0}
         )
         known = {"outcome": "y", "outcome_range": self.bounds} | more
-        return cv.Study("t", covariates=covariates | {"g": cv.Categories([0, 1, 2])}, **known, **declared)
+        return study_of("t", covariates=covariates | {"g": cv.Categories([0, 1, 2])}, **known, **declared)
 
     @property
     def bounds(self) -> tuple[float, float]:

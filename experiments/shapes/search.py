@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logit
 from scipy.stats import binom
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.errors import CounterveilError
@@ -156,7 +157,7 @@ class People:
     def study(self) -> cv.Study:
         ranges = {f"x{j}": cv.Range(*self.cell["covariate_range"]) for j in range(self.cell["columns"])}
         shape = self.shape
-        return cv.Study("t", "y", (shape.low, shape.high), ranges, control=0, **self.design.declared)
+        return study_of("t", "y", (shape.low, shape.high), ranges, control=0, **self.design.declared)
 
     @property
     def frame(self) -> dict[str, Floats]:

@@ -58,7 +58,7 @@ class Design:
         """What is declared."""
         covariates = {f"x{place}": cv.Range(-3, 3) for place in range(self.covariates)}
         ends = {"even": (-6, 6), "skewed": (0, 30)}.get(self.outcome, (0, 1))
-        return cv.Study("t", "y", ends, covariates)
+        return cv.Study("t", cv.Outcome("y", ends), covariates)
 
     def people(self, draw: int) -> tuple[dict[str, Any], float]:
         """Return data and the average effect on these people."""

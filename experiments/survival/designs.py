@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.integrate import quad
 from scipy.optimize import brentq
+from tools.loose_study import study_of
 
 import counterveil as cv
 
@@ -40,7 +41,7 @@ class Trial:
         given: dict[str, Any] = {"control": 0, "randomised": not self.confounded, "grid": cells, "horizon": 1}
         if self.confounded:
             given["covariates"] = {"x": cv.Range(0, 1).cut("1/4", "1/2", "3/4")}
-        return cv.Study("arm", outcome="time", event="event", **(given | more))
+        return study_of("arm", outcome="time", event="event", **(given | more))
 
     def draw(self, seed: int) -> Columns:
         """Return one simulated study."""

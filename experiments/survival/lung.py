@@ -41,7 +41,9 @@ def lung(draws: int) -> Iterator[str]:
 
 def _errors(people: dict[str, np.ndarray], epsilon: float, seed: int) -> list[float]:
     study = cv.Study(
-        "sex", outcome="time", event="status", horizon=HORIZON, grid=CELLS, control=0, randomised=False
+        cv.Treatment("sex", control=0),
+        outcome=cv.TimeToEvent("time", "status", horizon=HORIZON, grid=CELLS),
+        assignment=cv.Observational(),
     )
     given: dict[str, Any] = {"protects": "record", "method": "kaplan_meier", "noise": cv.SeededNoise(seed)}
     found = cv.survival(people, study, epsilon=epsilon, **given)

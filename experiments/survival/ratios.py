@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import counterveil as cv
-from counterveil.data.outcomes import USUAL_CELLS, TimeToEvent
+from counterveil.data.follow_up import USUAL_CELLS, TimeCells
 from counterveil.inference.survival import Crossing, CrossingGap, HazardRatio, NoisyTables, answers_of
 from counterveil.privacy import Budget
 from experiments.survival.designs import HORIZON, Columns, Trial
@@ -136,7 +136,7 @@ def _causes(design: Trial, seed: int, epsilon: float = 1.0) -> list[float]:
 
 
 @cache
-def _made(design: Trial, epsilon: float) -> tuple[cv.results.SurvivalResult, TimeToEvent]:
+def _made(design: Trial, epsilon: float) -> tuple[cv.results.SurvivalResult, TimeCells]:
     study = design.study(causes=["one", "other"])
     noise = cv.SeededNoise(1)
     found = cv.survival(design.draw(0), study, protects="record", epsilon=epsilon, noise=noise)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import counterveil as cv
-from counterveil.data.outcomes import PARTS, TimeToEvent, entries, shared_entries
+from counterveil.data.follow_up import PARTS, TimeCells, entries, shared_entries
 from counterveil.inference.survival import NoisyTables, log_rank_of
 from counterveil.privacy import Budget
 from counterveil.statistics.time_tables import table_release
@@ -74,7 +74,9 @@ def rivals(draws: int) -> Iterator[str]:
     for censored in (0.1, 0.3, 0.6):
         design = Trial(2000, censored)
         truth, errors = design.mean_gap, np.zeros((draws, 4))
-        plain = cv.Study("arm", "time", (0, HORIZON), control=0, randomised=True)
+        plain = cv.Study(
+            cv.Treatment("arm", control=0), cv.Outcome("time", (0, HORIZON)), assignment=cv.Trial()
+        )
         for place, seed in enumerate(seeds(draws)):
             people, noise = design.draw(seed), cv.SeededNoise(seed)
             given = {"protects": "record", "noise": noise}
@@ -143,7 +145,7 @@ def drawn(
     return noisy, exact
 
 
-def counted(people: Columns, event: TimeToEvent, parts: int) -> np.ndarray:
+def counted(people: Columns, event: TimeCells, parts: int) -> np.ndarray:
     """Return the tables (2, M) of both arms by so many parts of cells."""
     fine = event.cut(PARTS)
     place = people["arm"] * fine.entries + entries(people["time"], people["event"], fine)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from counterveil.data import Range, Study, Table
+from counterveil.data import Observational, Outcome, Range, Study, Table, Treatment
 from counterveil.data.features import feature_map
 from counterveil.datasets import nhefs, pension401k
 from counterveil.datasets.dataset import Dataset
@@ -65,7 +65,7 @@ def _normal(sd: float) -> Callable[..., np.ndarray]:
 
 def _study(columns: int, bounds: tuple[float, float], span: tuple[float, float]) -> Study:
     names = {f"x{j + 1}": Range(*span) for j in range(columns)}
-    return Study("treated", "y", bounds, names, control=0, randomised=False)
+    return Study(Treatment("treated", control=0), Outcome("y", bounds), names, assignment=Observational())
 
 
 def _simulated(

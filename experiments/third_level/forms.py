@@ -35,7 +35,12 @@ class HeldOut:
         self.means = expit(base), expit(base + 0.45 + 0.5 * late)
         domains = {"age": cv.Range(30, 75), "sex": cv.Binary(), "site": cv.Categories([0, 1, 2])}
         domains["marker"] = cv.Range(-4, 4)
-        self.study = cv.Study("t", "y", (0, 1), domains, treated=1, control=0, randomised=False)
+        self.study = cv.Study(
+            cv.Treatment("t", control=0),
+            cv.Outcome("y", (0, 1)),
+            domains,
+            assignment=cv.Observational(),
+        )
 
     def drawn(self, number: int) -> dict[str, Any]:
         """Return the columns of one draw."""

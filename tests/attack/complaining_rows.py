@@ -47,7 +47,12 @@ def huge(x, t, y):
     return 1.7e308 if x.std() == 0 else 0.1
 
 
-study = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1)}, control=0, randomised=True, treated_share="1/2")
+study = cv.Study(
+    cv.Treatment("t", control=0),
+    cv.Outcome("y", (0, 1)),
+    {"x": cv.Range(0, 1)},
+    assignment=cv.Trial(share="1/2"),
+)
 wide = rows(1)
 if NASTY:
     # Beyond every double, where a long double is wider.

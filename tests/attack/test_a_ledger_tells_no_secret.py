@@ -118,7 +118,7 @@ def test_an_answer_leaves_only_after_the_anchor_has_moved(tmp_path, monkeypatch)
 
 
 DATA = {"treated": [0, 1] * 20, "relapse": [0, 1, 1, 0] * 10}
-STUDY = cv.Study("treated", "relapse", (0, 1), randomised=True)
+STUDY = cv.Study("treated", cv.Outcome("relapse", (0, 1)), assignment=cv.Trial())
 
 
 @pytest.fixture
@@ -291,11 +291,11 @@ def test_a_declaration_of_many_covariates_is_checked_in_linear_time():
     count = 3000
     covariates = {Name(f"column {number}"): Range(0, 1) for number in range(count)}
     Name.compared = 0
-    Study(treatment="t", outcome="y", outcome_range=(0, 1), covariates=covariates)
+    Study(treatment="t", outcome=cv.Outcome("y", (0, 1)), covariates=covariates)
     assert Name.compared < 20 * count
 
 
-READ_ONLY_STUDY = cv.Study(treatment="arm", outcome="score", outcome_range=(0, 10), randomised=True)
+READ_ONLY_STUDY = cv.Study(treatment="arm", outcome=cv.Outcome("score", (0, 10)), assignment=cv.Trial())
 PEOPLE = {
     "arm": [read_only_place % 2 for read_only_place in range(40)],
     "score": [read_only_place % 11 for read_only_place in range(40)],

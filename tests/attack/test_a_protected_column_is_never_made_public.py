@@ -4,6 +4,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from tools.loose_study import study_of
 
 import counterveil as cv
 
@@ -25,11 +26,10 @@ def study(outcome="relapse", covariates=None, missing=None, treatment="treated")
     high = 100 if outcome == "cost" else 1
     return cv.Study(
         treatment,
-        outcome,
-        (0, high),
+        cv.Outcome(outcome, (0, high)),
         AGE if covariates is None else covariates,
+        assignment=cv.Trial(),
         missing=missing,
-        randomised=True,
     )
 
 
@@ -79,7 +79,7 @@ def test_nor_groups_whose_sizes_are_printed(book):
 def test_nor_covariates_of_several_arms(book):
     ask(book, study(covariates=AGE | {"dose": cv.Categories([0, 1, 2])}))
     arms = {"arms": (0, 1, 2), "reference": 0}
-    declared = cv.Study("dose", "cost", (0, 100), {"relapse": YES_NO}, **arms, randomised=True)
+    declared = study_of("dose", "cost", (0, 100), {"relapse": YES_NO}, **arms, randomised=True)
     with refused("CV-L041"):
         cv.arms(DATA, declared, protects="outcome", epsilon=1, ledger=book, method="weighting")
 
@@ -90,9 +90,7 @@ def test_a_column_that_was_shown_is_not_protected_afterwards(book):
         ask(book, study())
 
 
-@pytest.mark.parametrize(
-    ("first", "second"), list(permutations((cv.drafting.Drop(), cv.drafting.Fill(0), None), 2))
-)
+@pytest.mark.parametrize(("first", "second"), list(permutations((cv.Drop(), cv.Fill(0), None), 2)))
 def test_two_missing_rules_do_not_show_how_many_outcomes_are_missing(book, first, second):
     gaps = DATA | {"relapse": np.where(np.arange(ROWS) % 10 == 0, np.nan, DATA["relapse"])}
     rules = [{} if rule is None else {"relapse": rule} for rule in (first, second)]

@@ -15,7 +15,7 @@ DATA = {
     "relapse": RNG.binomial(1, 0.4 - 0.1 * TREATED).astype(float),
     "age": RNG.uniform(20, 80, 200),
 }
-STUDY = cv.Study("treated", "relapse", (0, 1), {"age": cv.Range(18, 90)}, randomised=True)
+STUDY = cv.Study("treated", cv.Outcome("relapse", (0, 1)), {"age": cv.Range(18, 90)}, assignment=cv.Trial())
 GLOBAL = 0.25
 
 

@@ -121,7 +121,7 @@ def test_a_deleted_ledger_is_not_made_anew(book):
 
 def test_a_session_makes_no_ledger_by_the_way(tmp_path):
     trial = {"t": [0, 1] * 20, "y": [0, 1] * 20}
-    study = cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), randomised=True)
+    study = cv.Study(treatment="t", outcome=cv.Outcome("y", (0, 1)), assignment=cv.Trial())
     with pytest.raises(LedgerError, match="CV-L001"):
         cv.Session(trial, study, budget=Budget(1), ledger=tmp_path / "ledger.db")
     assert list(tmp_path.iterdir()) == []

@@ -17,7 +17,9 @@ MIXED, UNTREATED = "id in [0, 1, 2, 3]", "id in [0, 2, 4, 6]"
 
 def study(where=None, person=None):
     covariates = {"age": cv.Range(18, 90)}
-    return cv.Study("arm", "y", (0, 1), covariates, where=where, person=person, randomised=True)
+    return cv.Study(
+        "arm", cv.Outcome("y", (0, 1)), covariates, assignment=cv.Trial(), people=person, where=where
+    )
 
 
 @pytest.fixture
@@ -82,7 +84,12 @@ def test_at_outcome_level_a_private_column_chooses_no_rows(book):
 
 def test_arms_ask_the_access_policy_first(book):
     data = DATA | {"arm": np.arange(ROWS) % 3}
-    several = cv.Study("arm", "y", (0, 1), arms=(0, 1, 2), reference=0, where=MIXED, randomised=True)
+    several = cv.Study(
+        cv.Treatment("arm", arms=(0, 1, 2), reference=0),
+        cv.Outcome("y", (0, 1)),
+        assignment=cv.Trial(),
+        where=MIXED,
+    )
     book.register("arms", cv.Budget(10), access_policy=POLICY(public=["arm"]))
     with pytest.raises(cv.CounterveilError, match="CV-L041"):
         cv.arms(data, several, protects="outcome", epsilon=1, ledger=book, dataset="arms")
@@ -141,11 +148,21 @@ def clusters_ask(
 
 
 def clustered(column, assigned=False):
-    return cv.Study("arm", "y", (0, 1), cluster=column, assigned_by_cluster=assigned, randomised=True)
+    return cv.Study(
+        "arm",
+        cv.Outcome("y", (0, 1)),
+        assignment=cv.Trial(),
+        clusters=cv.Clusters(column, assigned=assigned),
+    )
 
 
 def panel(*after):
-    return cv.Study("arm", "y", (0, 1), person="id", time="year", before=[2001], after=after, randomised=True)
+    return cv.Study(
+        "arm",
+        cv.Change("y", (0, 1), before=[2001], time="year", after=after),
+        assignment=cv.Trial(),
+        people="id",
+    )
 
 
 ACCESS_POLICY = {"person": "id"}
@@ -215,5 +232,5 @@ def test_the_access_policy_that_is_drafted_permits_the_study(clusters_book, stud
     ("public", "code"), [(["arm", "year"], "CV-L080"), (["arm", "year", "id"], "answered")]
 )
 def test_how_many_people_a_subset_has_is_shown_only_where_their_column_is_public(clusters_book, public, code):
-    study = cv.Study("arm", "y", (0, 1), person="id", where="year > 2002", randomised=True)
+    study = cv.Study("arm", cv.Outcome("y", (0, 1)), assignment=cv.Trial(), people="id", where="year > 2002")
     assert clusters_ask(clusters_book, PANEL, study, POLICY(public=public, **ACCESS_POLICY)) == code

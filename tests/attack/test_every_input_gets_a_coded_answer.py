@@ -15,10 +15,9 @@ from counterveil.questions.pooled import PooledResult
 
 STUDY = cv.Study(
     treatment="arm",
-    outcome="score",
-    outcome_range=(0, 10),
+    outcome=cv.Outcome("score", (0, 10)),
     covariates={"age": cv.Range(0, 100)},
-    randomised=True,
+    assignment=cv.Trial(),
 )
 PEOPLE = {
     "arm": [place % 2 for place in range(40)],
@@ -254,7 +253,7 @@ def test_a_number_that_fails_when_it_is_asked_for_its_value():
         lambda: cv.Budget(Failing()),
         lambda: cv.Range(Failing(), 1),
         lambda: cv.ate(PEOPLE, STUDY, protects="outcome", epsilon=Failing()),
-        lambda: cv.Study("arm", "score", (0, 1), treated_share=Failing()),
+        lambda: cv.Trial(share=Failing()),
     ):
         with pytest.raises(CounterveilError) as refused:
             call()
@@ -290,10 +289,10 @@ def test_a_method_whose_text_recurses_or_has_too_many_digits():
 
 def test_a_bound_that_is_no_double():
     # A fraction beyond every double, and no whole number.
-    assert cv.drafting.Fill(Fraction(10**400, 3)).value == str(Fraction(10**400, 3))
+    assert cv.Fill(Fraction(10**400, 3)).value == str(Fraction(10**400, 3))
 
 
-@pytest.mark.parametrize("key", ["treatment", "treated", "outcome_range", "randomised", "covariates"])
+@pytest.mark.parametrize("key", ["treatment", "outcome", "assignment", "people", "clusters", "covariates"])
 def test_an_array_in_the_place_of_a_declaration(key):
     for array in (np.array([1.0, 2.0]), np.array(["?", "?"])):
         value = {"age": array} if key == "covariates" else array
@@ -310,9 +309,9 @@ HUGE = 10**5000
         lambda: cv.pool(np.array(3)),
         lambda: cv.pool(7),
         lambda: cv.Policy.where(age=HUGE),
-        lambda: cv.Study("t", "y", (0, HUGE), control=0),
+        lambda: cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (0, HUGE))),
         lambda: cv.open_ledger(":memory:", create=True).register("people", None),
-        lambda: cv.drafting.Fill([3]),
+        lambda: cv.Fill([3]),
         lambda: cv.open_ledger(":memory:", create=True).register("people", cv.Budget(1), rule=np.zeros(2)),
     ],
     ids=[
@@ -340,7 +339,7 @@ def test_an_array_in_the_place_of_a_word_of_a_plan(name):
 def test_a_first_line_that_may_hold_a_row_is_not_shown(tmp_path, first):
     path = tmp_path / "rows.csv"
     path.write_text(f"{first}\n1,2,3,4\n")
-    study = cv.Study("arm", "score", (0, 9), {"age": cv.Range(0, 9), "site": cv.Binary()})
+    study = cv.Study("arm", cv.Outcome("score", (0, 9)), {"age": cv.Range(0, 9), "site": cv.Binary()})
     with pytest.raises(CounterveilError, match="CV-D001") as error:
         cv.Session(path, study, budget=cv.Budget(1))
     assert "SECRET" not in str(error.value) + str(error.value.to_dict())

@@ -15,12 +15,10 @@ from counterveil.session import Gate, SeededNoise
 
 ROWS = 60
 STUDY = cv.Study(
-    treatment="t",
-    outcome="y",
-    outcome_range=(0, 1),
+    treatment=cv.Treatment("t", control=0),
+    outcome=cv.Outcome("y", (0, 1)),
     covariates={"a": cv.Range(0, 1), "b": cv.Binary()},
-    control=0,
-    randomised=True,
+    assignment=cv.Trial(),
 )
 ASKED = {
     "difference in means": lambda session, **rest: session.ate(
@@ -57,7 +55,10 @@ def test_an_answer_is_kept_before_any_interval_is_computed(asked, failure, monke
 
 
 MOMENTS_STUDY = cv.Study(
-    "t", "y", (0, 20), {"age": cv.Range(20, 80), "dose": cv.Binary(), "offer": cv.Binary()}, randomised=True
+    "t",
+    cv.Outcome("y", (0, 20)),
+    {"age": cv.Range(20, 80), "dose": cv.Binary(), "offer": cv.Binary()},
+    assignment=cv.Trial(),
 )
 MOMENTS_ASKED = ("y ~ t", "y ~ t + age + dose", "y ~ 0 + age", "y ~ [dose ~ offer + t]")
 HOSTILE = {
@@ -179,7 +180,10 @@ def forced(monkeypatch, kind):
 )
 def test_an_effect_is_computed_from_whatever_was_released(kind, protects, method, estimand, monkeypatch):
     study = cv.Study(
-        "t", "y", (0, 1), {"a": cv.Range(0, 1).cut("1/2"), "b": cv.Binary()}, control=0, randomised=True
+        cv.Treatment("t", control=0),
+        cv.Outcome("y", (0, 1)),
+        {"a": cv.Range(0, 1).cut("1/2"), "b": cv.Binary()},
+        assignment=cv.Trial(),
     )
     forced(monkeypatch, kind)
     asked = {"protects": protects, "method": method, "estimand": estimand, "epsilon": 1, "delta": "1e-6"}
@@ -196,8 +200,12 @@ def test_covariates_of_a_large_public_range_are_balanced_or_refused(method):
     draw = np.random.default_rng(0)
     data = people() | {"a": draw.random(ROWS) * 1e100}
     declared = {"protects": "outcome", "method": method, "epsilon": 1, "noise": SeededNoise(1)}
-    study = cv.Study("t", "y", (0, 1), {"a": cv.Range(0, "1e100"), "b": cv.Binary()}, control=0)
+    study = cv.Study(
+        cv.Treatment("t", control=0),
+        cv.Outcome("y", (0, 1)),
+        {"a": cv.Range(0, "1e100"), "b": cv.Binary()},
+    )
     assert math.isfinite(cv.ate(data, study, **declared).estimate)
     for ends in ((0, "1e101"), ("-1e300", 0)):
         with pytest.raises(cv.CounterveilError, match="CV-S162"):
-            cv.Study("t", "y", (0, 1), {"a": cv.Range(*ends)}, control=0)
+            cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (0, 1)), {"a": cv.Range(*ends)})

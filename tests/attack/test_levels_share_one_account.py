@@ -9,11 +9,12 @@ from itertools import chain, combinations
 import numpy as np
 import pandas as pd
 import pytest
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.accounting import OverBudgetError, Uses
-from counterveil.data import Layout, Table, engines, strata, strata_of_source
-from counterveil.drafting import AccessPolicy, Drop, Fill
+from counterveil.data import Drop, Fill, Layout, Table, engines, strata, strata_of_source
+from counterveil.drafting import AccessPolicy
 from counterveil.privacy import Budget, Charge, PureEvent, Unit
 from counterveil.session import drafted_access_policy
 
@@ -94,7 +95,7 @@ def book(tmp_path):
 
 def study(where=None, covariates=("age",), **more):
     domains = {name: cv.Range(18, 90) for name in covariates}
-    return cv.Study("arm", "y", (0, 1), domains, where=where, randomised=True, **more)
+    return study_of("arm", "y", (0, 1), domains, where=where, randomised=True, **more)
 
 
 def code(book, dataset, declared, protects=PAIR):
@@ -164,7 +165,7 @@ def test_what_needs_treatments_is_not_shown(book):
 RNG = np.random.default_rng(6)
 TREATED = RNG.permutation([0, 1] * 100)
 TOTALS_DATA = {"treated": TREATED, "relapse": RNG.binomial(1, 0.4 - 0.1 * TREATED)}
-STUDY = cv.Study("treated", "relapse", (0, 1), randomised=True)
+STUDY = cv.Study("treated", cv.Outcome("relapse", (0, 1)), assignment=cv.Trial())
 
 
 def ask(totals_book, protects, epsilon):
@@ -214,7 +215,9 @@ UNPROVED_DATA = {
     "relapse": UNPROVED_RNG.binomial(1, 0.4 - 0.1 * UNPROVED_TREATED),
     "age": UNPROVED_RNG.uniform(20, 80, 300),
 }
-UNPROVED_STUDY = cv.Study("treated", "relapse", (0, 1), {"age": cv.Range(18, 90)}, randomised=True)
+UNPROVED_STUDY = cv.Study(
+    "treated", cv.Outcome("relapse", (0, 1)), {"age": cv.Range(18, 90)}, assignment=cv.Trial()
+)
 PAPER = {"epsilon": 1, "accept": "unproved"}
 
 
@@ -251,7 +254,7 @@ def test_where_an_access_policy_allows_them_the_account_and_later_results_say_so
 
 
 REFUSED_ROWS = {"t": [1, 0, 1, 0], "y": [0.5, 0.5, 0.5, 0.5], "x": [0.1, 0.2, 0.3, 0.4]}
-REFUSED_STUDY = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1)}, control=0)
+REFUSED_STUDY = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (0, 1)), {"x": cv.Range(0, 1)})
 
 
 def refused_code(call):
@@ -293,7 +296,12 @@ def test_both_levels_say_that_other_data_are_refused():
     ],
 )
 def test_guarantees_of_results_say_it(method, protects):
-    study = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1).cut("1/4")}, control=0, randomised=True)
+    study = cv.Study(
+        cv.Treatment("t", control=0),
+        cv.Outcome("y", (0, 1)),
+        {"x": cv.Range(0, 1).cut("1/4")},
+        assignment=cv.Trial(),
+    )
     rows = {name: values * 50 for name, values in REFUSED_ROWS.items()}
     result = cv.ate(rows, study, protects=protects, epsilon=1, method=method, noise=cv.SeededNoise(1))
     assert any("at least 2" in fact for fact in result.guarantee.public)
@@ -301,7 +309,7 @@ def test_guarantees_of_results_say_it(method, protects):
 
 def occupied(count):
     """Return rows in so many strata of a hundred."""
-    study = cv.Study("t", "y", (0, 1), {"k": cv.Categories(range(100))}, control=0)
+    study = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (0, 1)), {"k": cv.Categories(range(100))})
     frame = pd.DataFrame({"t": [1, 0] * 50, "y": [0.5] * 100, "k": [place % count for place in range(100)]})
     duckdb = pytest.importorskip("duckdb")
     return lambda: strata_of_source(duckdb.from_df(frame), study, Layout.of(study)).place.tolist()

@@ -19,7 +19,7 @@ from counterveil.cli import main
 from counterveil.errors import ParameterError
 from counterveil.report.airlock import csv_of
 
-STUDY = cv.Study(treatment="arm", outcome="score", outcome_range=(0, 10), randomised=True)
+STUDY = cv.Study(treatment="arm", outcome=cv.Outcome("score", (0, 10)), assignment=cv.Trial())
 SECRET = "hunter2-hunter2"
 
 
@@ -114,7 +114,7 @@ ADDRESS = f"postgresql://joe:{SECRET}@nowhere.invalid/x"
 def test_a_condition_that_cannot_be_read_is_quoted_without_its_password(before):
     # The excerpt begins behind the user's name, where nothing says that a password follows.
     with pytest.raises(cv.CounterveilError, match="CV-S121") as refused:
-        cv.Study("arm", "score", (0, 10), where=before + ADDRESS)
+        cv.Study("arm", cv.Outcome("score", (0, 10)), where=before + ADDRESS)
     assert "hunter2" not in str(refused.value)
 
 
@@ -165,7 +165,7 @@ def people(treatment, label, rows=200):
 
 def study(treatment, label):
     covariates = {FORMULA: cv.Categories([label, "plain"])}
-    return cv.Study(treatment, "score", (0, 10), covariates, randomised=True)
+    return cv.Study(treatment, cv.Outcome("score", (0, 10)), covariates, assignment=cv.Trial())
 
 
 def is_formula(cell):

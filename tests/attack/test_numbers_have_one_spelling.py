@@ -27,7 +27,7 @@ from counterveil.data.domains import clamp, to_steps
 from counterveil.data.sources.files import durations
 from counterveil.errors import CounterveilError
 
-STUDY = cv.Study(treatment="arm", outcome="score", outcome_range=(0, 10), randomised=True)
+STUDY = cv.Study(treatment="arm", outcome=cv.Outcome("score", (0, 10)), assignment=cv.Trial())
 PEOPLE = {"arm": [place % 2 for place in range(40)], "score": [place % 11 for place in range(40)]}
 # Each of them is a number to Python's float or Fraction.
 STRANGE = ["1_0", "1_0.5", "１", "٣", "1e１", "1/１", "1_0/3", "\u00a01", "0.９", "1__0"]
@@ -91,7 +91,7 @@ def test_toml_has_a_grammar_of_its_own():
     # There underscores separate digits, in whole numbers and in those with a point; a text is no number of TOML's.
     assert parse_toml("a = 1_0\nb = 1_0.5", exact=True) == {"a": 10, "b": "10.5"}
     with pytest.raises(CounterveilError, match="CV-S003"):
-        cv.Study.from_dict(STUDY.to_dict() | {"outcome_range": ["0", "1_0"]})
+        cv.Study.from_dict(STUDY.to_dict() | {"outcome": {"column": STUDY.outcome, "range": ["0", "1_0"]}})
 
 
 @pytest.mark.parametrize("cell", STRANGE)
@@ -120,12 +120,10 @@ SOURCES = {
     "duckdb": lambda rows: duckdb.from_arrow(pa.table(rows)),
 }
 NAN_STUDY = cv.Study(
-    "t",
-    "y",
-    (0, 1),
+    cv.Treatment("t", control=0),
+    cv.Outcome("y", (0, 1)),
     {"x": cv.Range(0, 1)},
-    control=0,
-    missing=dict.fromkeys("xy", cv.drafting.Fill("1/2")),
+    missing=dict.fromkeys("xy", cv.Fill("1/2")),
 )
 ROWS = 2000
 # One person of 2000 moves these estimates by about 1e-3; a NaN moved the first by .02 and more.
@@ -210,7 +208,12 @@ def test_steps_and_clamped_values_are_total(bounds):
     assert (steps[values <= float(domain.lo)] == 0).all()
 
 
-FILES_STUDY = cv.Study("arm", "score", (0, 10), {"site": cv.Categories(["a", "b\nb"])}, randomised=True)
+FILES_STUDY = cv.Study(
+    "arm",
+    cv.Outcome("score", (0, 10)),
+    {"site": cv.Categories(["a", "b\nb"])},
+    assignment=cv.Trial(),
+)
 FILES_ROWS = [(place % 2, place % 11, '"b\nb"' if place % 3 else "a") for place in range(40)]
 
 
@@ -286,15 +289,10 @@ def test_decimals_of_a_negative_scale_are_the_numbers_they_stand_for():
 
 ORDER_PEOPLE = 400
 ORDER_STUDY = cv.Study(
-    "arm",
-    "y",
-    (0, 1),
-    control=0,
-    randomised=True,
-    treated_share=0.5,
-    person="id",
-    order="visit",
-    per_person={"y": "last"},
+    cv.Treatment("arm", control=0),
+    cv.Outcome("y", (0, 1)),
+    assignment=cv.Trial(share=0.5),
+    people=cv.People("id", rules={"y": "last"}, order="visit"),
 )
 
 
@@ -335,7 +333,7 @@ def test_an_id_spelled_as_another_number_moves_nobody():
     """Ids stood in the order of numbers in one column and in that of texts in another: 9 before 10, -1 behind both."""
     ids = np.array([-1, -20, 9, 10, 3, 200, -7, 0])
     rows = {"arm": [0, 1] * 4, "y": list(np.arange(8) / 8)}
-    declared = cv.Study("arm", "y", (0, 1), control=0, person="id")
+    declared = cv.Study(cv.Treatment("arm", control=0), cv.Outcome("y", (0, 1)), people="id")
     wanted = Table.attach(pd.DataFrame(rows | {"id": ids}), declared).outcome.tolist()
     for place, cell in ((2, "9.0"), (0, "-1"), (7, "0.0"), (3, 10.0)):
         changed = ids.astype(object)

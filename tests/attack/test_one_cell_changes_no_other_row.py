@@ -23,7 +23,7 @@ import counterveil as cv
 from counterveil.data import Table
 from counterveil.errors import CounterveilError
 
-FILL = cv.drafting.Fill
+FILL = cv.Fill
 ROWS = 12
 CHANGED = 5
 
@@ -32,11 +32,9 @@ def study(labels, where=None):
     """Return a study of which every role of a label has the labels "one", "two" and "other" in their places."""
     one, two, other = labels
     return cv.Study(
-        "t",
-        "y",
-        (0, 9),
+        cv.Treatment("t", treated=one),
+        cv.Outcome("y", (0, 9)),
         {"row": (0, ROWS), "x": (0, 9), "c": cv.Categories([one, two, other], other=other)},
-        treated=one,
         missing={"c": FILL(other), "t": FILL(one), "x": FILL(1), "y": FILL(2)},
         where=where and where.format(one=one),
     )
@@ -223,7 +221,7 @@ def test_every_reader_finds_the_same_labels_in_a_file(tmp_path):
                 cells[name] = [cell, beside] * (ROWS // 2)
                 covariates[name] = cv.Categories(labels, other="oth")
     missing = dict.fromkeys([name for name in covariates if name != "row"], FILL("oth"))
-    declared = cv.Study("t", "y", (0, 9), covariates, treated="1", missing=missing)
+    declared = cv.Study(cv.Treatment("t", treated="1"), cv.Outcome("y", (0, 9)), covariates, missing=missing)
     wanted = encoded(own_csv(cells, tmp_path), declared)
     assert len(wanted) == ROWS
     for name in READERS:
@@ -262,7 +260,10 @@ def by_person(source, declared):
 )
 def test_one_cell_changes_no_other_person_nor_their_order(name, ids, tmp_path):
     declared = cv.Study(
-        "t", "y", (0, 9), {"row": (0, ROWS)}, control=0, person="id", per_person={"row": "min", "t": "ever"}
+        cv.Treatment("t", control=0),
+        cv.Outcome("y", (0, 9)),
+        {"row": (0, ROWS)},
+        people=cv.People("id", rules={"row": "min", "t": "ever"}),
     )
     held = IDS[ids] * 2
     cells = {"id": held, "t": [each % 2 for each in range(ROWS)], "y": [each % 9 for each in range(ROWS)]}
@@ -290,7 +291,9 @@ def sizes(found, code):
 @pytest.mark.parametrize(("spelled", "cell"), [(float, "x"), ("0{}".format, ""), ("0{}".format, "x")])
 def test_the_size_of_a_group_moves_by_one(spelled, cell, tmp_path):
     declared = cv.Study(
-        "t", "y", (0, 1), {"row": (0, 400), "c": cv.Categories(["1", "2", "oth"], other="oth")},
+        "t",
+        cv.Outcome("y", (0, 1)),
+        {"row": (0, 400), "c": cv.Categories(["1", "2", "oth"], other="oth")},
         missing={"c": FILL("oth")},
     )  # fmt: skip
     cells = {

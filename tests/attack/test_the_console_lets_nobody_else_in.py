@@ -281,7 +281,7 @@ def test_names_from_forms_and_files_are_shown_as_text(steward, folder):  # noqa:
     mark = "<script>alert(1)</script>"
     steward.register(note=mark)
     (folder / "studies" / "odd.toml").write_text(
-        f'treatment = "{mark}"\noutcome = "y"\noutcome_range = [0, 1]\n'
+        f'treatment = "{mark}"\n[outcome]\ncolumn = "y"\nrange = [0, 1]\n'
     )
     for path in ("/", "/studies", "/studies/odd", "/studies/odd/plan", "/register?name=%3Cscript%3E"):
         assert mark not in steward.get(path).text

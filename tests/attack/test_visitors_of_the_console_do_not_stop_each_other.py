@@ -233,7 +233,7 @@ def proposed(steward, analyst, **typed):
     """Send a proposal as an analyst does."""
     steward.register()
     analyst.post("/studies/new", "/studies/new", name="idea")
-    return analyst.fill("/studies/idea?proposed=1", "/studies/idea", COLUMNS, randomised="yes", **typed)
+    return analyst.fill("/studies/idea?proposed=1", "/studies/idea", COLUMNS, assignment="trial", **typed)
 
 
 @pytest.mark.parametrize("number", ["０.5", "0.５", "1e٣", "٣", "1_0", "²"])

@@ -8,6 +8,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pytest
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.errors import CounterveilError
@@ -21,7 +22,7 @@ def session(rows=20, outcome_range=(0, 1), covariates=("a",), **design):
     data = {name: draw.random(rows) for name in covariates}
     data |= {"t": np.arange(rows) % 2, "y": draw.random(rows)}
     domains = dict.fromkeys(covariates, cv.Range(0, 1))
-    study = cv.Study("t", "y", outcome_range, domains, control=0, **(design or TRIAL))
+    study = study_of("t", "y", outcome_range, domains, control=0, **(design or TRIAL))
     return cv.Session(data, study, budget=cv.Budget("1e9", "1e-2"), noise=SeededNoise(1))
 
 
@@ -56,12 +57,10 @@ def test_fewer_than_eight_rows_with_a_declared_share(rows):
 
 ROWS = 200
 STUDY = cv.Study(
-    treatment="t",
-    outcome="y",
-    outcome_range=(0, 1),
+    treatment=cv.Treatment("t", control=0),
+    outcome=cv.Outcome("y", (0, 1)),
     covariates={"b": cv.Binary()},
-    control=0,
-    randomised=True,
+    assignment=cv.Trial(),
 )
 
 
@@ -105,7 +104,10 @@ def test_twenty_bought_cuts_are_refused_and_nineteen_leave_something():
 
 DELTA_ROWS = 500
 DELTA_STUDY = cv.Study(
-    "t", "y", (0, 1), {"a": cv.Range(0, 1).cut("1/2")}, control=0, randomised=True, treated_share="1/2"
+    cv.Treatment("t", control=0),
+    cv.Outcome("y", (0, 1)),
+    {"a": cv.Range(0, 1).cut("1/2")},
+    assignment=cv.Trial(share="1/2"),
 )
 
 
@@ -146,7 +148,12 @@ def test_people_count_and_not_their_rows(tmp_path):
     rows = {name: np.repeat(values, 3) for name, values in delta_people(40).items()}
     rows["id"] = np.repeat(np.arange(40), 3)
     asked = {"protects": "record", "epsilon": 1, "delta": "1/100", "method": "trial"}
-    by_person = cv.Study("t", "y", (0, 1), control=0, randomised=True, treated_share="1/2", person="id")
+    by_person = cv.Study(
+        cv.Treatment("t", control=0),
+        cv.Outcome("y", (0, 1)),
+        assignment=cv.Trial(share="1/2"),
+        people="id",
+    )
     assert cv.ate(rows, by_person, **asked)
     with pytest.raises(CounterveilError, match="CV-P006"):
         cv.ate(rows, DELTA_STUDY, **asked)

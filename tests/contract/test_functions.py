@@ -106,7 +106,9 @@ def test_the_outcome_s_origin_does_not_matter():
     """The same people with outcomes moved along their range have the same effects."""
     data = people(2000, 37)
     near = ask_cate("t_learner", data).effect(GRID)
-    moved = cv.Study("t", "y", (LOW + 100, LOW + WIDTH + 100), study().covariates, control=0)
+    moved = cv.Study(
+        cv.Treatment("t", control=0), cv.Outcome("y", (LOW + 100, LOW + WIDTH + 100)), study().covariates
+    )
     shifted = data | {"y": data["y"] + 100}
     assert_allclose(ask_cate("t_learner", shifted, moved).effect(GRID), near, atol=1e-6)
 
@@ -116,7 +118,9 @@ def test_an_average_does_not_depend_on_the_outcome_s_origin(centre):
     settings = cv.settings.Trial("none", centre)
     data = people(800, 35, confounded=False)
     moved = cv.Study(
-        treatment="t", outcome="y", outcome_range=(LOW - 50, LOW + WIDTH - 50), control=0, randomised=True
+        treatment=cv.Treatment("t", control=0),
+        outcome=cv.Outcome("y", (LOW - 50, LOW + WIDTH - 50)),
+        assignment=cv.Trial(),
     )
     near = ask(data, study(randomised=True), "trial", "record", epsilon=3, settings=settings)
     far = ask(data | {"y": data["y"] - 50}, moved, "trial", "record", epsilon=3, settings=settings)

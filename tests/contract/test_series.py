@@ -140,7 +140,12 @@ def test_binary_outcomes_are_not_shifted_by_clipping():
     x, t = rng.uniform(size=n), rng.integers(0, 2, n)
     for base, slope in ((0.03, 0.06), (0.3, 0.4)):
         frame = {"x": x, "t": t, "y": (rng.uniform(size=n) < base + slope * t * x) * 1.0}
-        declared = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1)}, control=0, randomised=True)
+        declared = cv.Study(
+            cv.Treatment("t", control=0),
+            cv.Outcome("y", (0, 1)),
+            {"x": cv.Range(0, 1)},
+            assignment=cv.Trial(),
+        )
         model = cv.cate(frame, declared, protects="outcome", epsilon=20, delta=1e-6, noise=cv.SeededNoise(1))
         at = {"x": np.linspace(0.1, 0.9, 5)}
         assert_allclose(model.effect(at), slope * at["x"], atol=0.035)

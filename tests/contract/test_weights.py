@@ -122,7 +122,11 @@ def test_weighting_less_a_prediction(passed):
     """Outcomes less a public prediction, clamped to a range that does not start at 0."""
     guess = on_grid(-0.6 + 0.5 * PEOPLE["x"])
     data = PEOPLE | {"guess": guess}
-    declared = cv.Study("t", "y", (-3, 5), {"x": cv.Range(-1, 3), "guess": cv.Range(-3, 5)}, control=0)
+    declared = cv.Study(
+        cv.Treatment("t", control=0),
+        cv.Outcome("y", (-3, 5)),
+        {"x": cv.Range(-1, 3), "guess": cv.Range(-3, 5)},
+    )
     settings = cv.settings.Weighting(
         prediction="guess", residual_range=(-1, 3), variance_by="row", bias=Fraction(3, 4)
     )
@@ -156,7 +160,12 @@ def three_arms(n=600, seed=2):
 
 def arms_study():
     covariates = {"x": cv.Range(-1, 3), "site": cv.Categories(("a", "b", "c"))}
-    return cv.Study("arm", "y", (-3, 5), covariates, arms=LABELS, reference="none", randomised=True)
+    return cv.Study(
+        cv.Treatment("arm", arms=LABELS, reference="none"),
+        cv.Outcome("y", (-3, 5)),
+        covariates,
+        assignment=cv.Trial(),
+    )
 
 
 def ask_arms(data, **extra):

@@ -4,6 +4,7 @@ Outcomes lie on the grid that tables keep them on, so that plain arithmetic on t
 """
 
 import numpy as np
+from tools.loose_study import study_of
 
 import counterveil as cv
 
@@ -45,7 +46,7 @@ def study(*covariates, **extra):
         "band": cv.Categories(("low", "mid", "top")),
     }
     domains = {name: every[name] for name in covariates or ("x", "site")}
-    return cv.Study(
+    return study_of(
         treatment="t", outcome="y", outcome_range=(LOW, HIGH), control=0, covariates=domains, **extra
     )
 

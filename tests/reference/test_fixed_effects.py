@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from tools.loose_study import study_of
 
 import counterveil as cv
 
@@ -28,7 +29,7 @@ def panel(people=120, seed=0):
 
 def study(treatment="group", before=(2000, 2001, 2002), after=(2003, 2004), **more):
     periods = {"time": "year", "before": before, "after": after}
-    return cv.Study(treatment, "y", (-16, 16), control=0, person="id", **periods, **more)
+    return study_of(treatment, "y", (-16, 16), control=0, person="id", **periods, **more)
 
 
 def least_squares(frame, regressors):
@@ -64,7 +65,7 @@ def test_both_measurements_in_one_row_give_the_same():
     two = frame[frame["year"].isin([2002, 2003])]
     rows = two.pivot_table(index=["id", "group"], columns="year", values="y").reset_index()
     rows.columns = ["id", "group", "y0", "y"]
-    told = cv.Study("group", "y", (-16, 16), control=0, before="y0")
+    told = cv.Study(cv.Treatment("group", control=0), cv.Change("y", (-16, 16), before="y0"))
     assert differences(rows, told) == pytest.approx(least_squares(two, [two["d"]])[0], abs=AGREE)
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from tests.unit.inference.test_survival import CELLS, EDGES, people, tables
+from tools.loose_study import study_of
 
 from counterveil.inference.survival import answers_of, log_rank_of
 
@@ -53,7 +54,7 @@ def test_ratios_medians_means_and_incidences_agree_with_lifelines():
         assert found.restricted_mean(name).estimate == pytest.approx(mean, rel=1e-3)
     causes = data | {"event": data["event"] * (1 + (np.arange(2000) % 3 == 0))}
     declared = {"outcome": "time", "event": "event", "causes": ["relapse", "death"], "horizon": HORIZON}
-    study = cv.Study("arm", control=0, randomised=True, **declared)
+    study = study_of("arm", control=0, randomised=True, **declared)
     found = cv.survival(causes, study, protects="record", epsilon=100_000, noise=cv.SeededNoise(1))
     own = data["arm"] == 1
     other = lifelines.AalenJohansenFitter().fit(data["time"][own], causes["event"][own], event_of_interest=2)

@@ -18,7 +18,14 @@ def test_regressions_hc1_errors_and_wald_tests(protects):
     y = 0.1 * t * (1 + x) + 0.2 * x + 0.3 * np.log(x) + 0.1 * (site == "b") + 0.1 * x * rng.normal(size=n)
     data = pd.DataFrame({"t": t, "x": x, "site": site, "y": np.clip(y, -1, 3)})
     covariates = {"x": cv.Range(1, 3), "site": cv.Categories(list("abc"))}
-    study, formula = cv.Study("t", "y", (-1, 3), covariates, control=0), "y ~ t*x + log(x) | C(site)"
+    study, formula = (
+        cv.Study(
+            cv.Treatment("t", control=0),
+            cv.Outcome("y", (-1, 3)),
+            covariates,
+        ),
+        "y ~ t*x + log(x) | C(site)",
+    )
     asked = {"protects": protects, "delta": "1e-6", "terms": ["t:x", "log(x)"], "robust": [formula], **FREE}
     moments = cv.moments(data, study, **asked)
     found = moments.regress(formula, cov_type="HC1")
@@ -46,7 +53,9 @@ def test_labels_are_compared_with_the_first(protects):
     y = 0.3 + 0.1 * t + 0.2 * (site == "b") - 0.1 * (site == "c") + 0.05 * rng.normal(size=n)
     data = pd.DataFrame({"t": t, "site": site, "y": np.clip(y, 0, 1)})
     for labels in (["a", "b", "c"], ["b", "a", "c"]):
-        study = cv.Study("t", "y", (0, 1), {"site": cv.Categories(labels)}, control=0)
+        study = cv.Study(
+            cv.Treatment("t", control=0), cv.Outcome("y", (0, 1)), {"site": cv.Categories(labels)}
+        )
         moments = cv.moments(data, study, protects=protects, delta="1e-6", terms=["t:site"], **FREE)
         found = moments.regress("y ~ t*C(site)")
         coded = f"C(site, Treatment({labels[0]!r}))"
@@ -66,7 +75,9 @@ def test_errors_of_clusters():
     school = np.repeat(np.arange(400), 10)
     t = rng.permutation(400)[school] % 2
     y = np.clip(0.4 + 0.1 * t + rng.normal(0, 0.1, 400)[school] + rng.normal(0, 0.1, 4000), 0, 1)
-    study = cv.Study("t", "y", (0, 1), cluster="school", assigned_by_cluster=True, randomised=True)
+    study = cv.Study(
+        "t", cv.Outcome("y", (0, 1)), assignment=cv.Trial(), clusters=cv.Clusters("school", assigned=True)
+    )
     found = cv.ate({"t": t, "y": y, "school": school}, study, protects="outcome", **FREE)
     asked = {"cov_type": "cluster", "cov_kwds": {"groups": school}}
     other = linear.ols("y ~ t", {"t": t, "y": y}).fit(**asked)
@@ -78,7 +89,7 @@ def test_quantiles_are_those_of_numpy():
     rng = np.random.default_rng(5)
     t = np.arange(20_000) % 2
     y = np.clip(np.exp(3 + 0.3 * t + 0.5 * rng.normal(size=20_000)), 0, 100)
-    study = cv.Study("t", "y", (0, 100), control=0, randomised=True)
+    study = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (0, 100)), assignment=cv.Trial())
     found = cv.quantiles({"t": t, "y": y}, study, protects="record", grid=1000, **FREE)
     for share in (0.25, 0.5, 0.9):
         for arm, name in enumerate(("control", "treated")):
@@ -90,7 +101,11 @@ def test_slopes_over_doses():
     rng = np.random.default_rng(3)
     dose = np.repeat([0, 5, 10, 20], 500)
     y = np.clip(0.4 + 0.004 * dose + rng.normal(0, 0.1, 2000), 0, 1)
-    study = cv.Study("dose", "y", (0, 2), arms=[0, 5, 10, 20], reference=0, randomised=True)
+    study = cv.Study(
+        cv.Treatment("dose", arms=[0, 5, 10, 20], reference=0),
+        cv.Outcome("y", (0, 2)),
+        assignment=cv.Trial(),
+    )
     found = cv.arms({"dose": dose, "y": y}, study, protects="outcome", method="difference_in_means", **FREE)
     other = linear.ols("y ~ dose", {"y": y, "dose": dose}).fit(cov_type="HC2")
     assert found.slope().estimate == pytest.approx(other.params["dose"], rel=DIGITS)

@@ -132,7 +132,7 @@ def test_ours_is_not_caught_where_the_published_form_is(forest, method):
 
 
 ROWS = 10_000
-STUDY = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1)}, treated=1, control=0)
+STUDY = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (0, 1)), {"x": cv.Range(0, 1)})
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def test_the_published_noise_does_not_hide_a_row_that_only_the_models_see():
 CLAIM = Budget(2)
 TREATED = np.array([True] * 3 + [False] * 4)
 SCORE = np.array([0.40, 0.41, 0.9, 0.40, 0.40, 0.41, 0.41])
-MATCHING_STUDY = cv.Study("t", "y", (0, 1))
+MATCHING_STUDY = cv.Study("t", cv.Outcome("y", (0, 1)))
 NEIGHBOURS, LIMITS = 2, (2, 2)
 PAIR = ((0, 0, 0, 0, 0, 0, 0), (0, 0, 1, 0, 0, 0, 0))
 

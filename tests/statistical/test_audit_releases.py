@@ -56,7 +56,7 @@ def nearer(noisy, known, other, sensitivity, order, power):
     return ((away[0] - away[1]) / float(sensitivity) ** power)[:, None]
 
 
-STUDY = cv.Study("t", "y", (-1, 1), {"x": cv.Range(-1, 1)}, treated=1, control=0)
+STUDY = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (-1, 1)), {"x": cv.Range(-1, 1)})
 REST = ((0.0, 0, 0.0), (0.0, 1, 0.0), (0.1, 0, 0.0), (0.0, 1, 0.0))
 FIRST = Given(lambda rows: rows[:, 0])
 
@@ -174,7 +174,12 @@ def test_pure_releases_of_few_numbers_too(name):
     check(arms_released(name, Budget(2)), 800, 2)
 
 
-PAIRS_STUDY = cv.Study("t", "y", (-1, 1), {"x": cv.Range(-1, 1)}, treated=1, control=0, randomised=False)
+PAIRS_STUDY = cv.Study(
+    cv.Treatment("t", control=0),
+    cv.Outcome("y", (-1, 1)),
+    {"x": cv.Range(-1, 1)},
+    assignment=cv.Observational(),
+)
 X = np.linspace(-1, 1, 20)
 SPREAD = Spread(WHOLE, 0.4, np.array([0.1, 0.4, 1.1]), np.array([0.3, 0.5, 0.2]), np.zeros(3))
 

@@ -153,7 +153,9 @@ def test_aligned_coefficients_on_skewed_covariates(residual):
         assert found >= 0.93 - 2 * (0.93 * 0.07 / 60) ** 0.5
 
 
-STUDY = cv.Study("t", "y", (0, 40), {f"x{j}": cv.Range(0, 1) for j in range(8)}, control=0)
+STUDY = cv.Study(
+    cv.Treatment("t", control=0), cv.Outcome("y", (0, 40)), {f"x{j}": cv.Range(0, 1) for j in range(8)}
+)
 
 
 def people(seed, n=3000):
@@ -196,7 +198,7 @@ def test_a_fifth_with_skewed_outcomes():
 
 @pytest.mark.slow
 def test_steep_propensities_leave_no_bias_where_noise_is_small():
-    study, off = cv.Study("t", "y", (0, 10), {"x": cv.Range(0, 1)}, control=0), []
+    study, off = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (0, 10)), {"x": cv.Range(0, 1)}), []
     for seed in range(8):
         rng = np.random.default_rng(seed)
         x, z = rng.random(10_000), rng.standard_normal(10_000)

@@ -63,7 +63,7 @@ def test_clipping_does_not_shift_effects_of_outcomes_that_are_not_symmetric(kind
     held_at = []
     for seed in range(2):
         frame, slope, bounds = outcomes_of(kind, np.random.default_rng(seed), 30_000)
-        study = cv.Study("t", "y", bounds, UNIT, control=0)
+        study = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", bounds), UNIT)
         model = cv.cate(frame, study, protects="record", epsilon=1, delta=1e-6, noise=cv.SeededNoise(seed))
         low, high = model.interval(people)
         held_at.append(np.mean((low <= slope * people["a"]) & (slope * people["a"] <= high)))
@@ -76,7 +76,7 @@ def test_interacted_regression_is_right_where_the_functions_cannot_express_the_o
     a, b = rng.uniform(size=n), rng.uniform(size=n)
     t = (rng.uniform(size=n) < 0.15 + 0.7 * a).astype(int)
     y = 2 * np.sign(np.sin(25 * a)) * (a > 0.4) + t * (1 + b) + rng.normal(0, 0.3, n)
-    study = cv.Study("t", "y", (-4, 5), UNIT, control=0)
+    study = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (-4, 5)), UNIT)
     frame = {"a": a, "b": b, "t": t, "y": y}
     settings = cv.settings.Cate(degree=1)
     people = {"a": a[:500], "b": b[:500]}

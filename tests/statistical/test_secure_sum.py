@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.federation.masking import KeySeal, new_key
@@ -16,8 +17,8 @@ from counterveil.session.summing import NextPart, Summation, SummingSession
 from counterveil.settings import Trial
 
 DECLARED = {"covariates": {"sex": cv.Binary()}, "treated": 1, "control": 0, "randomised": True}
-STUDY = cv.Study("t", "y", (0, 1), **DECLARED)
-TIMES = cv.Study("t", "y", event="e", horizon=1, grid=4, **DECLARED)
+STUDY = study_of("t", "y", (0, 1), **DECLARED)
+TIMES = study_of("t", "y", event="e", horizon=1, grid=4, **DECLARED)
 ROWS = 900
 OUTCOME = {"protects": "outcome"}
 CURVES = float(np.exp(-1) - np.exp(-2))

@@ -12,6 +12,7 @@ from tests.command_line import as_json
 from tests.system.r.test_r_package import library, r  # noqa: F401
 from tests.unit.console.visitor import PLACE, Visitor
 from tests.unit.federation.conftest import Pigeons
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.federation.coordinator import Clock, Round, pooled
@@ -23,8 +24,8 @@ from counterveil.privacy import Budget
 SEED = 7
 DESIGN = {"covariates": {"age": cv.Range(18, 90)}, "treated": 1, "control": 0, "randomised": True}
 STUDIES = {
-    "ate": cv.Study("arm", "score", (0, 10), **DESIGN),
-    "survival": cv.Study("arm", "days", event="died", horizon=60, grid=6, **DESIGN),
+    "ate": study_of("arm", "score", (0, 10), **DESIGN),
+    "survival": study_of("arm", "days", event="died", horizon=60, grid=6, **DESIGN),
 }
 ASKED = {"protects": "record", "epsilon": "4"}
 METHODS = {"ate": "trial", "survival": "kaplan_meier"}

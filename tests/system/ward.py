@@ -14,7 +14,7 @@ FILLED = {
     "sex": {"role": "covariate", "labels": "female; male"},
     "lab_0": {"role": "covariate", "low": "0", "high": "10"},
 }
-DESIGN = {"randomised": "no"}
+DESIGN = {"assignment": "observational"}
 QUESTIONS = sum(map(len, FILLED.values())) + len(DESIGN)
 
 

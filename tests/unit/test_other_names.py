@@ -36,7 +36,9 @@ def result():
 
 @pytest.fixture(scope="module")
 def moments():
-    study = cv.Study("d", "y", (1, 10), {"x1": (1, 5), "site": ["a", "b", "c"]}, control=0)
+    study = cv.Study(
+        cv.Treatment("d", control=0), cv.Outcome("y", (1, 10)), {"x1": (1, 5), "site": ["a", "b", "c"]}
+    )
     return cv.moments(ROWS, study, protects="record", epsilon=5, delta="1e-6", noise=cv.SeededNoise(1))
 
 
@@ -101,9 +103,15 @@ def test_other_formulas_are_refused_with_the_line_to_write(formula, line):
 
 def test_a_time_to_an_event_is_written_as_in_survival_packages():
     found = cv.Study.from_formula(
-        "Surv(days, died) ~ arm | age", {"days": (0, 360), "age": (18, 90)}, control=0
+        "Surv(days, died) ~ arm | age",
+        {"days": (0, 360), "age": (18, 90)},
+        treatment=cv.Treatment("arm", control=0),
     )
-    same = cv.Study("arm", "days", event="died", horizon=360, covariates={"age": (18, 90)}, control=0)
+    same = cv.Study(
+        cv.Treatment("arm", control=0),
+        cv.TimeToEvent("days", "died", horizon=360),
+        covariates={"age": (18, 90)},
+    )
     assert found == same
     chosen = cv.Study.from_formula("Surv(days, died) ~ arm", same)
     assert (chosen.event.column, tuple(chosen.covariates)) == ("died", ())

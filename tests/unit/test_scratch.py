@@ -24,10 +24,12 @@ SECRET = b"QZXVCANARYKJW"
 PATIENCE = 120
 STUDY = """\
 treatment = "t"
-outcome = "y"
-outcome_range = [0, 1]
-person = "id"
-randomised = true
+people = "id"
+assignment = "trial"
+
+[outcome]
+column = "y"
+range = [0, 1]
 """
 # A command that sorts people with little memory, and waits as soon as it has the first of them.
 ASK = """
@@ -294,5 +296,5 @@ def test_a_session_of_spark_encrypts_what_it_keeps_and_keeps_it_where_it_is_told
 def test_rows_of_people_are_sorted_in_memory_where_none_may_lie_on_a_disk(rows, tmp_path, monkeypatch):
     monkeypatch.setenv(scratch.VARIABLE, scratch.NEVER)
     monkeypatch.chdir(tmp_path)
-    assert Table.attach(rows / "rows.parquet", cv.Study("t", "y", (0, 1))).rows == 200_000
+    assert Table.attach(rows / "rows.parquet", cv.Study("t", cv.Outcome("y", (0, 1)))).rows == 200_000
     assert list(tmp_path.iterdir()) == []

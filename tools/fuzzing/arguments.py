@@ -78,15 +78,20 @@ def _settings(rng: random.Random, _folder: Path) -> Attempt:
 
 def _declaration(rng: random.Random, _folder: Path) -> Attempt:
     given: dict[str, Any] = {
-        "treatment": "arm", "outcome": "score", "outcome_range": (0, 1), "covariates": {"age": cv.Range(0, 9)},
+        "treatment": "arm", "outcome": {"score": (0, 1)}, "covariates": {"age": cv.Range(0, 9)},
     }  # fmt: skip
-    others = ("treated", "control", "missing", "randomised", "treated_share", "score", "arms", "reference")
+    others = ("assignment", "people", "clusters", "missing", "where", "estimated")
     made = _spoiled(rng, given, others)
     one, two, several = nasty.value(rng), nasty.value(rng), [nasty.value(rng), nasty.value(rng)]
     calls: tuple[Callable[[], Any], ...] = (
-        lambda: cv.Study(**made), lambda: cv.Study(**made), lambda: cv.Study(**made), lambda: cv.Range(one, two),
+        lambda: cv.Study(**made), lambda: cv.Study(**made), lambda: cv.Range(one, two),
+        lambda: cv.Treatment("arm", treated=one, control=two), lambda: cv.Treatment("arm", arms=several, reference=one),
+        lambda: cv.Outcome(one, two), lambda: cv.Change("y", (0, 1), before=one, time=two, after=several),
+        lambda: cv.Ratio("y", (0, 1), one, two), lambda: cv.TimeToEvent("y", "e", horizon=one, grid=two),
+        lambda: cv.Outcomes(one, baseline=two), lambda: cv.Trial(one), lambda: cv.Propensity(one),
+        lambda: cv.People("id", rules=one, order=two), lambda: cv.Clusters("id", protected=one, rules=two),
         lambda: cv.Range(0, 10).cut(one), lambda: cv.Categories(one), lambda: cv.Categories(several),
-        lambda: cv.Binary(one, two), lambda: cv.drafting.Fill(one), lambda: cv.Budget(one, two),
+        lambda: cv.Binary(one, two), lambda: cv.Fill(one), lambda: cv.Budget(one, two),
         lambda: cv.Budget(1, two), lambda: cv.Study.from_dict(one), lambda: cv.Study.from_toml(one),
         lambda: Table.attach(one, trials.STUDY),
     )  # fmt: skip

@@ -20,10 +20,10 @@ from counterveil.privacy import Budget
 _PLACE, _HOST = "/place", "http://127.0.0.1:8000"
 _STUDY = """\
 treatment = "t"
-treated = 1
-outcome = "y"
-outcome_range = [0, 1]
-randomised = true
+assignment = "trial"
+[outcome]
+column = "y"
+range = [0, 1]
 [covariates]
 site = { categories = ["a", "b"] }
 """

@@ -11,7 +11,7 @@ from tools.fuzzing.judging import SECRET, Answer, Attempt, BrokenRuleError
 
 import counterveil as cv
 from counterveil.data import Table
-from counterveil.data.outcomes import Where
+from counterveil.data.conditions import Where
 
 _CONDITIONS = (
     "18 <= age < 65 and site in ['north', 'south']",

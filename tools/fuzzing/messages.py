@@ -25,6 +25,7 @@ from types import FrameType
 from typing import Any
 
 from tools.fuzzing.mutations import CANARY, ESCAPE, mutated_json, mutated_toml
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.errors import CounterveilError
@@ -42,15 +43,22 @@ from counterveil.results import MeasureResult
 _SECONDS = 5.0
 _LOW, _HIGH = -3.0, 5.0
 _SITES = ("North", "South", "West")
-_STUDY = cv.Study("t", "y", (-3, 5), {"x": cv.Range(0, 1)}, control=0, treated=1, randomised=True)
+_STUDY = cv.Study(
+    cv.Treatment("t", control=0), cv.Outcome("y", (-3, 5)), {"x": cv.Range(0, 1)}, assignment=cv.Trial()
+)
 _POLICY = {"estimators": ["difference_in_means"], "study_epsilon": "100000"}
 _QUESTION = {"method": "difference_in_means", "protects": "outcome", "epsilon": "1"}
 # Measures of the arms' means, of outcomes that are never negative.
-_POSITIVE = cv.Study("t", "y", (0, 8), {"x": cv.Range(0, 1)}, control=0, treated=1, randomised=True)
+_POSITIVE = cv.Study(
+    cv.Treatment("t", control=0),
+    cv.Outcome("y", (0, 8)),
+    {"x": cv.Range(0, 1)},
+    assignment=cv.Trial(),
+)
 _X: dict[str, Any] = {"covariates": {"x": cv.Range(0, 1)}, "randomised": True}
-_ARMS = cv.Study("arm", "y", (-3, 5), arms=("a", "b", "c"), reference="a", **_X)
-_TWO = cv.Study("t", outcomes={"y": (-3, 5), "z": (0, 1)}, control=0, treated=1, **_X)
-_TIMES = cv.Study("t", "days", event="e", horizon=24, grid=4, control=0, treated=1, **_X)
+_ARMS = study_of("arm", "y", (-3, 5), arms=("a", "b", "c"), reference="a", **_X)
+_TWO = study_of("t", outcomes={"y": (-3, 5), "z": (0, 1)}, control=0, treated=1, **_X)
+_TIMES = study_of("t", "days", event="e", horizon=24, grid=4, control=0, treated=1, **_X)
 # Studies and questions of the other messages: measures, and every answer of several effects.
 _OTHERS: tuple[tuple[cv.Study, dict[str, Any]], ...] = (
     (_POSITIVE, _QUESTION | {"measure": "ratio"}),

@@ -80,7 +80,7 @@ def _used(study: Any) -> Answer:
 
 
 def _federated(rng: random.Random, folder: Path) -> Attempt:
-    from counterveil.data.study import to_toml
+    from counterveil.data.study_documents import to_toml
     from counterveil.federation.site_files import SiteFile
     from counterveil.federation.study_files import StudyFolder
 

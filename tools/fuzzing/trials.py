@@ -15,16 +15,14 @@ from counterveil.errors import CounterveilError
 RANGE = (-3, 5)
 STUDY = cv.Study(
     treatment="arm",
-    outcome="score",
-    outcome_range=RANGE,
+    outcome=cv.Outcome("score", RANGE),
     covariates={
         "age": cv.Range(18, 90).cut(40, 65),
         "smoker": cv.Binary(),
         "site": cv.Categories(["north", "south", "east"]),
     },
-    randomised=True,
-    treated_share="1/4",
-    missing={"score": cv.drafting.Fill(0), "age": cv.drafting.Fill(50), "site": cv.drafting.Fill("north")},
+    assignment=cv.Trial(share="1/4"),
+    missing={"score": cv.Fill(0), "age": cv.Fill(50), "site": cv.Fill("north")},
 )
 COLUMNS = STUDY.columns
 BUDGET = cv.Budget(1000, "1/2")

@@ -86,8 +86,8 @@ def _sources() -> Iterator[Call]:
 
 def _data() -> Iterator[Call]:
     kinds: dict[str, tuple[dict[str, Any], Any]] = {
-        "gaps filled": ({"missing": {"a": cv.drafting.Fill("0.5")}}, with_gaps),
-        "gaps dropped": ({"missing": {"a": cv.drafting.Drop()}}, with_gaps),
+        "gaps filled": ({"missing": {"a": cv.Fill("0.5")}}, with_gaps),
+        "gaps dropped": ({"missing": {"a": cv.Drop()}}, with_gaps),
         "gaps without a rule": ({}, with_gaps),
         "arms as words": ({"treated": "new", "control": "old"}, with_words),
         "undeclared words": ({}, with_words),

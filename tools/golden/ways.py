@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from tools.loose_study import study_of
 
 import counterveil as cv
 
@@ -57,7 +58,7 @@ def study(**declared: Any) -> cv.Study:
     covariates = {"a": cv.Range(0, 1).cut(*fine), "b": cv.Binary(), "c": cv.Categories(["p", "q", "r"])}
     labels = {} if "arms" in declared else {"treated": 1, "control": 0}
     one = {} if "outcomes" in declared else {"outcome": "y", "outcome_range": (-3, 5)}
-    return cv.Study(treatment="t", **(one | {"covariates": covariates} | labels | declared))
+    return study_of(treatment="t", **(one | {"covariates": covariates} | labels | declared))
 
 
 TRIAL = {"randomised": True}

@@ -21,7 +21,7 @@ _TIMES = "unit/statistics/test_time_tables.py"
 SEVERAL: tuple[Mutant, ...] = (
     _of("running_sums.Form.l2", "sqrt_up(2 * sum", "sqrt_up(sum", _TIMES),
     _of("running_sums.Form.l1", "return 2 * sum", "return sum", _TIMES),
-    _of("outcomes.entries", 'side="left"', 'side="right"', "unit/data/test_study.py"),
+    _of("follow_up.entries", 'side="left"', 'side="right"', "unit/data/test_study.py"),
     _of("TableNoise.of", "found -= np.outer", "found += np.outer", _SURVIVAL),
     _of("Blocks.moved", "rows[None] - hazards", "rows[None] + hazards", _SURVIVAL),
     _of("table_gradient", "found += by_events", "found -= by_events", _SURVIVAL),

@@ -22,7 +22,7 @@ _TRUTH = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false"
 _SURVIVAL = re.compile(r"surv\s*\(\s*(.+?)\s*,\s*(.+?)\s*\)", re.I)
 # A column or a pattern before what is said of it.
 _SAID = re.compile(r"(?:^|(?<=[,;\s]))\s*([^\s,;=|]+)\s*=")
-_PERSON = ("column", "order", "max_rows_per_person")
+_PEOPLE = ("column", "order", "max_rows")
 _FORMS = "LOW:HIGH, binary, A|B|C or ignore; for all of these, or as NAME=..., lab_*=..."
 
 
@@ -61,21 +61,21 @@ class Dialogue:
         yield text, lambda: placed and self._open("treated", "reference"), lambda typed: _arms(typed, known)
         yield (
             "Outcome column; several as a, b or metric_*; a time to an event as Surv(TIME, EVENT)",
-            lambda: self._open("outcome"),
+            lambda: self._open("outcome", "time"),
             self._outcomes,
         )
         yield "End of follow-up", lambda: self._open("horizon"), lambda typed: {"horizon": typed}
         yield from self._grouped("Outcomes", self._open_outcomes())
-        from counterveil.data.outcomes import identifiers
+        from counterveil.data.row_units import identifiers
 
         people = [name for name in identifiers(self.made.places) if self.made.places[name] == "ignored"]
-        if people and self._open("randomised") and self.made.role("person") is None:
+        if people and self._open("assignment") and self.made.role("person") is None:
             text = (
                 "Person ID if people have several rows, as ID or as ID, VISIT, 10 (the order of rows, and how many of "
                 "a person count); no if every row is another person"
             )
             yield text, lambda: self.made.role("person") is None, self._person
-        yield "Was treatment assigned at random (yes, no)", lambda: self._open("randomised"), _randomised
+        yield "Was treatment assigned at random (yes, no)", lambda: self._open("assignment"), _assigned
         yield self._covariates_text(), lambda: self._open("covariates"), self._covariates
         open_ones = {each.column for each in self.made.open_questions}
         groups: dict[str, list[str]] = {title: [] for title in _GROUPS.values()}
@@ -97,12 +97,29 @@ class Dialogue:
             yield text, left, lambda typed: self._described(typed, left())
 
     def _open(self, *keys: str) -> bool:
-        return any(self.made.document.get(key) == "?" for key in keys)
+        return any(
+            (key,) in self._places() or key in (place[-1] for place in self._in_tables()) for key in keys
+        )
+
+    def _places(self) -> list[tuple[str, ...]]:
+        from counterveil.data.study_documents import open_places
+
+        return open_places(self.made.document)
+
+    def _in_tables(self) -> list[tuple[str, ...]]:
+        """Return the open places of treatment and outcome."""
+        return [place for place in self._places() if len(place) == 2 and place[0] in ("treatment", "outcome")]
 
     def _open_outcomes(self) -> list[str]:
-        told = self.made.document.get("outcomes", {})
-        one = [each.name for each in self.made.all_of("outcome")] if self._open("outcome_range") else []
-        return [name for name, ends in told.items() if ends == "?"] or one
+        several = [
+            place[2] for place in self._places() if place[:2] == ("outcome", "ranges") and len(place) == 3
+        ]
+        one = (
+            [each.name for each in self.made.all_of("outcome")]
+            if ("outcome", "range") in self._places()
+            else []
+        )
+        return several or one
 
     def _ask(
         self, text: str, still: Callable[[], Any], read: Callable[[str], Mapping[str, Any] | None]
@@ -158,13 +175,13 @@ class Dialogue:
             if name not in places:
                 raise _unusable("a column that says whose a row is", f"{shown(name)}, which is no column")
         if len(parts) == 1:
-            return {"person": {"column": parts[0]}}
+            return {"people": {"column": parts[0]}}
         most = label(parts[2]) if len(parts) == 3 else None
         if not isinstance(most, int) or isinstance(most, bool) or most < 1:
             said = f"{shown(parts[2])} as the number of rows" if len(parts) > 2 else "no number of rows"
             more = f", and {len(parts) - 3} more" if len(parts) > 3 else ""
             raise _unusable("ID, or ID, VISIT, 10; covariates are asked for later", f"{said}{more}")
-        return {"person": dict(zip(_PERSON, (*parts[:2], most), strict=True))}
+        return {"people": dict(zip(_PEOPLE, (*parts[:2], most), strict=True))}
 
     def _covariates_text(self) -> str:
         aside = [f"{name} ({why})" for name, why in self.made.set_aside.items()]
@@ -257,10 +274,12 @@ def _arms(typed: str, known: list[Any]) -> Mapping[str, Any]:
     return dict(zip(("treated", "control"), reversed(labels), strict=True))
 
 
-def _randomised(typed: str) -> Mapping[str, Any]:
+def _assigned(typed: str) -> Mapping[str, Any]:
+    from counterveil.data.study_documents import OBSERVATIONAL, TRIAL
+
     if typed.lower() not in _TRUTH:
         raise _unusable("yes or no", shown(typed))
-    return {"randomised": _TRUTH[typed.lower()]}
+    return {"assignment": TRIAL if _TRUTH[typed.lower()] else OBSERVATIONAL}
 
 
 def _unusable(expected: str, got: str) -> CounterveilError:

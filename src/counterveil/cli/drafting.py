@@ -23,7 +23,7 @@ _CODEBOOK = (
 )
 _OUT = "Study file to write; one with open questions is continued. Printed if omitted."
 _ASK = "Ask for what is open; by default if a person is at the terminal."
-_RANDOMISED = "Whether treatment was assigned at random."
+_ASSIGNMENT = '"trial" if treatment was assigned at random, else "observational".'
 _OWN = [
     *options(
         Path | None,
@@ -70,22 +70,22 @@ _TOLD = [
         event="1 where the event ended follow-up; the outcome is a time.",
     ),
     *options(str | None, "NUMBER", section=ANSWERS, horizon="End of follow-up, for times to an event."),
-    *options(bool | None, "", section=ANSWERS, randomised=("--randomised/--observational", _RANDOMISED)),
+    *options(str | None, "HOW", section=ANSWERS, assignment=_ASSIGNMENT),
     *options(
         str | None,
         "COLUMN",
         section=ANSWERS,
-        person="Person ID, if people have several rows.",
+        people="Person ID, if people have several rows.",
         order="Column that puts a person's rows in order.",
     ),
     *options(
         int | None,
         "INTEGER",
         section=ANSWERS,
-        max_rows_per_person="Count only a person's first rows, with --order.",
+        max_rows="Count only a person's first rows, with --order.",
     ),
     *options(
-        str | None, "COLUMN", section=ANSWERS, cluster="Column of clusters: schools, clinics, villages."
+        str | None, "COLUMN", section=ANSWERS, clusters="Column of clusters: schools, clinics, villages."
     ),
     *options(
         list[str] | None,
@@ -179,13 +179,13 @@ def _priced(price: PricePerColumn) -> str:
 
 def _answers(told: dict[str, Any]) -> dict[str, Any]:
     """Return what was said of a study as a draft takes it."""
-    people = {"column": told["person"]} | {name: told.pop(name) for name in ("order", "max_rows_per_person")}
+    people = {"column": told["people"]} | {name: told.pop(name) for name in ("order", "max_rows")}
     ends = told["outcome_range"]
     told |= {
         "treated": label(told["treated"]),
         "control": label(told["control"]),
         "outcome_range": None if ends is None else bounds("--outcome-range", ends),
-        "person": {key: value for key, value in people.items() if value is not None} or None,
+        "people": {key: value for key, value in people.items() if value is not None} or None,
         "columns": _described(told.pop("ranges"), told.pop("labels")) or None,
     }
     return {key: value for key, value in told.items() if value is not None}
@@ -207,7 +207,7 @@ def _check_new(out: Path, overwrite: bool) -> None:
 
 def _continued(out: Path | None, overwrite: bool, given: dict[str, Any]) -> dict[str, Any]:
     """Return the answers with those of a study file that has open questions; another file that exists is refused."""
-    from counterveil.data.study import open_places, read_toml
+    from counterveil.data.study_documents import open_places, read_toml
     from counterveil.drafting import answers_in
 
     check_target(out)

@@ -102,7 +102,7 @@ def _fault() -> str | None:
     import counterveil as cv
 
     try:
-        study = cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), randomised=True)
+        study = cv.Study(treatment="t", outcome=cv.Outcome("y", (0, 1)), assignment=cv.Trial())
         trial = {"t": [0, 0, 0, 0, 1, 1, 1, 1], "y": [0, 0, 1, 0, 1, 1, 0, 1]}
         low, high = cv.ate(trial, study, protects="outcome", epsilon=1).interval()
     except Exception as fault:

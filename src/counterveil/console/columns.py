@@ -12,7 +12,8 @@ from counterveil.bounded_reading import UnreadableError, parse_toml
 from counterveil.console.visit import wrong
 from counterveil.data.codebooks import BINARY, CATEGORIES, RANGE
 from counterveil.data.domains import Label, number_of, plain_number
-from counterveil.data.study import OPEN, to_toml, toml_key, toml_value
+from counterveil.data.study_documents import OPEN, TRIAL, to_toml, toml_key, toml_value
+from counterveil.data.treatment import TREATED
 from counterveil.drafting import Draft
 from counterveil.errors import CounterveilError, printable
 
@@ -43,15 +44,34 @@ ROLES |= {name: words for name, (words, _) in _CLUSTERS.items()}
 KINDS = {"": "not said", RANGE: "number", BINARY: "yes or no", CATEGORIES: "labels"}
 RULES = ("", "mean", "sum", "max", "min", "any", "ever", "first", "last", "constant")
 FIELDS = ("name", "role", "kind", "low", "high", "labels", "missing", "rule")
-DESIGN = ("treated", "control", "randomised", "treated_share", "where")
+DESIGN = ("treated", "control", "assignment", "share", "where")
 # Of more columns no table is shown.
 MOST = 1_000
 _DROP, _LONGEST_NOTE = "drop", 200
-_ALWAYS = (
-    *("treatment", "treated", "control", "arms", "reference", "outcome", "outcome_range", "outcomes", "event"),
-    *("horizon", "randomised", "treated_share", "where", "person", "cluster", "covariates", "ignored", "missing"),
-)  # fmt: skip
-_DECLARED = ("treatment", "outcome", "person", "event", "before", "denominator", "cluster")
+# What has fields of its own: keys of a study file, and of its tables.
+_WHOLE = ("where", "people", "clusters", "covariates", "ignored", "missing")
+_FIELDS = {
+    "treatment": ("column", "treated", "control", "arms", "reference"),
+    "outcome": (
+        *("column", "range", "ranges", "time", "event", "horizon", "numerator"),
+        *("denominator", "denominator_range", "before", "before_range"),
+    ),
+    "assignment": ("share",),
+}
+# Keys whose value is a column, and the tables where they stand; "" for above all tables.
+_DECLARED = (
+    "treatment",
+    "people",
+    "clusters",
+    "column",
+    "time",
+    "event",
+    "numerator",
+    "before",
+    "denominator",
+)
+_TABLES = ("", "[treatment]", "[outcome]", "[people]", "[clusters]")
+_BY_COLUMN = ("[covariates]", "[ignored]", "[outcome.ranges]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +119,7 @@ class StudyForm:
 
 def form_of(text: str, document: Mapping[str, Any]) -> StudyForm | None:
     """Return a study as a form, None where a table cannot hold it: too many columns, or tables that are none."""
-    tables = ("covariates", "outcomes", "missing")
+    tables = ("covariates", "outcome", "treatment", "missing")
     if not all(isinstance(document.get(name, {}), Mapping | str) for name in tables) or "study" in document:
         return None
     rows = {row.name: row for row in _rows(document) if row.name}
@@ -108,21 +128,31 @@ def form_of(text: str, document: Mapping[str, Any]) -> StudyForm | None:
     notes, missing = _notes(text), document.get("missing", {})
     if not isinstance(missing, Mapping) or "fill" in missing:
         missing = {name: missing for name, row in rows.items() if row.role not in _NO_VALUES}
-    rules = _table(document, "person").get("rules") or _table(document, "cluster").get("rules") or {}
+    rules = _table(document, "people").get("rules") or _table(document, "clusters").get("rules") or {}
     found = []
     for name, row in rows.items():
         told = missing.get(name, "")
         filled = _text(told.get("fill") if isinstance(told, Mapping) else told)
         found.append(replace(row, missing=filled, rule=_text(rules.get(name, "")), note=notes.get(name, "")))
-    beside = {key: value for key, value in document.items() if key not in _managed(document)}
+    beside = _beside(document)
     try:
         more = _written(beside) if beside else ""
     except CounterveilError:
         return None
-    known = {name: _text(document.get(name, "")) for name in DESIGN}
-    known["control"] = known["control"] or _text(document.get("reference", ""))
-    known["randomised"] = {True: "yes", False: "no"}.get(document.get("randomised", OPEN), "")
-    return StudyForm(tuple(found), known | {"treated": known["treated"] or "1"}, more)
+    return StudyForm(tuple(found), _design(document), more)
+
+
+def _design(document: Mapping[str, Any]) -> dict[str, str]:
+    """Return what a study file says of the design, as fields have it."""
+    treatment, assignment = _table(document, "treatment"), document.get("assignment", OPEN)
+    share = assignment.get("share", "") if isinstance(assignment, Mapping) else ""
+    return {
+        "treated": _text(treatment.get("treated", "")) or "1",
+        "control": _text(treatment.get("control", treatment.get("reference", ""))),
+        "assignment": TRIAL if share != "" else _text(assignment),
+        "share": _text(share),
+        "where": _text(document.get("where", "")),
+    }
 
 
 def form_of_draft(made: Draft) -> StudyForm:
@@ -142,31 +172,56 @@ def form_of_draft(made: Draft) -> StudyForm:
     return StudyForm(tuple(rows), {"treated": "1"})
 
 
-def _managed(document: Mapping[str, Any]) -> set[str]:
-    """Return the keys of a study file that have fields."""
-    plain = isinstance(document.get("before", ""), str) and "time" not in document
-    return {*_ALWAYS, "denominator", "denominator_range", *(("before", "before_range") if plain else ())}
+def _beside(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the declarations of a study file that have no field."""
+    beside: dict[str, Any] = {}
+    for key, told in document.items():
+        if key in _WHOLE or (not isinstance(told, Mapping) and key in _FIELDS):
+            continue
+        kept = (
+            {name: value for name, value in told.items() if name not in _managed(key, told)}
+            if key in _FIELDS
+            else told
+        )
+        if key not in _FIELDS or kept:
+            beside[key] = kept
+    return beside
+
+
+def _managed(key: str, table: Mapping[str, Any]) -> set[str]:
+    """Return the keys of a table that have fields; of doses and of changes between periods not all do."""
+    managed = {*_FIELDS[key]}
+    if isinstance(table.get("arms"), Mapping):
+        managed -= {"arms", "reference"}
+    if "time" in table and "event" not in table:
+        managed -= {"time", "before", "before_range"}
+    elif not isinstance(table.get("before", ""), str):
+        managed -= {"before", "before_range"}
+    return managed
 
 
 def _rows(document: Mapping[str, Any]) -> Iterator[ColumnRow]:
     """Yield the columns that a study file names; a name comes once more where it has two roles."""
-    arms = document.get("arms")
-    if "treatment" in document:
+    treatment, outcome = _table(document, "treatment"), document.get("outcome", {})
+    arms = treatment.get("arms")
+    if "column" in treatment:
         labels = _labels_text(arms) if isinstance(arms, list) else ""
-        yield ColumnRow(_text(document["treatment"]), "treatment", labels=labels)
-    several = document.get("outcomes", {})
+        yield ColumnRow(_text(treatment["column"]), "treatment", labels=labels)
+    outcome = outcome if isinstance(outcome, Mapping) else {}
+    several = outcome.get("ranges", {})
     for place, (name, ends) in enumerate(several.items() if isinstance(several, Mapping) else ()):
         yield ColumnRow(name, "outcome" if place else "primary", RANGE, *_ends(ends))
-    if "outcome" in document:
-        ends = document.get("outcome_range", ["", document.get("horizon", "")])
-        yield ColumnRow(_text(document["outcome"]), "outcome", RANGE, *_ends(ends))
-    plain = _managed(document)
+    for key in ("column", "numerator", "time"):
+        if key in outcome and (key != "time" or "event" in outcome):
+            ends = outcome.get("range", ["", outcome.get("horizon", "")])
+            yield ColumnRow(_text(outcome[key]), "outcome", RANGE, *_ends(ends))
+    managed = _managed("outcome", outcome)
     for role in ("event", "before", "denominator"):
-        if role in document and role in (*plain, "event"):
-            yield ColumnRow(_text(document[role]), role, RANGE, *_ends(document.get(f"{role}_range")))
-    for key in ("person", "cluster"):
+        if role in outcome and role in managed:
+            yield ColumnRow(_text(outcome[role]), role, RANGE, *_ends(outcome.get(f"{role}_range")))
+    for key, one in (("people", "person"), ("clusters", "cluster")):
         table = _table(document, key)
-        role = "cluster_protected" if table.get("protected") else key
+        role = "cluster_protected" if table.get("protected") else one
         if table:
             yield ColumnRow(_text(table.get("column")), "cluster_assigned" if table.get("assigned") else role)
         if "order" in table:
@@ -223,7 +278,7 @@ def _notes(text: str) -> dict[str, str]:
                 ((key, value),) = parse_toml(left).items()
             except (UnreadableError, ValueError):
                 continue
-            found[str(value) if key in _DECLARED else key] = note[:_LONGEST_NOTE]
+            found[value if key in _DECLARED and isinstance(value, str) else key] = note[:_LONGEST_NOTE]
     return found
 
 
@@ -260,21 +315,42 @@ def text_of(form: StudyForm, before: Mapping[str, Any], text: str = "") -> str:
     except UnreadableError as error:
         raise wrong("further declarations in TOML", str(error)) from None
     made = _document(form, before)
-    twice = next((key for key in more if key in {*made, *_ALWAYS}), None)
-    if twice is not None:
-        raise wrong("further declarations that have no field of their own", repr(twice))
-    return _written(made | more, _notes(text) | {row.name: row.note for row in form.rows if row.note})
+    notes = _notes(text) | {row.name: row.note for row in form.rows if row.note}
+    return _written(_joined(made, more), notes)
+
+
+def _joined(made: dict[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the declarations of a form with further ones, or raise CV-W004 for one that has a field."""
+    joined = dict(made)
+    for key, told in more.items():
+        own = made.get(key)
+        if key in _FIELDS and isinstance(told, Mapping):
+            if isinstance(told.get("arms"), Mapping):
+                # Of a dose no label means treated.
+                own = {"column": own["column"]} if isinstance(own, Mapping) else own
+            if isinstance(own, str):
+                own = {"column": own} if own != OPEN and key == "treatment" else {}
+            twice = next((name for name in told if name in (own or {}) or name in _managed(key, told)), None)
+            joined[key] = {**(own or {}), **told}
+        else:
+            twice = key if key in (*made, *_WHOLE, *_FIELDS) else None
+            joined[key] = told
+        if twice is not None:
+            raise wrong("further declarations that have no field of their own", repr(twice))
+    return joined
 
 
 def _document(form: StudyForm, before: Mapping[str, Any]) -> dict[str, Any]:
     only = {role: _only(form, role) for role in _ONCE}
     made = _arms(form, only["treatment"]) | _outcomes(form, only)
-    randomised = {"yes": True, "no": False}.get(form.design.get("randomised", ""), OPEN)
+    share, where = form.design.get("share", ""), form.design.get("where", "")
+    assignment: Any = form.design.get("assignment", "") or OPEN
+    if share and assignment in (OPEN, TRIAL):
+        assignment = {"share": _value(share)}
     # A study file need not say it.
-    if randomised != OPEN or not before or "randomised" in before:
-        made["randomised"] = randomised
-    share, where = form.design.get("treated_share", ""), form.design.get("where", "")
-    made |= ({"treated_share": _value(share)} if share else {}) | ({"where": where} if where else {})
+    if assignment != OPEN or not before or "assignment" in before:
+        made["assignment"] = assignment
+    made |= {"where": where} if where else {}
     made |= _units(form, only, before)
     declared = {row.name: row for row in form.rows if row.role == "covariate"}
     known = before.get("covariates")
@@ -297,15 +373,19 @@ def _only(form: StudyForm, role: str) -> ColumnRow | None:
 
 
 def _arms(form: StudyForm, row: ColumnRow | None) -> dict[str, Any]:
-    labels = [] if row is None else _labels(row.labels)
-    made: dict[str, Any] = {"treatment": OPEN if row is None else row.name}
+    if row is None:
+        return {"treatment": OPEN}
+    labels = _labels(row.labels)
+    made: dict[str, Any] = {"column": row.name}
     treated, control = (_value(form.design.get(name, "")) for name in ("treated", "control"))
     if len(labels) > 2:
-        return made | {"arms": labels, "reference": OPEN if control == "" else control}
+        return {"treatment": made | {"arms": labels, "reference": OPEN if control == "" else control}}
     if len(labels) == 2 and treated not in labels:
         treated = labels[0]
-    made["treated"] = OPEN if treated == "" else treated
-    return made | ({} if control == "" else {"control": control})
+    if treated == TREATED and control == "":
+        return {"treatment": row.name}
+    made |= {} if treated == TREATED else {"treated": OPEN if treated == "" else treated}
+    return {"treatment": made | ({} if control == "" else {"control": control})}
 
 
 def _outcomes(form: StudyForm, only: Mapping[str, ColumnRow | None]) -> dict[str, Any]:
@@ -313,12 +393,19 @@ def _outcomes(form: StudyForm, only: Mapping[str, ColumnRow | None]) -> dict[str
     found = [first] * (first is not None) + [row for row in form.rows if row.role == "outcome"]
     made: dict[str, Any] = {}
     if len(found) > 1:
-        made["outcomes"] = {row.name: _range(row) for row in found if row is not None}
+        made["ranges"] = {row.name: _range(row) for row in found if row is not None}
     else:
         row = found[0] if found else None
-        made["outcome"] = OPEN if row is None else row.name
+        key = (
+            "time"
+            if only["event"] is not None
+            else "numerator"
+            if only["denominator"] is not None
+            else "column"
+        )
+        made[key] = OPEN if row is None else row.name
         if only["event"] is None:
-            made["outcome_range"] = OPEN if row is None else _range(row)
+            made["range"] = OPEN if row is None else _range(row)
         elif row is not None and row.high:
             made["horizon"] = _value(row.high)
     for role in ("event", "before", "denominator"):
@@ -327,7 +414,7 @@ def _outcomes(form: StudyForm, only: Mapping[str, ColumnRow | None]) -> dict[str
             made[role] = row.name
             told = _range(row)
             made |= {} if role == "event" or told == OPEN else {f"{role}_range": told}
-    return made
+    return {"outcome": OPEN if made == {"column": OPEN, "range": OPEN} else made}
 
 
 def _units(
@@ -347,12 +434,12 @@ def _units(
     more |= {"rules": rules} if rules else {}
     made: dict[str, Any] = {}
     for key, row, flags, own in (
-        ("person", person, {}, more),
-        ("cluster", cluster, {} if cluster is None else _CLUSTERS[cluster.role][1], more if whole else {}),
+        ("people", person, {}, more),
+        ("clusters", cluster, {} if cluster is None else _CLUSTERS[cluster.role][1], more if whole else {}),
     ):
         if row is not None:
             old = _table(before, key)
-            kept = {name: old[name] for name in ("max_rows_per_person",) if name in old and order is not None}
+            kept = {name: old[name] for name in ("max_rows",) if name in old and order is not None}
             table = {"column": row.name} | flags | own | kept
             made[key] = row.name if len(table) == 1 else table
     return made
@@ -407,8 +494,8 @@ def _written(document: Mapping[str, Any], notes: Mapping[str, str] | None = None
     keyed = {toml_key(name): note for name, note in noted.items()}
     for line in text.splitlines():
         table = line if line.startswith("[") else table
-        note = named.get(line, "") if not table else ""
-        if table in ("[covariates]", "[ignored]", "[outcomes]"):
+        note = named.get(line, "") if table in _TABLES else ""
+        if table in _BY_COLUMN:
             note = keyed.get(line.partition(" = ")[0], "")
         lines.append(f"{line}  # {' '.join(printable(note).split())}" if note else line)
     return "\n".join(lines) + "\n"

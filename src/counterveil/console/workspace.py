@@ -15,7 +15,7 @@ from counterveil.accounting import Account, Ledger, open_ledger
 from counterveil.bounded_reading import UnreadableError, parse_toml, read_text, read_toml
 from counterveil.data import Study, open_table
 from counterveil.data.sources.dispatch import columns_of
-from counterveil.data.study import named_study, names_in
+from counterveil.data.study_documents import named_study, names_in
 from counterveil.errors import CounterveilError, LedgerError, StudyError, masked, refusal, unforeseen
 from counterveil.federation.files import write_whole
 

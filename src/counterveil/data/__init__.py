@@ -1,9 +1,13 @@
 """Studies and tables: roles, public bounds, fixed-point values."""
 
+from counterveil.data.assignment import Observational, Propensity, Trial
 from counterveil.data.batches import StreamedRows, check_columns, rows_of_source, table_of_source
 from counterveil.data.domains import OUTCOME_STEPS, Binary, Categories, Drop, Fill, Range
+from counterveil.data.follow_up import TimeToEvent
 from counterveil.data.layout import Layout
+from counterveil.data.outcomes import Change, Outcome, Outcomes, Ratio
 from counterveil.data.passes import Sums, cores, silence
+from counterveil.data.row_units import Clusters, People
 from counterveil.data.sources import (
     named_table,
     open_table,
@@ -31,22 +35,34 @@ from counterveil.data.table import (
     covariate_columns,
     public_points,
 )
+from counterveil.data.treatment import Treatment
 
 __all__ = [
     "OUTCOME_STEPS",
     "Backend",
     "Binary",
     "Categories",
+    "Change",
+    "Clusters",
     "Drop",
     "Fill",
     "Layout",
+    "Observational",
+    "Outcome",
+    "Outcomes",
     "Pass",
+    "People",
+    "Propensity",
     "Range",
+    "Ratio",
     "SpooledRows",
     "StreamedRows",
     "Study",
     "Sums",
     "Table",
+    "TimeToEvent",
+    "Treatment",
+    "Trial",
     "check_columns",
     "check_study",
     "columns_as_written",

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import counterveil.scratch as scratch
 from counterveil.data.cells import Column
-from counterveil.data.outcomes import only_subset
+from counterveil.data.conditions import only_subset
 from counterveil.data.passes import BLOCK_ROWS as BATCH
 from counterveil.data.passes import Sums, in_order, silence
 from counterveil.data.people import whole_people

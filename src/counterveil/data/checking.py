@@ -13,6 +13,7 @@ import numpy as np
 
 from counterveil.data.batches import check_columns
 from counterveil.data.cells import Coded, Column, Mask, Numbers, meant, no_such_column
+from counterveil.data.conditions import only_subset
 from counterveil.data.domains import (
     Binary,
     Categories,
@@ -24,16 +25,19 @@ from counterveil.data.domains import (
     number_of,
     plain_number,
 )
-from counterveil.data.outcomes import Before, Denominator, Several, TimeToEvent, identifiers, only_subset
 from counterveil.data.passes import silence
 from counterveil.data.people import one_row_per_person
+from counterveil.data.row_units import identifiers
 from counterveil.data.sources import read, source_in_database
 from counterveil.data.sources.dispatch import check, columns_of
-from counterveil.data.study import (
+from counterveil.data.study import Study
+from counterveil.data.study_documents import (
     KNOWN_KEYS,
     OPEN,
-    Study,
+    TRIAL,
+    column_of,
     open_places,
+    outcome_columns,
     read_study,
     study_arguments,
     toml_key,
@@ -42,18 +46,11 @@ from counterveil.data.study import (
 from counterveil.data.table import Survey, Table, numeric_columns
 from counterveil.errors import CounterveilError, DataError, refusal
 
-# Declarations that only make sense together are judged together.
-_TOGETHER = (
-    ("treated", "control"),
-    ("arms", "reference"),
-    ("randomised", "treated_share", "score"),
-    ("person", *Before.KEYS),
-    Denominator.KEYS,
-)
-# In place of one outcome with its range.
-_FORMS = (Several.KEYS, TimeToEvent.KEYS)
+# Declarations that only make sense together are judged together: periods are of people.
+_TOGETHER = (("treatment",), ("assignment",), ("people", "outcome"))
+# Tables with a line for each column.
+_BY_COLUMN = ("covariates", "missing", "estimated")
 _RANGE = "[LOW, HIGH]"
-_ARMS = ("treated", "control", "arms", "reference", "others")
 # Stand for a treatment and an outcome that are not known yet, so that all else can be checked.
 NOT_KNOWN = {"treatment": "? treatment", "outcome": "? outcome"}
 
@@ -112,18 +109,26 @@ def in_table(table: str, name: str, text: str) -> str:
     return f"[{table}]\n{toml_key(name)} = {text}"
 
 
-# What a draft leaves to people.
+# What a draft leaves to people, by the key or the key of a table.
 _QUESTIONS = {
-    "treatment": ("which column holds the treatment?", 'treatment = "COLUMN"'),
-    "outcome": ("which column holds the outcome?", 'outcome = "COLUMN"'),
-    "outcome_range": ("what are the lowest and the highest possible outcome?", f"outcome_range = {_RANGE}"),
-    "treated": ("which label means treated?", 'treated = "LABEL"'),
-    "control": ("which label means control?", 'control = "LABEL"'),
-    "randomised": ("was treatment assigned at random?", "randomised = true  # or false"),
-    "person": ("which column is the person ID?", 'person = "COLUMN"'),
-    "reference": ("which arm are the others compared with?", 'reference = "LABEL"'),
-    "horizon": ("when does follow-up end?", "horizon = NUMBER"),
-    "covariates": ("which columns are covariates?", "[covariates]\n# COLUMN = { range = [LOW, HIGH] }"),
+    ("treatment",): ("which column holds the treatment?", 'treatment = "COLUMN"'),
+    ("outcome",): ("which column holds the outcome?", f'[outcome]\ncolumn = "COLUMN"\nrange = {_RANGE}'),
+    ("outcome", "column"): ("which column holds the outcome?", '[outcome]\ncolumn = "COLUMN"'),
+    ("outcome", "time"): ("which column holds the outcome?", '[outcome]\ntime = "COLUMN"'),
+    ("outcome", "range"): (
+        "what are the lowest and the highest possible outcome?",
+        f"[outcome]\nrange = {_RANGE}",
+    ),
+    ("outcome", "horizon"): ("when does follow-up end?", "[outcome]\nhorizon = NUMBER"),
+    ("treatment", "treated"): ("which label means treated?", '[treatment]\ntreated = "LABEL"'),
+    ("treatment", "control"): ("which label means control?", '[treatment]\ncontrol = "LABEL"'),
+    ("treatment", "reference"): (
+        "which arm are the others compared with?",
+        '[treatment]\nreference = "LABEL"',
+    ),
+    ("assignment",): ("was treatment assigned at random?", 'assignment = "trial"  # or "observational"'),
+    ("people",): ("which column is the person ID?", 'people = "COLUMN"'),
+    ("covariates",): ("which columns are covariates?", "[covariates]\n# COLUMN = { range = [LOW, HIGH] }"),
 }
 _DOMAIN_QUESTIONS = {
     "": ("numeric, binary or labels?", '{ range = [LOW, HIGH] }  # or { categories = [...] }, or "binary"'),
@@ -142,15 +147,16 @@ def open_questions(document: Mapping[str, Any]) -> list[Finding]:
             asked, answer = _DOMAIN_QUESTIONS.get(kind, _DOMAIN_QUESTIONS[""])
             what = f"covariate {place[1]!r}: {asked}"
             found.append(Finding("CV-S120", what, place[1], in_table("covariates", place[1], answer)))
-        elif place[0] == "outcomes":
-            what = f"outcome {place[1]!r}: {_DOMAIN_QUESTIONS['range'][0]}"
-            found.append(Finding("CV-S120", what, place[1], in_table("outcomes", place[1], _RANGE)))
-        elif len(place) > 1:
-            what = f"[{place[0]}]: {place[1]}?"
-            found.append(Finding("CV-S120", what, None, in_table(place[0], place[1], '"COLUMN"')))
-        else:
-            asked, answer = _QUESTIONS[place[0]]
+        elif place[:2] == ("outcome", "ranges") and len(place) > 2:
+            what = f"outcome {place[2]!r}: {_DOMAIN_QUESTIONS['range'][0]}"
+            found.append(Finding("CV-S120", what, place[2], in_table("outcome.ranges", place[2], _RANGE)))
+        elif place in _QUESTIONS:
+            asked, answer = _QUESTIONS[place]
             found.append(Finding("CV-S120", asked, None, answer))
+        else:
+            what = f"[{place[0]}]: {'.'.join(place[1:])}?" if len(place) > 1 else f"{place[0]}?"
+            mend = in_table(place[0], place[1], '"COLUMN"') if len(place) > 1 else line(place[0], "...")
+            found.append(Finding("CV-S120", what, None, mend))
     return found
 
 
@@ -200,30 +206,27 @@ def sound_study(document: Mapping[str, Any]) -> tuple[Study | None, list[Finding
     judge.faults += [
         Finding("CV-S013", f"the study names no {key}", None, f'{key} = "COLUMN"')
         for key in NOT_KNOWN
-        if key not in known and key not in asked and not (key == "outcome" and "outcomes" in known)
+        if key not in known and key not in asked
     ]
-    if "treatment" not in known:
-        known = {key: value for key, value in known.items() if key not in _ARMS}
-    form = next((keys for keys in _FORMS if keys[0] in known), ())
-    base = {key: known.get(key, name) for key, name in NOT_KNOWN.items() if f"{key}s" not in form}
-    base |= {key: known[key] for key in form if key in known} if form else {"outcome_range": [0, 1]}
+    column = column_of(known.get("treatment")) or NOT_KNOWN["treatment"]
+    base: dict[str, Any] = {"treatment": column, "outcome": _plain_outcome(known.get("outcome"))}
     problem = _problem(base)
     if problem is not None:
         return None, [*found, *judge.faults, Finding.of(problem)]
-    if "outcome_range" not in asked and not form:
-        tried = base | {"outcome_range": known.get("outcome_range")}
-        problem = _problem(tried)
-        if problem is None:
-            base = tried
-        else:
-            mend = f"outcome_range = {_RANGE}"
-            judge.faults.append(Finding.of(problem, str(base["outcome"]), mend))
-    for parts in _parts(known, base):
+    for parts in _parts(known):
         alone = [part for part in parts if part.problem is not None]
         judge.faults += [Finding.of(part.problem, part.column, part.mend) for part in alone if part.problem]
         base = _added(base, [part for part in parts if part.problem is None], judge)
     more = [_MORE] if judge.done else []
     return Study(**study_arguments(base)), [*found, *judge.faults[:MOST_FAULTS], *more]
+
+
+def _plain_outcome(told: object) -> dict[str, Any]:
+    """Return an outcome that stands for a declared one while all else is judged: its first column, from 0 to 1."""
+    names = outcome_columns(told)
+    if isinstance(told, Mapping) and "event" in told:
+        names = tuple(name for name in names if name != told["event"])
+    return {"column": names[0] if names else NOT_KNOWN["outcome"], "range": [0, 1]}
 
 
 def _added(base: dict[str, Any], parts: list[_Part], judge: _Judge) -> dict[str, Any]:
@@ -242,22 +245,36 @@ def _added(base: dict[str, Any], parts: list[_Part], judge: _Judge) -> dict[str,
 
 
 def _without_open(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the declarations without what is open; something stands for what others need to be judged."""
     places = open_places(document)
     top = {place[0] for place in places if len(place) == 1}
     left = {key: value for key, value in document.items() if key not in top}
-    left |= {"horizon": 1} if "horizon" in top else {}
+    for key, *path in places:
+        if key in ("treatment", "outcome", "people", "clusters") and path:
+            left[key] = _closed(key, left[key], path)
     asked = {place[1] for place in places if place[0] == "covariates" and len(place) > 1}
-    for key, name in (place[:2] for place in places if place[0] in ("person", "outcomes") and len(place) > 1):
-        # Something stands for an open range; a person is known by the column alone.
-        left[key] = {**left[key], name: [0, 1]} if key == "outcomes" else left[key].get("column")
     for key in ("covariates", "missing"):
         if isinstance(left.get(key), Mapping):
             left[key] = {name: value for name, value in left[key].items() if name not in asked}
     return left
 
 
+def _closed(key: str, told: Any, path: list[str]) -> Any:
+    """Return a table in which something stands for what is open; people are known by their column alone."""
+    if key in ("people", "clusters"):
+        return column_of(told) if isinstance(told, Mapping) else told
+    if key == "treatment":
+        # Arms without a reference, or labels that are not known, are judged when they are.
+        return told.get("column", OPEN) if isinstance(told, Mapping) else told
+    stand = {"range": [0, 1], "horizon": 1, "column": NOT_KNOWN["outcome"], "time": NOT_KNOWN["outcome"]}
+    if path[0] == "ranges":
+        return {**told, "ranges": {**told["ranges"], path[1]: [0, 1]}} if len(path) > 1 else {}
+    closed = {name: value for name, value in told.items() if name != path[0]}
+    return closed | ({path[0]: stand[path[0]]} if path[0] in stand else {})
+
+
 def _unknown_keys(document: Mapping[str, Any]) -> Iterator[CounterveilError]:
-    sound = {"treatment": "t", "outcome": "y", "outcome_range": [0, 1]}
+    sound = {"treatment": "t", "outcome": {"column": "y", "range": [0, 1]}}
     for key in document:
         if key not in KNOWN_KEYS:
             problem = _problem(sound | {key: document[key]})
@@ -278,7 +295,7 @@ def _with(base: Mapping[str, Any], *parts: Mapping[str, Any]) -> dict[str, Any]:
     joined = {key: dict(value) if isinstance(value, Mapping) else value for key, value in base.items()}
     for part in parts:
         for key, value in part.items():
-            if isinstance(value, Mapping):
+            if isinstance(value, Mapping) and key in _BY_COLUMN:
                 joined[key] = joined[key] if isinstance(joined.get(key), dict) else {}
                 joined[key].update(value)
             else:
@@ -296,22 +313,31 @@ class _Part:
     problem: CounterveilError | None = None
 
 
-def _parts(known: Mapping[str, Any], judged: Iterable[str]) -> Iterator[list[_Part]]:
+def _parts(known: Mapping[str, Any]) -> Iterator[list[_Part]]:
     """Yield the declarations that are not judged yet, in groups, those first that others rely on."""
-    said = {*judged, "covariates", "missing", *sum(_TOGETHER, ())}
+    said = {"covariates", "missing", *sum(_TOGETHER, ())}
     covariates = known.get("covariates", {})
     if isinstance(covariates, Mapping):
         yield [_covariate(str(name), value) for name, value in covariates.items()]
     else:
         yield [_Part({"covariates": covariates})]
     together = [{key: known[key] for key in group if key in known} for group in _TOGETHER]
-    yield [_Part(declared) for declared in together if declared]
+    yield [_part(declared) for declared in together if declared]
     missing = known.get("missing", {})
     if isinstance(missing, Mapping) and "fill" not in missing:
         yield [_Part({"missing": {name: rule}}, str(name)) for name, rule in missing.items()]
     else:
         yield [_Part({"missing": missing})]
     yield [_Part({key: value}) for key, value in known.items() if key not in said]
+
+
+def _part(declared: dict[str, Any]) -> _Part:
+    """Return the part that declares the treatment, the outcome, people or the assignment."""
+    outcome = declared.get("outcome")
+    if not isinstance(outcome, Mapping) or {"event", "ranges"} & set(outcome):
+        return _Part(declared)
+    column = next(iter(outcome_columns(outcome)), None)
+    return _Part(declared, column, f"[outcome]\nrange = {_RANGE}")
 
 
 def _covariate(name: str, value: object) -> _Part:
@@ -327,10 +353,9 @@ def _covariate(name: str, value: object) -> _Part:
 
 # What a missing value is called where it is a label of its own.
 _MISSING_LABELS = ("missing", "(missing)", "((missing))")
+_OTHERS = '[treatment]\nothers = "drop"'
 # Undeclared labels of one column that are listed, the most frequent first.
 _MOST_LABELS = 50
-# Declarations of people with several rows and of outcomes that are made of several columns.
-_MADE = ("person", *Before.KEYS, *Denominator.KEYS)
 # Codes that are about labels of a column.
 _ABOUT_LABELS = ("CV-D005", "CV-D006", "CV-D007", "CV-D017")
 
@@ -382,7 +407,8 @@ def check_data(source: Any, document: Mapping[str, Any], study: Study, show_labe
     faults, rows, lost = _rows(source, _without(study, {*wrong, *unreadable}), show_labels)
     advice += lost
     # Labels of the arms are compared with what nobody said yet: the open question is enough.
-    undeclared = {"CV-D005"} if OPEN in (document.get("treated"), document.get("control")) else set()
+    labels_open = {("treatment", "treated"), ("treatment", "control")} & set(open_places(document))
+    undeclared = {"CV-D005"} if labels_open else set()
     found += [fault for fault in faults if fault.code not in undeclared]
     undecided = set(NOT_KNOWN.values()) & set(study.columns)
     return Checked((*found, *advice), None if undecided else study, None if found or undecided else rows)
@@ -406,15 +432,15 @@ def _refused(attempt: Callable[[], object], name: str | None = None) -> list[Fin
     return []
 
 
-def _fewer_outcomes(document: dict[str, Any], lost: set[str]) -> dict[str, Any]:
-    """Return the declarations without the outcomes that are lost; one that is left is the outcome."""
-    left = {name: ends for name, ends in document.pop("outcomes").items() if name not in lost}
-    baseline = document.pop("baseline", {})
+def _fewer_outcomes(outcome: Mapping[str, Any], lost: set[str]) -> dict[str, Any]:
+    """Return the declaration of several outcomes without those that are lost; one that is left is the outcome."""
+    left = {name: ends for name, ends in outcome["ranges"].items() if name not in lost}
+    baseline = outcome.get("baseline", {})
     if len(left) >= 2:
         kept = {name: column for name, column in baseline.items() if name in left and column not in lost}
-        return document | {"outcomes": left} | ({"baseline": kept} if kept else {})
+        return {"ranges": left} | ({"baseline": kept} if kept else {})
     name, ends = next(iter(left.items()), (NOT_KNOWN["outcome"], [0, 1]))
-    return document | {"outcome": name, "outcome_range": ends}
+    return {"column": name, "range": ends}
 
 
 def _without(study: Study, lost: set[str]) -> Study:
@@ -422,29 +448,34 @@ def _without(study: Study, lost: set[str]) -> Study:
     if not lost:
         return study
     document = study.to_dict()
+    people = () if study.person is None else study.person.columns
     if study.several is not None:
-        document = _fewer_outcomes(document, lost)
+        document["outcome"] = _fewer_outcomes(document["outcome"], lost)
+    elif lost & {*people, *study.outcomes}:
+        document["outcome"] = _alone(study, lost)
     if study.score in lost:
-        del document["score"]
+        del document["assignment"]
     for key in ("covariates", "missing"):
-        document[key] = {name: value for name, value in document[key].items() if name not in lost}
-    person = () if study.person is None else study.person.columns
-    if lost & {*person, *study.outcomes[1:]}:
-        for key in _MADE:
-            document.pop(key, None)
-    if study.event is not None and study.event.column in lost:
-        document = {key: value for key, value in document.items() if key not in TimeToEvent.KEYS}
-        document["outcome_range"] = [0, 1]
-    if lost & {*person, *study.cluster_columns}:
-        document.pop("cluster", None)
+        if key in document:
+            document[key] = {name: value for name, value in document[key].items() if name not in lost}
+    if lost & {*people, *study.outcomes[1:]}:
+        document.pop("people", None)
+    if lost & {*people, *study.cluster_columns}:
+        document.pop("clusters", None)
     if study.where is not None and lost & set(study.where.columns):
         del document["where"]
-    for key, name in NOT_KNOWN.items():
-        if document.get(key) in lost:
-            document[key] = name
-            arms = ("treated", "control", "arms", "reference", "treated_share") if key == "treatment" else ()
-            document = {each: value for each, value in document.items() if each not in arms}
+    if study.treatment in lost:
+        document["treatment"] = NOT_KNOWN["treatment"]
+        if study.treated_share is not None:
+            document["assignment"] = TRIAL
     return Study.from_dict(document)
+
+
+def _alone(study: Study, lost: set[str]) -> dict[str, Any]:
+    """Return one outcome in place of one that is made of columns of which some are lost."""
+    ends = study.outcome_range if study.before is None else study.before.outcome_range
+    bounds = [0, 1] if study.event is not None else [plain_number(end) for end in ends]
+    return {"column": NOT_KNOWN["outcome"] if study.outcome in lost else study.outcome, "range": bounds}
 
 
 def _rows(source: Any, study: Study, show_labels: bool) -> tuple[list[Finding], int | None, list[Finding]]:
@@ -597,9 +628,11 @@ def _mend(code: str, name: str, study: Study, labels: Mapping[str, int] | None) 
     if code == "CV-D005":
         told = [toml_value(_as_written(label)) for label in labels or ()]
         one_of = f"  # one of {', '.join(told[:6])}" if told else ""
-        lines = f'treated = {toml_value(study.treated)}\ncontrol = "LABEL"{one_of}\nothers = "drop"'
-        return 'others = "drop"' if study.control is not None else lines
-    return 'others = "drop"' if code == "CV-D017" else None
+        lines = (
+            f'[treatment]\ntreated = {toml_value(study.treated)}\ncontrol = "LABEL"{one_of}\nothers = "drop"'
+        )
+        return _OTHERS if study.control is not None else lines
+    return _OTHERS if code == "CV-D017" else None
 
 
 def _as_written(label: str) -> Any:
@@ -629,10 +662,13 @@ def _renamed(name: str, study: Study, known: Iterable[str]) -> str | None:
     if probably is None:
         return None
     if study.several is not None and name in study.several.names:
-        return in_table("outcomes", probably, toml_value(study.to_dict()["outcomes"][name]))
-    for role, column in (("treatment", study.treatment), ("outcome", study.outcome)):
-        if name == column:
-            return line(role, probably)
+        return in_table("outcome.ranges", probably, toml_value(study.to_dict()["outcome"]["ranges"][name]))
+    if name == study.treatment:
+        table = isinstance(study.to_dict()["treatment"], Mapping)
+        return in_table("treatment", "column", toml_value(probably)) if table else line("treatment", probably)
+    if name == study.outcome:
+        key = "time" if study.event is not None else "column" if study.denominator is None else "numerator"
+        return in_table("outcome", key, toml_value(probably))
     if name in study.covariates:
         return in_table("covariates", probably, toml_value(study.covariates[name].to_dict()))
     return f"# did you mean {probably!r}?"
@@ -646,7 +682,7 @@ def _advice(known: Iterable[str], document: Mapping[str, Any], study: Study) -> 
     found = []
     if people:
         said = refusal("CV-D120", name=people[0])
-        found.append(Finding(said.code, said.problem, people[0], line("person", people[0]), blocking=False))
+        found.append(Finding(said.code, said.problem, people[0], line("people", people[0]), blocking=False))
     left = [name for name in beside if name not in placed and name not in people]
     # Files with columns of other studies are common: only a file that lists some as ignored means to place them all.
     if left and "ignored" in document:

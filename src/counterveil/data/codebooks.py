@@ -21,7 +21,7 @@ from typing import Any
 from counterveil.bounded_reading import UnreadableError, checked_path, parse_json, read_text
 from counterveil.data.cells import BLANKS
 from counterveil.data.domains import Binary, Categories, Domain, Label, Range, number_of, plain_number
-from counterveil.data.outcomes import identifiers
+from counterveil.data.row_units import identifiers
 from counterveil.errors import refusal
 
 RANGE, BINARY, CATEGORIES, DATE, TEXT, IDENTIFIER = (

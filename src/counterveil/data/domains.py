@@ -166,7 +166,32 @@ def cell_middles(cells: Range) -> tuple[Label, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """Replace missing values with a public constant; nothing else becomes public. Without a rule they are refused."""
+    """Replace missing values of a column with a public constant; nothing else becomes public.
+
+    Parameters
+    ----------
+    value : str, int, float or Fraction
+        The constant: inside the range of a numeric column, one of the declared labels of another.
+
+    Attributes
+    ----------
+    value : str, int or float
+        The constant, a number in the shortest form that gives it back.
+
+    Raises
+    ------
+    CounterveilError
+        A value that is no label (CV-S007). Whether it suits the column is checked by `cv.Study` (CV-S010).
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> study = cv.Study(
+    ...     "treated", cv.Outcome("score", (0, 10)), {"age": (18, 90)}, missing={"age": cv.Fill(50)}
+    ... )
+    >>> study.missing["age"].value
+    50
+    """
 
     value: Number | Label
 
@@ -189,7 +214,15 @@ class Fill:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """Leave out rows with a missing value; which rows those are becomes public."""
+    """Leave out rows with a missing value of a column; which rows those are becomes public.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> study = cv.Study("treated", cv.Outcome("score", (0, 10)), missing={"score": cv.Drop()})
+    >>> study.missing_kinds
+    {'score': 'drop'}
+    """
 
     def to_dict(self) -> Any:
         """Return the rule as a study file declares it."""

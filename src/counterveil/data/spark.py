@@ -20,8 +20,8 @@ import numpy as np
 
 import counterveil.scratch as scratch
 from counterveil.data.cells import Column
+from counterveil.data.conditions import only_subset
 from counterveil.data.features import feature_map
-from counterveil.data.outcomes import only_subset
 from counterveil.data.passes import Sums, added, reads_covariates, silence
 from counterveil.data.people import whole_people
 from counterveil.data.sources.relations import (

@@ -16,7 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv, expit, ndtr
 
-from counterveil.data import Binary, Categories, Drop, Fill, Range, Study
+from counterveil.data import (
+    Binary,
+    Categories,
+    Drop,
+    Fill,
+    Observational,
+    Outcome,
+    Range,
+    Study,
+    Treatment,
+    Trial,
+)
 from counterveil.data.domains import Domain
 from counterveil.errors import refusal
 from counterveil.numerics.arrays import Floats
@@ -126,7 +137,10 @@ def synth(
         name=f"Synth, seed {seed}",
         frame=frame,
         study=Study(
-            "treated", "y", outcome_range, dict.fromkeys(names, Range(0, 1)), control=0, randomised=False
+            Treatment("treated", control=0),
+            Outcome("y", outcome_range),
+            dict.fromkeys(names, Range(0, 1)),
+            assignment=Observational(),
         ),
         source="simulated by this function, with the ranges of Koga et al. 2024",
         licence="none needed",
@@ -156,7 +170,12 @@ def synth_strata(seed: int = 0, n: int = 10_000, levels: int = 100, slope: float
     return Dataset(
         name=f"Synth on {levels} strata, seed {seed}",
         frame={"treated": treated.astype(np.int64), "y": y, "x": level},
-        study=Study("treated", "y", (0, 1), {"x": Categories(range(levels))}, control=0, randomised=False),
+        study=Study(
+            Treatment("treated", control=0),
+            Outcome("y", (0, 1)),
+            {"x": Categories(range(levels))},
+            assignment=Observational(),
+        ),
         source="simulated by this function, with the distributions of Koga et al. 2024",
         licence="none needed",
         true_effect=EFFECT,
@@ -197,13 +216,10 @@ def simulated_trial(
         name=f"simulated trial ({outcome})",
         frame={"treated": treated.astype(np.int64), "y": y, "x": x},
         study=Study(
-            treatment="treated",
-            outcome="y",
-            outcome_range=(0, 1),
+            treatment=Treatment("treated", control=0),
+            outcome=Outcome("y", (0, 1)),
             covariates={"x": Range(0, 1)},
-            control=0,
-            randomised=True,
-            treated_share=share,
+            assignment=Trial(share=share),
         ),
         source="simulated by this function",
         licence="none needed",
@@ -306,7 +322,12 @@ def _drawn(design: _Design, n: int, seed: int) -> Dataset:
     return Dataset(
         name=f"{design.name}, n={n}, seed {seed}",
         frame={"treated": treated.astype(np.int64), "y": y} | columns,
-        study=Study("treated", "y", design.outcome_range, domains, control=0, randomised=False),
+        study=Study(
+            Treatment("treated", control=0),
+            Outcome("y", design.outcome_range),
+            domains,
+            assignment=Observational(),
+        ),
         source="simulated by this function, with the generator of Oprescu et al. 2019",
         licence="none needed",
         true_effect=float(np.mean(effects)),
@@ -406,7 +427,12 @@ def ihdp(
             expected=f"an int from 1 to {len(_IHDP_SHA256)}",
             got=realisation,
         )
-    study = Study("treatment", "y_factual", outcome_range, _ihdp_covariates(), control=0, randomised=False)
+    study = Study(
+        Treatment("treatment", control=0),
+        Outcome("y_factual", outcome_range),
+        _ihdp_covariates(),
+        assignment=Observational(),
+    )
     path = locate(ihdp_file(realisation), _IHDP_SHA256[realisation], folder)
     text = read_text(path, [*study.columns, "mu0", "mu1"])
     columns = {name: numbers(column) for name, column in text.items()}
@@ -455,7 +481,9 @@ def acic2016(
     return Dataset(
         name=f"ACIC 2016, setting {setting}",
         frame=frame,
-        study=Study("z", "y", outcome_range, domains, control=0, randomised=False),
+        study=Study(
+            Treatment("z", control=0), Outcome("y", outcome_range), domains, assignment=Observational()
+        ),
         source="Dorie et al. 2019, Statistical Science 34, 43-68; PyPI package causallib 0.10.0",
         licence="CDLA-Sharing 1.0",
         true_effect=float(np.mean(mu1 - mu0)),
@@ -524,9 +552,8 @@ def lalonde() -> Dataset:
 def _lalonde_study() -> Study:
     earnings = Range(0, 60)
     return Study(
-        treatment="train",
-        outcome="re78",
-        outcome_range=(0, 60),
+        treatment=Treatment("train", control=0),
+        outcome=Outcome("re78", (0, 60)),
         covariates={
             "age": Range(16, 60),
             "educ": Range(0, 18),
@@ -537,9 +564,7 @@ def _lalonde_study() -> Study:
             "re74": earnings,
             "re75": earnings,
         },
-        treated=1,
-        control=0,
-        randomised=True,
+        assignment=Trial(),
     )
 
 
@@ -561,9 +586,8 @@ def nsw(folder: str | PathLike[str] | None = None) -> Dataset:
 
 def _nsw_study() -> Study:
     return Study(
-        treatment="treat",
-        outcome="re78",
-        outcome_range=(0, 60),
+        treatment=Treatment("treat", control=0),
+        outcome=Outcome("re78", (0, 60)),
         covariates={
             "age": Categories(range(16, 61)),
             "education": Range(0, 18),
@@ -573,8 +597,7 @@ def _nsw_study() -> Study:
             "nodegree": Binary(),
             "re75": Range(0, 60),
         },
-        control=0,
-        randomised=True,
+        assignment=Trial(),
     )
 
 
@@ -615,15 +638,11 @@ def _ist_study() -> Study:
     # Y, N, or C for cannot be assessed.
     covariates |= {f"RDEF{sign}": Categories(["N", "Y", "C"]) for sign in range(1, 9)}
     return Study(
-        treatment="RXASP",
-        outcome="ISC14",
-        outcome_range=(0, 1),
+        treatment=Treatment("RXASP", treated="Y", control="N"),
+        outcome=Outcome("ISC14", (0, 1)),
         covariates=covariates,
-        treated="Y",
-        control="N",
+        assignment=Trial(share="1/2"),
         missing={name: Fill("N") for name in ("RATRIAL", "RHEP24", "RASP3")},
-        randomised=True,
-        treated_share="1/2",
     )
 
 
@@ -654,9 +673,8 @@ def star(grade: str | None = None, folder: str | PathLike[str] | None = None) ->
 
 def _star_study() -> Study:
     return Study(
-        treatment="small",
-        outcome="entry_math",
-        outcome_range=(200, 800),
+        treatment=Treatment("small", control=0),
+        outcome=Outcome("entry_math", (200, 800)),
         covariates={
             "gender": Binary(one="FEMALE", zero="MALE"),
             "race": Categories(["WHITE", "BLACK", "ASIAN", "HISPANIC", "NATIVE AMERICAN", "OTHER"]),
@@ -664,7 +682,7 @@ def _star_study() -> Study:
             "entry_urbanicity": Categories(["RURAL", "SUBURBAN", "INNER CITY", "URBAN"]),
             "entry_tyears": Range(0, 45),
         },
-        control=0,
+        assignment=Trial(),
         missing={
             "entry_math": Drop(),
             "gender": Fill("MALE"),
@@ -672,7 +690,6 @@ def _star_study() -> Study:
             "entry_freelunch": Fill("NON-FREE LUNCH"),
             "entry_tyears": Fill(10),
         },
-        randomised=True,
     )
 
 
@@ -704,9 +721,8 @@ def nhefs(folder: str | PathLike[str] | None = None) -> Dataset:
 
 def _nhefs_study() -> Study:
     return Study(
-        treatment="qsmk",
-        outcome="wt82_71",
-        outcome_range=(-50, 50),
+        treatment=Treatment("qsmk", control=0),
+        outcome=Outcome("wt82_71", (-50, 50)),
         covariates={
             "sex": Binary(),
             "race": Binary(),
@@ -718,8 +734,7 @@ def _nhefs_study() -> Study:
             "active": Categories([0, 1, 2]),
             "wt71": Range(35, 160),
         },
-        control=0,
-        randomised=False,
+        assignment=Observational(),
     )
 
 
@@ -747,9 +762,8 @@ def pension401k(
 
 def _pension401k_study(outcome_range: tuple[Number, Number]) -> Study:
     return Study(
-        treatment="e401",
-        outcome="net_tfa",
-        outcome_range=outcome_range,
+        treatment=Treatment("e401", control=0),
+        outcome=Outcome("net_tfa", outcome_range),
         covariates={
             "age": Range(25, 65),
             "inc": Range(0, 250),
@@ -761,6 +775,5 @@ def _pension401k_study(outcome_range: tuple[Number, Number]) -> Study:
             "pira": Binary(),
             "hown": Binary(),
         },
-        control=0,
-        randomised=False,
+        assignment=Observational(),
     )

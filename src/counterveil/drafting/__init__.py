@@ -4,7 +4,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from counterveil.accounting import AccessPolicy
-from counterveil.data import Drop, Fill
 from counterveil.data.checking import Finding
 from counterveil.data.codebooks import Entry, read_codebook
 from counterveil.drafting.draft import Draft, answers_in, check, draft
@@ -15,9 +14,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AccessPolicy",
     "Draft",
-    "Drop",
     "Entry",
-    "Fill",
     "Finding",
     "answers_in",
     "check",

@@ -17,6 +17,7 @@ from counterveil.data import codebooks as names
 from counterveil.data.cells import nearest
 from counterveil.data.checking import Checked, Finding, check_data, declarations, open_questions
 from counterveil.data.codebooks import Codebook, Entry, read_codebook
+from counterveil.data.conditions import Where
 from counterveil.data.domains import (
     Binary,
     Categories,
@@ -27,17 +28,18 @@ from counterveil.data.domains import (
     number_of,
     plain_number,
 )
-from counterveil.data.outcomes import Where
 from counterveil.data.sources.dispatch import BOOLEAN, MOMENT, NUMBER, OTHER, TEXT, columns_of
-from counterveil.data.study import OPEN, toml_key, toml_value
+from counterveil.data.study_documents import OBSERVATIONAL, OPEN, TRIAL, toml_key, toml_value
 from counterveil.errors import CounterveilError, printable, refusal, shown
 from counterveil.privacy import SIMULATED, Unit, exact
 
 ANSWERS = (
     "treatment", "treated", "control", "others", "arms", "reference", "outcome", "outcomes", "outcome_range", "event",
-    "horizon", "grid", "randomised", "treated_share", "score", "person", "cluster", "where", "covariates", "columns",
-    "ignored", "missing", "estimated",
+    "horizon", "grid", "assignment", "people", "clusters", "where", "covariates", "columns", "ignored", "missing",
+    "estimated",
 )  # fmt: skip
+# Answers that name one column, and the part that it plays.
+_ONE = {"treatment": "treatment", "event": "event", "people": "person", "clusters": "cluster"}
 # Answers that name several columns, and the part that these play; ignored ones first, so that patterns pass them by.
 _SEVERAL = {"ignored": "ignored", "outcomes": "outcome", "covariates": "covariate"}
 _TYPES = {
@@ -101,13 +103,13 @@ def check_answers(answers: Mapping[str, Any] | None, columns: Mapping[str, Any])
 
 def _named(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the roles that one column plays, and its name."""
-    for key in ("treatment", "event", "person", "cluster"):
+    for key, role in _ONE.items():
         told = given.get(key)
         if isinstance(told, Mapping):
-            yield from ((part, told[part]) for part in ("order",) if told.get(part) is not None)
+            yield from ((name, told[name]) for name in ("order",) if told.get(name) is not None)
             told = told.get("column")
         if told is not None:
-            yield key, told
+            yield role, told
 
 
 def _unusable(expected: str, got: str, fix: str) -> CounterveilError:
@@ -276,21 +278,14 @@ def lines(made: Draft) -> Iterator[str]:
     yield f"# Drafted from {_safe(made.origin)}. {read}"
     yield f'# Answer every "{OPEN}", then run: counterveil check DATA --study FILE'
     yield ""
-    yield from _treatment(made)
-    yield ""
-    if len(made.all_of("outcome")) < 2:
-        yield from _outcome(made)
-        yield ""
-    yield _said(
-        "randomised",
-        made.answers.get("randomised", OPEN),
-        "true for a trial, false for an observational study",
-    )
-    if "treated_share" in made.answers:
-        yield _said("treated_share", _number(made.answers["treated_share"], "treated_share"))
-    for key in ("score", "where"):
-        if key in made.answers:
-            yield _said(key, made.answers[key])
+    if made.role("treatment") is None:
+        candidates = _candidates(made, (codebooks.BINARY, codebooks.CATEGORIES, None))
+        yield _said("treatment", OPEN, candidates)
+    if not made.all_of("outcome") and made.role("event") is None:
+        yield _said("outcome", OPEN, _candidates(made, (codebooks.RANGE, codebooks.BINARY, None)))
+    yield _said("assignment", made.answers.get("assignment", OPEN), f'"{TRIAL}" or "{OBSERVATIONAL}"')
+    if "where" in made.answers:
+        yield _said("where", made.answers["where"])
     yield from _units(made)
     if isinstance(made.answers.get("missing"), str):
         yield _said("missing", made.answers["missing"])
@@ -308,11 +303,18 @@ def lines(made: Draft) -> Iterator[str]:
 
 
 def _tables(made: Draft) -> Iterator[str]:
-    several = made.all_of("outcome")
-    if len(several) > 1:
+    if made.role("treatment") is not None:
         yield ""
-        yield "[outcomes]"
+        yield "[treatment]"
+        yield from _treatment(made)
+    several = made.all_of("outcome")
+    if several or made.role("event") is not None:
+        yield ""
+        yield "[outcome.ranges]" if len(several) > 1 else "[outcome]"
+    if len(several) > 1:
         yield from (_said(each.name, _range(each, made), _about(each)) for each in several)
+    elif several or made.role("event") is not None:
+        yield from _outcome(made)
     if CANDIDATE not in made.places.values():
         covariates = made.all_of("covariate")
         yield ""
@@ -335,11 +337,8 @@ def _tables(made: Draft) -> Iterator[str]:
 
 def _treatment(made: Draft) -> Iterator[str]:
     given, placed = made.answers, made.role("treatment")
-    if placed is None:
-        yield _said("treatment", OPEN, _candidates(made, (codebooks.BINARY, codebooks.CATEGORIES, None)))
-        yield _said("treated", given.get("treated", OPEN), "the label that means treated")
-        return
-    yield _said("treatment", placed.name, _about(placed))
+    assert placed is not None
+    yield _said("column", placed.name, _about(placed))
     labels: list[Label] = [label for label, _ in placed.entry.labels]
     treated, control = given.get("treated"), given.get("control", given.get("reference"))
     marked = [label for label, said in placed.entry.labels if said.lower() in _CONTROL]
@@ -374,13 +373,14 @@ def _other(labels: list[Label], one: Any) -> Label | None:
 
 def _outcome(made: Draft) -> Iterator[str]:
     placed, event = made.role("outcome"), made.role("event")
+    key = "column" if event is None else "time"
     if placed is None:
-        yield _said("outcome", OPEN, _candidates(made, (codebooks.RANGE, codebooks.BINARY, None)))
+        yield _said(key, OPEN, _candidates(made, (codebooks.RANGE, codebooks.BINARY, None)))
     else:
-        yield _said("outcome", placed.name, _about(placed))
+        yield _said(key, placed.name, _about(placed))
     if event is None:
         comment = "lowest and highest possible value; beyond, it is clamped"
-        yield _said("outcome_range", _range(placed, made), comment)
+        yield _said("range", _range(placed, made), comment)
         return
     yield _said("event", event.name, "1 where the event ended follow-up, 0 where not")
     grid, known = made.answers.get("grid"), None if placed is None else placed.entry.high
@@ -414,22 +414,19 @@ def _units(made: Draft) -> Iterator[str]:
     """Yield whose rows are, and the clusters of people."""
     person, order, cluster = (made.role(role) for role in ("person", "order", "cluster"))
     if person is not None:
-        told = made.answers.get("person")
+        told = made.answers.get("people")
         table = dict(told) if isinstance(told, Mapping) else {"column": person.name}
         if order is not None:
             table["order"] = order.name
         if person.entry.high is not None:
-            table.setdefault("max_rows_per_person", person.entry.high)
-        if "max_rows_per_person" in table:
+            table.setdefault("max_rows", person.entry.high)
+        if "max_rows" in table:
             table.setdefault("order", OPEN)
-        yield _said(
-            "person",
-            person.name if set(table) == {"column"} else table,
-            "a person with all their rows is protected",
-        )
+        people = person.name if set(table) == {"column"} else table
+        yield _said("people", people, "a person with all their rows is protected")
     if cluster is not None:
-        told = made.answers.get("cluster")
-        yield _said("cluster", dict(told) if isinstance(told, Mapping) else cluster.name)
+        told = made.answers.get("clusters")
+        yield _said("clusters", dict(told) if isinstance(told, Mapping) else cluster.name)
 
 
 def _covariate(placed: Placed) -> str:
@@ -641,11 +638,12 @@ def draft(
         source: data as for `counterveil.ate`, or a list of the names of columns.
         codebook: a REDCap data dictionary (.csv), a Table Schema or data package (.json), an SPSS, Stata or SAS file
             (with the extra `codebooks`), a .csv file with the columns that `Draft.template` writes; or entries.
-        answers: what people decided, by the names of a study's declarations: treatment, treated, control, arms,
-            reference, outcome, outcome_range, event, horizon, randomised, treated_share, score, where, missing;
-            `person` and `cluster` (a name, or a table as in a study file); `outcomes`, `covariates` and `ignored`
-            (lists of names and patterns such as "lab_*", or "all"); `columns`: what is known of columns, a mapping
-            from names and patterns to domains, pairs of bounds or lists of labels.
+        answers: what people decided: `treatment`, `treated`, `control`, `arms`, `reference`, `others`; `outcome`,
+            `outcome_range`, `event`, `horizon`, `grid`; `where`; and, as a study file writes them, `assignment`
+            ("trial", "observational", {"share": 0.5} or {"propensity": "column"}), `people` and `clusters` (a name or
+            a table) and `missing`; `outcomes`, `covariates` and `ignored` (lists of names and patterns such as
+            "lab_*", or "all"); `columns`: what is known of columns, a mapping from names and patterns to domains,
+            pairs of bounds or lists of labels.
     """
     columns = columns_of(source)
     known: Codebook = codebook if isinstance(codebook, Mapping) else {}
@@ -662,20 +660,33 @@ def draft(
 
 def answers_in(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the answers that a study file holds, to continue its draft; what is open is left out."""
-    found = {key: value for key, value in document.items() if not is_open({"": value})}
-    if "outcome" in found:
-        found["outcomes"] = [found.pop("outcome")]
+    beside = ("assignment", "where", "estimated", "missing", "covariates", "ignored")
+    found = {key: document[key] for key in beside if key in document and not is_open({"": document[key]})}
+    treatment = document.get("treatment", OPEN)
+    told = treatment if isinstance(treatment, Mapping) else {"column": treatment}
+    found |= {"treatment" if key == "column" else key: value for key, value in told.items() if value != OPEN}
     described: dict[str, Any] = {}
-    for key in ("covariates", "outcomes", "ignored"):
+    outcome = document.get("outcome", OPEN)
+    if isinstance(outcome, Mapping):
+        ranges = outcome.get("ranges", {})
+        column = outcome.get("time" if "event" in outcome else "column", OPEN)
+        if ranges or column != OPEN:
+            found["outcomes"] = list(ranges) or [column]
+        described |= {name: {"range": told} for name, told in ranges.items()}
+        answers = {"range": "outcome_range", "event": "event", "horizon": "horizon", "grid": "grid"}
+        found |= {answers[key]: value for key, value in outcome.items() if key in answers and value != OPEN}
+    for key in ("people", "clusters"):
+        rows = document.get(key, OPEN)
+        if isinstance(rows, Mapping):
+            found[key] = {name: told for name, told in rows.items() if told != OPEN}
+        elif rows != OPEN:
+            found[key] = rows
+    for key in ("covariates", "ignored"):
         table = found.get(key)
         if isinstance(table, Mapping):
             found[key] = list(table)
-            described |= {
-                name: {"range": told} if key == "outcomes" else told for name, told in table.items()
-            }
-    if isinstance(found.get("person"), Mapping):
-        found["person"] = {key: told for key, told in found["person"].items() if told != OPEN}
+            described |= dict(table)
     # Columns that names set aside can still be chosen.
-    aside = names.suspected(found.get("ignored", ()))
+    aside = codebooks.suspected(found.get("ignored", ()))
     found["ignored"] = [name for name in found.get("ignored", ()) if name not in aside]
     return found | ({"columns": described} if described else {})

@@ -15,7 +15,7 @@ from counterveil.accounting import Ledger, open_ledger
 from counterveil.data import Drop, Fill, Range, Study, codebooks
 from counterveil.data.codebooks import Codebook, Entry
 from counterveil.data.domains import MissingRule, plain_number
-from counterveil.data.study import OPEN
+from counterveil.data.study_documents import OPEN
 from counterveil.drafting.draft import Draft, draft
 from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy import Budget, Number, Unit, show
@@ -198,9 +198,10 @@ def _wanted(made: Draft, columns: list[str] | None) -> Wanted:
             ranges.append(name)
         elif told == OPEN or (isinstance(told, Mapping) and OPEN in told.values()):
             labels.append(name)
-    ends = document.get("outcomes", {outcomes[0].name: document.get("outcome_range")})
+    declared = document.get("outcome", {})
+    ends = declared.get("ranges", {outcomes[0].name: declared.get("range")})
     ranges += [name for name, told in ends.items() if told == OPEN]
-    labels += [treatment.name] if document.get("treated") == OPEN else []
+    labels += [treatment.name] if document.get("treatment", {}).get("treated") == OPEN else []
     if columns is not None:
         closed = [name for name in columns if name not in (*ranges, *labels)]
         if closed:
@@ -232,10 +233,8 @@ def _technical(made: Draft, wanted: Wanted, rules: Mapping[str, str]) -> Study:
         for name, rule in rules.items()
         if name in (*roles, *covariates)
     }
-    one: dict[str, Any] = {"outcome": roles[1], "outcome_range": (0, 1)}
-    several = {"outcomes": outcomes} if len(outcomes) > 1 else one
     person_id = None if person is None else person.name
-    return Study(treatment.name, covariates=covariates, missing=kinds, person=person_id, **several)
+    return Study(treatment.name, outcomes, covariates=covariates, people=person_id, missing=kinds)
 
 
 def _answer(

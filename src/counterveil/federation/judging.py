@@ -20,6 +20,7 @@ import numpy as np
 from counterveil.bounded_reading import Fields, UnreadableError
 from counterveil.data import Range, Study
 from counterveil.data.layout import Layout, MergedLayout
+from counterveil.data.study_documents import column_of, is_trial, propensity_of
 from counterveil.errors import CounterveilError, refusal
 from counterveil.federation.messages import MOST_SITES, SUMMED, Ask, Head, Reply, SiteRequest
 from counterveil.inference.measures import ApartMeans, JointMeans, NoisyRatio, RatioDifference, rare_events
@@ -98,7 +99,7 @@ def _weighted(ask: Ask, declaration: Mapping[str, Any], name: str, fact: Fact | 
     of_weights = Unit(ask.protects).treatment_public and ask.method in ("auto", "weighting")
     if not of_weights or name != "assumptions":
         return False
-    score = declaration.get("score")
+    score = propensity_of(declaration)
     return isinstance(fact, LinearIn) if score is None else fact == KnownScore(score)
 
 
@@ -130,24 +131,25 @@ def _allowed(ask: Ask, declaration: Mapping[str, Any]) -> dict[str, _Facts]:
 
 def _of_pairs(declaration: Mapping[str, Any]) -> _Facts:
     """Return what an effect of private pairs may assume: a design, or one of its models."""
-    if declaration.get("score") is not None:
-        return (KnownScore(declaration["score"]),)
-    return _SILENT if declaration.get("randomised") is True else _MODELS
+    score = propensity_of(declaration)
+    if score is not None:
+        return (KnownScore(score),)
+    return _SILENT if is_trial(declaration) else _MODELS
 
 
 def _of_records(ask: Ask, declaration: Mapping[str, Any]) -> dict[str, dict[str, _Facts]]:
     """Return what methods for private records say by name: what intervals are for, depend on and assume."""
-    is_trial = declaration.get("randomised") is True
+    trial = is_trial(declaration)
     kappa = ask.settings.get("kappa")
     bounded = isinstance(kappa, int | float) and not isinstance(kappa, bool)
     bound = float(kappa or 0.0) if bounded else 0.0
     return {
-        "trial": {"interval_target": _SILENT if is_trial else (Target.CONFOUNDED_DIFFERENCE,)},
+        "trial": {"interval_target": _SILENT if trial else (Target.CONFOUNDED_DIFFERENCE,)},
         "doubly_robust": {
             "condition": (None, NotAdjusted(bound)) if bounded else _SILENT,
-            "assumptions": _SILENT if is_trial else (None, *_MODELS),
+            "assumptions": _SILENT if trial else (None, *_MODELS),
         },
-        "sample_and_aggregate": {"assumptions": _SILENT if is_trial else (None, *FoldModels)},
+        "sample_and_aggregate": {"assumptions": _SILENT if trial else (None, *FoldModels)},
     }
 
 
@@ -750,7 +752,7 @@ def _check_question(request: SiteRequest, result: Any) -> None:
         asked: tuple[str, ...] = (declared.treatment, declared.outcome, ask.estimand, ask.measure)
     else:
         # The outcome is compared where the declaration is read.
-        said, asked = (result.treatment,), (str(request.declaration.get("treatment")),)
+        said, asked = (result.treatment,), (str(column_of(request.declaration.get("treatment"))),)
     hold(said == asked and result.level == ask.level, OTHER_QUESTION)
     kept = guarantee.unit.value == ask.protects and guarantee.proof is Proof.FINITE_SAMPLE
     paid = (guarantee.epsilon, guarantee.delta) == (budget.epsilon, budget.delta) and result.spent == budget
@@ -836,10 +838,10 @@ def judgeable(declaration: Mapping[str, Any], question: str) -> Study:
         ) from None
     several = study.several
     made = {
-        "before": study.before is not None,
-        "denominator": study.denominator is not None,
+        "a change": study.before is not None,
+        "a ratio": study.denominator is not None,
         # Their degrees of freedom would be lost.
-        "cluster": study.cluster is not None,
+        "clusters": study.cluster is not None,
         "outcomes with earlier values": several is not None and bool(several.baseline),
         "outcomes of several arms": several is not None and study.arms is not None,
         "several outcomes, or times": question == "ate" and (several or study.event) is not None,

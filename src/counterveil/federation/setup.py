@@ -7,7 +7,7 @@ from typing import Any
 
 from counterveil.accounting import open_ledger
 from counterveil.data import Study
-from counterveil.data.study import to_toml
+from counterveil.data.study_documents import to_toml
 from counterveil.errors import refusal
 from counterveil.federation import files, keys
 from counterveil.federation import site_files as site_file

@@ -14,11 +14,11 @@ from os import PathLike, fspath
 from types import MappingProxyType
 from typing import Any
 
-from counterveil.data import Categories, Fill, Study
+from counterveil.data import Categories, Fill, Observational, Outcome, Study, TimeToEvent, Treatment
 from counterveil.data.domains import Domain, domain_from
 from counterveil.data.sources.dispatch import spilling_here
 from counterveil.data.sources.relations import Kind, duckdb_kind, quoted
-from counterveil.data.study import read_toml
+from counterveil.data.study_documents import read_toml
 from counterveil.errors import CounterveilError, DataError, installing, masked, refusal, shown
 from counterveil.privacy import Number
 
@@ -216,24 +216,22 @@ class Specification:
 
     def study(self) -> Study:
         """Return the study of the people who are eligible; from the specification alone."""
-        outcome: dict[str, Any] = {"outcome": OUTCOME, "outcome_range": (0, 1)}
+        outcome: Outcome | TimeToEvent = Outcome(OUTCOME, (0, 1))
         if self.kind == SURVIVAL:
-            outcome = {"outcome": DAYS, "event": EVENT, "horizon": self.horizon, "grid": self.grid}
+            outcome = TimeToEvent(DAYS, EVENT, horizon=self.horizon, grid=self.grid)
         filled = {
             name: Fill(each.missing)
             for name, each in self.covariates.items()
             if each.missing is not None and each.kind != _SEX
         }
         return Study(
-            TARGET,
+            Treatment(TARGET, control=0),
+            outcome,
             covariates={name: each.domain for name, each in self.covariates.items()},
-            treated=1,
-            control=0,
+            assignment=Observational(),
+            people=PERSON,
             missing=filled,
-            randomised=False,
-            person=PERSON,
             where=f"{self.eligible} == 1",
-            **outcome,
         )
 
 

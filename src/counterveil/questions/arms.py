@@ -44,7 +44,7 @@ class ArmsArguments(Arguments[ArmsResult]):
 
     Args:
         data: as for `counterveil.ate`.
-        study: declared with `arms=` and `reference=`.
+        study: declared with the arms and the reference of a cv.Treatment.
         protects: "outcome" (who is in which arm, and covariates, are public), "treatment and outcome" (covariates
             and who took part are public) or "record" (nothing is).
         epsilon: privacy loss to spend on all arms together.

@@ -31,7 +31,8 @@ from numpy.typing import NDArray
 from counterveil.accounting import Ledger
 from counterveil.data import Binary, Categories, Range, Study, Table, check_study, silence
 from counterveil.data.effect_formula import without_ranges
-from counterveil.data.study import known_arguments, read_declared, refuse_arguments
+from counterveil.data.study import read_declared
+from counterveil.data.unknown_arguments import known_arguments, refuse_arguments
 from counterveil.errors import refusal
 from counterveil.numerics.arrays import Floats, one_thread
 from counterveil.privacy import Budget, Estimand, Number, Unit
@@ -350,7 +351,7 @@ def asks(ask: Callable[Concatenate[object, Study, P], Found]) -> Asks[P, Found]:
         formula, data, declared = places
         declared = read_declared(declared)
         rest = {key: one for key, one in named.items() if key not in ("data", "study")}
-        said = {"randomised", "randomized"} & set(rest) if isinstance(declared, Mapping) else ()
+        said = {"assignment"} & set(rest) if isinstance(declared, Mapping) else ()
         design = {key: rest.pop(key) for key in said}
         return call(data, Study.from_formula(formula, declared, **design), **rest)
 

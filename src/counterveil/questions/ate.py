@@ -359,7 +359,7 @@ class AteArguments(Arguments[Result]):
         delta: 0 for pure differential privacy; a small positive number allows Gaussian noise.
         method: "auto", or a method by name; an unknown name lists the methods.
         estimand: "ATE" (everyone), "ATT" (the treated), "ATC" (the untreated), or "ATO" (overlap-weighted, for
-            protects="record" with method "doubly_robust" or "auto"). None takes "ATE"; for a study with before= that
+            protects="record" with method "doubly_robust" or "auto"). None takes "ATE"; for a study of a cv.Change that
             is not randomised, "ATT".
         level: confidence level of the interval, which includes the privacy noise.
         mechanism: "staircase" or "laplace", or "gaussian" if delta is positive; None takes the smaller noise:

@@ -44,14 +44,14 @@ _FEWEST = 3  # measurements: with two there is one effect, which `ate` estimates
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventStudyArguments(Arguments[EventStudyResult]):
-    """Return the private effects of all periods of a study with before=, relative to a reference period.
+    """Return the private effects of all periods of a study of a cv.Change, relative to a reference period.
 
     Everyone treated is so from the end of the periods before on. Effects of periods before treatment show whether
     trends were parallel then.
 
     Args:
         data: as for `counterveil.ate`.
-        study: declared with before=, in periods or in columns.
+        study: declared with a cv.Change, in periods or in columns.
         protects: "outcome" (all measurements of a person) or "record" (everything about a person).
         epsilon: privacy loss to spend on all periods together.
         delta: a small positive number allows Gaussian noise, which grows with the root of the number of periods; pure
@@ -128,7 +128,7 @@ def _place(study: Study, reference: Label | None) -> int:
     """Return the place of the reference among the periods, or raise CV-S021 or CV-P671."""
     before = study.before
     if before is None or len(before.labels(study.outcome)) < _FEWEST:
-        raise refusal("CV-S021", fewest=_FEWEST, got="no before=" if before is None else "two measurements")
+        raise refusal("CV-S021", fewest=_FEWEST, got="no change" if before is None else "two measurements")
     labels = before.labels(study.outcome)
     earlier = labels[: before.earlier]
     if reference is None:

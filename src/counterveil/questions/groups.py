@@ -559,7 +559,7 @@ def record_groups(session: BaseSession, question: Question, layout: Layout) -> G
 
 def clustered_groups(session: BaseSession, question: Question, layout: Layout) -> GroupsResult:
     """Return the same in a trial of public clusters: counts and sums by group, cluster and arm hold the errors."""
-    session.attach("groups with cluster=")
+    session.attach("groups with clusters")
     study, names = session.study, group_names(layout)
     found = cluster_sums(session, replace(question, method="arms"), layout.public)
     width = float(study.outcome_bounds.width)

@@ -49,7 +49,7 @@ class MomentsArguments(Arguments[Moments]):
     Args:
         data: as for `counterveil.ate`.
         study: column roles, public bounds and categories. Instruments and earlier values are declared among the
-            covariates, further outcomes there or with outcomes= of the study.
+            covariates, further outcomes there or in cv.Outcomes of the study.
         protects: "record" (everything about a person) or "outcome" (covariates and treatment are public, also
             instruments and earlier values).
         epsilon: privacy loss to spend, once.

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 
 from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
-from counterveil.data.outcomes import refuse_censored
+from counterveil.data.follow_up import refuse_censored
 from counterveil.errors import ParameterError, refusal, shown
 from counterveil.privacy import Number, Unit, exact
 from counterveil.questions.asking import Arguments, Asked, question_of
@@ -96,10 +96,10 @@ quantiles = question_of(QuantilesArguments)
 def _refuse_shape(study: Study) -> None:
     """Raise CV-P695 for outcomes that are no single number of a row, and for several arms."""
     made = {
-        "arms=": study.arms,
-        "outcomes=": study.several,
-        "before=": study.before,
-        "denominator=": study.denominator,
+        "several arms": study.arms,
+        "several outcomes": study.several,
+        "a change": study.before,
+        "a ratio": study.denominator,
     }
     for name, declared in made.items():
         if declared is not None:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
-from counterveil.data.outcomes import refuse_censored
+from counterveil.data.follow_up import refuse_censored
 from counterveil.privacy import Unit
 from counterveil.questions.asking import Arguments, Asked, question_of
 from counterveil.questions.choices import Mechanism, SurvivalMethod
@@ -38,7 +38,7 @@ class SurvivalArguments(Arguments[SurvivalResult]):
 
     Args:
         data: as for `counterveil.ate`.
-        study: declared with event= and horizon= or grid=; its outcome is the time of follow-up.
+        study: declared with a cv.TimeToEvent; its outcome is the time of follow-up.
         protects: "outcome" (times and events) or "record" (everything about a person).
         epsilon: privacy loss to spend on everything together.
         delta: a small positive number allows Gaussian noise, which is taken where it is the smaller one.

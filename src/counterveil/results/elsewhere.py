@@ -8,11 +8,11 @@ _REGRESS = (
 )
 _INSTRUMENTS = 'cv.moments(data, study, protects="record", epsilon=1, delta=1e-6).regress("y ~ x + [d ~ z]")'
 _CHANGES = (
-    "cv.ate(data, study, ...) with before= in the study, or cv.event_study(data, study, ...) with time=, before= and "
-    "after="
+    "cv.ate(data, study, ...) with cv.Change as the outcome, or cv.event_study(data, study, ...) with its "
+    "periods: time=, before= and after="
 )
 _EFFECT = 'cv.ate("y ~ d | x", data, ranges, protects="outcome", epsilon=1'
-_TIMES = 'cv.survival(data, study, protects="record", epsilon=1) with event= and horizon= in the study'
+_TIMES = 'cv.survival(data, study, protects="record", epsilon=1) with cv.TimeToEvent as the outcome'
 _PARTS = 'cv.cate(data, study, protects="record", epsilon=1, delta=1e-6)'
 _MODELS = 'cv.ate(data, study, protects="outcome", epsilon=1, measure="odds_ratio")'
 

@@ -228,7 +228,7 @@ def refuse_range(measure: str, outcome_range: Ends, *, divided: bool = False, mo
     allowed = (low, high) == (0, 1) if unit else low >= 0
     if measure == DIFFERENCE or (allowed and not divided):
         return
-    raise no_measure(measure, f"outcome_range=({low:g}, {high:g}){more}")
+    raise no_measure(measure, f"the range ({low:g}, {high:g}){more}")
 
 
 def no_measure(measure: str, got: str) -> CounterveilError:
@@ -238,9 +238,9 @@ def no_measure(measure: str, got: str) -> CounterveilError:
     return refusal(
         "CV-P686",
         measure=measure,
-        expected="outcome_range=(0, 1), so that means are risks, and no denominator="
+        expected="cv.Outcome(..., (0, 1)), so that means are risks, and no ratio"
         if unit
-        else "an outcome that is never negative, outcome_range=(0, ...), and no denominator=",
+        else "an outcome that is never negative, cv.Outcome(..., (0, ...)), and no ratio",
         got=got,
         other=other,
     )

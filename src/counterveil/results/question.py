@@ -28,7 +28,7 @@ import numpy as np
 from counterveil.accounting import Uses
 from counterveil.data import Study
 from counterveil.data.domains import Label
-from counterveil.data.outcomes import refuse_censored
+from counterveil.data.follow_up import refuse_censored
 from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy import Budget, Estimand, Guarantee, Number, Proof, Protected, Unit
 from counterveil.privacy.caveats import (
@@ -430,7 +430,7 @@ def refuse_clusters(study: Study, question: str, method: str, unit: Unit) -> Non
         return
     outcome, record = (" or ".join(map(repr, methods)) for methods in CLUSTERED_METHODS.values())
     design = "" if trial else ", not declared randomised"
-    design += "" if study.denominator is None else f", denominator={study.denominator.column!r}"
+    design += "" if study.denominator is None else f", a ratio over {study.denominator.column!r}"
     raise refusal(
         "CV-S026",
         outcome=outcome,
@@ -440,9 +440,9 @@ def refuse_clusters(study: Study, question: str, method: str, unit: Unit) -> Non
         unit=unit.value,
         cluster=study.cluster.column,
         design=design,
-        fix="take one of these; or protects_cluster=True, which makes one row of each cluster, for every method"
+        fix="take one of these; or cv.Clusters(..., protected=True): each cluster is one row, for every method"
         if question != "plan"
-        else "plan with protects_cluster=True: rows= is then the number of clusters, and sd= that of their means",
+        else "plan with cv.Clusters(..., protected=True): rows= is the number of clusters, sd= that of their means",
     )
 
 
@@ -454,13 +454,13 @@ def refuse_shape(study: Study, unit: Unit, question: str = "ate") -> None:
         return
     by_arm = study.where is not None and study.treatment in study.where.columns
     made = {
-        "cluster=": study.cluster is not None,
-        "person=": study.person is not None,
-        "before=": study.before is not None,
-        "denominator=": study.denominator is not None,
-        "arms=": study.arms is not None and question != "arms",
+        "clusters=": study.cluster is not None,
+        "people=": study.person is not None,
+        "a change": study.before is not None,
+        "a ratio": study.denominator is not None,
+        "several arms": study.arms is not None and question != "arms",
         "several outcomes": study.several is not None and question != "outcomes",
-        "baseline=": study.several is not None and bool(study.several.baseline),
+        "a baseline": study.several is not None and bool(study.several.baseline),
         f"where= by {study.treatment!r}": by_arm,
     }
     for what, found in made.items():

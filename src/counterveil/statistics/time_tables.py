@@ -19,8 +19,8 @@ from scipy.special import ndtri
 
 from counterveil.data import Layout, Study, Table
 from counterveil.data.features import covariate_features
+from counterveil.data.follow_up import MOST_CELLS, PARTS, TimeCells, shared_entries
 from counterveil.data.layout import MergedLayout
-from counterveil.data.outcomes import MOST_CELLS, PARTS, TimeToEvent, shared_entries
 from counterveil.data.passes import Sums
 from counterveil.data.strata import strata_codes
 from counterveil.errors import refusal
@@ -100,7 +100,7 @@ class TableRelease:
         return TableNoise(self.noise_sd**2 * self.form.inverse @ self.form.inverse.T, ())
 
     def tables(
-        self, gate: Gate, counts: Sequence[Sequence[int | Fraction]], event: TimeToEvent, **known: Any
+        self, gate: Gate, counts: Sequence[Sequence[int | Fraction]], event: TimeCells, **known: Any
     ) -> NoisyTables:
         """Return the released tables with what is known of their noise; `known` are the other public facts."""
         numbers, noise_sd = self.release(gate, counts)

@@ -21,13 +21,24 @@ from counterveil.questions.asking import ask_of
 
 NAMES = ("North", "South", "West")
 SEX = {"sex": cv.Binary()}
-STUDY = cv.Study("t", "y", (0, 1), SEX, control=0, treated=1, randomised=True)
+STUDY = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (0, 1)), SEX, assignment=cv.Trial())
 TWO = cv.Study(
-    "t", covariates=SEX, outcomes={"y": (0, 1), "z": (0, 5)}, control=0, treated=1, randomised=True
+    cv.Treatment("t", control=0),
+    outcome={"y": (0, 1), "z": (0, 5)},
+    covariates=SEX,
+    assignment=cv.Trial(),
 )
-ARMS = cv.Study("arm", "y", (0, 1), SEX, arms=("a", "b", "c"), reference="a", randomised=True)
+ARMS = cv.Study(
+    cv.Treatment("arm", arms=("a", "b", "c"), reference="a"),
+    cv.Outcome("y", (0, 1)),
+    SEX,
+    assignment=cv.Trial(),
+)
 TIMES = cv.Study(
-    "t", "days", covariates=SEX, event="e", horizon=24, grid=4, control=0, treated=1, randomised=True
+    cv.Treatment("t", control=0),
+    cv.TimeToEvent("days", "e", horizon=24, grid=4),
+    covariates=SEX,
+    assignment=cv.Trial(),
 )
 # Every question that pools beside `ate`, with every kind of number that its answers hold.
 QUESTIONS = {

@@ -17,7 +17,18 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from tests.thinned import examples
 
-from counterveil.data import OUTCOME_STEPS, Binary, Categories, Fill, Range, Study, Table, rows_of_source
+from counterveil.data import (
+    OUTCOME_STEPS,
+    Binary,
+    Categories,
+    Fill,
+    Outcome,
+    Range,
+    Study,
+    Table,
+    Treatment,
+    rows_of_source,
+)
 from counterveil.data.cells import double_of, from_cells, is_nothing, says_nothing
 from counterveil.data.domains import clamp, gaps, numbers, to_steps
 from counterveil.data.sources import read
@@ -25,11 +36,9 @@ from counterveil.data.sources.relations import is_blank, number_from_text
 from counterveil.errors import DataError
 
 STUDY = Study(
-    treatment="arm",
-    outcome="y",
-    outcome_range=(-2.5, "10/3"),
+    treatment=Treatment("arm", treated="new"),
+    outcome=Outcome("y", (-2.5, "10/3")),
     covariates={"x": Range("1/3", 7), "k": Range(-50, 50), "b": Binary(), "c": Categories(["u", "v", "w x"])},
-    treated="new",
     missing={"y": Fill(0), "x": Fill(1), "b": Fill(1), "c": Fill("v")},
 )
 KINDS = {"arm": pl.String, "y": pl.Float64, "x": pl.Float64, "k": pl.Int64, "b": pl.Boolean, "c": pl.String}
@@ -118,7 +127,9 @@ def test_reordering_rows_reorders_entries(people, random):
         np.testing.assert_array_equal(one.covariates[name][order], two.covariates[name])
 
 
-CELLS_STUDY = Study("t", "y", (0, 1), {"x": Range(0, 1)}, control=0, missing={"y": Fill(0)})
+CELLS_STUDY = Study(
+    Treatment("t", control=0), Outcome("y", (0, 1)), {"x": Range(0, 1)}, missing={"y": Fill(0)}
+)
 # Texts that are nearly numerals, words or blanks.
 PIECES = [
     "nan", "NaN", "inf", "Infinity", "true", "FALSE", "na", "null", "+", "-", ".", "e", "E", "0", "1", "9" * 30, "_",

@@ -17,9 +17,11 @@ from counterveil.data import (
     Drop,
     Fill,
     Layout,
+    Outcome,
     Range,
     Study,
     Table,
+    Treatment,
     strata_of_source,
     strata_of_table,
 )
@@ -29,14 +31,12 @@ from counterveil.data.engines import double
 CUTS = ("1/10", "1/3", 2)
 DOMAINS = {"x": Range("-1/3", 7).cut(*CUTS), "b": Binary(), "c": Categories(["u", 1, "w x"])}
 FILLED = Study(
-    "arm",
-    "y",
-    (-2.5, "10/3"),
+    Treatment("arm", treated="new"),
+    Outcome("y", (-2.5, "10/3")),
     DOMAINS,
-    treated="new",
     missing={"y": Fill(0), "x": Fill(1), "b": Fill(1), "c": Fill(1)},
 )
-DROPPED = Study("arm", "y", (-2.5, "10/3"), DOMAINS, treated="new", missing=Drop())
+DROPPED = Study(Treatment("arm", treated="new"), Outcome("y", (-2.5, "10/3")), DOMAINS, missing=Drop())
 KINDS = {"arm": pl.String, "y": pl.Float64, "x": pl.Float64, "b": pl.Boolean, "c": pl.String}
 
 edges = [float(Fraction(cut)) for cut in CUTS]
@@ -129,7 +129,7 @@ def test_steps_are_those_of_the_table(pair, values, tight):
     if tight:
         # A range of a few doubles, where the rounding of its bounds is not small.
         high = low + abs(low or 1) / 2**50
-    study = Study("t", "y", (low, high))
+    study = Study("t", Outcome("y", (low, high)))
     bound = study.outcome_bounds
     inside = [float(low + (high - low) * Fraction(place, 7)) for place in range(8)]
     y = np.array([*values, *inside, 0.0, 0.0])

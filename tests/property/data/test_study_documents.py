@@ -6,7 +6,18 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterveil.data import Binary, Categories, Drop, Fill, Range, Study
+from counterveil.data import (
+    Binary,
+    Categories,
+    Drop,
+    Fill,
+    Observational,
+    Outcome,
+    Range,
+    Study,
+    Treatment,
+    Trial,
+)
 from counterveil.data.cells import says_nothing
 
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8).filter(
@@ -51,14 +62,11 @@ def studies(draw):
     randomised = draw(st.sampled_from([None, True, False]))
     share = draw(st.fractions("1/10", "9/10", max_denominator=50)) if randomised else None
     return Study(
-        columns[0],
-        columns[1],
-        (bounds.lo, bounds.hi),
+        Treatment(columns[0], treated=draw(labels)),
+        Outcome(columns[1], (bounds.lo, bounds.hi)),
         covariates,
-        treated=draw(labels),
+        assignment=Trial(share=share) if randomised else Observational(),
         missing=missing,
-        randomised=randomised,
-        treated_share=share,
     )
 
 

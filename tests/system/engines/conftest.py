@@ -12,7 +12,19 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from counterveil.data import Binary, Categories, Drop, Fill, Layout, Range, Study, Table, strata_of_table
+from counterveil.data import (
+    Binary,
+    Categories,
+    Drop,
+    Fill,
+    Layout,
+    Outcome,
+    Range,
+    Study,
+    Table,
+    Treatment,
+    strata_of_table,
+)
 
 ROWS = 600
 LOW, HIGH = 0.1, 0.7
@@ -114,7 +126,9 @@ NAMES = {
 def study(missing):
     rules = {"fill": FILLS, "drop": Drop(), "none": None}[missing]
     control = "old" if missing == "fill" else None
-    return Study("arm", "y", (LOW, HIGH), DOMAINS, treated="new", control=control, missing=rules)
+    return Study(
+        Treatment("arm", treated="new", control=control), Outcome("y", (LOW, HIGH)), DOMAINS, missing=rules
+    )
 
 
 def bits(strata):

@@ -119,6 +119,17 @@ def test_answers_of_many_features_come_one_by_one():
     frame = SimpleNamespace(sparkSession=session)
     names = [f"x{place}" for place in range(2000)]
     assert (
-        spark._most_answers(frame, cv.Study("t", "y", (0, 1), dict.fromkeys(names[:100], cv.Binary()))) == 32
+        spark._most_answers(
+            frame,
+            cv.Study(
+                "t",
+                cv.Outcome("y", (0, 1)),
+                dict.fromkeys(names[:100], cv.Binary()),
+            ),
+        )
+        == 32
     )
-    assert spark._most_answers(frame, cv.Study("t", "y", (0, 1), dict.fromkeys(names, cv.Binary()))) == 4
+    assert (
+        spark._most_answers(frame, cv.Study("t", cv.Outcome("y", (0, 1)), dict.fromkeys(names, cv.Binary())))
+        == 4
+    )

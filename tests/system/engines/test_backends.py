@@ -23,6 +23,7 @@ from tests.unit.statistics.moments.pass_questions import (
     study,
 )
 from tools.golden.ways import Slope
+from tools.loose_study import study_of
 from tools.reference.backends_page import BY_ROWS, lines
 
 import counterveil as cv
@@ -124,8 +125,8 @@ def test_tables_in_databases(kind, known, request, tmp_path, monkeypatch, stream
 def of_visits():
     """Return a study of people with three rows each."""
     rules = {"t": "ever", "a": "max"}
-    people = {"person": "who", "per_person": rules, "missing": {"a": cv.drafting.Fill("0.5")}}
-    return cv.Study("t", "y", (0, 3), {"a": cv.Range(0, 1)}, control=0, **people)
+    people = {"person": "who", "per_person": rules, "missing": {"a": cv.Fill("0.5")}}
+    return study_of("t", "y", (0, 3), {"a": cv.Range(0, 1)}, control=0, **people)
 
 
 @pytest.fixture
@@ -207,8 +208,8 @@ def test_every_question_in_spark(known, in_spark, spark, monkeypatch):
         check(frames, known, ["doubly robust", "periods", "groups"])
 
 
-PERIODS = {"time": "quarter", "before": [0, 1], "after": [2, 3], "missing": {"y": cv.drafting.Drop()}}
-QUARTERS = cv.Study("t", "y", (0, 3), control=0, person="who", **PERIODS)
+PERIODS = {"time": "quarter", "before": [0, 1], "after": [2, 3], "missing": {"y": cv.Drop()}}
+QUARTERS = study_of("t", "y", (0, 3), control=0, person="who", **PERIODS)
 
 
 @pytest.mark.slow
@@ -319,5 +320,5 @@ def study_for(question, protects, **_):
         return SEVERAL.changed(covariates=known, several=replace(SEVERAL.several, baseline=alone))
     if question == "survival":
         declared = {"event": "t", "horizon": 3, "treated": "yes", "control": "no", "randomised": True}
-        return cv.Study("b", "y", covariates={"c": COVARIATES["c"]}, missing={"c": MISSING["c"]}, **declared)
+        return study_of("b", "y", covariates={"c": COVARIATES["c"]}, missing={"c": MISSING["c"]}, **declared)
     return study(True)

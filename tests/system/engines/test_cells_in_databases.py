@@ -20,7 +20,7 @@ from tests.cells import (
 from tests.system.engines.databases import Postgres, make
 from tests.thinned import thinned
 
-from counterveil.data import Categories, Fill, Layout, Study, strata_of_source
+from counterveil.data import Categories, Fill, Layout, Outcome, Study, Treatment, strata_of_source
 from counterveil.errors import DataError
 
 TYPED = {
@@ -75,7 +75,12 @@ def labels(database, most):
     rows = pa.table(
         {"t": pa.array([0] * count + [1] * count, pa.int64()), "y": [0.5] * 2 * count, "x": usable * 2}
     )
-    study = Study("t", "y", (LOW, HIGH), {"x": Categories(LABELS)}, control=0, missing={"x": Fill("x")})
+    study = Study(
+        Treatment("t", control=0),
+        Outcome("y", (LOW, HIGH)),
+        {"x": Categories(LABELS)},
+        missing={"x": Fill("x")},
+    )
     strata = strata_of_source(database.table("cells_labels", rows), study, Layout.of(study))
     assert dict(zip(strata.place.tolist(), strata.treated.tolist(), strict=True)) == places
     refused = [cell for cell, outcome in LABEL_TEXTS.items() if outcome == OTHER][:most]
@@ -101,6 +106,6 @@ def unbounded(database):
     for fill in (0, 5):
         assert counted(table, len(cells), fill) == expected(cells.values(), fill)
     # Labels are compared exactly.
-    study = Study("t", "k", (LOW, HIGH), {"y": Categories([2.5, 0, 999.5])}, control=0)
+    study = Study(Treatment("t", control=0), Outcome("k", (LOW, HIGH)), {"y": Categories([2.5, 0, 999.5])})
     with pytest.raises(DataError, match="CV-D003"):
         strata_of_source(table, study, Layout.of(study))

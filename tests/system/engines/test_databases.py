@@ -35,7 +35,7 @@ from counterveil.errors import CounterveilError, DataError
 ibis = pytest.importorskip("ibis", reason="ibis is not installed (counterveil[ibis])")
 # Missing values, covariates that make strata, and whether prefixes are asked for.
 CASES = [("fill", "all", False), ("drop", "floats", True), ("fill", "two", True), ("none", "exact", False)]
-SIMPLE = Study("arm", "y", (0, 1), {"x": Range(0, 1).cut("1/2")}, treated="new")
+SIMPLE = Study(cv.Treatment("arm", treated="new"), cv.Outcome("y", (0, 1)), {"x": Range(0, 1).cut("1/2")})
 
 
 # One test an engine. Spark is left to `make test-all` here: with it each process of the tests would start one.
@@ -57,7 +57,7 @@ def test_every_database_gives_the_same_strata(kind, make_case, to_bits, request,
 def everywhere(table):
     """Check what needs no more than one query, on an engine that runs already."""
     case_rows = table.to_pyarrow()
-    study = Study("arm", "y", (0, 1), {"x": Range(0, 1)}, treated="new")
+    study = Study(cv.Treatment("arm", treated="new"), cv.Outcome("y", (0, 1)), {"x": Range(0, 1)})
     grid = tuple(Range(0, 1).cut(*(f"{place}/200" for place in range(1, 200))).cuts)
     counts = histogram_of_source(table, study, "x", grid)
     assert counts.tolist() == histogram_of_rows(Table.attach(case_rows, study), "x", grid).tolist()
@@ -76,7 +76,15 @@ def whole_answers(table):
     """The same noise on the same strata is the same answer, wherever the rows lie."""
     rows = table.to_pyarrow()
     for words in ({}, {"cuts": {"x": 3}}):
-        study = Study("arm", "y", (0, 1), {"x": Range(0, 1)}, treated="new") if "cuts" in words else SIMPLE
+        study = (
+            Study(
+                cv.Treatment("arm", treated="new"),
+                cv.Outcome("y", (0, 1)),
+                {"x": Range(0, 1)},
+            )
+            if "cuts" in words
+            else SIMPLE
+        )
         there, here = (
             cv.ate(
                 source,
@@ -107,7 +115,7 @@ def test_a_password_is_in_no_result_ledger_report_or_error(request, tmp_path, ca
     )
     # Every password opens this server.
     url = f"postgresql://steward:5ecret@127.0.0.1:{request.getfixturevalue('cluster').port}/postgres"
-    study = Study("t", "y", (0, 1), {"x": Range(0, 1).cut("1/2")}, control=0)
+    study = Study(cv.Treatment("t", control=0), cv.Outcome("y", (0, 1)), {"x": Range(0, 1).cut("1/2")})
     found = []
     with cv.open_ledger(tmp_path / "ledger.db", create=True) as ledger:
         session = cv.Session(
@@ -147,14 +155,18 @@ def test_sqlite_by_its_address(tmp_path):
         connection.commit()
     table = open_table(f"sqlite://{tmp_path}/people.db", "people")
     known = {"k": Categories([1, 2, 1.5])}
-    study = Study("t", "y", (0, 1), known, control=0, person="who", missing={"y": Drop()})
+    study = Study(
+        cv.Treatment("t", control=0), cv.Outcome("y", (0, 1)), known, people="who", missing={"y": Drop()}
+    )
     found = rows_of_source(table, study)
     assert found.rows == 10
     assert sorted(found.covariates["k"].tolist()) == [0] * 3 + [2] * 7
     with pytest.raises(CounterveilError, match="CV-D051"):
         check_columns(ibis.table(table.schema(), name="nowhere"), study)
     with pytest.raises(CounterveilError, match="CV-S017"):
-        check_columns(table, Study("t", "y", (0, 1), known, control=0, cluster="who"))
+        check_columns(
+            table, Study(cv.Treatment("t", control=0), cv.Outcome("y", (0, 1)), known, clusters="who")
+        )
     with pytest.raises(DataError, match="CV-D070"):
         open_table(f"sqlite://{tmp_path}/people.db", None)
 
@@ -183,7 +195,11 @@ def test_moments_in_postgres_keep_their_order(request, monkeypatch):
     connection.con.commit()
     table = connection.table("moments")
     for order in ("zoned", "plain", "day", "ending", "hour"):
-        last = Study("arm", "y", (0, 9), control=0, person="id", order=order, per_person={"y": "last"})
+        last = Study(
+            cv.Treatment("arm", control=0),
+            cv.Outcome("y", (0, 9)),
+            people=cv.People("id", rules={"y": "last"}, order=order),
+        )
         assert Table.attach(table, last).outcome.tolist() == [2**24] * 4, order
         spooled = rows_of_source(table, last)
         assert [y for part in spooled.batches() for y in part.outcome.tolist()] == [2**24] * 4, order

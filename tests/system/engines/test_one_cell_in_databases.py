@@ -45,7 +45,10 @@ def test_one_cell_changes_no_other_row(kind, form, request, tmp_path):
     held = [cells[each % len(cells)] for each in range(ROWS)]
     domain = cv.Categories(["1", "2.0", "oth"], other="oth")
     study = cv.Study(
-        "t", "y", (0, 9), {"row": (0, ROWS), "c": domain}, missing={"c": cv.drafting.Fill("oth")}
+        "t",
+        cv.Outcome("y", (0, 9)),
+        {"row": (0, ROWS), "c": domain},
+        missing={"c": cv.Fill("oth")},
     )
     layout = Layout.of(study, ("c",))
     first = database.table(f"numbers_{form}", rows(held, number))

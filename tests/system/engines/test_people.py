@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 from tests.system.engines.databases import make
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.data import SpooledRows, Table, batches, open_table, rows_of_source
@@ -17,7 +18,7 @@ from counterveil.data.table import Survey, joined_tables
 from counterveil.errors import CounterveilError
 
 PEOPLE = 150
-DROP, FILL = cv.drafting.Drop(), cv.drafting.Fill(4)
+DROP, FILL = cv.Drop(), cv.Fill(4)
 KNOWN = {"age": cv.Range(0, 9), "site": cv.Categories(["a", "b"])}
 
 
@@ -60,8 +61,8 @@ def visits(seed=0):
 
 
 def study(person, **more):
-    usual = {"missing": {"y": DROP, "age": FILL, "site": cv.drafting.Fill("a")}, "covariates": KNOWN}
-    return cv.Study("arm", "y", (0, 9), control=0, randomised=True, person=person, **(usual | more))
+    usual = {"missing": {"y": DROP, "age": FILL, "site": cv.Fill("a")}, "covariates": KNOWN}
+    return study_of("arm", "y", (0, 9), control=0, randomised=True, person=person, **(usual | more))
 
 
 STUDIES = {

@@ -20,12 +20,9 @@ ROWS = 240
 # What computations on rows print is silenced.
 OUT = os.dup(1)
 STUDY = cv.Study(
-    treatment="treated",
-    outcome="score",
-    outcome_range=(0, 1),
+    treatment=cv.Treatment("treated", control=0),
+    outcome=cv.Outcome("score", (0, 1)),
     covariates={"age": cv.Range(0, 1), "severe": cv.Binary()},
-    treated=1,
-    control=0,
 )
 QUESTIONS = {
     "record-level effect": (

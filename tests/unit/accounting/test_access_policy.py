@@ -198,7 +198,7 @@ def replace_public(access_policy):
 
 def test_a_session_registers_an_access_policy_and_refuses_another(tmp_path):
     data = {"treated": [0, 1] * 10, "relapse": [0, 1, 1, 0] * 5}
-    study = cv.Study("treated", "relapse", (0, 1), randomised=True)
+    study = cv.Study("treated", cv.Outcome("relapse", (0, 1)), assignment=cv.Trial())
     access_policy = AccessPolicy(public=["treated"])
     open_ledger(tmp_path / "book.db", create=True).close()
     given = {"ledger": tmp_path / "book.db", "budget": Budget(1)}

@@ -23,9 +23,11 @@ from counterveil.cli.requests import Charging
 
 STUDY = """
 treatment = "arm"
-outcome = "y"
-outcome_range = [0, 1]
-randomised = true
+assignment = "trial"
+
+[outcome]
+column = "y"
+range = [0, 1]
 """
 
 
@@ -196,7 +198,7 @@ def test_a_table_in_a_database_is_added_up_there(folder):
             "CREATE TABLE patients AS SELECT i % 2 AS arm, (i % 3) / 2.0 AS y, i % 5 AS ward FROM range(400) AS r(i)"
         )
     (folder / "wards.toml").write_text(
-        STUDY.replace("randomised = true", "[covariates]\nward = { categories = [0, 1, 2, 3, 4] }")
+        STUDY.replace('assignment = "trial"\n', "") + "[covariates]\nward = { categories = [0, 1, 2, 3, 4] }"
     )
     words = ["estimate", "hospital.duckdb", "--study", "wards.toml", "--protects", "record", "--epsilon", "1"]
     words += ["--method", "stratified", "--set", "limit=3"]
@@ -209,7 +211,7 @@ def test_a_table_in_a_database_is_added_up_there(folder):
 
 
 def test_sensitivity_reads_a_result_and_spends_nothing(folder):
-    study = STUDY.replace("randomised = true", "[covariates]\nage = { range = [0, 10] }")
+    study = STUDY.replace('assignment = "trial"\n', "") + "[covariates]\nage = { range = [0, 10] }"
     (folder / "study.toml").write_text(study)
     with (folder / "trial.csv").open("w", newline="") as file:
         rows = csv.writer(file)
@@ -238,7 +240,7 @@ def test_sensitivity_reads_a_result_and_spends_nothing(folder):
 @pytest.fixture
 def charging_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    study = cv.Study("arm", "pay", (0, 60), {"age": cv.Range(18, 90)}, randomised=True)
+    study = cv.Study("arm", cv.Outcome("pay", (0, 60)), {"age": cv.Range(18, 90)}, assignment=cv.Trial())
     (tmp_path / "study.toml").write_text(study.to_toml())
     lines = [f"{i % 2},{500 * (i % 90)},{20 + i % 50}" for i in range(400)]
     (tmp_path / "trial.csv").write_text("arm,pay,age\n" + "\n".join(lines))
@@ -394,7 +396,7 @@ def test_an_error_names_the_command_that_shows_its_page():
 
 def test_every_proof_that_a_result_names_is_shown():
     rows = {"t": [0, 1] * 20, "y": [0, 1, 1, 0] * 10}
-    declared = cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), randomised=True)
+    declared = cv.Study(treatment="t", outcome=cv.Outcome("y", (0, 1)), assignment=cv.Trial())
     result = cv.ate(rows, declared, protects="record", epsilon=1, noise=cv.SeededNoise(1))
     assert result.guarantee.pages
     for page in result.guarantee.pages:
@@ -408,8 +410,14 @@ def test_what_has_no_page_is_refused(name):
     assert refusal("explain", name) == "CV-P024"
 
 
-FILLED = {"relapse": cv.drafting.Fill(0)}
-POLICY_STUDY = cv.Study("arm", "relapse", (0, 1), {"age": cv.Range(18, 90)}, randomised=True, missing=FILLED)
+FILLED = {"relapse": cv.Fill(0)}
+POLICY_STUDY = cv.Study(
+    "arm",
+    cv.Outcome("relapse", (0, 1)),
+    {"age": cv.Range(18, 90)},
+    assignment=cv.Trial(),
+    missing=FILLED,
+)
 
 
 @pytest.fixture

@@ -29,11 +29,22 @@ def run(*words, typed=None, code=0):
 
 
 DRAFT = ("draft", "t.csv", "--codebook", "book.csv")
-KNOWN = ("--treatment", "arm", "--outcome", "y", "--randomised", "--covariate", "all", "--range", "bmi=10:60")
+KNOWN = (
+    "--treatment",
+    "arm",
+    "--outcome",
+    "y",
+    "--assignment",
+    "trial",
+    "--covariate",
+    "all",
+    "--range",
+    "bmi=10:60",
+)
 
 
 def test_a_draft_is_printed_or_written_once(folder):
-    assert 'treatment = "arm"' in run(*DRAFT, *KNOWN)
+    assert '[treatment]\ncolumn = "arm"' in run(*DRAFT, *KNOWN)
     said = run(*DRAFT, *KNOWN, "--out", "study.toml")
     assert "3 covariates, 1 unused, of 6 columns" in said
     assert "Set aside by name or kind: id (identifier)" in said
@@ -52,11 +63,11 @@ def test_questions_can_be_left_and_resumed(folder):
     assert "open questions" in said
     written = (folder / "study.toml").read_text()
     for line in (
-        'treatment = "arm"',
+        'column = "arm"',
         "treated = 1",
         "control = 0",
-        "outcome_range = [0, 9]",
-        'randomised = "?"',
+        "range = [0, 9]",
+        'assignment = "?"',
     ):
         assert line in written
     # The end of the input leaves all as Ctrl-C does, and nothing is spent.
@@ -101,30 +112,30 @@ def test_a_template_is_written_and_read_back(folder):
     assert run("draft", "t.csv", "--template", "blank.csv") == "CV-P722"
     filled = "arm,treatment,,,,0;1\ny,outcome,numeric,0,9,\nage,covariate,numeric,18,90,\n"
     (folder / "blank.csv").write_text(f"name,role,kind,low,high,labels\n{filled}")
-    run("draft", "t.csv", "--codebook", "blank.csv", "--randomised", "--out", "study.toml")
+    run("draft", "t.csv", "--codebook", "blank.csv", "--assignment", "trial", "--out", "study.toml")
     assert list(cv.Study.from_toml("study.toml").covariates) == ["age"]
 
 
 def test_check_lists_everything_and_returns_three(folder):
     run(*DRAFT, "--treatment", "arm", "--covariate", "all", "--labels", "site=A,C", "--out", "study.toml")
     said = run("check", "t.csv", "--study", "study.toml", code=3)
-    assert "The data do not fit the study: 5 findings" in said
-    assert "outcome_range = [LOW, HIGH]" in said
+    assert "The data do not fit the study: 4 findings" in said
+    assert "range = [LOW, HIGH]" in said
     assert 'site = { categories = ["A", "C", "LABEL"] }' in said
     assert "B: 400 rows" in run("check", "t.csv", "--study", "study.toml", "--show-labels", code=3)
     facts = json.loads(run("check", "t.csv", "--study", "study.toml", "--json", code=3))
-    assert (facts["fits"], facts["rows"], len(facts["findings"])) == (False, None, 6)
+    assert (facts["fits"], facts["rows"], len(facts["findings"])) == (False, None, 5)
 
 
 def test_estimated_ranges_are_charged(folder):
     (folder / "access-policy.toml").write_text("public = []\n")
     place = ("l.db", "--dataset", "t", "--epsilon", 9, "--access-policy", "access-policy.toml")
     run("ledger", "create", *place)
-    words = (*KNOWN[:7], "--estimate-ranges", "--epsilon", "8", "--ledger", "l.db", "--out", "study.toml")
+    words = (*KNOWN[:8], "--estimate-ranges", "--epsilon", "8", "--ledger", "l.db", "--out", "study.toml")
     said = run(*DRAFT, *words)
     assert "remaining: epsilon 1 of epsilon 9" in " ".join(said.split())
     assert cv.Study.from_toml("study.toml").estimated["bmi"] == "range: epsilon 8"
-    assert run(*DRAFT, *KNOWN[:7], "--estimate-ranges") == "CV-P723"
+    assert run(*DRAFT, *KNOWN[:8], "--estimate-ranges") == "CV-P723"
 
 
 @pytest.mark.parametrize(
@@ -144,7 +155,7 @@ def test_what_is_refused(folder, words, code):
 def test_a_header_in_another_encoding_is_named_with_its_file(folder):
     (folder / "latin.csv").write_bytes("arm,y,caf\xe9\n0,1,2\n".encode("latin-1"))
     assert run("draft", "latin.csv") == "CV-D310"
-    (folder / "study.toml").write_text('treatment = "arm"\noutcome = "y"\noutcome_range = [0, 9]\n')
+    (folder / "study.toml").write_text('treatment = "arm"\noutcome = { column = "y", range = [0, 9] }\n')
     said = json.loads(run("check", "latin.csv", "--study", "study.toml", "--json", code=3))
     (finding,) = [one for one in said["findings"] if one["code"] == "CV-D310"]
     assert "'latin.csv'" in finding["what"]

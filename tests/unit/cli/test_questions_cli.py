@@ -115,9 +115,9 @@ def test_what_is_no_rule_is_refused(groups_files):
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    both = cv.Study("arm", outcomes={"cured": (0, 1), "days": (0, 9)}, randomised=True)
+    both = cv.Study("arm", outcome={"cured": (0, 1), "days": (0, 9)}, assignment=cv.Trial())
     (tmp_path / "both.toml").write_text(both.to_toml())
-    one = cv.Study("arm", "cured", (0, 1), randomised=True)
+    one = cv.Study("arm", cv.Outcome("cured", (0, 1)), assignment=cv.Trial())
     (tmp_path / "one.toml").write_text(one.to_toml())
     lines = [f"{i % 2},{int(i % 3 > i % 2)},{i % 9}" for i in range(300)]
     (tmp_path / "trial.csv").write_text("arm,cured,days\n" + "\n".join(lines))

@@ -10,21 +10,25 @@ import counterveil as cv
 from counterveil.console import application
 from counterveil.console.columns import form_of, text_of
 
-ARMS = 'treatment = "arm"\narms = ["a", "b", "c"]\nreference = "b"\noutcome = "y"\noutcome_range = [0, 1]\n'
-PLAIN = 'treatment = "arm"\ntreated = "drug"\ncontrol = "none"\nrandomised = false\n'
-PEOPLE = PLAIN + 'outcome = "pain"\noutcome_range = [0, 10]\nwhere = "age >= 18"\nothers = "drop"\n'
+OUTCOME = '[outcome]\ncolumn = "y"\nrange = [0, 9]\n'
+ARMS = OUTCOME + '[treatment]\ncolumn = "arm"\narms = ["a", "b", "c"]\nreference = "b"\n'
+PLAIN = 'assignment = "observational"\n[treatment]\ncolumn = "arm"\ntreated = "drug"\ncontrol = "none"\n'
+PEOPLE = 'where = "age >= 18"\n' + PLAIN + 'others = "drop"\n[outcome]\ncolumn = "pain"\nrange = [0, 10]\n'
 STUDIES = [
     ARMS,
-    PLAIN + '[outcomes]\ny = [0, 1]  # the first, "primary"\nz = [0.5, 2]\n[baseline]\ny = "y0"\n',
-    PLAIN + 'outcome = "days"\nevent = "died"\nhorizon = 360\ngrid = 12\n',
-    PLAIN + 'outcome = "y"\noutcome_range = [0, 9]\nbefore = "y0"\nbefore_range = [0, 8]\nchange_range = [-5, 5]\n',
-    PLAIN + 'outcome = "y"\noutcome_range = [0, 9]\ndenominator = "n"\ndenominator_range = [1, 8]\n',
-    PEOPLE + '[person]\ncolumn = "id"\norder = "day"\nmax_rows_per_person = 6\nrules = { pain = "last" }\n'
+    PLAIN + '[outcome.ranges]\ny = [0, 1]  # the first, "primary"\nz = [0.5, 2]\n[outcome.baseline]\ny = "y0"\n',
+    PLAIN + '[outcome]\ntime = "days"\nevent = "died"\nhorizon = 360\ngrid = 12\n',
+    PLAIN + OUTCOME + 'before = "y0"\nbefore_range = [0, 8]\nchange_range = [-5, 5]\n',
+    PLAIN + '[outcome]\nnumerator = "y"\nrange = [0, 9]\ndenominator = "n"\ndenominator_range = [1, 8]\n',
+    PEOPLE + '[people]\ncolumn = "id"\norder = "day"\nmax_rows = 6\nrules = { pain = "last" }\n'
     '[covariates]\nage = { range = [18, 90], cuts = [30] }\nsite = { categories = ["n", "s; t"], other = "n" }\n'
     'smokes = { binary = { one = "yes", zero = "no" } }\n[missing]\nage = { fill = 50 }\nsite = "drop"\n',
-    PEOPLE + '[cluster]\ncolumn = "school"\nprotected = true\nrules = { pain = "mean" }\n',
-    PEOPLE + 'missing = "drop"\n[cluster]\ncolumn = "school"\nassigned = true\n',
-    PLAIN + 'outcome = "y"\noutcome_range = [0, 9]\nbefore = [1]\ntime = "q"\nafter = [2]\nperson = "id"\n',
+    PEOPLE + '[clusters]\ncolumn = "school"\nprotected = true\nrules = { pain = "mean" }\n',
+    'missing = "drop"\n' + PEOPLE + '[clusters]\ncolumn = "school"\nassigned = true\n',
+    'people = "id"\n' + PLAIN + OUTCOME + 'before = [1]\ntime = "q"\nafter = [2]\n',
+    OUTCOME + '[treatment]\ncolumn = "dose"\narms = { range = [0, 10], cuts = [2, 5] }\n',
+    OUTCOME + '[assignment]\npropensity = "p"\n[covariates]\np = { range = [0.1, 0.9] }\n[treatment]\ncolumn = "t"\n',
+    OUTCOME + '[assignment]\nshare = 0.5\n[treatment]\ncolumn = "t"\n',
 ]  # fmt: skip
 
 
@@ -81,7 +85,7 @@ def test_arms_outcomes_and_survival_are_planned_and_asked(steward, folder, monke
     for name, table in tables.items():
         steward.post("/studies/new?source=trial", "/studies/new", name=name)
         page = steward.fill(
-            f"/studies/{name}", f"/studies/{name}", table, randomised="yes", control="a" * (name == "arms")
+            f"/studies/{name}", f"/studies/{name}", table, assignment="trial", control="a" * (name == "arms")
         )
         assert "Nothing is open" in words(page), name
         planned = steward.post(
@@ -123,7 +127,7 @@ def test_thirty_metrics_of_three_arms_and_people_with_several_rows(steward, fold
     steward.post("/studies/new?source=trial", "/studies/new", name="primary")
     first = "a" if question == "outcomes" else "0"
     page = steward.fill(
-        "/studies/primary", "/studies/primary", HARDER[question], randomised="yes", control=first
+        "/studies/primary", "/studies/primary", HARDER[question], assignment="trial", control=first
     )
     assert "Nothing is open" in words(page)
     key = steward.register()

@@ -98,8 +98,8 @@ def test_a_plan_has_every_level_and_method_side_by_side_and_points_for_the_slide
 def test_a_study_is_written_saved_and_read(steward, folder):
     made = steward.post("/studies/new", "/studies/new", name="second")
     assert made.status_code == 200
-    assert "4 open questions" in words(made)
-    saved = steward.fill("/studies/second", "/studies/second", COLUMNS, randomised="yes")
+    assert "3 open questions" in words(made)
+    saved = steward.fill("/studies/second", "/studies/second", COLUMNS, assignment="trial")
     assert "Effect of treated on score, 2 covariates. Nothing is open." in words(saved)
     assert cv.Study.from_toml(folder / "studies" / "second.toml") == cv.Study.from_dict(tomllib.loads(STUDY))
     assert (folder / "studies" / "second.toml").stat().st_mode & 0o077 == 0
@@ -217,10 +217,10 @@ def test_a_draft_places_every_column_and_lists_what_is_open(steward, folder):
     text = (folder / "studies" / "second.toml").read_text()
     assert "[ignored]" in text
     assert "age = { range = [18, 90] }" in text
-    assert "4 open questions" in words(made)
+    assert "3 open questions" in words(made)
     assert SECRET not in made.text
     roles = {"treated": {"role": "treatment"}, "score": {"role": "outcome"}}
-    saved = steward.fill("/studies/second", "/studies/second", roles, randomised="yes", described="1")
+    saved = steward.fill("/studies/second", "/studies/second", roles, assignment="trial", described="1")
     assert "Effect of treated on score, 2 covariates. Nothing is open." in words(saved)
 
 

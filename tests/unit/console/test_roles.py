@@ -20,7 +20,7 @@ def propose(analyst, name, more=None):
     """Write a proposal as a table of columns."""
     analyst.post("/studies/new", "/studies/new", name=name, source="trial")
     action = f"/studies/{name}"
-    return analyst.fill(f"{action}?proposed=1", action, COLUMNS | (more or {}), randomised="yes")
+    return analyst.fill(f"{action}?proposed=1", action, COLUMNS | (more or {}), assignment="trial")
 
 
 def test_a_proposed_study_is_not_asked_with_until_the_steward_accepts_it(steward, analyst, folder):

@@ -17,10 +17,11 @@ HOST = "http://127.0.0.1:8000"
 PLACE = "/place"
 STUDY = """\
 treatment = "treated"
-treated = 1
-outcome = "score"
-outcome_range = [0, 100]
-randomised = true
+assignment = "trial"
+
+[outcome]
+column = "score"
+range = [0, 100]
 
 [covariates]
 age = { range = [18, 90] }

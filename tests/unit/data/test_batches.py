@@ -13,16 +13,14 @@ from counterveil.session import BaseSession
 
 ROWS = 40_000
 STUDY = cv.Study(
-    treatment="arm",
-    outcome="y",
-    outcome_range=(0, 10),
+    treatment=cv.Treatment("arm", treated="drug"),
+    outcome=cv.Outcome("y", (0, 10)),
     covariates={
         "age": cv.Range(20, 80),
         "sex": cv.Binary(one="f", zero="m"),
         "site": cv.Categories([1, 2, 3]),
     },
-    treated="drug",
-    missing={"age": cv.drafting.Fill(50), "sex": cv.drafting.Drop()},
+    missing={"age": cv.Fill(50), "sex": cv.Drop()},
 )
 
 
@@ -154,7 +152,7 @@ def test_a_row_group_larger_than_the_engines_usual_memory_is_read(tmp_path, monk
     path = tmp_path / "wide.parquet"
     pq.write_table(pa.table(wide | {"t": rng.integers(0, 2, 30_000)}), path)
     covariates = {name: cv.Range(0, 1) for name in wide if name != "x0"}
-    study = cv.Study(treatment="t", outcome="x0", outcome_range=(0, 1), covariates=covariates)
+    study = cv.Study(treatment="t", outcome=cv.Outcome("x0", (0, 1)), covariates=covariates)
     monkeypatch.setattr(batches, "MEMORY", 20_000_000)
     assert rows_of_source(path, study).rows == 30_000
     monkeypatch.setattr(batches, "_ROW_GROUPS", 0)

@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.data import OUTCOME_STEPS, Table
@@ -16,12 +17,12 @@ STEP = 1e-5  # outcomes are rounded down to whole steps
 
 
 def wide(**more):
-    return cv.Study("t", "y", (0, 9), control=0, before="y0", **more)
+    return study_of("t", "y", (0, 9), control=0, before="y0", **more)
 
 
 def long(**more):
     given = {"time": "year", "before": [1, 2], "after": [3]} | more
-    return cv.Study("t", "y", (0, 9), control=0, person="id", **given)
+    return study_of("t", "y", (0, 9), control=0, person="id", **given)
 
 
 def values(table):
@@ -69,7 +70,7 @@ def test_rows_in_periods_are_compared_by_person():
 def test_treatment_may_be_written_for_every_period():
     frame = panel()
     periods = {"time": "year", "before": [1, 2], "after": [3], "per_person": {"d": "ever"}}
-    told = cv.Study("d", "y", (0, 9), control=0, person="id", **periods)
+    told = study_of("d", "y", (0, 9), control=0, person="id", **periods)
     table = Table.attach(frame, told)
     assert (table.treated == (np.arange(20) % 2 == 1)).all()
     frame.loc[(frame["id"] == 1) & (frame["year"] == 2), "d"] = 1
@@ -93,7 +94,7 @@ def test_people_without_a_period_need_a_rule():
     frame = frame[~((frame["id"] == 3) & (frame["year"] == 3)) & ~((frame["id"] == 4) & (frame["year"] == 1))]
     with pytest.raises(CounterveilError, match="CV-D003"):
         Table.attach(frame, long())
-    table = Table.attach(frame, long(missing={"y": cv.drafting.Drop()}))
+    table = Table.attach(frame, long(missing={"y": cv.Drop()}))
     # Someone with one of two periods before has a change; nobody without the one after has.
     assert table.rows == 19
     assert complete(table).rows == 18
@@ -127,7 +128,7 @@ REFUSED = [
 @pytest.mark.parametrize("given", REFUSED)
 def test_invalid_declarations_are_refused(given):
     with pytest.raises(CounterveilError, match="CV-S018"):
-        cv.Study("t", "y", (0, 9), **given)
+        study_of("t", "y", (0, 9), **given)
 
 
 def test_what_was_before_is_no_covariate():
@@ -141,12 +142,11 @@ def test_what_was_before_is_no_covariate():
         {"denominator": 3},
         {"denominator": "d"},
         {"denominator": "d", "denominator_range": (-1, 2)},
-        {"denominator_range": (0, 1)},
     ],
 )
 def test_invalid_ratios_are_refused(given):
     with pytest.raises(CounterveilError, match="CV-S019"):
-        cv.Study("t", "y", (0, 9), **given)
+        study_of("t", "y", (0, 9), **given)
 
 
 @pytest.mark.parametrize(
@@ -154,10 +154,10 @@ def test_invalid_ratios_are_refused(given):
     [
         wide(),
         wide(before_range=(2, 5), change_range=(-2, "1.5")),
-        cv.Study("t", "y", (0, 9), before=("a", "b")),
+        cv.Study("t", cv.Change("y", (0, 9), before=("a", "b"))),
         long(),
-        long(missing=cv.drafting.Drop(), max_rows_per_person=7),
-        cv.Study("t", "n", (0, 9), denominator="d", denominator_range=(1, 5), person="id"),
+        long(missing=cv.Drop(), max_rows_per_person=7),
+        cv.Study("t", cv.Ratio("n", (0, 9), "d", (1, 5)), people="id"),
     ],
 )
 def test_studies_come_back_from_their_files(study, tmp_path):
@@ -183,7 +183,7 @@ def test_an_account_keeps_both_private(tmp_path):
     ledger.publish("d", wide().public_columns("outcome"))
     result = cv.ate(data, wide(), protects="outcome", epsilon=1, ledger=ledger)
     assert "in any of its outcome columns" in result.guarantee.sentence()
-    shown = cv.Study("t", "y", (0, 9), {"y0": cv.Range(0, 9)}, control=0)
+    shown = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (0, 9)), {"y0": cv.Range(0, 9)})
     with pytest.raises(CounterveilError, match="CV-L041"):
         cv.ate(data, shown, protects="outcome", epsilon=1, ledger=ledger)
 
@@ -219,7 +219,7 @@ def test_one_person_with_all_their_periods_moves_one_analysed_row():
         "t": [0] * 4 + [1] * 4,
         "y": list(range(1, 9)),
     }
-    told = long(before=[1], after=[3], missing={"y": cv.drafting.Drop()})
+    told = long(before=[1], after=[3], missing={"y": cv.Drop()})
     others = set()
     for count in (1, 2, 3):
         for years, outcomes in product(product((1, 3), repeat=count), product((0, 9), repeat=count)):

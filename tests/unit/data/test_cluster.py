@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.accounting import AccessPolicy
@@ -18,7 +19,7 @@ AGES = cv.Range(0, 9)
 def study(covariates=True, **more):
     known = {"age": AGES} if covariates else {}
     usual = {"cluster": "school", "outcome_range": (0, 9)}
-    return cv.Study("arm", "y", covariates=known, control=0, randomised=True, **(usual | more))
+    return study_of("arm", "y", covariates=known, control=0, randomised=True, **(usual | more))
 
 
 def pupils(schools=12, seed=0):
@@ -52,8 +53,6 @@ def code_of(call):
         {"cluster": "school", "per_cluster": {"y": "sum"}},
         {"cluster": "school", "protects_cluster": True, "person": "id"},
         {"cluster": "id", "person": "id"},
-        {"cluster": None, "protects_cluster": True},
-        {"cluster": None, "per_cluster": {"y": "sum"}},
     ],
 )
 def test_declarations_that_do_not_fit_together_are_refused(wrong):
@@ -61,10 +60,13 @@ def test_declarations_that_do_not_fit_together_are_refused(wrong):
 
 
 def test_a_bare_name_in_a_study_file_is_the_column_and_other_keys_are_refused():
-    document = {"treatment": "arm", "outcome": "y", "outcome_range": [0, 9], "cluster": "school"}
+    document = {"treatment": "arm", "outcome": {"column": "y", "range": [0, 9]}, "clusters": "school"}
     assert cv.Study.from_dict(document).cluster.column == "school"
-    for wrong in ({"column": "school", "rules": {}}, {"protected": True}, 3):
-        assert code_of(lambda wrong=wrong: cv.Study.from_dict(document | {"cluster": wrong})) == "CV-S013"
+    wrongs = {"CV-S013": [{"column": "school", "rule": {}}, {"protected": True}], "CV-S025": [3]}
+    wrongs["CV-S025"].append({"column": "school", "rules": {"y": "sum"}})
+    for code, listed in wrongs.items():
+        for wrong in listed:
+            assert code_of(lambda wrong=wrong: cv.Study.from_dict(document | {"clusters": wrong})) == code
 
 
 def test_clusters_are_numbered_by_their_names_whatever_the_source():
@@ -74,7 +76,7 @@ def test_clusters_are_numbered_by_their_names_whatever_the_source():
     texts = Table.attach(frame.assign(school=frame["school"].astype(str)), study())
     assert (texts.cluster == table.cluster).all()
     kept = frame.assign(y=frame["y"].where(frame["school"] != 3))
-    dropped = Table.attach(kept, study(missing={"y": cv.drafting.Drop()}))
+    dropped = Table.attach(kept, study(missing={"y": cv.Drop()}))
     assert len(set(dropped.cluster.tolist())) == 11
     assert len(dropped.cluster) == dropped.rows
     assert not table.cluster.flags.writeable
@@ -139,7 +141,7 @@ def whole(treatment="arm", covariates=None, **more):
     known = {"age": AGES} if covariates is None else covariates
     usual = {"control": 0} if treatment == "arm" else {"arms": (0, 1, 2), "reference": 0}
     usual |= {"randomised": True, "cluster": "school", "protects_cluster": True}
-    return cv.Study(treatment, "y", (0, 9), known, **(usual | more))
+    return study_of(treatment, "y", (0, 9), known, **(usual | more))
 
 
 KINDS = {"kind": cv.Categories([0, 1])}
@@ -177,7 +179,15 @@ def test_an_account_has_one_unit(tmp_path):
         frame, study(protects_cluster=True), budget=cv.Budget(9), ledger=cv.open_ledger(place, create=True)
     ) as session:
         session.ate(protects="record", epsilon=1, method="trial")
-    for other in (study(), cv.Study("arm", "y", (0, 9), {"age": AGES}, control=0, randomised=True)):
+    for other in (
+        study(),
+        cv.Study(
+            cv.Treatment("arm", control=0),
+            cv.Outcome("y", (0, 9)),
+            {"age": AGES},
+            assignment=cv.Trial(),
+        ),
+    ):
         asked = {"protects": "record", "epsilon": 1, "method": "trial", "ledger": place}
         assert code_of(lambda other=other, asked=asked: cv.ate(frame, other, **asked)) == "CV-L049"
 

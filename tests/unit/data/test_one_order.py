@@ -19,16 +19,14 @@ from counterveil.data import Table, batches, rows_of_source
 from counterveil.data.table import joined_tables
 from counterveil.errors import CounterveilError
 
-FILL = cv.drafting.Fill
+FILL = cv.Fill
 STUDY = cv.Study(
-    "arm",
-    "y",
-    (0, 9),
+    cv.Treatment("arm", control=0),
+    cv.Outcome("y", (0, 9)),
     {"age": cv.Range(0, 9), "site": cv.Categories(["1", "b", "rest"], other="rest")},
-    control=0,
-    person="id",
-    order="visit",
-    per_person={"y": "last", "age": "first", "site": "last", "arm": "first"},
+    people=cv.People(
+        "id", rules={"y": "last", "age": "first", "site": "last", "arm": "first"}, order="visit"
+    ),
     missing={"y": FILL(0), "age": FILL(1), "site": FILL("b"), "arm": FILL(0)},
 )
 # Orders of three rows a person: with ends and gaps, and beyond the whole numbers of doubles.

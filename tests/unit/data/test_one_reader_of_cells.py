@@ -34,7 +34,7 @@ from tests.cells import (
 )
 from tests.thinned import thinned
 
-from counterveil.data import Categories, Study
+from counterveil.data import Categories, Outcome, Study, Treatment
 from counterveil.errors import StudyError
 
 
@@ -203,7 +203,7 @@ def test_numbers_that_share_a_double_are_one_label():
             Categories([label, 0])
     with pytest.raises(StudyError, match="CV-S006"):
         Categories([str(2**53 + 1), str(2**53), 0])
-    study = Study("t", "y", (0, 1), {"x": Categories([str(2**53 + 1), 0])}, control=0)
+    study = Study(Treatment("t", control=0), Outcome("y", (0, 1)), {"x": Categories([str(2**53 + 1), 0])})
     rows = {"t": [1, 0, 1, 0], "y": [0.5] * 4}
     for cell in (2.0**53, 2**53 + 1, 2**53, str(2**53), "9007199254740993.0"):
         for x in (np.array([0, 0, 0, cell]), [0, 0, 0, cell], pd.Series([0, 0, 0, cell], dtype=object)):
@@ -215,8 +215,8 @@ def test_numbers_that_share_a_double_are_one_label():
 def test_a_text_that_stands_for_a_gap_is_no_label(label):
     for declare in (
         lambda: Categories([label, "x"]),
-        lambda: Study("t", "y", (0, 1), treated=label, control="x"),
-        lambda: Study("t", "y", (0, 1), where=f'c == "{label}"'),
+        lambda: Study(Treatment("t", treated=label, control="x"), Outcome("y", (0, 1))),
+        lambda: Study("t", Outcome("y", (0, 1)), where=f'c == "{label}"'),
     ):
         with pytest.raises(StudyError, match="CV-S161"):
             declare()
@@ -247,7 +247,7 @@ def test_two_labels_that_one_cell_could_mean_are_not_declared_together(pair):
 
 
 def test_what_a_cell_means_does_not_depend_on_the_cells_before_it():
-    study = Study("t", "y", (0, 1), {"x": Categories([0.1, 0])}, control=0)
+    study = Study(Treatment("t", control=0), Outcome("y", (0, 1)), {"x": Categories([0.1, 0])})
     # Each means its nearest double; they are not equal, and not of one hash.
     for pair in permutations([0.1, Decimal("0.1"), Decimal.from_float(0.1), "0.10", Fraction(1, 10)], 2):
         assert found_covariate({"t": [1, 0, 1, 0], "y": [0.5] * 4, "x": [0, 0, *pair]}, study) == 0

@@ -26,9 +26,11 @@ from counterveil.data import (
     Categories,
     Drop,
     Fill,
+    Outcome,
     Range,
     Study,
     Table,
+    Treatment,
     open_table,
     passes,
     silence,
@@ -36,7 +38,7 @@ from counterveil.data import (
 from counterveil.data.sources.dispatch import columns_of
 from counterveil.errors import DataError
 
-PLAIN = Study("t", "y", (0, 1))
+PLAIN = Study("t", Outcome("y", (0, 1)))
 ROWS = {"t": [0, 1, 0, 1], "y": [0.0, 0.25, 0.5, 1.0]}
 STEPS = [0, OUTCOME_STEPS // 4, OUTCOME_STEPS // 2, OUTCOME_STEPS]
 
@@ -74,7 +76,7 @@ def test_pandas_missing(column, kind):
     frame = pd.DataFrame({"t": [0, 1, 0, 1, 0], "y": [0, 1, 0, 1, 0]}).astype({column: kind})
     frame.loc[4, column] = None
     refused("CV-D003", frame)
-    table = Table.attach(frame, Study("t", "y", (0, 1), missing=Drop()))
+    table = Table.attach(frame, Study("t", Outcome("y", (0, 1)), missing=Drop()))
     assert table.outcome.tolist() == [0, OUTCOME_STEPS] * 2
     assert table.treated.tolist() == [False, True] * 2
 
@@ -82,7 +84,7 @@ def test_pandas_missing(column, kind):
 def test_polars_types():
     frame = pl.DataFrame(ROWS)
     arms = pl.Series("t", ["old", "new", "old", "new"])
-    study = Study("t", "y", (0, 1), treated="new")
+    study = Study(Treatment("t", treated="new"), Outcome("y", (0, 1)))
     for kind in (pl.String, pl.Categorical, pl.Enum(["new", "old"])):
         check(frame.with_columns(arms.cast(kind)), study)
     for kind in (pl.Boolean, pl.Int128, pl.UInt8, pl.Float32, pl.Decimal(10, 2), pl.String):
@@ -94,12 +96,12 @@ def test_polars_types():
 def test_polars_missing_and_nan_are_both_missing():
     frame = pl.DataFrame({"t": [0, 1, 0, 1, 1, 0], "y": [0.0, 0.25, 0.5, 1.0, None, float("nan")]})
     refused("CV-D003", frame)
-    check(frame, Study("t", "y", (0, 1), missing={"y": Drop()}))
+    check(frame, Study("t", Outcome("y", (0, 1)), missing={"y": Drop()}))
 
 
 def test_arrow_types():
     arms = pa.array(["old", "new", "old", "new"]).dictionary_encode()
-    check(pa.table({"t": arms, "y": ROWS["y"]}), Study("t", "y", (0, 1), treated="new"))
+    check(pa.table({"t": arms, "y": ROWS["y"]}), Study(Treatment("t", treated="new"), Outcome("y", (0, 1))))
     check(pa.table({"t": pa.array(ROWS["t"]).dictionary_encode(), "y": pa.array(ROWS["y"], pa.float16())}))
     check(pa.table({"t": ROWS["t"], "y": pa.array([Decimal(str(y)) for y in ROWS["y"]])}))
     refused("CV-D003", pa.table({"t": pa.nulls(4), "y": ROWS["y"]}))
@@ -151,7 +153,9 @@ def test_csv_dialects(tmp_path, mark, ending, start):
 def test_csv_gaps(tmp_path):
     path = tmp_path / "gaps.csv"
     path.write_text('t,y,c\n0,0,u\n1,0.25,\n0,NA,""\n1,1,v\n', encoding="utf-8")
-    study = Study("t", "y", (0, 1), {"c": Categories(["u", "v"])}, missing={"y": Fill(0.5), "c": Fill("v")})
+    study = Study(
+        "t", Outcome("y", (0, 1)), {"c": Categories(["u", "v"])}, missing={"y": Fill(0.5), "c": Fill("v")}
+    )
     assert check(path, study).covariates["c"].tolist() == [0, 1, 1, 1]
     refused("CV-D003", path)
 
@@ -269,7 +273,9 @@ def test_parquet_types(tmp_path):
         }
     )
     pq.write_table(table, path)
-    study = Study("t", "y", (0, 1), {"b": Binary()}, treated="new", missing={"b": Fill(0)})
+    study = Study(
+        Treatment("t", treated="new"), Outcome("y", (0, 1)), {"b": Binary()}, missing={"b": Fill(0)}
+    )
     assert check(path, study).covariates["b"].tolist() == [1, 0, 0, 1]
 
 
@@ -283,14 +289,17 @@ def test_relations():
         "('old', 0.5, 3, '1'), ('new', 1, 99, '')"
     )
     study = Study(
-        "t", "y", (0, 1), {"x": Range(0, 10), 'q"t': Range(0, 1)}, treated="new", missing={'q"t': Fill(0)}
+        Treatment("t", treated="new"),
+        Outcome("y", (0, 1)),
+        {"x": Range(0, 10), 'q"t': Range(0, 1)},
+        missing={'q"t': Fill(0)},
     )
     table = check(connection.table("d"), study)
     assert table.covariates["x"].tolist() == [1, 2, 3, 10]
     assert table.covariates['q"t'].tolist() == [0.5, 0, 1, 0]
     decimals = connection.sql("SELECT CAST(t = 'new' AS DECIMAL(5, 2)) AS t, y FROM d")
     check(decimals)
-    check(decimals, Study("t", "y", (0, 1), treated="1", control="0"))
+    check(decimals, Study(Treatment("t", treated="1", control="0"), Outcome("y", (0, 1))))
     assert connection.sql("SELECT count(*) FROM d").fetchall() == [(4,)]
 
 

@@ -18,7 +18,9 @@ from counterveil.errors import DataError
 ROWS = 5000
 LABELS = [f"label {place}" for place in range(300)]
 COVARIATES = {"x": cv.Range(-1, 1), "site": cv.Categories(LABELS), "old": cv.Binary()}
-STUDY = cv.Study("arm", "y", (0, 1), COVARIATES, arms=("a", "b", "c"), reference="a")
+STUDY = cv.Study(
+    cv.Treatment("arm", arms=("a", "b", "c"), reference="a"), cv.Outcome("y", (0, 1)), COVARIATES
+)
 # The arm and the truth value take a byte each, the site two, the outcome four and the number eight.
 ROW_BYTES = 1 + 4 + 8 + 2 + 1
 

@@ -16,9 +16,11 @@ from counterveil.data import (
     Drop,
     Fill,
     Layout,
+    Outcome,
     Range,
     Study,
     Table,
+    Treatment,
     check_columns,
     engines,
     strata_of_source,
@@ -27,7 +29,7 @@ from counterveil.data import (
 from counterveil.data import strata as counting
 from counterveil.errors import DataError, StudyError
 
-STUDY = Study("t", "y", (0, 1), {"age": Range(18, 90).cut(30, 60), "sex": Binary("f", "m")})
+STUDY = Study("t", Outcome("y", (0, 1)), {"age": Range(18, 90).cut(30, 60), "sex": Binary("f", "m")})
 ROWS = pa.table(
     {
         "t": [0, 1, 0, 1, 0, 1, 0, 0, 1],
@@ -93,7 +95,7 @@ def test_the_numbers(source, tmp_path):
 def test_squares_are_the_doubles_nearest_to_exact_sums():
     rng = np.random.default_rng(3)
     rows = {"t": rng.integers(0, 2, 5000), "y": rng.random(5000)}
-    table = Table.attach(rows, Study("t", "y", (0, 1)))
+    table = Table.attach(rows, Study("t", Outcome("y", (0, 1))))
     exact = sum(int(step) ** 2 for step in table.outcome[table.treated])
     assert exact > 2**53
     for strata in (
@@ -106,7 +108,7 @@ def test_squares_are_the_doubles_nearest_to_exact_sums():
 @SOURCES
 def test_a_covariate_outside_the_layout_can_still_leave_out_rows(source, tmp_path):
     known = dict(STUDY.covariates) | {"word": Categories(["a", "b"]), "bmi": Range(0, 9)}
-    study = Study("t", "y", (0, 1), known, missing={"word": Drop(), "bmi": Drop()})
+    study = Study("t", Outcome("y", (0, 1)), known, missing={"word": Drop(), "bmi": Drop()})
     rows = ROWS.append_column("word", pa.array(["a", "b", "NA", "a", "b", "b", "a", "", "b"]))
     rows = rows.append_column("bmi", pa.array([1.0, 2, 3, 4, 5, 6, None, 8, 9]))
     layout = Layout.of(study, ("sex",))
@@ -159,7 +161,7 @@ def test_refusals_are_those_of_attaching(source, code, flaw, tmp_path):
     if code == "CV-D013" and source is csv:
         pytest.skip("a CSV file has no dates, only text")
     sex = Categories(["f", "m"]) if code == "CV-D006" else Binary("f", "m")
-    study = Study("t", "y", (0, 1), {"age": Range(18, 90).cut(30, 60), "sex": sex})
+    study = Study("t", Outcome("y", (0, 1)), {"age": Range(18, 90).cut(30, 60), "sex": sex})
     columns = {name: cells for name, cells in (GOOD | flaw).items() if cells is not None}
     made = source(pa.table(columns), tmp_path)
     for call in (lambda: Table.attach(made, study), lambda: strata_of_source(made, study, Layout.of(study))):
@@ -172,7 +174,7 @@ def test_refusals_are_those_of_attaching(source, code, flaw, tmp_path):
 
 @SOURCES
 def test_dropped_rows_are_not_looked_at(source, tmp_path):
-    study = Study("t", "y", (0, 1), dict(STUDY.covariates), missing=Drop())
+    study = Study("t", Outcome("y", (0, 1)), dict(STUDY.covariates), missing=Drop())
     flaw = {"sex": ["f", "m", "f", "m", "x"], "age": [20.0, 40, 70, 20, None], "y": [0.5, 0.5, 0.5, 0.5, 0.1]}
     made = source(pa.table(GOOD | flaw), tmp_path)
     assert strata_of_source(made, study, Layout.of(study)).rows == 4
@@ -191,7 +193,7 @@ def test_the_bounds_in_a_parquet_header_do_not_hide_nan(tmp_path, constant):
     labels = {"x": Categories([0.1, 0.2, 0.4])}
     for covariates in ({"x": Range(0, 1).cut("3/10")}, labels):
         for rule in (Drop(), {"y": Fill(1), "x": Fill(0.4)}, None):
-            study = Study("t", "y", (0, 1), covariates, missing=rule)
+            study = Study("t", Outcome("y", (0, 1)), covariates, missing=rule)
             layout = Layout.of(study)
             if rule is None:
                 with pytest.raises(DataError, match="CV-D003"):
@@ -206,7 +208,7 @@ def test_labels_without_end_are_refused_without_fetching_them(tmp_path, monkeypa
     rows = {"t": np.arange(1000) % 2, "y": np.zeros(1000), "c": [f"label {k}" for k in range(1000)]}
 
     def code(covariate, **changes):
-        study = Study("t", "y", (0, 1), {"c": covariate})
+        study = Study("t", Outcome("y", (0, 1)), {"c": covariate})
         with pytest.raises(DataError) as caught:
             strata_of_source(relation(pa.table(rows | changes), tmp_path), study, Layout.of(study))
         return caught.value.code
@@ -252,7 +254,7 @@ def test_names_that_differ_in_case_only():
 
 
 def test_several_arms_are_not_compared():
-    study = Study("t", "y", (0, 1), arms=(0, 1, 2), reference=0)
+    study = Study(Treatment("t", arms=(0, 1, 2), reference=0), Outcome("y", (0, 1)))
     table = Table.attach({"t": [0, 1, 2] * 2, "y": [0.5] * 6}, study)
     for call in (
         lambda: strata_of_table(table, Layout.of(study)),

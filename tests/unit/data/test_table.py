@@ -6,10 +6,21 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from counterveil.data import OUTCOME_STEPS, Binary, Categories, Drop, Fill, Range, Study, Table
+from counterveil.data import (
+    OUTCOME_STEPS,
+    Binary,
+    Categories,
+    Drop,
+    Fill,
+    Outcome,
+    Range,
+    Study,
+    Table,
+    Treatment,
+)
 from counterveil.errors import DataError, StudyError
 
-PLAIN = Study("t", "y", (0, 1))
+PLAIN = Study("t", Outcome("y", (0, 1)))
 NAN = float("nan")
 
 
@@ -25,7 +36,9 @@ def refused(code, source, study=PLAIN):
 
 
 def test_a_small_table():
-    study = Study("t", "y", (0, 1), {"x": Range(-1, 1), "b": Binary(), "c": Categories(["u", "v", "w"])})
+    study = Study(
+        "t", Outcome("y", (0, 1)), {"x": Range(-1, 1), "b": Binary(), "c": Categories(["u", "v", "w"])}
+    )
     table = Table.attach(data(x=[-5, 0.5, np.inf, -np.inf], b=[True, False, 1, 0.0], c=list("wuvu")), study)
     assert table.rows == 4
     assert table.treated.tolist() == [False, True, False, True]
@@ -40,7 +53,7 @@ def test_a_small_table():
 
 @pytest.mark.parametrize("bounds", [(0, 60), (0.1, 0.7), ("1/3", 10), (-1e300, 1e300), (0, 1e-150)])
 def test_the_bounds_are_the_first_and_the_last_step(bounds):
-    study = Study("t", "y", bounds)
+    study = Study("t", Outcome("y", bounds))
     low, high = (float(bound) for bound in study.outcome_range)
     table = Table.attach({"t": [0, 1, 0, 1], "y": [low, high, -np.inf, np.inf]}, study)
     assert table.outcome.tolist() == [0, OUTCOME_STEPS, 0, OUTCOME_STEPS]
@@ -57,7 +70,7 @@ def test_a_table_shows_no_rows_and_cannot_be_written():
 def test_the_source_is_not_changed():
     source = {"t": np.array([0, 1, 0, 1]), "y": np.array([5.0, NAN, -5.0, 0.5])}
     before = {name: array.copy() for name, array in source.items()}
-    Table.attach(source, Study("t", "y", (0, 1), missing={"y": Fill(0.5)}))
+    Table.attach(source, Study("t", Outcome("y", (0, 1)), missing={"y": Fill(0.5)}))
     for name, array in source.items():
         np.testing.assert_array_equal(array, before[name])
         assert array.flags.writeable
@@ -84,23 +97,25 @@ def test_the_source_is_not_changed():
     ],
 )
 def test_labels_mean_what_they_say(labels, treated, control):
-    table = Table.attach(data(t=labels), Study("t", "y", (0, 1), treated=treated, control=control))
+    table = Table.attach(
+        data(t=labels), Study(Treatment("t", treated=treated, control=control), Outcome("y", (0, 1)))
+    )
     assert table.treated.tolist() == [False, True, False, True]
 
 
 def test_text_labels_are_compared_letter_by_letter():
-    study = Study("t", "y", (0, 1), {"zip": Categories(["NW1", "NW10"])})
+    study = Study("t", Outcome("y", (0, 1)), {"zip": Categories(["NW1", "NW10"])})
     assert Table.attach(data(zip=["NW1", "NW10"] * 2), study).covariates["zip"].tolist() == [0, 1, 0, 1]
     refused("CV-D006", data(zip=["NW01", "NW10"] * 2), study)
     refused("CV-D006", data(zip=["NW1 ", "NW10"] * 2), study)
 
 
-LETTERS = Study("t", "y", (0, 1), {"c": Categories(["u", "v"])})
+LETTERS = Study("t", Outcome("y", (0, 1)), {"c": Categories(["u", "v"])})
 REFUSED = {
     "CV-D002": [(data(y=["1", "secret", "0", "1"]), PLAIN)],
     "CV-D004": [(data(t=labels), PLAIN) for labels in ([1, 1, 1, 1], [0, 0, 0, 0], ["a"] * 4, [7] * 4)],
     "CV-D005": [
-        (data(t=labels), Study("t", "y", (0, 1), treated=treated, control=control))
+        (data(t=labels), Study(Treatment("t", treated=treated, control=control), Outcome("y", (0, 1))))
         for labels, treated, control in (
             ([0, 1, 2, 1], 1, None),
             ([0, 1, 2, 1], 1, 0),
@@ -112,13 +127,13 @@ REFUSED = {
     ],
     "CV-D006": [(data(c=["u", "v", "u", "secret"]), LETTERS)],
     "CV-D007": [
-        (data(b=values), Study("t", "y", (0, 1), {"b": Binary()}))
+        (data(b=values), Study("t", Outcome("y", (0, 1)), {"b": Binary()}))
         for values in ([0, 1, 2, 1], ["0", "1", "x", "1"], [0.5, 1, 0, 1], ["ja", "nein", "ja", "nein"])
     ],
     "CV-D008": [
         ({"t": [], "y": []}, PLAIN),
         ({"t": np.array([]), "y": np.array([])}, PLAIN),
-        (data(y=[NAN] * 4), Study("t", "y", (0, 1), missing=Drop())),
+        (data(y=[NAN] * 4), Study("t", Outcome("y", (0, 1)), missing=Drop())),
     ],
     "CV-D009": [(data(t=labels), PLAIN) for labels in ([0, 0, 0, 1], [1, 1, 0, 1])],
     "CV-D011": [
@@ -156,14 +171,16 @@ def test_missing_needs_a_rule(gap, column):
     full = data(x=[0.5, 0.5, 0.5, 0.5], b=[0, 1, 0, 1], c=["u", "v", "u", "v"])
     covariates = {"x": Range(0, 1), "b": Binary(), "c": Categories(["u", "v"])}
     holed = full | {column: [gap, *full[column][1:]]}
-    error = refused("CV-D003", holed, Study("t", "y", (0, 1), covariates))
+    error = refused("CV-D003", holed, Study("t", Outcome("y", (0, 1)), covariates))
     assert repr(column) in str(error)
     fills = {"t": 0, "y": 0, "x": 0.5, "b": 0, "c": "u"}
-    filled = Study("t", "y", (0, 1), covariates, control=0, missing={column: Fill(fills[column])})
+    filled = Study(
+        Treatment("t", control=0), Outcome("y", (0, 1)), covariates, missing={column: Fill(fills[column])}
+    )
     assert same(Table.attach(holed, filled), Table.attach(full, filled))
     longer = {name: [values[0], *values] for name, values in full.items()}
     longer[column][0] = gap
-    dropped = Study("t", "y", (0, 1), covariates, missing={column: Drop()})
+    dropped = Study("t", Outcome("y", (0, 1)), covariates, missing={column: Drop()})
     assert same(Table.attach(longer, dropped), Table.attach(full, dropped))
 
 
@@ -175,14 +192,14 @@ def same(one, two):
 
 def test_a_gap_may_stand_for_a_label():
     missing = {"country": Fill("Namibia")}
-    study = Study("t", "y", (0, 1), {"country": Categories(["Namibia", "ZA"])}, missing=missing)
+    study = Study("t", Outcome("y", (0, 1)), {"country": Categories(["Namibia", "ZA"])}, missing=missing)
     for gap in ("NA", None, "N/A"):
         held = Table.attach(data(country=[gap, "ZA", gap, "ZA"]), study).covariates["country"]
         assert held.tolist() == [0, 1, 0, 1]
 
 
 def test_dropped_rows_are_not_checked_further():
-    study = Study("t", "y", (0, 1), {"c": Categories(["u", "v"])}, missing={"y": Drop()})
+    study = Study("t", Outcome("y", (0, 1)), {"c": Categories(["u", "v"])}, missing={"y": Drop()})
     source = {"t": [0, 1, 0, 1, 9], "y": [0, 1, 0, 1, NAN], "c": ["u", "v", "u", "v", "other"]}
     assert Table.attach(source, study).rows == 4
 
@@ -195,13 +212,13 @@ def test_the_study_comes_second():
 def test_masked_arrays():
     masked = np.ma.MaskedArray([9.0, 0.25, 0.5, 1.0], mask=[True, False, False, False])
     refused("CV-D003", data(y=masked))
-    table = Table.attach(data(y=masked), Study("t", "y", (0, 1), missing={"y": Fill(0)}))
+    table = Table.attach(data(y=masked), Study("t", Outcome("y", (0, 1)), missing={"y": Fill(0)}))
     assert same(table, Table.attach(data(), table.study))
 
 
 @pytest.mark.parametrize("odd", [0.5, -0.0, 1.5, -1.0])
 def test_what_is_borrowed_equals_what_is_clamped(odd):
-    study = Study("t", "y", outcome_range=(0, 1), covariates={"x": Range(0, 1)}, control=0)
+    study = Study(Treatment("t", control=0), Outcome("y", (0, 1)), covariates={"x": Range(0, 1)})
     frame = {"t": np.array([0, 1] * 2), "y": np.ones(4), "x": np.array([0.0, odd, 0.25, 1.0])}
     own, copied = (Table.attach(frame, study, borrow).covariates["x"] for borrow in (True, False))
     assert own.tobytes() == copied.tobytes()

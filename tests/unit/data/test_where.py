@@ -9,11 +9,12 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.data import Table
 from counterveil.data.cells import from_cells
-from counterveil.data.outcomes import Where
+from counterveil.data.conditions import Where
 from counterveil.errors import StudyError
 
 SCORE = cv.Range(0, 9)
@@ -133,7 +134,7 @@ def trial(rows=600, seed=0):
 
 def study(**more):
     arms = {"treated": "high", "control": "placebo"}
-    return cv.Study("arm", "y", (0, 9), {"score": SCORE}, **(arms | more))
+    return study_of("arm", "y", (0, 9), {"score": SCORE}, **(arms | more))
 
 
 def sources(frame, folder):
@@ -207,38 +208,32 @@ def test_several_studies_share_a_file(tmp_path):
         ("score",),
         ("site",),
     )
-    assert cv.data.study.names_in(cv.data.study.read_toml(path)) == ("high", "low", "score")
+    assert cv.data.study_documents.names_in(cv.data.study_documents.read_toml(path)) == (
+        "high",
+        "low",
+        "score",
+    )
     for wrong in (path, f"{path}#higher"):
         with pytest.raises(cv.CounterveilError, match="CV-S125"):
             cv.Study.from_toml(wrong)
 
 
 SEVERAL = """
-outcome = "y"
-outcome_range = [0, 9]
 ignored = ["age"]
+outcome = { column = "y", range = [0, 9] }
 
 [covariates]
 score = { range = [0, 9] }
 site = { categories = ["A", "B", "C"] }
 
 [study.high]
-treatment = "arm"
-treated = "high"
-control = "placebo"
-others = "drop"
+treatment = { column = "arm", treated = "high", control = "placebo", others = "drop" }
 
 [study.low]
-treatment = "arm"
-treated = "low"
-control = "placebo"
-others = "drop"
+treatment = { column = "arm", treated = "low", control = "placebo", others = "drop" }
 without = ["site"]
 
 [study.score]
-treatment = "arm"
-treated = "low"
-control = "placebo"
-outcome = "score"
-others = "drop"
+treatment = { column = "arm", treated = "low", control = "placebo", others = "drop" }
+outcome = { column = "score", range = [0, 9] }
 """

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.drafting import Entry
@@ -16,7 +17,7 @@ BOOK = {
     "born": Entry("date"),
 }
 NAMES = ["patient_id", "arm", "age", "bmi", "site", "relapse", "born", "shoe"]
-ANSWERS = {"treatment": "arm", "treated": "drug", "outcome": "relapse", "randomised": True}
+ANSWERS = {"treatment": "arm", "treated": "drug", "outcome": "relapse", "assignment": "trial"}
 
 
 def test_every_column_has_a_place():
@@ -43,18 +44,15 @@ def test_answers_close_it():
     answers = ANSWERS | {"covariates": ["age", "s*", "bmi"], "columns": told}
     study = cv.drafting.draft(NAMES, BOOK, answers).study()
     assert study == cv.Study(
-        "arm",
-        "relapse",
-        (0, 1),
+        cv.Treatment("arm", treated="drug", control="placebo"),
+        cv.Outcome("relapse", (0, 1)),
         {
             "age": cv.Range(18, 90),
             "bmi": cv.Range(10, 60),
             "site": cv.Categories(["A", "B"]),
             "shoe": cv.Range(20, 60),
         },
-        treated="drug",
-        control="placebo",
-        randomised=True,
+        assignment=cv.Trial(),
     )
 
 
@@ -118,7 +116,7 @@ def test_impossible_entries_stay_open():
 
 def test_more_arms_than_two():
     book = {"t": Entry("categories", labels=(("low", ""), ("high", ""), ("placebo", "")))}
-    answers = {"treatment": "t", "outcome": "y", "outcome_range": (0, 1), "randomised": True}
+    answers = {"treatment": "t", "outcome": "y", "outcome_range": (0, 1), "assignment": "trial"}
     two = cv.drafting.draft(["t", "y"], book, answers | {"treated": "high", "control": "placebo"})
     assert two.study().where.text == "t in ['high', 'placebo']"
     three = cv.drafting.draft(
@@ -174,15 +172,15 @@ def test_a_filled_template_holds_arms_outcomes_people_and_clusters(tmp_path):
     names = ["pid", "visit", "arm", "age", "ward", "pain", "slept", "shoe"]
     assert cv.drafting.draft(names).template.splitlines()[1] == "pid,ignored,,,,,,identifier"
     (tmp_path / "book.csv").write_text(TEMPLATE)
-    made = cv.drafting.draft(names, tmp_path / "book.csv", {"randomised": True})
+    made = cv.drafting.draft(names, tmp_path / "book.csv", {"assignment": "trial"})
     known = {"outcomes": {"pain": (0, 10), "slept": (0, 1)}, "covariates": {"age": cv.Range(18, 90)}}
     known |= {"arms": ("placebo", "low", "high"), "reference": "placebo", "randomised": True}
     known |= {"person": "pid", "order": "visit", "max_rows_per_person": 6, "cluster": "ward"}
-    assert made.study() == cv.Study("arm", **known)
+    assert made.study() == study_of("arm", **known)
     again = cv.drafting.draft(names, None, cv.drafting.answers_in(made.document))
     assert again.document == made.document
     (tmp_path / "again.csv").write_text(made.template)
-    assert cv.drafting.draft(names, tmp_path / "again.csv", {"randomised": True}).study() == made.study()
+    assert cv.drafting.draft(names, tmp_path / "again.csv", {"assignment": "trial"}).study() == made.study()
 
 
 def test_a_filled_template_holds_a_time_to_an_event():
@@ -191,11 +189,15 @@ def test_a_filled_template_holds_a_time_to_an_event():
         "died": Entry("binary", role="event"),
         "arm": Entry("binary", role="treatment"),
     }
-    made = cv.drafting.draft(["days", "died", "arm"], book, {"randomised": True})
-    assert made.study() == cv.Study("arm", "days", event="died", horizon=360, control=0, randomised=True)
+    made = cv.drafting.draft(["days", "died", "arm"], book, {"assignment": "trial"})
+    assert made.study() == cv.Study(
+        cv.Treatment("arm", control=0),
+        cv.TimeToEvent("days", "died", horizon=360),
+        assignment=cv.Trial(),
+    )
     open_end = book | {"days": Entry("range", role="outcome")}
-    made = cv.drafting.draft(["days", "died", "arm"], open_end, {"randomised": True})
-    assert [each.mend for each in made.open_questions] == ["horizon = NUMBER"]
+    made = cv.drafting.draft(["days", "died", "arm"], open_end, {"assignment": "trial"})
+    assert [each.mend for each in made.open_questions] == ["[outcome]\nhorizon = NUMBER"]
 
 
 @pytest.mark.parametrize(

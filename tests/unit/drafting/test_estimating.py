@@ -22,7 +22,7 @@ ANSWERS = {
     "treated": 1,
     "control": 0,
     "outcome": "y",
-    "randomised": True,
+    "assignment": "trial",
     "covariates": "all",
 }
 
@@ -89,14 +89,14 @@ def test_several_outcomes_have_a_range_each():
     answers = {key: told for key, told in ANSWERS.items() if key not in ("outcome", "covariates")}
     answers |= {"outcomes": ["y", "z"], "covariates": []}
     made = cv.drafting.estimate_ranges(frame, None, answers, epsilon=4, noise=cv.SeededNoise(3))
-    assert made.study().to_dict()["outcomes"] == {"y": [0, 100], "z": [0, 1]}
+    assert made.study().to_dict()["outcome"]["ranges"] == {"y": [0, 100], "z": [0, 1]}
     assert set(made.estimated) == {"y", "z"}
 
 
 def test_one_column_at_a_time():
     made = estimated(people(), columns=["age"], delta=0)
     assert list(made.estimated) == ["age"]
-    assert made.document["outcome_range"] == "?"
+    assert made.document["outcome"]["range"] == "?"
 
 
 def test_people_with_several_rows_count_once():
@@ -104,7 +104,7 @@ def test_people_with_several_rows_count_once():
     # Four rows would be enough to be told.
     frame.loc[frame["who"] == 9, "site"] = "one person's"
     alone = frame.groupby("who", as_index=False).first()
-    answers = ANSWERS | {"person": "who"}
+    answers = ANSWERS | {"people": "who"}
     asked = {"epsilon": 40, "delta": "1e-3", "noise": cv.SeededNoise(1)}
     several, single = (cv.drafting.estimate_ranges(data, None, answers, **asked) for data in (frame, alone))
     assert several.document == single.document

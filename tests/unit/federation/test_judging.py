@@ -93,7 +93,12 @@ def test_an_honest_site_with_a_range_that_is_far_too_wide_is_not_set_aside(new_s
     table = np.column_stack([np.arange(rows) % 2, rng.normal(5, 1, rows).round(3), rng.uniform(0, 1, rows)])
     path = tmp_path / "wide.csv"
     np.savetxt(path, table, "%g", ",", header="t,y,x", comments="")
-    study = cv.Study("t", "y", (-95, 105), {"x": cv.Range(0, 1)}, treated=1, control=0, randomised=True)
+    study = cv.Study(
+        cv.Treatment("t", control=0),
+        cv.Outcome("y", (-95, 105)),
+        {"x": cv.Range(0, 1)},
+        assignment=cv.Trial(),
+    )
     site = new_site(data=path, study=study, estimators=[method], protects=["outcome"])
     ask = Ask(method, "outcome", epsilon="1")
     request = SiteRequest("s1", "r1", site.file.name, study.to_dict(), ask, 2000.0, None)
@@ -102,7 +107,7 @@ def test_an_honest_site_with_a_range_that_is_far_too_wide_is_not_set_aside(new_s
 
 
 def test_a_search_for_the_range_is_refused_at_sites():
-    study = cv.Study("t", "y", (-95, 105), treated=1, control=0, randomised=True)
+    study = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (-95, 105)), assignment=cv.Trial())
     ask = Ask("difference_in_means", "outcome", epsilon="1", settings={"find_range": True})
     with pytest.raises(ParameterError, match="CV-P025"):
         checked_arguments(study, ask)
@@ -110,12 +115,14 @@ def test_a_search_for_the_range_is_refused_at_sites():
 
 HEAD = Head(3, "0" * 64)
 COVARIATES = {"sex": cv.Binary(), "x": cv.Range(0, 1)}
-TRIAL = cv.Study("t", "y", (0, 1), COVARIATES, randomised=True)
-DESIGNED = cv.Study("t", "y", (0, 1), COVARIATES, randomised=True, treated_share="1/2")
-OBSERVED = cv.Study("t", "y", (0, 1), COVARIATES)
-KNOWN = cv.Study("t", "y", (0, 1), {"x": cv.Range("0.001", "0.999")}, score="x")
-STRATA = cv.Study("t", "y", (0, 1), {"sex": cv.Binary()})
-OTHER_RANGE = cv.Study("t", "y", ("1/3", 7), {"sex": cv.Binary()}, randomised=True)
+TRIAL = cv.Study("t", cv.Outcome("y", (0, 1)), COVARIATES, assignment=cv.Trial())
+DESIGNED = cv.Study("t", cv.Outcome("y", (0, 1)), COVARIATES, assignment=cv.Trial(share="1/2"))
+OBSERVED = cv.Study("t", cv.Outcome("y", (0, 1)), COVARIATES)
+KNOWN = cv.Study(
+    "t", cv.Outcome("y", (0, 1)), {"x": cv.Range("0.001", "0.999")}, assignment=cv.Propensity("x")
+)
+STRATA = cv.Study("t", cv.Outcome("y", (0, 1)), {"sex": cv.Binary()})
+OTHER_RANGE = cv.Study("t", cv.Outcome("y", ("1/3", 7)), {"sex": cv.Binary()}, assignment=cv.Trial())
 NORMAL = {"mechanism": "gaussian", "delta": "1e-6"}
 OUTCOME, RECORD = {"protects": "outcome"}, {"protects": "record"}
 PAIR, PAIRS = (

@@ -127,7 +127,12 @@ def test_a_measure_that_is_not_allowed_or_not_there_costs_nothing(
     ],
 )
 def test_a_study_that_every_site_would_refuse_is_not_made(tmp_path, question, changes, settings, code):
-    study = cv.Study("t", "y", changes.get("outcome_range", (0, 1)), {"x": cv.Range(0, 1)}, randomised=True)
+    study = cv.Study(
+        "t",
+        cv.Outcome("y", changes.get("outcome_range", (0, 1))),
+        {"x": cv.Range(0, 1)},
+        assignment=cv.Trial(),
+    )
     document = {"id": "s1", "address": "127.0.0.1:9092", "sites": {"North": {}, "South": {}}} | settings
     document["question"] = {"method": "difference_in_means", "protects": "outcome", "epsilon": "1"} | question
     with pytest.raises(CounterveilError, match=code):

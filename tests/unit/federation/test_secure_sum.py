@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.errors import CounterveilError
@@ -32,8 +33,8 @@ NAMES = ("North", "South", "West")
 QUESTION = {"method": "trial", "protects": "record", "epsilon": "1", "settings": {"adjustment": "none"}}
 RECORD = {"protects": "record", "epsilon": "1"}
 DECLARED = {"covariates": {"sex": cv.Binary()}, "treated": 1, "control": 0, "randomised": True}
-TIMES = cv.Study("arm", "score", event="sex", horizon=1, grid=4, **DECLARED | {"covariates": {}})
-SCORES = cv.Study("arm", "score", (0, 1), **DECLARED)
+TIMES = study_of("arm", "score", event="sex", horizon=1, grid=4, **DECLARED | {"covariates": {}})
+SCORES = study_of("arm", "score", (0, 1), **DECLARED)
 # What adds up beside a trial.
 KINDS = {
     "survival": (TIMES, RECORD | {"question": "survival", "method": "kaplan_meier"}),

@@ -3,6 +3,7 @@
 import json
 import logging
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -123,7 +124,7 @@ def test_a_refusal_costs_nothing(new_site, request_to, budget_spent, changes, co
 
 
 def test_bounds_are_the_stewards_to_set(new_site, request_to, trial):
-    narrower = trial.study.to_dict() | {"outcome_range": [0, 0.5]}
+    narrower = trial.study.changed(outcome_range=(Fraction(0), Fraction(1, 2))).to_dict()
     assert reply_of(new_site(), request_to(declaration=narrower)).refusal == "CV-F012"
 
 
@@ -168,7 +169,7 @@ def test_people_with_several_rows_count_as_people(new_site, request_to, trial, t
     pyarrow.parquet.write_table(
         pa.table(visits | {"id": np.tile(np.arange(400), 3)}), tmp_path / "visits.parquet"
     )
-    study = cv.Study.from_dict(trial.study.to_dict() | {"person": {"column": "id"}})
+    study = cv.Study.from_dict(trial.study.to_dict() | {"people": "id"})
     for least, refusal in ((400, None), (401, "CV-F005")):
         site = new_site(f"least {least}", data=tmp_path / "visits.parquet", study=study, min_rows=least)
         reply = reply_of(site, request_to(declaration=study.to_dict()))
@@ -289,7 +290,7 @@ def test_entries_name_the_coordinator(new_site, trial):
     assert askers[1:] == ["coordinator at 127.0.0.1:9092"] * 4
 
 
-STUDY = cv.Study("t", "y", (0, 1), {"sex": cv.Binary()}, control=0)
+STUDY = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (0, 1)), {"sex": cv.Binary()})
 
 
 @pytest.fixture

@@ -225,7 +225,12 @@ def test_other_outcomes_have_nothing_added():
 
 GROUPS = np.array(["a", "b"])[np.arange(600) // 300]
 NOTHING = {"arm": np.arange(600) % 3 // 2, "event": np.zeros(600), "group": GROUPS}
-STUDY = cv.Study("arm", "event", (0, 1), {"group": cv.Categories(["a", "b"])}, control=0, randomised=True)
+STUDY = cv.Study(
+    cv.Treatment("arm", control=0),
+    cv.Outcome("event", (0, 1)),
+    {"group": cv.Categories(["a", "b"])},
+    assignment=cv.Trial(),
+)
 
 
 @pytest.mark.parametrize(
@@ -253,7 +258,9 @@ def test_nor_beside_a_ratio_or_pooled(protects, method):
 @pytest.mark.parametrize("protects", ["outcome", "record"])
 @pytest.mark.parametrize("measure", ["difference", "nnt", "ratio"])
 def test_nor_among_several_outcomes(protects, measure):
-    study = cv.Study("arm", outcomes={"event": (0, 1), "other": (0, 1)}, control=0, randomised=True)
+    study = cv.Study(
+        cv.Treatment("arm", control=0), outcome={"event": (0, 1), "other": (0, 1)}, assignment=cv.Trial()
+    )
     data = NOTHING | {"other": NOTHING["arm"]}
     found = cv.outcomes(
         data, study, protects=protects, measure=measure, epsilon=1e5, noise=cv.SeededNoise(1)
@@ -266,7 +273,12 @@ def test_what_weights_add_for_rare_events_does_not_depend_on_the_order_of_rows()
     rng = np.random.default_rng(3)
     x = rng.random(900)
     arm = (rng.random(900) < 0.02 + 0.3 * x**3).astype(int)
-    study = cv.Study("arm", "event", (0, 1), {"x": cv.Range(0, 1)}, control=0, randomised=False)
+    study = cv.Study(
+        cv.Treatment("arm", control=0),
+        cv.Outcome("event", (0, 1)),
+        {"x": cv.Range(0, 1)},
+        assignment=cv.Observational(),
+    )
     lengths = []
     for order in (np.argsort(-arm, kind="stable"), np.arange(900)):
         data = {"arm": arm[order], "event": np.zeros(900), "x": x[order]}

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from scipy.special import ndtr
 from tests.thinned import thinned
 
-from counterveil.data.outcomes import PARTS, shared_entries
+from counterveil.data.follow_up import PARTS, shared_entries
 from counterveil.inference.survival import (
     Blocks,
     Crossing,

@@ -28,7 +28,9 @@ from counterveil.session import Kind, Released, ReleasedVector, SeededNoise
 from counterveil.statistics.moments.orthogonal import Design
 
 # Outcomes vary about alike in both halves: where one seems to have lost its variance, residuals are not clipped.
-STUDY = cv.Study("t", "y", (-1, 1), {"x": cv.Range(-1, 1), "b": cv.Binary()}, treated=1, control=0)
+STUDY = cv.Study(
+    cv.Treatment("t", control=0), cv.Outcome("y", (-1, 1)), {"x": cv.Range(-1, 1), "b": cv.Binary()}
+)
 REST = [(0.1, 0, 0, -0.5), (0.9, 1, 1, 0.6), (-0.6, 0, 0, 0.1), (0.4, 1, 1, -0.2), (-0.2, 0, 1, 0.9)]
 REST = [*REST, (0.7, 1, 0, -0.8), (-1.0, 1, 0, -0.4)]
 PLACE = 2
@@ -175,7 +177,10 @@ def test_a_declared_propensity_needs_no_model_and_leaves_no_product():
     frame["y"] = np.asarray(frame["y"]) + 0.5 * (treated.astype(float) - frame["treated"])
     frame["treated"] = treated.astype(int)
     study = cv.Study(
-        "treated", "y", (0, 3), dict(DATA.study.covariates), control=0, randomised=True, treated_share="1/2"
+        cv.Treatment("treated", control=0),
+        cv.Outcome("y", (0, 3)),
+        dict(DATA.study.covariates),
+        assignment=cv.Trial(share="1/2"),
     )
     result = ask(frame, study)
     low, high = result.interval()
@@ -192,7 +197,9 @@ def test_the_interval_covers_where_categories_confound():
     site = rng.integers(0, 3, n)
     t = rng.random(n) < np.array([0.3, 0.5, 0.7])[site]
     y = 0.2 * site + 0.5 * t + 0.1 * rng.random(n)
-    study = cv.Study("t", "y", (0, 2), {"site": cv.Categories([0, 1, 2])}, control=0)
+    study = cv.Study(
+        cv.Treatment("t", control=0), cv.Outcome("y", (0, 2)), {"site": cv.Categories([0, 1, 2])}
+    )
     result = ask({"site": site, "t": t.astype(int), "y": y}, study)
     low, high = result.interval()
     assert low < 0.5 < high
@@ -203,7 +210,7 @@ def test_refuses_before_it_spends():
         with pytest.raises(ParameterError, match="CV-P431"):
             cv.published.cross_fit_proved(session, epsilon=1, delta="1e-6")
         assert session.remaining().epsilon == 4
-    bare = cv.Study("treated", "y", (0, 5), control=0)
+    bare = cv.Study(cv.Treatment("treated", control=0), cv.Outcome("y", (0, 5)))
     with pytest.raises(StudyError, match="CV-S051"):
         ask(study=bare)
 

@@ -19,9 +19,13 @@ from counterveil.published.weighting import STEPS, arm_centres
 from counterveil.session import Gate, SeededNoise
 
 COVARIATES = {"a": cv.Range(0, 1), "b": cv.Binary(), "c": cv.Categories(["p", "q", "r"])}
-STUDY = cv.Study(treatment="t", outcome="y", outcome_range=(0, 2), covariates=COVARIATES, control=0)
+STUDY = cv.Study(
+    treatment=cv.Treatment("t", control=0), outcome=cv.Outcome("y", (0, 2)), covariates=COVARIATES
+)
 TRIAL = cv.Study(
-    treatment="t", outcome="y", outcome_range=(0, 2), control=0, randomised=True, treated_share="0.3"
+    treatment=cv.Treatment("t", control=0),
+    outcome=cv.Outcome("y", (0, 2)),
+    assignment=cv.Trial(share="0.3"),
 )
 
 
@@ -172,7 +176,7 @@ def test_centres_lie_in_the_range_whatever_the_noise():
 
 
 def test_without_covariates_or_a_declared_share_there_is_nothing_to_weigh_by():
-    bare = cv.Study(treatment="t", outcome="y", outcome_range=(0, 2), control=0)
+    bare = cv.Study(treatment=cv.Treatment("t", control=0), outcome=cv.Outcome("y", (0, 2)))
     with pytest.raises(StudyError, match="CV-S051"):
         ask_for(study=bare)
 

@@ -53,7 +53,9 @@ def lopsided():
     x = rng.random(60)
     t = np.zeros(60, int)
     t[:12] = 1
-    return {"t": t, "y": rng.random(60), "x": x}, cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1)})
+    return {"t": t, "y": rng.random(60), "x": x}, cv.Study(
+        "t", cv.Outcome("y", (0, 1)), {"x": cv.Range(0, 1)}
+    )
 
 
 def test_a_false_claim_needs_acceptance_names_the_true_epsilon_and_charges_it():
@@ -155,8 +157,9 @@ def test_partners_and_uses(seed):
 
 
 STUDY = cv.Study(
-    treatment="t", outcome="y", outcome_range=(0, 1),
-    covariates={"a": cv.Range(0, 1), "b": cv.Binary(), "c": cv.Categories(["p", "q", "r"])}, control=0,
+    treatment=cv.Treatment("t", control=0),
+    outcome=cv.Outcome("y", (0, 1)),
+    covariates={"a": cv.Range(0, 1), "b": cv.Binary(), "c": cv.Categories(["p", "q", "r"])},
 )  # fmt: skip
 
 
@@ -254,7 +257,7 @@ def test_questions_it_cannot_answer_are_refused():
         ask_for(delta=1e-6)
     with pytest.raises(ParameterError, match="CV-P019"):
         ask_for(settings=cv.settings.Matching())
-    bare = cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), control=0)
+    bare = cv.Study(treatment=cv.Treatment("t", control=0), outcome=cv.Outcome("y", (0, 1)))
     with pytest.raises(StudyError, match="CV-S051"):
         cv.published.record_matching_proved(people(), bare, epsilon=1)
     with pytest.raises(ParameterError, match=r"cv\.published\.record_matching_proved") as moved:

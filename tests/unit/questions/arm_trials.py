@@ -1,6 +1,7 @@
 """Made-up trials of three arms, their study, and how they are asked about."""
 
 import numpy as np
+from tools.loose_study import study_of
 
 import counterveil as cv
 
@@ -28,7 +29,7 @@ def study(**extra):
         "reference": "placebo",
         "randomised": True,
     }
-    return cv.Study(treatment="arm", outcome="y", outcome_range=(0, 100), **(declared | extra))
+    return study_of(treatment="arm", outcome="y", outcome_range=(0, 100), **(declared | extra))
 
 
 def ask(data=None, declared=None, *, seed=3, **arguments):

@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from tests.unit.questions.arm_trials import GAINS, ask, study, trial
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.errors import BudgetError, ParameterError, StudyError
@@ -60,11 +61,13 @@ def test_matching_is_the_average_of_nearest_neighbours():
 def test_noise_is_smaller_than_that_of_contrasts_that_each_pay_a_part(arms, mechanism):
     labels = tuple(range(arms))
     data = {"arm": np.tile(labels, 400), "y": np.linspace(0, 1, 400 * arms)}
-    declared = cv.Study("arm", "y", (0, 1), arms=labels, reference=0, randomised=True)
+    declared = cv.Study(
+        cv.Treatment("arm", arms=labels, reference=0), cv.Outcome("y", (0, 1)), assignment=cv.Trial()
+    )
     delta = Fraction(1, 10**6) if mechanism == "gaussian" else 0
     whole = {"epsilon": 1, "delta": delta, "mechanism": mechanism}
     result = cv.arms(data, declared, protects="outcome", noise=cv.SeededNoise(1), **whole)
-    two = cv.Study("arm", "y", (0, 1), treated=1, control=0, randomised=True)
+    two = cv.Study(cv.Treatment("arm", control=0), cv.Outcome("y", (0, 1)), assignment=cv.Trial())
     pair = {"arm": np.tile([0, 1], 400), "y": np.linspace(0, 1, 800)}
     part = {"epsilon": Fraction(1, arms - 1), "delta": delta / (arms - 1), "mechanism": mechanism}
     naive = cv.ate(pair, two, protects="outcome", noise=cv.SeededNoise(1), **part)
@@ -141,7 +144,11 @@ def test_the_slope_over_doses_is_that_of_least_squares():
     rng = np.random.default_rng(3)
     dose = rng.choice([0, 5, 20], 3000, p=[0.5, 0.3, 0.2])
     data = {"dose": dose, "y": np.clip(0.3 + 0.01 * dose + rng.normal(0, 0.1, 3000), 0, 1)}
-    doses_of = cv.Study("dose", "y", (0, 1), arms=[0, 5, 20], reference=0, randomised=True)
+    doses_of = cv.Study(
+        cv.Treatment("dose", arms=[0, 5, 20], reference=0),
+        cv.Outcome("y", (0, 1)),
+        assignment=cv.Trial(),
+    )
     found = cv.arms(data, doses_of, protects="outcome", epsilon=10**5, noise=cv.SeededNoise(1))
     slope = found.slope()
     assert slope.estimate == pytest.approx(np.polyfit(dose, data["y"], 1)[0], rel=1e-3)
@@ -156,7 +163,11 @@ def test_the_slope_over_doses_is_that_of_least_squares():
 def test_an_arm_too_small_for_its_variance_spends_all_on_its_mean_and_counts_by_its_noise():
     dose = np.repeat([0, 5, 20], [600, 380, 20])
     data = {"dose": dose, "y": np.where(np.arange(1000) % 2, 0.3, 0.6) + 0.01 * dose}
-    doses_of = cv.Study("dose", "y", (0, 1), arms=[0, 5, 20], reference=0, randomised=True)
+    doses_of = cv.Study(
+        cv.Treatment("dose", arms=[0, 5, 20], reference=0),
+        cv.Outcome("y", (0, 1)),
+        assignment=cv.Trial(),
+    )
     found = cv.arms(data, doses_of, protects="outcome", epsilon=1, noise=cv.SeededNoise(1))
     known = [mean.known.uncertainty for mean in found.means]
     assert [one.variance_noise is None for one in known] == [False, False, True]
@@ -181,7 +192,11 @@ def test_a_dose_that_is_cut_is_a_study_of_its_cells(protects, tmp_path):
     dose = rng.uniform(-1, 11, 900).round(2)
     dose[:3] = 2, 5, 10  # a cut point is in the upper cell, the end of the range in the last
     y = np.clip(2 + 0.2 * dose + rng.normal(0, 1, 900), -5, 10)
-    declared = cv.Study("dose", "y", (-5, 10), arms=cv.Range(0, 10).cut(2, 5), randomised=True)
+    declared = cv.Study(
+        cv.Treatment("dose", arms=cv.Range(0, 10).cut(2, 5)),
+        cv.Outcome("y", (-5, 10)),
+        assignment=cv.Trial(),
+    )
     assert declared.arms == (1, 3.5, 7.5)
     assert cv.Study.from_dict(declared.to_dict()) == declared
 
@@ -190,7 +205,11 @@ def test_a_dose_that_is_cut_is_a_study_of_its_cells(protects, tmp_path):
 
     found = asked({"dose": dose, "y": y}, declared)
     middles = np.array(declared.arms)[np.digitize(dose, [2, 5])]
-    cells = cv.Study("dose", "y", (-5, 10), arms=declared.arms, reference=1, randomised=True)
+    cells = cv.Study(
+        cv.Treatment("dose", arms=declared.arms, reference=1),
+        cv.Outcome("y", (-5, 10)),
+        assignment=cv.Trial(),
+    )
     same = asked({"dose": middles, "y": y}, cells)
     assert found.slope().interval() == same.slope().interval()
     assert found.dose_response() == same.dose_response()
@@ -202,13 +221,13 @@ def test_a_dose_that_is_cut_is_a_study_of_its_cells(protects, tmp_path):
 
 def test_a_dose_has_three_cells_and_a_reference_in_one_of_them():
     asked = {"treatment": "dose", "outcome": "y", "outcome_range": (0, 1)}
-    assert cv.Study(arms=cv.Range(0, 10).cut(2, 5), reference=4, **asked).reference == 3.5
+    assert study_of(arms=cv.Range(0, 10).cut(2, 5), reference=4, **asked).reference == 3.5
     for arms, reference, code in (
         (cv.Range(0, 10).cut(2), None, "CV-S131"),
         (cv.Range(0, 10).cut(2, 5), "high", "CV-S062"),
     ):
         with pytest.raises(cv.CounterveilError, match=code):
-            cv.Study(arms=arms, reference=reference, **asked)
+            study_of(arms=arms, reference=reference, **asked)
 
 
 @pytest.mark.parametrize("delta", [0, "1e-6"])

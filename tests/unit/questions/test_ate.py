@@ -3,9 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from tools.loose_study import study_of
 
 import counterveil as cv
-from counterveil.data.study import ELSEWHERE
+from counterveil.data.unknown_arguments import ELSEWHERE
 from counterveil.errors import BudgetError, CounterveilError, ParameterError, StudyError
 from counterveil.privacy import Estimand, Proof
 from counterveil.privacy.caveats import REPLACED_BY_TRENDS, ParallelTrends
@@ -18,7 +19,7 @@ def trial(n=4000, seed=0, share=0.5):
 
 
 def study(**extra):
-    return cv.Study(treatment="arm", outcome="y", outcome_range=(0, 100), **({"randomised": True} | extra))
+    return study_of(treatment="arm", outcome="y", outcome_range=(0, 100), **({"randomised": True} | extra))
 
 
 def test_noise_has_at_most_half_the_variance_of_two_draws():
@@ -89,8 +90,11 @@ ROWS = {
 }
 RANGES = {"died": "binary", "age": (20, 80), "sex": {"f", "m"}}
 WIDE = cv.Study(
-    "my arm", "died", (0, 1), {"age": (20, 80), "sex": ["f", "m"], "score": (0, 10)}, missing=cv.drafting.Drop(),
-    randomized=True,
+    "my arm",
+    cv.Outcome("died", (0, 1)),
+    {"age": (20, 80), "sex": ["f", "m"], "score": (0, 10)},
+    assignment=cv.Trial(),
+    missing=cv.Drop(),
 )  # fmt: skip
 ASKED = {"protects": "outcome", "epsilon": 1, "method": "weighting"}
 
@@ -117,9 +121,9 @@ def test_a_formula_chooses_columns_of_whatever_declares_them(declared, codebook,
     known = {"study": WIDE, "file": file, "ranges": RANGES, "codebook": codebook, "entries": entries}[
         declared
     ]
-    more = {"missing": cv.drafting.Drop(), "randomised": True} if known in (WIDE, file) else {}
+    more = {"missing": cv.Drop(), "randomised": True} if known in (WIDE, file) else {}
     covariates = {"age": cv.Range(20, 80), "sex": cv.Categories(["f", "m"])}
-    plain = cv.Study("my arm", "died", (0, 1), covariates, **more)
+    plain = study_of("my arm", "died", (0, 1), covariates, **more)
     found = cv.ate(
         "died ~ `my arm` | age + sex", ROWS, known, estimand="att", noise=cv.SeededNoise(1), **ASKED
     )
@@ -130,10 +134,10 @@ def test_a_formula_chooses_columns_of_whatever_declares_them(declared, codebook,
 
 def test_a_formula_of_a_trial_says_so():
     asked = {"protects": "record", "epsilon": 4, "noise": cv.SeededNoise(1)}
-    found = cv.ate("died ~ my arm", ROWS, RANGES, randomized=True, **asked)
+    found = cv.ate("died ~ my arm", ROWS, RANGES, assignment=cv.Trial(), **asked)
     assert found.interval_target is None
     with pytest.raises(cv.CounterveilError, match="CV-P028"):
-        cv.ate("died ~ my arm", ROWS, WIDE, randomized=True, **asked)
+        cv.ate("died ~ my arm", ROWS, WIDE, assignment=cv.Trial(), **asked)
 
 
 def test_what_was_declared_of_other_columns_is_left_out():
@@ -142,11 +146,15 @@ def test_what_was_declared_of_other_columns_is_left_out():
     assert found.randomised is True
     assert cv.Study.from_formula("died ~ my arm | .", WIDE) == WIDE
     arms = cv.Study.from_formula(
-        "died ~ dose", {"died": (0, 1), "dose": ["none", "low", "high"]}, randomised=True
+        "died ~ dose",
+        {"died": (0, 1), "dose": ["none", "low", "high"]},
+        assignment=cv.Trial(),
     )
     assert (arms.arms, arms.reference) == (("none", "low", "high"), "none")
     several = cv.Study(
-        "t", outcomes={"y": (0, 1), "z": (0, 2)}, baseline={"z": "z0"}, missing=cv.drafting.Drop()
+        "t",
+        outcome=cv.Outcomes({"y": (0, 1), "z": (0, 2)}, baseline={"z": "z0"}),
+        missing=cv.Drop(),
     )
     one = cv.Study.from_formula("z ~ t", several)
     assert (one.outcome, float(one.outcome_range[1]), set(one.missing)) == ("z", 2.0, {"t", "z"})
@@ -168,7 +176,7 @@ def test_arguments_of_other_packages_are_named_as_they_are_here(name):
         cv.survival(None, WIDE, **{name: 1})
     assert ELSEWHERE[name] in error.value.fix
     with pytest.raises(cv.CounterveilError, match="CV-P028"):
-        cv.Study("t", "y", (0, 1), **{name: 1})
+        cv.Study("t", cv.Outcome("y", (0, 1)), **{name: 1})
 
 
 def test_arguments_that_are_misspelt_or_lacking_are_named():
@@ -196,7 +204,7 @@ def people(n=1200, seed=0):
 
 def change_study(covariates=True, **more):
     known = {"x": cv.Range(0, 1)} if covariates else {}
-    return cv.Study("t", "y", (-4, 7), known, control=0, before="y0", change_range=(-4, 5), **more)
+    return study_of("t", "y", (-4, 7), known, control=0, before="y0", change_range=(-4, 5), **more)
 
 
 @pytest.mark.parametrize("protects", ["outcome", "record"])
@@ -228,7 +236,7 @@ def test_rows_in_periods_give_the_same_answer():
     rows["y"] = np.concatenate([wide["y0"], wide["y"]])
     periods = {"time": "year", "before": [2001], "after": [2002], "change_range": (-4, 5)}
     people_of = {"person": "id", "per_person": {"t": "ever"}}
-    told = cv.Study("t", "y", (-4, 7), {"x": cv.Range(0, 1)}, control=0, **periods, **people_of)
+    told = study_of("t", "y", (-4, 7), {"x": cv.Range(0, 1)}, control=0, **periods, **people_of)
     asked = {"protects": "outcome", "epsilon": 1, "method": "weighting"}
     one = cv.ate(wide, change_study(), noise=cv.SeededNoise(3), **asked)
     other = cv.ate(rows.sample(frac=1, random_state=0), told, noise=cv.SeededNoise(3), **asked)
@@ -256,7 +264,7 @@ DATA = {
     "third": np.arange(PAIR_ROWS) % 3,
 }
 AGE = {"age": cv.Range(20, 80)}
-TRIAL = cv.Study("arm", "y", (0, 1), AGE, randomised=True)
+TRIAL = cv.Study("arm", cv.Outcome("y", (0, 1)), AGE, assignment=cv.Trial())
 
 
 def answer(**more):
@@ -274,10 +282,13 @@ def test_two_answers_are_pooled_and_keep_their_level(found):
 
 
 OTHERS = {
-    "event_study": (cv.Study("arm", "y", (0, 1), AGE, before=("z", "third")), {}),
+    "event_study": (cv.Study("arm", cv.Change("y", (0, 1), before=("z", "third")), AGE), {}),
     "moments": (TRIAL, {}),
     "overlap": (TRIAL, {}),
-    "survival": (cv.Study("arm", outcome="age", event="site", horizon=50, randomised=True), {}),
+    "survival": (
+        cv.Study("arm", outcome=cv.TimeToEvent("age", "site", horizon=50), assignment=cv.Trial()),
+        {},
+    ),
 }
 
 
@@ -291,21 +302,21 @@ def test_other_questions_are_refused_before_a_row_is_read(name):
 
 
 @pytest.mark.parametrize(
-    "more",
+    ("word", "more"),
     [
-        {"person": "id"},
-        {"cluster": "site"},
-        {"cluster": "site", "protects_cluster": True},
-        {"before": "z"},
-        {"denominator": "z", "denominator_range": (0, 1)},
-        {"where": "arm == 1"},
+        ("people", {"person": "id"}),
+        ("clusters", {"cluster": "site"}),
+        ("clusters", {"cluster": "site", "protects_cluster": True}),
+        ("a change", {"before": "z"}),
+        ("a ratio", {"denominator": "z", "denominator_range": (0, 1)}),
+        ("where", {"where": "arm == 1"}),
     ],
 )
-def test_studies_without_a_form_are_refused_before_a_row_is_read(more):
-    study = cv.Study("arm", "y", (0, 1), AGE, randomised=True, **more)
+def test_studies_without_a_form_are_refused_before_a_row_is_read(word, more):
+    study = study_of("arm", "y", (0, 1), AGE, randomised=True, **more)
     with pytest.raises(cv.CounterveilError, match="CV-P018") as error:
         cv.ate(None, study, protects=PAIR, epsilon=1)
-    assert next(iter(more)) in error.value.got
+    assert word in error.value.got
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,11 @@
 """`method="auto"`: what it chooses from public numbers, what it says, and what it refuses before anything is spent."""
 
-from dataclasses import replace
 from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.datasets import synth
@@ -30,7 +30,7 @@ def trial(rows, covariates=1, seed=0, **extra):
     names = [f"x{place}" for place in range(covariates)]
     data |= {name: generator.uniform(size=rows) for name in names}
     domains = dict.fromkeys(names, cv.Range(0, 1))
-    return data, cv.Study("t", "y", (0, 1), domains, control=0, **({"randomised": True} | extra))
+    return data, study_of("t", "y", (0, 1), domains, control=0, **({"randomised": True} | extra))
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_many_strata_are_compared_where_they_hold_many_rows_and_no_model_is_affo
     data, study = trial(rows, covariates, randomised=False)
     names = list(study.covariates)
     data |= {name: (data[name] > 0.5).astype(int) for name in names}
-    study = replace(study, covariates=dict.fromkeys(names, cv.Binary()))
+    study = study.changed(covariates=dict.fromkeys(names, cv.Binary()))
     if method is None:
         with pytest.raises(ParameterError, match="CV-P404"):
             ask(data, study, epsilon=epsilon)
@@ -151,7 +151,9 @@ def test_more_features_than_one_release_holds_leave_the_declared_bound():
     names = [f"x{k}" for k in range(150)]
     rng = np.random.default_rng(0)
     frame = {name: rng.random(200) for name in names} | {"t": [0, 1] * 100, "y": rng.random(200)}
-    study = cv.Study("t", "y", (0, 1), dict.fromkeys(names, cv.Range(0, 1)), control=0)
+    study = cv.Study(
+        cv.Treatment("t", control=0), cv.Outcome("y", (0, 1)), dict.fromkeys(names, cv.Range(0, 1))
+    )
     words = {"protects": "record", "epsilon": 1, "delta": "1e-6"}
     with pytest.raises(ParameterError, match="CV-P405"):
         cv.ate(frame, study, **words)
@@ -163,7 +165,9 @@ def test_more_features_than_one_release_holds_leave_the_declared_bound():
 @pytest.mark.parametrize("covariates", [1, 8, 20])
 @pytest.mark.parametrize("kappa", [None, 0.25])
 def test_of_private_records_the_shortest_expected_interval_is_taken(covariates, kappa):
-    study = cv.Study("t", "y", (0, 10), {f"x{place}": cv.Range(0, 1) for place in range(covariates)})
+    study = cv.Study(
+        "t", cv.Outcome("y", (0, 10)), {f"x{place}": cv.Range(0, 1) for place in range(covariates)}
+    )
     taken = set()
     for rows, epsilon, delta in product((300, 1000, 4000, 16_000, 60_000), (0.5, 1, 2, 4, 8), (0, "1e-6")):
         session = SimpleNamespace(study=study, batches=SimpleNamespace(rows=rows))

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from tests.command_line import as_json
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.errors import CounterveilError
@@ -25,7 +26,7 @@ def panel(n=800, seed=0, lean=0.0):
 
 def study(**more):
     given = {"time": "year", "before": YEARS[:2], "after": YEARS[2:]} | more
-    return cv.Study("t", "y", (-4, 6), control=0, person="id", **given)
+    return study_of("t", "y", (-4, 6), control=0, person="id", **given)
 
 
 def asked(data=None, told=None, **more):
@@ -83,7 +84,7 @@ def test_columns_are_periods_too():
     rng = np.random.default_rng(0)
     n = 400
     data = {"t": np.arange(n) % 2} | {name: rng.uniform(0, 1, n) for name in ("a", "b", "y")}
-    told = cv.Study("t", "y", (0, 1), control=0, before=("a", "b"))
+    told = cv.Study(cv.Treatment("t", control=0), cv.Change("y", (0, 1), before=("a", "b")))
     found = asked(data, told, reference="a")
     assert [one.name for one in found.table] == ["b", "y"]
     assert found.reference == "a"
@@ -92,7 +93,7 @@ def test_columns_are_periods_too():
 def test_people_without_every_period_are_left_out():
     rows = panel()
     rows = rows[~((rows["id"] < 10) & (rows["year"] == 2000))]
-    found = asked(rows, study(missing={"y": cv.drafting.Drop()}))
+    found = asked(rows, study(missing={"y": cv.Drop()}))
     assert found.details["rows"] == 790
     assert found.details["rows_with_gaps"] == 10
 
@@ -106,8 +107,8 @@ def test_people_without_every_period_are_left_out():
         ({"method": "weighting"}, "CV-S051"),
         ({"estimand": "ATO"}, "CV-P401"),
         ({"settings": cv.settings.Trial()}, "CV-P019"),
-        ({"told": cv.Study("t", "y", (0, 1))}, "CV-S021"),
-        ({"told": cv.Study("t", "y", (0, 1), before="y0")}, "CV-S021"),
+        ({"told": cv.Study("t", cv.Outcome("y", (0, 1)))}, "CV-S021"),
+        ({"told": cv.Study("t", cv.Change("y", (0, 1), before="y0"))}, "CV-S021"),
     ],
 )
 def test_refusals(more, code):
@@ -116,7 +117,7 @@ def test_refusals(more, code):
 
 
 def test_predictions_are_refused():
-    told = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1)}, before=("a", "b"))
+    told = cv.Study("t", cv.Change("y", (0, 1), before=("a", "b")), {"x": cv.Range(0, 1)})
     settings = cv.settings.Weighting(prediction="x", residual_range=(-1, 1))
     with pytest.raises(CounterveilError, match="CV-P672"):
         asked({}, told, settings=settings)

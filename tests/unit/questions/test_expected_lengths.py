@@ -19,7 +19,9 @@ from counterveil.statistics.linear.weighting import weighted_effect
 from counterveil.statistics.pairs.effect import choices, chosen
 
 EPSILONS, DELTAS = ("1", "2", "8"), ("0", "1e-9", "1e-6")
-STUDY = cv.Study("t", "y", (-1, 2), {"a": cv.Range(-1, 1), "b": cv.Range(-1, 1)}, control=0)
+STUDY = cv.Study(
+    cv.Treatment("t", control=0), cv.Outcome("y", (-1, 2)), {"a": cv.Range(-1, 1), "b": cv.Range(-1, 1)}
+)
 # What is solved for numerically, such as weights, agrees to the first. The others are how much longer than the shortest
 # an interval of richer features may be.
 NEAR, FIFTH, QUARTER = 1 + 1e-3, 1.2, 1.25

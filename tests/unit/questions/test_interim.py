@@ -14,8 +14,8 @@ from counterveil.questions.ate import AteArguments
 from counterveil.questions.ate import answer as answer_ate
 from counterveil.questions.interim import SPENDING, alphas
 
-STUDY = cv.Study("arm", "y", (0, 1), randomised=True)
-OTHER = cv.Study("arm", "z", (0, 1), randomised=True)
+STUDY = cv.Study("arm", cv.Outcome("y", (0, 1)), assignment=cv.Trial())
+OTHER = cv.Study("arm", cv.Outcome("z", (0, 1)), assignment=cv.Trial())
 ROWS = [100, 200, 400]
 
 
@@ -113,7 +113,7 @@ def test_what_was_not_planned_is_refused_and_costs_nothing(book):
     assert book.account("trial").requests == 0
     ask(book, 1)
     assert code_of(lambda: ask(book, 2, protects="record")) == "CV-L083"
-    changed = cv.Study("arm", "y", (0, 2), randomised=True)
+    changed = cv.Study("arm", cv.Outcome("y", (0, 2)), assignment=cv.Trial())
     assert code_of(lambda: ask(book, 2, study=changed)) == "CV-L083"
     assert book.account("trial").requests == 1
     found = cv.ate(people(100), OTHER, protects="outcome", epsilon=1, ledger=book)
@@ -122,8 +122,8 @@ def test_what_was_not_planned_is_refused_and_costs_nothing(book):
 
 def test_the_outcome_of_looks_is_read_in_no_other_role(book):
     """As a covariate of another outcome its arms were compared without a look: `overlap` shows both means."""
-    beside = cv.Study("arm", "z", (0, 1), covariates={"y": cv.Range(0, 1)}, randomised=True)
-    chosen = cv.Study("arm", "z", (0, 1), where="y > 0.5", randomised=True)
+    beside = cv.Study("arm", cv.Outcome("z", (0, 1)), covariates={"y": cv.Range(0, 1)}, assignment=cv.Trial())
+    chosen = cv.Study("arm", cv.Outcome("z", (0, 1)), assignment=cv.Trial(), where="y > 0.5")
     access_policy = cv.drafting.AccessPolicy(
         subsets=chosen.subsets, looks=cv.interim.planned("y", ROWS, epsilon=3)
     )

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.errors import CounterveilError
@@ -13,7 +14,12 @@ from counterveil.results.effect import within
 from counterveil.session import SeededNoise
 
 # Outcomes of width 2; half of the people are treated.
-TRIAL = cv.Study("t", "y", (1, 3), {"g": cv.Categories(["a", "b"])}, treated=1, control=0, randomised=True)
+TRIAL = cv.Study(
+    cv.Treatment("t", control=0),
+    cv.Outcome("y", (1, 3)),
+    {"g": cv.Categories(["a", "b"])},
+    assignment=cv.Trial(),
+)
 TRUTH, FEW = 0.5, "0.05"
 
 
@@ -86,7 +92,11 @@ def test_effects_of_groups_and_arms_are_cut_too(method):
     ends = [*groups.interval().values(), *groups.interval(simultaneous=True).values()]
     assert max(abs(end) for pair in ends for end in pair) == 2
     data = people(200) | {"t": np.arange(200) % 3}
-    study = cv.Study("t", "y", (1, 3), {"g": cv.Categories(["a", "b"])}, arms=(0, 1, 2), reference=0)
+    study = cv.Study(
+        cv.Treatment("t", arms=(0, 1, 2), reference=0),
+        cv.Outcome("y", (1, 3)),
+        {"g": cv.Categories(["a", "b"])},
+    )
     arms = cv.arms(data, study, protects="outcome", epsilon=FEW, method=method, noise=SeededNoise(2))
     assert cv.results.ArmsResult.from_dict(arms.to_dict()) == arms
     for mean in arms.means:
@@ -113,7 +123,7 @@ PEOPLE = {
     "z": np.full(N, 0.6),
 }
 COVARIATES = {"x": cv.Range(0, 1)}
-TWO = cv.Study("t", "y", (0, 1), COVARIATES, randomised=True)
+TWO = cv.Study("t", cv.Outcome("y", (0, 1)), COVARIATES, assignment=cv.Trial())
 
 
 def ate(method, protects="outcome", study=TWO, **more):
@@ -122,12 +132,16 @@ def ate(method, protects="outcome", study=TWO, **more):
 
 
 def arms(seed):
-    study = cv.Study("arm", "y", (0, 1), arms=("a", "b", "c"), reference="a", randomised=True)
+    study = cv.Study(
+        cv.Treatment("arm", arms=("a", "b", "c"), reference="a"),
+        cv.Outcome("y", (0, 1)),
+        assignment=cv.Trial(),
+    )
     return cv.arms(PEOPLE, study, epsilon=1, protects="outcome", noise=cv.SeededNoise(seed))
 
 
 def outcomes(seed):
-    study = cv.Study("t", outcomes={"y": (0, 1), "z": (0, 1)}, randomised=True)
+    study = cv.Study("t", outcome={"y": (0, 1), "z": (0, 1)}, assignment=cv.Trial())
     return cv.outcomes(PEOPLE, study, epsilon=1, protects="outcome", noise=cv.SeededNoise(seed))
 
 
@@ -141,7 +155,15 @@ ASKED = {
     "matching": ate("matching"),
     "ratio": ate("difference_in_means", measure="ratio"),
     "trial of records": ate("trial", "record"),
-    "clusters": ate("difference_in_means", study=cv.Study("t", "y", (0, 1), cluster="site", randomised=True)),
+    "clusters": ate(
+        "difference_in_means",
+        study=cv.Study(
+            "t",
+            cv.Outcome("y", (0, 1)),
+            assignment=cv.Trial(),
+            clusters="site",
+        ),
+    ),
     "arms": arms,
     "outcomes": outcomes,
     "groups": groups,
@@ -187,11 +209,11 @@ def alone_ask(question, study, settings=ALONE, **more):
     [
         (
             cv.groups,
-            cv.Study("t", "y", (-3, 5), {"site": cv.Categories(("a", "b"))}, **ALONE_TRIAL),
+            study_of("t", "y", (-3, 5), {"site": cv.Categories(("a", "b"))}, **ALONE_TRIAL),
             {"by": "site"},
         ),
-        (cv.outcomes, cv.Study("t", outcomes={"y": (-3, 5), "z": (0, 2)}, **ALONE_TRIAL), {}),
-        (cv.event_study, cv.Study("t", "y", (-3, 5), before=("earlier", "before"), **ALONE_TRIAL), {}),
+        (cv.outcomes, study_of("t", outcomes={"y": (-3, 5), "z": (0, 2)}, **ALONE_TRIAL), {}),
+        (cv.event_study, study_of("t", "y", (-3, 5), before=("earlier", "before"), **ALONE_TRIAL), {}),
     ],
 )
 def test_questions_by_means_spend_everything_on_the_values(question, study, more):
@@ -204,7 +226,7 @@ def test_questions_by_means_spend_everything_on_the_values(question, study, more
 
 
 def test_a_clustered_error_is_then_the_largest():
-    study = cv.Study("t", "y", (-3, 5), cluster="school", **ALONE_TRIAL)
+    study = study_of("t", "y", (-3, 5), cluster="school", **ALONE_TRIAL)
     known = alone_ask(cv.ate, study).uncertainty
     assert known.sd_noise is None
     # Every school may lie at one end of the range or at the other.
@@ -217,11 +239,11 @@ def test_a_clustered_error_is_then_the_largest():
 @pytest.mark.parametrize(
     ("question", "study", "code"),
     [
-        (cv.arms, cv.Study("t", "y", (-3, 5), **ARMS), "CV-P019"),
-        (cv.outcomes, cv.Study("t", outcomes={"y": (-3, 5), "z": (0, 2)}, **ARMS), "CV-P019"),
+        (cv.arms, study_of("t", "y", (-3, 5), **ARMS), "CV-P019"),
+        (cv.outcomes, study_of("t", outcomes={"y": (-3, 5), "z": (0, 2)}, **ARMS), "CV-P019"),
         (
             cv.ate,
-            cv.Study("t", "y", (0, 5), denominator="z", denominator_range=(1, 2), **ALONE_TRIAL),
+            study_of("t", "y", (0, 5), denominator="z", denominator_range=(1, 2), **ALONE_TRIAL),
             "CV-P673",
         ),
     ],

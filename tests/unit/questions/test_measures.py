@@ -11,8 +11,8 @@ from counterveil.accounting import Ledger
 from counterveil.errors import ParameterError, StudyError
 from counterveil.results import MeasureResult, Result
 
-TRIAL = cv.Study("t", "y", (0, 1), randomised=True)
-OBSERVED = cv.Study("t", "y", (0, 1), covariates={"x": cv.Range(-4, 4)})
+TRIAL = cv.Study("t", cv.Outcome("y", (0, 1)), assignment=cv.Trial())
+OBSERVED = cv.Study("t", cv.Outcome("y", (0, 1)), covariates={"x": cv.Range(-4, 4)})
 NOISELESS = 10**7
 
 
@@ -86,7 +86,7 @@ def test_adjusted_means_have_the_difference_of_the_method(data, method, estimand
 
 
 def test_means_over_strata_are_standardised(data):
-    cut = cv.Study("t", "y", (0, 1), {"x": cv.Range(-4, 4).cut(-1, 0, 1)})
+    cut = cv.Study("t", cv.Outcome("y", (0, 1)), {"x": cv.Range(-4, 4).cut(-1, 0, 1)})
     given = {"method": "stratified", "epsilon": NOISELESS}
     plain = ask(data, cut, **given)
     found = ask(data, cut, measure="ratio", **given)
@@ -99,7 +99,7 @@ def test_means_over_strata_are_standardised(data):
 
 
 def test_ratios_of_private_records_are_answered_at_every_budget(data):
-    declared = cv.Study("t", "y", (0, 1), {"x": cv.Range(-4, 4)}, randomised=True)
+    declared = cv.Study("t", cv.Outcome("y", (0, 1)), {"x": cv.Range(-4, 4)}, assignment=cv.Trial())
     for epsilon in (1, 100):
         found = ask(data, declared, protects="record", epsilon=epsilon, measure="ratio")
         assert found.details["chosen_by_auto"].startswith("trial")
@@ -148,13 +148,26 @@ def test_a_released_difference_has_a_number_needed_to_treat_and_no_ratio(data):
     with pytest.raises(ParameterError, match="CV-P687"):
         found.as_measure("ratio")
     wide = ask(
-        {"t": data["t"], "y": 2 * data["y"]}, cv.Study("t", "y", (0, 2), randomised=True), measure="ratio"
+        {"t": data["t"], "y": 2 * data["y"]},
+        cv.Study(
+            "t",
+            cv.Outcome("y", (0, 2)),
+            assignment=cv.Trial(),
+        ),
+        measure="ratio",
     )
     for measure in ("nnt", "odds_ratio"):
         with pytest.raises(ParameterError, match="CV-P686"):
             wide.as_measure(measure)
     with pytest.raises(ParameterError, match="CV-P686"):
-        ask({"t": data["t"], "y": data["y"]}, cv.Study("t", "y", (0, 2), randomised=True)).as_measure("nnt")
+        ask(
+            {"t": data["t"], "y": data["y"]},
+            cv.Study(
+                "t",
+                cv.Outcome("y", (0, 2)),
+                assignment=cv.Trial(),
+            ),
+        ).as_measure("nnt")
 
 
 @pytest.mark.parametrize(
@@ -162,13 +175,17 @@ def test_a_released_difference_has_a_number_needed_to_treat_and_no_ratio(data):
     [
         (TRIAL, {"measure": "hazard"}, "CV-P685"),
         (TRIAL, {"measure": None}, "CV-P685"),
-        (cv.Study("t", "y", (-1, 1), randomised=True), {"measure": "ratio"}, "CV-P686"),
-        (cv.Study("t", "y", (0, 2), randomised=True), {"measure": "odds_ratio"}, "CV-P686"),
-        (cv.Study("t", "y", (0, 2), randomised=True), {"measure": "nnt"}, "CV-P686"),
+        (cv.Study("t", cv.Outcome("y", (-1, 1)), assignment=cv.Trial()), {"measure": "ratio"}, "CV-P686"),
+        (cv.Study("t", cv.Outcome("y", (0, 2)), assignment=cv.Trial()), {"measure": "odds_ratio"}, "CV-P686"),
+        (cv.Study("t", cv.Outcome("y", (0, 2)), assignment=cv.Trial()), {"measure": "nnt"}, "CV-P686"),
         (OBSERVED, {"measure": "ratio", "protects": "record", "estimand": "ATT"}, "CV-P687"),
         (OBSERVED, {"measure": "lift", "protects": "record", "method": "sample_and_aggregate"}, "CV-P687"),
         (OBSERVED, {"measure": "ratio", "method": "stratified", "protects": "record"}, "CV-P687"),
-        (cv.Study("t", "y", (0, 1), cluster="x", randomised=True), {"measure": "ratio"}, "CV-P687"),
+        (
+            cv.Study("t", cv.Outcome("y", (0, 1)), assignment=cv.Trial(), clusters="x"),
+            {"measure": "ratio"},
+            "CV-P687",
+        ),
     ],
 )
 def test_what_has_no_measure_is_refused_before_data_are_read(study, given, code):
@@ -198,7 +215,12 @@ def test_the_released_sums_of_an_arm_of_records_move_its_mean_alone(monkeypatch)
     x = rng.uniform(-1, 1, 2000)
     t = (rng.random(2000) < 0.5 + 0.3 * x).astype(int)
     data = {"t": t, "y": (rng.random(2000) < 0.2 + 0.1 * t + 0.1 * x).astype(float), "x": x}
-    declared = cv.Study("t", "y", (0, 1), {"x": cv.Range(-1, 1)}, control=0, randomised=False)
+    declared = cv.Study(
+        cv.Treatment("t", control=0),
+        cv.Outcome("y", (0, 1)),
+        {"x": cv.Range(-1, 1)},
+        assignment=cv.Observational(),
+    )
     keep = Ledger.release
 
     def means(score):

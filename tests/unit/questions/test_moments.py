@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from scipy.stats import t
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.errors import CounterveilError
@@ -16,7 +17,7 @@ COVARIATES = {
     "site": cv.Categories(["n", "s", "w"]),
     "dose": cv.Binary(),
 }
-STUDY = cv.Study("t", "y", (0, 20), COVARIATES, randomised=True)
+STUDY = cv.Study("t", cv.Outcome("y", (0, 20)), COVARIATES, assignment=cv.Trial())
 NORMAL = {"protects": "record", "epsilon": 1, "delta": "1e-6"}
 
 
@@ -180,13 +181,13 @@ def test_refusals_of_studies():
         with pytest.raises(CounterveilError, match="CV-S095"):
             cv.moments(
                 people(50),
-                cv.Study("t", "y", (0, 20), {"age": (20, 80)}, **declared),
+                study_of("t", "y", (0, 20), {"age": (20, 80)}, **declared),
                 protects="record",
                 epsilon=1,
             )
     many = {f"x{place}": cv.Range(0, 1) for place in range(140)}
     with pytest.raises(CounterveilError, match="CV-P789"):
-        cv.moments({}, cv.Study("t", "y", (0, 20), many), protects="record", epsilon=1)
+        cv.moments({}, cv.Study("t", cv.Outcome("y", (0, 20)), many), protects="record", epsilon=1)
 
 
 def test_several_outcomes_are_columns_too():
@@ -195,7 +196,7 @@ def test_several_outcomes_are_columns_too():
     data = {"t": t, "days0": before, "days": before + t + 0.3 * rng.normal(size=4000)}
     data["visits"] = 0.5 * t + rng.normal(size=4000)
     declared = {"outcomes": {"days": (-6, 8), "visits": (-6, 6)}, "baseline": {"days": "days0"}}
-    study = cv.Study("t", randomised=True, **declared)
+    study = study_of("t", randomised=True, **declared)
     found = cv.moments(data, study, protects="record", epsilon=4, delta="1e-6", noise=cv.SeededNoise(0))
     assert found.columns == ("t", "days", "visits", "days0")
     for formula, name, truth in (("days ~ t + days0", "days0", 1.0), ("visits ~ t", "t", 0.5)):
@@ -211,7 +212,7 @@ def test_terms_absorbed_groups_and_robust_errors_are_those_of_least_squares(prot
     data = people()
     data["y"] = data["y"] + 0.3 * np.abs(data["before"] - 4) * np.random.default_rng(9).normal(size=6000)
     wider = COVARIATES | {"before": cv.Range("0.1", 10)}
-    study = cv.Study("t", "y", (-10, 30), wider, control=0, randomised=True)
+    study = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (-10, 30)), wider, assignment=cv.Trial())
     formula = "y ~ t + np.log(before) + I(age**2) + age | C(site)"
     terms = ["log(before)", "I(age ** 2)"]
     options = {"epsilon": 10**6, "delta": "1e-6", "noise": cv.SeededNoise(3)}

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.errors import CounterveilError
 from counterveil.results.arms import holm
 
 RANGES = {"death": (0, 1), "days": (0, 90)}
-TRIAL = cv.Study("t", outcomes=RANGES, randomised=True)
+TRIAL = cv.Study("t", outcome=cv.Outcomes(RANGES), assignment=cv.Trial())
 NOISELESS = 10**7
 
 
@@ -54,7 +55,9 @@ def test_without_noise_effects_are_those_of_the_arms_means(data, protects, measu
 
 
 def test_weights_balance_covariates_for_all_outcomes(data):
-    study = cv.Study("t", outcomes=RANGES, covariates={"x": cv.Range(-1, 1)}, randomised=True)
+    study = cv.Study(
+        "t", outcome=cv.Outcomes(RANGES), covariates={"x": cv.Range(-1, 1)}, assignment=cv.Trial()
+    )
     found, plain = ask(data, study, epsilon=NOISELESS), ask(data, epsilon=NOISELESS)
     assert found.method.startswith("weighting")
     assert found.effect("days").estimate == pytest.approx(plain.effect("days").estimate, abs=1.5)
@@ -66,7 +69,11 @@ def test_weights_balance_covariates_for_all_outcomes(data):
 
 
 def test_arms_are_compared_on_every_outcome(data):
-    study = cv.Study("arm", outcomes=RANGES, arms=("none", "low", "high"), reference="none", randomised=True)
+    study = cv.Study(
+        cv.Treatment("arm", arms=("none", "low", "high"), reference="none"),
+        outcome=cv.Outcomes(RANGES),
+        assignment=cv.Trial(),
+    )
     found = ask(data, study, epsilon=NOISELESS, measure="lift")
     names = ["death: low", "death: high", "days: low", "days: high"]
     assert [one.name for one in found.table] == names
@@ -82,7 +89,7 @@ def test_arms_are_compared_on_every_outcome(data):
 @pytest.mark.parametrize("protects", ["outcome", "record"])
 def test_earlier_numbers_shorten_the_interval_and_leave_the_effect(protects):
     rows = people(8000)
-    study = cv.Study("t", outcomes=RANGES, baseline={"days": "days0"}, randomised=True)
+    study = cv.Study("t", outcome=cv.Outcomes(RANGES, baseline={"days": "days0"}), assignment=cv.Trial())
     found, plain = (ask(rows, one, protects=protects, epsilon=4) for one in (study, TRIAL))
     assert "days" in found.details["slopes_on_earlier"]
     one, other = found.effect("days"), plain.effect("days")
@@ -96,7 +103,7 @@ def test_holm_steps():
 
 
 def study(**given):
-    return cv.Study("t", **({"outcomes": RANGES, "randomised": True} | given))
+    return study_of("t", **({"outcomes": RANGES, "randomised": True} | given))
 
 
 @pytest.mark.parametrize(
@@ -104,15 +111,13 @@ def study(**given):
     [
         (lambda: study(outcomes={"a": (0, 1)}), {}, "CV-S140"),
         (lambda: study(outcomes={"a": (0, 1), "b": 3}), {}, "CV-S140"),
-        (lambda: study(outcome="a"), {}, "CV-S140"),
         (lambda: study(baseline={"hours": "h0"}), {}, "CV-S140"),
-        (lambda: cv.Study("t", "y", (0, 1), baseline={"y": "y0"}), {}, "CV-S140"),
         (
             lambda: study(baseline={"days": "d0"}, randomised=False),
             {"method": "difference_in_means"},
             "CV-S143",
         ),
-        (lambda: cv.Study("t", "y", (0, 1), randomised=True), {}, "CV-S142"),
+        (lambda: cv.Study("t", cv.Outcome("y", (0, 1)), assignment=cv.Trial()), {}, "CV-S142"),
         (study, {"importance": {"hours": 2}}, "CV-P688"),
         (study, {"importance": {"days": 0}}, "CV-P688"),
         (study, {"measure": "odds_ratio"}, "CV-P686"),
@@ -148,7 +153,7 @@ def test_study_files_hold_several_outcomes(tmp_path):
 def test_few_events_count_as_for_one_outcome():
     data = {"t": np.arange(400) % 2, "a": (np.arange(400) < 9).astype(int), "b": np.arange(400) % 3 % 2}
     asked = {"protects": "outcome", "method": "difference_in_means", "noise": cv.SeededNoise(1)}
-    one = cv.ate(data, cv.Study("t", "a", (0, 1), randomised=True), epsilon=1000, **asked)
-    both = cv.Study("t", outcomes={"a": (0, 1), "b": (0, 1)}, randomised=True)
+    one = cv.ate(data, cv.Study("t", cv.Outcome("a", (0, 1)), assignment=cv.Trial()), epsilon=1000, **asked)
+    both = cv.Study("t", outcome={"a": (0, 1), "b": (0, 1)}, assignment=cv.Trial())
     found = cv.outcomes(data, both, epsilon=2000, **asked).table[0].known.uncertainty
     assert found.variance_cap == pytest.approx(one.uncertainty.variance_cap, rel=1e-12)

@@ -12,7 +12,7 @@ COVARIATES = {f"x{k}": cv.Range(-3, 3) for k in range(4)} | {
     "sex": cv.Binary(),
     "site": cv.Categories(("n", "s", "w")),
 }
-STUDY = cv.Study("t", "y", (0, 1), COVARIATES)
+STUDY = cv.Study("t", cv.Outcome("y", (0, 1)), COVARIATES)
 NORMAL = {"protects": "record", "epsilon": 1, "delta": "1e-6"}
 
 
@@ -63,7 +63,15 @@ def test_what_is_free_or_has_no_covariates_is_refused():
     with pytest.raises(ParameterError, match="CV-P670"):
         cv.overlap(people(100), STUDY, protects="outcome", epsilon=1)
     with pytest.raises(cv.CounterveilError, match="CV-S"):
-        cv.overlap({"t": [0, 1] * 5, "y": [0] * 10}, cv.Study("t", "y", (0, 1)), protects="record", epsilon=1)
+        cv.overlap(
+            {"t": [0, 1] * 5, "y": [0] * 10},
+            cv.Study(
+                "t",
+                cv.Outcome("y", (0, 1)),
+            ),
+            protects="record",
+            epsilon=1,
+        )
 
 
 def test_means_deviations_and_shares_are_those_of_the_arms():
@@ -73,8 +81,7 @@ def test_means_deviations_and_shares_are_those_of_the_arms():
     age, member, place = rng.normal(50, 17, n).clip(0, 120), rng.random(n) < 0.4, rng.integers(0, 3, n)
     study = cv.Study(
         "t",
-        "y",
-        (0, 1),
+        cv.Outcome("y", (0, 1)),
         {
             "age": cv.Range(0, 120),
             "member": cv.Binary(one=1, zero=0),

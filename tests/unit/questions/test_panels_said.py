@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.errors import CounterveilError
@@ -11,7 +12,7 @@ PERIODS = [1, 2, 3, 4]
 
 def study(**more):
     given = {"person": "who", "time": "when", "before": [1, 2], "after": [3, 4], "per_person": {"t": "ever"}}
-    return cv.Study("t", "y", (0, 60), control=0, **given, **more)
+    return study_of("t", "y", (0, 60), control=0, **given, **more)
 
 
 def panel(people=200, gaps=()):
@@ -30,9 +31,9 @@ def test_a_panel_is_said_to_be_balanced_or_not(protects):
     gaps = panel(gaps=(1, 6))
     for data, rule, by_period, plain in (
         (panel(), {}, "balanced", "balanced"),
-        (gaps, {"missing": {"y": cv.drafting.Fill(30)}}, "filled", "filled"),
-        (panel(), {"missing": {"y": cv.drafting.Drop()}}, "balanced", "may_be_unbalanced"),
-        (gaps, {"missing": {"y": cv.drafting.Drop()}}, "unbalanced", "may_be_unbalanced"),
+        (gaps, {"missing": {"y": cv.Fill(30)}}, "filled", "filled"),
+        (panel(), {"missing": {"y": cv.Drop()}}, "balanced", "may_be_unbalanced"),
+        (gaps, {"missing": {"y": cv.Drop()}}, "unbalanced", "may_be_unbalanced"),
     ):
         study_of = cv.event_study(data, study(**rule), **asked)
         assert study_of.details["panel"] == by_period

@@ -18,7 +18,7 @@ from counterveil.report.caveats import fact_words
 from counterveil.results.survival import said as said_of
 
 METHODS = ("mvagg", "ivw", "all", "largest", "random_effects")
-STUDY = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1), "z": cv.Binary()}, randomised=True)
+STUDY = cv.Study("t", cv.Outcome("y", (0, 1)), {"x": cv.Range(0, 1), "z": cv.Binary()}, assignment=cv.Trial())
 
 
 def people(n, seed):
@@ -103,7 +103,7 @@ def test_record_level_weights_do_not_follow_a_sites_own_variance(method, more):
 
 def smooth(rows, seed, epsilon, **more):
     """Return what a site says of the published form whose noise follows a smooth bound."""
-    binary = cv.Study("t", "y", (0, 1), {"z": cv.Binary()}, randomised=True)
+    binary = cv.Study("t", cv.Outcome("y", (0, 1)), {"z": cv.Binary()}, assignment=cv.Trial())
     given = {"epsilon": epsilon, "noise": cv.SeededNoise(seed)} | more
     return cv.published.smooth_matching_proved(people(rows, seed), binary, **given)
 
@@ -232,7 +232,7 @@ def test_a_caution_of_a_site_is_said_first(sites):
     assert found.tidy()[-1]["assumptions"] == fact_words(FoldModels.OUTCOME)
 
 
-LIMIT_STUDY = cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), randomised=True)
+LIMIT_STUDY = cv.Study(treatment="t", outcome=cv.Outcome("y", (0, 1)), assignment=cv.Trial())
 
 
 def limit_site(rows, seed, epsilon=1):
@@ -290,7 +290,7 @@ def test_the_estimate_is_cut_to_what_effects_can_be():
     assert cv.pool(high, method="all").estimate == 1.0
 
 
-TRIAL = cv.Study("t", "y", (0, 1), randomised=True)
+TRIAL = cv.Study("t", cv.Outcome("y", (0, 1)), assignment=cv.Trial())
 SIZES = {"north": 900, "south": 400, "west": 300}
 
 
@@ -549,9 +549,12 @@ def test_facts_of_any_site_in_the_average_come_first():
 
 
 COVARIATES = {"age": cv.Range(20, 80), "sex": cv.Binary()}
-TWO = cv.Study("t", "y", (0, 2), COVARIATES, control=0, treated=1, randomised=True)
+TWO = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (0, 2)), COVARIATES, assignment=cv.Trial())
 TIMES = cv.Study(
-    "t", "days", covariates=COVARIATES, event="e", horizon=24, grid=6, control=0, treated=1, randomised=True
+    cv.Treatment("t", control=0),
+    cv.TimeToEvent("days", "e", horizon=24, grid=6),
+    covariates=COVARIATES,
+    assignment=cv.Trial(),
 )
 TABLE_SIZES = (300, 500, 900)
 # So much budget that noise does not matter beside this part of a coefficient.
@@ -663,7 +666,7 @@ def test_averages_of_hazard_ratios_keep_the_sites_and_how_far_they_differ(surviv
 
 @pytest.mark.parametrize("method", thinned(("all", "random_effects"), "all"))
 def test_ratios_of_several_outcomes_compare_the_logarithms_of_sites(method):
-    two = cv.Study("t", outcomes={"y": (0, 1), "z": (0, 1)}, randomised=True)
+    two = cv.Study("t", outcome={"y": (0, 1), "z": (0, 1)}, assignment=cv.Trial())
 
     def one(seed, rows):
         source, arm = np.random.default_rng(seed), np.arange(rows) % 2

@@ -2,18 +2,20 @@
 
 import json
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
 import pytest
 from tests.command_line import as_json
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.errors import CounterveilError
 from counterveil.report.pictures import axis_label
 from counterveil.results import QuantilesResult
 
-STUDY = cv.Study("arm", "y", (0, 100), control=0, randomised=True)
+STUDY = cv.Study(cv.Treatment("arm", control=0), cv.Outcome("y", (0, 100)), assignment=cv.Trial())
 EXACT = {"epsilon": 1e9, "noise": cv.SeededNoise(1)}
 
 
@@ -64,7 +66,7 @@ def test_weights_undo_confounding(protects, words):
     x = rng.uniform(0, 1, n)
     arm = (rng.random(n) < 0.25 + 0.5 * x).astype(int)
     data = {"arm": arm, "y": 100 * np.clip(0.3 + 0.3 * x + 0.1 * rng.normal(size=n), 0, 1), "x": x}
-    told = cv.Study("arm", "y", (0, 100), {"x": cv.Range(0, 1)}, control=0)
+    told = cv.Study(cv.Treatment("arm", control=0), cv.Outcome("y", (0, 100)), {"x": cv.Range(0, 1)})
     asked = {"protects": protects, "epsilon": 4, "noise": cv.SeededNoise(1)}
     found, plain = (cv.quantiles(data, told, method=method, **asked) for method in ("auto", "trial"))
     assert words in found.method
@@ -83,7 +85,7 @@ def test_nothing_is_supposed_within_a_cell_that_holds_most():
 
 @pytest.mark.parametrize("protects", ["outcome", "treatment and outcome", "record"])
 def test_a_range_that_is_far_too_wide_is_found_to_be(protects):
-    wide = replace(STUDY, outcome_range=(-1000, 3000))
+    wide = STUDY.changed(outcome_range=(Fraction(-1000), Fraction(3000)))
     asked = {"protects": protects, "epsilon": 2, "noise": cv.SeededNoise(3)}
     found, declared = (cv.quantiles(people(), wide, grid=grid, **asked) for grid in ("found", "even"))
     (low, high), (least, most) = (one.quantile_difference().interval() for one in (found, declared))
@@ -98,7 +100,7 @@ def test_a_quantile_where_most_are_at_an_end_of_the_range_is_that_end(protects):
     rng = np.random.default_rng(2)
     arm, spends = rng.integers(0, 2, 2000), rng.random(2000) < 0.4
     spend = np.where(spends, np.exp(3 + 0.9 * rng.normal(size=2000)), 0).clip(0, 1000)
-    study = cv.Study("arm", "y", (0, 1000), control=0, randomised=True)
+    study = cv.Study(cv.Treatment("arm", control=0), cv.Outcome("y", (0, 1000)), assignment=cv.Trial())
     for epsilon in (1, 10**5):
         asked = {"protects": protects, "epsilon": epsilon, "noise": cv.SeededNoise(1)}
         found = cv.quantiles({"arm": arm, "y": spend}, study, **asked)
@@ -118,7 +120,7 @@ def test_whole_numbers_of_a_short_range_have_cells_of_their_own():
     rng = np.random.default_rng(3)
     arm = np.arange(3000) % 2
     data = {"arm": arm, "y": rng.binomial(6, 0.5 + 0.1 * arm)}
-    study = cv.Study("arm", "y", (0, 6), control=0, randomised=True)
+    study = cv.Study(cv.Treatment("arm", control=0), cv.Outcome("y", (0, 6)), assignment=cv.Trial())
     for grid in ("found", "even"):
         asked = {"protects": "record", "epsilon": 2, "noise": cv.SeededNoise(1), "grid": grid}
         found = cv.quantiles(data, study, **asked)
@@ -134,7 +136,7 @@ def test_where_outcomes_lie_is_found_unless_cells_are_declared():
     rng = np.random.default_rng(4)
     arm = rng.integers(0, 2, 2000)
     data = {"arm": arm, "y": rng.exponential(8 + 2 * arm)}
-    wide = cv.Study("arm", "y", (0, 1000), control=0, randomised=True)
+    wide = cv.Study(cv.Treatment("arm", control=0), cv.Outcome("y", (0, 1000)), assignment=cv.Trial())
     lengths = []
     for grid, releases in (({}, 3), ({"grid": "even"}, 1), ({"grid": 100}, 1)):
         found = cv.quantiles(data, wide, protects="record", epsilon=1, noise=cv.SeededNoise(1), **grid)
@@ -169,7 +171,7 @@ def test_a_result_is_written_and_read_back():
 )
 def test_what_cannot_be_asked_is_refused(code, told, given):
     arms = {} if "arms" in told else {"control": 0}
-    study = cv.Study("arm", "y", (0, 100), **({"randomised": True} | arms | told))
+    study = study_of("arm", "y", (0, 100), **({"randomised": True} | arms | told))
     with pytest.raises(CounterveilError, match=code):
         cv.quantiles(people(), study, protects="record", epsilon=1, **given)
 
@@ -187,7 +189,7 @@ def test_quantiles_of_whole_numbers_reach_the_ends_of_their_cells():
     rng = np.random.default_rng(3)
     arm = np.arange(4000) % 2
     events = (rng.random(4000) < np.where(arm == 1, 0.2, 0.3)).astype(float)
-    study = cv.Study("t", "y", (0, 1), control=0, randomised=True)
+    study = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (0, 1)), assignment=cv.Trial())
     asked = {"protects": "record", "epsilon": 4, "noise": cv.SeededNoise(1)}
     found = cv.quantiles({"t": arm, "y": events}, study, shares=(0.75,), **asked)
     (row,) = found.tidy()
@@ -202,7 +204,7 @@ def test_counts_stand_out_as_crowds():
     rng = np.random.default_rng(4)
     arm = np.arange(6000) % 2
     data = {"t": arm, "y": np.minimum(rng.poisson(2.2 + 0.6 * arm), 40)}
-    study = cv.Study("t", "y", (0, 40), control=0, randomised=True)
+    study = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (0, 40)), assignment=cv.Trial())
     found = cv.quantiles(data, study, protects="record", epsilon=1, shares=(0.5,), noise=cv.SeededNoise(1))
     # Medians of Poisson counts of 2.8 and 2.2.
     low, high = found.table[0].interval()
@@ -217,7 +219,7 @@ def test_people_whom_capped_weights_leave_out_are_allowed_for():
     # A third of the people are treated with probabilities below a twentieth.
     arm = (chance < 1 / (1 + np.exp(1.7 - 6 * (x - 0.5)))).astype(int)
     data = {"t": arm, "x": x, "y": np.clip(4 * x + arm + rng.normal(3, 0.5, 6000), 0, 10)}
-    study = cv.Study("t", "y", (0, 10), {"x": cv.Range(0, 1)}, control=0)
+    study = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (0, 10)), {"x": cv.Range(0, 1)})
     asked = {"protects": "treatment and outcome", "epsilon": 20, "noise": cv.SeededNoise(1)}
     found = cv.quantiles(data, study, shares=(0.25,), **asked)
     low, high = found.quantile("treated", 0.25).interval()
@@ -231,7 +233,7 @@ def test_where_nobody_lies_between_two_peaks_both_medians_may_be_off_by_all_of_t
     """Of 500 people in each arm, five more or less on a peak move its median to the other one."""
     near = np.repeat([0.0, 8.0, 0.0, 8.0], [255, 245, 245, 255]) + np.tile(np.linspace(-0.5, 0.5, 10), 100)
     rows = {"arm": np.repeat([1, 0], 500), "y": near}
-    study = cv.Study("arm", "y", (-2, 11), control=0, randomised=True)
+    study = cv.Study(cv.Treatment("arm", control=0), cv.Outcome("y", (-2, 11)), assignment=cv.Trial())
     asked = {"protects": "outcome", "epsilon": 100, "noise": cv.SeededNoise(1)}
     low, high = cv.quantiles(rows, study, **asked).quantile_difference(0.5).interval()
     assert low < -6
@@ -245,7 +247,7 @@ def test_events_lie_at_the_end_of_the_range():
         x = draw.random((500, 2))
         arm = (draw.random(500) < 1 / (1 + np.exp(-2 * (x.sum(axis=1) - 1)))).astype(int)
         rows = {"arm": arm, "y": (draw.random(500) < 0.3).astype(float), "a": x[:, 0], "b": x[:, 1]}
-        study = cv.Study("arm", "y", (0, 1), {"a": (0, 1), "b": (0, 1)}, control=0)
+        study = cv.Study(cv.Treatment("arm", control=0), cv.Outcome("y", (0, 1)), {"a": (0, 1), "b": (0, 1)})
         asked = {"protects": "treatment and outcome", "epsilon": 2, "noise": cv.SeededNoise(seed)}
         ends.append(cv.quantiles(rows, study, **asked).quantile("treated", 0.75).interval()[1])
     assert ends.count(1.0) >= 7
@@ -257,7 +259,7 @@ def test_cells_of_a_found_place_are_parts_of_whole_numbers_where_the_range_is_wh
     for seed in range(6):
         draw = np.random.default_rng([5, seed])
         rows = {"arm": draw.integers(0, 2, 500), "y": draw.poisson(2.0, 500)}
-        study = cv.Study("arm", "y", (-180, 220), control=0, randomised=True)
+        study = cv.Study(cv.Treatment("arm", control=0), cv.Outcome("y", (-180, 220)), assignment=cv.Trial())
         asked = {"protects": "record", "epsilon": 2, "noise": cv.SeededNoise(seed), "grid": "found"}
         found = cv.quantiles(rows, study, **asked)
         assert 1.0 in found.edges

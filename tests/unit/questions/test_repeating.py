@@ -17,7 +17,7 @@ def people(rows=60):
     return {"t": np.arange(rows) % 2, "y": rng.random(rows), "age": rng.uniform(20, 80, rows)}
 
 
-STUDY = cv.Study("t", "y", (0, 1), {"age": cv.Range(20, 80)}, randomised=True)
+STUDY = cv.Study("t", cv.Outcome("y", (0, 1)), {"age": cv.Range(20, 80)}, assignment=cv.Trial())
 
 
 @pytest.fixture(scope="module")

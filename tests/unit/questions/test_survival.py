@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from tests.command_line import as_json
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.errors import CounterveilError
@@ -28,7 +29,7 @@ def people(n=1200, seed=0):
 
 def study(**more):
     given = {"horizon": 2, "grid": 4, "control": 0, "randomised": True} | more
-    return cv.Study("arm", outcome="years", event="died", **given)
+    return study_of("arm", outcome="years", event="died", **given)
 
 
 STAGES = {"covariates": {"stage": cv.Categories(["early", "late"])}, "randomised": False}
@@ -206,7 +207,7 @@ def test_competing_events_by_hand():
 
 
 def test_what_cannot_be_asked_is_refused():
-    plain = cv.Study("arm", "years", (0, 2), control=0, randomised=True)
+    plain = cv.Study(cv.Treatment("arm", control=0), cv.Outcome("years", (0, 2)), assignment=cv.Trial())
     assert refusal(told=plain) == "CV-S091"
     assert refusal(told=study(randomised=None)) == "CV-S050"
     assert refusal(method="cox") == "CV-P016"
@@ -263,7 +264,7 @@ def test_strata_that_noise_would_hide_are_merged_and_said():
         "age": cv.Range(0, 1).cut("1/3", "2/3"),
     }
     times = {"outcome": "days", "event": "died", "horizon": 1, "grid": 12}
-    study = cv.Study("arm", control=0, covariates=known, **times)
+    study = study_of("arm", control=0, covariates=known, **times)
     given = {"protects": "record", "method": "stratified"}
     found = cv.survival(people, study, epsilon=1, noise=cv.SeededNoise(1), **given)
     assert found.merged_strata == {"site": (("a", "b"), ("c", "d")), "stage": (("1", "2"), ("3", "4"))}

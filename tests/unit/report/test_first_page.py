@@ -4,6 +4,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.privacy.caveats import Target, written
@@ -78,7 +79,7 @@ def people(rows=200, names=("t", "y", "age", "site"), labels=("a", "b")):
 
 def study(names=("t", "y", "age", "site"), labels=("a", "b"), **declared):
     covariates = {names[2]: cv.Range(20, 85), names[3]: cv.Categories(labels)}
-    return cv.Study(names[0], names[1], (0, 1), covariates, **declared)
+    return study_of(names[0], names[1], (0, 1), covariates, **declared)
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +159,7 @@ def result():
     rng = np.random.default_rng(0)
     t = np.tile([0, 1], 200)
     data = {"t_1 & <b>": t, "y%": rng.random(400) + 0.2 * t}
-    study = cv.Study(treatment="t_1 & <b>", outcome="y%", outcome_range=(0, 2), randomised=True)
+    study = cv.Study(treatment="t_1 & <b>", outcome=cv.Outcome("y%", (0, 2)), assignment=cv.Trial())
     return cv.ate(data, study, protects="outcome", epsilon=1)
 
 
@@ -171,7 +172,12 @@ def test_latex_is_escaped_and_balanced(result):
 
 
 SITES = ["a hospital with quite a long name", "b"]
-STUDY = cv.Study("t", "y", (0, 1), {"site": cv.Categories(SITES), "sex": cv.Binary()}, randomised=True)
+STUDY = cv.Study(
+    "t",
+    cv.Outcome("y", (0, 1)),
+    {"site": cv.Categories(SITES), "sex": cv.Binary()},
+    assignment=cv.Trial(),
+)
 
 
 def write_up_people(n=400, seed=0):
@@ -208,7 +214,7 @@ def test_print_shows_every_row_of_a_table():
     rng = np.random.default_rng(1)
     covariates = {f"x{place:02}": rng.uniform(0, 1, 400) for place in range(20)}
     treated = (rng.random(400) < 0.3 + 0.4 * covariates["x00"]).astype(int)
-    study = cv.Study("t", "y", (0, 1), covariates=dict.fromkeys(covariates, cv.Range(0, 1)))
+    study = cv.Study("t", cv.Outcome("y", (0, 1)), covariates=dict.fromkeys(covariates, cv.Range(0, 1)))
     rows = covariates | {"t": treated, "y": np.clip(rng.normal(0.5, 0.1, 400), 0, 1)}
     shown = cv.ate(rows, study, protects="outcome", epsilon=1, method="weighting").to_html()
     assert all(f"x{place:02}" in shown for place in range(20))

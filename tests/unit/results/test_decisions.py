@@ -12,7 +12,7 @@ from counterveil.errors import CounterveilError
 from counterveil.results.decisions import MarginTest, margin_bounds
 from counterveil.results.functions import P_VALUE, Unshrunk, decided
 
-STUDY = cv.Study("t", "y", (0, 2), control=0, randomised=True)
+STUDY = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (0, 2)), assignment=cv.Trial())
 
 
 def trial(n=3000, seed=1, epsilon=1, **more):
@@ -116,7 +116,12 @@ def one_trial(effect, rows, seed=3):
     rng = np.random.default_rng(seed)
     x, t = rng.uniform(size=rows), rng.integers(0, 2, rows)
     y = np.clip(0.4 + 0.1 * x + t * effect(x) + rng.normal(0, 0.1, rows), 0, 1)
-    study = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1)}, control=0, randomised=True, treated_share=0.5)
+    study = cv.Study(
+        cv.Treatment("t", control=0),
+        cv.Outcome("y", (0, 1)),
+        {"x": cv.Range(0, 1)},
+        assignment=cv.Trial(share=0.5),
+    )
     return {"t": t, "y": y, "x": x}, study
 
 

@@ -14,6 +14,7 @@ import pytest
 from IPython.core.formatters import DisplayFormatter
 from tests.unit.questions.test_event_study import asked as event_study
 from tests.unit.questions.test_survival import asked as survival
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.errors import MissingExtraError, ParameterError
@@ -47,7 +48,7 @@ def people():
 
 
 def study(**more):
-    return cv.Study(
+    return study_of(
         **{"treatment": "arm", "outcome": "y", "outcome_range": (0, 1), "covariates": COVARIATES} | more
     )
 
@@ -88,7 +89,7 @@ MADE = {
     "ArmsResult": lambda: cv.arms(people(), study(treatment="dose", arms=(0, 1, 2), reference=0), **OUTCOME),
     "GroupsResult": lambda: cv.groups(people(), trial(), by="sex", **OUTCOME),
     "OutcomesResult": lambda: cv.outcomes(
-        people(), cv.Study("arm", outcomes={"y": (0, 1), "z": (0, 1)}, randomised=True), **OUTCOME
+        people(), cv.Study("arm", outcome={"y": (0, 1), "z": (0, 1)}, assignment=cv.Trial()), **OUTCOME
     ),
     "SurvivalResult": survival,
     "EventStudyResult": event_study,
@@ -222,7 +223,7 @@ def wide():
     known = {f"covariate_{place}": rng.uniform(0, 10, 600) for place in range(MANY)}
     arm = rng.permutation(600) % 2
     rows = known | {"arm": arm, "recovery <b>": np.clip(rng.normal(0.4 + 0.1 * arm, 0.2), 0, 1)}
-    study = cv.Study("arm", "recovery <b>", (0, 1), dict.fromkeys(known, cv.Range(0, 10)))
+    study = cv.Study("arm", cv.Outcome("recovery <b>", (0, 1)), dict.fromkeys(known, cv.Range(0, 10)))
     return cv.ate(rows, study, method="weighting", noise=cv.SeededNoise(1), **OUTCOME)
 
 
@@ -311,7 +312,9 @@ def test_a_notebook_shows_the_lines_of_the_summary_as_a_table(kind):
 def found():
     rng = np.random.default_rng(0)
     data = {"t": rng.permutation(200) % 2, "y": rng.random(200)}
-    return cv.ate(data, cv.Study("t", "y", (0, 1), randomised=True), protects="outcome", epsilon=1)
+    return cv.ate(
+        data, cv.Study("t", cv.Outcome("y", (0, 1)), assignment=cv.Trial()), protects="outcome", epsilon=1
+    )
 
 
 def test_what_is_written_is_read_back_with_what_is_shown_and_without(found):

@@ -12,7 +12,7 @@ from counterveil.inference.measures import bias_bound, e_value
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 COVARIATES = {"x": cv.Range(-2, 2), "w": cv.Range(-2, 2), "site": cv.Categories(("n", "s"))}
-STUDY = cv.Study("t", "y", (0, 1), COVARIATES)
+STUDY = cv.Study("t", cv.Outcome("y", (0, 1)), COVARIATES)
 
 
 def people(n=3000, seed=0, hidden=0.0, effect=0.1):
@@ -93,7 +93,7 @@ def test_covariates_are_benchmarks_where_they_are_public(result):
 
 def test_arms_use_their_released_means_and_groups_their_sizes():
     rows = people()
-    several = cv.Study("t", "y", (0, 1), COVARIATES, arms=(0, 1, 2), reference=0)
+    several = cv.Study(cv.Treatment("t", arms=(0, 1, 2), reference=0), cv.Outcome("y", (0, 1)), COVARIATES)
     codes = {"t": np.where(rows["t"] == 1, 1 + np.arange(3000) % 2, 0)}
     arms = cv.arms(
         rows | codes, several, method="weighting", protects="outcome", epsilon=2, noise=cv.SeededNoise(1)
@@ -168,7 +168,7 @@ def test_e_values_of_rare_events_come_from_the_risk_ratio_where_both_risks_were_
     n = 20_000
     t, x = rng.integers(0, 2, n), rng.uniform(-2, 2, n)
     data = {"t": t, "x": x, "y": (rng.random(n) < np.where(t == 1, 0.04, 0.01)).astype(float)}
-    study = cv.Study("t", "y", (0, 1), {"x": cv.Range(-2, 2)})
+    study = cv.Study("t", cv.Outcome("y", (0, 1)), {"x": cv.Range(-2, 2)})
     true = e_value(4.0)
     asked = {"protects": "outcome", "epsilon": 4, "method": "weighting"}
     difference, ratio = (

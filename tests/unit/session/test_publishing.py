@@ -17,7 +17,7 @@ DATA = {
     "sex": ["f", "m"] * 50,
 }
 COVARIATES = {"age": cv.Range(18, 90), "sex": cv.Categories(["f", "m"])}
-STUDY = cv.Study("arm", "y", (0, 1), COVARIATES, control=0, randomised=True)
+STUDY = cv.Study(cv.Treatment("arm", control=0), cv.Outcome("y", (0, 1)), COVARIATES, assignment=cv.Trial())
 LEVELS = ("outcome", "treatment and outcome")
 
 
@@ -53,7 +53,9 @@ def test_columns_of_later_studies_are_published_with_the_first(book):
     book.publish("trial", STUDY.public_columns("outcome"))
     book.publish("trial", ["dose"])
     ask(book)
-    doses = cv.Study("dose", "y", (0, 1), arms=(0, 1, 2), reference=0, randomised=True)
+    doses = cv.Study(
+        cv.Treatment("dose", arms=(0, 1, 2), reference=0), cv.Outcome("y", (0, 1)), assignment=cv.Trial()
+    )
     assert cv.arms(DATA, doses, protects="outcome", epsilon=1, ledger=book)
     assert book.account("trial").access_policy.public == ("age", "arm", "dose", "sex")
     assert book.verify().ok
@@ -99,7 +101,9 @@ def test_an_outcome_is_not_published(book):
 
 
 def test_columns_beside_are_listed_by_their_role():
-    study = cv.Study("arm", "y", (0, 1), COVARIATES, person="id", where="age >= 30 and site == 'a'")
+    study = cv.Study(
+        "arm", cv.Outcome("y", (0, 1)), COVARIATES, people="id", where="age >= 30 and site == 'a'"
+    )
     found = {column.name: column for column in public_columns(study, Unit.OUTCOME)}
     assert {name: column.role for name, column in found.items()} == {
         "arm": "treatment",

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from counterveil.accounting import Uses, open_ledger
-from counterveil.data import Study
+from counterveil.data import Outcome, Study, Trial
 from counterveil.errors import LedgerError
 from counterveil.mechanisms import Laplace
 from counterveil.privacy import Budget, Unit
@@ -15,7 +15,7 @@ from counterveil.session import BaseSession, Kind, Plan, Request
 from counterveil.session.any_noise import release_with
 from counterveil.session.session import in_branches, in_parallel
 
-STUDY = Study(treatment="t", outcome="y", outcome_range=(0, 1), randomised=True)
+STUDY = Study(treatment="t", outcome=Outcome("y", (0, 1)), assignment=Trial())
 USES = Uses(Unit.RECORD, "ate", "mean", "t", "y")
 TRIAL = {"t": [0, 0, 1, 1], "y": [0.0, 1.0, 1.0, 1.0]}
 ONE, HALF = Fraction(1), Fraction(1, 2)

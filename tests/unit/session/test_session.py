@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from counterveil.accounting import Uses, open_ledger
-from counterveil.data import Study, Table
+from counterveil.data import Outcome, Study, Table, Trial
 from counterveil.errors import BudgetError, InternalError, LedgerError, ParameterError
 from counterveil.privacy import Budget, GaussianEvent, PureEvent, ResponseEvent, Unit
 from counterveil.session import BaseSession, Gate, Kind, Plan, Request, SeededNoise
 
-STUDY = Study(treatment="t", outcome="y", outcome_range=(0, 1), randomised=True)
+STUDY = Study(treatment="t", outcome=Outcome("y", (0, 1)), assignment=Trial())
 USES = Uses(Unit.OUTCOME, "ate", "mean", "t", "y")
 TRIAL = {"t": [0, 0, 1, 1], "y": [0.0, 1.0, 1.0, 1.0]}
 
@@ -102,7 +102,7 @@ def test_no_budget_no_custody():
 def test_a_table_keeps_its_study():
     table = Table.attach(TRIAL, STUDY)
     assert BaseSession(table, STUDY, budget=Budget(1)).table is table
-    other = Study(treatment="t", outcome="y", outcome_range=(0, 2), randomised=True)
+    other = Study(treatment="t", outcome=Outcome("y", (0, 2)), assignment=Trial())
     with pytest.raises(ParameterError, match="CV-P017"):
         BaseSession(table, other, budget=Budget(1))
 

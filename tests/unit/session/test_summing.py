@@ -6,6 +6,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 from tests.thinned import thinned
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.errors import CounterveilError
@@ -23,8 +24,8 @@ from counterveil.session.summing import NextPart, Summation, SummingGate, Summin
 from counterveil.settings import Survival, Trial
 
 TREATED = {"treated": 1, "control": 0, "randomised": True, "covariates": {"sex": cv.Binary()}}
-STUDY = cv.Study("t", "y", (0, 1), **TREATED)
-TIMES = cv.Study("t", "y", event="e", horizon=3, grid=3, **TREATED)
+STUDY = study_of("t", "y", (0, 1), **TREATED)
+TIMES = study_of("t", "y", event="e", horizon=3, grid=3, **TREATED)
 BUDGET = {"protects": "record", "epsilon": "10000", "request_id": "one"}
 DELTA = {"delta": "1e-6"}
 WITH_DELTA, OUTCOME = BUDGET | DELTA, BUDGET | {"protects": "outcome"}

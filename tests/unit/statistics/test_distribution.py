@@ -41,7 +41,7 @@ from counterveil.statistics.ranges_and_labels import (
 )
 from counterveil.statistics.time_tables import WeightedRows
 
-STUDY = cv.Study("arm", "y", (0, 4), control=0, randomised=True)
+STUDY = cv.Study(cv.Treatment("arm", control=0), cv.Outcome("y", (0, 4)), assignment=cv.Trial())
 OUTCOME_EDGES = even_edges(STUDY, 4)
 RECORDS = [(arm, y) for arm in (0, 1) for y in (0, 1, 2.5, 4)]
 
@@ -117,7 +117,7 @@ def test_public_weights_move_no_more():
 
 def test_weights_of_released_propensities_move_no_more():
     # Rows hold a public covariate; treatments and outcomes of two of them change. Propensities are fixed, as released.
-    study = cv.Study("arm", "y", (0, 4), {"x": cv.Range(0, 1)}, control=0)
+    study = cv.Study(cv.Treatment("arm", control=0), cv.Outcome("y", (0, 4)), {"x": cv.Range(0, 1)})
     plan = Plan.split(
         Budget(1),
         {"propensities": Fraction(1, 3), NAME: Fraction(2, 3)},
@@ -181,7 +181,9 @@ def test_one_row_moves_the_moments_by_their_bounds_at_most():
 
 
 def test_what_is_compared_stays_in_its_steps_for_every_slope():
-    study = cv.Study("t", outcomes={"a": (0, 1), "b": (0, 3)}, baseline={"b": "b0"}, randomised=True)
+    study = cv.Study(
+        "t", outcome=cv.Outcomes({"a": (0, 1), "b": (0, 3)}, baseline={"b": "b0"}), assignment=cv.Trial()
+    )
     grid = np.array(list(product(STEPS, repeat=2))) / OUTCOME_STEPS
     arm = np.arange(len(grid)) % 2
     table = Table.attach({"t": arm, "a": arm, "b": 3 * grid[:, 0], "b0": 3 * grid[:, 1]}, study)

@@ -16,7 +16,7 @@ def people(rows, most, seed=0):
     source = np.random.default_rng(seed)
     x, t = source.uniform(0, 1, rows), source.permutation(rows) % 2
     y = np.clip(10 + x + t + source.normal(0, 3, rows), 0, None)
-    study = cv.Study("t", "y", (0, most), {"x": cv.Range(0, 1)}, randomised=True)
+    study = cv.Study("t", cv.Outcome("y", (0, most)), {"x": cv.Range(0, 1)}, assignment=cv.Trial())
     return {"t": t, "y": y, "x": x}, study, float((y > most).mean())
 
 

@@ -21,7 +21,7 @@ from counterveil.statistics.time_tables import (
     tables_of,
 )
 
-STUDY = cv.Study("arm", outcome="days", event="died", grid=[1, 2, 3], control=0)
+STUDY = cv.Study(cv.Treatment("arm", control=0), outcome=cv.TimeToEvent("days", "died", grid=[1, 2, 3]))
 # Every arm, cell and event; 9 lies beyond the horizon.
 RECORDS = [
     (arm, day, died)
@@ -43,7 +43,10 @@ def counted(rows, study=STUDY):
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 @pytest.mark.parametrize("form", [FLAT, SUMS])
 def test_all_small_data_sets(form, mechanism, causes):
-    study = cv.Study("arm", outcome="days", event="died", grid=[1, 2, 3], control=0, causes=causes)
+    study = cv.Study(
+        cv.Treatment("arm", control=0),
+        outcome=cv.TimeToEvent("days", "died", grid=[1, 2, 3], causes=causes),
+    )
     kinds = study.event.kinds
     release = table_release([mechanism], BUDGETS[mechanism], 3, form, causes=kinds)
 

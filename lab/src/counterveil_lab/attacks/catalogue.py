@@ -10,7 +10,22 @@ from typing import Any
 import numpy as np
 
 from counterveil import published
-from counterveil.data import Binary, Categories, Fill, Range, Study
+from counterveil.data import (
+    Binary,
+    Categories,
+    Change,
+    Clusters,
+    Fill,
+    Observational,
+    Outcome,
+    Outcomes,
+    Range,
+    Ratio,
+    Study,
+    TimeToEvent,
+    Treatment,
+)
+from counterveil.data import Trial as RandomisedTrial
 from counterveil.privacy import Budget, Unit
 from counterveil.questions.policy import Policy
 from counterveil.settings import Auto, DifferenceInMeans, Folds, Stratified, Survival, Trial, Weighting
@@ -80,10 +95,12 @@ class Audited:
 
     def study(self) -> Study:
         """Return the study of the audit's people, with what this form declares."""
-        labels = {} if "arms" in self.declared else {"treated": 1, "control": 0}
-        one = {} if "outcomes" in self.declared else {"outcome": "y", "outcome_range": (LOW, HIGH)}
-        usual: dict[str, Any] = {"covariates": {"a": Range(0, 1)}}
-        return Study(treatment="t", **(one | usual | labels | dict(self.declared)))
+        usual: dict[str, Any] = {
+            "treatment": Treatment("t", control=0),
+            "outcome": Outcome("y", (LOW, HIGH)),
+            "covariates": {"a": Range(0, 1)},
+        }
+        return Study(**(usual | dict(self.declared)))
 
     def asked(self, budget: Budget) -> Question:
         """Return the question at this budget."""
@@ -125,8 +142,8 @@ class Audited:
 
 # Forms whose runs take long: fewer neighbours.
 FEW: dict[str, Any] = {"places": (0,), "kinds": (1,)}
-TRIAL: dict[str, Any] = {"randomised": True}
-SHARED: dict[str, Any] = {"randomised": True, "treated_share": "1/2"}
+TRIAL: dict[str, Any] = {"assignment": RandomisedTrial()}
+SHARED: dict[str, Any] = {"assignment": RandomisedTrial(share="1/2")}
 NOTHING: dict[str, Any] = {"covariates": {}}
 MORE = {"covariates": {"a": Range(0, 1).cut("1/2"), "b": Binary(), "c": Categories(["p", "q", "r"])}}
 CUT = {"covariates": {"a": Range(0, 1).cut("1/2")}}
@@ -140,25 +157,25 @@ STRATA: dict[str, Any] = {
     "places": (0,),
     "kinds": (0,),
 }
-THREE = {"arms": (0, 1, 2), "reference": 0, "randomised": True}
-BEFORE = {"before": ("earlier", "before"), "before_range": (LOW, HIGH)}
-RATIO = TRIAL | NOTHING | {"denominator": "sessions", "denominator_range": (0, 1)}
+THREE = TRIAL | {"treatment": Treatment("t", arms=(0, 1, 2), reference=0)}
+BEFORE = {"outcome": Change("y", (LOW, HIGH), before=("earlier", "before"), before_range=(LOW, HIGH))}
+RATIO = TRIAL | NOTHING | {"outcome": Ratio("y", (LOW, HIGH), "sessions", (0, 1))}
 SEVERAL = TRIAL | {
-    "outcomes": {"y": (LOW, HIGH), "a": (0, 1)},
+    "outcome": Outcomes({"y": (LOW, HIGH), "a": (0, 1)}),
     "covariates": {"c": Categories(["p", "q", "r"])},
 }
-TWO = {"outcomes": {"y": (LOW, HIGH), "before": (LOW, HIGH)}}
-POSITIVE = {"outcomes": {"y": (0, HIGH), "a": (0, 1)}}
-EARLIER = TRIAL | NOTHING | {"outcomes": SEVERAL["outcomes"], "baseline": {"y": "before"}}
+TWO = {"outcome": Outcomes({"y": (LOW, HIGH), "before": (LOW, HIGH)})}
+POSITIVE = {"outcome": Outcomes({"y": (0, HIGH), "a": (0, 1)})}
+EARLIER = TRIAL | NOTHING | {"outcome": Outcomes({"y": (LOW, HIGH), "a": (0, 1)}, baseline={"y": "before"})}
 # Noise of different sizes is drawn apart, and in parts of epsilon where it is pure.
 FIRST = {"importance": {"y": 3}}
 GAUSSIAN = {"mechanism": "gaussian"}
-TIMES = TRIAL | NOTHING | {"event": "b", "horizon": 5, "outcome_range": None}
-STRATA_OF_TIMES = {"randomised": False, "covariates": {"c": Categories(["p", "q", "r"])}}
-CLUSTERS = {"randomised": True, "cluster": "school"}
-ASSIGNED = {"randomised": True, "cluster": "school", "assigned_by_cluster": True}
-WHOLE = {"randomised": True, "cluster": "school", "protects_cluster": True, "per_cluster": {"t": "constant"}}
-PERSON = {"randomised": True, "person": "patient"}
+TIMES = TRIAL | NOTHING | {"outcome": TimeToEvent("y", "b", horizon=5)}
+STRATA_OF_TIMES = {"assignment": Observational(), "covariates": {"c": Categories(["p", "q", "r"])}}
+CLUSTERS = TRIAL | {"clusters": "school"}
+ASSIGNED = TRIAL | {"clusters": Clusters("school", assigned=True)}
+WHOLE = TRIAL | {"clusters": Clusters("school", protected=True, rules={"t": "constant"})}
+PERSON = TRIAL | {"people": "patient"}
 
 
 def _jump(x: Any, t: Any, y: Any) -> float:  # noqa: ARG001 - a learner gets all three
@@ -225,7 +242,7 @@ def _outcome_level() -> Iterator[Audited]:
 
 def _pair_level() -> Iterator[Audited]:
     pair = partial(Audited, "ate", protects="treatment and outcome")
-    events: dict[str, Any] = {"outcome_range": (0, 1)}
+    events: dict[str, Any] = {"outcome": Outcome("y", (0, 1))}
     yield pair("auto", rows=120, declared=TRIAL, **FEW)
     yield pair("trial", variant="events", rows=40, declared=TRIAL | events)
     ratio = {"measure": "ratio"}
@@ -266,7 +283,7 @@ def _record_level() -> Iterator[Audited]:
     yield _record("ate", "trial", "clusters", declared=ASSIGNED, rows=400, base=schools_assigned, epsilon="2")
     yield _record("ate", "doubly_robust", rows=200, **FEW)
     yield _record("ate", "doubly_robust", "gaussian", rows=40, delta="1e-6", **FEW)
-    ratio = {"arguments": {"measure": "ratio"}, "declared": {"outcome_range": (0, HIGH)}}
+    ratio = {"arguments": {"measure": "ratio"}, "declared": {"outcome": Outcome("y", (0, HIGH))}}
     yield _record("ate", "doubly_robust", "ratio", rows=200, **ratio, **FEW)
     adjusted: dict[str, Any] = {"arguments": {"settings": Trial("covariates")}, "places": (0,), "kinds": (1,)}
     yield _record("ate", "trial", "spelled cells", declared=TRIAL | FILLED, spelled=True, **adjusted)
@@ -283,10 +300,10 @@ def _record_level() -> Iterator[Audited]:
     three: dict[str, Any] = {"declared": THREE, "base": several_arms}
     for method in ("auto", "difference_in_means"):
         yield _record("arms", method, **three)
-    dose = {"arms": Range(0, 2).cut("1/2", "3/2"), "randomised": True}
+    dose = TRIAL | {"treatment": Treatment("t", arms=Range(0, 2).cut("1/2", "3/2"))}
     yield _record("arms", "auto", "dose", declared=dose, base=several_arms, **FEW)
     yield _record("arms", "auto", "gaussian", **three, arguments=GAUSSIAN, delta="1/13", **FEW)
-    observed = THREE | {"outcome_range": (0, HIGH), "randomised": False}
+    observed = THREE | {"outcome": Outcome("y", (0, HIGH)), "assignment": Observational()}
     yield _record("arms", "doubly_robust", declared=observed, base=several_arms, rows=300, **FEW)
     yield _record("overlap", "", rows=24)
 
@@ -343,7 +360,7 @@ def _times_and_moments() -> Iterator[Audited]:
     for protects, listed in (("outcome", _outcome), ("record", _record)):
         for method in ("auto", "kaplan_meier"):
             yield listed("survival", method, declared=TIMES)
-        causes = TIMES | {"causes": ["one", "other"]}
+        causes = TIMES | {"outcome": TimeToEvent("y", "b", horizon=5, causes=["one", "other"])}
         yield listed("survival", "kaplan_meier", "competing events", declared=causes)
         yield listed("survival", "stratified", declared=TIMES | STRATA_OF_TIMES, rows=24)
         if protects == "outcome":
@@ -386,7 +403,7 @@ def _measures_and_outcomes() -> Iterator[Audited]:
     for method in ("auto", "trial"):
         yield _record("outcomes", method, declared=SEVERAL, rows=24, kinds=(1,))
     for method in ("weighting", "matching"):
-        positive: dict[str, Any] = {"outcome_range": (0, HIGH)}
+        positive: dict[str, Any] = {"outcome": Outcome("y", (0, HIGH))}
         yield _outcome("ate", method, "ratio", declared=positive, arguments={"measure": "ratio"})
     yield _outcome("outcomes", "matching", "arms", declared=THREE | TWO, base=several_arms, rows=24, **FEW)
     yield _record("outcomes", "trial", "arms", declared=THREE | TWO, base=several_arms, rows=24, **FEW)
@@ -399,7 +416,7 @@ def _measures_and_outcomes() -> Iterator[Audited]:
         yield listed("outcomes", method, "ratio", declared=SEVERAL | POSITIVE, arguments=ratio, **few)
     for listed in (_outcome, _record):
         for measure, highest in (("ratio", 5), ("odds_ratio", 1)):
-            declared = TRIAL | {"outcome_range": (0, highest)}
+            declared = TRIAL | {"outcome": Outcome("y", (0, highest))}
             yield listed(
                 "ate", "auto", measure.replace("_", " "), declared=declared, arguments={"measure": measure}
             )

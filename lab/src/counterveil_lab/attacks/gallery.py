@@ -22,7 +22,7 @@ from counterveil.audit import (
     ThresholdTester,
 )
 from counterveil.audit.report import FloatArray, Mechanism, Pair, judge
-from counterveil.data import Binary, Range, Study
+from counterveil.data import Binary, Outcome, Range, Study, Treatment, Trial
 from counterveil.mechanisms import BitSource, LaplacePair, SeededNoise
 from counterveil.numerics.matching import matching_coefficients
 from counterveil.privacy import Budget
@@ -115,8 +115,13 @@ def _by_relapse(session: Session, **words: Any) -> Any:
 
 def _two_studies(data: Columns, watch: Watch, source: BitSource, open_handed: bool) -> Seen:
     """Ask about an outcome, then declare it a covariate whose balance and groups would be printed."""
-    first = Study("treated", "relapse", (0, 1), _AGE, control=0, randomised=True)
-    second = Study("treated", "cost", (0, 100), _AGE | {"relapse": Binary()}, control=0, randomised=True)
+    first = Study(Treatment("treated", control=0), Outcome("relapse", (0, 1)), _AGE, assignment=Trial())
+    second = Study(
+        Treatment("treated", control=0),
+        Outcome("cost", (0, 100)),
+        _AGE | {"relapse": Binary()},
+        assignment=Trial(),
+    )
     channels: dict[str, str] = {}
     with overheard(channels), open_ledger(":memory:", create=True) as ledger:
         for step, (study, ask) in enumerate(((first, _effect), (second, _effect), (second, _by_relapse))):

@@ -204,7 +204,7 @@ def assumed_of(
     return replace(
         found,
         others=more,
-        together=_share("together", together, _TOGETHER, several, "a study with outcomes= or denominator="),
+        together=_share("together", together, _TOGETHER, several, "a study of cv.Outcomes or a cv.Ratio"),
         denominator=_denominator(study, denominator),
         complying=_share("complying", complying, _COMPLYING, received is not None, "question='compliance'"),
     )

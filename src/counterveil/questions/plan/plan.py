@@ -13,8 +13,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from counterveil.data import Study, check_study
-from counterveil.data.outcomes import refuse_censored
-from counterveil.data.study import known_arguments
+from counterveil.data.follow_up import refuse_censored
+from counterveil.data.unknown_arguments import known_arguments
 from counterveil.errors import BudgetError, CounterveilError, ParameterError, StudyError, refusal, shown
 from counterveil.inference.measures import ODDS, RATIO
 from counterveil.numerics.arrays import Floats
@@ -1007,8 +1007,8 @@ class PlanArguments:
             their range as a bell, labels are equally frequent.
         lost: assumed share of people lost from sight before the horizon, for "survival"; None takes 0.2.
         together: assumed correlation, within an arm, of any two outcomes of a person, of an outcome with the same
-            number before (baseline=), or of a numerator with its denominator; None takes 0.5. It is not below
-            `explained`; of binary outcomes it is that of the normal numbers behind them.
+            number before (the baseline of cv.Outcomes), or of a numerator with its denominator; None takes 0.5. It is
+            not below `explained`; of binary outcomes it is that of the normal numbers behind them.
         denominator: assumed mean and standard deviation of a study's denominators; None takes those of a bell.
         complying: assumed share of people who receive what they are assigned; None takes 0.7.
         sample: a public sample with the columns of the study, which takes the place of all assumptions above.

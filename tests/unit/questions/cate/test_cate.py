@@ -1,13 +1,13 @@
 """Effects as functions: methods, refusals, models that are saved and asked again; outcomes that few people have."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 from tests.thinned import thinned
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.datasets import dataset_1, dataset_2
@@ -35,7 +35,9 @@ def model():
 @pytest.mark.parametrize("epsilon", [1, 4])
 def test_one_effect_for_all_holds_outcomes_far_out_of_a_range_that_holds_them(epsilon):
     # Forty standard deviations out: 8 of 1,000 treated and 2 of 1,000 others.
-    declared = cv.Study("t", "y", (-20, 80), {k: cv.Range(0, 1) for k in "ab"}, control=0)
+    declared = cv.Study(
+        cv.Treatment("t", control=0), cv.Outcome("y", (-20, 80)), {k: cv.Range(0, 1) for k in "ab"}
+    )
     covered = []
     for seed in range(8):
         generator = np.random.default_rng(seed)
@@ -75,7 +77,7 @@ def test_pure_guarantee_by_arms_and_by_nothing_else():
         ask(delta=0, method="r_learner")
 
 
-TRIAL = replace(DATA.study, randomised=True)
+TRIAL = DATA.study.changed(randomised=True)
 
 
 def test_one_effect_for_all_has_no_intervals_for_people(tmp_path):
@@ -120,7 +122,9 @@ def test_what_cannot_be_adjusted_for_is_refused():
 
 
 STRATA = cv.Study(
-    "t", "y", (0, 1), {"x": cv.Range(0, 1).cut("1/2"), "g": cv.Categories(["a", "b"])}, control=0
+    cv.Treatment("t", control=0),
+    cv.Outcome("y", (0, 1)),
+    {"x": cv.Range(0, 1).cut("1/2"), "g": cv.Categories(["a", "b"])},
 )
 
 
@@ -132,7 +136,7 @@ def of_strata(rows, differ=0.0, seed=1):
 
 
 @pytest.mark.parametrize("protects", ["record", "outcome"])
-@pytest.mark.parametrize("study", [STRATA, replace(STRATA, randomised=True)])
+@pytest.mark.parametrize("study", [STRATA, STRATA.changed(randomised=True)])
 def test_one_number_is_what_ate_answers_for_the_whole_budget(protects, study):
     asked = {"protects": protects, "epsilon": "0.1", "delta": 0}
     found = cv.cate(of_strata(600, 0.3), study, noise=cv.SeededNoise(2), **asked)
@@ -154,7 +158,7 @@ def test_outcomes_have_no_part_in_the_first_choice(protects, rows, epsilon, func
     """The method is the same for people whose effects differ strongly, do not differ, and have other outcomes."""
     frames = [of_strata(rows, 0.3), of_strata(rows), of_strata(rows) | {"y": np.zeros(rows)}]
     words = {"protects": protects, "epsilon": epsilon, "delta": "1e-6", "noise": cv.SeededNoise(2)}
-    found = [cv.cate(frame, replace(STRATA, randomised=True), **words) for frame in frames]
+    found = [cv.cate(frame, STRATA.changed(randomised=True), **words) for frame in frames]
     tested = ["heterogeneity_p" in one.details for one in found]
     assert tested == [function] * 3
     assert found[0].heterogeneous == function
@@ -225,7 +229,7 @@ def test_labels_and_binaries_and_other_bases():
         "site": cv.Categories(["a", "b", "c"]),
     }
     design = {"control": 0, "randomised": True}
-    study = cv.Study("t", "y", (-2, 4), domains, treated_share="1/2", **design)
+    study = study_of("t", "y", (-2, 4), domains, treated_share="1/2", **design)
     people = [{"age": 50, "sex": sex, "site": site} for sex in "fm" for site in "abc"]
     for settings in (
         Cate(basis="spline", knots=1, products=False),
@@ -242,7 +246,7 @@ def test_labels_and_binaries_and_other_bases():
         found.effect([{"age": 50, "sex": "f"}])
     # A label that nobody has, and a column that is the same for everyone.
     more = {"site": cv.Categories(["a", "b", "c", "d"]), "empty": cv.Range(0, 1)}
-    wider = cv.Study("t", "y", (-2, 4), domains | more, **design)
+    wider = study_of("t", "y", (-2, 4), domains | more, **design)
     found = cv.cate(frame, wider, protects="outcome", epsilon=5, delta=1e-6, noise=cv.SeededNoise(4))
     assert found.effect([one | {"empty": 0} for one in people]) == pytest.approx([2, 3, 2, 0, 1, 0], abs=0.4)
 
@@ -280,7 +284,9 @@ def average(seed, method):
     y = (rng.uniform(size=ROWS) < np.where(t, TREATED, CONTROL)).astype(float)
     frame = {"t": t.astype(int), "y": y, "x0": x[:, 0], "x1": x[:, 1]}
     covariates = {"x0": cv.Range(0, 1), "x1": cv.Range(0, 1)}
-    study = cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), covariates=covariates, control=0)
+    study = cv.Study(
+        treatment=cv.Treatment("t", control=0), outcome=cv.Outcome("y", (0, 1)), covariates=covariates
+    )
     model = cv.cate(
         frame, study, protects="record", epsilon=4, delta=1e-6, method=method, noise=cv.SeededNoise(seed)
     )

@@ -1,6 +1,7 @@
 """Small studies with groups whose effects are known."""
 
 import numpy as np
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.data import Table
@@ -12,7 +13,7 @@ COVARIATES = {"site": cv.Categories(list(EFFECTS)), "age": cv.Range(20, 80), "se
 def study(randomised=True, share=None, covariates=None):
     """Return a study of the columns of `rows`."""
     known, design = covariates or COVARIATES, {"randomised": randomised, "treated_share": share}
-    return cv.Study("t", "y", (-4, 6), known, control=0, **design)
+    return study_of("t", "y", (-4, 6), known, control=0, **design)
 
 
 def rows(n=6000, seed=0, share=0.5, confounded=False):

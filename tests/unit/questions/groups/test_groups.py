@@ -8,6 +8,7 @@ import pytest
 from tests.thinned import thinned_rows
 from tests.unit.questions.groups.group_data import EFFECTS, rows, study
 from tests.unit.statistics.moments.small_records import REST, STUDY, NotingGate, largest_change, records
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.data.features import feature_map
@@ -140,7 +141,7 @@ def pupils(schools=24, size=30, seed=0):
 
 def clustered_study(**more):
     declared = {"covariates": {"sex": cv.Categories([0, 1])}, "cluster": "school", "randomised": True}
-    return cv.Study("arm", "y", (0, 1), control=0, **declared | {"assigned_by_cluster": True} | more)
+    return study_of("arm", "y", (0, 1), control=0, **declared | {"assigned_by_cluster": True} | more)
 
 
 def refused(declared, question="groups", **asked):

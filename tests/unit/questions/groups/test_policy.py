@@ -51,7 +51,7 @@ def test_a_rule_that_declarations_make_the_same_for_everyone_is_known_exactly(ru
 
 
 def test_declarations_tell_of_some_rules_what_they_say_of_everyone():
-    declared = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 10), "z": cv.Binary()})
+    declared = cv.Study("t", cv.Outcome("y", (0, 1)), {"x": cv.Range(0, 10), "z": cv.Binary()})
     for rule, said in (
         (cv.Policy.where(x=(0, 10.5)), True),
         (cv.Policy.where(x=(0, 10)), None),  # ten is not below ten
@@ -77,7 +77,7 @@ def people_near(n, seed):
 
 
 def test_intervals_of_rules_that_treat_nobody_in_the_data_cover():
-    declared = cv.Study("t", "y", (0, 1), {"age": cv.Range(20, 90), "z": cv.Binary()})
+    declared = cv.Study("t", cv.Outcome("y", (0, 1)), {"age": cv.Range(20, 90), "z": cv.Binary()})
     nobody, missed, draws = cv.Policy.where(age=(85, 100)), 0, 80
     given = {"protects": "record", "epsilon": 2, "delta": 1e-6, "method": "adjusted", "policy": nobody}
     for draw in range(draws):

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.statistics.moments.scoring import (
@@ -28,7 +29,7 @@ def test_scores_know_whether_few_people_carry_the_outcome(mean, few):
 @pytest.mark.parametrize("epsilon", [0.5, 2])
 def test_effects_on_a_rare_outcome_are_covered(epsilon):
     design = {"control": 0, "randomised": True, "treated_share": 0.5}
-    declared = cv.Study("t", "y", (0, 1), {"g": cv.Categories(["a", "b"])}, **design)
+    declared = study_of("t", "y", (0, 1), {"g": cv.Categories(["a", "b"])}, **design)
     asked = {"by": ["g"], "protects": "record", "epsilon": epsilon, "delta": 1e-6, "method": "arms"}
     covered = 0
     for seed in range(30):
@@ -43,7 +44,7 @@ def test_effects_on_a_rare_outcome_are_covered(epsilon):
 
 @pytest.mark.parametrize(("rate", "delta"), [(0.005, 0), (0.02, 1e-6)])
 def test_what_a_rule_gains_on_a_rare_outcome_is_covered_where_covariates_are_adjusted_for(rate, delta):
-    declared = cv.Study("t", "y", (0, 1), COVARIATES, control=0)
+    declared = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (0, 1)), COVARIATES)
     asked = {"policy": cv.Policy.where(b=[1]), "protects": "record", "epsilon": 8, "delta": delta}
     covered = 0
     for seed in range(30):
@@ -62,7 +63,7 @@ def test_what_a_rule_gains_on_a_rare_outcome_is_covered_where_covariates_are_adj
 def test_scores_are_divided_by_their_information():
     # Propensities beyond 0.1 and 0.9 are kept there, so that scores move by less than effects do: without the division
     # a fifth of what the outcome's model errs by is left, and the root mean square below is 0.21.
-    declared = cv.Study("t", "y", (-20, 30), COVARIATES, control=0)
+    declared = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (-20, 30)), COVARIATES)
     asked = {"by": "b", "protects": "record", "method": "adjusted", "epsilon": 0.5}
     n, errors = 20_000, []
     for seed in range(8):
@@ -112,7 +113,9 @@ def test_without_a_histogram_no_rare_score_loses_more_than_is_said(unit):
 def test_groups_hold_outcomes_far_out_of_a_range_that_holds_them(method, epsilon):
     # Forty standard deviations out: 10 of 1,000 treated and 2 of 1,000 others, in one of the groups.
     covariates = {"a": cv.Range(0, 1), "b": cv.Binary()}
-    declared = cv.Study("t", "y", (-20, 80), covariates, control=0, randomised=True)
+    declared = cv.Study(
+        cv.Treatment("t", control=0), cv.Outcome("y", (-20, 80)), covariates, assignment=cv.Trial()
+    )
     asked = {"by": "b", "protects": "record", "method": method, "epsilon": epsilon, "delta": 1e-6}
     n, covered = 8000, 0
     for seed in range(10):

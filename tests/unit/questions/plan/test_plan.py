@@ -12,7 +12,10 @@ from counterveil.questions.plan import Assumptions, Plan, simulate
 from counterveil.questions.plan.plan import Answer, Trial
 
 TRIAL = cv.Study(
-    treatment="t", outcome="y", outcome_range=(0, 1), covariates={"x": cv.Range(0, 1)}, randomised=True
+    treatment="t",
+    outcome=cv.Outcome("y", (0, 1)),
+    covariates={"x": cv.Range(0, 1)},
+    assignment=cv.Trial(),
 )
 
 
@@ -41,7 +44,7 @@ def test_an_effect_that_is_detectable_is_found_four_times_in_five():
 
 
 def test_what_would_be_refused_is_shown_beside_what_is_answered():
-    observed = cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), covariates={"x": cv.Range(0, 1)})
+    observed = cv.Study(treatment="t", outcome=cv.Outcome("y", (0, 1)), covariates={"x": cv.Range(0, 1)})
     plan = cv.plan(observed, rows=1000, protects="record", epsilon=[0.01, 4], draws=2)
     refused, answered = plan.answers
     assert refused.refusal.startswith("CV-P")
@@ -77,7 +80,7 @@ def test_the_command_line_says_the_same(tmp_path):
     assert "nothing was spent" in " ".join(text.split())
 
 
-OBSERVED = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1), "z": cv.Range(0, 1)})
+OBSERVED = cv.Study("t", cv.Outcome("y", (0, 1)), {"x": cv.Range(0, 1), "z": cv.Range(0, 1)})
 
 
 def test_all_methods_and_levels_are_compared_the_shortest_first():
@@ -137,7 +140,7 @@ LONGER = 1.3
 )
 def test_what_auto_takes_is_about_the_shortest_that_adjusts(covariates, rows, epsilon, delta):
     columns = {f"x{place}": cv.Range(-3, 3) for place in range(covariates)}
-    study = cv.Study("t", "y", (0, 10), columns)
+    study = cv.Study("t", cv.Outcome("y", (0, 10)), columns)
     words = {"epsilon": epsilon, "delta": delta, "protects": "record", "draws": 4}
     plan = cv.plan(study, rows=rows, method="all", **words)
     adjusted = [one for one in plan.answers if one.half_width is not None and one.method != "trial"]
@@ -145,7 +148,7 @@ def test_what_auto_takes_is_about_the_shortest_that_adjusts(covariates, rows, ep
     assert auto.half_width <= LONGER * adjusted[0].half_width
 
 
-ALL = cv.Study("t", "y", (0, 10), {"x": cv.Range(0, 1), "site": cv.Categories(["a", "b"])})
+ALL = cv.Study("t", cv.Outcome("y", (0, 10)), {"x": cv.Range(0, 1), "site": cv.Categories(["a", "b"])})
 RECORD = {"rows": 3000, "protects": "record", "epsilon": 4, "delta": "1e-6", "draws": 2}
 
 
@@ -173,7 +176,11 @@ def test_every_question_is_planned_by_asking_it():
 
 
 def test_several_arms_are_planned_with_their_coverage():
-    several = cv.Study("t", "y", (0, 10), {"x": cv.Range(0, 1)}, arms=("a", "b", "c"), reference="a")
+    several = cv.Study(
+        cv.Treatment("t", arms=("a", "b", "c"), reference="a"),
+        cv.Outcome("y", (0, 10)),
+        {"x": cv.Range(0, 1)},
+    )
     asked = {"question": "arms", "method": "weighting", "protects": "outcome", "epsilon": 2}
     plan = cv.plan(several, rows=600, effect=1, draws=3, **asked)
     assert plan.answers[0].covered >= 2
@@ -183,7 +190,9 @@ def test_several_arms_are_planned_with_their_coverage():
 
 def test_a_plan_of_several_arms_is_about_all_of_them():
     arms = ("a", "b", "c", "d")
-    study = cv.Study("t", "y", (0, 10), arms=arms, reference="a", randomised=True)
+    study = cv.Study(
+        cv.Treatment("t", arms=arms, reference="a"), cv.Outcome("y", (0, 10)), assignment=cv.Trial()
+    )
     asked = {"protects": "outcome", "epsilon": 100}
     plan = cv.plan(study, question="arms", rows=4000, sd=2, draws=3, **asked)
     # Arms of 1,000 with a standard deviation of 2 each: without privacy and with hardly any noise.

@@ -5,6 +5,7 @@ from math import inf
 
 import numpy as np
 import pytest
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.errors import CounterveilError
@@ -12,11 +13,17 @@ from counterveil.privacy import Estimand
 from counterveil.questions.plan import Plan
 from counterveil.questions.plan.people import assumed_of, people_of_question
 
-TRIAL = cv.Study("t", "y", (0, 1), randomised=True)
-METRICS = cv.Study("t", outcomes={"death": (0, 1), "days": (0, 90)}, baseline={"days": "d0"}, randomised=True)
-CLICKS = cv.Study("t", "clicks", (0, 100), denominator="sessions", denominator_range=(1, 50), randomised=True)
-PERIODS = cv.Study("t", outcome="y2", outcome_range=(0, 10), before=["y0", "y1"], randomised=True)
-OFFERED = cv.Study("t", "y", (0, 10), {"x": cv.Range(0, 1), "d": cv.Binary()}, randomised=True)
+TRIAL = cv.Study("t", cv.Outcome("y", (0, 1)), assignment=cv.Trial())
+METRICS = cv.Study(
+    "t",
+    outcome=cv.Outcomes({"death": (0, 1), "days": (0, 90)}, baseline={"days": "d0"}),
+    assignment=cv.Trial(),
+)
+CLICKS = cv.Study("t", cv.Ratio("clicks", (0, 100), "sessions", (1, 50)), assignment=cv.Trial())
+PERIODS = cv.Study("t", outcome=cv.Change("y2", (0, 10), before=["y0", "y1"]), assignment=cv.Trial())
+OFFERED = cv.Study(
+    "t", cv.Outcome("y", (0, 10)), {"x": cv.Range(0, 1), "d": cv.Binary()}, assignment=cv.Trial()
+)
 NOTHING = dict.fromkeys(
     ("mean", "sd", "explained", "confounding", "share", "binary", "correlation", "covariates")
 )
@@ -55,7 +62,7 @@ def test_several_outcomes_are_as_assumed():
 @pytest.mark.parametrize("together", [0.5, 0.2])
 def test_any_two_numbers_of_a_person_go_together_as_assumed(together):
     columns = {"covariates": {"x": cv.Range(0, 1)}, "baseline": {"b": "b0"}}
-    three = cv.Study("t", outcomes=dict.fromkeys("abc", (0, 10)), **columns, randomised=True)
+    three = study_of("t", outcomes=dict.fromkeys("abc", (0, 10)), **columns, randomised=True)
     frame = people(three, 20_000, explained=0.2, together=together, sd=1).frame
     found = np.corrcoef([frame[name] for name in ("a", "b", "c", "b0")])
     assert [found[0, 1], found[0, 2], found[1, 2], found[1, 3]] == pytest.approx([together] * 4, abs=0.03)
@@ -208,7 +215,7 @@ def test_options_of_other_questions_are_refused(wrong):
 
 
 def test_a_plan_of_a_test_finds_the_people_for_its_power():
-    study = cv.Study("t", "y", (0, 1), control=0, randomised=True)
+    study = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (0, 1)), assignment=cv.Trial())
     options = {"protects": "outcome", "epsilon": 4, "mean": 0.5, "draws": 3}
     found = cv.plan(study, rows=400, test="noninferiority", margin=0.1, power=0.8, **options)
     # Without noise: (1.96 + 0.84)^2 times 4 times 0.25 over the squared margin.

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.data import Table
@@ -13,7 +14,7 @@ COVARIATES = {"age": cv.Range(18, 90), "sex": cv.Binary("f", "m"), "site": cv.Ca
 
 def study(**changes):
     facts = {"treatment": "t", "outcome": "y", "outcome_range": (0, 10), "covariates": COVARIATES}
-    return cv.Study(**facts | changes)
+    return study_of(**facts | changes)
 
 
 def people(declared, rows=40_000, seed=1, **assumed):

@@ -2,7 +2,6 @@
 
 import logging
 import warnings
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -21,7 +20,9 @@ from counterveil.statistics.folds.kernels import ols_effect
 from counterveil.statistics.moments.records import WeightedMeans
 
 STUDY = cv.Study(
-    treatment="t", outcome="y", outcome_range=(0, 2), covariates={"a": cv.Range(0, 1), "b": cv.Binary()}, control=0,
+    treatment=cv.Treatment("t", control=0),
+    outcome=cv.Outcome("y", (0, 2)),
+    covariates={"a": cv.Range(0, 1), "b": cv.Binary()},
 )  # fmt: skip
 
 
@@ -160,7 +161,7 @@ def test_effects_of_folds_are_clipped_to_the_bound():
 
 
 def test_without_a_bound_effects_are_clipped_around_the_released_comparison():
-    wide = replace(STUDY, outcome_range=(-20, 20))
+    wide = STUDY.changed(outcome_range=(Fraction(-20), Fraction(20)))
     found = {}
     for name, settings in (("centred", None), ("whole", cv.settings.Folds(bound=40))):
         found[name] = cv.ate(
@@ -213,7 +214,9 @@ def test_what_clipping_took_is_counted_whatever_the_centre_is():
 
 
 def test_intervals_cover_where_arms_are_confounded_and_outcomes_are_yes_or_no():
-    study = cv.Study("t", "y", (0, 1), {"a": cv.Range(0, 1), "b": cv.Binary()}, control=0)
+    study = cv.Study(
+        cv.Treatment("t", control=0), cv.Outcome("y", (0, 1)), {"a": cv.Range(0, 1), "b": cv.Binary()}
+    )
     missed = 0
     for seed in range(30):
         rng = np.random.default_rng(seed)
@@ -258,7 +261,7 @@ def test_folds_are_chosen_from_public_numbers():
 def test_other_estimands_and_missing_covariates_are_refused():
     with pytest.raises(ParameterError, match="CV-P427"):
         ask_for(estimand="ATT")
-    bare = cv.Study(treatment="t", outcome="y", outcome_range=(0, 2), control=0)
+    bare = cv.Study(treatment=cv.Treatment("t", control=0), outcome=cv.Outcome("y", (0, 2)))
     with pytest.raises(StudyError, match="CV-S051"):
         cv.ate(people(), bare, protects="record", method="sample_and_aggregate", epsilon=1)
     few = {name: column[:8] for name, column in people().items()}
@@ -274,7 +277,7 @@ def test_folds_hold_enough_people_of_an_arm_that_is_found_to_be_small():
     rows = {"t": (draw.random(10_000) < 0.1).astype(int), "y": x.sum(axis=1)} | dict(
         zip("abc", x.T, strict=True)
     )
-    study = cv.Study("t", "y", (0, 10), dict.fromkeys("abc", (0, 1)), control=0)
+    study = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (0, 10)), dict.fromkeys("abc", (0, 1)))
     asked = {"protects": "record", "epsilon": 3, "method": "sample_and_aggregate"}
     found = cv.ate(rows, study, noise=cv.SeededNoise(1), **asked)
     assert 0.1 * 10_000 / found.details["folds"] > 7

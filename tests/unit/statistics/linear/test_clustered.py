@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.errors import CounterveilError
@@ -106,7 +107,7 @@ def trial(clusters=12, size=10, seed=0):
 
 
 def study(**more):
-    return cv.Study(
+    return study_of(
         "arm", "y", (0, 1), {"x": cv.Range(0, 1)}, control=0, randomised=True, cluster="school", **more
     )
 
@@ -136,7 +137,11 @@ def test_methods_that_would_take_rows_for_independent_are_refused(asked):
 def test_other_questions_are_refused_too():
     data = trial()
     declared = cv.Study(
-        "arm", "y", (0, 1), {"x": cv.Range(0, 1).cut(0.5)}, control=0, randomised=True, cluster="school"
+        cv.Treatment("arm", control=0),
+        cv.Outcome("y", (0, 1)),
+        {"x": cv.Range(0, 1).cut(0.5)},
+        assignment=cv.Trial(),
+        clusters="school",
     )
     with cv.Session(data, declared, budget=cv.Budget(50)) as session:
         asked = [

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from tests.thinned import thinned
 
-from counterveil.data import OUTCOME_STEPS, Study, Table
+from counterveil.data import OUTCOME_STEPS, Outcome, Study, Table, Treatment
 from counterveil.numerics.columns import arm_totals
 from counterveil.numerics.products import paired_variance
 from counterveil.statistics.linear.arm_means import (
@@ -75,7 +75,7 @@ def test_of_sites_that_weigh_as_much_as_they_have_rows_the_largest_change_is_cla
 
 LEVELS = (0, OUTCOME_STEPS // 2, OUTCOME_STEPS)
 WIDTH = 4
-STUDY = Study("t", "y", (1, 1 + WIDTH), arms=("a", "b", "c"), reference="a")
+STUDY = Study(Treatment("t", arms=("a", "b", "c"), reference="a"), Outcome("y", (1, 1 + WIDTH)))
 ASSIGNMENTS = [arm for arm in product(range(3), repeat=6) if all(arm.count(k) == 2 for k in range(3))]
 
 
@@ -150,7 +150,7 @@ def test_the_cap_is_attained():
     assert at_ends[0][1] == statistics[0].sensitivity.variance_cap == Fraction(16, 9)
 
 
-PAIR_STUDY = Study("t", "y", (0, 2))
+PAIR_STUDY = Study("t", Outcome("y", (0, 2)))
 ARM = np.array([1, 1, 1, 0, 0, 0, 0])
 COEFFICIENTS = np.array([0.75, 0.5, -0.25, -0.375, -0.25, -0.5, 0.125])
 PAIRS = (np.array([0, 1, 3, 4, 5]), np.array([1, 2, 4, 5, 6]))

@@ -11,6 +11,7 @@ from tests.contract.recording import record
 from tests.plain_questions import question
 from tests.property.numerics.definitions import coefficients_by_definition, match_sets_by_definition
 from tests.thinned import examples, thinned
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.data import OUTCOME_STEPS, Study, Table
@@ -154,7 +155,7 @@ def test_other_estimands(estimand):
             check_matching(treated, score, 2, (2, 1), list(range(5)), estimand)
 
 
-STUDY = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1)}, control=0)
+STUDY = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (0, 1)), {"x": cv.Range(0, 1)})
 ROWS = 64
 MAP_VALUES = (0.0, 0.5, 1.0)
 # Rows whose outcomes take every value; the others stay at one.
@@ -259,7 +260,7 @@ def test_residuals_are_clipped_in_whole_steps():
 
 RANGES = {"a": (0, 1), "b": (-1, 4)}
 ARM = [1, 1, 0, 0, 0]
-SEVERAL = Study("t", outcomes=RANGES, randomised=True)
+SEVERAL = Study("t", outcome=cv.Outcomes(RANGES), assignment=cv.Trial())
 
 
 def listed(weights=(1, 1)):
@@ -316,7 +317,7 @@ def test_one_row_moves_all_outcomes_within_their_bounds_in_one_group(measure):
 def test_gaussian_noise_grows_with_the_root_of_the_number_and_pure_noise_less_than_with_it(count):
     names = [f"y{j}" for j in range(count)]
     many = Outcomes(tuple(names), ((Fraction(0), Fraction(1)),) * count, (Fraction(1),) * count)
-    study = Study("t", outcomes=dict.fromkeys(names, (0, 1)), randomised=True)
+    study = Study("t", outcome=cv.Outcomes(dict.fromkeys(names, (0, 1))), assignment=cv.Trial())
     rows = Table.attach({"t": ARM} | {name: [0, 1, 0, 1, 0] for name in names}, study)
     for budget, most in (
         ({"epsilon": 1, "delta": "1e-6"}, 1.1 * sqrt(count)),
@@ -354,7 +355,7 @@ TREATED = (1, 1, 0, 0)
 
 
 def study(**more):
-    return cv.Study("t", "y", (-1, 1), control=0, before=("a", "b"), **more)
+    return study_of("t", "y", (-1, 1), control=0, before=("a", "b"), **more)
 
 
 def periods_table(rows, told=None):
@@ -397,7 +398,9 @@ def test_no_person_moves_more_than_the_claim(monkeypatch, change):
 def test_weights_are_those_of_the_last_change():
     rng = np.random.default_rng(1)
     n = 300
-    told = cv.Study("t", "y", (-4, 4), {"x": cv.Range(0, 1)}, control=0, before=("a", "b"))
+    told = cv.Study(
+        cv.Treatment("t", control=0), cv.Change("y", (-4, 4), before=("a", "b")), {"x": cv.Range(0, 1)}
+    )
     x = rng.uniform(0, 1, n)
     data = {"t": (rng.uniform(size=n) < 0.3 + 0.4 * x).astype(int), "x": x}
     data |= {name: x + rng.normal(0, 0.5, n) for name in PERIODS}

@@ -76,7 +76,7 @@ def test_the_estimate_is_off_by_the_noise_it_reports(budget):
 
 def test_a_study_without_covariates_is_refused_before_anything_is_spent():
     frame = {"t": [0, 1, 0, 1], "y": [0.0, 1.0, 0.5, 0.5]}
-    study = cv.Study("t", "y", (0, 1))
+    study = cv.Study("t", cv.Outcome("y", (0, 1)))
     with cv.Session(frame, study, budget=cv.Budget(1)) as session:
         with pytest.raises(StudyError, match="CV-S051"):
             session.ate(protects="outcome", epsilon=1, method="matching")
@@ -137,7 +137,9 @@ def test_outcomes_of_yes_and_no_get_higher_limits():
     yes = (outcome > np.median(outcome)).astype(int)
     limits = []
     for bounds in ((0, 10), (0, 1)):
-        declared = cv.Study("treated", "y", bounds, DATA.study.covariates, control=0)
+        declared = cv.Study(
+            cv.Treatment("treated", control=0), cv.Outcome("y", bounds), DATA.study.covariates
+        )
         words = {"protects": "outcome", "epsilon": 1, "method": "matching", "noise": cv.SeededNoise(1)}
         found = cv.ate(DATA.frame | {"y": yes}, declared, **words)
         limits.append(found.details["max_uses_treated"])

@@ -268,7 +268,7 @@ def test_the_share_is_the_least_that_is_nearly_best_of_all(mechanism):
 
 
 STEPS = (0, OUTCOME_STEPS // 64, OUTCOME_STEPS // 2 - 1, OUTCOME_STEPS // 2, OUTCOME_STEPS)
-STUDY = cv.Study("t", "y", (0, 1000), treated=1, control=0, randomised=True)
+STUDY = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (0, 1000)), assignment=cv.Trial())
 # A search costs little where the range is right, and shortens much where it is 20 times too wide.
 MOST_LONGER, MOST_COST = 1.3, 1.08
 ROWS = Table.attach({"t": [0, 1, 0, 1], "y": [0.0] * 4}, STUDY)
@@ -338,7 +338,7 @@ FIND = cv.settings.DifferenceInMeans(find_range=True)
 
 
 def length(data, ends, seed, settings=FIND):
-    study = cv.Study("t", "y", ends, treated=1, control=0, randomised=True)
+    study = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", ends), assignment=cv.Trial())
     asked = {"protects": "outcome", "method": "difference_in_means", "epsilon": 1, "settings": settings}
     found = cv.ate(data, study, noise=cv.SeededNoise(seed), **asked)
     low, high = found.table[0].interval()

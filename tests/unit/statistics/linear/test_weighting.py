@@ -51,7 +51,12 @@ def confounded():
 def test_one_outcome_moves_the_estimate_by_at_most_the_sensitivity(estimand, score):
     rng = np.random.default_rng(4)
     t, x = np.arange(14) % 2, 0.05 + 0.9 * rng.random(14)
-    study = cv.Study("t", "y", (0, 1), {"x": cv.Range("0.01", "0.99")}, control=0, score=score)
+    study = cv.Study(
+        cv.Treatment("t", control=0),
+        cv.Outcome("y", (0, 1)),
+        {"x": cv.Range("0.01", "0.99")},
+        assignment=cv.Propensity(score),
+    )
     table = Table.attach({"t": t, "y": np.zeros(14), "x": x}, study)
     settings = cv.settings.Weighting()
     found = weighted(table, weighting_design(table, settings), settings, Estimand.parse(estimand), 1.0)
@@ -82,7 +87,7 @@ def test_the_variance_of_either_kind_is_about_that_of_the_outcomes(variance_by):
     x = rng.random(n)
     t = rng.random(n) < 0.3 + 0.4 * x
     y = np.clip(rng.normal(0.4 + 0.1 * t, 0.1, n), 0, 1)
-    study = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1)}, control=0)
+    study = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (0, 1)), {"x": cv.Range(0, 1)})
     frame = {"t": t.astype(int), "y": y, "x": x}
     result = cv.ate(
         frame, study, protects="outcome", epsilon=50, method="weighting", noise=cv.SeededNoise(2),
@@ -115,7 +120,9 @@ def predicted(data, error=0.02):
     y, t = np.asarray(data.frame["y"]), np.asarray(data.frame["treated"])
     guess = y - 0.5 * t + rng.uniform(-error, error, len(y))
     study = cv.Study(
-        "treated", "y", (0, 5), dict(data.study.covariates) | {"guess": cv.Range(0, 5)}, control=0
+        cv.Treatment("treated", control=0),
+        cv.Outcome("y", (0, 5)),
+        dict(data.study.covariates) | {"guess": cv.Range(0, 5)},
     )
     return {**data.frame, "guess": guess}, study
 
@@ -178,7 +185,7 @@ def test_a_prediction_that_is_no_covariate_is_refused(confounded):
 
 
 def test_refused_without_covariates_and_at_record_level(confounded):
-    bare = cv.Study("treated", "y", (0, 5), control=0)
+    bare = cv.Study(cv.Treatment("treated", control=0), cv.Outcome("y", (0, 5)))
     with pytest.raises(StudyError, match="CV-S051"):
         ask(confounded, study=bare)
     with pytest.raises(ParameterError, match="CV-P018"):
@@ -186,7 +193,11 @@ def test_refused_without_covariates_and_at_record_level(confounded):
 
 
 def test_degenerate_tables_get_an_answer():
-    study = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1), "k": cv.Categories(["a", "b", "c"])}, control=0)
+    study = cv.Study(
+        cv.Treatment("t", control=0),
+        cv.Outcome("y", (0, 1)),
+        {"x": cv.Range(0, 1), "k": cv.Categories(["a", "b", "c"])},
+    )
     for x in (np.full(4, 0.5), np.array([0.0, 0.0, 1.0, 1.0])):
         frame = {"t": [0, 0, 1, 1], "y": [0.0, 1.0, 0.0, 1.0], "x": x, "k": ["a"] * 4}
         for variance_by in ("arm", "row"):
@@ -200,7 +211,9 @@ def test_degenerate_tables_get_an_answer():
 def test_outcomes_from_0_to_1_are_taken_for_yes_and_no():
     # Suppose little and imbalance stays that goes with outcomes; an outcome of yes and no spreads as far as any can.
     declared = cv.Study(
-        treatment="t", outcome="y", outcome_range=(0, 1), covariates={f"x{k}": cv.Range(0, 1) for k in range(5)},
+        treatment="t",
+        outcome=cv.Outcome("y", (0, 1)),
+        covariates={f"x{k}": cv.Range(0, 1) for k in range(5)},
     )  # fmt: skip
     assumed = Assumptions.of(declared, mean=0.3, effect=0.1, explained=0.3, confounding=0.7, binary=True)
     errors = {"usual": [], "small": []}
@@ -218,7 +231,7 @@ def test_outcomes_from_0_to_1_are_taken_for_yes_and_no():
 
 @pytest.mark.parametrize(("bounds", "sd"), [((0, 1), 3 / 8), ((0, 10), 1 / 8), ((-1, 1), 1 / 8)])
 def test_what_is_supposed_of_outcomes_follows_from_declarations(bounds, sd):
-    declared = cv.Study(treatment="t", outcome="y", outcome_range=bounds)
+    declared = cv.Study(treatment="t", outcome=cv.Outcome("y", bounds))
     assert cv.settings.Weighting().assumed_sds(declared.outcome_range) == (sd, sd)
     assert cv.settings.Weighting(signal=0.2).assumed_sds(declared.outcome_range) == (0.2, sd)
 
@@ -226,8 +239,9 @@ def test_what_is_supposed_of_outcomes_follows_from_declarations(bounds, sd):
 def test_an_interval_is_cut_to_the_range_of_the_outcome_not_of_residuals(confounded):
     slopes = sum(confounded.frame[name] for name in confounded.study.covariates)
     declared = cv.Study(
-        treatment="treated", outcome="y", outcome_range=(0, 5),
-        covariates={**confounded.study.covariates, "guess": cv.Range(0, 5)}, control=0,
+        treatment=cv.Treatment("treated", control=0),
+        outcome=cv.Outcome("y", (0, 5)),
+        covariates={**confounded.study.covariates, "guess": cv.Range(0, 5)},
     )  # fmt: skip
     settings = cv.settings.Weighting(prediction="guess", residual_range=(-1, 2))
     found = ask(
@@ -249,8 +263,10 @@ def lottery(seed, n=400):
 
 def test_a_known_score_covers_what_covariates_do_not():
     both = {"x": cv.Range(0, 1), "chance": cv.Range("0.25", "0.75")}
-    known = cv.Study("t", "y", (-1, 2), both, control=0, score="chance")
-    blind = cv.Study("t", "y", (-1, 2), {"x": cv.Range(0, 1)}, control=0)
+    known = cv.Study(
+        cv.Treatment("t", control=0), cv.Outcome("y", (-1, 2)), both, assignment=cv.Propensity("chance")
+    )
+    blind = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (-1, 2)), {"x": cv.Range(0, 1)})
     for level, method in (
         ("outcome", "weighting"),
         ("outcome", "matching"),
@@ -270,7 +286,12 @@ def test_a_known_score_covers_what_covariates_do_not():
 
 
 def test_weights_near_inverse_scores_are_allowed_little_bias():
-    study = cv.Study("t", "y", (-1, 2), {"chance": cv.Range("0.25", "0.75")}, control=0, score="chance")
+    study = cv.Study(
+        cv.Treatment("t", control=0),
+        cv.Outcome("y", (-1, 2)),
+        {"chance": cv.Range("0.25", "0.75")},
+        assignment=cv.Propensity("chance"),
+    )
     data = lottery(0, 4000)
     words = {"protects": "outcome", "method": "weighting", "noise": cv.SeededNoise(1)}
     near, far = (cv.ate(data, study, epsilon=epsilon, **words) for epsilon in (100, 0.1))
@@ -363,7 +384,7 @@ def test_wrong_shares_are_refused(shares):
 
 def attached(t, **columns):
     domains = {name: cv.Range(-1000, 1000) for name in columns}
-    study = cv.Study("t", "y", (0, 1), domains, control=0)
+    study = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (0, 1)), domains)
     return Table.attach({"t": t.astype(int), "y": np.zeros(len(t)), **columns}, study)
 
 
@@ -396,8 +417,9 @@ def test_constant_columns_and_labels_are_no_trouble():
     rng = np.random.default_rng(4)
     treated = np.arange(60) % 2 == 1
     study = cv.Study(
-        "t", "y", (0, 1), {"x": cv.Range(0, 1), "c": cv.Range(0, 1), "g": cv.Categories(["a", "b", "d"])},
-        control=0,
+        cv.Treatment("t", control=0),
+        cv.Outcome("y", (0, 1)),
+        {"x": cv.Range(0, 1), "c": cv.Range(0, 1), "g": cv.Categories(["a", "b", "d"])},
     )  # fmt: skip
     frame = {"t": treated.astype(int), "y": np.zeros(60), "x": rng.random(60), "c": np.full(60, 0.25)}
     table = Table.attach({**frame, "g": rng.choice(["a", "b", "d"], 60)}, study)
@@ -484,7 +506,7 @@ def test_constant_columns_are_no_trouble():
     assert nothing.direction is None
 
 
-STUDY = cv.Study("t", "y", (0, 1), {"x": cv.Range(-3, 3)})
+STUDY = cv.Study("t", cv.Outcome("y", (0, 1)), {"x": cv.Range(-3, 3)})
 
 
 def rows(n=2000, seed=0, slope=2.0, bend=0.1):

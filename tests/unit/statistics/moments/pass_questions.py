@@ -2,17 +2,18 @@
 
 import numpy as np
 import pyarrow as pa
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.data import Table
 
 ROWS = 3000
-MISSING = {"a": cv.drafting.Fill("0.5"), "c": cv.drafting.Drop()}
+MISSING = {"a": cv.Fill("0.5"), "c": cv.Drop()}
 COVARIATES = {"a": cv.Range(0, 1), "b": cv.Binary(one="yes", zero="no"), "c": cv.Categories(["u", "v", "w"])}
 
 
 def study(randomised, **words):
-    return cv.Study("t", "y", (0, 3), COVARIATES, control=0, randomised=randomised, missing=MISSING, **words)
+    return study_of("t", "y", (0, 3), COVARIATES, control=0, randomised=randomised, missing=MISSING, **words)
 
 
 def people(randomised, rows=ROWS):
@@ -47,12 +48,15 @@ def about(function, declared, **words):
 
 WORDS = {"protects": "record", "epsilon": 4, "delta": "1e-6"}
 TWO = {"outcomes": {"y": (0, 3), "a": (0, 1)}, "baseline": {"y": "early"}}
-SEVERAL = cv.Study("t", **TWO, control=0, randomised=True, missing={"a": cv.drafting.Fill("0.5")})
+SEVERAL = study_of("t", **TWO, control=0, randomised=True, missing={"a": cv.Fill("0.5")})
 ARMS = cv.Study(
-    "c", "y", (0, 3), arms=["u", "v", "w"], reference="u", randomised=True, missing={"c": cv.drafting.Drop()}
+    cv.Treatment("c", arms=["u", "v", "w"], reference="u"),
+    cv.Outcome("y", (0, 3)),
+    assignment=cv.Trial(),
+    missing={"c": cv.Drop()},
 )
-CHANGES = {"before": ["a", "early"], "change_range": (-2, 2), "missing": {"a": cv.drafting.Drop()}}
-EVENTS = cv.Study("t", "y", (0, 3), control=0, **CHANGES)
+CHANGES = {"before": ["a", "early"], "change_range": (-2, 2), "missing": {"a": cv.Drop()}}
+EVENTS = study_of("t", "y", (0, 3), control=0, **CHANGES)
 RULE = cv.Policy.where(a=(0.3, 0.8), c=["u", "v"])
 QUESTIONS = {
     "doubly robust": ate("doubly_robust"),

@@ -26,7 +26,7 @@ class NotingGate:
 
 
 COVARIATES = {"x": cv.Range(-1, 1), "b": cv.Binary(), "c": cv.Categories(["u", "v", "w", "z"])}
-STUDY = cv.Study("t", "y", (-1, 1), COVARIATES, treated=1, control=0)
+STUDY = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (-1, 1)), COVARIATES)
 REST = [(0.1, 0, "u", 0, 0.0), (0.2, 1, "v", 1, 0.5), (-0.3, 0, "w", 0, 0.1), (0.4, 1, "z", 1, -0.2)]
 
 

@@ -68,7 +68,7 @@ from counterveil.statistics.moments.sensitivity import (
 )
 
 COVARIATES = {"x": cv.Range(-1, 1), "c": cv.Categories(["u", "v", "w"])}
-STUDY = cv.Study("t", "y", (-1, 1), COVARIATES, treated=1, control=0)
+STUDY = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (-1, 1)), COVARIATES)
 BASIS = make_basis((Axis("x", "legendre", 2, -1.0, 2.0), Axis("c", "labels", 3)), 3, True)
 CATE_REST = [(0.1, "u", 0, 0.0), (0.2, "v", 1, 0.5), (-0.3, "w", 0, 0.1), (0.4, "u", 1, -0.2)]
 
@@ -172,7 +172,9 @@ def test_a_record_leaves_one_cell_and_enters_another():
         assert found.shape[1] == (8 if name == "place 1" else 4)
 
 
-THREE = cv.Study("t", "y", (-1, 1), small_records.COVARIATES, arms=(0, 1, 2), reference=0)
+THREE = cv.Study(
+    cv.Treatment("t", arms=(0, 1, 2), reference=0), cv.Outcome("y", (-1, 1)), small_records.COVARIATES
+)
 THREE_REST = [*small_records.REST, (0.2, 0, "u", 2, 0.3), (-0.1, 1, "v", 2, -0.5)]
 THIRD = ArmLines(np.vstack([LINES.values, [0.3, -0.1, 0.2, 0.0, 0.2, -0.4]]))
 OWN = OwnScore(
@@ -401,7 +403,7 @@ def study(*kinds, numbers=1):
     for kind in kinds:
         covariates |= kind
     covariates |= {f"x{k}": cv.Range(-1, 1) for k in range(1, numbers)}
-    return cv.Study("t", "y", (-1, 1), covariates, treated=1, control=0)
+    return cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (-1, 1)), covariates)
 
 
 def table(first, declared):

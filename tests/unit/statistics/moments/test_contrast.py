@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 from tests.thinned import thinned
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.data import OUTCOME_STEPS, Table
@@ -40,7 +41,7 @@ def trial(n=3000, seed=0, share=0.2):
 
 
 def study(**extra):
-    return cv.Study(**({"treatment": "t", "outcome": "y", "outcome_range": (0, 1), "control": 0} | extra))
+    return study_of(**({"treatment": "t", "outcome": "y", "outcome_range": (0, 1), "control": 0} | extra))
 
 
 ARMS = cv.settings.Trial("none", "arms")
@@ -224,7 +225,7 @@ def people(n=6000):
 
 
 def declared(**more):
-    return cv.Study("arm", **({"outcome": "y", "outcome_range": (0, 100)} | more), arms=LABELS, reference=0)
+    return study_of("arm", **({"outcome": "y", "outcome_range": (0, 100)} | more), arms=LABELS, reference=0)
 
 
 @pytest.mark.parametrize("delta", [0, "1e-6"])
@@ -292,7 +293,7 @@ ADJUSTED, PLAIN = cv.settings.Trial("covariates"), cv.settings.Trial("none", "ar
 
 def covariate_study(covariates=4, **extra):
     domains = {f"x{place}": cv.Range(-1, 1) for place in range(covariates)}
-    return cv.Study("t", "y", (0, 1), domains, control=0, **({"randomised": True} | extra))
+    return study_of("t", "y", (0, 1), domains, control=0, **({"randomised": True} | extra))
 
 
 def explained_trial(rows=4000, explained=0.8, seed=0, covariates=4):

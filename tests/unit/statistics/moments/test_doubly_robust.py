@@ -1,7 +1,6 @@
 """The doubly robust effect of private records: through the front door, its plan, its releases and their noise."""
 
 import json
-from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 
@@ -98,7 +97,7 @@ def mixed():
     y = 2 + 0.05 * x + 1.5 * b - (c == 0) + EFFECT * t + rng.normal(0, 0.5, n)
     frame = {"x": x, "b": b.astype(int), "c": np.array(["u", "v", "w"])[c], "t": t.astype(int), "y": y}
     covariates = {"x": cv.Range(18, 65), "b": cv.Binary(), "c": cv.Categories(["u", "v", "w"])}
-    return frame, cv.Study("t", "y", (0, 10), covariates, control=0)
+    return frame, cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (0, 10)), covariates)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(2, DELTA), (16, 0)])
@@ -154,7 +153,7 @@ def test_targets_are_named_and_differ_where_effects_vary():
     t = rng.random(n) < e
     y = 1 + x + (0.5 + 0.5 * x) * t + rng.normal(0, 0.2, n)
     frame = {"x": x, "t": t.astype(int), "y": y}
-    study = cv.Study("t", "y", (-2, 4), {"x": cv.Range(-1, 1)}, control=0)
+    study = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (-2, 4)), {"x": cv.Range(-1, 1)})
     found = {name: answered(frame, study, 6, estimand=name) for name in ("ATO", "ATE", "ATT", "ATC")}
     assert [one.estimand for one in found.values()] == ["ATO", "ATE", "ATT", "ATC"]
     assert "overlap-weighted" in str(found["ATO"])
@@ -210,7 +209,7 @@ def test_a_declared_bound_buys_an_unadjusted_answer_that_says_so_first():
 
 
 def test_covariates_are_needed():
-    study = cv.Study("t", "y", (0, 1), control=0)
+    study = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (0, 1)))
     frame = {"t": [0, 1] * 50, "y": [0.0, 1.0] * 50}
     with pytest.raises(StudyError, match="needs covariates"):
         answered(frame, study)
@@ -220,7 +219,9 @@ def test_too_many_features_are_refused_before_anything_is_read():
     names = [f"x{k}" for k in range(60)]
     rng = np.random.default_rng(0)
     frame = {name: rng.random(100) for name in names} | {"t": [0, 1] * 50, "y": rng.random(100)}
-    study = cv.Study("t", "y", (0, 1), dict.fromkeys(names, cv.Range(0, 1)), control=0)
+    study = cv.Study(
+        cv.Treatment("t", control=0), cv.Outcome("y", (0, 1)), dict.fromkeys(names, cv.Range(0, 1))
+    )
     with pytest.raises(ParameterError, match="CV-P405"):
         answered(frame, study, delta=0, epsilon=1, settings=cv.settings.DoublyRobust(degree=2))
 
@@ -325,7 +326,9 @@ def frame(seed, control, treated):
 
 def study():
     covariates = {f"x{j}": cv.Range(0, 1) for j in range(3)}
-    return cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), covariates=covariates, control=0)
+    return cv.Study(
+        treatment=cv.Treatment("t", control=0), outcome=cv.Outcome("y", (0, 1)), covariates=covariates
+    )
 
 
 SHARES = [(0.02, 0.04), (0.1, 0.2), (0.15, 0.2), (0.98, 0.95)]
@@ -350,7 +353,7 @@ def test_rare_events_are_not_clipped_away(control, treated, epsilon):
 @pytest.mark.parametrize(("amount", "most_length"), [(1, 0.04), (80, 30.0)])
 def test_what_noise_hides_is_in_the_interval(delta, amount, most_length):
     # 120 and 20 events: fewer than the noise of a cell, or little more.
-    declared = replace(study(), outcome_range=(0, 1 if amount == 1 else 500))
+    declared = study().changed(outcome_range=(Fraction(0), Fraction(1 if amount == 1 else 500)))
     for seed in range(2):
         data = frame(seed, 0.012, 0.002)
         data["y"] = amount * data["y"]
@@ -362,7 +365,7 @@ def test_what_noise_hides_is_in_the_interval(delta, amount, most_length):
 @pytest.mark.parametrize("delta", ["0", "1e-6"])
 @pytest.mark.parametrize("estimand", thinned(["ATE", "ATO"], "ATE"))
 def test_outcomes_far_out_of_a_range_that_holds_them_are_in_the_interval(estimand, delta):
-    declared = replace(study(), outcome_range=(-20, 80))
+    declared = study().changed(outcome_range=(Fraction(-20), Fraction(80)))
     covered = []
     for seed in range(8):
         rng = np.random.default_rng(700 + seed)
@@ -388,7 +391,7 @@ def heavy(seed):
 @pytest.mark.parametrize("epsilon", thinned([4, 16], 4))
 def test_heavy_tails_keep_their_effect(epsilon):
     covariates = {f"x{j}": cv.Range(0, 1) for j in range(3)}
-    declared = cv.Study("t", "y", (-500, 500), covariates, control=0)
+    declared = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (-500, 500)), covariates)
     errors = []
     for seed in range(4):
         data, effect = heavy(seed)

@@ -13,16 +13,14 @@ from counterveil.errors import DataError
 
 ROWS = 20_000
 STUDY = cv.Study(
-    treatment="t",
-    outcome="y",
-    outcome_range=(0, 3),
+    treatment=cv.Treatment("t", control=0),
+    outcome=cv.Outcome("y", (0, 3)),
     covariates={
         "a": cv.Range(0, 1),
         "b": cv.Binary(one="yes", zero="no"),
         "c": cv.Categories(["u", "v", "w"]),
     },
-    control=0,
-    missing={"a": cv.drafting.Fill("0.5"), "c": cv.drafting.Drop()},
+    missing={"a": cv.Fill("0.5"), "c": cv.Drop()},
 )
 WORDS = {"protects": "record", "method": "doubly_robust", "epsilon": 1, "delta": "1e-6"}
 
@@ -99,7 +97,11 @@ def test_a_folder_that_cannot_be_used_costs_nothing(parquet, tmp_path, monkeypat
 
 
 def test_rows_that_do_not_fit_are_refused_before_anything_is_spent(parquet):
-    narrow = cv.Study("t", "y", (0, 3), {"a": cv.Range(0, 1), "c": cv.Categories(["u", "v"])}, control=0)
+    narrow = cv.Study(
+        cv.Treatment("t", control=0),
+        cv.Outcome("y", (0, 3)),
+        {"a": cv.Range(0, 1), "c": cv.Categories(["u", "v"])},
+    )
     with cv.Session(parquet, narrow, budget=cv.Budget(2, "1e-5")) as session:
         with pytest.raises(DataError, match="CV-D003"):
             session.ate(**WORDS)

@@ -153,7 +153,7 @@ def test_logarithms_fill_their_range():
     assert np.log(3) + np.log(3) * found == pytest.approx(np.log(5 + 4 * x), abs=1e-8)
 
 
-OUTCOMES = cv.Study("t", "y", (-1, 1), {"x": cv.Range(-1, 1)}, treated=1, control=0)
+OUTCOMES = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (-1, 1)), {"x": cv.Range(-1, 1)})
 OUTCOME_COLUMNS = Columns.of(OUTCOMES, [], ["t:x"])
 ROWS = {"x": [0.9, 0.1, -0.4, 0.5, -0.8, 0.3], "t": [1, 0, 1, 1, 0, 0], "y": [0.0, 0.3, -0.2, 0.1, -0.6, 0.4]}
 
@@ -202,7 +202,7 @@ def test_with_a_large_budget_it_is_the_regression_of_the_rows(delta):
     x, t = rng.uniform(-1, 1, (2, 3000)), rng.integers(0, 2, 3000)
     y = np.clip(1 + x[0] - 0.5 * x[1] + 0.4 * t + rng.normal(0, 0.5, 3000), -3, 5)
     data = {"a": x[0], "b": x[1] + 0.5 * x[0], "t": t, "y": y}
-    study = cv.Study("t", "y", (-3, 5), {"a": cv.Range(-1, 1), "b": cv.Range(-2, 2)})
+    study = cv.Study("t", cv.Outcome("y", (-3, 5)), {"a": cv.Range(-1, 1), "b": cv.Range(-2, 2)})
     words = {"protects": "outcome", "epsilon": 10**6, "delta": delta, "terms": ["t:a"]}
     found = cv.moments(data, study, noise=cv.SeededNoise(0), **words)
     fit = found.regress("y ~ t*a + b")
@@ -221,7 +221,7 @@ def test_rare_and_skewed_outcomes_have_no_more_noise_than_their_range_calls_for(
     rng = np.random.default_rng(2)
     n = 2000
     t, x = rng.integers(0, 2, n), rng.random(n)
-    study = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1)}, randomised=True)
+    study = cv.Study("t", cv.Outcome("y", (0, 1)), {"x": cv.Range(0, 1)}, assignment=cv.Trial())
     shapes = {
         "common": rng.random(n) < 0.5,
         "rare": rng.random(n) < 0.01,
@@ -252,7 +252,7 @@ def test_no_coefficient_is_beyond_what_outcomes_in_their_range_can_make():
     rng = np.random.default_rng(3)
     n = 200
     t, x = rng.integers(0, 2, n), rng.random(n)
-    study = cv.Study("t", "y", (10, 12), {"x": cv.Range(0, 1)}, randomised=True)
+    study = cv.Study("t", cv.Outcome("y", (10, 12)), {"x": cv.Range(0, 1)}, assignment=cv.Trial())
     columns = np.column_stack((np.ones(n), t, x))
     # The outcomes that make each coefficient largest lie at the ends of the range.
     weights = np.linalg.pinv(columns)

@@ -108,7 +108,7 @@ def test_amounts_add_up_to_the_budget():
 def test_effects_are_differences_of_mean_changes(protects, near, close):
     rng = np.random.default_rng(0)
     n = 4000
-    told = cv.Study("t", "y", (-2, 2), control=0, before=("a", "b"))
+    told = cv.Study(cv.Treatment("t", control=0), cv.Change("y", (-2, 2), before=("a", "b")))
     t = rng.integers(0, 2, n)
     data = {"t": t} | {
         name: np.clip(rng.normal(0, 0.5, n) + shift * t, -2, 2)
@@ -123,7 +123,7 @@ def test_effects_are_differences_of_mean_changes(protects, near, close):
         assert effect.std_error.sampling == pytest.approx(sampling, rel=close)
 
 
-STUDY = cv.Study("t", "n", (-1, 3), control=0, randomised=True, denominator="d", denominator_range=(1, 3))
+STUDY = cv.Study(cv.Treatment("t", control=0), cv.Ratio("n", (-1, 3), "d", (1, 3)), assignment=cv.Trial())
 
 
 def ratio_question(protects, mechanism=None):
@@ -201,7 +201,7 @@ def people(n=3000, seed=0):
     return {"t": t, "n": np.clip(rng.binomial(d, np.clip(0.2 + 0.1 * t + 0.02 * heavy, 0, 1)), 0, 20), "d": d}
 
 
-RATIO = cv.Study("t", "n", (0, 20), control=0, randomised=True, denominator="d", denominator_range=(1, 20))
+RATIO = cv.Study(cv.Treatment("t", control=0), cv.Ratio("n", (0, 20), "d", (1, 20)), assignment=cv.Trial())
 
 
 @pytest.mark.parametrize("protects", ["outcome", "record"])
@@ -229,7 +229,10 @@ def test_rows_of_a_person_are_added_up():
         first = data[name] // 2
         rows[name] = np.stack([first, data[name] - first], axis=1).ravel()
     told = cv.Study(
-        "t", "n", (0, 20), control=0, randomised=True, denominator="d", denominator_range=(1, 20), person="id"
+        cv.Treatment("t", control=0),
+        cv.Ratio("n", (0, 20), "d", (1, 20)),
+        assignment=cv.Trial(),
+        people="id",
     )
     one, several = Table.attach(data, RATIO), Table.attach(rows, told)
     assert (one.outcome == several.outcome).all()
@@ -247,7 +250,7 @@ def test_a_denominator_lost_in_its_noise_leaves_everything_possible():
 
 
 def replace_range(ends):
-    return cv.Study("t", "n", (0, 20), control=0, randomised=True, denominator="d", denominator_range=ends)
+    return cv.Study(cv.Treatment("t", control=0), cv.Ratio("n", (0, 20), "d", ends), assignment=cv.Trial())
 
 
 @pytest.mark.parametrize(
@@ -265,7 +268,9 @@ def test_other_methods_are_refused(more):
 
 def test_other_questions_are_refused():
     told = cv.Study(
-        "t", "n", (0, 20), {"x": cv.Range(0, 1)}, control=0, denominator="d", denominator_range=(1, 20)
+        cv.Treatment("t", control=0),
+        cv.Ratio("n", (0, 20), "d", (1, 20)),
+        {"x": cv.Range(0, 1)},
     )
     for ask in (
         lambda: cv.groups({}, told, by={"x": (0.5,)}, protects="outcome", epsilon=1),

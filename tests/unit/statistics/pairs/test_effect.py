@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.special import expit, softmax
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.data import Table
@@ -35,7 +36,7 @@ def people(n=N, events=False, randomised=False):
 def study(events=False, covariates=3, **more):
     bounds = (0, 1) if events else (-3, 4)
     names = {f"x{j}": cv.Range(-1, 1) for j in range(covariates)}
-    return cv.Study("t", "y", bounds, names, treated=1, control=0, **({"randomised": False} | more))
+    return study_of("t", "y", bounds, names, treated=1, control=0, **({"randomised": False} | more))
 
 
 def ask(data, declared, **more):
@@ -155,7 +156,9 @@ def test_a_declared_score_is_not_released_and_leaves_no_model_assumed(delta):
     data = people()
     e = expit(0.9 * data["x0"] - 0.5 * data["x1"])
     names = {"e": cv.Range("0.1", "0.9"), **{f"x{j}": cv.Range(-1, 1) for j in range(3)}}
-    declared = cv.Study("t", "y", (-3, 4), names, control=0, score="e")
+    declared = cv.Study(
+        cv.Treatment("t", control=0), cv.Outcome("y", (-3, 4)), names, assignment=cv.Propensity("e")
+    )
     found = ask(data | {"e": e}, declared, epsilon=1, delta=delta)
     fitted = ask(data | {"e": e}, replace(declared, score=None), epsilon=1, delta=delta)
     half = found.uncertainty.half_width(0.95)
@@ -176,7 +179,7 @@ def test_few_outcomes_far_from_the_others_are_covered():
         t = np.arange(n) % 2
         far = 90.0 * (rng.uniform(size=n) < 0.01) * t
         data = {"t": t, "y": rng.normal(0.5 * t, 1, n) + far}
-        declared = cv.Study("t", "y", (-99, 101), control=0, randomised=True)
+        declared = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (-99, 101)), assignment=cv.Trial())
         low, high = ask(data, declared, epsilon=1, delta=0, noise=cv.SeededNoise(seed)).interval()
         covered += low <= 1.4 <= high
     assert covered >= 6
@@ -197,7 +200,7 @@ def arm_people(n=4000, events=False):
 
 def arm_study(bounds=(-1, 2), **more):
     names = {"a": cv.Range(-1, 1), "b": cv.Range(-1, 1)}
-    return cv.Study("t", "y", bounds, names, arms=(0, 1, 2), reference=0, **more)
+    return study_of("t", "y", bounds, names, arms=(0, 1, 2), reference=0, **more)
 
 
 def ask_arms(data, declared, **more):
@@ -229,7 +232,9 @@ def test_contrasts_hold_the_errors_of_models_of_both_means():
 
 
 def test_a_trial_needs_no_covariates_and_what_has_no_form_is_refused():
-    plain = cv.Study("t", "y", (-1, 2), arms=(0, 1, 2), reference=0, randomised=True)
+    plain = cv.Study(
+        cv.Treatment("t", arms=(0, 1, 2), reference=0), cv.Outcome("y", (-1, 2)), assignment=cv.Trial()
+    )
     assert ask_arms(arm_people(), plain).assumptions is None
     with_clusters = arm_study(cluster="school")
     for declared, more, code in (
@@ -255,7 +260,9 @@ def model_people(curved):
     t = rng.uniform(size=N) < expit(0.8 * x[:, 0] + 0.4 * x[:, 2] + bend)
     y = np.clip(0.3 * x[:, 0] + 0.3 * bend + 0.2 * t + 0.3 * rng.normal(size=N), -2, 2)
     covariates = {f"x{j}": cv.Range(-1, 1) for j in range(3)}
-    study = cv.Study("t", "y", (-2, 2), covariates, treated=1, control=0, randomised=False)
+    study = cv.Study(
+        cv.Treatment("t", control=0), cv.Outcome("y", (-2, 2)), covariates, assignment=cv.Observational()
+    )
     columns = {"t": t.astype(int), "y": y} | {f"x{j}": x[:, j] for j in range(3)}
     return Table.attach(columns, study)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tests.unit.statistics.moments.small_records import NotingGate
 from tests.unit.statistics.pairs.test_pair_scores import largest, squared, total
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.data import OUTCOME_STEPS, Table
@@ -23,7 +24,7 @@ COVARIATES = {"x": cv.Range(-1, 1)}
 
 def declared(**more):
     words = {"covariates": COVARIATES, "control": 0, "randomised": False} | more
-    return cv.Study("t", outcomes=RANGES, **words)
+    return study_of("t", outcomes=RANGES, **words)
 
 
 def people(n, seed=0):

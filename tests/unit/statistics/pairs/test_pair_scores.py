@@ -41,7 +41,10 @@ from counterveil.statistics.pairs.effect import (
 
 PAIR_ROWS = 80
 STUDY = cv.Study(
-    "t", "y", (-2, 3), {"x": cv.Range(-1, 1), "b": cv.Binary()}, treated=1, control=0, randomised=False
+    cv.Treatment("t", control=0),
+    cv.Outcome("y", (-2, 3)),
+    {"x": cv.Range(-1, 1), "b": cv.Binary()},
+    assignment=cv.Observational(),
 )
 # Outcomes in whole steps: both ends, the middle and places beside them.
 OUTCOMES = [

@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.data import OUTCOME_STEPS, Table
@@ -16,7 +17,7 @@ VALUES = (0, OUTCOME_STEPS // 2, OUTCOME_STEPS)
 
 
 def study(**more):
-    return cv.Study("arm", "y", (0, 1), control=0, randomised=True, cluster="school", **more)
+    return study_of("arm", "y", (0, 1), control=0, randomised=True, cluster="school", **more)
 
 
 def table(records, declared):
@@ -122,7 +123,12 @@ def test_refusals_come_before_anything_is_spent():
     assert refusal(data(5, within=True), study(), epsilon=1) == "CV-S066"
     assert refusal(data(24, 4), study(), epsilon=0.2) == "CV-P681"
     assert refusal(data(), study(), epsilon=1, delta=1e-6, mechanism="gaussian") == "CV-P240"
-    observed = cv.Study("arm", "y", (0, 1), control=0, cluster="school", randomised=False)
+    observed = cv.Study(
+        cv.Treatment("arm", control=0),
+        cv.Outcome("y", (0, 1)),
+        assignment=cv.Observational(),
+        clusters="school",
+    )
     assert refusal(data(), observed, epsilon=1, method="trial") == "CV-S026"
     # Where the noise is left open, a delta is not needed: the guarantee is pure.
     assert cv.ate(data(), study(), protects="record", epsilon=4, delta=1e-6).details["mechanism"] == "laplace"

@@ -23,7 +23,7 @@ def lopsided(n=6000, seed=0):
     return data, counts, means[:, 0] - means[:, 1]
 
 
-STUDY = cv.Study("t", "y", (0, 1), {"x": cv.Categories(range(6))}, control=0)
+STUDY = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (0, 1)), {"x": cv.Categories(range(6))})
 
 
 def ask(
@@ -105,7 +105,7 @@ def test_people_without_a_match():
     alone = {name: np.append(column, column[:500]) for name, column in data.items()}
     alone["x"][-500:] = 6
     alone["t"][-500:] = 0
-    study = cv.Study("t", "y", (0, 1), {"x": cv.Categories(range(7))}, control=0)
+    study = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (0, 1)), {"x": cv.Categories(range(7))})
     _, counts, gaps = lopsided()
     h = weights(counts, "ATE")
     plain = ask(alone, study, epsilon=10**6, sensitivity="smooth")
@@ -137,7 +137,7 @@ def test_bought_cut_points(protects):
     age = rng.gamma(8, 5, 20_000)
     t = (rng.random(20_000) < 0.3 + 0.4 * (age > 40)).astype(int)
     data = {"age": age, "t": t, "y": np.clip(0.01 * age / 2 + 0.2 * t, 0, 1)}
-    study = cv.Study("t", "y", (0, 1), {"age": cv.Range(0, 128)}, control=0)
+    study = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (0, 1)), {"age": cv.Range(0, 128)})
     result = ask(data, study, protects=protects, epsilon=4, cuts={"age": 4})
     cuts = [float(word) for word in result.details["cut_points"].removeprefix("age: ").split(", ")]
     assert cuts == pytest.approx(np.quantile(age, [0.25, 0.5, 0.75]), abs=3)
@@ -161,7 +161,7 @@ def test_a_table_attached_before_and_a_file_give_the_same_answer(tmp_path):
 
 def test_studies_that_do_not_fit():
     data, *_ = lopsided(200)
-    plain = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 5)}, control=0)
+    plain = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (0, 1)), {"x": cv.Range(0, 5)})
     with pytest.raises(StudyError, match="CV-S071"):
         ask(data, plain)
     with pytest.raises(StudyError, match="CV-S080"):
@@ -175,6 +175,6 @@ def test_auto_compares_within_strata_where_there_are_few():
     data, *_ = lopsided()
     chosen = cv.ate(data, STUDY, protects="record", epsilon=1, noise=SeededNoise(0))
     assert chosen.method.startswith("exact matching on strata")
-    wide = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 5)}, control=0)
+    wide = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (0, 1)), {"x": cv.Range(0, 5)})
     other = cv.ate(data, wide, protects="record", epsilon=4, delta="1e-6", noise=SeededNoise(0))
     assert other.method.startswith("doubly robust")

@@ -13,7 +13,17 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import Binary, Categories, Range, Study, Table
+from counterveil.data import (
+    Binary,
+    Categories,
+    Observational,
+    Outcome,
+    Range,
+    Study,
+    Table,
+    Treatment,
+    Trial,
+)
 from counterveil.data.domains import Domain
 
 
@@ -141,7 +151,10 @@ def study_of(records: Records, cut: tuple[int, ...] = ()) -> Study:
     domains = {name: _domain(records, column, column in cut) for column, name in enumerate(names(records))}
     low, high = records.outcome_range
     return Study(
-        TREATMENT, OUTCOME, (low, high), domains, treated=1, control=0, randomised=records.randomised
+        Treatment(TREATMENT, control=0),
+        Outcome(OUTCOME, (low, high)),
+        domains,
+        assignment=Trial() if records.randomised else Observational(),
     )
 
 

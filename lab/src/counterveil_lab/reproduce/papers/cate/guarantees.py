@@ -19,7 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from counterveil.audit import LowerBound, ThresholdTester
-from counterveil.data import Range, Study
+from counterveil.data import Outcome, Range, Study, Treatment, Trial
 from counterveil.datasets import dataset_1
 from counterveil.numerics.public_choices import two_parts
 from counterveil.privacy import Budget
@@ -154,12 +154,10 @@ def kernel_target(features: int, bandwidth: float, epsilon: Fraction, rows: int 
     loss of g = 0, which is 1: |g(x)| <= sqrt(K(x, x) / lambda), so that L = (2 + that) / 2 bounds its slope.
     """
     study = Study(
-        "treated",
-        "y",
-        (-1, 1),
+        Treatment("treated", control=0),
+        Outcome("y", (-1, 1)),
         {f"x{j}": Range(0, 1) for j in range(1, features + 1)},
-        control=0,
-        randomised=True,
+        assignment=Trial(),
     )
     box, generator = FeatureBox.of(study), np.random.default_rng(0)
     x = generator.uniform(size=(rows, features))

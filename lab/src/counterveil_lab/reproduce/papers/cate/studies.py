@@ -19,7 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from counterveil.data import Categories, Range, Study, Table
+from counterveil.data import Categories, Observational, Outcome, Range, Study, Table, Treatment
 from counterveil.data.domains import Domain
 from counterveil.datasets import Dataset, dataset_1, dataset_2
 from counterveil.datasets.dataset import VARIABLE, find_file
@@ -230,7 +230,9 @@ def mimic(seed: int = 0) -> Dataset:
     return Dataset(
         name=f"MIMIC-III, seed {seed}",
         frame=frame,
-        study=Study("vent", "y", (0, 15), covariates, control=0, randomised=False),
+        study=Study(
+            Treatment("vent", control=0), Outcome("y", (0, 15)), covariates, assignment=Observational()
+        ),
         source="MIMIC-III (Johnson et al. 2016), through MIMIC-Extract (Wang et al. 2020)",
         licence="PhysioNet Credentialed Health Data License",
         notes=f"Ventilation adds {_RESPONSE} a unit of hematocrit to the outcome, a choice of this loader.",
@@ -270,7 +272,10 @@ def tcga(seed: int = 0) -> Dataset:
         name=f"TCGA, seed {seed}",
         frame={"treated": treated.astype(np.int64), "y": y} | columns,
         study=Study(
-            "treated", "y", ("-0.5", "2.5"), dict.fromkeys(names, Range(0, 1)), control=0, randomised=False
+            Treatment("treated", control=0),
+            Outcome("y", ("-0.5", "2.5")),
+            dict.fromkeys(names, Range(0, 1)),
+            assignment=Observational(),
         ),
         source="The Cancer Genome Atlas (Weinstein et al. 2013); treatment and outcome are simulated",
         licence="NIH Genomic Data Sharing",

@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.figure import Figure as Drawing
 from scipy.special import expit
 
-from counterveil.data import Range, Study
+from counterveil.data import Observational, Outcome, Range, Study, Treatment
 from counterveil.datasets import Dataset
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Number
@@ -104,12 +104,10 @@ def drawn(name: str, n: int, seed: int) -> Dataset:
         name=f"design {name}, n={n}, seed {seed}",
         frame={"treated": treated.astype(np.int64), "y": y} | dict(zip(_NAMES, x.T, strict=True)),
         study=Study(
-            "treated",
-            "y",
-            design.outcome_range,
+            Treatment("treated", control=0),
+            Outcome("y", design.outcome_range),
             dict.fromkeys(_NAMES, domain),
-            control=0,
-            randomised=False,
+            assignment=Observational(),
         ),
         source="simulated by this function, with the designs of Nie and Wager 2021",
         licence="none needed",

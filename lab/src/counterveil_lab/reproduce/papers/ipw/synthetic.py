@@ -8,7 +8,7 @@ One release of the published form and of ours is made on the same rows, and the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property
 from math import log, sqrt
 from typing import Any
@@ -64,7 +64,7 @@ def sample(family: str, run: int) -> tuple[Table, NDArray[np.intp], NDArray[np.i
     fitted = [generator.choice(np.flatnonzero(~test & (treated == arm)), FIT) for arm in (True, False)]
     rows = np.concatenate([*fitted, *weighted])
     frame = {name: np.asarray(column)[rows] for name, column in data.frame.items()}
-    study = replace(data.study, randomised=None, treated_share=None)
+    study = data.study.changed(randomised=None, treated_share=None)
     return Table.attach(frame, study), np.arange(2 * FIT), np.arange(2 * FIT, len(rows))
 
 
@@ -211,7 +211,12 @@ def estimates(study: Study, epsilon: float, seed: int) -> dict[str, float]:
 def _ours(study: Study, epsilon: float, seed: int) -> dict[str, float]:
     names = [f"x{place}" for place in range(COVARIATES)]
     domains = dict.fromkeys(names, cv.Range(-_REACH, _REACH))
-    declared = cv.Study("t", "y", (-_SPREAD, _SPREAD), domains, control=0, randomised=False)
+    declared = cv.Study(
+        cv.Treatment("t", control=0),
+        cv.Outcome("y", (-_SPREAD, _SPREAD)),
+        domains,
+        assignment=cv.Observational(),
+    )
     frame = dict(zip(names, study.x.T, strict=True)) | {"t": study.treated.astype(np.int64), "y": study.y}
     paid: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "noise": cv.SeededNoise(seed)}
     weighted = cv.published.ipw_proved(frame, declared, **paid)

@@ -142,13 +142,12 @@ def _source(
     names = (declared.treatment, declared.outcome, *strata)
     frame = {name: data.frame[name][whole] for name in names}
     study = Study(
-        treatment=declared.treatment,
-        outcome=declared.outcome,
-        outcome_range=declared.outcome_range,
+        treatment=cv.Treatment(
+            declared.treatment, treated=declared.treatment_labels[0], control=declared.control
+        ),
+        outcome=cv.Outcome(declared.outcome, declared.outcome_range),
         covariates={name: declared.covariates[name] for name in strata},
-        treated=declared.treatment_labels[0],
-        control=declared.control,
-        randomised=declared.randomised,
+        assignment=cv.Trial() if declared.randomised else cv.Observational(),
     )
     low, high = map(float, declared.outcome_range)
     outcome = (np.clip(frame[declared.outcome].astype(np.float64), low, high) - low) / (high - low)
