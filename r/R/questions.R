@@ -5,7 +5,7 @@ question <- function(name, x, study, named, ranges) {
   } else {
     fun <- python()$package[[name]]
     if (inherits(study, "formula")) {
-      # What declares the study may stand in the question, as randomised = TRUE.
+      # What declares the study may stand in the question, as assignment = "trial".
       said <- reticulate::py_to_r(python()$helper$design_arguments(fun, as.list(names(named))))
       study <- do.call(cv_study, c(list(study, ranges), named[as.character(said)]))
       named <- named[setdiff(names(named), said)]

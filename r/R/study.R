@@ -3,7 +3,7 @@ cv_study <- function(formula, ranges = list(), ...) {
   parts <- formula_parts(formula)
   more <- list(...)
   # A time to an event ends at its horizon.
-  timed <- !is.null(more$event)
+  timed <- !is.null(more$outcome$event)
   missing <- setdiff(c(if (!timed) parts$outcome, parts$covariates), names(ranges))
   if (length(missing)) {
     stop("ranges has no entry for: ", paste(missing, collapse = ", "),
@@ -11,10 +11,10 @@ cv_study <- function(formula, ranges = list(), ...) {
       call. = FALSE
     )
   }
-  package <- python()$package
   domains <- lapply(ranges[parts$covariates], domain)
-  named <- list(outcome_range = ranges[[parts$outcome]], covariates = if (length(domains)) domains)
-  value <- ask(package$Study, list(parts$treatment, parts$outcome), c(named, more))
+  ends <- if (!timed) ranges[[parts$outcome]]
+  known <- list(ends = ends, covariates = if (length(domains)) domains)
+  value <- ask(python()$helper$study, list(parts$treatment, parts$outcome), c(known, more))
   structure(list(value = value), class = "cv_study")
 }
 

@@ -86,8 +86,11 @@ _SPELLINGS = (
     (re.compile(r"\b(?:cv|counterveil)\.(?:Range|Categories)\(([^()]*)\)"), r"\1"),
     (re.compile(r"\b(?:cv|counterveil)\.Binary\(\)"), "cv_binary()"),
     (re.compile(r"\b(?:cv|counterveil)\.SeededNoise\("), "cv_seeded("),
+    (re.compile(r"\b(?:cv|counterveil)\.(Trial|Observational)\(\)"), lambda found: f'"{found[1].lower()}"'),
     (re.compile(r"\b(?:cv|counterveil)\.Study\("), "cv_study("),
     (re.compile(r"\b(?:cv|counterveil)\.([a-z_]+)\("), r"cv_\1("),
+    # Parts of a study are lists: treatment = list(control = 0).
+    (re.compile(r"\b(?:cv|counterveil)\.[A-Z]\w*\("), "list("),
     (re.compile(r"\bresult\.interval\(\)"), "confint(result)"),
     (re.compile(r"\bresult\.([a-z_]+)\(\)"), r"cv_\1(result)"),
     (re.compile(r"\bTrue\b"), "TRUE"),
@@ -122,9 +125,25 @@ def in_r(text: str) -> str:
 def design_arguments(function: Callable[..., Any], names: Sequence[str]) -> list[str]:
     """Return those of the names that declare a study, and that a question does not take itself."""
     own = set(signature(function).parameters)
-    return [
-        name for name in names if name not in own and name in {*signature(Study).parameters, "randomized"}
-    ]
+    return [name for name in names if name not in own and name in signature(Study).parameters]
+
+
+def study(
+    treatment_column: str,
+    outcome_column: str,
+    ends: Sequence[Any] | None = None,
+    covariates: Mapping[str, Any] | None = None,
+    **parts: Any,
+) -> Study:
+    """Return the study of a formula; parts are tables of a study file without the columns that the formula names."""
+    told = dict(parts.pop("outcome", {}))
+    key = "time" if "event" in told else "numerator" if "denominator" in told else "column"
+    document = {
+        "treatment": {"column": treatment_column, **parts.pop("treatment", {})},
+        "outcome": {key: outcome_column, **({} if ends is None else {"range": ends}), **told},
+        "covariates": {name: domain.to_dict() for name, domain in (covariates or {}).items()},
+    }
+    return Study.from_dict(document | parts)
 
 
 def rows(result: Any) -> str:

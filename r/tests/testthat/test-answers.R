@@ -10,7 +10,7 @@ trial <- data.frame(
 )
 trial$days <- pmin(60, pmax(0, round(20 + 5 * trial$arm + 0.2 * trial$age + rnorm(n, 0, 5))))
 ranges <- list(days = c(0, 60), age = c(18, 90), sex = c("f", "m"), smoker = cv_binary())
-study <- cv_study(days ~ arm | age + sex + smoker, ranges, randomised = TRUE, control = 0)
+study <- cv_study(days ~ arm | age + sex + smoker, ranges, assignment = "trial", treatment = list(control = 0))
 
 test_that("an answer is that of Python", {
   cv <- reticulate::import("counterveil", convert = FALSE)
@@ -82,7 +82,7 @@ test_that("regressions, survival and plans are asked for in the same way", {
   released <- cv_moments(trial, study, protects = "record", epsilon = 8, delta = 1e-6)
   expect_true("arm" %in% tidy(cv_regress(released, days ~ arm + age))$term)
   trial$died <- as.integer(trial$days > 30)
-  timed <- cv_study(days ~ arm, event = "died", horizon = 60, randomised = TRUE, control = 0)
+  timed <- cv_study(days ~ arm, outcome = list(event = "died", horizon = 60), assignment = "trial", treatment = list(control = 0))
   expect_gt(nrow(tidy(cv_survival(trial, timed, protects = "record", epsilon = 4))), 0)
   planned <- cv_plan(study, rows = c(200, 400), epsilon = 1, protects = "outcome", draws = 3)
   expect_gt(nrow(tidy(planned)), 0)

@@ -27,7 +27,7 @@ test_that("effects of integer64 columns are those of the same integers", {
   plain <- data.frame(arm = rep(0:1, 200), died = as.integer(runif(400) < rep(c(0.2, 0.6), 200)))
   wide <- data.frame(arm = bit64::as.integer64(plain$arm), died = bit64::as.integer64(plain$died))
   effect <- function(data, control = 0, range = c(0, 1)) {
-    study <- cv_study(died ~ arm, list(died = range), randomised = TRUE, control = control)
+    study <- cv_study(died ~ arm, list(died = range), assignment = "trial", treatment = list(control = control))
     tidy(cv_ate(data, study, protects = "outcome", epsilon = 1, noise = cv_seeded(2)))$estimate
   }
   expect_identical(effect(wide), effect(plain))
@@ -49,7 +49,8 @@ test_that("files that fread reads give the same answer as those of base R", {
   base <- utils::read.csv(file, colClasses = c(id = "character"))
   study <- cv_study(
     y ~ arm, list(y = c(0, 6)),
-    randomised = TRUE, control = 0, person = "id", max_rows_per_person = 1, order = "when"
+    assignment = "trial", treatment = list(control = 0),
+    people = list(column = "id", order = "when", max_rows = 1)
   )
   effect <- function(data) tidy(cv_ate(data, study, protects = "outcome", epsilon = 1, noise = cv_seeded(2)))$estimate
   expect_identical(effect(fast), effect(base))
@@ -90,7 +91,7 @@ test_that("labelled columns of haven are their values, and their missing codes a
 
 test_that("a class whose meaning is unknown is refused by name before anything is charged", {
   data <- data.frame(arm = rep(0:1, 50), y = rep(0:4, 20), z = 1)
-  study <- cv_study(y ~ arm, list(y = c(0, 4)), randomised = TRUE, control = 0)
+  study <- cv_study(y ~ arm, list(y = c(0, 4)), assignment = "trial", treatment = list(control = 0))
   strange <- list(
     structure(data$y, class = "yearmon"), as.list(data$y), data$y + 1i, as.raw(data$y), cbind(data$y, 1),
     as.difftime(as.numeric(data$y), units = "hours"), structure(as.numeric(data$y), class = c("nanotime", "integer64"))

@@ -8,7 +8,8 @@ people <- data.frame(
 
 test_that("survival is drawn as curves of both arms with bands, times in the units of their column", {
   study <- cv_study(days ~ arm,
-    event = "died", horizon = 360, grid = 6, randomised = TRUE, treated = "drug", control = "placebo"
+    outcome = list(event = "died", horizon = 360, grid = 6), assignment = "trial",
+    treatment = list(treated = "drug", control = "placebo")
   )
   released <- cv_survival(people, study, protects = "record", epsilon = 4, noise = cv_seeded(1))
   drawn <- ggplot2::autoplot(released)

@@ -7,27 +7,26 @@ ranges <- list(score = c(0, 10))
 
 test_that("what declares the study may stand in the question", {
   ask <- function(...) {
-    cv_ate(trial, score ~ arm, ranges = ranges, control = 0, protects = "outcome", epsilon = 1, noise = cv_seeded(1), ...)
+    cv_ate(trial, score ~ arm, ranges = ranges, treatment = list(control = 0), protects = "outcome", epsilon = 1, noise = cv_seeded(1), ...)
   }
-  study <- cv_study(score ~ arm, ranges, randomised = TRUE, control = 0)
+  study <- cv_study(score ~ arm, ranges, assignment = "trial", treatment = list(control = 0))
   same <- cv_ate(trial, study, protects = "outcome", epsilon = 1, noise = cv_seeded(1))
-  expect_identical(tidy(ask(randomised = TRUE))$estimate, tidy(same)$estimate)
-  expect_identical(tidy(ask(randomized = TRUE))$estimate, tidy(same)$estimate)
+  expect_identical(tidy(ask(assignment = "trial"))$estimate, tidy(same)$estimate)
 })
 
 test_that("hints are written as R writes them", {
   hint <- function(call) conditionMessage(tryCatch(call, counterveil_error = identity))
-  study <- cv_study(score ~ arm, ranges, control = 0)
+  study <- cv_study(score ~ arm, ranges, treatment = list(control = 0))
   said <- hint(cv_ate(trial, study, protects = "outcome", epsilon = 1, randomised = TRUE))
-  expect_match(said, "cv_study(\"treated\", \"score\", c(0, 10), randomised=TRUE)", fixed = TRUE)
+  expect_match(said, "cv_study(..., assignment=\"trial\")", fixed = TRUE)
   expect_no_match(said, "True|cv\\.")
   # Without a treatment assigned at random or covariates there is no method.
-  expect_match(hint(cv_ate(trial, study, protects = "outcome", epsilon = 1)), "randomised=TRUE", fixed = TRUE)
+  expect_match(hint(cv_ate(trial, study, protects = "outcome", epsilon = 1)), "assignment=\"trial\"", fixed = TRUE)
   expect_match(hint(cv_ate(trial, study, protects = "outcome", eps = 1)), "epsilon=1", fixed = TRUE)
 })
 
 test_that("results are written up, tested and reported", {
-  study <- cv_study(score ~ arm, ranges, randomised = TRUE, control = 0)
+  study <- cv_study(score ~ arm, ranges, assignment = "trial", treatment = list(control = 0))
   found <- cv_ate(trial, study, protects = "outcome", epsilon = 4, noise = cv_seeded(1))
   expect_output(print(cv_write_up(found)), "epsilon")
   expect_output(print(found), "summary(result), or cv_report(result, FILE)", fixed = TRUE)
@@ -45,7 +44,7 @@ test_that("results are written up, tested and reported", {
 })
 
 test_that("hazard ratios, quantiles and curves are data frames", {
-  timed <- cv_study(days ~ arm, event = "died", horizon = 250, grid = 5, randomised = TRUE, control = 0)
+  timed <- cv_study(days ~ arm, outcome = list(event = "died", horizon = 250, grid = 5), assignment = "trial", treatment = list(control = 0))
   found <- cv_survival(trial, timed, protects = "record", epsilon = 4, noise = cv_seeded(1))
   ratio <- cv_hazard_ratio(found)
   expect_equal(ratio$estimate, tidy(found)$estimate[3])
@@ -55,7 +54,7 @@ test_that("hazard ratios, quantiles and curves are data frames", {
   curves <- cv_curves(found)
   expect_setequal(curves$arm, c("control", "treated", "difference"))
   expect_setequal(curves$time, seq(0, 250, 50))
-  wide <- cv_study(score ~ arm, ranges, randomised = TRUE, control = 0)
+  wide <- cv_study(score ~ arm, ranges, assignment = "trial", treatment = list(control = 0))
   expect_gt(nrow(tidy(cv_quantiles(trial, wide, protects = "record", epsilon = 4))), 0)
 })
 
