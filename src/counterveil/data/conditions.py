@@ -1,4 +1,4 @@
-"""Conditions on rows, read and applied without evaluating code; proof of what they do to a guarantee: `where.proof.md`.
+"""Conditions on rows, read and applied without evaluating code.
 
 A condition is made of comparisons joined by `and`, `or` and `not`:
 
@@ -7,7 +7,7 @@ A condition is made of comparisons joined by `and`, `or` and `not`:
     `visit date` is not missing
 
 Each row is judged by itself. As in SQL, a comparison with a missing value is unknown, and rows for which the whole
-condition is unknown are left out.
+condition is unknown are left out. Proof of what that does to a guarantee: `where.proof.md`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ from counterveil.data.cells import Column, Mask
 from counterveil.data.domains import Label, checked_label, first_confusable, index_of, number_of
 from counterveil.errors import CounterveilError, excerpt, refusal, shown
 from counterveil.numerics.arrays import Floats
+
+# Proof: where.proof.md
+
 
 # Longer and deeper conditions are mistakes or attacks; no subset that people describe comes near.
 _LONGEST, _DEEPEST, _MOST_TOKENS = 4_000, 32, 1_000

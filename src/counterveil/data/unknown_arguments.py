@@ -101,7 +101,7 @@ def refuse_arguments(
     name: str, own: Mapping[str, Parameter], given: Mapping[str, Any], positional: int = 0
 ) -> None:
     """Raise CV-P028 for the first argument that is not among a function's own, or that it lacks."""
-    elsewhere = STUDY_PARTS if name == "Study" else ELSEWHERE
+    elsewhere = ELSEWHERE | STUDY_PARTS if name == "Study" else ELSEWHERE
     for key in given:
         if key not in own and key in elsewhere:
             raise refusal("CV-P028", name=name, key=key, ours=elsewhere[key])

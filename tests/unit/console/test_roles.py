@@ -126,7 +126,7 @@ def test_a_study_that_the_access_policy_refuses_is_not_asked_with(steward, folde
     [
         ('"north", "south"', '"north", "east"'),  # a label that is not declared
         ("[covariates]\n", "[covariates]\nabsent = { range = [0, 1] }\n"),
-        ("treated = 1", "treated = 7"),
+        ('treatment = "treated"', 'treatment = { column = "treated", treated = 7 }'),
     ],
 )
 def test_rows_that_do_not_fit_are_one_code_to_an_analyst(steward, analyst, folder, change):

@@ -176,7 +176,7 @@ def test_arguments_of_other_packages_are_named_as_they_are_here(name):
         cv.survival(None, WIDE, **{name: 1})
     assert ELSEWHERE[name] in error.value.fix
     with pytest.raises(cv.CounterveilError, match="CV-P028"):
-        study_of("t", "y", (0, 1), **{name: 1})
+        cv.Study("t", cv.Outcome("y", (0, 1)), **{name: 1})
 
 
 def test_arguments_that_are_misspelt_or_lacking_are_named():
@@ -302,21 +302,21 @@ def test_other_questions_are_refused_before_a_row_is_read(name):
 
 
 @pytest.mark.parametrize(
-    "more",
+    ("word", "more"),
     [
-        {"person": "id"},
-        {"cluster": "site"},
-        {"cluster": "site", "protects_cluster": True},
-        {"before": "z"},
-        {"denominator": "z", "denominator_range": (0, 1)},
-        {"where": "arm == 1"},
+        ("people", {"person": "id"}),
+        ("clusters", {"cluster": "site"}),
+        ("clusters", {"cluster": "site", "protects_cluster": True}),
+        ("a change", {"before": "z"}),
+        ("a ratio", {"denominator": "z", "denominator_range": (0, 1)}),
+        ("where", {"where": "arm == 1"}),
     ],
 )
-def test_studies_without_a_form_are_refused_before_a_row_is_read(more):
+def test_studies_without_a_form_are_refused_before_a_row_is_read(word, more):
     study = study_of("arm", "y", (0, 1), AGE, randomised=True, **more)
     with pytest.raises(cv.CounterveilError, match="CV-P018") as error:
         cv.ate(None, study, protects=PAIR, epsilon=1)
-    assert next(iter(more)) in error.value.got
+    assert word in error.value.got
 
 
 @pytest.mark.parametrize(

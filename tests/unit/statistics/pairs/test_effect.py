@@ -160,7 +160,7 @@ def test_a_declared_score_is_not_released_and_leaves_no_model_assumed(delta):
         cv.Treatment("t", control=0), cv.Outcome("y", (-3, 4)), names, assignment=cv.Propensity("e")
     )
     found = ask(data | {"e": e}, declared, epsilon=1, delta=delta)
-    fitted = ask(data | {"e": e}, replace(declared, score=None), epsilon=1, delta=delta)
+    fitted = ask(data | {"e": e}, declared.changed(score=None), epsilon=1, delta=delta)
     half = found.uncertainty.half_width(0.95)
     assert abs(found.estimate - 0.1) < 1.5 * half
     assert half < fitted.uncertainty.half_width(0.95)
