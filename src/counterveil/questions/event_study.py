@@ -184,7 +184,7 @@ def event_study(
     ... }
     >>> change = cv.Change("y2017", (0, 30), before=["y2015", "y2016"])
     >>> study = cv.Study("programme", change, assignment=cv.Observational())
-    >>> result = cv.event_study(workers, study, protects="outcome", epsilon=10, noise=cv.SeededNoise(1))
+    >>> result = cv.event_study(workers, study, protects="outcome", epsilon=8, noise=cv.SeededNoise(1))
     >>> result.reference, [effect.name for effect in result.periods]
     ('y2016', ['y2015', 'y2017'])
     >>> low, high = result.interval()["y2017"]

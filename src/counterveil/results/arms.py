@@ -728,7 +728,7 @@ class EventStudyResult(ByName, ReleasedAnswer):
     ... }
     >>> change = cv.Change("y2017", (0, 30), before=["y2015", "y2016"])
     >>> study = cv.Study("programme", change, assignment=cv.Observational())
-    >>> result = cv.event_study(workers, study, protects="outcome", epsilon=10, noise=cv.SeededNoise(1))
+    >>> result = cv.event_study(workers, study, protects="outcome", epsilon=8, noise=cv.SeededNoise(1))
     >>> result.reference, [effect.name for effect in result.before], [effect.name for effect in result.after]
     ('y2016', ['y2015'], ['y2017'])
     >>> result.pre_trend_p_value > 0.05
