@@ -76,7 +76,7 @@ class OutcomesArguments(Arguments[OutcomesResult]):
             method, self.mechanism, self.settings, estimand=self.estimand, measure=self.measure
         )
         for name, ends in zip(listed.names, listed.ranges, strict=True):
-            one = study.changed(outcome=name, outcome_range=ends)
+            one = study._changed(outcome=name, outcome_range=ends)
             refuse_extremes(one, question.budget)
             refuse_range(one, self.measure)
         _refuse_arms(study, question)

@@ -718,7 +718,7 @@ def answer_cells(
     table, name = session.table, "people"
     while name in table.study.covariates:
         name += "_"
-    study = table.study.changed(covariates={**table.study.covariates, name: Categories(labels)})
+    study = table.study._changed(covariates={**table.study.covariates, name: Categories(labels)})
     columns = dict(table.covariates) | {name: codes.astype(np.float64)}
     session = session.restricted(replace(table, study=study, covariates=columns))
     layout = Layout.of(study, (name,))

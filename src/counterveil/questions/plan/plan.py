@@ -1138,7 +1138,7 @@ class PlanArguments:
         units = _units(study, question, options, compared, half_width)
         sizes = list(self.rows) if isinstance(self.rows, Sequence) else [self.rows]
         check_numbers(sizes, draws, seed, half_width)
-        chosen, study = study, study.changed(where=None)  # people are planned for that belong to it
+        chosen, study = study, study._changed(where=None)  # people are planned for that belong to it
         sample = self._assumed.sample
         _refuse_unplanned(study, question, sample)
         target = default_estimand(study, options["estimand"])
@@ -1415,7 +1415,7 @@ def _assumed(
 ) -> tuple[AssumedPeople, Draw]:
     """Return what is assumed of people, and what draws them."""
     others = {name: kind for name, kind in study.covariates.items() if name != received}
-    own = at_the_horizon(study.changed(covariates=others))
+    own = at_the_horizon(study._changed(covariates=others))
     people = replace(
         assumed_of(own, given, received), censoring_rate=censoring_rate(study, given.censoring_rate)
     )
