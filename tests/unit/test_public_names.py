@@ -17,12 +17,14 @@ from counterveil.data import Fill
 from counterveil.errors import MissingExtraError, ParameterError
 
 PUBLIC = [
+    "Assumptions",
     "Binary",
     "Budget",
     "Categories",
     "Change",
     "Clusters",
     "CounterveilError",
+    "Decision",
     "Drop",
     "Fill",
     "Observational",

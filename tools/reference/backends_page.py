@@ -45,8 +45,8 @@ Written by `python -m tools.reference`. How to use each source: [use a database]
 Answers are bit-identical at every source. Methods in memory may depend on the order of rows, as their source hands them
 over. `auto` names one of the others.
 
-The rows of a person (`person=`), or of a protected cluster, become one first. Methods that are pushed down then stream,
-as they do with `before=`, `where=` and `denominator=`. Clusters (`cluster=` alone) are read into memory, and refused
+The rows of a person (`people=`), or of a protected cluster, become one first. Methods that are pushed down then stream,
+as they do with `where=`, `cv.Change` and `cv.Ratio`. Clusters that are not protected are read into memory, and refused
 where rows have no public order (CV-S017).
 
 {lines}

@@ -73,7 +73,7 @@ def event_study(
         str | None, option("PERIOD", "A period before treatment; the last one if omitted.")
     ] = None,
 ) -> None:
-    """Estimate the effects in every period of a study with `before`, relative to a reference period.
+    """Estimate the effects in every period of a study of changes, relative to a reference period.
 
     One epsilon pays for all periods.
     """

@@ -111,7 +111,7 @@ def _parameter(name: str, annotation: Any, default: Any = None) -> Parameter:
 _PROTECTS = (
     'What is private: "outcome", "treatment and outcome" (covariates are public), or "record" (everything).'
 )
-_ESTIMAND = '"ATE" (the default), "ATT" (the default of a study with `before`), "ATC" or "ATO".'
+_ESTIMAND = '"ATE" (the default), "ATT" (the default for changes), "ATC" or "ATO".'
 _MECHANISM = (
     'Noise distribution: "staircase", "laplace", or "gaussian" if delta is positive; automatic if omitted.'
 )

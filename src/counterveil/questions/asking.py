@@ -289,7 +289,7 @@ def with_smaller_noise(
 def refuse_range(study: Study, measure: str) -> None:
     """Raise CV-P686 where the range of outcomes allows numbers that the measure has no meaning for."""
     low, high = study.outcome_range
-    more = "" if study.denominator is None else f", denominator={study.denominator.column!r}"
+    more = "" if study.denominator is None else f", a ratio to {study.denominator.column!r}"
     more += "" if study.before is None else ", the range of a change"
     # What is divided by has an interval of its own.
     refuse_range_of(measure, (float(low), float(high)), divided=study.denominator is not None, more=more)

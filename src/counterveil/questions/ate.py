@@ -475,7 +475,7 @@ def _refuse_measure(study: Study, question: Question) -> None:
     if question.unit not in METHODS[question.method].of_means or question.estimand is Estimand.ATO:
         raise no_means(question.method, f"protects={question.unit.value!r}")
     if study.cluster is not None:
-        raise no_means(question.method, f"cluster={study.cluster.column!r}")
+        raise no_means(question.method, f"clusters={study.cluster.column!r}")
     private_trial = question.unit is Unit.RECORD and (question.method == "trial" or study.randomised is True)
     any_estimand = question.unit is Unit.OUTCOME or private_trial
     if not any_estimand and question.estimand is not Estimand.ATE:

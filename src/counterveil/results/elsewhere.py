@@ -8,8 +8,8 @@ _REGRESS = (
 )
 _INSTRUMENTS = 'cv.moments(data, study, protects="record", epsilon=1, delta=1e-6).regress("y ~ x + [d ~ z]")'
 _CHANGES = (
-    "cv.ate(data, study, ...) with cv.Change as the outcome, or cv.event_study(data, study, ...) with its "
-    "periods: time=, before= and after="
+    "cv.ate(data, study, ...) with outcome=cv.Change(...), or cv.event_study(data, study, ...) with its periods: "
+    "cv.Change(..., time=, before=, after=)"
 )
 _EFFECT = 'cv.ate("y ~ d | x", data, ranges, protects="outcome", epsilon=1'
 _TIMES = 'cv.survival(data, study, protects="record", epsilon=1) with cv.TimeToEvent as the outcome'

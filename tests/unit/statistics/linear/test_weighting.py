@@ -54,7 +54,7 @@ def test_one_outcome_moves_the_estimate_by_at_most_the_sensitivity(estimand, sco
         cv.Treatment("t", control=0),
         cv.Outcome("y", (0, 1)),
         {"x": cv.Range("0.01", "0.99")},
-        assignment=cv.Propensity(score),
+        assignment=None if score is None else cv.Propensity(score),
     )
     table = Table.attach({"t": t, "y": np.zeros(14), "x": x}, study)
     settings = cv.settings.Weighting()
