@@ -56,9 +56,14 @@ class TimeToEvent:
 
     Attributes
     ----------
-    time, event, horizon, grid, causes
-        As declared, numbers in the shortest form that gives them back. `grid` is the number of cells where
-        they are of one length, else the ends of all cells.
+    time, event : str
+        Columns of the time of follow-up and of the event.
+    horizon : int, float or str
+        End of follow-up, in the shortest form that gives it back.
+    grid : int or tuple of numbers
+        Number of cells where they are of one length, else the ends of all cells.
+    causes : tuple of str, or None
+        Names of competing events.
 
     Raises
     ------

@@ -25,7 +25,15 @@ _MOST_STRATA = 2**62
 class Layout:
     """Strata as cells of a grid of covariates; made by `Layout.of`.
 
-    `domains` holds the labels or the cut range of each covariate that makes strata, in the order of their names.
+    Attributes
+    ----------
+    names : tuple of str
+        Covariates that make strata.
+    domains : tuple of Domain
+        Labels or cut range of each of them.
+
+    Notes
+    -----
     A stratum's place is a mixed-radix number whose first covariate counts most.
     """
 
@@ -39,9 +47,26 @@ class Layout:
         names: tuple[str, ...] | None = None,
         cuts: Mapping[str, tuple[Fraction, ...]] | None = None,
     ) -> Layout:
-        """Return the strata made by the named covariates, all of them by default.
+        """Return the strata that covariates make.
 
-        `cuts` gives cut points in place of the declared ones; an empty tuple makes one bin.
+        Parameters
+        ----------
+        study : Study
+            The study with the covariates.
+        names : tuple of str, optional
+            Covariates that make strata; all of them if omitted.
+        cuts : mapping of str to tuple of Fraction, optional
+            Cut points in place of the declared ones; an empty tuple makes one bin.
+
+        Returns
+        -------
+        Layout
+            At most 2^62 strata, occupied or not.
+
+        Raises
+        ------
+        StudyError
+            Cut points of no range (CV-S073), too many strata (CV-S074), or covariates that make none.
         """
         chosen = tuple(study.covariates) if names is None else _checked(names, study)
         points = {} if cuts is None else dict(cuts)

@@ -51,8 +51,10 @@ class Outcome:
 
     Attributes
     ----------
-    column, range
-        As declared, numbers in the shortest form that gives them back.
+    column : str
+        Column of the outcome.
+    range : tuple of two numbers
+        Lowest and highest outcome, in the shortest form that gives them back.
 
     Raises
     ------
@@ -106,8 +108,20 @@ class Change:
 
     Attributes
     ----------
-    column, range, before, before_range, change_range, time, after
-        As declared; periods are tuples.
+    column : str
+        Column of the outcome.
+    range : tuple of two numbers
+        Range of the outcome.
+    before : str or tuple
+        Column that was measured before, or several; with `time` the periods before treatment.
+    before_range : tuple of two numbers, or None
+        Range of what was measured before, where it is another one.
+    change_range : tuple of two numbers, or None
+        Narrower range of the change.
+    time : str or None
+        Column that holds the period of a row.
+    after : tuple or None
+        With `time`: the periods after treatment.
 
     Raises
     ------
@@ -181,8 +195,10 @@ class Ratio:
 
     Attributes
     ----------
-    numerator, range, denominator, denominator_range
-        As declared, numbers in the shortest form that gives them back.
+    numerator, denominator : str
+        Columns.
+    range, denominator_range : tuple of two numbers
+        Their ranges, in the shortest form that gives them back.
 
     Raises
     ------
@@ -231,8 +247,10 @@ class Outcomes:
 
     Attributes
     ----------
-    ranges, baseline
-        As declared; both can be read only.
+    ranges : mapping of str to tuple of two numbers
+        Ranges by column, the primary outcome first; it can be read only.
+    baseline : mapping of str to str, or None
+        Columns before treatment by outcome; it can be read only.
 
     Raises
     ------
@@ -308,13 +326,20 @@ def _outcome_bounds(given: object, outcome: str) -> Bounds:
 class Before:
     """What outcomes are compared with: columns of the same row, or a person's rows in earlier periods.
 
-    Attributes:
-        columns: columns that were measured before treatment, in their order; none where rows lie in periods.
-        time: the column that holds a row's period; None where a row holds both measurements.
-        periods, after: periods before treatment and after it, in their order.
-        outcome_range: of the outcome itself, as declared.
-        range: of what was measured before.
-        change: of the difference where a narrower one is declared, else None.
+    Attributes
+    ----------
+    columns : tuple of str
+        Columns that were measured before treatment, in their order; none where rows lie in periods.
+    time : str or None
+        Column that holds a row's period; None where a row holds both measurements.
+    periods, after : tuple of str, int or float
+        Periods before treatment and after it, in their order.
+    outcome_range : tuple of two Fractions
+        Range of the outcome itself, as declared.
+    range : tuple of two Fractions
+        Range of what was measured before.
+    change : tuple of two Fractions, or None
+        Range of the difference, where a narrower one is declared.
     """
 
     columns: tuple[str, ...]

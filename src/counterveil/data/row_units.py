@@ -75,8 +75,14 @@ class People:
 
     Attributes
     ----------
-    column, rules, order, max_rows
-        As declared.
+    column : str
+        Column that identifies a person.
+    rules : dict of str to str, or None
+        Rules by column, as far as they are declared; ``study.person.rules`` has one for every column.
+    order : str or None
+        Column that puts a person's rows in order.
+    max_rows : int or None
+        How many of a person's first rows count; None for all.
 
     Raises
     ------
@@ -138,8 +144,16 @@ class Clusters:
 
     Attributes
     ----------
-    column, protected, assigned, rules, order, max_rows
-        As declared.
+    column : str
+        Column that names the cluster of a row.
+    protected, assigned : bool
+        Whether whole clusters are protected; whether they were assigned to the arms.
+    rules : dict of str to str, or None
+        Rules by column, as far as they are declared.
+    order : str or None
+        Column that puts a cluster's rows in order.
+    max_rows : int or None
+        How many of a cluster's first rows count; None for all.
 
     Raises
     ------
@@ -207,12 +221,18 @@ def _check_rows(column: object, order: object, max_rows: object) -> None:
 class Person:
     """Which rows belong to one person, and by which rule each column of theirs becomes one value.
 
-    Attributes:
-        column: the column that identifies a person.
-        rules: the rule of every column of the study, by its name.
-        order: the column that puts a person's rows in order; None where no rule needs one.
-        max_rows_per_person: only a person's first rows count, so many of them; None for all.
-        whole_cluster: whether it is a cluster of people whose rows become one.
+    Attributes
+    ----------
+    column : str
+        Column that identifies a person.
+    rules : mapping of str to str
+        Rule of every column of the study, by its name.
+    order : str or None
+        Column that puts a person's rows in order; None where no rule needs one.
+    max_rows_per_person : int or None
+        Only a person's first rows count, so many of them; None for all.
+    whole_cluster : bool
+        Whether it is a cluster of people whose rows become one.
     """
 
     column: str
@@ -314,10 +334,14 @@ def _rules(
 class Cluster:
     """Which rows belong to one cluster (a school, a clinic, a village), and what is protected.
 
-    Attributes:
-        column: the column that names the cluster of a row.
-        whole: whether a cluster with all its rows is protected, and reduced to one row; else each row, or person, is.
-        assigned: whether whole clusters were assigned to the arms, and which was assigned to which is public.
+    Attributes
+    ----------
+    column : str
+        Column that names the cluster of a row.
+    whole : bool
+        Whether a cluster with all its rows is protected, and reduced to one row; else each row, or person, is.
+    assigned : bool
+        Whether whole clusters were assigned to the arms, and which was assigned to which is public.
     """
 
     column: str

@@ -260,13 +260,32 @@ Made = TypeVar("Made")
 class Table:
     """Rows that fit a study; made by `Table.attach`.
 
-    `arm` holds the place of each row's arm, 0 being the reference or control; `treated` says which rows are in another
-    arm than that; `outcome` holds whole steps in [0, OUTCOME_STEPS], with `event` a row's entry of the table of times;
-    `covariates` maps each name to float64 values inside its bounds, or to the codes of its labels. `measures` are the
-    other private numbers of a row, in whole steps of their ranges: with `several` the other outcomes, and what was
-    before; with `denominator` that; with `before` every measurement in the order of time, -1 where there is none.
-    `cluster` holds the place of each row's cluster, None where the study has none. All arrays have `rows` entries and
-    cannot be written to.
+    All arrays have one entry for each row and cannot be written to. Printing a table shows names of columns only.
+
+    Attributes
+    ----------
+    study : Study
+        The study that the rows fit.
+    arm : ndarray of int
+        Place of each row's arm; 0 is the reference or control.
+    treated : ndarray of bool
+        Whether a row is in another arm than that.
+    outcome : ndarray of int64
+        Outcomes in whole steps of the range, in [0, `OUTCOME_STEPS`]; with `study.event` a row's entry of the
+        table of times.
+    covariates : mapping of str to ndarray of float64
+        By name: values inside their bounds, or codes of labels in the order of their declaration.
+    measures : tuple of ndarray of int64
+        Other private numbers of a row, in whole steps of their ranges. With `study.several`: the other outcomes, and
+        what was before. With `study.denominator`: that. With `study.before`: every measurement in the order of time,
+        -1 where there is none.
+    cluster : ndarray of int, or None
+        Place of each row's cluster; None where the study has none.
+
+    Notes
+    -----
+    An outcome y in the range [lo, hi] becomes floor((clamp(y) - lo) 2^24 / (hi - lo)), so that sums are exact and one
+    person moves a sum by at most 2^24 steps. `outcome_unit` is the length of a step.
     """
 
     study: Study
@@ -282,9 +301,26 @@ class Table:
     @classmethod
     @silence()
     def attach(cls, source: object, study: Study, borrow: bool = False) -> Table:
-        """Return the columns of `source` that the study names, or say why they do not fit it.
+        """Return the rows of a source as the study declares them.
 
-        With `borrow`, covariates that need no clamping are read where they are: for one question about public ones.
+        Parameters
+        ----------
+        source : frame, mapping, path or relation
+            The rows. Only the columns that the study names are read.
+        study : Study
+            What the columns are.
+        borrow : bool, default False
+            Read covariates that need no clamping where they are, without a copy: for one question about public ones.
+
+        Returns
+        -------
+        Table
+            The rows that belong to the study; where people have several, one row for each person.
+
+        Raises
+        ------
+        DataError
+            Rows that do not fit the study (CV-D). The message may depend on rows: it is for the holder of the data.
         """
         check_study(study)
         refuse_clusters(source, study)

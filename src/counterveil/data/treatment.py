@@ -47,8 +47,18 @@ class Treatment:
 
     Attributes
     ----------
-    column, treated, control, arms, reference, others
-        As declared, each label in one form for each meaning. `treated` is None where there are `arms`.
+    column : str
+        Column of the treatment.
+    treated : str, int, float or None
+        Label that means treated; None where there are `arms`.
+    control : str, int, float or None
+        Label that means control, if it is declared.
+    arms : tuple of str, int or float, Range or None
+        Labels of three or more arms, the reference first; or the range of a dose.
+    reference : str, int, float or None
+        The arm that the others are compared with, the first of a cell of doses.
+    others : "drop" or None
+        Whether rows with other labels are left out.
 
     Raises
     ------

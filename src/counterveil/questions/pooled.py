@@ -1230,7 +1230,7 @@ class PooledResult(OneEffect):
     guarantee : Guarantee
         What is protected, how strongly, and where that is proved.
     spent : Budget
-        Exact epsilon and delta that this answer cost.
+        The most that any one person's data have spent; pooling itself spends nothing.
     releases : tuple of (str, str)
         Every number that noise was drawn for: its name, and its sensitivity or scale.
     not_covered : tuple of Caveat or Detail
@@ -1255,8 +1255,8 @@ class PooledResult(OneEffect):
 
     Notes
     -----
-    `spent` is the most that any one person's data have spent. The estimate is the sum of w_i b_i over sites;
-    its error is that of the sum of w_i times sampling error and noise of site i, which are independent.
+    The estimate is the sum of w_i b_i over sites; its error is that of the sum of w_i times sampling error and
+    noise of site i, which are independent.
 
     Examples
     --------
