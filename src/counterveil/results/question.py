@@ -488,7 +488,9 @@ def refuse_few_clusters(study: Study, question: str, method: str, rows: int, whe
     student = (question, method) == ("ate", "difference_in_means") and study.denominator is None
     fewest = _FEWEST_CLUSTERS if student else _FEWEST_FOR_OTHERS
     if rows < fewest:
-        expected = f"at least {fewest} clusters{where} for {question} with method={method!r} and protected clusters"
+        expected = (
+            f"at least {fewest} clusters{where} for {question} with method={method!r} and protected clusters"
+        )
         raise too_few_clusters(cluster.column, expected, f"{rows}")
 
 
