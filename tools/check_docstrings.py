@@ -1,4 +1,4 @@
-"""Checks the docstrings of public names: `python -m tools.check_docstrings [NAME ...] [--prune]`.
+"""Checks the docstrings of public names: `python -m tools.check_docstrings [NAME ...]`.
 
 numpydoc decides what a docstring must hold; what it cannot know of this package has codes of our own:
 
@@ -12,9 +12,6 @@ TX05  a name `cv.x` that does not exist
 TX06  text that is no valid reStructuredText
 TX07  a line of more than 110 characters
 TX08  sections that numpydoc cannot read
-
-Names that do not pass yet stand in `tools/docstrings_to_write.txt`; one that passes and stands there is an error,
-so that the list can only shrink. `--prune` takes those off.
 """
 
 from __future__ import annotations
@@ -39,7 +36,6 @@ from tools.public_names import documented
 import counterveil as cv
 
 ROOT = Path(__file__).resolve().parents[1]
-TO_WRITE = ROOT / "tools/docstrings_to_write.txt"
 CHECKED = {
     "GL06", "GL07", "GL08", "SS01", "SS02", "SS03", "SS04", "SS05", "SS06", "PR01", "PR02", "PR03", "PR04", "PR07",
     "PR10", "RT01", "RT03", "YD01",
@@ -193,38 +189,22 @@ def place(thing: Any) -> str:
     return f"{file.relative_to(ROOT) if file.is_relative_to(ROOT) else file}:{line}"
 
 
-def to_write() -> list[str]:
-    """Return the names that do not have to pass yet."""
-    return TO_WRITE.read_text(encoding="utf-8").split() if TO_WRITE.exists() else []
+def report(every: dict[str, Any]) -> list[str]:
+    """Return one line for each problem."""
+    return [
+        f"{place(thing)}: {name}: {code} {words}"
+        for name, thing in every.items()
+        for code, words in problems(thing)
+    ]
 
 
-def report(every: dict[str, Any], excepted: set[str]) -> tuple[list[str], set[str]]:
-    """Return one line for each problem, and the excepted names that pass."""
-    lines: list[str] = []
-    passed: set[str] = set()
-    for name, thing in every.items():
-        found = problems(thing)
-        if name in excepted and not found:
-            passed.add(name)
-        elif name not in excepted:
-            lines += [f"{place(thing)}: {name}: {code} {words}" for code, words in found]
-    return lines, passed | (excepted - every.keys())
-
-
-def main(arguments: list[str]) -> int:
+def main(names: list[str]) -> int:
     """Print the problems of all names, or of those that begin with a given one, and return 1 if there are any."""
-    every, excepted = documented(), set(to_write())
-    if named := [argument for argument in arguments if argument != "--prune"]:
-        every = {name: thing for name, thing in every.items() if name.startswith(tuple(named))}
-        excepted = set()
-    lines, passed = report(every, excepted)
-    if "--prune" in arguments:
-        TO_WRITE.write_text("".join(f"{name}\n" for name in sorted(excepted - passed)), encoding="utf-8")
-        passed = set()
-    lines += [f"{name}: in order; take it off {TO_WRITE.relative_to(ROOT)}" for name in sorted(passed)]
-    print(
-        "\n".join(lines) if lines else f"docstrings: in order, {len(excepted)} of {len(every)} left to write"
-    )
+    every = documented()
+    if names:
+        every = {name: thing for name, thing in every.items() if name.startswith(tuple(names))}
+    lines = report(every)
+    print("\n".join(lines) if lines else f"docstrings: {len(every)} in order")
     return bool(lines)
 
 

@@ -38,7 +38,7 @@ HOMES = {
 OPENING = ("data", "study", "declared", "ledger", "dataset", "noise")
 # A title that numpydoc underlines.
 _UNDERLINED = re.compile(r"^([A-Z][A-Za-z ]+)\n-{3,}\n", re.M)
-_CALL = r"cv\.{name}\(\s*(\w+\.frame), (\w+\.study),\s+(.*?),\s+noise=(cv\.SeededNoise\(\d+\)),?\s*\)"
+_CALL = r"cv\.{name}\(\s*([\w.]+), ([\w.]+),\s+(.*?),\s+noise=(cv\.SeededNoise\(\d+\)),?\s*\)"
 
 
 def method(name: str) -> str:
@@ -102,10 +102,16 @@ def _docstring(name: str, whole: str) -> str:
 def _of_a_session(name: str, examples: str) -> str:
     """Return examples whose calls of the function are calls of the method, without those that follow a text."""
     first = re.split(r"\n\n(?=[A-Z])", examples.strip("\n"))[0]
-    joined = re.sub(r"\n\.\.\. +", " ", first).replace("( ", "(").replace(" )", ")")
+    # Statements that are no call of the function keep their lines.
+    joined = "".join(
+        re.sub(r"\n\.\.\. +", " ", statement).replace("( ", "(").replace(" )", ")")
+        if f"cv.{name}(" in statement
+        else statement
+        for statement in re.split(r"(?m)^(?=>>> )", first)
+    )
     call = re.search(_CALL.format(name=name), joined)
     if call is None:
-        raise ValueError(f"the example of {name} does not call cv.{name}(x.frame, x.study, ..., noise=...)")
+        raise ValueError(f"the example of {name} does not call cv.{name}(data, study, ..., noise=...)")
     data, study, arguments, noise = call.groups()
     delta = re.search(r"delta=([\w.-]+)", arguments)
     budget = f"cv.Budget(8, {delta.group(1)})" if delta else "cv.Budget(8)"

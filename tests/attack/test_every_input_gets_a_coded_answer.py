@@ -273,7 +273,7 @@ def test_half_a_character_as_the_label_of_an_arm():
     for labels in (["\ud800"], ["\ud800", "\udcff"]):
         arms = [labels[place % len(labels)] if place % 2 else 1 for place in range(40)]
         with pytest.raises(CounterveilError, match=r"CV-D00[45]"):
-            cv.ate(PEOPLE | {"arm": arms}, STUDY.changed(control=0), protects="outcome", epsilon=1)
+            cv.ate(PEOPLE | {"arm": arms}, STUDY._changed(control=0), protects="outcome", epsilon=1)
     other = PEOPLE | {"arm": [1 if place % 2 else "\ud800" for place in range(40)]}
     assert cv.ate(other, STUDY, protects="outcome", epsilon=1).estimate is not None
 

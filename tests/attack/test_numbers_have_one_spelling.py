@@ -277,7 +277,7 @@ def test_a_schema_that_cannot_be_read_names_no_duration(noted):
 def test_decimals_of_a_negative_scale_are_the_numbers_they_stand_for():
     pa = pytest.importorskip("pyarrow")
     whole = {"arm": [row[0] for row in FILES_ROWS], "site": ["a"] * len(FILES_ROWS)}
-    study = FILES_STUDY.changed(outcome_range=(0, 1000))
+    study = FILES_STUDY._changed(outcome_range=(0, 1000))
     cells = [Decimal(100 * row[1]) for row in FILES_ROWS]
 
     def answer(source):

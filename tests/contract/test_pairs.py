@@ -9,7 +9,7 @@ from counterveil.published import matching
 
 PEOPLE = people(2000, 8)
 N = 2000
-TRIAL = study(randomised=True).changed(covariates={})
+TRIAL = study(randomised=True)._changed(covariates={})
 HALF, MIDDLE = (HIGH - LOW) / 2, (HIGH + LOW) / 2
 # Propensity and means of a trial without covariates are those of the arms; noise and rounding are far below this.
 NEAR = 1e-3

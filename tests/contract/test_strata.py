@@ -82,7 +82,7 @@ def test_means_of_both_arms_over_strata(passed, estimand):
     given = {"mechanism": "laplace", "estimand": estimand, "settings": chosen}
     # Ratios are those of outcomes that are never negative.
     low, high = STUDY.outcome_range
-    above = STUDY.changed(outcome_range=(Fraction(0), high - low))
+    above = STUDY._changed(outcome_range=(Fraction(0), high - low))
     moved = {**PEOPLE, "y": PEOPLE["y"] - float(low)}
     result = ask(moved, above, "stratified", "outcome", measure="ratio", **given)
     h, d, v, one, other, *_ = strata(estimand, LIMIT)

@@ -63,6 +63,6 @@ def test_coverage_of_trials_whose_weights_suppose_that_covariates_explain_less(e
     for seed in range(12):
         # Half of the outcome's variance follows covariates, and effects vary with them.
         dealt = varying(0.6, 600, seed=seed, pull=0.0)
-        trial = replace(dealt, study=dealt.study.changed(randomised=True))
+        trial = replace(dealt, study=dealt.study._changed(randomised=True))
         covered.append(cell(trial, epsilon, 20).covered)
     assert np.mean(covered) >= 0.93 - 3 * (0.93 * 0.07 / 240) ** 0.5

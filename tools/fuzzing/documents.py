@@ -29,7 +29,7 @@ def released() -> dict[str, dict[str, Any]]:
 
     outcome = {"protects": "outcome"}
     model = cv.cate(data, trials.STUDY, protects="record", delta="1e-6", **asked(4))
-    above = trials.STUDY.changed(outcome_range=(Fraction(0), Fraction(trials.RANGE[1])))
+    above = trials.STUDY._changed(outcome_range=(Fraction(0), Fraction(trials.RANGE[1])))
     ratio = outcome | {"method": "difference_in_means", "measure": "ratio"}
     return {
         "one ratio": cv.ate(data, above, **ratio, **asked(6)).to_dict(),

@@ -526,13 +526,12 @@ class AccessPolicy:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the access policy as a JSON-ready dictionary without unset fields; `from_dict` reads it
-        back.
+        """Return the access policy as a JSON-ready dictionary; `from_dict` reads it back.
 
         Returns
         -------
         dict
-            The fields by name.
+            The fields by name, without those that are not set.
         """
         facts: dict[str, Any] = {
             "public": list(self.public),

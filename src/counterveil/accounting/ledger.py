@@ -988,8 +988,7 @@ class Ledger:
     def release(
         self, reservation: Reservation, name: str, bounds: list[str], draw: Callable[[], list[str]]
     ) -> list[str]:
-        """Return what a reservation released under a name; where that is nothing yet, draw and store it
-        first.
+        """Return what a reservation released under a name, drawn and stored at the first call.
 
         Of two processes that draw at once both get what is stored first.
 
@@ -1037,8 +1036,9 @@ class Ledger:
         return values
 
     def abandon(self, reservation: Reservation) -> None:
-        """Let a request that failed after it drew something never draw again: its failure may depend on what
-        it drew.
+        """Let a request that failed after it drew something never draw again.
+
+        That it failed may depend on what it drew.
 
         Parameters
         ----------

@@ -18,8 +18,7 @@ from counterveil.privacy import Budget, Unit, amounts
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """One registered data set: what was granted, what is spent, what remains, and what its access policy
-    allows.
+    """One registered data set: what was granted, is spent and remains, and what its policy allows.
 
     `Ledger.account` and `Ledger.register` return it. Print it for the account in words.
 

@@ -295,7 +295,7 @@ def _sound(text: StudyText) -> tuple[Study | None, list[Finding]]:
     try:
         return sound_study(text.document())
     except Exception as fault:
-        return None, [Finding.of(coded(fault))]
+        return None, [Finding._of(coded(fault))]
 
 
 def _difference(before: str, after: str) -> list[tuple[str, str]] | None:
@@ -328,7 +328,7 @@ def _access_policy_findings(visit: Visit, data: DataSet, study: Study, unit: Uni
         with visit.workspace.opened(data.ledger) as book:
             book.check_study(data.account.dataset, asked.uses(study))
     except CounterveilError as error:
-        return [Finding.of(error)]
+        return [Finding._of(error)]
     return []
 
 

@@ -18,14 +18,14 @@ from counterveil.privacy import Number, exact
 class Trial:
     """Treatment was assigned at random, with one probability for everybody.
 
-    This declares how the data came about. `cv.settings.Trial` is something else: it sets options of the method
-    `"trial"` of a question.
+    This declares how the data came about. `cv.settings.Trial` is something else: it sets options of the
+    method `"trial"` of a question.
 
     Parameters
     ----------
     share : float, str or Fraction, optional
-        Probability of treatment in the trial's published design, strictly between 0 and 1: 0.5, or "2/3" exactly.
-        Never computed from the data. Two arms only.
+        Probability of treatment in the trial's published design, strictly between 0 and 1: 0.5, or "2/3"
+        exactly. Never computed from the data. Two arms only.
 
     Attributes
     ----------

@@ -90,7 +90,7 @@ class Finding:
     rows: int | None = None
 
     @classmethod
-    def of(cls, error: CounterveilError, column: str | None = None, fix: str | None = None) -> Finding:
+    def _of(cls, error: CounterveilError, column: str | None = None, fix: str | None = None) -> Finding:
         """Return the finding that an error stands for; without a line of its own, its advice is the fix."""
         got = f" ({error.got})" if error.code.startswith("CV-S") else ""
         what = f"{error.problem}{got}"
@@ -101,7 +101,13 @@ class Finding:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the finding as JSON-ready facts."""
+        """Return the finding as JSON-ready facts.
+
+        Returns
+        -------
+        dict
+            The attributes by name; `labels`, `counts` and `rows`, which are private, only where they are set.
+        """
         private = ("labels", "counts", "rows")
         return {
             name: value for name, value in asdict(self).items() if name not in private or value is not None
@@ -207,7 +213,7 @@ def sound_study(document: Mapping[str, Any]) -> tuple[Study | None, list[Finding
     answered = _without_open(document)
     judge = _Judge()
     for error in _unknown_keys(answered):
-        judge.faults.append(Finding.of(error))
+        judge.faults.append(Finding._of(error))
         if judge.done:
             break
     known = {key: value for key, value in answered.items() if key in KNOWN_KEYS}
@@ -221,10 +227,10 @@ def sound_study(document: Mapping[str, Any]) -> tuple[Study | None, list[Finding
     base: dict[str, Any] = {"treatment": column, "outcome": _plain_outcome(known.get("outcome"))}
     problem = _problem(base)
     if problem is not None:
-        return None, [*found, *judge.faults, Finding.of(problem)]
+        return None, [*found, *judge.faults, Finding._of(problem)]
     for parts in _parts(known):
         alone = [part for part in parts if part.problem is not None]
-        judge.faults += [Finding.of(part.problem, part.column, part.fix) for part in alone if part.problem]
+        judge.faults += [Finding._of(part.problem, part.column, part.fix) for part in alone if part.problem]
         base = _added(base, [part for part in parts if part.problem is None], judge)
     more = [_MORE] if judge.done else []
     return Study(**study_arguments(base)), [*found, *judge.faults[:MOST_FAULTS], *more]
@@ -247,7 +253,7 @@ def _added(base: dict[str, Any], parts: list[_Part], judge: _Judge) -> dict[str,
     if problem is None:
         return whole
     if len(parts) == 1:
-        judge.faults.append(Finding.of(problem, parts[0].column, parts[0].fix))
+        judge.faults.append(Finding._of(problem, parts[0].column, parts[0].fix))
         return base
     half = len(parts) // 2
     return _added(_added(base, parts[:half], judge), parts[half:], judge)
@@ -390,7 +396,7 @@ def declarations(study: Study | str | PathLike[str]) -> tuple[Mapping[str, Any],
     try:
         document = read_study(study)
     except CounterveilError as error:
-        return {}, None, [Finding.of(error)]
+        return {}, None, [Finding._of(error)]
     return document, *sound_study(document)
 
 
@@ -400,13 +406,13 @@ def check_data(source: Any, document: Mapping[str, Any], study: Study, show_labe
     try:
         known = columns_of(source)
     except CounterveilError as error:
-        return Checked((Finding.of(error),), study)
+        return Checked((Finding._of(error),), study)
     no_names = row_in_place_of_names(known)
     # Where few names fit, the first row of data may stand in place of the names: it is not shown.
     if no_names is not None and 2 * len({*study.read_columns} & {*known}) < len(study.read_columns):
-        return Checked((Finding.of(no_names),), study)
+        return Checked((Finding._of(no_names),), study)
     found = [
-        Finding.of(no_such_column(name, known), name, _renamed(name, study, known))
+        Finding._of(no_such_column(name, known), name, _renamed(name, study, known))
         for name in study.read_columns
         if name not in known and name not in NOT_KNOWN.values()
     ]
@@ -441,7 +447,7 @@ def _refused(attempt: Callable[[], object], name: str | None = None) -> list[Fin
     try:
         attempt()
     except CounterveilError as error:
-        return [Finding.of(error, name)]
+        return [Finding._of(error, name)]
     return []
 
 
@@ -500,7 +506,7 @@ def _rows(source: Any, study: Study, show_labels: bool) -> tuple[list[Finding], 
         survey = Survey(study)
         Table.of_columns(columns, study, survey)
     except DataError as error:
-        return [Finding.of(error)], None, []
+        return [Finding._of(error)], None, []
     missing = _missing(columns, study)
     faults = [
         _finding(error, study, columns, missing, show_labels)

@@ -170,7 +170,7 @@ def coding(engine: Engine, study: Study, layout: Layout) -> Coding:
     flawed = False
     for place, name in enumerate(columns_read(study, layout)):
         sql, kind = engine.columns[name]
-        labels = study.label_index(name)
+        labels = study._label_index(name)
         if labels is not None:
             written = kind in (Kind.EXACT, Kind.UNBOUNDED)
             inner.append(f"{_label(sql, kind, engine.native)} AS k{place}")

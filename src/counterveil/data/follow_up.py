@@ -44,20 +44,21 @@ class TimeToEvent:
     time : str
         Column of the time of follow-up, from 0 on, in the unit of `horizon`.
     event : str
-        Column that is 1 where follow-up ended with the event and 0 where it was censored. With `causes` it holds 0, or
-        the place of the cause: 1 for the first.
+        Column that is 1 where follow-up ended with the event and 0 where it was censored. With `causes` it
+        holds 0, or the place of the cause: 1 for the first.
     horizon : int, float, str or Fraction, optional
         End of follow-up, above 0, in the unit of `time`. Needed unless `grid` lists the ends of the cells.
     grid : int or sequence of numbers, default 8
-        Number of cells of one length, 1 to 200; or the rising ends of the cells, of which the last is the horizon.
+        Number of cells of one length, 1 to 200; or the rising ends of the cells, of which the last is the
+        horizon.
     causes : sequence of str, optional
         Names of 2 to 9 competing events.
 
     Attributes
     ----------
     time, event, horizon, grid, causes
-        As declared, numbers in the shortest form that gives them back. `grid` is the number of cells where they are of
-        one length, else the ends of all cells.
+        As declared, numbers in the shortest form that gives them back. `grid` is the number of cells where
+        they are of one length, else the ends of all cells.
 
     Raises
     ------
@@ -92,7 +93,7 @@ class TimeToEvent:
         object.__setattr__(self, "grid", len(ends) if even else tuple(map(plain_number, ends)))
         object.__setattr__(self, "causes", causes or None)
 
-    def attributes(self) -> dict[str, Any]:
+    def _attributes(self) -> dict[str, Any]:
         """Return what a study knows of its outcome, by the attributes of `Study`."""
         cells = TimeCells(self.event, _grid(self.horizon, self.grid), _causes(self.causes))
         return {

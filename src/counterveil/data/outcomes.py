@@ -46,8 +46,8 @@ class Outcome:
     column : str
         Column of the outcome.
     range : tuple of two numbers
-        Lowest and highest possible value, in the unit of the column, known without looking at the data: (0, 1) for yes
-        or no. Values outside are clamped. The noise grows with the width.
+        Lowest and highest possible value, in the unit of the column, known without looking at the data: (0,
+        1) for yes or no. Values outside are clamped. The noise grows with the width.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class Outcome:
         column_name(self.column, "outcome")
         _put_range(self, "range", _outcome_bounds(self.range, self.column))
 
-    def attributes(self) -> dict[str, Any]:
+    def _attributes(self) -> dict[str, Any]:
         """Return what a study knows of its outcome, by the attributes of `Study`."""
         return {"outcome": self.column, "outcome_range": _outcome_bounds(self.range, self.column)}
 
@@ -83,8 +83,8 @@ class Outcome:
 class Change:
     """The change of an outcome since before treatment: everyone is compared with themselves.
 
-    The effect on the change is a difference in differences. What was measured before stands in columns of the same row,
-    or, with `time`, in rows of the same person in earlier periods (which needs `people`).
+    The effect on the change is a difference in differences. What was measured before stands in columns of the
+    same row, or, with `time`, in rows of the same person in earlier periods (which needs `people`).
 
     Parameters
     ----------
@@ -93,8 +93,8 @@ class Change:
     range : tuple of two numbers
         Lowest and highest possible outcome, known without looking at the data. Values outside are clamped.
     before : str or sequence
-        Column that was measured before treatment, or several in the order of time, of which the mean counts. With
-        `time`: the period before treatment, or several.
+        Column that was measured before treatment, or several in the order of time, of which the mean counts.
+        With `time`: the period before treatment, or several.
     before_range : tuple of two numbers, optional
         Range of what was measured before; `range` if omitted.
     change_range : tuple of two numbers, optional
@@ -156,7 +156,7 @@ class Change:
             self.before, self.before_range, self.change_range, self.time, self.after, bounds
         )
 
-    def attributes(self) -> dict[str, Any]:
+    def _attributes(self) -> dict[str, Any]:
         """Return what a study knows of its outcome, by the attributes of `Study`."""
         declared = self._declared()
         return {"outcome": self.column, "outcome_range": declared.bounds, "before": declared}
@@ -172,7 +172,8 @@ class Ratio:
     numerator : str
         Column of the numerator.
     range : tuple of two numbers
-        Lowest and highest possible numerator of a row, known without looking at the data. Values outside are clamped.
+        Lowest and highest possible numerator of a row, known without looking at the data. Values outside are
+        clamped.
     denominator : str
         Column of the denominator.
     denominator_range : tuple of two numbers
@@ -209,7 +210,7 @@ class Ratio:
     def _declared(self) -> Denominator:
         return Denominator.declared(self.denominator, self.denominator_range)
 
-    def attributes(self) -> dict[str, Any]:
+    def _attributes(self) -> dict[str, Any]:
         """Return what a study knows of its outcome, by the attributes of `Study`."""
         bounds = _outcome_bounds(self.range, self.numerator)
         return {"outcome": self.numerator, "outcome_range": bounds, "denominator": self._declared()}
@@ -225,7 +226,8 @@ class Outcomes:
     ranges : mapping of str to tuple of two numbers
         2 to 1,000 columns of outcomes with their public ranges, the primary outcome first.
     baseline : mapping of str to str, optional
-        In a trial: for some outcomes the column of the same number before treatment, which has the same range.
+        In a trial: for some outcomes the column of the same number before treatment, which has the same
+        range.
 
     Attributes
     ----------
@@ -263,7 +265,7 @@ class Outcomes:
         # Read-only mappings do not pickle; the declarations do.
         return (Outcomes, (dict(self.ranges), None if self.baseline is None else dict(self.baseline)))
 
-    def attributes(self) -> dict[str, Any]:
+    def _attributes(self) -> dict[str, Any]:
         """Return what a study knows of its outcome, by the attributes of `Study`."""
         several = Several.declared(self.ranges, self.baseline)
         name, ends = several.ranges[0]

@@ -32,7 +32,7 @@ def study_of_changes(study: Study) -> Study:
     """Return the study whose outcome is a change between two periods, in the range of changes."""
     low, high = _declared(study).levels
     change = _declared(study).change
-    return study.changed(outcome_range=(low - high, high - low) if change is None else change)
+    return study._changed(outcome_range=(low - high, high - low) if change is None else change)
 
 
 def changes_from(table: Table, place: int) -> Table:

@@ -365,7 +365,7 @@ def _in_order(columns: dict[str, Column], study: Study, place: Places) -> Places
         _identified(columns[name], study, name)[0][rows[spots]] for name in study.cluster_columns
     ]
     for name in (study.treatment, *study.covariates, *study.outcomes):
-        keys += _meaning(columns[name].keep(rows[spots]), study.label_index(name))
+        keys += _meaning(columns[name].keep(rows[spots]), study._label_index(name))
     rows[spots] = rows[spots][np.lexsort((*reversed(keys), np.cumsum(~tied)[spots]))]
     return rows
 
@@ -450,7 +450,7 @@ def _one_value(column: Column, missing: Mask, own: _Rows, name: str, study: Stud
     """Return one value a person, by the column's rule."""
     assert study.person is not None
     rule = study.person.rules[name]
-    index = study.label_index(name)
+    index = study._label_index(name)
     if rule in ("first", "constant"):
         picked = own.starts
         if rule == "constant":
@@ -497,7 +497,7 @@ def _numbers(column: Column, missing: Mask, name: str, study: Study) -> NDArray[
 
 def _check_constant(column: Column, missing: Mask, own: _Rows, name: str, study: Study) -> None:
     """Refuse data where a person has two values."""
-    index = study.label_index(name)
+    index = study._label_index(name)
     if index is None:
         _check_same(_numbers(column, missing, name, study), own, name, study)
         return

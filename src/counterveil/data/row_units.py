@@ -62,14 +62,14 @@ class People:
     column : str
         Column that identifies a person: the same value in all their rows, never missing.
     rules : mapping of str to str, optional
-        By column of the study, the rule by which a person's values become one. For outcomes "mean" (the default),
-        "sum", "max", "min", "any", "first", "last" or "constant"; for both columns of a ratio "sum" is the default. For
-        the treatment "constant" (the default), "first", "last", or, in a study of two arms, "ever". For numeric
-        covariates "constant" (the default; "first" with `order`), "first", "last", "mean", "max" or "min"; for labels
-        "constant" (the default; "first" with `order`), "first" or "last".
+        By column of the study, the rule by which a person's values become one. For outcomes "mean" (the
+        default), "sum", "max", "min", "any", "first", "last" or "constant"; for both columns of a ratio "sum"
+        is the default. For the treatment "constant" (the default), "first", "last", or, in a study of two
+        arms, "ever". For numeric covariates "constant" (the default; "first" with `order`), "first", "last",
+        "mean", "max" or "min"; for labels "constant" (the default; "first" with `order`), "first" or "last".
     order : str, optional
-        Column that puts a person's rows in order; needed for "first", "last" and `max_rows`. The column of the periods
-        of a `cv.Change` orders rows by itself.
+        Column that puts a person's rows in order; needed for "first", "last" and `max_rows`. The column of
+        the periods of a `cv.Change` orders rows by itself.
     max_rows : int, optional
         Only a person's first rows count, so many of them: a whole number from 1 on. All rows if omitted.
 
@@ -105,7 +105,7 @@ class People:
         return hash((self.column, self.order, self.max_rows))
 
     @classmethod
-    def of(cls, declared: object) -> People | None:
+    def _of(cls, declared: object) -> People | None:
         """Return whose rows are joined; the name of a column stands for people without rules of their own."""
         if declared is None or isinstance(declared, People):
             return declared
@@ -117,8 +117,8 @@ class People:
 class Clusters:
     """Clusters of people whose outcomes depend on each other: schools, clinics, villages.
 
-    Intervals allow for dependence within clusters. With `protected`, the unit of protection is a cluster with all its
-    rows, which become one; otherwise it stays each row, or each person.
+    Intervals allow for dependence within clusters. With `protected`, the unit of protection is a cluster with
+    all its rows, which become one; otherwise it stays each row, or each person.
 
     Parameters
     ----------
@@ -129,8 +129,8 @@ class Clusters:
     assigned : bool, default False
         Whole clusters were assigned to the arms, and which cluster was in which arm is public.
     rules : mapping of str to str, optional
-        With `protected`: the rule by which a cluster's values become one, by column, from those of `cv.People`; the
-        default for numbers is "mean".
+        With `protected`: the rule by which a cluster's values become one, by column, from those of
+        `cv.People`; the default for numbers is "mean".
     order : str, optional
         With `protected`: column that puts a cluster's rows in order.
     max_rows : int, optional
@@ -180,7 +180,7 @@ class Clusters:
         return hash((self.column, self.protected, self.assigned, self.order, self.max_rows))
 
     @classmethod
-    def of(cls, declared: object) -> Clusters | None:
+    def _of(cls, declared: object) -> Clusters | None:
         """Return the clusters; the name of a column stands for clusters that are neither protected nor assigned."""
         if declared is None or isinstance(declared, Clusters):
             return declared

@@ -60,7 +60,7 @@ def strata_of_source(source: object, study: Study, layout: Layout, most: int | N
             fitted = fit(grouped(engine, coding(engine, study, layout)), study, layout)
             return _assembled(fitted, layout.public)
     covariates = {name: domain for name, domain in study.covariates.items() if name in needed}
-    return strata_of_rows(rows_of_source(source, study.changed(covariates=covariates)), layout)
+    return strata_of_rows(rows_of_source(source, study._changed(covariates=covariates)), layout)
 
 
 def rows_are_made(study: Study) -> bool:

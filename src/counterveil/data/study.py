@@ -62,36 +62,36 @@ _LARGEST_COVARIATE = Fraction(10) ** 100
 class Study:
     """Which column is the treatment, the outcome and a covariate, and every bound and label; all of it is public.
 
-    Nothing here is taken from the data: ranges set the scale of the noise, and a range computed from the rows would
-    tell about one of them.
+    Nothing here is taken from the data: ranges set the scale of the noise, and a range computed from the rows
+    would tell about one of them.
 
     Parameters
     ----------
     treatment : str or Treatment
-        Column of the treatment, in which the label 1 means treated; or a `cv.Treatment` with other labels, several arms
-        or a dose.
+        Column of the treatment, in which the label 1 means treated; or a `cv.Treatment` with other labels,
+        several arms or a dose.
     outcome : Outcome, Change, Ratio, TimeToEvent, Outcomes, or mapping of str to tuple of two numbers
         The outcome with its public range. Short forms: `{"score": (0, 10)}` for one outcome and
-        `{"visits": (0, 30), "spend": (0, 500)}` for several. A column without a range is refused, since no range is
-        guessed.
+        `{"visits": (0, 30), "spend": (0, 500)}` for several. A column without a range is refused, since no
+        range is guessed.
     covariates : mapping of str to Range, Categories, Binary, tuple or list, optional
         Columns measured before treatment, with their ranges and labels: `cv.Range(18, 90)` or `(18, 90)`,
         `cv.Categories(["f", "m"])` or `["f", "m"]`, `cv.Binary()` or `"binary"`.
     assignment : Trial, Propensity or Observational, optional
-        How treatment was assigned: `cv.Trial()`, perhaps with the `share` of the design; `cv.Propensity("column")` for
-        a known probability of each row; `cv.Observational()`. Nothing is declared if omitted, and nothing is taken to
-        be randomised.
+        How treatment was assigned: `cv.Trial()`, perhaps with the `share` of the design;
+        `cv.Propensity("column")` for a known probability of each row; `cv.Observational()`. Nothing is
+        declared if omitted, and nothing is taken to be randomised.
     people : str or People, optional
-        Column that identifies a person, where people have several rows; or a `cv.People` with the rules by which their
-        rows become one. A person with all their rows is then protected.
+        Column that identifies a person, where people have several rows; or a `cv.People` with the rules by
+        which their rows become one. A person with all their rows is then protected.
     clusters : str or Clusters, optional
-        Column that names clusters of rows; or a `cv.Clusters` that says whether whole clusters are protected or were
-        assigned.
+        Column that names clusters of rows; or a `cv.Clusters` that says whether whole clusters are protected
+        or were assigned.
     missing : mapping of str to Drop or Fill, or one of them for all columns, optional
         Rules for missing values, `cv.Drop()` or `cv.Fill(value)`. Missing values without a rule are refused.
     where : str, optional
-        Condition on the rows that belong to the study, such as "age >= 18 and site in ['A', 'B']". Which rows are
-        chosen is public.
+        Condition on the rows that belong to the study, such as "age >= 18 and site in ['A', 'B']". Which rows
+        are chosen is public.
     estimated : mapping of str to str, optional
         Columns whose range or labels were released from these data, and what that cost, as
         `cv.drafting.estimate_ranges` writes it.
@@ -102,16 +102,25 @@ class Study:
         Column of the treatment.
     outcome : str
         Column of the outcome; of several the primary one, of a ratio the numerator, of an event the time.
+    outcomes : tuple of str
+        Columns that outcomes are made of, all of them private: the outcomes, what was measured before, the
+        denominator, and the column of the event.
     outcome_range : tuple of two Fractions
         Range of the outcome; of a `cv.Change` that of the change.
+    outcome_bounds : Range
+        The same as a `cv.Range`.
     outcome_name : str
         What the effect is on, in words: the outcome, its change, or a ratio.
     covariates : mapping of str to Range, Categories or Binary
         The covariates.
     treated, control : str, int, float or None
         Labels of two arms; None where they are not declared.
-    arms : tuple of labels or None
-        Labels of several arms, the reference first.
+    treatment_labels : tuple of str, int or float
+        Declared labels of the treatment: treated and control, as far as they are declared, or all arms.
+    arms : tuple of str, int or float, or None
+        Labels of several arms, the reference first; None in a study of two arms.
+    doses : Range or None
+        Range and cut points of a dose whose cells are the arms.
     reference : str, int, float or None
         The arm that others are compared with; None in a study of two arms.
     randomised : bool or None
@@ -120,6 +129,21 @@ class Study:
         Probability of treatment in the trial's design.
     score : str or None
         Covariate that is each row's probability of treatment.
+    person : Person or None
+        Whose rows become one: `column`, `rules`, `order`, `max_rows_per_person` and `whole_cluster`; None where
+        every row is somebody else.
+    cluster : Cluster or None
+        Clusters: `column`, `assigned` and `whole`.
+    before : Before or None
+        What a `cv.Change` is a change from: `columns`, or `time`, `periods` and `after`.
+    denominator : Denominator or None
+        Of a `cv.Ratio`: `column` and `range`.
+    event : TimeCells or None
+        Of a `cv.TimeToEvent`: `column`, the ends of its cells in `grid`, `causes` and `horizon`.
+    several : Several or None
+        Of a `cv.Outcomes`: `names`, `ranges` and `baseline`.
+    where : Where or None
+        Condition on rows; `where.text` is its text.
     missing : mapping of str to Drop or Fill
         Rules for missing values.
     columns : tuple of str
@@ -136,8 +160,8 @@ class Study:
 
     Notes
     -----
-    Other attributes (`doses`, `person`, `cluster`, `before`, `denominator`, `event`, `several`, `where`) are what
-    questions read of the parts; they may change.
+    Numbers may be ints, floats, `Decimal`, `Fraction` or texts such as "1/3"; they are stored as exact
+    rationals.
 
     Examples
     --------
@@ -200,15 +224,15 @@ class Study:
     ) -> None:
         self._put(_known=None)  # nothing is kept of a study that is not whole
         self._put(before=None, denominator=None, event=None, several=None)
-        treated, measured = Treatment.of(treatment), outcome_of(outcome)
-        self._put(**treated.attributes())
-        self._put(**measured.attributes())
+        treated, measured = Treatment._of(treatment), outcome_of(outcome)
+        self._put(**treated._attributes())
+        self._put(**measured._attributes())
         self._put(covariates=MappingProxyType(_covariates(covariates)))
         _one_role_each(self.columns)
         _check_arms(self.arms is None, measured)
         self._put(missing=MappingProxyType(_rules(missing, self)))
         self._put(**_assigned(checked_assignment(assignment), self))
-        persons, grouped = People.of(people), Clusters.of(clusters)
+        persons, grouped = People._of(people), Clusters._of(clusters)
         self._put(cluster=None if grouped is None else Cluster.of(grouped, persons, self.columns))
         if grouped is not None and grouped.protected and self.event is not None:
             raise refusal(
@@ -232,7 +256,7 @@ class Study:
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
-    def once(self, name: Hashable, make: Callable[[], Made]) -> Made:
+    def _once(self, name: Hashable, make: Callable[[], Made]) -> Made:
         """Return what `make` returned when this study was asked for it first."""
         if self._known is None:
             return make()
@@ -266,7 +290,7 @@ class Study:
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns that are read: treatment, outcomes, covariates."""
-        return self.once("columns", lambda: (self.treatment, *self.outcomes, *self.covariates))
+        return self._once("columns", lambda: (self.treatment, *self.outcomes, *self.covariates))
 
     @property
     def measured(self) -> int:
@@ -317,7 +341,7 @@ class Study:
     @property
     def read_columns(self) -> tuple[str, ...]:
         """The same, and the columns of people, their order, their clusters and of the condition on rows."""
-        return self.once("read columns", self._read_columns)
+        return self._once("read columns", self._read_columns)
 
     def _read_columns(self) -> tuple[str, ...]:
         beside = () if self.person is None else self.person.columns
@@ -336,7 +360,33 @@ class Study:
         return not self.subsets and not self.clustered and self.person is None
 
     def public_columns(self, protects: str) -> tuple[str, ...]:
-        """Return the names of the columns that are public where `protects`, such as "outcome", is protected."""
+        """Return the names of the columns that are public where a part of every row is protected.
+
+        These are the columns that a holder publishes (``ledger.publish``) before
+        questions with that level of protection.
+
+        Parameters
+        ----------
+        protects : {"outcome", "treatment and outcome", "record"}
+            What is private: outcomes; treatments and outcomes; or everything about a person.
+
+        Returns
+        -------
+        tuple of str
+            Names of columns in the order of `read_columns`; none with "record".
+
+        Raises
+        ------
+        CounterveilError
+            Another word for what is private (CV-P).
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> study = cv.Study("treated", cv.Outcome("score", (0, 10)), {"age": (18, 90)})
+        >>> study.public_columns("outcome"), study.public_columns("record")
+        (('treated', 'age'), ())
+        """
         unit = Unit.parse(protects)
         private = self.outcomes if unit.treatment_public else (self.treatment, *self.outcomes)
         return tuple(name for name in self.read_columns if unit.covariates_public and name not in private)
@@ -359,7 +409,7 @@ class Study:
         labels = self.treatment_labels
         return index_of(labels) if self.doses is None else CellIndex(labels, self.doses)
 
-    def label_index(self, name: str) -> LabelIndex | None:
+    def _label_index(self, name: str) -> LabelIndex | None:
         """Return the labels that a column is compared with, None for a column of numbers."""
         if name == self.treatment:
             return self.treatment_index
@@ -374,9 +424,9 @@ class Study:
     @property
     def outcome_bounds(self) -> Range:
         """The public bounds of the outcome."""
-        return self.once("bounds", lambda: Range(*self.outcome_range))
+        return self._once("bounds", lambda: Range(*self.outcome_range))
 
-    def measured_bounds(self, name: str) -> Range | None:
+    def _measured_bounds(self, name: str) -> Range | None:
         """Return the declared bounds of a column that outcomes are made of, None for other columns."""
         if name not in self.outcomes:
             return None
@@ -390,7 +440,7 @@ class Study:
             return self.outcome_bounds
         return Range(*(self.before.outcome_range if name == self.outcome else self.before.range))
 
-    def changed(self, **fields_of: Any) -> Study:
+    def _changed(self, **fields_of: Any) -> Study:
         """Return the study with some attributes replaced as they are, for parts of a table and moved outcomes."""
         found = object.__new__(Study)
         object.__setattr__(found, "_known", {})
@@ -400,13 +450,33 @@ class Study:
         return found
 
     def public_facts(self, unit: Unit, reference: Label | None = None) -> tuple[str, ...]:
-        """Return what a guarantee that protects `unit` takes as public, one sentence per fact.
+        """Return what a guarantee takes as public, one sentence per fact.
 
-        An event study's is relative to its `reference`.
+        Parameters
+        ----------
+        unit : Unit
+            What of a row is protected.
+        reference : str, int or float, optional
+            The period that an event study's effects are relative to.
+
+        Returns
+        -------
+        tuple of str
+            Sentences without their full stops.
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> study = cv.Study("treated", cv.Outcome("score", (0, 10)), {"age": (18, 90)})
+        >>> trial = {"treated": [0, 1] * 50, "score": [3, 4] * 50, "age": [30, 40] * 50}
+        >>> ask = {"protects": "outcome", "epsilon": 1, "noise": cv.SeededNoise(1)}
+        >>> result = cv.ate(trial, study, method="difference_in_means", **ask)
+        >>> set(study.public_facts(result.guarantee.unit)) <= set(result.guarantee.public)
+        True
         """
         if reference is not None:
             return public_facts(self, unit, reference)
-        return self.once(("facts", unit), lambda: public_facts(self, unit))
+        return self._once(("facts", unit), lambda: public_facts(self, unit))
 
     @property
     def unit_uses(self) -> dict[str, Any]:
@@ -421,40 +491,121 @@ class Study:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the study as a JSON-ready dictionary; `from_dict` reads it back."""
+        """Return the study as a JSON-ready dictionary; `from_dict` reads it back.
+
+        Returns
+        -------
+        dict
+            The keys of a study file: "treatment", "outcome", and of "covariates", "assignment", "people",
+            "clusters", "missing", "where" and "estimated" what is declared.
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> cv.Study("treated", cv.Outcome("score", (0, 10)), {"age": (18, 90)}).to_dict()["covariates"]
+        {'age': {'range': [18, 90]}}
+        """
         return study_document(self)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Study:
-        """Return the study in a dictionary, as `to_dict` writes it."""
+        """Return the study in a dictionary, as `to_dict` writes it.
+
+        Parameters
+        ----------
+        document : mapping
+            The keys of a study file.
+
+        Returns
+        -------
+        Study
+            The study; equal to the one that was written.
+
+        Raises
+        ------
+        CounterveilError
+            Keys or values that make no study (CV-S013), open questions of a draft (CV-S120), or a study that
+            is invalid (other CV-S).
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> study = cv.Study("treated", cv.Outcome("score", (0, 10)))
+        >>> cv.Study.from_dict(study.to_dict()) == study
+        True
+        """
         return cls(**study_arguments(document))
 
     def to_toml(self) -> str:
-        """Return the text of a study file."""
+        """Return the text of a study file.
+
+        Returns
+        -------
+        str
+            TOML with the keys of `to_dict`; `from_toml` reads the file that it is written to.
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> print(cv.Study("treated", cv.Outcome("score", (0, 10)), assignment=cv.Trial()).to_toml())
+        treatment = "treated"
+        assignment = "trial"
+        <BLANKLINE>
+        [outcome]
+        column = "score"
+        range = [0, 10]
+        <BLANKLINE>
+        """
         return to_toml(self.to_dict())
 
     @classmethod
     def from_toml(cls, path: str | PathLike[str]) -> Study:
-        """Return the study declared in a TOML file; "study.toml#NAME" names one of several in a file."""
+        """Return the study declared in a TOML file.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Path of the file; "study.toml#NAME" names one of several studies in a file.
+
+        Returns
+        -------
+        Study
+            The study.
+
+        Raises
+        ------
+        CounterveilError
+            A file that cannot be read or declares no study: CV-S.
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> from pathlib import Path
+        >>> study = cv.Study("treated", cv.Outcome("score", (0, 10)))
+        >>> written = Path("study.toml").write_text(study.to_toml(), encoding="utf-8")
+        >>> cv.Study.from_toml("study.toml") == study
+        True
+        """
         return cls.from_dict(read_study(path))
 
     @classmethod
     def from_formula(cls, formula: str, declared: object, **more: Any) -> Study:
         """Return the study of a formula, "outcome ~ treatment | covariates"; "| ." takes all covariates.
 
-        An outcome Surv(days, death) is a time to an event; the range of the time ends at the end of follow-up.
+        An outcome Surv(days, death) is a time to an event; the range of the time ends at the end of
+        follow-up.
 
         Parameters
         ----------
         formula : str
             Which columns play which part: "score ~ treated | age + sex".
         declared : Study, mapping, str or PathLike
-            A wider study; a mapping from names to ranges and labels, such as
-            `{"score": (0, 10), "age": (18, 90), "sex": ["f", "m"]}`; or the path of a study file or of a codebook.
+            A wider study; a mapping from names to ranges and labels, such as `{"score": (0, 10), "age": (18,
+            90), "sex": ["f", "m"]}`; or the path of a study file or of a codebook.
         **more
-            Beside a mapping or a codebook: `assignment`, `people`, `clusters`, `missing`, `where` and `estimated` as
-            `Study` takes them; `treatment` and `outcome` as parts (`cv.Treatment`, `cv.Change`) about the columns of
-            the formula.
+            Beside a mapping or a codebook: `assignment`, `people`, `clusters`, `missing`, `where` and
+            `estimated` as `Study` takes them; `treatment` and `outcome` as parts (`cv.Treatment`,
+            `cv.Change`) about the columns of the formula.
 
         Returns
         -------
@@ -485,11 +636,11 @@ class Study:
             formula, names, lambda name: not isinstance(as_domain(name, declared[name]), Range), ranges=True
         )
         covariates = {name: as_domain(name, declared[name]) for name in chosen.covariates}
-        treatment = Treatment.of(given.get("treatment", _treatment_of(chosen.treatment, declared)))
+        treatment = Treatment._of(given.get("treatment", _treatment_of(chosen.treatment, declared)))
         outcome = outcome_of(given.get("outcome", _outcome_of(chosen, declared)))
         for role, name, found in (
             ("treatment", chosen.treatment, treatment.column),
-            ("outcome", chosen.outcome, outcome.attributes()["outcome"]),
+            ("outcome", chosen.outcome, outcome._attributes()["outcome"]),
         ):
             if name != found:
                 raise refusal("CV-S150d", role=role, known=repr(found), name=name)
@@ -530,14 +681,50 @@ class Study:
         return Study.from_dict(document)
 
     def narrowed(self, where: str | None) -> Study:
-        """Return the study of those of its rows for which another condition holds too."""
+        """Return the study of those of its rows for which another condition holds too.
+
+        Parameters
+        ----------
+        where : str or None
+            Condition on rows, such as "age >= 18 and site in ['A', 'B']"; None returns the study itself.
+
+        Returns
+        -------
+        Study
+            The study of the rows for which both conditions hold.
+
+        Raises
+        ------
+        CounterveilError
+            A condition that cannot be read (CV-S), or on an outcome (CV-S123).
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> study = cv.Study("treated", cv.Outcome("score", (0, 10)), where="site == 'A'")
+        >>> study.narrowed("age >= 18").where.text
+        "age >= 18 and site == 'A'"
+        """
         if where is None:
             return self
         return Study.from_dict(self.to_dict() | {"where": Where.of(where).both(self.where).text})
 
     def fingerprint(self) -> str:
-        """Return the SHA-256 of the canonical form; equal studies have equal fingerprints."""
-        return self.once("fingerprint", self._fingerprint)
+        """Return the SHA-256 of the canonical form; equal studies have equal fingerprints.
+
+        Returns
+        -------
+        str
+            64 hexadecimal digits.
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> study = cv.Study("treated", cv.Outcome("score", (0, 10)))
+        >>> study.fingerprint() == cv.Study("treated", {"score": (0, 10.0)}).fingerprint()
+        True
+        """
+        return self._once("fingerprint", self._fingerprint)
 
     def _fingerprint(self) -> str:
         text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
@@ -644,7 +831,7 @@ def _rules(missing: object, study: Study) -> dict[str, MissingRule]:
 
 
 def _check_fill(name: str, rule: Fill, study: Study) -> None:
-    domain = study.measured_bounds(name) or study.covariates.get(name)
+    domain = study._measured_bounds(name) or study.covariates.get(name)
     if isinstance(domain, Range):
         try:
             fits = domain.lo <= exact(rule.value, "Fill") <= domain.hi

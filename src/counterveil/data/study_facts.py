@@ -73,7 +73,7 @@ def _protected(study: Study) -> str:
 
 def _measured(study: Study) -> str:
     """Return the columns that outcomes are made of, with their bounds."""
-    found = {name: study.measured_bounds(name) for name in study.outcomes}
+    found = {name: study._measured_bounds(name) for name in study.outcomes}
     said = listed([f"{name!r} {interval((each.lo, each.hi))}" for name, each in found.items() if each])
     if len(study.outcomes) == 1 and study.before is None:
         said = f"outcome {study.outcome!r}, {interval(study.outcome_range)}"

@@ -24,9 +24,9 @@ def column_name(name: object, role: str) -> str:
 class Treatment:
     """The treatment of a study: a column, and which of its labels are compared.
 
-    Two arms have `treated`, and `control` where its label is to be checked. Three or more arms have `arms` and the
-    `reference` that the others are compared with. A dose is a number that is cut at public points; every cell of it
-    is an arm.
+    Two arms have `treated`, and `control` where its label is to be checked. Three or more arms have `arms`
+    and the `reference` that the others are compared with. A dose is a number that is cut at public points;
+    every cell of it is an arm.
 
     Parameters
     ----------
@@ -39,11 +39,11 @@ class Treatment:
     arms : sequence of labels, or Range with cuts, optional
         Labels of three or more arms; or the range of a dose with cut points, `cv.Range(0, 10).cut(2, 5)`.
     reference : str, int or float, optional
-        The arm that the others are compared with; required with labels in `arms`. Of a dose, any dose of the reference
-        cell; the lowest cell if omitted.
+        The arm that the others are compared with; required with labels in `arms`. Of a dose, any dose of the
+        reference cell; the lowest cell if omitted.
     others : {"drop"}, optional
-        Leave out rows whose label is none of those declared; they are refused if omitted. Which rows are left out
-        becomes public. Needs `control` or `arms`.
+        Leave out rows whose label is none of those declared; they are refused if omitted. Which rows are left
+        out becomes public. Needs `control` or `arms`.
 
     Attributes
     ----------
@@ -53,7 +53,8 @@ class Treatment:
     Raises
     ------
     CounterveilError
-        Names (CV-S004), labels (CV-S007, CV-S160, CV-S161), arms (CV-S060 to CV-S062, CV-S131), others (CV-S122).
+        Names (CV-S004), labels (CV-S007, CV-S160, CV-S161), arms (CV-S060 to CV-S062, CV-S131), others
+        (CV-S122).
 
     Examples
     --------
@@ -90,11 +91,11 @@ class Treatment:
             object.__setattr__(self, "arms", self.arms if isinstance(self.arms, Range) else labels)
 
     @classmethod
-    def of(cls, declared: object) -> Treatment:
+    def _of(cls, declared: object) -> Treatment:
         """Return a treatment; the name of a column stands for one whose label 1 means treated."""
         return declared if isinstance(declared, Treatment) else cls(declared)  # type: ignore[arg-type]
 
-    def attributes(self) -> dict[str, Any]:
+    def _attributes(self) -> dict[str, Any]:
         """Return what a study knows of its treatment, by the attributes of `Study`."""
         doses = self.arms if isinstance(self.arms, Range) else None
         labels = arm_labels(self.arms, self.reference, {})

@@ -182,7 +182,7 @@ def synth(
     References
     ----------
     .. [1] Koga, T., Chaudhuri, K. and Page, D. (2024). Differentially private multi-site treatment effect
-    estimation.
+       estimation.
 
     Examples
     --------
@@ -254,7 +254,7 @@ def synth_strata(seed: int = 0, n: int = 10_000, levels: int = 100, slope: float
     References
     ----------
     .. [1] Koga, T., Chaudhuri, K. and Page, D. (2024). Differentially private multi-site treatment effect
-    estimation.
+       estimation.
 
     Examples
     --------
@@ -424,7 +424,7 @@ def dataset_1(n: int = 3000, seed: int = 0) -> Dataset:
     References
     ----------
     .. [1] Oprescu, M., Syrgkanis, V. and Wu, Z. S. (2019). Orthogonal random forest for causal inference.
-    ICML.
+       ICML.
 
     Examples
     --------
@@ -462,7 +462,7 @@ def dataset_2(n: int = 3000, seed: int = 0) -> Dataset:
     References
     ----------
     .. [1] Oprescu, M., Syrgkanis, V. and Wu, Z. S. (2019). Orthogonal random forest for causal inference.
-    ICML.
+       ICML.
 
     Examples
     --------
@@ -705,7 +705,7 @@ def ihdp(
     References
     ----------
     .. [1] Hill, J. L. (2011). Bayesian nonparametric modeling for causal inference. J. Comput. Graph. Stat.
-    20, 217-240.
+       20, 217-240.
 
     Examples
     --------
@@ -786,7 +786,7 @@ def acic2016(
     References
     ----------
     .. [1] Dorie, V. et al. (2019). Automated versus do-it-yourself methods for causal inference. Statist.
-    Sci. 34, 43-68.
+       Sci. 34, 43-68.
 
     Examples
     --------
@@ -874,8 +874,7 @@ def lalonde() -> Dataset:
     References
     ----------
     .. [1] LaLonde, R. J. (1986). Evaluating the econometric evaluations of training programs with
-    experimental data. Amer.
-       Econ. Rev. 76, 604-620.
+       experimental data. Amer. Econ. Rev. 76, 604-620.
 
     Examples
     --------
@@ -949,8 +948,7 @@ def nsw(folder: str | PathLike[str] | None = None) -> Dataset:
     References
     ----------
     .. [1] LaLonde, R. J. (1986). Evaluating the econometric evaluations of training programs with
-    experimental data. Amer.
-       Econ. Rev. 76, 604-620.
+       experimental data. Amer. Econ. Rev. 76, 604-620.
 
     Examples
     --------
@@ -1219,10 +1217,10 @@ def _nhefs_study() -> Study:
 def pension401k(
     outcome_range: tuple[Number, Number] = (-100, 500), folder: str | PathLike[str] | None = None
 ) -> Dataset:
-    """Return 401(k) eligibility against net financial assets: 9,915 households in 1991, amounts in thousands
-    of dollars.
+    """Return 401(k) eligibility against net financial assets of 9,915 households in 1991.
 
-    3,682 households are eligible. Eligibility was not randomised: income drives both. A few households own
+    Amounts are in thousands of dollars. 3,682 households are eligible. Eligibility was not randomised:
+    income drives both. A few households own
     more than the bound of the outcome and are clamped to it.
 
     Parameters
@@ -1246,8 +1244,7 @@ def pension401k(
     References
     ----------
     .. [1] Chernozhukov, V. et al. (2018). Double/debiased machine learning for treatment and structural
-    parameters.
-       Econometrics Journal 21, C1-C68.
+       parameters. Econometrics Journal 21, C1-C68.
 
     Examples
     --------

@@ -554,7 +554,7 @@ def _refused_by_access_policy(study: Study, place: str | Path | Ledger, dataset:
         if name not in names:
             raise refusal("CV-P013", dataset=dataset, names=len(names))
         refusals = [_refusal(ledger, name, study, unit) for unit in Unit]
-        return [] if None in refusals else [Finding.of(error) for error in refusals[:1] if error is not None]
+        return [] if None in refusals else [Finding._of(error) for error in refusals[:1] if error is not None]
     finally:
         if ledger is not place:
             ledger.close()

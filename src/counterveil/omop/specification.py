@@ -113,8 +113,9 @@ class TimeAtRisk:
 
 @frozen
 class Specification:
-    """A comparison of two cohorts in OMOP tables: who is in it, when an outcome counts, and what is adjusted
-    for.
+    """A comparison of two cohorts in OMOP tables.
+
+    It says who is in it, when an outcome counts, and what is adjusted for.
 
     Parameters
     ----------
@@ -629,10 +630,9 @@ _TYPES = {"BIGINT": "int64", "DOUBLE PRECISION": "float64", "VARCHAR": "string"}
 
 @dataclass(frozen=True, slots=True)
 class CohortStudy:
-    """A study and its rows, which stay in the database: one row for each person with an entry to either
-    cohort.
+    """A study and its rows, which stay in the database.
 
-    `cohort_study` returns it.
+    Each person with an entry to either cohort has one row. `cohort_study` returns it.
 
     Attributes
     ----------

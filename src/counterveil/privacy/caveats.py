@@ -25,7 +25,7 @@ class Caveat(StrEnum):
     """What intervals do not cover, where nothing more is to be said than which it is.
 
     Compare members, never words: ``cv.results.Caveat.CONFOUNDING in result.not_covered``. Caveats that carry
-    numbers or names are classes of their own, such as `ResidualImbalance`.
+    numbers or names are classes of their own, such as ``ResidualImbalance(sds=0.02)``.
 
     Attributes
     ----------
@@ -138,6 +138,12 @@ class Caveat(StrEnum):
     PRIVACY_ASYMPTOTIC : str
         Privacy: the claim is asymptotic, and false for some data of any size; the noise's scale, which is
         shown here, is computed from the rows.
+
+    Notes
+    -----
+    Where scores or residuals are clipped, intervals allow for what clips are expected to lose, outcomes that
+    noise hides included. Functions of effects with private outcomes do not: with 0.2 to 0.5% of outcomes far
+    out, intervals for the one effect of everybody covered it in 55 to 93% of simulated studies.
 
     Examples
     --------

@@ -1,4 +1,6 @@
-"""The papers' forms, apart from the core: as printed, and under names that end in `_proved` as they can be proved.
+"""The papers' forms, apart from the core.
+
+They stand here as printed, and under names that end in `_proved` as they can be proved.
 
 Printed claims are refuted, asymptotic, or true for some studies. Each form takes data and a study, or an open
 session. Where a claim is not proved in finite samples, the form runs with `accept="unproved"` only, and its

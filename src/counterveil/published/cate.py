@@ -288,8 +288,9 @@ def counted_rows(rows: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class InfluenceSettings(StageSettings):
-    """Settings of `cv.published.cate_finite`: the learners of Theorem 1, and how the largest influence is
-    searched for.
+    """Settings of `cv.published.cate_finite`.
+
+    They choose the learners of Theorem 1, and how the largest influence is searched for.
 
     Attributes
     ----------
@@ -673,8 +674,7 @@ def cate_functional(
     References
     ----------
     .. [1] Schröder, M., Melnychuk, V. and Feuerriegel, S. (2025). Differentially Private Learners for
-    Heterogeneous
-       Treatment Effects. ICLR. arXiv:2503.03486.
+       Heterogeneous Treatment Effects. ICLR. arXiv:2503.03486.
 
     Examples
     --------
@@ -852,8 +852,7 @@ def cate_finite(
     References
     ----------
     .. [1] Schröder, M., Melnychuk, V. and Feuerriegel, S. (2025). Differentially Private Learners for
-    Heterogeneous
-       Treatment Effects. ICLR. arXiv:2503.03486.
+       Heterogeneous Treatment Effects. ICLR. arXiv:2503.03486.
 
     Examples
     --------

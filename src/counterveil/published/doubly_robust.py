@@ -186,8 +186,7 @@ def cross_fit(
     References
     ----------
     .. [1] Schröder, M., Hartenstein, J. and Feuerriegel, S. (2025). PrivATE: Differentially Private
-    Confidence Intervals
-       for Average Treatment Effects. arXiv:2505.21641.
+       Confidence Intervals for Average Treatment Effects. arXiv:2505.21641.
 
     Examples
     --------
@@ -462,8 +461,7 @@ def cross_fit_proved(
     References
     ----------
     .. [1] Schröder, M., Hartenstein, J. and Feuerriegel, S. (2025). PrivATE: Differentially Private
-    Confidence Intervals
-       for Average Treatment Effects. arXiv:2505.21641.
+       Confidence Intervals for Average Treatment Effects. arXiv:2505.21641.
 
     Examples
     --------

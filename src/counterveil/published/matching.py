@@ -218,7 +218,7 @@ def record_matching_proved(
     References
     ----------
     .. [1] Yuan, Q. et al. PrivATE: Differentially Private Average Treatment Effect Estimation for
-    Observational Data.
+       Observational Data.
 
     Examples
     --------
@@ -503,7 +503,7 @@ def outcome_matching(
     References
     ----------
     .. [1] Yuan, Q. et al. PrivATE: Differentially Private Average Treatment Effect Estimation for
-    Observational Data.
+       Observational Data.
 
     Examples
     --------
@@ -697,7 +697,7 @@ def record_matching(
     References
     ----------
     .. [1] Yuan, Q. et al. PrivATE: Differentially Private Average Treatment Effect Estimation for
-    Observational Data.
+       Observational Data.
 
     Examples
     --------

@@ -194,8 +194,7 @@ def smooth_matching(
     References
     ----------
     .. [1] Koga, T., Chaudhuri, K. and Page, D. (2024). Differentially Private Multi-Site Treatment Effect
-    Estimation. IEEE
-       SaTML, 472-489. arXiv:2310.06237.
+       Estimation. IEEE SaTML, 472-489. arXiv:2310.06237.
 
     Examples
     --------
@@ -548,8 +547,7 @@ def smooth_matching_proved(
     References
     ----------
     .. [1] Koga, T., Chaudhuri, K. and Page, D. (2024). Differentially Private Multi-Site Treatment Effect
-    Estimation. IEEE
-       SaTML, 472-489. arXiv:2310.06237.
+       Estimation. IEEE SaTML, 472-489. arXiv:2310.06237.
 
     Examples
     --------

@@ -190,8 +190,7 @@ def ipw(
     References
     ----------
     .. [1] Lee, S. K., Gresele, L., Park, M. and Muandet, K. (2019). Privacy-Preserving Causal Inference via
-    Inverse
-       Probability Weighting. arXiv:1905.12592.
+       Inverse Probability Weighting. arXiv:1905.12592.
 
     Examples
     --------
@@ -515,8 +514,7 @@ def ipw_proved(
     References
     ----------
     .. [1] Lee, S. K., Gresele, L., Park, M. and Muandet, K. (2019). Privacy-Preserving Causal Inference via
-    Inverse
-       Probability Weighting. arXiv:1905.12592.
+       Inverse Probability Weighting. arXiv:1905.12592.
 
     Examples
     --------

@@ -164,6 +164,25 @@ def arms(
     Notes
     -----
     The estimand of arm a is E[Y(a) - Y(r)] over everyone in the data, where r is the reference.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> trial = {
+    ...     "dose": [("placebo", "low", "high")[row % 3] for row in range(600)],
+    ...     "relief": [0.2 + 0.2 * (row % 3) + 0.1 * (row % 2) for row in range(600)],
+    ... }
+    >>> study = cv.Study(
+    ...     cv.Treatment("dose", arms=("placebo", "low", "high"), reference="placebo"),
+    ...     cv.Outcome("relief", (0, 1)),
+    ...     assignment=cv.Trial(),
+    ... )
+    >>> result = cv.arms(trial, study, protects="outcome", epsilon=5, noise=cv.SeededNoise(1))
+    >>> [(effect.name, round(effect.estimate, 1)) for effect in result.table]
+    [('low - placebo', 0.2), ('high - placebo', 0.4)]
+    >>> low, high = result.interval(simultaneous=True)["high"]
+    >>> low < 0.4 < high
+    True
     """
     arguments = ArmsArguments(
         protects=protects,

@@ -172,6 +172,24 @@ def event_study(
     With Y_t the outcome of period t and r the reference, the estimand is E[Y_t(1) - Y_t(0)] over the
     people that `estimand` names. It is identified by parallel trends: E[Y_t(0) - Y_r(0)] does not
     depend on the arm, given covariates if they are adjusted for.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> workers = {
+    ...     "programme": [row % 2 for row in range(400)],
+    ...     "y2015": [10 + row % 3 for row in range(400)],
+    ...     "y2016": [11 + row % 3 for row in range(400)],
+    ...     "y2017": [12 + row % 3 + 4 * (row % 2) for row in range(400)],
+    ... }
+    >>> change = cv.Change("y2017", (0, 30), before=["y2015", "y2016"])
+    >>> study = cv.Study("programme", change, assignment=cv.Observational())
+    >>> result = cv.event_study(workers, study, protects="outcome", epsilon=8, noise=cv.SeededNoise(1))
+    >>> result.reference, [effect.name for effect in result.periods]
+    ('y2016', ['y2015', 'y2017'])
+    >>> low, high = result.interval()["y2017"]
+    >>> low < 4 < high
+    True
     """
     arguments = EventStudyArguments(
         protects=protects,

@@ -519,7 +519,7 @@ def _rows_of(table: Table, rows: np.ndarray[tuple[int], np.dtype[np.intp]], layo
     rules = {
         name: rule for name, rule in study.missing.items() if name not in set(study.covariates) - set(kept)
     }
-    smaller = study.changed(covariates={name: study.covariates[name] for name in kept}, missing=rules)
+    smaller = study._changed(covariates={name: study.covariates[name] for name in kept}, missing=rules)
     return replace(
         table,
         study=smaller,

@@ -1,7 +1,10 @@
-"""Looks at an effect while data come in: `interim.planned(...)` before the first row, `interim.look(...)` at each.
+"""Looks at an effect while data come in.
 
-A plan divides the budget and the error among its looks, which a policy keeps. Then their intervals cover
-together at the planned level, wherever the study stops. `interim.sequence(...)` plans looks without a last one.
+`interim.planned(...)` comes before the first row, `interim.look(...)` is each look.
+
+A plan divides the budget and the error among its looks, which a policy keeps. Then their intervals
+cover together at the planned level, wherever the study stops. `interim.sequence(...)` plans looks without
+a last one.
 """
 
 from __future__ import annotations

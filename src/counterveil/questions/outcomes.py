@@ -76,7 +76,7 @@ class OutcomesArguments(Arguments[OutcomesResult]):
             method, self.mechanism, self.settings, estimand=self.estimand, measure=self.measure
         )
         for name, ends in zip(listed.names, listed.ranges, strict=True):
-            one = study.changed(outcome=name, outcome_range=ends)
+            one = study._changed(outcome=name, outcome_range=ends)
             refuse_extremes(one, question.budget)
             refuse_range(one, self.measure)
         _refuse_arms(study, question)
@@ -199,6 +199,23 @@ def outcomes(
     -----
     The estimand of outcome k is E[Y_k(1) - Y_k(0)], or its `measure`, over the people that `estimand`
     names.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> visits = {
+    ...     "new": [row % 2 for row in range(400)],
+    ...     "visits": [3 + row % 2 + row % 5 for row in range(400)],
+    ...     "spend": [100 + 50 * (row % 2) + row % 7 for row in range(400)],
+    ... }
+    >>> outcomes = cv.Outcomes({"visits": (0, 30), "spend": (0, 500)})
+    >>> study = cv.Study("new", outcomes, assignment=cv.Trial())
+    >>> result = cv.outcomes(visits, study, protects="outcome", epsilon=5, noise=cv.SeededNoise(1))
+    >>> [effect.name for effect in result.table]
+    ['visits', 'spend']
+    >>> low, high = result.interval(simultaneous=True)["spend"]
+    >>> low < 50 < high
+    True
     """
     arguments = OutcomesArguments(
         protects=protects,

@@ -351,7 +351,25 @@ class Policy:
         raise _refusal("a Policy, or a function of a row's covariates", type(policy).__name__)
 
     def decide(self, columns: Columns) -> Flags:
-        """Return for every row whether the rule treats it; each row is decided by itself."""
+        """Return for every row whether the rule treats it; each row is decided by itself.
+
+        Parameters
+        ----------
+        columns : mapping of str to array
+            The covariates that the rule reads, by name, with one value for each row.
+
+        Returns
+        -------
+        numpy.ndarray of bool
+            True for the rows that are treated.
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> import numpy as np
+        >>> cv.Policy.where(age=(40, 65)).decide({"age": np.array([39, 40, 65])}).tolist()
+        [False, True, False]
+        """
         if self.model is not None:
             return np.asarray(effects_at(self.model, columns) > self.threshold)
         if self.conditions is not None:
@@ -372,7 +390,7 @@ class Policy:
                 found &= np.array([_named(label, wanted) for label in labels])[places]
         return found
 
-    def constant(self, study: Study) -> bool | None:
+    def _constant(self, study: Study) -> bool | None:
         """Return what the rule says of everyone whom the study allows, None where declarations do not tell.
 
         Numbers lie in their declared ranges, to which they are clamped, and labels are those declared.
@@ -384,11 +402,11 @@ class Policy:
         said = [_of_everyone(study.covariates[name], wanted) for name, wanted in self.conditions.items()]
         return False if False in said else None if None in said else True
 
-    def price(self, cost: Number | None) -> float:
+    def _price(self, cost: Number | None) -> float:
         """Return what treating one person costs: `cost`, or what the rule was made with, or nothing."""
         return checked_cost(self.cost or 0 if cost is None else cost)
 
-    def check(self, study: Study) -> None:
+    def _check(self, study: Study) -> None:
         """Raise CV-P545 where the rule cannot decide about every row that the study allows; reads no row."""
         if self.model is not None and not fits(self.model, study):
             raise _refusal("a model of the study's covariates with all of their labels", self.name)
@@ -437,7 +455,7 @@ class Policy:
             return {"kind": "where", "conditions": {name: list(c) for name, c in self.conditions.items()}}
         raise _refusal("a rule made of a released CateModel or of conditions, to be stored", self.name)
 
-    def described(self, request_id: str | None) -> dict[str, Any]:
+    def _described(self, request_id: str | None) -> dict[str, Any]:
         """Return what tells this rule from another: its facts, or the identity of its model or function."""
         if reads_rows_alone(self.model) or self.conditions is not None:
             return self.to_dict()
@@ -700,7 +718,7 @@ def answer_cells(
     table, name = session.table, "people"
     while name in table.study.covariates:
         name += "_"
-    study = table.study.changed(covariates={**table.study.covariates, name: Categories(labels)})
+    study = table.study._changed(covariates={**table.study.covariates, name: Categories(labels)})
     columns = dict(table.covariates) | {name: codes.astype(np.float64)}
     session = session.restricted(replace(table, study=study, covariates=columns))
     layout = Layout.of(study, (name,))
@@ -723,7 +741,7 @@ class PolicyValueArguments(Arguments[PolicyValue]):
         question = self.question(self.method, None, self.settings)
         refuse_unranked(study, question)
         rule = checked_policy(self.policy, study)
-        price = rule.price(self.cost)
+        price = rule._price(self.cost)
         return Asked(question.budget, partial(answer_policy, question=question, rule=rule, cost=price))
 
 
@@ -846,7 +864,7 @@ def policy_value(
 def checked_policy(policy: Any, study: Study) -> Policy:
     """Return the rule, or refuse what is none for this study."""
     rule = Policy.of(policy)
-    rule.check(study)
+    rule._check(study)
     return rule
 
 
@@ -882,7 +900,7 @@ def answer_policy(session: BaseSession, question: Question, rule: Policy, cost: 
     """Return the value of a checked rule."""
     session.admit(question.uses(session.study, "policy_value"))
     fitted = () if rule.conditions is not None else (Caveat.FITTED_TO_SAME_ROWS,)
-    said = {"policy": rule.described(question.request_id), "cost": cost}
+    said = {"policy": rule._described(question.request_id), "cost": cost}
     if question.unit is not Unit.RECORD:
 
         def made(found: Facts) -> Facts:
@@ -899,7 +917,7 @@ def answer_policy(session: BaseSession, question: Question, rule: Policy, cost: 
     question = with_form(session, question)
     found = scoring(session.study, session.batches, question)
     # A rule that declarations make the same for everyone has no second cell, and its share is public.
-    constant = rule.constant(session.study)
+    constant = rule._constant(session.study)
     place: Placing = RulePlaces(rule) if constant is None else OnePlace()
     cells = 2 if constant is None else 1
 

@@ -320,6 +320,26 @@ class Session(BaseSession):
         Notes
         -----
         The estimand of arm a is E[Y(a) - Y(r)] over everyone in the data, where r is the reference.
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> trial = {
+        ...     "dose": [("placebo", "low", "high")[row % 3] for row in range(600)],
+        ...     "relief": [0.2 + 0.2 * (row % 3) + 0.1 * (row % 2) for row in range(600)],
+        ... }
+        >>> study = cv.Study(
+        ...     cv.Treatment("dose", arms=("placebo", "low", "high"), reference="placebo"),
+        ...     cv.Outcome("relief", (0, 1)),
+        ...     assignment=cv.Trial(),
+        ... )
+        >>> session = cv.Session(trial, study, budget=cv.Budget(8), noise=cv.SeededNoise(1))
+        >>> result = session.arms(protects="outcome", epsilon=5)
+        >>> [(effect.name, round(effect.estimate, 1)) for effect in result.table]
+        [('low - placebo', 0.2), ('high - placebo', 0.4)]
+        >>> low, high = result.interval(simultaneous=True)["high"]
+        >>> low < 0.4 < high
+        True
         """
         arguments = ArmsArguments(
             protects=protects,
@@ -495,6 +515,25 @@ class Session(BaseSession):
         With Y_t the outcome of period t and r the reference, the estimand is E[Y_t(1) - Y_t(0)] over the
         people that `estimand` names. It is identified by parallel trends: E[Y_t(0) - Y_r(0)] does not
         depend on the arm, given covariates if they are adjusted for.
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> workers = {
+        ...     "programme": [row % 2 for row in range(400)],
+        ...     "y2015": [10 + row % 3 for row in range(400)],
+        ...     "y2016": [11 + row % 3 for row in range(400)],
+        ...     "y2017": [12 + row % 3 + 4 * (row % 2) for row in range(400)],
+        ... }
+        >>> change = cv.Change("y2017", (0, 30), before=["y2015", "y2016"])
+        >>> study = cv.Study("programme", change, assignment=cv.Observational())
+        >>> session = cv.Session(workers, study, budget=cv.Budget(8), noise=cv.SeededNoise(1))
+        >>> result = session.event_study(protects="outcome", epsilon=8)
+        >>> result.reference, [effect.name for effect in result.periods]
+        ('y2016', ['y2015', 'y2017'])
+        >>> low, high = result.interval()["y2017"]
+        >>> low < 4 < high
+        True
         """
         arguments = EventStudyArguments(
             protects=protects,
@@ -774,6 +813,24 @@ class Session(BaseSession):
         -----
         The estimand of outcome k is E[Y_k(1) - Y_k(0)], or its `measure`, over the people that `estimand`
         names.
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> visits = {
+        ...     "new": [row % 2 for row in range(400)],
+        ...     "visits": [3 + row % 2 + row % 5 for row in range(400)],
+        ...     "spend": [100 + 50 * (row % 2) + row % 7 for row in range(400)],
+        ... }
+        >>> outcomes = cv.Outcomes({"visits": (0, 30), "spend": (0, 500)})
+        >>> study = cv.Study("new", outcomes, assignment=cv.Trial())
+        >>> session = cv.Session(visits, study, budget=cv.Budget(8), noise=cv.SeededNoise(1))
+        >>> result = session.outcomes(protects="outcome", epsilon=5)
+        >>> [effect.name for effect in result.table]
+        ['visits', 'spend']
+        >>> low, high = result.interval(simultaneous=True)["spend"]
+        >>> low < 50 < high
+        True
         """
         arguments = OutcomesArguments(
             protects=protects,
@@ -1112,6 +1169,23 @@ class Session(BaseSession):
         With T the time to the event, S_a(t) = P(T(a) > t); the difference is S_1(t) - S_0(t), the
         restricted mean the integral of S_a up to the horizon. Censoring is supposed to be independent of
         the time given the arm, and given the covariates where they are adjusted for.
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> people = {
+        ...     "arm": [row % 2 for row in range(600)],
+        ...     "days": [10 + 7919 * row % 350 for row in range(600)],
+        ...     "died": [int(row % 5 != 0) for row in range(600)],
+        ... }
+        >>> study = cv.Study("arm", cv.TimeToEvent("days", "died", horizon=360), assignment=cv.Trial())
+        >>> session = cv.Session(people, study, budget=cv.Budget(8), noise=cv.SeededNoise(1))
+        >>> result = session.survival(protects="record", epsilon=2)
+        >>> [effect.name for effect in result.table]
+        ['difference in survival at 360', 'difference in mean time to 360']
+        >>> low, high = result.hazard_ratio().interval()
+        >>> 0 < low < 1 < high
+        True
         """
         arguments = SurvivalArguments(
             protects=protects,

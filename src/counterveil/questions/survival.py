@@ -149,6 +149,22 @@ def survival(
     With T the time to the event, S_a(t) = P(T(a) > t); the difference is S_1(t) - S_0(t), the
     restricted mean the integral of S_a up to the horizon. Censoring is supposed to be independent of
     the time given the arm, and given the covariates where they are adjusted for.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> people = {
+    ...     "arm": [row % 2 for row in range(600)],
+    ...     "days": [10 + 7919 * row % 350 for row in range(600)],
+    ...     "died": [int(row % 5 != 0) for row in range(600)],
+    ... }
+    >>> study = cv.Study("arm", cv.TimeToEvent("days", "died", horizon=360), assignment=cv.Trial())
+    >>> result = cv.survival(people, study, protects="record", epsilon=2, noise=cv.SeededNoise(1))
+    >>> [effect.name for effect in result.table]
+    ['difference in survival at 360', 'difference in mean time to 360']
+    >>> low, high = result.hazard_ratio().interval()
+    >>> 0 < low < 1 < high
+    True
     """
     arguments = SurvivalArguments(
         protects=protects,

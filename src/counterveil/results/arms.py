@@ -136,9 +136,25 @@ class ArmsResult(Comparison):
 
     Examples
     --------
-    ``cv.arms(data, study, protects="outcome", epsilon=1)`` returns one.
-    ``result.interval(simultaneous=True)`` has an interval for each arm, ``result.pairwise()`` every two arms,
-    and ``result.slope()`` the trend over doses.
+    >>> import counterveil as cv
+    >>> trial = {
+    ...     "dose": [("placebo", "low", "high")[row % 3] for row in range(600)],
+    ...     "relief": [0.2 + 0.2 * (row % 3) + 0.1 * (row % 2) for row in range(600)],
+    ... }
+    >>> study = cv.Study(
+    ...     cv.Treatment("dose", arms=("placebo", "low", "high"), reference="placebo"),
+    ...     cv.Outcome("relief", (0, 1)),
+    ...     assignment=cv.Trial(),
+    ... )
+    >>> result = cv.arms(trial, study, protects="outcome", epsilon=5, noise=cv.SeededNoise(1))
+    >>> [mean.name for mean in result.means]
+    ['placebo', 'low', 'high']
+    >>> [effect.name for effect in result.pairwise()]
+    ['low - placebo', 'high - placebo', 'high - low']
+    >>> low, high = result.interval()["low"]
+    >>> wide_low, wide_high = result.interval(simultaneous=True)["low"]
+    >>> wide_low < low < high < wide_high
+    True
     """
 
     means: tuple[Effect, ...]
@@ -457,9 +473,22 @@ class OutcomesResult(ByName, Comparison):
 
     Examples
     --------
-    ``cv.outcomes(data, study, protects="outcome", epsilon=1)`` returns one. ``result.primary`` is the effect
-    on the primary outcome, ``result.effect("spend")`` another, and ``result.holm_p_values`` are adjusted for
-    all of them.
+    >>> import counterveil as cv
+    >>> visits = {
+    ...     "new": [row % 2 for row in range(400)],
+    ...     "visits": [3 + row % 2 + row % 5 for row in range(400)],
+    ...     "spend": [100 + 50 * (row % 2) + row % 7 for row in range(400)],
+    ... }
+    >>> outcomes = cv.Outcomes({"visits": (0, 30), "spend": (0, 500)})
+    >>> study = cv.Study("new", outcomes, assignment=cv.Trial())
+    >>> result = cv.outcomes(visits, study, protects="outcome", epsilon=5, noise=cv.SeededNoise(1))
+    >>> result.primary.name
+    'visits'
+    >>> low, high = result.effect("spend").interval()
+    >>> low < 50 < high
+    True
+    >>> result.holm_p_values["spend"] < 0.01
+    True
     """
 
     released: tuple[OutcomeEffect, ...]
@@ -690,8 +719,23 @@ class EventStudyResult(ByName, ReleasedAnswer):
 
     Examples
     --------
-    ``cv.event_study(data, study, protects="outcome", epsilon=4)`` returns one. ``result.pre_trend_p_value``
-    tests all periods before treatment, and ``result.interval(simultaneous=True)`` holds for all periods.
+    >>> import counterveil as cv
+    >>> workers = {
+    ...     "programme": [row % 2 for row in range(400)],
+    ...     "y2015": [10 + row % 3 for row in range(400)],
+    ...     "y2016": [11 + row % 3 for row in range(400)],
+    ...     "y2017": [12 + row % 3 + 4 * (row % 2) for row in range(400)],
+    ... }
+    >>> change = cv.Change("y2017", (0, 30), before=["y2015", "y2016"])
+    >>> study = cv.Study("programme", change, assignment=cv.Observational())
+    >>> result = cv.event_study(workers, study, protects="outcome", epsilon=8, noise=cv.SeededNoise(1))
+    >>> result.reference, [effect.name for effect in result.before], [effect.name for effect in result.after]
+    ('y2016', ['y2015'], ['y2017'])
+    >>> result.pre_trend_p_value > 0.05
+    True
+    >>> low, high = result.effect("y2017").interval()
+    >>> low < 4 < high
+    True
     """
 
     _PLOT: ClassVar[str] = "event_study"

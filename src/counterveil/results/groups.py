@@ -368,8 +368,17 @@ class TargetingCurve(Gains):
 
     Examples
     --------
-    ``cv.targeting_curve(data, study, ...)`` returns one. ``curve.interval()`` has an interval for each point,
-    ``curve.qini.interval(0.95)`` that of the area, and ``curve.plot()`` draws it.
+    >>> from types import SimpleNamespace
+    >>> import counterveil as cv
+    >>> data = cv.datasets.synth(n=500, covariates=2)
+    >>> model = SimpleNamespace(effect=lambda people: people["x1"])
+    >>> ask = {"bins": 4, "protects": "outcome", "epsilon": 4, "noise": cv.SeededNoise(2)}
+    >>> curve = cv.targeting_curve(data.frame, data.study, model=model, **ask)
+    >>> len(curve.gains), len(curve.interval()), curve.thresholds[-1] is None
+    (4, 4, True)
+    >>> low, high = curve.qini.interval(0.95)
+    >>> low < curve.qini.estimate < high
+    True
     """
 
     _PLOT: ClassVar[str] = "policy_curve"
@@ -498,7 +507,7 @@ class RatioResult(Result):
     -----
     The interval of each ratio A / B is Fieller's, {r : \|A - r B\| <= h_r}, and that of the difference joins
     both by the rule of Zou and Donner [1]_: r1 - r0 -+ the root of the sum of the squared distances of the
-    ends on either side.
+    ends on either side. `cv.pool` does not take differences of ratios.
 
     References
     ----------

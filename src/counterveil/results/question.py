@@ -390,7 +390,7 @@ class Question:
 
 def uses_of(study: Study, unit: Unit, question: str, method: str) -> Uses:
     """Return what a question about a study uses: its columns by role, level and method."""
-    return study.once(("uses", unit, question, method), lambda: _uses_of(study, unit, question, method))
+    return study._once(("uses", unit, question, method), lambda: _uses_of(study, unit, question, method))
 
 
 def _uses_of(study: Study, unit: Unit, question: str, method: str) -> Uses:

@@ -95,7 +95,9 @@ class ReleasedAnswer(Shown):
     def warning(self) -> str | None:
         """First line of every rendering, in capitals; None where there is nothing to warn of.
 
-        It says that no interval is for the effect, or what an interval depends on.
+        It begins with "NO VALID INTERVAL FOR THE EFFECT" where intervals are for something else, "NOT
+        ADJUSTED" where a declared bound on confounding is what they rest on, "MODELS ASSUMED" where models
+        must be right.
         """
         return first_words(
             interval_target=self.interval_target,
@@ -177,7 +179,13 @@ class ReleasedAnswer(Shown):
             ``not_covered``, ``details``, what intervals of every level are computed from), and for readers
             what follows from it: ``guarantee_warning``, ``warning``, ``estimate``, ``std_error``,
             ``interval``, ``interval_without_noise`` (too short, for comparison only), ``p_value``,
-            ``effects``.
+            ``effects``. Keys that do not apply are not there.
+
+        Notes
+        -----
+        ``version`` is that of the format; facts of another one are refused (CV-P661). ``uncertainty`` and
+        ``limits`` are enough to compute the interval of any level again. A ledger stores the part that
+        `from_dict` needs, and ``counterveil estimate --json`` prints all.
 
         Examples
         --------

@@ -115,7 +115,11 @@ class Shown:
 
     @property
     def effects(self) -> Any:
-        """Rows of `tidy` as a data frame of pandas, polars or pyarrow, whichever is installed first."""
+        """Rows of `tidy` as a data frame of pandas, polars or pyarrow, whichever is installed first.
+
+        `tidy` lists the columns, which have the names of R's `broom` with underscores for dots. Without any of
+        the three packages it raises CV-E070.
+        """
         return frame(self.tidy())
 
     def summary(self) -> str:

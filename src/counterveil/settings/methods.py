@@ -299,7 +299,7 @@ class Matching(Settings):
     References
     ----------
     .. [1] Yuan et al., PrivATE: differentially private average treatment effect estimation for observational
-    data.
+       data.
 
     Examples
     --------

@@ -312,12 +312,12 @@ def study_for(question, protects, **_):
     """Return a study that a question can be asked about by every method at this level."""
     known = {"b": COVARIATES["b"]}
     if question == "arms":
-        return ARMS.changed(covariates=known)
+        return ARMS._changed(covariates=known)
     if question == "event_study":
-        return EVENTS.changed(covariates=known)
+        return EVENTS._changed(covariates=known)
     if question == "outcomes":
         alone = () if protects == "treatment and outcome" else SEVERAL.several.baseline
-        return SEVERAL.changed(covariates=known, several=replace(SEVERAL.several, baseline=alone))
+        return SEVERAL._changed(covariates=known, several=replace(SEVERAL.several, baseline=alone))
     if question == "survival":
         declared = {"event": "t", "horizon": 3, "treated": "yes", "control": "no", "randomised": True}
         return study_of("b", "y", covariates={"c": COVARIATES["c"]}, missing={"c": MISSING["c"]}, **declared)

@@ -86,7 +86,7 @@ def test_a_policy_may_ask_for_people_in_each_arm():
         (179, Fraction(2, 5), "record", "CV-L044"),
     ):
         policy = cv.drafting.AccessPolicy(public=PUBLIC, min_arm=least)
-        study = TRIAL.study.changed(treated_share=share)
+        study = TRIAL.study._changed(treated_share=share)
         with cv.Session(TRIAL.frame, study, budget=cv.Budget(3), access_policy=policy) as session:
             method = "difference_in_means" if level == "outcome" else "trial"
             if code is None:

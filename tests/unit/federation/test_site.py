@@ -126,7 +126,7 @@ def test_a_refusal_costs_nothing(new_site, request_to, budget_spent, changes, co
 
 
 def test_bounds_are_the_stewards_to_set(new_site, request_to, trial):
-    narrower = trial.study.changed(outcome_range=(Fraction(0), Fraction(1, 2))).to_dict()
+    narrower = trial.study._changed(outcome_range=(Fraction(0), Fraction(1, 2))).to_dict()
     assert reply_of(new_site(), request_to(declaration=narrower)).refusal == "CV-F012"
 
 
@@ -158,7 +158,7 @@ def test_a_small_arm_is_refused_where_its_size_is_public(new_site, request_to, t
     # The design plans 200 in each arm.
     assert reply_of(new_site("planned", min_arm=200, **record), request_to(**asked)).ok
     assert reply_of(new_site("plans fewer", min_arm=201, **record), request_to(**asked)).refusal == "CV-F005"
-    unplanned = trial.study.changed(treated_share=None)
+    unplanned = trial.study._changed(treated_share=None)
     private = new_site("private", min_arm=1, study=unplanned, **record)
     declared = request_to(declaration=unplanned.to_dict(), **asked)
     assert reply_of(private, declared).refusal == "CV-F002"

@@ -265,7 +265,7 @@ def test_questions_it_cannot_answer_are_refused():
     assert moved.value.code == "CV-P027"
 
 
-SCORES_STUDY = STUDY.changed(covariates=dict(STUDY.covariates) | {"a": cv.Range(-3, 5)})
+SCORES_STUDY = STUDY._changed(covariates=dict(STUDY.covariates) | {"a": cv.Range(-3, 5)})
 
 
 def corners():

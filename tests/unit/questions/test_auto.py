@@ -114,7 +114,7 @@ def test_many_strata_are_compared_where_they_hold_many_rows_and_no_model_is_affo
     data, study = trial(rows, covariates, randomised=False)
     names = list(study.covariates)
     data |= {name: (data[name] > 0.5).astype(int) for name in names}
-    study = study.changed(covariates=dict.fromkeys(names, cv.Binary()))
+    study = study._changed(covariates=dict.fromkeys(names, cv.Binary()))
     if method is None:
         with pytest.raises(ParameterError, match="CV-P404"):
             ask(data, study, epsilon=epsilon)

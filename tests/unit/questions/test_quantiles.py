@@ -85,7 +85,7 @@ def test_nothing_is_supposed_within_a_cell_that_holds_most():
 
 @pytest.mark.parametrize("protects", ["outcome", "treatment and outcome", "record"])
 def test_a_range_that_is_far_too_wide_is_found_to_be(protects):
-    wide = STUDY.changed(outcome_range=(Fraction(-1000), Fraction(3000)))
+    wide = STUDY._changed(outcome_range=(Fraction(-1000), Fraction(3000)))
     asked = {"protects": protects, "epsilon": 2, "noise": cv.SeededNoise(3)}
     found, declared = (cv.quantiles(people(), wide, grid=grid, **asked) for grid in ("found", "even"))
     (low, high), (least, most) = (one.quantile_difference().interval() for one in (found, declared))

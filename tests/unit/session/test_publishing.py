@@ -63,7 +63,7 @@ def test_columns_of_later_studies_are_published_with_the_first(book):
 
 def test_after_the_first_request_nothing_more_becomes_public(book):
     book.publish("trial", ["arm"])
-    alone = STUDY.changed(covariates={})
+    alone = STUDY._changed(covariates={})
     ask(book, alone)
     book.publish("trial", ["arm"])  # as when a notebook runs again
     with pytest.raises(cv.CounterveilError, match="CV-L091"):

@@ -198,7 +198,7 @@ def assumed_of(
         ranges = dict(study.several.ranges)
         for name, own in zip(names[1:], others, strict=True):
             one = AssumedPeople.of(
-                study.changed(several=None, outcome=name, outcome_range=ranges[name]), **own
+                study._changed(several=None, outcome=name, outcome_range=ranges[name]), **own
             )
             more[name] = {field: getattr(one, field) for field in _BY_OUTCOME}
     several = study.several is not None or study.denominator is not None
@@ -736,7 +736,7 @@ def _receiving(
     if not isinstance(domain, Binary):
         raise out_of_range("received", "a covariate declared with cv.Binary(...)", received)
     others = {name: kind for name, kind in study.covariates.items() if name != received}
-    people, _, _ = simulate_around(study.changed(covariates=others), rows, assumed, generator)
+    people, _, _ = simulate_around(study._changed(covariates=others), rows, assumed, generator)
     fate = generator.random(rows)
     share = assumed.compliance_rate or 0.0
     complies, always = fate < share, fate > (1 + share) / 2
@@ -755,7 +755,7 @@ def at_the_horizon(study: Study) -> Study:
     """Return the study whose outcome is being free of the event at the horizon; one without times as it is."""
     if study.event is None:
         return study
-    return study.changed(event=None, outcome_range=(Fraction(0), Fraction(1)))
+    return study._changed(event=None, outcome_range=(Fraction(0), Fraction(1)))
 
 
 def _with_times(study: Study, assumed: AssumedPeople, rows: int, generator: np.random.Generator) -> People:

@@ -733,7 +733,14 @@ class Plan(Shown):
         return min(enough, key=lambda one: one.budget.epsilon, default=None)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON-ready facts; `from_dict` reads them back."""
+        """Return everything as JSON-ready facts; `from_dict` reads them back.
+
+        Returns
+        -------
+        dict
+            The attributes by name; ``answers`` has a dictionary for each size and epsilon, with its budget and
+            the smallest effect that the interval tells from none.
+        """
         found = write(self)
         rows = zip(found["answers"], self.answers, strict=True)
         return found | {"answers": [facts | self._facts(one) for facts, one in rows]}
@@ -762,7 +769,23 @@ class Plan(Shown):
 
     @classmethod
     def from_dict(cls, facts: dict[str, Any]) -> Plan:
-        """Return what `to_dict` wrote; other facts are CV-P661."""
+        """Return the plan that `to_dict` wrote.
+
+        Parameters
+        ----------
+        facts : dict
+            What `to_dict` returned, also after a round trip through JSON.
+
+        Returns
+        -------
+        Plan
+            The plan.
+
+        Raises
+        ------
+        CounterveilError
+            Facts of another kind or version (CV-P661).
+        """
         return read(cls, facts)
 
     def _rows(self) -> list[dict[str, Any]]:
@@ -841,7 +864,13 @@ class Plan(Shown):
         return [("Public", ". ".join(one[0].upper() + one[1:] for one in said))]
 
     def write_up(self) -> str:
-        """Return a paragraph for a protocol: what was assumed and which intervals are to be expected."""
+        """Return a paragraph for a protocol: what was assumed and which intervals are to be expected.
+
+        Returns
+        -------
+        str
+            One paragraph in plain text.
+        """
         shown = [
             f"{self._where(one)}{f', {one.protects.value}, {one.method}' if self.public else ''}: "
             + (f"refused ({one.refusal})" if one.half_width is None else f"half-width {self._row(one)[2]}")
@@ -1109,7 +1138,7 @@ class PlanArguments:
         units = _units(study, question, options, compared, half_width)
         sizes = list(self.rows) if isinstance(self.rows, Sequence) else [self.rows]
         check_numbers(sizes, draws, seed, half_width)
-        chosen, study = study, study.changed(where=None)  # people are planned for that belong to it
+        chosen, study = study, study._changed(where=None)  # people are planned for that belong to it
         sample = self._assumed.sample
         _refuse_unplanned(study, question, sample)
         target = default_estimand(study, options["estimand"])
@@ -1386,7 +1415,7 @@ def _assumed(
 ) -> tuple[AssumedPeople, Draw]:
     """Return what is assumed of people, and what draws them."""
     others = {name: kind for name, kind in study.covariates.items() if name != received}
-    own = at_the_horizon(study.changed(covariates=others))
+    own = at_the_horizon(study._changed(covariates=others))
     people = replace(
         assumed_of(own, given, received), censoring_rate=censoring_rate(study, given.censoring_rate)
     )

@@ -380,7 +380,7 @@ class Interval:
         """Return the table with clamped outcomes, the interval being their range."""
         if not self.halvings:
             return table
-        study = table.study.changed(outcome_range=self.ends(table.study))
+        study = table.study._changed(outcome_range=self.ends(table.study))
         return replace(table, study=study, outcome=self.clamped(table.outcome), measures=())
 
     def ends(self, study: Study) -> tuple[Fraction, Fraction]:

@@ -159,7 +159,7 @@ def adjusted_table(table: Table, settings: Weighting) -> Table:
     lowest = float(study.outcome_range[0])
     values = lowest + float(table.outcome_unit) * table.outcome - table.covariates[settings.prediction]
     rules = {name: rule for name, rule in study.missing.items() if name != study.outcome}
-    moved = study.changed(outcome_range=(bounds.lo, bounds.hi), missing=rules)
+    moved = study._changed(outcome_range=(bounds.lo, bounds.hi), missing=rules)
     return replace(table, study=moved, outcome=to_steps(values, bounds), measures=())
 
 

@@ -198,7 +198,7 @@ def _refuse_logs(study: Study, names: Sequence[str]) -> None:
 
 def _middle(study: Study, name: str) -> tuple[float, float]:
     """Return the middle and half the width of the range of an outcome, or of what was measured before."""
-    bounds = study.measured_bounds(name)
+    bounds = study._measured_bounds(name)
     low, high = (study.outcome_bounds if bounds is None else bounds).floats()
     return (low + high) / 2, (high - low) / 2
 

@@ -1163,7 +1163,7 @@ def outcome_tables(table: Table, outcomes: Outcomes) -> list[Table]:
     """Return the rows with each of the outcomes alone."""
     each = zip(outcomes.names, outcomes.ranges, outcomes.numbers(table), strict=True)
     return [
-        replace(table, study=table.study.changed(outcome=name, outcome_range=ends, several=None), outcome=y)
+        replace(table, study=table.study._changed(outcome=name, outcome_range=ends, several=None), outcome=y)
         for name, ends, y in each
     ]
 

@@ -77,7 +77,7 @@ def test_pure_guarantee_by_arms_and_by_nothing_else():
         ask(delta=0, method="r_learner")
 
 
-TRIAL = DATA.study.changed(randomised=True)
+TRIAL = DATA.study._changed(randomised=True)
 
 
 def test_one_effect_for_all_has_no_intervals_for_people(tmp_path):
@@ -136,7 +136,7 @@ def of_strata(rows, differ=0.0, seed=1):
 
 
 @pytest.mark.parametrize("protects", ["record", "outcome"])
-@pytest.mark.parametrize("study", [STRATA, STRATA.changed(randomised=True)])
+@pytest.mark.parametrize("study", [STRATA, STRATA._changed(randomised=True)])
 def test_one_number_is_what_ate_answers_for_the_whole_budget(protects, study):
     asked = {"protects": protects, "epsilon": "0.1", "delta": 0}
     found = cv.cate(of_strata(600, 0.3), study, noise=cv.SeededNoise(2), **asked)
@@ -158,7 +158,7 @@ def test_outcomes_have_no_part_in_the_first_choice(protects, rows, epsilon, func
     """The method is the same for people whose effects differ strongly, do not differ, and have other outcomes."""
     frames = [of_strata(rows, 0.3), of_strata(rows), of_strata(rows) | {"y": np.zeros(rows)}]
     words = {"protects": protects, "epsilon": epsilon, "delta": "1e-6", "noise": cv.SeededNoise(2)}
-    found = [cv.cate(frame, STRATA.changed(randomised=True), **words) for frame in frames]
+    found = [cv.cate(frame, STRATA._changed(randomised=True), **words) for frame in frames]
     tested = ["heterogeneity_p" in one.details for one in found]
     assert tested == [function] * 3
     assert found[0].heterogeneous == function

@@ -64,7 +64,7 @@ def test_declarations_tell_of_some_rules_what_they_say_of_everyone():
         (cv.Policy.where(z=[1], x=(-1, 30)), None),
         (cv.Policy.of(lambda row: False), None),
     ):
-        assert rule.constant(declared) is said
+        assert rule._constant(declared) is said
 
 
 def people_near(n, seed):

@@ -33,7 +33,7 @@ def people(study, rows=4000, by_period=False, received=None, seed=0, **given):
     base = study
     if received is not None:
         kept = {name: kind for name, kind in study.covariates.items() if name != received}
-        base = study.changed(covariates=kept)
+        base = study._changed(covariates=kept)
     assumed = assumed_of(base, cv.Assumptions(**given), received)
     return people_of_question(study, assumed, by_period, received, rows, np.random.default_rng(seed))
 
@@ -67,7 +67,7 @@ def test_any_two_numbers_of_a_person_go_together_as_assumed(correlation):
     frame = people(three, 20_000, explained=0.2, outcome_correlation=correlation, sd=1).frame
     found = np.corrcoef([frame[name] for name in ("a", "b", "c", "b0")])
     assert [found[0, 1], found[0, 2], found[1, 2], found[1, 3]] == pytest.approx([correlation] * 4, abs=0.03)
-    clicks = CLICKS.changed(covariates={"x": cv.Range(0, 1)})
+    clicks = CLICKS._changed(covariates={"x": cv.Range(0, 1)})
     frame = people(clicks, 20_000, explained=0.2, outcome_correlation=correlation, mean=50, sd=5).frame
     assert np.corrcoef(frame["clicks"], frame["sessions"])[0, 1] == pytest.approx(correlation, abs=0.03)
 

@@ -161,7 +161,7 @@ def test_effects_of_folds_are_clipped_to_the_bound():
 
 
 def test_without_a_bound_effects_are_clipped_around_the_released_comparison():
-    wide = STUDY.changed(outcome_range=(Fraction(-20), Fraction(20)))
+    wide = STUDY._changed(outcome_range=(Fraction(-20), Fraction(20)))
     found = {}
     for name, settings in (("centred", None), ("whole", cv.settings.Folds(bound=40))):
         found[name] = cv.ate(

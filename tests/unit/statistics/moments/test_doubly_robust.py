@@ -353,7 +353,7 @@ def test_rare_events_are_not_clipped_away(control, treated, epsilon):
 @pytest.mark.parametrize(("amount", "most_length"), [(1, 0.04), (80, 30.0)])
 def test_what_noise_hides_is_in_the_interval(delta, amount, most_length):
     # 120 and 20 events: fewer than the noise of a cell, or little more.
-    declared = study().changed(outcome_range=(Fraction(0), Fraction(1 if amount == 1 else 500)))
+    declared = study()._changed(outcome_range=(Fraction(0), Fraction(1 if amount == 1 else 500)))
     for seed in range(2):
         data = frame(seed, 0.012, 0.002)
         data["y"] = amount * data["y"]
@@ -365,7 +365,7 @@ def test_what_noise_hides_is_in_the_interval(delta, amount, most_length):
 @pytest.mark.parametrize("delta", ["0", "1e-6"])
 @pytest.mark.parametrize("estimand", thinned(["ATE", "ATO"], "ATE"))
 def test_outcomes_far_out_of_a_range_that_holds_them_are_in_the_interval(estimand, delta):
-    declared = study().changed(outcome_range=(Fraction(-20), Fraction(80)))
+    declared = study()._changed(outcome_range=(Fraction(-20), Fraction(80)))
     covered = []
     for seed in range(8):
         rng = np.random.default_rng(700 + seed)

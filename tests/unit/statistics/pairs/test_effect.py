@@ -160,7 +160,7 @@ def test_a_declared_score_is_not_released_and_leaves_no_model_assumed(delta):
         cv.Treatment("t", control=0), cv.Outcome("y", (-3, 4)), names, assignment=cv.Propensity("e")
     )
     found = ask(data | {"e": e}, declared, epsilon=1, delta=delta)
-    fitted = ask(data | {"e": e}, declared.changed(score=None), epsilon=1, delta=delta)
+    fitted = ask(data | {"e": e}, declared._changed(score=None), epsilon=1, delta=delta)
     half = found.uncertainty.half_width(0.95)
     assert abs(found.estimate - 0.1) < 1.5 * half
     assert half < fitted.uncertainty.half_width(0.95)
@@ -238,7 +238,7 @@ def test_a_trial_needs_no_covariates_and_what_has_no_form_is_refused():
     assert ask_arms(arm_people(), plain).assumptions is None
     with_clusters = arm_study(cluster="school")
     for declared, more, code in (
-        (plain.changed(randomised=None), {}, "CV-S051"),
+        (plain._changed(randomised=None), {}, "CV-S051"),
         (arm_study(), {"method": "weighting"}, "CV-P016"),
         (arm_study(), {"settings": cv.settings.Arms()}, "CV-P019"),
         (with_clusters, {}, "CV-P018"),

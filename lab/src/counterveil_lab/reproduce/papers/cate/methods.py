@@ -93,7 +93,7 @@ def constant_answers(study: Instance, epsilon: float, seed: int, delta: Number |
 
 def difference_answers(study: Instance, epsilon: float, seed: int) -> Floats:
     """Return the private difference of the arms' means for everybody: records are private, nothing is adjusted."""
-    alone = study.study.changed(covariates={}, missing={}, randomised=True)
+    alone = study.study._changed(covariates={}, missing={}, randomised=True)
     frame = {study.study.treatment: study.table.treated.astype(np.int64), study.study.outcome: study.outcomes}
     result = ate(frame, alone, protects="record", epsilon=epsilon, method="trial", noise=SeededNoise(seed))
     return np.full(len(study.queries), result.estimate)

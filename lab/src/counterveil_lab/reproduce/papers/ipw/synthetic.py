@@ -64,7 +64,7 @@ def sample(family: str, run: int) -> tuple[Table, NDArray[np.intp], NDArray[np.i
     fitted = [generator.choice(np.flatnonzero(~test & (treated == arm)), FIT) for arm in (True, False)]
     rows = np.concatenate([*fitted, *weighted])
     frame = {name: np.asarray(column)[rows] for name, column in data.frame.items()}
-    study = data.study.changed(randomised=None, treated_share=None)
+    study = data.study._changed(randomised=None, treated_share=None)
     return Table.attach(frame, study), np.arange(2 * FIT), np.arange(2 * FIT, len(rows))
 
 

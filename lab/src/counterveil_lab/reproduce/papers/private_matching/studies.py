@@ -87,7 +87,7 @@ def dataset(family: str, number: int) -> Dataset:
     margin = _MARGIN * float(y.max() - y.min())
     bounds = _LALONDE_RANGE if family == "lalonde" else (float(y.min()) - margin, float(y.max()) + margin)
     exact = (Fraction(bounds[0]), Fraction(bounds[1]))
-    return replace(data, study=data.study.changed(outcome_range=exact))
+    return replace(data, study=data.study._changed(outcome_range=exact))
 
 
 @cache
