@@ -1,4 +1,4 @@
-"""What editors show of questions: full signatures and docstrings, in jedi and in pyright."""
+"""What editors show of public names: full signatures and docstrings, in jedi and in pyright."""
 
 import inspect
 import json
@@ -22,6 +22,14 @@ LOOKS = ("look", "planned", "sequence")
 CALLS = {f"cv.{name}": getattr(cv, name) for name in QUESTIONS}
 CALLS |= {f"cv.Session.{name}": getattr(cv.Session, name) for name in METHODS}
 CALLS |= {f"cv.interim.{name}": getattr(cv.interim, name) for name in LOOKS}
+# Everything else that users call by name, classes too.
+SPACES = ("", "datasets.", "drafting.", "omop.", "plots.", "published.", "settings.")
+OTHERS = {
+    f"cv.{space}{name}": getattr(owner, name)
+    for space, owner in ((space, getattr(cv, space[:-1]) if space else cv) for space in SPACES)
+    for name in owner.__all__
+    if callable(getattr(owner, name)) and f"cv.{space}{name}" not in CALLS
+}
 # A checker that takes formulas and studies, and refuses a name that is none.
 PROGRAM = """import counterveil as cv
 
@@ -46,6 +54,17 @@ def test_jedi_shows_the_signature_and_the_docstring(call, project):
     assert inspect.getdoc(function) in shown.docstring()
     (home,) = script.goto(2, len(call) - 1, follow_imports=True)
     assert home.module_path == Path(inspect.getsourcefile(inspect.unwrap(function)))
+
+
+@pytest.mark.parametrize("call", OTHERS)
+def test_jedi_shows_what_other_public_names_take(call, project):
+    (shown,) = jedi.Script(f"import counterveil as cv\n{call}(", project=project).get_signatures(
+        2, len(call) + 1
+    )
+    taken = list(inspect.signature(OTHERS[call]).parameters)
+    if taken != ["args", "kwargs"]:
+        assert [each.name for each in shown.params] == taken
+    assert inspect.getdoc(OTHERS[call]).partition("\n")[0] in shown.docstring()
 
 
 def checked(text, folder):

@@ -17,6 +17,7 @@ from typing import Any
 
 from counterveil.bounded_reading import UnreadableError, parse_toml, read_text
 from counterveil.errors import CounterveilError, ParameterError, refusal, shown
+from counterveil.frozen import field_names, frozen
 from counterveil.privacy import Budget, Number, Unit, exact, show
 
 MOST_NAMES = 10_000
@@ -352,7 +353,7 @@ _MOST_ROWS, _MOST_DIGITS = 10**15, 15
 _LONGEST_FILE, _ACCESS_POLICY_LONGEST_NUMBER, _LONGEST_CONDITION = 2**18, 120, 8_000
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@frozen
 class AccessPolicy:
     """What the account of a data set allows; every column that is not public is private.
 
@@ -571,7 +572,7 @@ class AccessPolicy:
         """
         if not isinstance(facts, Mapping):
             raise _invalid("a table", type(facts).__name__)
-        known = [each.name for each in fields(cls)]
+        known = field_names(cls)
         for key in facts:
             if key not in known:
                 raise _invalid(f"only the keys {', '.join(known)}", f"the key {shown(key)}")

@@ -34,6 +34,7 @@ from counterveil.data.cells import (
     truth_of,
 )
 from counterveil.errors import CounterveilError, ParameterError, refusal, shown
+from counterveil.frozen import frozen
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.privacy import Number, exact, show
 
@@ -326,7 +327,7 @@ _LARGEST_BOUND = Fraction(10) ** 300
 _SMALLEST_WIDTH = Fraction(1, 10**200)
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+@frozen
 class Range:
     """Numbers between two public bounds; values outside are clamped to the nearer bound.
 
@@ -532,7 +533,7 @@ class Binary:
         return _labels_in_words(self.labels)
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+@frozen
 class Categories:
     """A public list of labels, coded 0, 1, 2, ... in the order given.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field
 from fractions import Fraction
 from os import PathLike
 from pathlib import Path
@@ -50,6 +50,7 @@ from counterveil.data.study_facts import public_facts
 from counterveil.data.treatment import Treatment, column_name
 from counterveil.data.unknown_arguments import known_arguments
 from counterveil.errors import CounterveilError, ParameterError, refusal, shown
+from counterveil.frozen import field_names, frozen
 from counterveil.privacy import Unit, exact
 
 Made = TypeVar("Made")
@@ -57,7 +58,7 @@ Made = TypeVar("Made")
 _LARGEST_COVARIATE = Fraction(10) ** 100
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@frozen
 class Study:
     """Which column is the treatment, the outcome and a covariate, and every bound and label; all of it is public.
 
@@ -443,9 +444,9 @@ class Study:
         """Return the study with some attributes replaced as they are, for parts of a table and moved outcomes."""
         found = object.__new__(Study)
         object.__setattr__(found, "_known", {})
-        for each in fields(self):
-            if each.name != "_known":
-                object.__setattr__(found, each.name, fields_of.get(each.name, getattr(self, each.name)))
+        for name in field_names(Study):
+            if name != "_known":
+                object.__setattr__(found, name, fields_of.get(name, getattr(self, name)))
         return found
 
     def public_facts(self, unit: Unit, reference: Label | None = None) -> tuple[str, ...]:

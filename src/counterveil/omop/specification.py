@@ -20,6 +20,7 @@ from counterveil.data.sources.dispatch import spilling_here
 from counterveil.data.sources.relations import Kind, duckdb_kind, quoted
 from counterveil.data.study_documents import read_toml
 from counterveil.errors import CounterveilError, DataError, installing, masked, refusal, shown
+from counterveil.frozen import frozen
 from counterveil.privacy import Number
 
 
@@ -110,7 +111,7 @@ class TimeAtRisk:
         return asdict(self)
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@frozen
 class Specification:
     """A comparison of two cohorts in OMOP tables.
 
