@@ -1,4 +1,9 @@
-"""Data sets for demonstrations, tests and experiments, each with its study and its source."""
+"""Data sets for demonstrations, tests and experiments, each with its study and its source.
+
+`simulated_trial`, `synth`, `synth_strata`, `dataset_1`, `dataset_2`, `skewed` and `kink` are simulated.
+`lalonde` needs the extra ``demo``. All others read files below a folder, by default that in the environment
+variable COUNTERVEIL_DATA. Files are checked by their SHA-256.
+"""
 
 from counterveil.datasets.dataset import (
     Dataset,
