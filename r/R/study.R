@@ -2,9 +2,11 @@
 cv_study <- function(formula, ranges = list(), ...) {
   parts <- formula_parts(formula)
   more <- list(...)
-  if (is.null(more$event)) more$event <- parts$event
-  # A time to an event ends at its horizon.
+  if (!is.null(parts$event)) more$outcome <- utils::modifyList(list(event = parts$event), as.list(more$outcome))
+  # A time to an event ends at its horizon, which the range of the time may say.
   timed <- !is.null(more$outcome$event)
+  until <- ranges[[parts$outcome]]
+  if (timed && length(until) == 2 && is.null(more$outcome$horizon)) more$outcome$horizon <- ends(until)[2]
   missing <- setdiff(c(if (!timed) parts$outcome, parts$covariates), names(ranges))
   if (length(missing)) {
     stop("ranges has no entry for: ", paste(missing, collapse = ", "),
@@ -13,8 +15,8 @@ cv_study <- function(formula, ranges = list(), ...) {
     )
   }
   domains <- lapply(ranges[parts$covariates], domain)
-  ends <- if (!timed) ranges[[parts$outcome]]
-  known <- list(ends = ends, covariates = if (length(domains)) domains)
+  bounds <- if (!timed) ranges[[parts$outcome]]
+  known <- list(ends = bounds, covariates = if (length(domains)) domains)
   value <- ask(python()$helper$study, list(parts$treatment, parts$outcome), c(known, more))
   structure(list(value = value), class = "cv_study")
 }

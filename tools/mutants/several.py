@@ -91,7 +91,7 @@ SEVERAL: tuple[Mutant, ...] = (
         "unit/questions/groups/test_policy.py",
     ),
     _of(
-        "policy.constant",
+        "policy._constant",
         "False if False in said",
         "None if False in said",
         "unit/questions/groups/test_policy.py",

@@ -104,9 +104,12 @@ test_that("the first request on a ledger names what it would make public", {
 })
 
 test_that("a time to an event is written as in the package survival", {
-  named <- cv_study(days ~ arm, event = "died", horizon = 60, randomised = TRUE, control = 0)
-  written <- cv_study(Surv(days, died) ~ arm, horizon = 60, randomised = TRUE, control = 0)
+  arms <- list(control = 0)
+  named <- cv_study(days ~ arm, outcome = list(event = "died", horizon = 60), assignment = "trial", treatment = arms)
+  written <- cv_study(Surv(days, died) ~ arm, outcome = list(horizon = 60), assignment = "trial", treatment = arms)
+  ranged <- cv_study(Surv(days, died) ~ arm, list(days = c(0, 60)), assignment = "trial", treatment = arms)
   expect_identical(capture.output(print(written)), capture.output(print(named)))
-  expect_error(cv_study(Surv(days) ~ arm, horizon = 60), "outcome ~ treatment")
-  expect_error(cv_study(log(days) ~ arm, horizon = 60), "outcome ~ treatment")
+  expect_identical(capture.output(print(ranged)), capture.output(print(named)))
+  expect_error(cv_study(Surv(days) ~ arm, list(days = c(0, 60))), "outcome ~ treatment")
+  expect_error(cv_study(log(days) ~ arm, list(days = c(0, 60))), "outcome ~ treatment")
 })

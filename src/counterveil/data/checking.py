@@ -648,7 +648,9 @@ def _fix(code: str, name: str, study: Study, labels: Mapping[str, int] | None) -
         told = [toml_value(_as_written(label)) for label in labels or ()]
         one_of = f"  # one of {', '.join(told[:6])}" if told else ""
         lines = (
-            f'[treatment]\ntreated = {toml_value(study.treated)}\ncontrol = "LABEL"{one_of}\nothers = "drop"'
+            f"[treatment]\ncolumn = {toml_value(study.treatment)}\n"
+            f"treated = {toml_value(study.treated)}  # the label that means treated\n"
+            f'control = "LABEL"{one_of}\nothers = "drop"'
         )
         return _OTHERS if study.control is not None else lines
     return _OTHERS if code == "CV-D017" else None

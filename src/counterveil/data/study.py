@@ -167,7 +167,7 @@ class Study:
     --------
     >>> import counterveil as cv
     >>> study = cv.Study(
-    ...     treatment=cv.Treatment("treated", control="usual care"),
+    ...     treatment=cv.Treatment("arm", treated="new drug", control="usual care"),
     ...     outcome=cv.Outcome("death", (0, 1)),
     ...     covariates={"age": cv.Range(18, 100), "sex": cv.Categories(["f", "m"])},
     ...     assignment=cv.Trial(share=0.5),
@@ -601,7 +601,8 @@ class Study:
             Which columns play which part: "score ~ treated | age + sex".
         declared : Study, mapping, str or PathLike
             A wider study; a mapping from names to ranges and labels, such as `{"score": (0, 10), "age": (18,
-            90), "sex": ["f", "m"]}`; or the path of a study file or of a codebook.
+            90), "sex": ["f", "m"]}`; or the path of a study file or of a codebook. Of two labels of the
+            treatment, the first is the control, as in R: ["usual care", "new drug"].
         **more
             Beside a mapping or a codebook: `assignment`, `people`, `clusters`, `missing`, `where` and
             `estimated` as `Study` takes them; `treatment` and `outcome` as parts (`cv.Treatment`,
@@ -729,6 +730,9 @@ class Study:
     def _fingerprint(self) -> str:
         text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()
+
+    def __repr__(self) -> str:
+        return f"Study.from_dict({self.to_dict()!r})"
 
     def __str__(self) -> str:
         return self.to_toml()

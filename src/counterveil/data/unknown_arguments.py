@@ -73,10 +73,14 @@ STUDY_PARTS = {
         'outcome=cv.Outcomes({"visits": (0, 30), "spend": (0, 500)}, baseline={"visits": "visits_before"})',
     ),
     **dict.fromkeys(("person", "per_person", "order", "max_rows_per_person", "max_rows"), _PEOPLE),
-    **dict.fromkeys(("cluster", "protects_cluster", "assigned_by_cluster", "per_cluster"), _CLUSTERS),
+    "cluster": 'clusters=cv.Clusters("school")',
+    **dict.fromkeys(("protects_cluster", "assigned_by_cluster", "per_cluster"), _CLUSTERS),
     **dict.fromkeys(("y_col", "d_cols", "x_cols", "Y", "T", "X", "W", "treat", "covs"), _ROLES),
     **dict.fromkeys(("duration_col", "event_col", "durations", "event_observed"), _EVENT),
 }  # fmt: skip
+
+# Arguments that are needed, with the values that they take.
+_VALUES = {"protects": 'protects="outcome" (or "treatment and outcome", "record")'}
 
 
 def known_arguments(call: Callable[P, R]) -> Callable[P, R]:
@@ -117,6 +121,6 @@ def refuse_arguments(
     if positional > len(in_order) and not unbounded and name == "Study":
         raise refusal("CV-P028d", name=name, names=", ".join(key for key in in_order if key != "self"))
     needed = [key for place, key in enumerate(own) if place >= positional and key not in given]
-    lacking = [f"{key}=" for key in needed if own[key].default is Parameter.empty]
+    lacking = [_VALUES.get(key, f"{key}=") for key in needed if own[key].default is Parameter.empty]
     if lacking:
         raise refusal("CV-P028c", name=name, lacking=", ".join(lacking))

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import wraps
+from inspect import signature
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeGuard, TypeVar, cast
 
@@ -49,7 +50,8 @@ _ASSUMED = (
 _RENAMED: dict[str, dict[str, str]] = {
     "plan": {
         **{name: f"assumed=cv.Assumptions({name}=...)" for name in _ASSUMED},
-        "lost": "assumed=cv.Assumptions(censoring_rate=0.2)",
+        "lost": 'question="survival", assumed=cv.Assumptions(censoring_rate=0.2)',
+        **dict.fromkeys(("n", "nobs", "sample_size"), "rows=500"),
         "together": "assumed=cv.Assumptions(outcome_correlation=0.5)",
         "complying": "assumed=cv.Assumptions(compliance_rate=0.7)",
         "tell": "progress=",
@@ -63,6 +65,8 @@ _RENAMED: dict[str, dict[str, str]] = {
     },
     "quantiles": dict.fromkeys(("shares", "q", "quantiles"), "probs=(0.25, 0.5, 0.75)"),
 }
+# What may be declared beside a formula and public ranges, as `cv.Study` takes it.
+_DECLARED = ("assignment", "people", "clusters", "missing", "where")
 # Arguments that open a session.
 _OPENING = ("ledger", "dataset", "noise")
 
@@ -240,7 +244,8 @@ def asks(function: F) -> F:
         others = {key: value for key, value in named.items() if key not in _LEADING}
         design = {}
         if isinstance(declared, Mapping):
-            design = {key: others.pop(key) for key in ("assignment",) if key in others}
+            taken = signature(function).parameters
+            design = {key: others.pop(key) for key in _DECLARED if key in others and key not in taken}
         return call(data, Study.from_formula(formula, declared, **design), **others)
 
     return cast("F", call)
