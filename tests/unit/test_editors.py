@@ -41,7 +41,9 @@ cv.ate(data.frame, data.study, protects="outcome", epsilom=1)
 
 
 @pytest.fixture(scope="module")
-def project():
+def project(tmp_path_factory):
+    # Processes that share a cache read what another has half written.
+    jedi.settings.cache_directory = str(tmp_path_factory.mktemp("jedi"))
     return jedi.Project(ROOT, added_sys_path=[str(ROOT / "src")])
 
 
