@@ -64,7 +64,7 @@ class Design:
 
 
 def replace_range(study: Study, bounds: tuple[float, float]) -> Study:
-    return study.changed(outcome_range=tuple(exact(round(bound, 6), "outcome") for bound in bounds))
+    return study._changed(outcome_range=tuple(exact(round(bound, 6), "outcome") for bound in bounds))
 
 
 def normal(sd: float | np.ndarray, n: int) -> Errors:

@@ -85,10 +85,10 @@ def attached(
     for name, points in cuts.items():
         domain = domains[name]
         domains[name] = domain.cut(*points) if isinstance(domain, Range) else domain
-    study = data.study.changed(covariates=domains)
+    study = data.study._changed(covariates=domains)
     if observed:
         y = np.asarray(data.frame[study.outcome], dtype=float)
-        study = study.changed(outcome_range=tuple(exact(bound, "outcome") for bound in widened(y)))
+        study = study._changed(outcome_range=tuple(exact(bound, "outcome") for bound in widened(y)))
     low, high = (float(bound) for bound in study.outcome_range)
     table = Table.attach(data.frame, study)
     return instance(table, tuple(cuts), data.true_effect, high - low if relative else 1.0)

@@ -68,7 +68,7 @@ def real(make: Callable[[], Dataset]) -> Loader:
         data = kept[0]
         columns = dict(data.frame)
         columns[data.study.treatment] = np.random.default_rng(seed).permutation(columns[data.study.treatment])
-        study = data.study.changed(treated_share=None)
+        study = data.study._changed(treated_share=None)
         return columns, study, 0.0
 
     return load

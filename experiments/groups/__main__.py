@@ -55,7 +55,7 @@ class Row:
         treated = np.random.default_rng(seed + 10**6).random(self.rows) < self.share
         moved = data.frame["y"] + data.effects * (treated - data.frame["treated"])
         frame = dict(data.frame) | {"treated": treated.astype(np.int64), "y": moved}
-        return frame, data.study.changed(randomised=True, treated_share=Fraction(str(self.share)))
+        return frame, data.study._changed(randomised=True, treated_share=Fraction(str(self.share)))
 
 
 ONE = Row("Dataset 1", dataset_1, truths.first, truths.flat)

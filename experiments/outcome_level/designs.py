@@ -50,7 +50,7 @@ def attached(data, draws: list[np.ndarray]) -> tuple[Table, list[np.ndarray]]:
     low, high = min(y.min() for y in draws), max(y.max() for y in draws)
     bounds = (float(low - 0.02 * (high - low)), float(high + 0.02 * (high - low)))
     table = Table.attach(
-        data.frame, data.study.changed(outcome_range=tuple(exact(end, "outcome") for end in bounds))
+        data.frame, data.study._changed(outcome_range=tuple(exact(end, "outcome") for end in bounds))
     )
     steps = [((y - bounds[0]) / (bounds[1] - bounds[0]) * OUTCOME_STEPS).astype(np.int64) for y in draws]
     return table, steps

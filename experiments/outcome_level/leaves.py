@@ -36,7 +36,7 @@ TUNED_ON = {f"ACIC {setting}" for setting in range(1, 6)}
 FOLDS, LEAST_CHANCE = 5, 0.01
 # Directions that vary by less than this part of the largest are left out of least squares.
 SMALL = 1e-3
-USUAL = methods.BLOCKS["tree_leaves"]
+DEFAULTS = methods.BLOCKS["tree_leaves"]
 
 
 def set_share(share: float) -> None:
@@ -87,7 +87,7 @@ def weights(design: Design, estimand: str, share: float, epsilon: float = 4.0) -
     found = weighted_effect(attached(design, 0), question_of(epsilon, "weighting", estimand)).coefficients
     ordered = np.empty_like(found)
     ordered[np.argsort(~design.treated, kind="stable")] = found
-    set_share(USUAL)
+    set_share(DEFAULTS)
     return ordered
 
 
@@ -144,7 +144,7 @@ def print_biases(folder: Path, draws: int, only: list[int] | None) -> None:
         ]
         for estimand in ESTIMANDS:
             whose, truth = every if estimand == "ATE" else treated, design.truth(estimand)
-            both = [weights(design, estimand, share) for share in (0.0, USUAL)]
+            both = [weights(design, estimand, share) for share in (0.0, DEFAULTS)]
             unit = sd * sqrt(float(both[0] @ both[0]))
             biases = [float(w @ np.where(treated, on, untreated)) - truth for w in both]
             biases.append(float(np.mean([aipw(table, estimand)[0] for table in tables])) - truth)

@@ -30,15 +30,15 @@ GROUPS = {
     "ACIC 2-3": TUNING["ACIC 2-3"],
 }
 # Those that the other blocks were added to later: terms that treatment follows, and bends of the score.
-USUAL = ("covariates", "squares", "products", "score")
-NO_PRODUCTS = tuple(name for name in USUAL if name != "products")
+DEFAULTS = ("covariates", "squares", "products", "score")
+NO_PRODUCTS = tuple(name for name in DEFAULTS if name != "products")
 
 
 @dataclass(frozen=True)
 class Candidate:
     """Blocks of features, whose score is one of them, columns to add and the share they get."""
 
-    blocks: tuple[str, ...] = USUAL
+    blocks: tuple[str, ...] = DEFAULTS
     score_of: str = "balance"
     more: Callable[[Instance], np.ndarray] | None = None
     share: float = 0.0

@@ -103,7 +103,7 @@ def simulated(n: int, d: int, seed: int) -> tuple[Table, Judge]:
 
 def dealt(data: Dataset, seed: int) -> tuple[Table, Judge]:
     """Return a trial whose arms are dealt out again: nobody's outcome depends on them."""
-    columns, study = dict(data.frame), data.study.changed(treated_share=None)
+    columns, study = dict(data.frame), data.study._changed(treated_share=None)
     columns[study.treatment] = np.random.default_rng([5, seed]).permutation(columns[study.treatment])
     table = Table.attach(columns, study)
     outcome = table.outcome * float(table.outcome_unit / study.outcome_bounds.width)

@@ -19,7 +19,7 @@ from counterveil.statistics.moments import trial as contrast
 from counterveil_lab.reproduce.papers.private_matching.studies import Sampled
 from experiments.outcome_level.instances import load
 
-SETTINGS = proved_matching.USUAL
+SETTINGS = proved_matching.DEFAULTS
 LAW = "staircase"
 _ROWS = {"scores": Kind.ROWS, "treatments": Kind.RESPONSE}
 

@@ -150,7 +150,7 @@ def private(tables: list[Draw], epsilon: str, delta: str, **asked: object) -> Ce
     """Return the answers of `cv.ate`; `treated_share` is declared where it is among what is asked."""
     cell, declared = Cell([], []), asked.pop("treated_share", None)
     for place, (table, truth) in enumerate(tables):
-        study = table.study.changed(
+        study = table.study._changed(
             treated_share=None if declared is None else exact(declared, "treated_share")
         )
         try:

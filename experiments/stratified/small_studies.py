@@ -42,7 +42,7 @@ def draws(data: Dataset, strata: tuple[str, ...], form: str, count: int) -> np.n
     method = words.pop("method", "stratified")
     given = cv.settings.Stratified(limit=words.pop("limit", None)) if method == "stratified" else None
     # The strata are those of all covariates that a study declares.
-    study = data.study.changed(covariates={name: data.study.covariates[name] for name in strata})
+    study = data.study._changed(covariates={name: data.study.covariates[name] for name in strata})
     table = Table.attach(data.frame, study)
 
     def estimate(seed: int) -> float:

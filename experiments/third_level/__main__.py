@@ -140,7 +140,7 @@ def answer(design: Design, key: tuple[str, str, str, str, str], draw: int) -> Ro
     if place not in _AIPW:
         _AIPW[place] = aipw(features, table.treated, y, estimand)
     plain, se = _AIPW[place]
-    trial = study.changed(covariates={}, randomised=True)
+    trial = study._changed(covariates={}, randomised=True)
     own = {name: columns[name] for name in (study.treatment, study.outcome)}
     means = cv.ate(own, trial, **words)
     return Row(
