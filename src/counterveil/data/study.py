@@ -600,9 +600,10 @@ class Study:
         formula : str
             Which columns play which part: "score ~ treated | age + sex".
         declared : Study, mapping, str or PathLike
-            A wider study; a mapping from names to ranges and labels, such as `{"score": (0, 10), "age": (18,
-            90), "sex": ["f", "m"]}`; or the path of a study file or of a codebook. Of two labels of the
-            treatment, the first is the control, as in R: ["usual care", "new drug"].
+            A wider study; a mapping from names to ranges and labels, such as
+            ``{"score": (0, 10), "age": (18, 90), "sex": ["f", "m"]}``; or the path of a study file or of a
+            codebook. Of two labels of the treatment, the first is the control, as in R:
+            ``["usual care", "new drug"]``.
         **more
             Beside a mapping or a codebook: `assignment`, `people`, `clusters`, `missing`, `where` and
             `estimated` as `Study` takes them; `treatment` and `outcome` as parts (`cv.Treatment`,

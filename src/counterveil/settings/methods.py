@@ -636,7 +636,7 @@ class Auto(Settings):
         the budget does not support adjustment, the answer is an unadjusted comparison, which the result
         names, with an interval that covers the effect if
 
-            |comparison - effect| <= kappa sd(Y) / (0.75 sd(T)).
+            abs(comparison - effect) <= kappa sd(Y) / (0.75 sd(T)).
 
         Default: none is assumed; such questions are refused, and nothing is spent.
 
@@ -722,7 +722,7 @@ class DoublyRobust(Settings):
         A bound on confounding that you declare, above 0 and at most 1. Where the budget does not support
         adjustment, the answer is the difference in means, with an interval that covers the effect if
 
-            |difference in means - effect| <= kappa sd(Y) / (0.75 sd(T)).
+            abs(difference in means - effect) <= kappa sd(Y) / (0.75 sd(T)).
 
         Default: none is assumed; such questions are refused, and nothing is spent.
 
