@@ -1066,6 +1066,8 @@ class CateModel(ReleasedAnswer):
     def _check(self) -> None:
         # Evaluated once: weights and functions that do not belong together are refused here, not when it is used.
         ReleasedAnswer._check(self)
+        if not np.isfinite(self.weights).all():
+            raise ValueError("weights are finite")
         one = public_points(self.study, 1)
         features, covariance = self._joined(self.basis.features(one), one)
         self._around(features, covariance, 1.0)

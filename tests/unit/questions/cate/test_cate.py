@@ -191,6 +191,13 @@ def test_model_is_saved_small_and_read_back(model, tmp_path):
     assert "3000" not in json.dumps(json.loads(path.read_text())["weights"])
 
 
+@pytest.mark.parametrize("weight", [float("inf"), float("nan")])
+def test_a_model_with_weights_that_are_no_numbers_is_not_read(model, weight):
+    facts = model.to_dict()
+    with pytest.raises(cv.CounterveilError, match="CV-P66"):
+        cv.results.CateModel.from_dict(facts | {"weights": [weight, *facts["weights"][1:]]})
+
+
 def test_people_are_read_from_any_table(model):
     expected = model.effect(POINTS)
     for table in (
