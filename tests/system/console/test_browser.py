@@ -109,7 +109,7 @@ def walked(watched, tmp_path_factory):
     page.click("text=Describe the columns >> nth=-1")
     seen.at("new study")
     page.click("text=List the columns")
-    assert "4 open questions" in page.inner_text("main")
+    assert "3 open questions" in page.inner_text("main")
     seen.at("study open")
     # By the keyboard: find the column, go to its row, choose by typing.
     for name, cells in ward.FILLED.items():
@@ -121,7 +121,7 @@ def walked(watched, tmp_path_factory):
             else:
                 place.focus()
                 page.keyboard.type(value)
-    page.select_option("#f-randomised", "no")
+    page.select_option("#f-assignment", "observational")
     page.click("button:text-is('Save')")
     assert "Effect of catheter on died_30d, 3 covariates. Nothing is open." in page.inner_text("main")
     assert ward.QUESTIONS <= MOST_QUESTIONS
