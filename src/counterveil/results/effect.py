@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from counterveil.bounded_reading import UnreadableError, read_json
@@ -742,7 +743,8 @@ def _form(hint: Any, role: str) -> _Form:
         return _Form(many.write, lambda value, name: [*many.read(value, name)])
     if origin in (dict, Mapping):
         return _mapping(_form(inside[1], role))
-    if origin is np.ndarray:
+    # From Python 3.12 and numpy 2.5 on, NDArray is a name of its own for the type.
+    if origin in (np.ndarray, NDArray):
         return _Form(_write_array, _read_array)
     if hint in _CHOICES:
         return _one_of(_CHOICES[hint])
