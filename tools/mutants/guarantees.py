@@ -271,7 +271,7 @@ GUARANTEES: tuple[Mutant, ...] = (
     # Data entry.
     _of("fixed_point.to_steps", "np.floor(", "np.ceil(", _TABLE, "property/data"),
     _of("fixed_point.clamp", "_between(values, *bounds.floats())", "values.copy()", _TABLE, "property/data"),
-    _of("domains.numbers", "values[hole] = fill", "values[hole] = 0.0", _TABLE),
+    _of("domains.numbers", "values[is_missing] = fill", "values[is_missing] = 0.0", _TABLE),
     _of(
         "domains.LabelIndex.code",
         "return self.doubles.get(meaning) if isinstance(meaning, float) else None",

@@ -373,15 +373,15 @@ def _judge(condition: Condition, columns: Mapping[str, Column]) -> tuple[Mask, M
             return np.logical_and.reduce(trues), np.logical_or.reduce(falses)
         return np.logical_or.reduce(trues), np.logical_and.reduce(falses)
     column = columns[condition.column]
-    hole = encoding.gaps(column)
+    is_missing = encoding.gaps(column)
     if isinstance(condition, Missing):
-        return hole, ~hole
+        return is_missing, ~is_missing
     if isinstance(condition, Among):
-        held = encoding.codes(column, hole, index_of(condition.labels), None) >= 0
+        held = encoding.codes(column, is_missing, index_of(condition.labels), None) >= 0
     else:
         assert isinstance(condition, Compared)
-        held = _compared(encoding.numbers(column, hole, 0.0, condition.column), condition)
-    return held & ~hole, ~held & ~hole
+        held = _compared(encoding.numbers(column, is_missing, 0.0, condition.column), condition)
+    return held & ~is_missing, ~held & ~is_missing
 
 
 def _compared(values: Floats, condition: Compared) -> Mask:

@@ -771,41 +771,41 @@ def gaps(column: Column) -> Mask:
     return column.take(blank, for_missing=True)
 
 
-def numbers(column: Column, hole: Mask, fill: float, name: str) -> NDArray[np.float64]:
+def numbers(column: Column, is_missing: Mask, fill: float, name: str) -> NDArray[np.float64]:
     """Return the column as doubles with `fill` in its gaps, or raise CV-D002."""
     if isinstance(column, Numbers):
         if column.text is not None and column.text.any():
             raise refusal("CV-D002", name=name)
         # Not copied where nothing is filled in: what is made of the numbers is.
-        values = column.values.astype(np.float64, copy=bool(np.count_nonzero(hole)))
+        values = column.values.astype(np.float64, copy=bool(np.count_nonzero(is_missing)))
     else:
         parsed = [double_of(cell) for cell in column.cells]
         doubles = np.array([fill if value is None else value for value in parsed], dtype=np.float64)
         refused = np.array([value is None for value in parsed], dtype=np.bool_)
-        if (column.take(refused, for_missing=False) & ~hole).any():
+        if (column.take(refused, for_missing=False) & ~is_missing).any():
             raise refusal("CV-D002", name=name)
         values = column.take(doubles, for_missing=fill)
-    if np.count_nonzero(hole):
-        values[hole] = fill
+    if np.count_nonzero(is_missing):
+        values[is_missing] = fill
     return values
 
 
-def codes(column: Column, hole: Mask, index: LabelIndex, rule: MissingRule | None) -> NDArray[np.int64]:
+def codes(column: Column, is_missing: Mask, index: LabelIndex, rule: MissingRule | None) -> NDArray[np.int64]:
     """Return for each row the place of its label, or of the label filled in; -1 where it has none."""
     found = _codes(column, index)
     place = index.code(rule.value) if isinstance(rule, Fill) else None
-    if np.count_nonzero(hole):
-        found[hole] = NO_LABEL if place is None else place
+    if np.count_nonzero(is_missing):
+        found[is_missing] = NO_LABEL if place is None else place
     return found
 
 
 def domain_codes(
-    column: Column, hole: Mask, domain: Binary | Categories, rule: MissingRule | None
+    column: Column, is_missing: Mask, domain: Binary | Categories, rule: MissingRule | None
 ) -> NDArray[np.int64]:
     """Return the same for a covariate, whose labels that are not listed may all count as one of them."""
-    found = codes(column, hole, index_of(domain.labels), rule)
+    found = codes(column, is_missing, index_of(domain.labels), rule)
     if isinstance(domain, Categories) and domain.other_code is not None:
-        found[(found == NO_LABEL) & ~hole] = domain.other_code
+        found[(found == NO_LABEL) & ~is_missing] = domain.other_code
     return found
 
 

@@ -769,9 +769,11 @@ def _imbalance(
     means = _derivatives((intercept, variance), (propensity.intercept, own), both, share, estimand, least)
     f, by_true, by_model, first, second_arm = means
     wrong = np.append(f, by_true * linear[1:] / slope + by_model * propensity.slopes)
-    doubt = (by_true / slope * second.treatment_sd) ** 2 * gram.squares
-    size = max(float(wrong @ wrong) - doubt, 0.0)
-    size += _UPPER * sqrt(2 * doubt * doubt / len(wrong) + 4 * doubt * size / len(wrong))
+    noise_variance = (by_true / slope * second.treatment_sd) ** 2 * gram.squares
+    size = max(float(wrong @ wrong) - noise_variance, 0.0)
+    size += _UPPER * sqrt(
+        2 * noise_variance * noise_variance / len(wrong) + 4 * noise_variance * size / len(wrong)
+    )
     effect_bias = slope * (by_true * variance + by_model * both)
     effect_bias += scaling.share * second_arm - (1 - scaling.share) * first
     return wrong, size, float(np.clip(effect_bias, 0.0, _LARGEST_EFFECT_BIAS))

@@ -199,7 +199,7 @@ def rank_counts(records: TableRecords, rank: RowNumbers, edges: Floats) -> Sums:
     return (counts_between(edges, (rank(part) for part in records.parts())),)
 
 
-def bought_thresholds(
+def released_thresholds(
     gate: Gate, records: Records, rank: RowNumbers, edges: Floats, bins: int, pure: bool
 ) -> Floats:
     """Return edges of the grid nearest to the quantiles of the rows' numbers, from a noisy histogram."""
@@ -1191,7 +1191,7 @@ def answer_curve(session: BaseSession, question: Question, ranking: Ranking) -> 
     def compute(gate: Gate) -> Facts:
         at = edges
         if cuts is None:
-            at = bought_thresholds(gate, Records(source, FeatureMap(())), rank, edges, bins, found.pure)
+            at = released_thresholds(gate, Records(source, FeatureMap(())), rank, edges, bins, found.pure)
         sums = released_sums(found, gate, RankPlaces(rank, at), len(at) + 1, cost)
         return Facts(
             **_points(sums, at, question.level),

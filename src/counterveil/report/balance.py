@@ -327,7 +327,7 @@ _EXACT = (
     "Covariates and treatment are public here, so that these figures are exact and cost nothing: means (standard "
     "deviations) of numbers, percentages of labels."
 )
-_BOUGHT = (
+_RELEASED_SUMMARY = (
     "Who was treated is private here. What follows is a release of its own, with noise; its price is added "
     "to that of the effect."
 )
@@ -368,7 +368,7 @@ def table_one_words(facts: Facts) -> str:
         return ""
     if found:
         return _EXACT
-    return _BOUGHT if facts.get("overlap_summary") else _FOR_SALE
+    return _RELEASED_SUMMARY if facts.get("overlap_summary") else _FOR_SALE
 
 
 def table_one_blocks(facts: Facts) -> list[Block]:
