@@ -196,3 +196,33 @@ def test_results_are_copied_and_pickled_as_before(result):
         assert again.estimate == result.estimate
     moved = cv.results.Result.from_dict(pickle.loads(pickle.dumps(result.to_dict())))
     assert moved.interval() == result.interval()
+
+
+def test_a_formula_takes_what_a_study_declares_beside_its_columns():
+    rows = {"y": [0, 1] * 40, "t": [0, 0, 1, 1] * 20, "school": [k // 4 for k in range(80)]}
+    asked = {"protects": "outcome", "epsilon": 1, "noise": cv.SeededNoise(1), "assignment": cv.Trial()}
+    result = cv.ate("y ~ t", rows, {"y": (0, 1)}, where="school != 3", clusters="school", **asked)
+    assert "school" in result.guarantee.to_dict()["public"][1]
+    assert result.details["rows"] == 76
+
+
+@pytest.mark.parametrize(
+    ("call", "line"),
+    [
+        (lambda study: cv.plan(study, n=500, epsilon=1), "rows=500"),
+        (
+            lambda study: cv.plan(study, rows=500, epsilon=1, lost=0.1),
+            'question="survival", assumed=cv.Assumptions(',
+        ),
+        (lambda study: cv.ate({}, study, epsilon=1), '"treatment and outcome", "record"'),
+    ],
+)
+def test_what_is_lacking_or_named_otherwise_is_written_out(call, line):
+    with pytest.raises(cv.CounterveilError, match="CV-P028") as refused:
+        call(cv.Study("t", {"y": (0, 1)}))
+    assert line in str(refused.value)
+
+
+def test_the_text_of_a_study_in_python_makes_it_again():
+    study = cv.Study(cv.Treatment("t", control=0), {"y": (0, 1)}, {"age": (18, 90)}, people="id")
+    assert eval(repr(study), {"Study": cv.Study}) == study

@@ -188,7 +188,7 @@ class Ball(VectorNoise):
             factor = exact_ball(ratio) * gamma(steps) / length
             return [factor * normal for normal in normals]
 
-        return answer_request(values, self.scale, grid, [*steps, *directions], noise, source)
+        return nearest_points(values, self.scale, grid, [*steps, *directions], noise, source)
 
 
 def gamma(steps: Sequence[SignedUniform]) -> arb:
@@ -196,7 +196,7 @@ def gamma(steps: Sequence[SignedUniform]) -> arb:
     return sum((LaplaceDistribution().tail_quantile(uniform.ball()) for uniform in steps), arb(0))
 
 
-def answer_request(
+def nearest_points(
     values: Sequence[Fraction],
     scale: Fraction,
     grid: Grid,

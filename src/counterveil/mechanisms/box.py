@@ -13,7 +13,7 @@ import numpy as np
 from flint import arb
 from numpy.typing import ArrayLike
 
-from counterveil.mechanisms.ball import VectorNoise, answer_request, check_length, gamma
+from counterveil.mechanisms.ball import VectorNoise, check_length, gamma, nearest_points
 from counterveil.mechanisms.noise import (
     WORD_BITS,
     BitSource,
@@ -205,4 +205,4 @@ class Box(VectorNoise):
             factor = exact_ball(ratio) * gamma(steps)
             return [-factor * place.ball() if place.negative else factor * place.ball() for place in places]
 
-        return answer_request(values, self.scale, grid, [*steps, *places], noise, source)
+        return nearest_points(values, self.scale, grid, [*steps, *places], noise, source)
