@@ -11,9 +11,9 @@ import numpy as np
 
 import counterveil as cv
 from counterveil.data import Table
+from counterveil.estimators.moments.functions import choose_design
 from counterveil.numerics.products import blocks, gram, sums
 from counterveil.settings import Cate
-from counterveil.statistics.moments.functions import choose_design
 
 TITLE = (
     "CPU seconds at 10 covariates (aim at 1e6 rows: 5 times the regression without privacy), queries, size"

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from counterveil.estimators.linear.kernels.balancing import balance_weights
+from counterveil.estimators.linear.kernels.weight_features import parted_features
 from counterveil.numerics.propensity import fit_propensity
-from counterveil.statistics.linear.kernels.balancing import balance_weights
-from counterveil.statistics.linear.kernels.weight_features import parted_features
 
 TITLE = "Balancing weights, 20 covariates: CPU seconds beside the propensity fit of the same run"
 SIZES = (1_000, 10_000, 100_000, 1_000_000)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import counterveil as cv
-from counterveil.statistics.linear import functions
+from counterveil.estimators.linear import functions
 from experiments.cate.instances import instance
 
 CELLS = (("dataset 1", 3000, 20), ("dataset 1", 30_000, 3), ("dataset 2", 3000, 6), ("skewed 1", 3000, 6))

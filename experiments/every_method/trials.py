@@ -18,8 +18,8 @@ from counterveil.data import Range, Study, Table
 from counterveil.datasets import ist, lalonde, nsw, star
 from counterveil.datasets.dataset import Dataset
 from counterveil.errors import CounterveilError
+from counterveil.estimators.moments.trial import TrialNumbers, adjustment_is_worthwhile
 from counterveil.privacy import Budget
-from counterveil.statistics.moments.trial import TrialNumbers, adjustment_is_worthwhile
 from experiments.every_method.designs import widened
 
 EPSILONS = ("0.5", "1", "2", "4", "8")

@@ -15,18 +15,18 @@ import numpy as np
 
 import counterveil as cv
 from counterveil.data import OUTCOME_STEPS
+from counterveil.estimators.linear import arm_means as arm_pair
+from counterveil.estimators.linear.arm_means import MEANS, VARIANCES, plain_mean, share_of
+from counterveil.estimators.linear.effect import effect_plan
+from counterveil.estimators.moments.trial import means_plan, released_means
 from counterveil.inference.measures import RATIO, IndependentArmMeans, JointArmMeans
 from counterveil.numerics.arm_totals import Arm, TwoArms
 from counterveil.privacy import Budget
 from counterveil.results import MeasureResult
 from counterveil.results.question import Question
+from counterveil.rows.linear.sensitivity import ArmMean
 from counterveil.session import Gate, SeededNoise
 from counterveil.session.session import in_parallel
-from counterveil.statistics.linear import arm_means as arm_pair
-from counterveil.statistics.linear.arm_means import MEANS, VARIANCES, plain_mean, share_of
-from counterveil.statistics.linear.effect import effect_plan
-from counterveil.statistics.linear.sensitivity import ArmMean
-from counterveil.statistics.moments.trial import means_plan, released_means
 from experiments.measures.counting import EFFECT
 from experiments.measures.counting import HEADING as COVERAGE
 from experiments.measures.counting import covered as counted

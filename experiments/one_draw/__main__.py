@@ -5,8 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 from counterveil.privacy import Budget
+from counterveil.rows.linear.sensitivity import MeanContrast
 from counterveil.session import Plan
-from counterveil.statistics.linear.sensitivity import MeanContrast
 
 
 def main() -> None:

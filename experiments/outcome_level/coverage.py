@@ -14,12 +14,7 @@ from math import sqrt
 import numpy as np
 
 from counterveil.data import OUTCOME_STEPS
-from counterveil.inference.uncertainty import HEADROOM, Uncertainty, inflation
-from counterveil.numerics.products import linear_form, paired_variance
-from counterveil.privacy import Estimand
-from counterveil.results.question import Question
-from counterveil.settings import Matching, Weighting
-from counterveil.statistics.linear.effect import (
+from counterveil.estimators.linear.effect import (
     VarianceForm,
     WithBias,
     chosen_residual_variance,
@@ -29,11 +24,16 @@ from counterveil.statistics.linear.effect import (
     sensitivity_of,
     variance_by_arm,
 )
-from counterveil.statistics.linear.kernels.pairing import covariate_pairs, score_pairs
-from counterveil.statistics.linear.kernels.residual_variance import ResidualVariance
-from counterveil.statistics.linear.matching_design import chosen_match
-from counterveil.statistics.linear.weighting import unit_noise
-from counterveil.statistics.linear.weighting_design import weighted
+from counterveil.estimators.linear.kernels.pairing import covariate_pairs, score_pairs
+from counterveil.estimators.linear.matching_design import chosen_match
+from counterveil.estimators.linear.weighting import unit_noise
+from counterveil.estimators.linear.weighting_design import weighted
+from counterveil.inference.uncertainty import HEADROOM, Uncertainty, inflation
+from counterveil.numerics.products import linear_form, paired_variance
+from counterveil.privacy import Estimand
+from counterveil.results.question import Question
+from counterveil.rows.linear.residual_variance import ResidualVariance
+from counterveil.settings import Matching, Weighting
 from experiments.outcome_level.designs import (
     Design,
     acic_designs,

@@ -14,11 +14,11 @@ import numpy as np
 
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.datasets import acic2016, ihdp, synth
+from counterveil.estimators.linear.matching_design import Scored, scored
+from counterveil.estimators.linear.spline_score import ScoredRows
+from counterveil.estimators.linear.weighting import weighting_design
 from counterveil.privacy import exact
 from counterveil.settings import Weighting
-from counterveil.statistics.linear.matching_design import Scored, scored
-from counterveil.statistics.linear.spline_score import ScoredRows
-from counterveil.statistics.linear.weighting import weighting_design
 
 # Seeds of Synth. Its covariates are unbalanced by chance in one direction or another, and an outcome whose
 # slopes hardly change from draw to draw feels the same bias in all of them: only many designs average it.

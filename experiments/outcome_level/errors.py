@@ -9,20 +9,20 @@ from fractions import Fraction
 
 import numpy as np
 
-from counterveil.numerics.products import linear_form
-from counterveil.privacy import Estimand
-from counterveil.results.question import Question
-from counterveil.settings import Matching, Weighting
-from counterveil.statistics.linear.effect import (
+from counterveil.estimators.linear.effect import (
     chosen_residual_variance,
     chosen_share,
     effect_plan,
     expected_part,
     sensitivity_of,
 )
-from counterveil.statistics.linear.matching_design import chosen_match, match, published_limits
-from counterveil.statistics.linear.weighting import unit_noise
-from counterveil.statistics.linear.weighting_design import weighted
+from counterveil.estimators.linear.matching_design import chosen_match, match, published_limits
+from counterveil.estimators.linear.weighting import unit_noise
+from counterveil.estimators.linear.weighting_design import weighted
+from counterveil.numerics.products import linear_form
+from counterveil.privacy import Estimand
+from counterveil.results.question import Question
+from counterveil.settings import Matching, Weighting
 from experiments.outcome_level.instances import NEIGHBOURS, Instance
 from experiments.weighting_tuning.expected_error import (
     staircase_absolute,

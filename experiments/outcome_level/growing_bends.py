@@ -15,8 +15,8 @@ from math import sqrt
 
 import numpy as np
 
-from counterveil.statistics.linear import weighting_design
-from counterveil.statistics.linear.weighting import weighted_effect
+from counterveil.estimators.linear import weighting_design
+from counterveil.estimators.linear.weighting import weighted_effect
 from experiments.causal.designs import Design, bent, correlated
 from experiments.causal.expected import figures as expected
 from experiments.outcome_level.redrawn import EPSILONS, attached, question_of

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache, cached_property
 
+from counterveil.estimators.linear.spline_score import ScoredRows
+from counterveil.estimators.linear.weighting import weighting_design
 from counterveil.settings import Weighting
-from counterveil.statistics.linear.spline_score import ScoredRows
-from counterveil.statistics.linear.weighting import weighting_design
 from counterveil_lab.reproduce.papers.private_matching.studies import Benchmark, benchmark
 
 NEIGHBOURS = 5

@@ -20,9 +20,9 @@ import numpy as np
 
 from counterveil.data import Table
 from counterveil.data.domains import to_steps
+from counterveil.estimators.linear.weighting import weighted_effect, weighting_design
+from counterveil.estimators.linear.weighting_design import features_of
 from counterveil.settings import Weighting, methods
-from counterveil.statistics.linear.weighting import weighted_effect, weighting_design
-from counterveil.statistics.linear.weighting_design import features_of
 from experiments.causal.designs import Design
 from experiments.causal.plain import aipw
 from experiments.causal.real import other_acic

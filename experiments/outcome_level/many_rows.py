@@ -17,8 +17,8 @@ from math import sqrt
 import numpy as np
 from scipy.special import ndtr
 
+from counterveil.estimators.linear.weighting import weighted_effect
 from counterveil.numerics.propensity import fit_propensity
-from counterveil.statistics.linear.weighting import weighted_effect
 from experiments.causal.designs import Design, bent, correlated
 from experiments.outcome_level.redrawn import attached, question_of
 from experiments.outcome_level.surfaces import bent_kind

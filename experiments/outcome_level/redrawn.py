@@ -18,12 +18,12 @@ from math import sqrt
 import numpy as np
 
 from counterveil.data import OUTCOME_STEPS, Table
+from counterveil.estimators.linear.effect import LinearEffect, chosen_share, effect_plan, sensitivity_of
+from counterveil.estimators.linear.kernels.pairing import consecutive_pairs
+from counterveil.estimators.linear.weighting import matched_effect, weighted_effect
 from counterveil.inference.uncertainty import HEADROOM, Uncertainty, inflation
 from counterveil.numerics.products import linear_form
 from counterveil.results.question import Question
-from counterveil.statistics.linear.effect import LinearEffect, chosen_share, effect_plan, sensitivity_of
-from counterveil.statistics.linear.kernels.pairing import consecutive_pairs
-from counterveil.statistics.linear.weighting import matched_effect, weighted_effect
 from experiments.causal.designs import Design, bent, births, correlated, varying
 from experiments.causal.plain import aipw
 from experiments.causal.real import acic, fitted, ihdp_file

@@ -14,11 +14,11 @@ from math import sqrt
 
 import numpy as np
 
+from counterveil.estimators.linear.kernels.balancing import balance_weights
+from counterveil.estimators.linear.spline_score import ScoredRows
+from counterveil.estimators.linear.weighting_design import features_of
 from counterveil.settings import Weighting
 from counterveil.settings.methods import BLOCKS
-from counterveil.statistics.linear.kernels.balancing import balance_weights
-from counterveil.statistics.linear.spline_score import ScoredRows
-from counterveil.statistics.linear.weighting_design import features_of
 from experiments.outcome_level.errors import one_draw, paper
 from experiments.outcome_level.instances import HELD_OUT, TUNING, Instance, load
 from experiments.weighting_tuning.expected_error import staircase_variance

@@ -21,13 +21,13 @@ import numpy as np
 from counterveil.data import Outcome, Range, Study, Table, Treatment, Trial
 from counterveil.datasets import lalonde, nhefs, nsw, pension401k, star
 from counterveil.datasets.dataset import Dataset
+from counterveil.estimators.linear.difference_in_means import chosen_share as means_share
+from counterveil.estimators.linear.effect import chosen_share, effect_plan, linear_form, sensitivity_of
+from counterveil.estimators.linear.weighting import weighted_effect
+from counterveil.rows.linear.sensitivity import MeanContrast
 from counterveil.settings import DifferenceInMeans as MeansSettings
 from counterveil.settings import Weighting
 from counterveil.settings.methods import assumed_sd
-from counterveil.statistics.linear.difference_in_means import chosen_share as means_share
-from counterveil.statistics.linear.effect import chosen_share, effect_plan, linear_form, sensitivity_of
-from counterveil.statistics.linear.sensitivity import MeanContrast
-from counterveil.statistics.linear.weighting import weighted_effect
 from experiments.causal.designs import Design, bent, births, correlated, varying
 from experiments.causal.real import acic, fitted, ihdp_file
 from experiments.outcome_level.redrawn import question_of

@@ -12,9 +12,9 @@ import argparse
 from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 
+from counterveil.estimators.moments.doubly_robust import arms_affordable
+from counterveil.estimators.moments.orthogonal import Design, fewest_rows
 from counterveil.privacy import Budget
-from counterveil.statistics.moments.doubly_robust import arms_affordable
-from counterveil.statistics.moments.orthogonal import Design, fewest_rows
 from experiments.record_effect.draws import Cell, cell
 from experiments.record_effect.redrawn import DELTA, STUDIES, redrawn_cell
 

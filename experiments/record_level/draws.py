@@ -10,12 +10,12 @@ import numpy as np
 
 from counterveil.data import Table
 from counterveil.data.features import UnitFeatures
+from counterveil.estimators.moments import trial as contrast
 from counterveil.numerics.arm_totals import TwoArms, arm_totals
 from counterveil.numerics.propensity import fit_propensity
 from counterveil.privacy import Budget
 from counterveil.published import matching as proved_matching
 from counterveil.session import Gate, Kind, Plan, SeededNoise
-from counterveil.statistics.moments import trial as contrast
 from counterveil_lab.reproduce.papers.private_matching.studies import Sampled
 from experiments.outcome_level.instances import load
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 import counterveil as cv
+from counterveil.estimators.moments.regression import Columns
 from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.privacy import Budget
 from counterveil.results.regression import parse_formula
-from counterveil.statistics.moments.regression import Columns
 from experiments.regressions.designs import Design, People
 
 Found = dict[str, tuple[float, float]]

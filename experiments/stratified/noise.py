@@ -18,7 +18,7 @@ from counterveil.published.strata import (
     printed_smoothness,
 )
 from counterveil.published.strata_sensitivity import StratumCounts, smooth_change
-from counterveil.statistics.strata.sensitivity import BoundedStrata
+from counterveil.rows.strata.sensitivity import BoundedStrata
 
 DELTA = 1e-5
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from counterveil.estimators.time_tables import default_table, expected_variance, table_release
 from counterveil.inference.survival import Blocks, TableNoise
 from counterveil.numerics.running_sums import FLAT, SUMS
 from counterveil.privacy import Budget
-from counterveil.statistics.time_tables import default_table, expected_variance, table_release
 
 BUDGETS = (("laplace", Budget(1)), ("gaussian", Budget(1, "1e-6")))
 

@@ -22,9 +22,9 @@ import counterveil as cv
 from counterveil.data import Table
 from counterveil.data.features import feature_sets
 from counterveil.errors import CounterveilError
+from counterveil.estimators.moments.doubly_robust import shortest
+from counterveil.estimators.pairs.effect import chosen
 from counterveil.privacy import Budget
-from counterveil.statistics.moments.doubly_robust import shortest
-from counterveil.statistics.pairs.effect import chosen
 from experiments.third_level.designs import DESIGNS, Design
 
 LEVEL = "treatment and outcome"

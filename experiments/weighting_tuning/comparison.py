@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from counterveil.statistics.linear.kernels.balancing import WeightSettings, balance_weights
-from counterveil.statistics.linear.kernels.weight_features import FeatureShares, parted_features
+from counterveil.estimators.linear.kernels.balancing import WeightSettings, balance_weights
+from counterveil.estimators.linear.kernels.weight_features import FeatureShares, parted_features
 from experiments.weighting_tuning.expected_error import (
     staircase_absolute,
     staircase_variance,

@@ -11,8 +11,8 @@ import math
 
 import numpy as np
 
-from counterveil.statistics.linear.kernels.balancing import balance_weights
-from counterveil.statistics.linear.kernels.weight_features import parted_features
+from counterveil.estimators.linear.kernels.balancing import balance_weights
+from counterveil.estimators.linear.kernels.weight_features import parted_features
 from experiments.weighting_tuning.comparison import balanced_by_default, one_draw, print_row
 from experiments.weighting_tuning.expected_error import staircase_absolute, staircase_variance
 from experiments.weighting_tuning.instances import TUNING, Instance, load

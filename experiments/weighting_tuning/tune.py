@@ -5,8 +5,8 @@ Only the tuning instances are read.
 
 from __future__ import annotations
 
-from counterveil.statistics.linear.kernels.balancing import WeightSettings
-from counterveil.statistics.linear.kernels.weight_features import FeatureShares
+from counterveil.estimators.linear.kernels.balancing import WeightSettings
+from counterveil.estimators.linear.kernels.weight_features import FeatureShares
 from experiments.weighting_tuning.comparison import balanced, print_row, ratio_row
 from experiments.weighting_tuning.instances import TUNING
 

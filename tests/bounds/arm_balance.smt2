@@ -1,4 +1,4 @@
-; page: src/counterveil/statistics/moments/arm_balance.proof.md
+; page: src/counterveil/rows/moments/arm_balance.proof.md
 ; states: for u in [-1, 1] and k = 1.665: u^2 + k^2 (u^2 - 1/2)^2 <= 1 + k^2/4
 ; constant: what k^2 is multiplied by; with 249/1000 the statement is false
 (define-fun constant () Real (/ 1 4))

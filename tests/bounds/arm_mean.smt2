@@ -1,4 +1,4 @@
-; page: src/counterveil/statistics/linear/arm_mean.proof.md
+; page: src/counterveil/rows/linear/arm_mean.proof.md
 ; states: for y, y', m in [0, 1] and n >= 2: n^2 |((y' - m)^2 - (y - m)^2) (n - 1)/n| / ((n - 1) n) <= 1
 ; constant: the bound; with 99/100 the statement is false
 (define-fun constant () Real 1.0)

@@ -1,4 +1,4 @@
-; page: src/counterveil/statistics/moments/arm_sums.proof.md
+; page: src/counterveil/rows/moments/arm_sums.proof.md
 ; states: for records (t, y), (t', y') with y, y' in [0, 1]: the sums of y - 1/2 by arm move by at most 1 together
 ; constant: the bound; with 99/100 the statement is false
 (define-fun constant () Real 1.0)

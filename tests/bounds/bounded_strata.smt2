@@ -1,4 +1,4 @@
-; page: src/counterveil/statistics/strata/bounded_strata.proof.md
+; page: src/counterveil/rows/strata/bounded_strata.proof.md
 ; states: for y, m1, m0 in [0, 1] and 0 <= a, d <= w: |a y + (d - a) m1 - d m0| <= w
 ; constant: what w is multiplied by; with 99/100 the statement is false
 (define-fun constant () Real 1.0)

@@ -1,4 +1,4 @@
-; page: src/counterveil/statistics/moments/centred_contrast.proof.md
+; page: src/counterveil/rows/moments/centred_contrast.proof.md
 ; states: for records (t, y), (t', y') with y, y', c in [0, 1], 0 < q < 1: |psi - psi'| <= b - a
 ; constant: what b - a is multiplied by; with 99/100 the statement is false
 (define-fun constant () Real 1.0)

@@ -1,4 +1,4 @@
-; page: src/counterveil/statistics/strata/cluster_cells.proof.md
+; page: src/counterveil/rows/strata/cluster_cells.proof.md
 ; states: for y, y' in [0, 1]: |y - 1/2| + |y' - 1/2| <= 1
 ; constant: the bound; with 99/100 the statement is false
 (define-fun constant () Real 1.0)

@@ -1,4 +1,4 @@
-; page: src/counterveil/statistics/linear/difference_in_means.proof.md
+; page: src/counterveil/rows/linear/difference_in_means.proof.md
 ; states: for y, y', m in [0, 1]: |(y' - m)^2 - (y - m)^2| <= 1
 ; constant: the bound; with 99/100 the statement is false
 (define-fun constant () Real 1.0)

@@ -1,4 +1,4 @@
-; page: src/counterveil/statistics/folds/fold_average.proof.md
+; page: src/counterveil/rows/folds/fold_average.proof.md
 ; states: for e, e' in [-c, c]: |e^2 - e'^2| <= c^2
 ; constant: what c^2 is multiplied by; with 99/100 the statement is false
 (define-fun constant () Real 1.0)

@@ -1,4 +1,4 @@
-; page: src/counterveil/statistics/moments/group_scores.proof.md
+; page: src/counterveil/rows/moments/group_scores.proof.md
 ; states: for r in [-1, 1]: (1-r)^2/4, (1-r^2)/2 and (1+r)^2/4 are at least 0 and add up to at most 1
 ; constant: the weight of the middle term; with 6/10 the statement is false
 (define-fun constant () Real (/ 1 2))

@@ -1,4 +1,4 @@
-; page: src/counterveil/statistics/linear/linear_estimate.proof.md
+; page: src/counterveil/rows/linear/linear_estimate.proof.md
 ; states: for y, y', z in [0, 1]: |(y' - z)^2 - (y - z)^2| / 2 <= 1/2
 ; constant: the bound; with 49/100 the statement is false
 (define-fun constant () Real (/ 1 2))

@@ -1,4 +1,4 @@
-; page: src/counterveil/statistics/moments/orthogonal_score.proof.md
+; page: src/counterveil/rows/moments/orthogonal_score.proof.md
 ; states: for lengths x, x' in [0, 1] of u rho and u' rho', k = 1.665: (x + x')^2 + k^2 (x^2 - x'^2)^2 <= 4
 ; constant: k^2; with 28/10 the statement is false
 (define-fun constant () Real (/ 2772225 1000000))

@@ -1,4 +1,4 @@
-; page: src/counterveil/statistics/pairs/pair_moments.proof.md
+; page: src/counterveil/rows/pairs/pair_moments.proof.md
 ; states: for y, y' in [-1, 1] and s^2 <= 1: (y - y')^2 <= 4 and 2 s^2 + y^2 + y'^2 <= 4
 ; constant: s^2; with 11/10 the statement is false
 (define-fun constant () Real 1.0)

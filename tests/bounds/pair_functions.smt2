@@ -1,4 +1,4 @@
-; page: src/counterveil/statistics/pairs/pair_scores.proof.md
+; page: src/counterveil/rows/pairs/pair_scores.proof.md
 ; states: for v, v' in [-1, 1]: (v - v')^2 + c (v^2 - v'^2)^2 <= 4 with c = 1
 ; constant: c; with 3 the statement is false
 (define-fun constant () Real 1.0)

@@ -1,4 +1,4 @@
-; page: src/counterveil/statistics/pairs/pair_moments.proof.md
+; page: src/counterveil/rows/pairs/pair_moments.proof.md
 ; states: for y, y' in [-1, 1] and s^2 <= 2: (y - y')^2 <= 4 and s^2 + y^2 + y'^2 <= 4
 ; constant: s^2; with 21/10 the statement is false
 (define-fun constant () Real 2.0)

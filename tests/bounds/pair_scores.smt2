@@ -1,4 +1,4 @@
-; page: src/counterveil/statistics/pairs/pair_scores.proof.md
+; page: src/counterveil/rows/pairs/pair_scores.proof.md
 ; states: for v, v' in [-1, 1]: |v - v'| + c |v^2 - v'^2| <= 2 and |v| + |v'| + c (v^2 + v'^2)/2 <= 5/2 with c = 1/2
 ; constant: c; with 3/5 the statement is false
 (define-fun constant () Real (/ 1 2))

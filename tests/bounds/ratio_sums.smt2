@@ -1,4 +1,4 @@
-; page: src/counterveil/statistics/moments/ratio_sums.proof.md
+; page: src/counterveil/rows/moments/ratio_sums.proof.md
 ; states: for |N|, |N'| <= m and 0 <= D, D' <= m', a, b > 0: a |N| + b D + a |N'| + b D' <= 2 (a m + b m')
 ; constant: what a m + b m' is multiplied by; with 199/100 the statement is false
 (define-fun constant () Real 2.0)

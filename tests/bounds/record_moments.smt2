@@ -1,4 +1,4 @@
-; page: src/counterveil/statistics/moments/record_moments.proof.md
+; page: src/counterveil/rows/moments/record_moments.proof.md
 ; states: for t, t', y, y' in [-1, 1] and k = 1.665: (t - t')^2 + (y - y')^2 + k^2 (y^2 - y'^2)^2 <= 8
 ; constant: the bound; with 799/100 the statement is false
 (define-fun constant () Real 8.0)

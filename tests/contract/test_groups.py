@@ -11,9 +11,9 @@ from scipy.stats import norm
 from tests.contract.trials import CLOSE, LOW, WIDTH, people, study
 
 import counterveil as cv
+from counterveil.estimators.moments.scoring import AdjustedScore, PlainScore, Tallies, model_errors
 from counterveil.inference.measures import NoisyRatio
 from counterveil.questions.groups import cell_ratios
-from counterveil.statistics.moments.scoring import AdjustedScore, PlainScore, Tallies, model_errors
 
 TRIAL = people(1500, 21, confounded=False)
 N, HALF = 1500, WIDTH / 2

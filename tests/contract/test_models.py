@@ -16,16 +16,16 @@ from tests.thinned import thinned_rows
 
 import counterveil as cv
 from counterveil.data import Table
+from counterveil.estimators.moments import doubly_robust as adjusted
+from counterveil.estimators.moments.adjusted_means import _Clipped, _mean
+from counterveil.estimators.moments.doubly_robust import ScoreMoments
+from counterveil.estimators.moments.records import Records, WeightedMeans
+from counterveil.estimators.moments.trial import Direction, Prediction, residual_totals
 from counterveil.mechanisms import Laplace
 from counterveil.numerics.products import FeatureMap
 from counterveil.numerics.public_choices import fold_rows
 from counterveil.privacy import Estimand
 from counterveil.published import doubly_robust as proved_cross_fit
-from counterveil.statistics.moments import doubly_robust as adjusted
-from counterveil.statistics.moments.adjusted_means import _Clipped, _mean
-from counterveil.statistics.moments.doubly_robust import ScoreMoments
-from counterveil.statistics.moments.records import Records, WeightedMeans
-from counterveil.statistics.moments.trial import Direction, Prediction, residual_totals
 
 TRIAL = people(900, 6, confounded=False)
 N = 900

@@ -13,12 +13,12 @@ import counterveil as cv
 from counterveil.accounting import open_ledger
 from counterveil.accounting.accounts import GENESIS, seal
 from counterveil.privacy import Budget
-from counterveil.session import Gate, Plan
-from counterveil.statistics.moments.sensitivity import (
+from counterveil.rows.moments.sensitivity import (
     arm_statistics,
     free_gram,
     residual_moments,
 )
+from counterveil.session import Gate, Plan
 
 TRIAL = people(500, 3, confounded=False)
 # Lengths of rows are computed in floating point and may be off by this part (free_gram.proof.md).

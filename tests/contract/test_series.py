@@ -11,9 +11,9 @@ from tests.contract.trials import HIGH, LOW, WIDTH, people, study
 
 import counterveil as cv
 from counterveil.data import Table
+from counterveil.estimators.linear import functions
 from counterveil.session import Gate, Kind, Plan, SeededNoise
 from counterveil.settings import Series
-from counterveil.statistics.linear import functions
 
 LARGE = people(10_000, 31)
 GRID = {"x": np.array([-0.5, 0.25, 1.0, 1.75, 2.5]), "site": np.array(["a", "b", "c", "a", "b"])}

@@ -8,9 +8,9 @@ from tests.contract.trials import CLOSE, ESTIMANDS, LOW, SHARP, WIDTH, ask, on_g
 
 import counterveil as cv
 from counterveil.data import Table
+from counterveil.estimators.linear.matching_design import scored
+from counterveil.estimators.linear.weighting import matched_effect, weighted_effect
 from counterveil.questions.ate import AteArguments
-from counterveil.statistics.linear.matching_design import scored
-from counterveil.statistics.linear.weighting import matched_effect, weighted_effect
 
 PEOPLE = people(600, 8)
 N, T, Y = 600, PEOPLE["t"] == 1, PEOPLE["y"]

@@ -12,13 +12,9 @@ import counterveil as cv
 from counterveil.audit import Given, ThresholdTester, audit
 from counterveil.data import Table
 from counterveil.data.features import feature_map
-from counterveil.numerics.bases import Axis
-from counterveil.numerics.products import Standard
-from counterveil.privacy import Budget, Estimand
-from counterveil.session import Gate, Kind, Plan, SeededNoise
-from counterveil.statistics.linear.functions import series_basis
-from counterveil.statistics.moments.adjusted_means import release_own_scores
-from counterveil.statistics.moments.doubly_robust import (
+from counterveil.estimators.linear.functions import series_basis
+from counterveil.estimators.moments.adjusted_means import release_own_scores
+from counterveil.estimators.moments.doubly_robust import (
     SIZES,
     Centre,
     RowScale,
@@ -29,10 +25,9 @@ from counterveil.statistics.moments.doubly_robust import (
     release_place,
     release_sizes,
 )
-from counterveil.statistics.moments.kernels.scores import ArmLines, ArmScore, OwnScore
-from counterveil.statistics.moments.records import Records
-from counterveil.statistics.outcome_place import WHOLE, Spread, find_place
-from counterveil.statistics.pairs.effect import (
+from counterveil.estimators.moments.records import Records
+from counterveil.estimators.outcome_place import WHOLE, Spread, find_place
+from counterveil.estimators.pairs.effect import (
     ARM_SCORES,
     WHOLE_SCORES,
     Fit,
@@ -47,6 +42,11 @@ from counterveil.statistics.pairs.effect import (
     pair_sensitivity,
     pair_sums,
 )
+from counterveil.numerics.bases import Axis
+from counterveil.numerics.products import Standard
+from counterveil.privacy import Budget, Estimand
+from counterveil.rows.moments.scores import ArmLines, ArmScore, OwnScore
+from counterveil.session import Gate, Kind, Plan, SeededNoise
 from counterveil_lab.attacks.asking import WeakGate
 
 

@@ -8,7 +8,7 @@ from tools.mutants.mutant import ESTIMATES, Mutant, fault
 
 _of = partial(fault, ESTIMATES)
 _DIFFERENCES = "contract/test_differences.py"
-_SITES = "unit/statistics/linear/test_difference_in_means.py"
+_SITES = "unit/estimators/linear/test_difference_in_means.py"
 _WEIGHTS = "contract/test_weights.py"
 _STRATA = "contract/test_strata.py"
 _CLUSTERS = "contract/test_clusters.py"
@@ -122,27 +122,27 @@ COMPARISONS: tuple[Mutant, ...] = (
         "residual_variance.GroupSquares.values",
         " - Fraction(int(y.sum()) ** 2, len(y))",
         "",
-        "unit/statistics/linear/test_matching.py",
-        "unit/statistics/linear/test_residual_variance.py",
+        "unit/estimators/linear/test_matching.py",
+        "unit/estimators/linear/test_residual_variance.py",
     ),
     _of(
         "residual_variance.Spectrum.freedom",
         "len(self.rows) - 1 - self.explained(strength)",
         "len(self.rows) - 1",
-        "unit/statistics/linear/test_residual_variance.py",
-        "unit/statistics/linear/test_weighting.py",
+        "unit/estimators/linear/test_residual_variance.py",
+        "unit/estimators/linear/test_weighting.py",
     ),
     _of(
         "DualProblem.pulls",
         "slopes + self.arm_correlation * slopes[::-1]",
         "slopes",
-        "unit/statistics/linear/test_balancing_weights.py",
+        "unit/estimators/linear/test_balancing_weights.py",
     ),
     _of(
         "balancing_weights._squared_imbalance",
         "2.0 * float(arm_correlation @",
         "float(arm_correlation @",
-        "unit/statistics/linear/test_balancing_weights.py",
+        "unit/estimators/linear/test_balancing_weights.py",
     ),
     # Several arms.
     _of("means.arm_means", "low + float(mean)", "float(mean)", _WEIGHTS),

@@ -157,14 +157,14 @@ GUARANTEES: tuple[Mutant, ...] = (
         "Plan.several_noise",
         "s * length / w",
         "s / w",
-        "unit/statistics/linear/test_linear_estimate.py",
+        "unit/estimators/linear/test_linear_estimate.py",
     ),
     _of(
         "Gate.release_vector",
         "ball = Ball(sensitivity, amount, len(exact))",
         "ball = Ball(sensitivity / 2, amount, len(exact))",
         _GATE,
-        "unit/statistics/moments/test_doubly_robust.py",
+        "unit/estimators/moments/test_doubly_robust.py",
     ),
     _of(
         "Gate.release_vector",

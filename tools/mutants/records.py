@@ -9,7 +9,7 @@ from tools.mutants.mutant import ESTIMATES, Mutant, fault
 _of = partial(fault, ESTIMATES)
 _IPW = "contract/test_ipw.py"
 _MODELS = "contract/test_models.py"
-_ARM_MODELS = "unit/statistics/moments/test_arm_models.py"
+_ARM_MODELS = "unit/estimators/moments/test_arm_models.py"
 _RECORDS = "contract/test_pairs.py"
 
 RECORDS: tuple[Mutant, ...] = (
@@ -78,7 +78,7 @@ RECORDS: tuple[Mutant, ...] = (
         "CellMean.estimate",
         "(1 + self._place) / 2",
         "(1 + self._place)",
-        "unit/statistics/moments/test_contrast.py",
+        "unit/estimators/moments/test_contrast.py",
     ),
     # A prediction taken off everybody's outcome.
     _of(
@@ -132,30 +132,30 @@ RECORDS: tuple[Mutant, ...] = (
         "effect_of",
         "(clip * total + n * middle) * part",
         "(clip * total - n * middle) * part",
-        "unit/statistics/pairs/test_effect.py",
+        "unit/estimators/pairs/test_effect.py",
     ),
     _of(
         "_lines",
         "-w1 * (m0 + start), w0 * m0",
         "-w1 * m0, w0 * m0",
-        "unit/statistics/pairs/test_pair_scores.py",
+        "unit/estimators/pairs/test_pair_scores.py",
     ),
     _of(
         "released_numbers",
         "(low + high) / 2 - other.estimate",
         "(low + high) / 2 + other.estimate",
-        "unit/statistics/pairs/test_effect.py",
+        "unit/estimators/pairs/test_effect.py",
     ),
     _of(
         "Target.start",
         "models.treated, -models.control",
         "models.treated, models.control",
-        "unit/statistics/pairs/test_pair_scores.py",
+        "unit/estimators/pairs/test_pair_scores.py",
     ),
     _of(
         "Target.weights",
         "self.tilt / (1 - self.propensity)",
         "self.tilt / self.propensity",
-        "unit/statistics/pairs/test_pair_scores.py",
+        "unit/estimators/pairs/test_pair_scores.py",
     ),
 )

@@ -11,7 +11,7 @@ _of = partial(fault, PRIVACY)
 
 def _unit(path: str) -> str:
     folder, name = path.split("/")
-    return f"unit/statistics/{folder}/test_{name}.py"
+    return f"unit/estimators/{folder}/test_{name}.py"
 
 
 SENSITIVITIES: tuple[Mutant, ...] = (
@@ -218,8 +218,8 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "sample_and_aggregate.fold_effects",
         "np.clip((effects - float(clip.centre)) / float(clip.bound), -1.0, 1.0)",
         "(effects - float(clip.centre)) / float(clip.bound)",
-        "unit/statistics/folds/test_folds.py",
-        "unit/statistics/folds/test_fold_average.py",
+        "unit/estimators/folds/test_folds.py",
+        "unit/estimators/folds/test_fold_average.py",
     ),
     _of(
         "record_moments",
@@ -269,7 +269,7 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "np.clip(np.nan_to_num(part), -1.0, 1.0)",
         "np.nan_to_num(part)",
         _unit("moments/record_moments"),
-        "unit/statistics/moments/test_doubly_robust.py",
+        "unit/estimators/moments/test_doubly_robust.py",
     ),
     _of(
         "Standard.rows",

@@ -11,12 +11,12 @@ _SHARES = "unit/mechanisms/test_noise.py"
 _GROUPS = "contract/test_groups.py"
 _FUNCTIONS = "contract/test_functions.py"
 _SERIES = "contract/test_series.py"
-_LINEAR_MAP = "unit/statistics/linear/test_linear_estimate.py"
+_LINEAR_MAP = "unit/estimators/linear/test_linear_estimate.py"
 _POOLED = "contract/test_pooled.py"
 _UNCERTAINTY = "unit/inference/test_uncertainty.py"
 
 _SURVIVAL = "unit/inference/test_survival.py"
-_TIMES = "unit/statistics/test_time_tables.py"
+_TIMES = "unit/estimators/test_time_tables.py"
 
 SEVERAL: tuple[Mutant, ...] = (
     _of("running_sums.Form.l2", "sqrt_up(2 * sum", "sqrt_up(sum", _TIMES),
@@ -26,7 +26,7 @@ SEVERAL: tuple[Mutant, ...] = (
     _of("Blocks.moved", "rows[None] - hazards", "rows[None] + hazards", _SURVIVAL),
     _of("table_gradient", "gradient += by_events", "gradient -= by_events", _SURVIVAL),
     _of("survival.score", "by_people = -sign", "by_people = sign", _SURVIVAL),
-    _of("CountCells.places", 'side="right"', 'side="left"', "unit/statistics/test_distribution.py"),
+    _of("CountCells.places", 'side="right"', 'side="left"', "unit/estimators/test_distribution.py"),
     _of("WeightedRows.table", "[self.rows]", "[: len(self.rows)]", _TIMES),
     _of(
         "panels.changes",
@@ -50,7 +50,7 @@ SEVERAL: tuple[Mutant, ...] = (
         "RatioDesign.squares",
         "2 * unit * step * cross",
         "unit * step * cross",
-        "unit/statistics/moments/test_release_chains.py",
+        "unit/estimators/moments/test_release_chains.py",
     ),
     # Cells of groups.
     _of("cells._scaled", "(low - middle + high) * clip.size**2", "(low + high) * clip.size**2", _GROUPS),
@@ -80,7 +80,7 @@ SEVERAL: tuple[Mutant, ...] = (
         _GROUPS,
     ),
     # Outcomes at the ends of their range.
-    _of("outcomes_at_ends", "crowd(*counts[:-3:-1])", "crowd(*counts[:2])", "unit/statistics/test_ends.py"),
+    _of("outcomes_at_ends", "crowd(*counts[:-3:-1])", "crowd(*counts[:2])", "unit/estimators/test_ends.py"),
     # Rules and curves.
     _of("sums.effect_sums", "2 * worth * totals", "worth * totals", _GROUPS),
     _of("sums.effect_sums", "abs(worth) * left / rows", "0.0", _GROUPS),

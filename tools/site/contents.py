@@ -22,10 +22,10 @@ SECTIONS = {
 }
 PACKAGES = {
     "mechanisms": "Mechanisms",
-    "statistics/linear": "Linear statistics of private outcomes",
-    "statistics/moments": "Moments of private records",
-    "statistics/strata": "Counts and sums by cell",
-    "statistics/folds": "Folds",
+    "estimators/linear": "Linear statistics of private outcomes",
+    "estimators/moments": "Moments of private records",
+    "estimators/strata": "Counts and sums by cell",
+    "estimators/folds": "Folds",
     "statistics": "Histograms",
     "accounting": "Accounting",
     "results": "Results",

@@ -18,10 +18,7 @@ from counterveil.data.domains import MissingRule, plain_number
 from counterveil.data.study_documents import OPEN
 from counterveil.drafting.draft import Draft, draft
 from counterveil.errors import CounterveilError, refusal
-from counterveil.privacy import Budget, Number, Unit, show
-from counterveil.results.question import uses_of
-from counterveil.session import BaseSession, BitSource, Gate, Kind, Plan, Request
-from counterveil.statistics.ranges_and_labels import (
+from counterveil.estimators.ranges_and_labels import (
     epsilon_of_label,
     epsilon_of_range,
     range_of,
@@ -30,9 +27,12 @@ from counterveil.statistics.ranges_and_labels import (
     rows_of_label,
     rows_of_range,
 )
+from counterveil.privacy import Budget, Number, Unit, show
+from counterveil.results.question import uses_of
+from counterveil.session import BaseSession, BitSource, Gate, Kind, Plan, Request
 
 METHOD = "ranges_and_labels"
-PAGES = ("statistics/histogram.proof.md", "mechanisms/stable_histogram.proof.md")
+PAGES = ("rows/histogram.proof.md", "mechanisms/stable_histogram.proof.md")
 _OTHERS = ("other", "(other)", "((other))")
 
 

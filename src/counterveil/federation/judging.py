@@ -22,6 +22,7 @@ from counterveil.data import Range, Study
 from counterveil.data.layout import Layout, MergedLayout
 from counterveil.data.study_documents import column_of, is_trial, propensity_of
 from counterveil.errors import CounterveilError, refusal
+from counterveil.estimators.moments.regression import Columns, RowPlan
 from counterveil.federation.messages import MOST_SITES, SUMMED, Ask, Head, Reply, SiteRequest
 from counterveil.inference.measures import (
     IndependentArmMeans,
@@ -71,11 +72,10 @@ from counterveil.results.measures import DIFFERENCE, OF_MEANS
 from counterveil.results.regression import Moments, parse_formula
 from counterveil.results.result import MeasureResult, Result, difference_result
 from counterveil.results.survival import SurvivalResult
+from counterveil.rows.linear.sensitivity import ArmMean, MeanContrast
+from counterveil.rows.moments.sensitivity import SCORE_TERMS, CentredContrast, mean_of_everyone
+from counterveil.rows.pairs.sensitivity import LEAST_PROPENSITY, MOST_LEFT, least_part, score_amounts
 from counterveil.settings.methods import BLOCKS, MOST_BIAS
-from counterveil.statistics.linear.sensitivity import ArmMean, MeanContrast
-from counterveil.statistics.moments.regression import Columns, RowPlan
-from counterveil.statistics.moments.sensitivity import SCORE_TERMS, CentredContrast, mean_of_everyone
-from counterveil.statistics.pairs.sensitivity import LEAST_PROPENSITY, MOST_LEFT, least_part, score_amounts
 
 # The facts with which an answer may begin: each method has its own, and a site can say no others.
 #

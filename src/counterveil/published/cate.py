@@ -20,6 +20,7 @@ from counterveil.accounting import Ledger
 from counterveil.data import Range, Study, Table
 from counterveil.data.features import UnitFeatures
 from counterveil.errors import refusal
+from counterveil.estimators.folds.aggregation import quietly
 from counterveil.numerics.arrays import Flags, Floats
 from counterveil.numerics.products import blocks
 from counterveil.numerics.public_choices import public_uniforms, two_parts
@@ -30,7 +31,6 @@ from counterveil.results.answering import Facts, answer_request
 from counterveil.results.functions import CateAnswers, Queries, default_delta
 from counterveil.session import BaseSession, BitSource, Gate, Kind, Plan
 from counterveil.settings.methods import POSITIVE, Allowed, Settings, one_of, whole
-from counterveil.statistics.folds.aggregation import quietly
 
 Function = Callable[[Floats], Floats]
 

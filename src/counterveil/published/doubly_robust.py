@@ -22,6 +22,19 @@ from counterveil.accounting import Ledger
 from counterveil.data import OUTCOME_STEPS, Study, Sums, Table
 from counterveil.data.features import UnitFeatures, feature_map, require_covariates
 from counterveil.errors import CounterveilError, refusal
+from counterveil.estimators.folds.aggregation import models_of_fold, quietly
+from counterveil.estimators.moments.orthogonal import (
+    MOST_NOISE,
+    Design,
+    Scaling,
+    SecondMoments,
+    clip_sds,
+    first_models,
+    release_gram,
+    scaling_of,
+    standard_rows,
+)
+from counterveil.estimators.moments.records import Records, TableRecords, WeightedMeans, release_moments
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.denoising import Denoised, denoised
@@ -37,24 +50,11 @@ from counterveil.published.weighting import denominator, score_shares, shrunk
 from counterveil.results.answering import Facts, answer_request
 from counterveil.results.question import Question
 from counterveil.results.result import Result
+from counterveil.rows.folds.learners import FoldNuisances, Predict
+from counterveil.rows.moments.scores import GRID_BITS, RowSums, moments
+from counterveil.rows.moments.sensitivity import LENGTH_SLACK
 from counterveil.session import BaseSession, BitSource, Gate, Kind, Plan
 from counterveil.session.session import ParallelPlan, in_parallel
-from counterveil.statistics.folds.aggregation import models_of_fold, quietly
-from counterveil.statistics.folds.kernels import FoldNuisances, Predict
-from counterveil.statistics.moments.kernels.scores import GRID_BITS, RowSums, moments
-from counterveil.statistics.moments.orthogonal import (
-    MOST_NOISE,
-    Design,
-    Scaling,
-    SecondMoments,
-    clip_sds,
-    first_models,
-    release_gram,
-    scaling_of,
-    standard_rows,
-)
-from counterveil.statistics.moments.records import Records, TableRecords, WeightedMeans, release_moments
-from counterveil.statistics.moments.sensitivity import LENGTH_SLACK
 
 PAGE = "published/robust_score.proof.md"
 REMARK = (
@@ -302,10 +302,10 @@ CLIP = 0.1
 
 PAGES = (
     "published/robust_score.proof.md",
-    "statistics/moments/penalised_fit.proof.md",
-    "statistics/moments/free_gram.proof.md",
-    "statistics/moments/record_moments.proof.md",
-    "statistics/histogram.proof.md",
+    "rows/moments/penalised_fit.proof.md",
+    "rows/moments/free_gram.proof.md",
+    "rows/moments/record_moments.proof.md",
+    "rows/histogram.proof.md",
     "session/parallel.proof.md",
 )
 _PURE_PAGES = ("mechanisms/ball.proof.md", "mechanisms/laplace.proof.md")

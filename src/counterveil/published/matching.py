@@ -22,6 +22,9 @@ from counterveil.accounting import Ledger
 from counterveil.data import Study, Table
 from counterveil.data.features import UnitFeatures, require_covariates
 from counterveil.errors import refusal
+from counterveil.estimators.linear.effect import design_diagnostics
+from counterveil.estimators.linear.matching_design import Limits, match, published_limits, scored
+from counterveil.estimators.linear.weighting import matching_caveats, matching_details
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.matching import MatchedUnits, SortedArms, adaptive_limit, arm_limits
@@ -34,14 +37,11 @@ from counterveil.published.asking import EffectForm, PublishedQuestion, release_
 from counterveil.results.answering import Facts, answer_request
 from counterveil.results.question import Question
 from counterveil.results.result import Result
+from counterveil.rows.linear.sensitivity import LinearEstimate
+from counterveil.rows.moments.sensitivity import penalised_fit
 from counterveil.session import BaseSession, BitSource, Gate, Kind, Plan, Released, Responses
 from counterveil.settings import Matching
 from counterveil.settings.methods import ADAPTIVE, AUTO, BEST
-from counterveil.statistics.linear.effect import design_diagnostics
-from counterveil.statistics.linear.matching_design import Limits, match, published_limits, scored
-from counterveil.statistics.linear.sensitivity import LinearEstimate
-from counterveil.statistics.linear.weighting import matching_caveats, matching_details
-from counterveil.statistics.moments.sensitivity import penalised_fit
 
 # Matching where the whole record is private (PrivATE's sample level): `published.record_matching` as it can be proved.
 #
@@ -88,7 +88,7 @@ def record_matching_plan(question: Question, weights: Kind, mechanism: str) -> P
 PAGE = "published/record_matching.proof.md"
 PAGES = (
     PAGE,
-    "statistics/moments/penalised_fit.proof.md",
+    "rows/moments/penalised_fit.proof.md",
     "mechanisms/ball.proof.md",
     "mechanisms/laplace.proof.md",
     "mechanisms/response.proof.md",

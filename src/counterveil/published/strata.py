@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from counterveil.accounting import Ledger
 from counterveil.data import Layout, Study, strata_codes, strata_of_table
 from counterveil.errors import ParameterError, refusal
+from counterveil.estimators.strata.exact_matching import caveats
 from counterveil.inference.uncertainty import Uncertainty, tail_point, variance_allowance
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.public_choices import LEAST_SHARE
@@ -59,7 +60,6 @@ from counterveil.results.effect import noise_with_noisy_scale
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import BaseSession, BitSource, Gate, Kind, Plan, Released
-from counterveil.statistics.strata.exact_matching import caveats
 
 # Proof: smooth_sensitivity.proof.md
 

@@ -21,6 +21,7 @@ from counterveil.data import Study, Table
 from counterveil.data.domains import outcome_unit
 from counterveil.data.features import UnitFeatures, require_covariates
 from counterveil.errors import refusal
+from counterveil.estimators.moments.records import WeightedMeans, release_moments
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Floats, Indices, Integers
 from counterveil.numerics.gaussian_profile import delta_of, mu_of
@@ -41,13 +42,12 @@ from counterveil.published.matching import fit_sensitivity, fit_without_intercep
 from counterveil.results.answering import Facts, answer_request
 from counterveil.results.question import Question
 from counterveil.results.result import Result
+from counterveil.rows.moments.scores import GRID_BITS, RowSums, moments
+from counterveil.rows.moments.sensitivity import ARM_COUNT_FACTOR, ARM_TOTALS
 from counterveil.session import BaseSession, BitSource, Gate, Kind, Plan
 from counterveil.session.session import in_branches
-from counterveil.statistics.moments.kernels.scores import GRID_BITS, RowSums, moments
-from counterveil.statistics.moments.records import WeightedMeans, release_moments
-from counterveil.statistics.moments.sensitivity import ARM_COUNT_FACTOR, ARM_TOTALS
 
-PAGE = "statistics/moments/inverse_weighting.proof.md"
+PAGE = "rows/moments/inverse_weighting.proof.md"
 REMARK = (
     "the published claim is false: the weighted sum is divided by the noisy score, which is not clipped, while its "
     "noise is made for bounds of the true propensity. The Gaussian constant is proved for epsilon below 1 only and "
@@ -390,8 +390,8 @@ def not_covered(design: IpwDesign, estimand: Estimand) -> tuple[Fact, ...]:
 
 
 PAGES = (
-    "statistics/moments/inverse_weighting.proof.md",
-    "statistics/moments/penalised_fit.proof.md",
+    "rows/moments/inverse_weighting.proof.md",
+    "rows/moments/penalised_fit.proof.md",
     "mechanisms/ball.proof.md",
 )
 
@@ -507,7 +507,7 @@ def ipw_proved(
         estimate = (1/n) sum of T_i (Y_i - c) / p_i - (1 - T_i) (Y_i - c) / (1 - p_i),
 
     where c is 0 or a released centre. The interval is for this contrast at the released scores; in a trial
-    with a declared share treated, for the effect. Proof: ``statistics/moments/inverse_weighting.proof.md``.
+    with a declared share treated, for the effect. Proof: ``rows/moments/inverse_weighting.proof.md``.
     Instead:
     ``cv.ate(method="doubly_robust")``.
 

@@ -11,6 +11,10 @@ from counterveil.accounting import Ledger
 from counterveil.data import Study
 from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
+from counterveil.estimators.linear.arm_means import arm_means
+from counterveil.estimators.moments.adjusted_means import adjusted_arms
+from counterveil.estimators.moments.trial import record_arms
+from counterveil.estimators.pairs.effect import pair_arms
 from counterveil.privacy import Number, Unit
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks
 from counterveil.questions.choices import ArmsMethod, Mechanism, Protects
@@ -26,10 +30,6 @@ from counterveil.results.question import (
 )
 from counterveil.session import BaseSession, BitSource
 from counterveil.settings import Arms
-from counterveil.statistics.linear.arm_means import arm_means
-from counterveil.statistics.moments.adjusted_means import adjusted_arms
-from counterveil.statistics.moments.trial import record_arms
-from counterveil.statistics.pairs.effect import pair_arms
 
 # Methods by what they protect: one does not adjust for covariates; where arms are private, one does.
 _PLAIN, _ADJUSTED, _PRIVATE = "difference_in_means", ("weighting", "matching"), "doubly_robust"

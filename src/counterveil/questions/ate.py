@@ -13,6 +13,8 @@ from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.data.panels import panel_facts
 from counterveil.errors import CounterveilError, refusal
+from counterveil.estimators.linear.trimming import PAGE as TRIMMED_PAGE
+from counterveil.estimators.linear.trimming import trimmed
 from counterveil.privacy import Estimand, Number, Unit
 from counterveil.questions import settings_values
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks, refuse_range
@@ -45,8 +47,6 @@ from counterveil.settings import (
     Weighting,
 )
 from counterveil.settings.methods import Settings
-from counterveil.statistics.linear.trimming import PAGE as TRIMMED_PAGE
-from counterveil.statistics.linear.trimming import trimmed
 
 AUTO = "auto"
 
@@ -290,11 +290,11 @@ class Method:
 
 
 def _lazy(path: str) -> Estimator:
-    """Return the estimator at `counterveil.statistics.<path>`, imported when it is first called."""
+    """Return the estimator at `counterveil.estimators.<path>`, imported when it is first called."""
     module, _, name = path.rpartition(".")
 
     def estimate(session: BaseSession, question: Question) -> Result:
-        estimator: Estimator = getattr(import_module(f"counterveil.statistics.{module}"), name)
+        estimator: Estimator = getattr(import_module(f"counterveil.estimators.{module}"), name)
         return estimator(session, question)
 
     return estimate
@@ -426,7 +426,7 @@ def estimate(session: BaseSession, question: Question) -> Result:
         asked = f"measure={question.measure!r}" if question.measure in OF_MEANS else "ate"
         refuse_few_clusters(study, asked, question.method, session.batches.rows)
     if study.denominator is not None:
-        from counterveil.statistics.moments.ratio import compare_ratios
+        from counterveil.estimators.moments.ratio import compare_ratios
 
         session.attach_batches()
         return compare_ratios(session, question)

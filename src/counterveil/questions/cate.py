@@ -11,6 +11,10 @@ from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
+from counterveil.estimators.linear.functions import function_pays, series
+from counterveil.estimators.moments.functions import choose_design, r_learner, strength, t_learner
+from counterveil.estimators.pairs.effect import function_pays as pair_function_pays
+from counterveil.estimators.pairs.effect import pair_series
 from counterveil.privacy import Number, Unit
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks
 from counterveil.questions.ate import answer as average_effect
@@ -33,10 +37,6 @@ from counterveil.results.question import (
 from counterveil.session import BaseSession, BitSource
 from counterveil.settings import Cate, Series
 from counterveil.settings.methods import Settings
-from counterveil.statistics.linear.functions import function_pays, series
-from counterveil.statistics.moments.functions import choose_design, r_learner, strength, t_learner
-from counterveil.statistics.pairs.effect import function_pays as pair_function_pays
-from counterveil.statistics.pairs.effect import pair_series
 
 # Rows times mu a function from which the R-learner is as accurate as the T-learner.
 _STRONG = 150.0

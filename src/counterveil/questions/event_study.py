@@ -14,6 +14,8 @@ from counterveil.data.domains import Label
 from counterveil.data.features import require_covariates
 from counterveil.data.panels import complete_sizes, panel_facts
 from counterveil.errors import refusal
+from counterveil.estimators.linear.several_outcomes import outcome_event_study
+from counterveil.estimators.moments.trial import record_event_study
 from counterveil.privacy import Estimand, Number, Unit
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks, with_smaller_noise
 from counterveil.questions.choices import EstimandName, EventStudyMethod, Mechanism, Protects
@@ -29,8 +31,6 @@ from counterveil.results.question import (
 from counterveil.session import BaseSession, BitSource, Plan
 from counterveil.settings import DifferenceInMeans, Matching, Weighting
 from counterveil.settings.methods import Settings
-from counterveil.statistics.linear.several_outcomes import outcome_event_study
-from counterveil.statistics.moments.trial import record_event_study
 
 # Methods by what they protect, with their settings.
 METHODS: dict[Unit, dict[str, type | None]] = {

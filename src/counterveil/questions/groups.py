@@ -18,6 +18,25 @@ from counterveil.data import Backend, Layout, Range, Study, Sums, Table, silence
 from counterveil.data.domains import Domain, outcome_unit
 from counterveil.data.features import feature_map, require_covariates
 from counterveil.errors import refusal
+from counterveil.estimators.linear import difference_in_means
+from counterveil.estimators.linear import effect as linear_effect
+from counterveil.estimators.linear.effect import ClusteredForm
+from counterveil.estimators.linear.several_outcomes import PeriodForm, comparison, public_effect
+from counterveil.estimators.moments.orthogonal import Design, affordable, fewest_rows
+from counterveil.estimators.moments.records import Part
+from counterveil.estimators.moments.scoring import (
+    COUNT_NOISE,
+    SUM_NOISE,
+    Score,
+    Scoring,
+    Tallies,
+    cell_variances,
+    model_errors,
+    scoring,
+    term_noise,
+)
+from counterveil.estimators.pairs.effect import asked, pair_effects, provenance
+from counterveil.estimators.strata.exact_matching import CLUSTER_PAGE, cluster_sums
 from counterveil.inference.measures import NoisyRatio, RatioDifference, with_rare_events
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arm_totals import Arm, TwoArms, cell_totals
@@ -40,30 +59,11 @@ from counterveil.results.question import (
     refuse_undeclared_trial,
     refuse_unknown_method,
 )
+from counterveil.rows.linear.residual_variance import ResidualVariance
+from counterveil.rows.linear.sensitivity import MeanContrast
 from counterveil.session import BaseSession, BitSource, Gate, Kind, Plan, Released
 from counterveil.session.session import in_branches
 from counterveil.settings import DifferenceInMeans, Groups, Matching, Weighting
-from counterveil.statistics.linear import difference_in_means
-from counterveil.statistics.linear import effect as linear_effect
-from counterveil.statistics.linear.effect import ClusteredForm
-from counterveil.statistics.linear.kernels.residual_variance import ResidualVariance
-from counterveil.statistics.linear.sensitivity import MeanContrast
-from counterveil.statistics.linear.several_outcomes import PeriodForm, comparison, public_effect
-from counterveil.statistics.moments.orthogonal import Design, affordable, fewest_rows
-from counterveil.statistics.moments.records import Part
-from counterveil.statistics.moments.scoring import (
-    COUNT_NOISE,
-    SUM_NOISE,
-    Score,
-    Scoring,
-    Tallies,
-    cell_variances,
-    model_errors,
-    scoring,
-    term_noise,
-)
-from counterveil.statistics.pairs.effect import asked, pair_effects, provenance
-from counterveil.statistics.strata.exact_matching import CLUSTER_PAGE, cluster_sums
 
 # By what is protected, the methods and the type of their settings.
 METHODS: dict[Unit, dict[str, type | None]] = {

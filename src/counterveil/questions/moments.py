@@ -14,18 +14,8 @@ import numpy as np
 from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.errors import refusal
-from counterveil.inference.moments import NoisyMoments
-from counterveil.numerics.arrays import Floats
-from counterveil.privacy import Number, Unit
-from counterveil.privacy.caveats import Caveat, ClippedOutliers, Downweighted, Fact
-from counterveil.questions.asking import Arguments, Asked, ask_once, asks
-from counterveil.questions.choices import Mechanism, Protects
-from counterveil.results.answering import Facts, answer_request
-from counterveil.results.question import Question, refuse_extremes, refuse_few_clusters
-from counterveil.results.regression import CONSTANT, Matrix, Moments, RobustMiddle, parse_formula
-from counterveil.session import BaseSession, BitSource, Gate
-from counterveil.statistics.moments.records import Records
-from counterveil.statistics.moments.regression import (
+from counterveil.estimators.moments.records import Records
+from counterveil.estimators.moments.regression import (
     MOST_COLUMNS,
     MOST_NOISE,
     PAGES,
@@ -40,8 +30,18 @@ from counterveil.statistics.moments.regression import (
     release_regression_moments,
     release_sandwich,
 )
-from counterveil.statistics.moments.regression import PAGE as ROBUST_PAGE
-from counterveil.statistics.moments.regression import PAGES as OUTCOME_PAGES
+from counterveil.estimators.moments.regression import PAGE as ROBUST_PAGE
+from counterveil.estimators.moments.regression import PAGES as OUTCOME_PAGES
+from counterveil.inference.moments import NoisyMoments
+from counterveil.numerics.arrays import Floats
+from counterveil.privacy import Number, Unit
+from counterveil.privacy.caveats import Caveat, ClippedOutliers, Downweighted, Fact
+from counterveil.questions.asking import Arguments, Asked, ask_once, asks
+from counterveil.questions.choices import Mechanism, Protects
+from counterveil.results.answering import Facts, answer_request
+from counterveil.results.question import Question, refuse_extremes, refuse_few_clusters
+from counterveil.results.regression import CONSTANT, Matrix, Moments, RobustMiddle, parse_formula
+from counterveil.session import BaseSession, BitSource, Gate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

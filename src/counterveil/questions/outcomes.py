@@ -13,6 +13,10 @@ from counterveil.accounting import Ledger
 from counterveil.data import Study
 from counterveil.data.features import require_covariates
 from counterveil.errors import ParameterError, refusal
+from counterveil.estimators.linear.several_outcomes import outcome_effects
+from counterveil.estimators.moments.trial import record_arm_effects, record_effects
+from counterveil.estimators.outcome_place import Outcomes
+from counterveil.estimators.pairs.effect import pair_outcomes
 from counterveil.privacy import Estimand, Number, Unit, exact
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks, refuse_range, with_smaller_noise
 from counterveil.questions.choices import EstimandName, Mechanism, OutcomesMethod, Protects
@@ -30,10 +34,6 @@ from counterveil.results.question import (
 )
 from counterveil.session import BaseSession, BitSource, Kind, Plan
 from counterveil.settings import Arms, DifferenceInMeans, Matching, Weighting
-from counterveil.statistics.linear.several_outcomes import outcome_effects
-from counterveil.statistics.moments.trial import record_arm_effects, record_effects
-from counterveil.statistics.outcome_place import Outcomes
-from counterveil.statistics.pairs.effect import pair_outcomes
 
 # Methods by what they protect, with their settings; where there are several arms, those of `settings.Arms`.
 METHODS: dict[Unit, dict[str, type | None]] = {

@@ -11,15 +11,7 @@ from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
-from counterveil.privacy import Number, Unit
-from counterveil.questions.asking import Arguments, Asked, ask_once, asks
-from counterveil.questions.choices import Mechanism, Protects
-from counterveil.results.answering import answer_request
-from counterveil.results.arms import refuse_several_arms
-from counterveil.results.overlap import ArmDifference, OverlapSummary, ScoreCell
-from counterveil.results.question import Question, refuse_extremes
-from counterveil.session import BaseSession, BitSource, Gate
-from counterveil.statistics.moments.arm_balance import (
+from counterveil.estimators.moments.arm_balance import (
     PAGE,
     BalanceColumns,
     BalanceSums,
@@ -29,6 +21,14 @@ from counterveil.statistics.moments.arm_balance import (
     release_moments,
     score_of,
 )
+from counterveil.privacy import Number, Unit
+from counterveil.questions.asking import Arguments, Asked, ask_once, asks
+from counterveil.questions.choices import Mechanism, Protects
+from counterveil.results.answering import answer_request
+from counterveil.results.arms import refuse_several_arms
+from counterveil.results.overlap import ArmDifference, OverlapSummary, ScoreCell
+from counterveil.results.question import Question, refuse_extremes
+from counterveil.session import BaseSession, BitSource, Gate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,18 @@ from counterveil.data import (
 )
 from counterveil.data.domains import Categories, Domain, Label, LabelIndex
 from counterveil.errors import CounterveilError, refusal, shown
+from counterveil.estimators.folds.aggregation import learner_name
+from counterveil.estimators.histogram import release_counts
+from counterveil.estimators.moments.records import Part, Records, TableRecords
+from counterveil.estimators.moments.scoring import (
+    Codes,
+    Placing,
+    Score,
+    Scoring,
+    Tallies,
+    model_errors,
+    scoring,
+)
 from counterveil.inference.measures import NoisyRatio
 from counterveil.inference.pooling import PooledUncertainty
 from counterveil.inference.uncertainty import Uncertainty, weighted_sum
@@ -52,22 +64,10 @@ from counterveil.results.effect import Effect, Linear, load, refusing, save
 from counterveil.results.functions import CateModel
 from counterveil.results.groups import PolicyValue, TargetingCurve, point
 from counterveil.results.question import Question, described, refuse_few_clusters
+from counterveil.rows.moments.scores import counts_between
 from counterveil.session import BaseSession, BitSource, Gate, fixed_ambient_generators
 from counterveil.settings import DifferenceInMeans, Groups, Matching, Weighting
 from counterveil.settings.methods import is_number
-from counterveil.statistics.folds.aggregation import learner_name
-from counterveil.statistics.histogram import release_counts
-from counterveil.statistics.moments.kernels.scores import counts_between
-from counterveil.statistics.moments.records import Part, Records, TableRecords
-from counterveil.statistics.moments.scoring import (
-    Codes,
-    Placing,
-    Score,
-    Scoring,
-    Tallies,
-    model_errors,
-    scoring,
-)
 
 Columns = Mapping[str, NDArray[Any]]
 

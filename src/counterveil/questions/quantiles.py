@@ -14,6 +14,15 @@ from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
 from counterveil.data.follow_up import refuse_censored
 from counterveil.errors import ParameterError, refusal, shown
+from counterveil.estimators.distribution import (
+    EVEN,
+    FOUND,
+    Edges,
+    even_edges,
+    quantiles_by_scores,
+    quantiles_by_weights,
+    quantiles_of_arms,
+)
 from counterveil.privacy import Number, Unit, exact
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks
 from counterveil.questions.choices import Mechanism, Protects, QuantilesMethod
@@ -25,15 +34,6 @@ from counterveil.results.question import (
 )
 from counterveil.results.survival import QuantilesResult, check_prob
 from counterveil.session import BaseSession, BitSource
-from counterveil.statistics.distribution import (
-    EVEN,
-    FOUND,
-    Edges,
-    even_edges,
-    quantiles_by_scores,
-    quantiles_by_weights,
-    quantiles_of_arms,
-)
 
 # Methods by what they protect.
 METHODS = {Unit.RECORD: ("trial",)} | dict.fromkeys(

@@ -11,6 +11,8 @@ from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
 from counterveil.data.follow_up import refuse_censored
+from counterveil.estimators.time_tables import SurvivalRequest as AskedByStrata
+from counterveil.estimators.time_tables import survival_by_strata, survival_by_weights
 from counterveil.privacy import Number, Unit
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks
 from counterveil.questions.choices import Mechanism, Protects, SurvivalMethod
@@ -24,8 +26,6 @@ from counterveil.results.question import (
 from counterveil.results.survival import SurvivalResult
 from counterveil.session import BaseSession, BitSource
 from counterveil.settings import Survival
-from counterveil.statistics.time_tables import SurvivalRequest as AskedByStrata
-from counterveil.statistics.time_tables import survival_by_strata, survival_by_weights
 
 # Methods by what they protect.
 METHODS = {

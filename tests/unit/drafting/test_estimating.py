@@ -8,14 +8,14 @@ import pytest
 
 import counterveil as cv
 from counterveil.data import Table
-from counterveil.privacy import Unit
-from counterveil.statistics.ranges_and_labels import (
+from counterveil.estimators.ranges_and_labels import (
     CELLS,
     _cell,
     epsilon_of_range,
     range_of,
     rows_of_range,
 )
+from counterveil.privacy import Unit
 
 ANSWERS = {
     "treatment": "arm",

@@ -12,6 +12,7 @@ from counterveil.data import Table
 from counterveil.data.features import feature_map
 from counterveil.datasets import synth
 from counterveil.errors import ClaimError, ParameterError, StudyError
+from counterveil.estimators.moments.orthogonal import Design
 from counterveil.numerics.public_choices import two_parts
 from counterveil.privacy import Estimand
 from counterveil.privacy.caveats import MisspecifiedModels
@@ -25,7 +26,6 @@ from counterveil.published.doubly_robust import (
     whole_parts,
 )
 from counterveil.session import Kind, Released, ReleasedVector, SeededNoise
-from counterveil.statistics.moments.orthogonal import Design
 
 # Outcomes vary about alike in both halves: where one seems to have lost its variance, residuals are not clipped.
 STUDY = cv.Study(

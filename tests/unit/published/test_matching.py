@@ -26,8 +26,8 @@ from counterveil.published.matching import (
     record_matching_plan,
 )
 from counterveil.published.strata import match_in_order
+from counterveil.rows.linear.sensitivity import LinearEstimate
 from counterveil.session import Gate, Kind, Responses, SeededNoise
-from counterveil.statistics.linear.sensitivity import LinearEstimate
 
 
 def ask(**more):

@@ -10,13 +10,13 @@ from tests.plain_questions import question
 
 import counterveil as cv
 from counterveil.data import Table
+from counterveil.estimators.linear.effect import TYPICAL_SD, chosen_share, effect_plan, sensitivity_of
+from counterveil.estimators.linear.weighting import weighted_effect
+from counterveil.estimators.pairs.effect import choices, chosen
 from counterveil.numerics.products import linear_form
 from counterveil.privacy import Budget
 from counterveil.questions.auto import expected_widths
 from counterveil.session import BaseSession
-from counterveil.statistics.linear.effect import TYPICAL_SD, chosen_share, effect_plan, sensitivity_of
-from counterveil.statistics.linear.weighting import weighted_effect
-from counterveil.statistics.pairs.effect import choices, chosen
 
 EPSILONS, DELTAS = ("1", "2", "8"), ("0", "1e-9", "1e-6")
 STUDY = cv.Study(

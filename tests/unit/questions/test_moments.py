@@ -53,7 +53,7 @@ def test_it_is_charged_once_and_resent():
         assert session.remaining("record").epsilon == pytest.approx(1)
     assert first.guarantee.unit.value == "record"
     assert first.guarantee.proof.value == "finite-sample"
-    assert "statistics/moments/regression_moments.proof.md" in first.guarantee.pages
+    assert "rows/moments/regression_moments.proof.md" in first.guarantee.pages
 
 
 @pytest.mark.parametrize("delta", ["1e-6", 0])

@@ -226,25 +226,25 @@ def test_a_mechanism_without_page_is_named(tool, write, tmp_path):
 
 
 def test_a_page_with_sections_missing_or_misplaced_is_named(tool, write, tmp_path):
-    write("statistics/mean.py", "")
-    write("statistics/mean.proof.md", PROOF.replace("**Audit.** text", ""))
-    assert tool("check_proofs").problems(tmp_path) == ["statistics/mean.proof.md: section 'Audit' is missing"]
-    write("statistics/mean.proof.md", "**Audit:** first\n" + PROOF)
+    write("estimators/mean.py", "")
+    write("rows/mean.proof.md", PROOF.replace("**Audit.** text", ""))
+    assert tool("check_proofs").problems(tmp_path) == ["rows/mean.proof.md: section 'Audit' is missing"]
+    write("rows/mean.proof.md", "**Audit:** first\n" + PROOF)
     (found,) = tool("check_proofs").problems(tmp_path)
     assert "order" in found
 
 
 def test_a_bound_that_stands_under_no_page_is_named(tool, write, tmp_path):
     write(
-        "statistics/linear/sensitivity.py",
+        "rows/linear/sensitivity.py",
         "def mean():\n    ...\n\n\n# Proof: total.proof.md\ndef total():\n    ...\n",
     )
-    write("statistics/linear/total.proof.md", PROOF)
+    write("rows/linear/total.proof.md", PROOF)
     assert tool("check_proofs").problems(tmp_path) == [
-        "statistics/linear/sensitivity.py: mean stands under no page"
+        "rows/linear/sensitivity.py: mean stands under no page"
     ]
-    write("statistics/linear/sensitivity.py", "# Proof: gone.proof.md\ndef total():\n    ...\n")
+    write("rows/linear/sensitivity.py", "# Proof: gone.proof.md\ndef total():\n    ...\n")
     assert tool("check_proofs").problems(tmp_path) == [
-        "statistics/linear/sensitivity.py: gone.proof.md is missing",
-        "statistics/linear/total.proof.md: no module of this folder has its name or names it",
+        "rows/linear/sensitivity.py: gone.proof.md is missing",
+        "rows/linear/total.proof.md: no module of this folder has its name or names it",
     ]

@@ -14,6 +14,7 @@ from scipy.special import ndtri
 from counterveil.data import Study, check_study
 from counterveil.data.follow_up import refuse_censored
 from counterveil.errors import BudgetError, CounterveilError, ParameterError, StudyError, refusal, shown
+from counterveil.estimators.moments.regression import Columns
 from counterveil.inference.measures import ODDS, RATIO
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Budget, Estimand, Number, Unit
@@ -58,7 +59,6 @@ from counterveil.results.released import ReleasedAnswer
 from counterveil.results.shown import Shown
 from counterveil.results.survival import QuantilesResult, SurvivalResult
 from counterveil.session import SeededNoise
-from counterveil.statistics.moments.regression import Columns
 
 # What is asked; a question takes the options that are fields of its arguments, and those of a plan's own.
 _ASK: dict[str, type[Arguments[Any]]] = {

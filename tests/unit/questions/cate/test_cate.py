@@ -11,8 +11,8 @@ from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.datasets import dataset_1, dataset_2
+from counterveil.estimators.moments.functions import ArmProducts, choose_design, mean_outcome, strength
 from counterveil.settings import Cate
-from counterveil.statistics.moments.functions import ArmProducts, choose_design, mean_outcome, strength
 
 DATA = dataset_1(3000, 3)
 POINTS = {"x1": np.linspace(0.05, 0.95, 10), "x2": np.full(10, 0.4)}

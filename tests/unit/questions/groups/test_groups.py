@@ -13,12 +13,8 @@ from tools.loose_study import study_of
 import counterveil as cv
 from counterveil.data.features import feature_map
 from counterveil.errors import ParameterError, StudyError
-from counterveil.numerics.products import Standard
-from counterveil.questions.groups import LayoutPlaces, layout_of
-from counterveil.questions.policy import EffectSums, effect_sums
-from counterveil.statistics.moments import scoring
-from counterveil.statistics.moments.kernels.scores import LinearModels
-from counterveil.statistics.moments.scoring import (
+from counterveil.estimators.moments import scoring
+from counterveil.estimators.moments.scoring import (
     AdjustedScore,
     MeanScore,
     PlainScore,
@@ -27,6 +23,10 @@ from counterveil.statistics.moments.scoring import (
     release_cells,
     release_histogram,
 )
+from counterveil.numerics.products import Standard
+from counterveil.questions.groups import LayoutPlaces, layout_of
+from counterveil.questions.policy import EffectSums, effect_sums
+from counterveil.rows.moments.scores import LinearModels
 
 NAMES = [f"site={name}" for name in EFFECTS]
 

@@ -7,7 +7,7 @@ import pytest
 from tools.loose_study import study_of
 
 import counterveil as cv
-from counterveil.statistics.moments.scoring import (
+from counterveil.estimators.moments.scoring import (
     MeanScore,
     PlainScore,
     chosen_clip,

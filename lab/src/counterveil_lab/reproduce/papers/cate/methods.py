@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from counterveil.errors import ParameterError
+from counterveil.estimators.moments.functions import choose_design
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.bases import Basis
 from counterveil.numerics.public_choices import fold_rows
@@ -24,7 +25,6 @@ from counterveil.questions.cate import cate
 from counterveil.results.functions import CateAnswers, default_delta
 from counterveil.session import SeededNoise
 from counterveil.settings import Cate, DoublyRobust
-from counterveil.statistics.moments.functions import choose_design
 from counterveil_lab.reproduce.page import Cell, Row
 from counterveil_lab.reproduce.papers.cate.studies import (
     FINITE,

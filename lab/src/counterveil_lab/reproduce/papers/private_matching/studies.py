@@ -20,6 +20,17 @@ import counterveil as cv
 from counterveil.data import Table
 from counterveil.data.features import UnitFeatures
 from counterveil.datasets import Dataset, acic2016, ihdp, lalonde, synth
+from counterveil.estimators.linear.effect import LinearEffect, effect_of, effect_plan
+from counterveil.estimators.linear.kernels.balancing import (
+    WeightSettings,
+    arm_rows,
+    balance_weights,
+    precision,
+)
+from counterveil.estimators.linear.kernels.pairing import consecutive_pairs
+from counterveil.estimators.linear.matching_design import Scored, match, published_limits, scored
+from counterveil.estimators.linear.spline_score import ScoredRows
+from counterveil.estimators.linear.weighting_design import TOLERANCE, features_of
 from counterveil.numerics.products import linear_form
 from counterveil.privacy import Budget, Unit
 from counterveil.published import matching as published
@@ -28,17 +39,6 @@ from counterveil.published.matching import PaperNumbers
 from counterveil.results.result import Result
 from counterveil.session import BaseSession, Gate, Kind, Plan, SeededNoise
 from counterveil.settings import Matching, Weighting
-from counterveil.statistics.linear.effect import LinearEffect, effect_of, effect_plan
-from counterveil.statistics.linear.kernels.balancing import (
-    WeightSettings,
-    arm_rows,
-    balance_weights,
-    precision,
-)
-from counterveil.statistics.linear.kernels.pairing import consecutive_pairs
-from counterveil.statistics.linear.matching_design import Scored, match, published_limits, scored
-from counterveil.statistics.linear.spline_score import ScoredRows
-from counterveil.statistics.linear.weighting_design import TOLERANCE, features_of
 from counterveil_lab.reproduce.rivals import encoding
 from counterveil_lab.reproduce.rivals.catalogue import RIVALS
 from counterveil_lab.reproduce.rivals.encoding import Records

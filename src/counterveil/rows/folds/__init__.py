@@ -1,0 +1,1 @@
+"""Effects that learners estimate in disjoint folds of private rows, clipped and averaged."""

@@ -1,0 +1,1 @@
+"""Sums over rows whose treatment and outcomes are private together and whose covariates are public."""

@@ -1,0 +1,1 @@
+"""Counts and sums of outcomes by public cells of the covariates."""

@@ -1,1 +1,0 @@
-"""Scores, inverse weights and sums by cell of private records; nothing of privacy."""
