@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 from tests.thinned import thinned
-from tests.unit.statistics.moments.small_records import NotingGate
+from tests.unit.estimators.moments.small_records import NotingGate
 
 import counterveil as cv
 from counterveil.audit import Given, ThresholdTester, audit

@@ -19,7 +19,7 @@ from counterveil.data import OUTCOME_STEPS, Backend, Study, Table
 from counterveil.data.domains import outcome_unit
 from counterveil.data.passes import Sums
 from counterveil.errors import refusal
-from counterveil.estimators.histogram import count_mechanisms, counts_noise, release_counts
+from counterveil.estimators.histogram import count_mechanisms, counts_noise
 from counterveil.estimators.outcome_place import ENDS, PLACE_WORDS, PLACES, WHOLE, count_octaves, sizes_by_arm
 from counterveil.estimators.pairs.effect import feature_sets, known_propensities, released_propensities
 from counterveil.estimators.time_tables import said_of_weights, weighted_rows
@@ -30,6 +30,7 @@ from counterveil.privacy import Budget, Unit
 from counterveil.results.answering import answer_request
 from counterveil.results.question import Question
 from counterveil.results.survival import QuantilesResult, quantiles_result
+from counterveil.rows.counts import release_counts
 from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.settings.methods import ALLOWED_BIAS, allowed_bias
 

@@ -1,56 +1,21 @@
-"""Counts of rows in public cells, released with noise: one record leaves a cell and enters another.
-
-Proof: `histogram.proof.md`.
-"""
+"""What is made of noisy counts, and plans that pay for counts alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from math import sqrt
 
 import numpy as np
 
-from counterveil.numerics.arrays import Floats, sqrt_up
+from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Budget
 from counterveil.privacy.caveats import OutcomesAtEnds
 from counterveil.results.question import Question
-from counterveil.session import BaseSession, Gate, Kind, Plan, ReleasedVector
+from counterveil.rows.counts import COUNTS_L1, COUNTS_L2
+from counterveil.session import BaseSession, Kind, Plan
 
-# Largest sum of absolute changes of the counts, and largest Euclidean length of their change.
-COUNTS_L1 = Fraction(2)
-COUNTS_L2 = sqrt_up(Fraction(2))
-# Of rows, or of their public weights up to 1.
-Count = int | Fraction
 # What noise may hide of sizes beyond a clip counts this many times, as a standard deviation.
 HELD = 0.7
-
-
-def release_counts(
-    gate: Gate, name: str, counts: Iterable[Count] | Callable[[], Iterable[Count]], pure: bool
-) -> ReleasedVector:
-    """Return noisy counts: Laplace noise on each where `pure`, else the noise of a vector.
-
-    `counts` may be the pass over rows that counts; it is not run where the counts were released before.
-    """
-
-    def values() -> list[Fraction]:
-        found = counts() if callable(counts) else counts
-        return [count if isinstance(count, Fraction) else Fraction(int(count)) for count in found]
-
-    return release_sums(gate, name, values, pure, COUNTS_L1, COUNTS_L2)
-
-
-def release_sums(
-    gate: Gate,
-    name: str,
-    values: Sequence[Fraction] | Callable[[], Sequence[Fraction]],
-    pure: bool,
-    l1: Fraction,
-    l2: Fraction,
-) -> ReleasedVector:
-    """Return numbers with Laplace noise by the sum of their changes where `pure`, else by the length of it."""
-    return gate.release_cells(name, values, l1) if pure else gate.release_vector(name, values, l2)
 
 
 # Half-widths of 95 % intervals for the difference of two counts, in standard deviations of the noise of one: normal,

@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 
 from counterveil.data import OUTCOME_STEPS, Backend, Sums, Table
 from counterveil.data.table import arm_sizes
-from counterveil.estimators.histogram import outcomes_at_ends, release_counts
+from counterveil.estimators.histogram import outcomes_at_ends
 from counterveil.numerics.arm_totals import Arm, cell_totals
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.products import exact_dot
 from counterveil.privacy.caveats import OutcomesAtEnds
+from counterveil.rows.counts import release_counts
 from counterveil.session import Gate
 
 # Fractional digits of outcomes around their centre.

@@ -13,8 +13,8 @@ import numpy as np
 
 from counterveil.data.cells import EXACT_DOUBLES, Coded, Column, double_of, meaning_of
 from counterveil.data.domains import Label, gaps, plain_number
-from counterveil.estimators.histogram import COUNTS_L1, release_counts
 from counterveil.numerics.arrays import Floats, Integers
+from counterveil.rows.counts import COUNTS_L1, release_counts
 from counterveil.session import Gate, StableHistogram
 
 # Bounds that people would write: 1, 2 and 5 times a power of ten, from a millionth to five thousand million.

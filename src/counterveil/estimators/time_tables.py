@@ -24,7 +24,7 @@ from counterveil.data.layout import MergedLayout
 from counterveil.data.passes import Sums
 from counterveil.data.strata import strata_codes
 from counterveil.errors import refusal
-from counterveil.estimators.histogram import count_mechanisms, counts_noise, counts_plan, release_sums
+from counterveil.estimators.histogram import count_mechanisms, counts_noise, counts_plan
 from counterveil.estimators.linear.arm_means import arm_balance, balanced_arms
 from counterveil.estimators.linear.kernels.balancing import WeightSettings
 from counterveil.inference.survival import LEAST_AT_RISK, Blocks, NoisyTables, TableNoise
@@ -38,6 +38,7 @@ from counterveil.privacy.caveats import BiasBeyond, Caveat, Fact
 from counterveil.results.answering import answer_request
 from counterveil.results.question import Question
 from counterveil.results.survival import ARMS, QuantilesResult, SurvivalResult, survival_result
+from counterveil.rows.counts import release_sums
 from counterveil.session import BaseSession, Gate, Plan
 from counterveil.settings import Survival
 from counterveil.settings.methods import YES_OR_NO, allowed_bias

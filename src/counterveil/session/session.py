@@ -428,11 +428,24 @@ class Gate:
     With `keep` what was stored under a name is released again, and what is drawn is stored first.
     """
 
-    def __init__(self, plan: Plan, source: BitSource, keep: Keep | None = None) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        source: BitSource,
+        keep: Keep | None = None,
+        rows: BaseSession | None = None,
+    ) -> None:
         self._plan = plan
         self._source = source
         self._keep = keep
+        self._rows = rows
         self._passed: set[str] = set()
+
+    @property
+    def rows(self) -> BaseSession:
+        """The private rows that are summed before noise is added; only `counterveil.rows` asks for them."""
+        assert self._rows is not None  # a gate without rows releases what it is given
+        return self._rows
 
     @property
     def forgetful(self) -> bool:
@@ -850,7 +863,7 @@ class BaseSession:
     def _gate(self, plan: Plan, reservation: Reservation) -> Gate:
         """Return the gate of a plan that was reserved; an audit puts one in its place that it can watch."""
         keep = partial(self.ledger.release, reservation) if plan.one_by_one else None
-        return Gate(plan, self._noise, keep)
+        return Gate(plan, self._noise, keep, rows=self)
 
     def account(self) -> Account:
         """Return what was granted, what is spent and what remains for this data set.

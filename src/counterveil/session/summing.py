@@ -94,8 +94,10 @@ class NextPart(Exception):  # noqa: N818 - nothing went wrong
 class SummingGate(Gate):
     """A gate that returns sums over all parts; `NextPart` is raised where one is not known yet."""
 
-    def __init__(self, plan: Plan, source: BitSource, keep: Keep, known: Summation) -> None:
-        super().__init__(plan, source, keep)
+    def __init__(
+        self, plan: Plan, source: BitSource, keep: Keep, known: Summation, rows: BaseSession | None = None
+    ) -> None:
+        super().__init__(plan, source, keep, rows)
         self._known = known
 
     def noise(self, name: str, sensitivity: Fraction) -> SummedLaplace | SummedGaussian:
@@ -245,7 +247,7 @@ class SummingSession(BaseSession):
 
             return self._seal.open(name, *self.ledger.release(reservation, name, bounds, closed))
 
-        return SummingGate(plan, self._noise, keep, self.known)
+        return SummingGate(plan, self._noise, keep, self.known, rows=self)
 
     def remarks(self, unit: Unit) -> tuple[str, ...]:
         """Return what the guarantee must say: against whom it holds, and on what that rests."""

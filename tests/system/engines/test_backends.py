@@ -9,7 +9,7 @@ import pyarrow.parquet
 import pytest
 from tests.system.engines.databases import make
 from tests.thinned import examples, thinned
-from tests.unit.statistics.moments.pass_questions import (
+from tests.unit.estimators.moments.pass_questions import (
     ARMS,
     COVARIATES,
     EVENTS,

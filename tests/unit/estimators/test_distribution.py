@@ -6,8 +6,8 @@ from itertools import combinations, product
 import numpy as np
 import pandas as pd
 import pytest
-from tests.unit.statistics.moments.fixed_outputs import FixedGate, largest_changes
-from tests.unit.statistics.moments.small_records import NotingGate
+from tests.unit.estimators.moments.fixed_outputs import FixedGate, largest_changes
+from tests.unit.estimators.moments.small_records import NotingGate
 
 import counterveil as cv
 from counterveil.audit import Universe, l1, l2, largest_change
@@ -24,7 +24,6 @@ from counterveil.estimators.distribution import (
     released_on,
     weighed_counts,
 )
-from counterveil.estimators.histogram import COUNTS_L1, COUNTS_L2, release_counts
 from counterveil.estimators.outcome_place import SLOPE_PARTS, Outcomes, bounds, exact_moments, moment_sums
 from counterveil.estimators.pairs.effect import feature_sets, released_propensities
 from counterveil.estimators.ranges_and_labels import (
@@ -39,6 +38,7 @@ from counterveil.estimators.ranges_and_labels import (
 from counterveil.estimators.time_tables import WeightedRows
 from counterveil.numerics.products import linear_form
 from counterveil.privacy import Budget
+from counterveil.rows.counts import COUNTS_L1, COUNTS_L2, release_counts
 from counterveil.session import Gate, Kind, Plan, SeededNoise
 
 STUDY = cv.Study(cv.Treatment("arm", control=0), cv.Outcome("y", (0, 4)), assignment=cv.Trial())

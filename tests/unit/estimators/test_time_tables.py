@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.unit.statistics.moments.fixed_outputs import FixedGate, largest_changes
+from tests.unit.estimators.moments.fixed_outputs import FixedGate, largest_changes
 
 import counterveil as cv
 from counterveil.data import Layout, Table

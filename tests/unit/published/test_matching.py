@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 from tests.plain_questions import question
-from tests.unit.statistics.linear.matching_data import DATA
+from tests.unit.estimators.linear.matching_data import DATA
 
 import counterveil as cv
 from counterveil.data import Table

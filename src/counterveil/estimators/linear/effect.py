@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 from counterveil.data import OUTCOME_STEPS, Backend, Categories, Study, Table
 from counterveil.data.features import Features, column_names
 from counterveil.errors import CounterveilError
-from counterveil.estimators.histogram import COUNTS_L1, COUNTS_L2
 from counterveil.estimators.linear.kernels.balancing import arm_rows
 from counterveil.estimators.linear.kernels.weight_features import FeatureShares
 from counterveil.estimators.linear.matching_design import Scored
@@ -52,6 +51,7 @@ from counterveil.privacy.caveats import Caveat, ClampedOutcomes, Fact, OutcomesA
 from counterveil.results.answering import Facts, answer_request
 from counterveil.results.question import Question, too_few_clusters
 from counterveil.results.result import Result
+from counterveil.rows.counts import COUNTS_L1, COUNTS_L2
 from counterveil.rows.linear.residual_variance import (
     MOST_WEIGHTED_SQUARES,
     ResidualVariance,

@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from counterveil.data.features import require_covariates
-from counterveil.estimators.histogram import release_sums
 from counterveil.estimators.moments.doubly_robust import (
     LARGEST_WEIGHT_SDS,
     PAGES,
@@ -49,6 +48,7 @@ from counterveil.results.arms import ArmsResult, Shared
 from counterveil.results.effect import Effect, Linear
 from counterveil.results.question import Question
 from counterveil.results.result import MeasureResult
+from counterveil.rows.counts import release_sums
 from counterveil.rows.moments.scores import TERM_BITS, OwnScore, own_score_sums
 from counterveil.rows.moments.sensitivity import SCORE_TERMS
 from counterveil.session import BaseSession, Gate, Plan

@@ -11,10 +11,10 @@ import numpy as np
 from scipy.special import ndtri
 
 from counterveil.data import Backend, Binary, Range, Study, Sums, Table
-from counterveil.estimators.histogram import release_counts
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import WholeSum, projected
 from counterveil.privacy import Budget
+from counterveil.rows.counts import release_counts
 from counterveil.rows.moments.sensitivity import FLAGS, SQUARES, balance_sums
 from counterveil.session import Gate, Kind, Plan
 

@@ -36,7 +36,7 @@ from scipy.special import ndtr
 from counterveil.data import Study, Sums
 from counterveil.data.features import counted_features, feature_map, feature_sets, require_covariates
 from counterveil.errors import CounterveilError, refusal
-from counterveil.estimators.histogram import HELD, outcomes_at_ends, release_counts
+from counterveil.estimators.histogram import HELD, outcomes_at_ends
 from counterveil.estimators.moments.orthogonal import (
     MOST_ENTRIES,
     Design,
@@ -72,6 +72,7 @@ from counterveil.privacy.caveats import Caveat, LinearScores, NotAdjusted, Outco
 from counterveil.results.answering import Facts, answer_request
 from counterveil.results.question import Question
 from counterveil.results.result import Result
+from counterveil.rows.counts import release_counts
 from counterveil.rows.moments.scores import (
     TERM_BITS,
     ArmLines,

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from counterveil.data import OUTCOME_STEPS, Backend, Range, Study, Sums, Table
 from counterveil.errors import refusal
-from counterveil.estimators.histogram import HELD, beyond, release_counts
+from counterveil.estimators.histogram import HELD, beyond
 from counterveil.estimators.moments.orthogonal import LONGEST_RESIDUAL, first_few, is_near_bound
 from counterveil.estimators.moments.records import ResidualProducts, release_residual_products
 from counterveil.numerics.arrays import Floats
@@ -53,6 +53,7 @@ from counterveil.results.functions import (
     require_gaussian,
     vector_plan,
 )
+from counterveil.rows.counts import release_counts
 from counterveil.rows.moments.scores import (
     STATISTIC_BITS,
     MomentSpan,

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from counterveil.data import Sums
 from counterveil.data.features import counted_features
-from counterveil.estimators.histogram import release_counts
 from counterveil.estimators.moments.records import (
     MIDDLE,
     Kernel,
@@ -44,6 +43,7 @@ from counterveil.numerics.public_choices import LEAST_SHARE, LEFT_OF_TREATMENT
 from counterveil.privacy import Budget
 from counterveil.privacy.caveats import ConfoundingBeyond, NotAdjusted, confounding
 from counterveil.results.result import Result
+from counterveil.rows.counts import release_counts
 from counterveil.rows.moments.scores import (
     TERM_BITS,
     LinearModels,

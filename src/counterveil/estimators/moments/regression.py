@@ -33,7 +33,6 @@ from counterveil.data import Categories, Range, Study, Sums
 from counterveil.data.domains import Label
 from counterveil.data.features import counted_features, feature_map
 from counterveil.errors import CounterveilError, refusal
-from counterveil.estimators.histogram import release_counts, release_sums
 from counterveil.estimators.moments.orthogonal import first_few, is_near_bound, release_products
 from counterveil.estimators.moments.records import (
     MIDDLE,
@@ -47,6 +46,7 @@ from counterveil.numerics.arrays import Floats, Integers, sqrt_up
 from counterveil.numerics.products import Column, FeatureMap, WholeSum, exact_gram, grid_bits, steps
 from counterveil.privacy import Budget
 from counterveil.results.regression import written_out
+from counterveil.rows.counts import release_counts, release_sums
 from counterveil.rows.moments.scores import TERM_BITS, counts_between
 from counterveil.rows.moments.sensitivity import SQUARE_WEIGHT, record_moments
 from counterveil.session import Gate, Kind, Plan

@@ -17,14 +17,7 @@ from numpy.typing import NDArray
 
 from counterveil.data import Backend, Study, Sums
 from counterveil.data.features import feature_map
-from counterveil.estimators.histogram import (
-    COUNTS_L1,
-    COUNTS_L2,
-    HELD,
-    beyond,
-    release_counts,
-    release_sums,
-)
+from counterveil.estimators.histogram import HELD, beyond
 from counterveil.estimators.moments.orthogonal import (
     LONGEST_RESIDUAL,
     ChainSplit,
@@ -48,6 +41,7 @@ from counterveil.numerics.products import FeatureMap, Standard
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Budget
 from counterveil.results.question import Question
+from counterveil.rows.counts import COUNTS_L1, COUNTS_L2, release_counts, release_sums
 from counterveil.rows.moments.scores import (
     LOWEST,
     TERM_BITS,

@@ -34,7 +34,7 @@ from counterveil.data import OUTCOME_STEPS, Sums, Table, silence
 from counterveil.data.domains import outcome_unit
 from counterveil.data.features import feature_map, require_covariates
 from counterveil.data.panels import change_unit, complete_sizes, period_totals
-from counterveil.estimators.histogram import count_mechanisms, release_sums
+from counterveil.estimators.histogram import count_mechanisms
 from counterveil.estimators.moments.orthogonal import (
     Design,
     Scaling,
@@ -63,6 +63,7 @@ from counterveil.results.effect import Effect, Linear
 from counterveil.results.measures import OF_MEANS, no_means
 from counterveil.results.question import Question, causal_caveats, refuse_undeclared_trial
 from counterveil.results.result import MeasureResult, Result
+from counterveil.rows.counts import release_sums
 from counterveil.rows.moments.scores import LinearModels
 from counterveil.rows.moments.sensitivity import (
     SCORE_TERMS,

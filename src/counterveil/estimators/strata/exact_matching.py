@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from counterveil.data import OUTCOME_STEPS, Layout, Range, Study, Table
 from counterveil.errors import CounterveilError, refusal
-from counterveil.estimators.histogram import release_counts
 from counterveil.inference.measures import IndependentArmMeans, with_rare_events
 from counterveil.inference.uncertainty import ClusterUncertainty, Uncertainty
 from counterveil.numerics.arrays import Floats
@@ -40,6 +39,7 @@ from counterveil.privacy.caveats import Caveat, Fact, StrataLeftOut
 from counterveil.results.answering import Facts, answer_request
 from counterveil.results.question import Question, causal_caveats, too_few_clusters
 from counterveil.results.result import MeasureResult, Result
+from counterveil.rows.counts import release_counts
 from counterveil.rows.strata.sensitivity import BoundedStrata, ClusterCells, StrataOutcome
 from counterveil.session import (
     BaseSession,

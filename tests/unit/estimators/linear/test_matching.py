@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from tests.plain_questions import question
-from tests.unit.statistics.linear.matching_data import DATA, LARGE, ask
+from tests.unit.estimators.linear.matching_data import DATA, LARGE, ask
 
 import counterveil as cv
 from counterveil.data import OUTCOME_STEPS, Table

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from tests.thinned import thinned
-from tests.unit.statistics.moments.small_records import NotingGate
+from tests.unit.estimators.moments.small_records import NotingGate
 
 import counterveil as cv
 from counterveil.data import OUTCOME_STEPS, Table

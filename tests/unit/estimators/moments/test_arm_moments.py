@@ -6,13 +6,12 @@ from itertools import product
 
 import numpy as np
 import pytest
-from tests.unit.statistics.moments import small_records
-from tests.unit.statistics.moments.small_records import NotingGate, largest_change, records
+from tests.unit.estimators.moments import small_records
+from tests.unit.estimators.moments.small_records import NotingGate, largest_change, records
 
 import counterveil as cv
 from counterveil.data import Table
 from counterveil.data.features import counted_features
-from counterveil.estimators.histogram import COUNTS_L1
 from counterveil.estimators.moments.adjusted_means import release_own_scores
 from counterveil.estimators.moments.arm_balance import (
     CELLS,
@@ -49,6 +48,7 @@ from counterveil.estimators.moments.functions import (
 from counterveil.estimators.moments.records import TableRecords
 from counterveil.numerics.bases import Axis, make_basis
 from counterveil.numerics.products import Standard
+from counterveil.rows.counts import COUNTS_L1
 from counterveil.rows.moments.scores import (
     STATISTIC_BITS,
     ArmLines,

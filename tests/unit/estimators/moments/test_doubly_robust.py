@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 from tests.thinned import thinned, thinned_rows
-from tests.unit.statistics.moments.small_records import records
+from tests.unit.estimators.moments.small_records import records
 
 import counterveil as cv
 from counterveil.data.features import counted_features

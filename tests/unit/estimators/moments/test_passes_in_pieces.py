@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.thinned import ALL, thinned
-from tests.unit.statistics.moments.pass_questions import QUESTIONS, answered, people, study
+from tests.unit.estimators.moments.pass_questions import QUESTIONS, answered, people, study
 
 import counterveil as cv
 from counterveil.accounting import open_ledger

@@ -5,10 +5,9 @@ from itertools import product
 
 import numpy as np
 import pytest
-from tests.unit.statistics.moments.small_records import NotingGate, largest_change, records
+from tests.unit.estimators.moments.small_records import NotingGate, largest_change, records
 
 from counterveil.data.features import counted_features
-from counterveil.estimators.histogram import COUNTS_L1, COUNTS_L2
 from counterveil.estimators.moments.orthogonal import (
     EDGES,
     Scaling,
@@ -21,6 +20,7 @@ from counterveil.estimators.moments.records import TableRecords
 from counterveil.numerics.arrays import sqrt_up
 from counterveil.numerics.products import Standard
 from counterveil.numerics.propensity import fit_propensity
+from counterveil.rows.counts import COUNTS_L1, COUNTS_L2
 from counterveil.rows.moments.scores import TERM_BITS, LinearModels, cell_sums, counts_between
 from counterveil.rows.moments.sensitivity import (
     MODEL_TERMS,

@@ -4,8 +4,8 @@ from itertools import product
 
 import numpy as np
 import pytest
-from tests.unit.statistics.moments.fixed_outputs import FixedGate
-from tests.unit.statistics.moments.small_records import REST, STUDY, NotingGate, records
+from tests.unit.estimators.moments.fixed_outputs import FixedGate
+from tests.unit.estimators.moments.small_records import REST, STUDY, NotingGate, records
 
 import counterveil as cv
 from counterveil.data import Table

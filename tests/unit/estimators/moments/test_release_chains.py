@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 from tests.plain_questions import question
-from tests.unit.statistics.moments.fixed_outputs import FixedGate, largest_changes
+from tests.unit.estimators.moments.fixed_outputs import FixedGate, largest_changes
 
 import counterveil as cv
 from counterveil.data import OUTCOME_STEPS, Table

@@ -6,8 +6,8 @@ from itertools import product
 
 import numpy as np
 import pytest
-from tests.unit.statistics.moments.small_records import NotingGate
-from tests.unit.statistics.pairs.test_pair_scores import largest, squared, total
+from tests.unit.estimators.moments.small_records import NotingGate
+from tests.unit.estimators.pairs.test_pair_scores import largest, squared, total
 from tools.loose_study import study_of
 
 import counterveil as cv

@@ -7,8 +7,8 @@ from itertools import product
 import numpy as np
 import pytest
 from scipy.special import expit
-from tests.unit.statistics.moments.small_records import NotingGate
-from tests.unit.statistics.pairs.test_effect import LEVEL, study
+from tests.unit.estimators.moments.small_records import NotingGate
+from tests.unit.estimators.pairs.test_effect import LEVEL, study
 
 import counterveil as cv
 from counterveil.data import OUTCOME_STEPS, Table

@@ -6,8 +6,8 @@ from itertools import product
 import numpy as np
 import pytest
 from tests.thinned import thinned_rows
+from tests.unit.estimators.moments.small_records import REST, STUDY, NotingGate, largest_change, records
 from tests.unit.questions.groups.group_data import EFFECTS, rows, study
-from tests.unit.statistics.moments.small_records import REST, STUDY, NotingGate, largest_change, records
 from tools.loose_study import study_of
 
 import counterveil as cv

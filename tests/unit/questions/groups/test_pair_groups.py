@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.unit.statistics.pairs.test_effect import LEVEL, people, study
+from tests.unit.estimators.pairs.test_effect import LEVEL, people, study
 
 import counterveil as cv
 from counterveil.privacy import Budget, Unit

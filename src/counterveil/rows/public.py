@@ -1,0 +1,167 @@
+"""What is public of rows at each level of protection: the only view of them that estimators get.
+
+With "outcome" private, covariates, treatments, clusters and the order of rows are public; with "treatment and outcome"
+private, covariates and their order; with "record" private, the number of rows alone. `Study.public_columns` says so of
+columns, `PublicRows` of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.data import Study, Table
+from counterveil.data.table import arm_sizes, without_rows
+from counterveil.errors import refusal
+from counterveil.numerics.arrays import Floats
+from counterveil.privacy import Unit
+from counterveil.session import BaseSession
+
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class PublicRows:
+    """The public columns of rows, and a handle by which `counterveil.rows` finds the private ones.
+
+    Attributes
+    ----------
+    study : Study
+        The study that the rows fit.
+    rows : int
+        Number of rows.
+    covariates : mapping of str to ndarray of float64
+        By name: values inside their bounds, or codes of labels in the order of their declaration.
+    arm, treated : ndarray
+        Place of each row's arm, and whether it is another than the reference. Public with outcomes alone private.
+    cluster : ndarray of int, or None
+        Place of each row's cluster. Public with outcomes alone private.
+    """
+
+    _table: Table
+    unit: Unit
+
+    @property
+    def study(self) -> Study:
+        """The study that the rows fit."""
+        return self._table.study
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return self._table.rows
+
+    @property
+    def covariates(self) -> Mapping[str, Floats]:
+        """Covariates by name; CV-X010 where they are private."""
+        self._require("covariates", self.unit.covariates_public)
+        return self._table.covariates
+
+    @property
+    def score(self) -> Floats | None:
+        """Every row's declared probability of treatment, None where the study declares none."""
+        self._require("scores", self.unit.covariates_public)
+        return self._table.score
+
+    @property
+    def arm(self) -> NDArray[np.intp]:
+        """Place of each row's arm; CV-X010 where it is private."""
+        self._require("arms", self.unit.treatment_public)
+        return self._table.arm
+
+    @property
+    def treated(self) -> NDArray[np.bool_]:
+        """Whether a row is in another arm than the reference; CV-X010 where it is private."""
+        self._require("arms", self.unit.treatment_public)
+        return self._table.treated
+
+    @property
+    def cluster(self) -> NDArray[np.intp] | None:
+        """Place of each row's cluster, None without clusters; CV-X010 where it is private."""
+        self._require("clusters", self.unit.treatment_public)
+        return self._table.cluster
+
+    @property
+    def outcome_unit(self) -> Fraction:
+        """Length of one step of the outcome."""
+        return self._table.outcome_unit
+
+    def cached(self, name: str, make: Callable[[], Made]) -> Made:
+        """Return what `make` returned when these rows were asked for it first."""
+        return self._table.cached(name, make)
+
+    def take(self, rows: slice | NDArray[np.intp]) -> PublicRows:
+        """Return the same of some rows, which were chosen by what is public."""
+        return PublicRows(self._table.take(rows), self.unit)
+
+    def _require(self, what: str, public: bool) -> None:
+        if not public:
+            raise refusal("CV-X010", what=what, unit=self.unit.value)
+
+    __repr__ = without_rows
+
+
+def private_table(rows: PublicRows) -> Table:
+    """Return the rows with their private columns; only modules of `counterveil.rows` call it."""
+    return rows._table
+
+
+@dataclass(frozen=True, slots=True)
+class PublicData:
+    """What a method may know before anything is released.
+
+    Attributes
+    ----------
+    study : Study
+        Roles, ranges and labels of columns.
+    unit : Unit
+        What is private.
+    rows : int
+        Number of rows.
+    columns : PublicRows
+        Public columns; reading them attaches the rows.
+    arm_sizes : tuple of int
+        Rows of each arm, in the order of `study.treatment_labels`; where treatments are public.
+    """
+
+    _session: BaseSession
+    unit: Unit
+
+    @property
+    def study(self) -> Study:
+        """Roles, ranges and labels of columns."""
+        return self._session.study
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return self._session.batches.rows
+
+    @property
+    def columns(self) -> PublicRows:
+        """The public columns, all in memory."""
+        return PublicRows(self._session.table, self.unit)
+
+    @property
+    def arm_sizes(self) -> tuple[int, ...]:
+        """Rows of each arm of this site; CV-X010 where treatments are private."""
+        if not self.unit.treatment_public:
+            raise refusal("CV-X010", what="sizes of arms", unit=self.unit.value)
+        arms = len(self.study.treatment_labels)
+        (sizes,) = self._session.batches.run(partial(arm_sizes, arms=arms))
+        return cast("tuple[int, ...]", tuple(map(int, sizes)))
+
+    def of_sites(self, name: str, numbers: tuple[int, ...], least: int = 0) -> tuple[tuple[int, ...], ...]:
+        """Return public numbers of every site whose sums are added; those of this one alone where it is alone."""
+        return self._session.public(name, numbers, least)
+
+    @property
+    def account_rule(self) -> str:
+        """How the account adds up requests: "sum", or by the Gaussian rule."""
+        return self._session.account().rule
