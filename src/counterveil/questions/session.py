@@ -9,6 +9,7 @@ from typing import Any
 from counterveil.accounting import Remaining
 from counterveil.data import Table
 from counterveil.data.domains import Label
+from counterveil.estimators.method import Method
 from counterveil.privacy import Number, Unit
 from counterveil.questions.arms import ArmsArguments
 from counterveil.questions.asking import Arguments, ask_of, refuses_unknown
