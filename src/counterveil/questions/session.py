@@ -1227,7 +1227,8 @@ class Session(BaseSession):
         Parameters
         ----------
         model : CateModel or object with effect(X)
-            The model that ranks people; it must be public or released.
+            The model that ranks people; it must be public or released. With a `request_id` a model of your own
+            has an attribute `name`, which stands for it in the ledger.
         protects : {"outcome", "treatment and outcome", "record"}
             What is private. "outcome": outcomes alone; covariates and treatments are public. "treatment and
             outcome": treatments and outcomes; covariates are public. "record": everything about a person.
