@@ -5,12 +5,14 @@
 
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.estimators.method import Estimate, Method, Prepared
+from counterveil.privacy.caveats import Caveat, Target
 from counterveil.rows.public import PublicData, PublicRows
 from counterveil.rows.statistic import Statistic
 from counterveil.session import Released, ReleasedVector
 
 __all__ = [
     "OUTCOME_STEPS",
+    "Caveat",
     "Estimate",
     "Method",
     "Prepared",
@@ -20,4 +22,5 @@ __all__ = [
     "ReleasedVector",
     "Statistic",
     "Table",
+    "Target",
 ]

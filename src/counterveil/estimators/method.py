@@ -17,7 +17,7 @@ from counterveil.errors import refusal
 from counterveil.inference.measures import with_rare_events
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.privacy import Estimand, Proof, Unit
-from counterveil.privacy.caveats import Fact
+from counterveil.privacy.caveats import Fact, Target
 from counterveil.results.answering import Facts, Stored, answer_request
 from counterveil.results.question import Question, causal_caveats
 from counterveil.results.result import Result
@@ -169,6 +169,9 @@ class Method(ABC):
         Levels of protection for which the bounds hold: "outcome", "treatment and outcome", "record".
     estimands : tuple of str
         Whose average effect it can estimate. Default: ("ATE",).
+    interval_target : Target, optional
+        `Target.OWN_QUANTITY` where its interval is not for an average effect, as of trimmed means; every rendering
+        of the answer then says so first. Default: None.
 
     See Also
     --------
@@ -218,6 +221,7 @@ class Method(ABC):
     name: ClassVar[str]
     protects: ClassVar[tuple[str, ...]]
     estimands: ClassVar[tuple[str, ...]] = ("ATE",)
+    interval_target: ClassVar[Target | None] = None
 
     @abstractmethod
     def statistics(self, public: PublicData) -> Mapping[str, Statistic]:
@@ -334,6 +338,7 @@ class Method(ABC):
                 method=self.name,
                 releases=tuple((name, f"bound {float(bound):.6g}") for name, bound in bounds.items()),
                 not_covered=self.not_covered(public, question.estimand),
+                interval_target=self.interval_target,
                 details={"rows": public.rows, **found.details, "mechanism": question.mechanism},
             )
 
