@@ -15,6 +15,11 @@ from counterveil.data.panels import panel_facts
 from counterveil.errors import CounterveilError, refusal
 from counterveil.estimators.linear.trimming import PAGE as TRIMMED_PAGE
 from counterveil.estimators.linear.trimming import trimmed
+from counterveil.estimators.method import runs
+from counterveil.estimators.strata.arm_means import stratified_means
+from counterveil.estimators.strata.bounded_effect import stratified
+from counterveil.estimators.strata.clustered_trial import clustered_trial
+from counterveil.estimators.strata.outcome_effect import stratified_outcome
 from counterveil.privacy import Estimand, Number, Unit
 from counterveil.questions import settings_values
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks, refuse_range
@@ -331,7 +336,7 @@ METHODS: dict[str, Method] = {
         Trial,
         in_batches=(Unit.RECORD,),
         overlap=(Unit.TREATMENT_AND_OUTCOME,),
-        clustered={Unit.RECORD: _lazy("strata.exact_matching.clustered_trial")},
+        clustered={Unit.RECORD: runs(clustered_trial)},
         of_means={Unit.RECORD: _lazy("moments.trial.trial_means")} | _PAIR_MEANS,
     ),
     "matching": Method(
@@ -348,12 +353,12 @@ METHODS: dict[str, Method] = {
     ),
     "stratified": Method(
         {
-            Unit.OUTCOME: _lazy("strata.exact_matching.stratified_outcome"),
-            Unit.RECORD: _lazy("strata.exact_matching.stratified"),
+            Unit.OUTCOME: runs(stratified_outcome),
+            Unit.RECORD: runs(stratified),
         },
         Stratified,
         on_aggregates=True,
-        of_means={Unit.OUTCOME: _lazy("strata.exact_matching.stratified_means")},
+        of_means={Unit.OUTCOME: runs(stratified_means)},
     ),
     "weighting": Method(
         {Unit.OUTCOME: _lazy("linear.weighting.weighting")},
