@@ -9,7 +9,6 @@ from tests.plain_questions import question
 from tests.thinned import ALL
 
 import counterveil as cv
-from counterveil.audit import ExactTester, Line, ThresholdTester, audit
 from counterveil.data import Table
 from counterveil.datasets import dataset_1
 from counterveil.mechanisms import LaplacePair
@@ -21,6 +20,7 @@ from counterveil.published import InfluenceSettings
 from counterveil.published import doubly_robust as published
 from counterveil.published.matching import published_noise, release_estimate
 from counterveil.session import Gate, Plan, SeededNoise
+from counterveil_lab.audit import ExactTester, Line, ThresholdTester, audit
 from counterveil_lab.reproduce.papers.cate.guarantees import (
     DELTA,
     Neighbours,

@@ -124,6 +124,8 @@ class PublicData:
         What is private.
     rows : int
         Number of rows.
+    width : Fraction
+        Width of the outcome's range, in its units.
     columns : PublicRows
         Public columns; reading them attaches the rows.
     arm_sizes : tuple of int
@@ -142,6 +144,12 @@ class PublicData:
     def rows(self) -> int:
         """Number of rows."""
         return self._session.batches.rows
+
+    @property
+    def width(self) -> Fraction:
+        """Width of the outcome's range, in its units: the most by which one outcome can change."""
+        low, high = self.study.outcome_range
+        return high - low
 
     @property
     def columns(self) -> PublicRows:

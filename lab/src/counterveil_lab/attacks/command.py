@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from multiprocessing import get_context
 
-from counterveil.audit import AuditReport, AuditRow, Given, Tester, ThresholdTester, Verdict, audit
 from counterveil.errors import refusal, shown
 from counterveil.privacy import Budget, Number
 from counterveil_lab.attacks.catalogue import CATALOGUE, Audited
 from counterveil_lab.attacks.gallery import SCENARIOS, Scenario
 from counterveil_lab.attacks.mechanisms import MECHANISMS, AuditedMechanism
 from counterveil_lab.attacks.release import CANARIES, Canaries, LossTester, ReplayTester, worst_pair
+from counterveil_lab.audit import AuditReport, AuditRow, Given, Tester, ThresholdTester, Verdict, audit
 
 _HEADINGS = ("audited", "unit", "pairs", "claim", "tester", "found", "at 1/3 noise", "verdict")
 

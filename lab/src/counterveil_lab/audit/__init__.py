@@ -1,6 +1,6 @@
 """Tests that try to violate a claimed guarantee, and show that they have the power to do so."""
 
-from counterveil.audit.brute_force import (
+from counterveil_lab.audit.brute_force import (
     Change,
     ExactTester,
     Universe,
@@ -13,8 +13,8 @@ from counterveil.audit.brute_force import (
     l2,
     largest_change,
 )
-from counterveil.audit.profile import Cloud, Delta, Line, LogRatio, Points, delta_at, largest_log_ratio
-from counterveil.audit.report import (
+from counterveil_lab.audit.profile import Cloud, Delta, Line, LogRatio, Points, delta_at, largest_log_ratio
+from counterveil_lab.audit.report import (
     WEAKENED_FACTOR,
     AuditReport,
     AuditRow,
@@ -27,7 +27,7 @@ from counterveil.audit.report import (
     WhiteBox,
     audit,
 )
-from counterveil.audit.threshold import (
+from counterveil_lab.audit.threshold import (
     Canaried,
     Given,
     LikelihoodRatio,

@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtrc, betainccinv, betaincinv, ndtri
 
-from counterveil.audit.report import (
+from counterveil.errors import refusal
+from counterveil.privacy import Budget
+from counterveil_lab.audit.report import (
     FloatArray,
     LowerBound,
     Mechanism,
@@ -21,8 +23,6 @@ from counterveil.audit.report import (
     needs_density,
     out_of_range,
 )
-from counterveil.errors import refusal
-from counterveil.privacy import Budget
 
 
 def lower_bound(hits: FloatArray | float, trials: int, error: float) -> FloatArray:
@@ -183,7 +183,7 @@ class Given:
 
     Examples
     --------
-    >>> from counterveil.audit import Given, ThresholdTester
+    >>> from counterveil_lab.audit import Given, ThresholdTester
     >>> tester = ThresholdTester(20_000, projections=(Given(lambda outputs: outputs[:, 0]),))
     >>> tester.name
     'threshold'
@@ -316,7 +316,7 @@ class ThresholdTester:
 
     Examples
     --------
-    >>> from counterveil.audit import ThresholdTester
+    >>> from counterveil_lab.audit import ThresholdTester
     >>> ThresholdTester(20_000).samples
     20000
     """
@@ -465,7 +465,7 @@ class OneRunTester:
 
     Examples
     --------
-    >>> from counterveil.audit import OneRunTester
+    >>> from counterveil_lab.audit import OneRunTester
     >>> OneRunTester(canaries=500).sure
     0.25
     """

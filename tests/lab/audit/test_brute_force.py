@@ -3,7 +3,8 @@ from fractions import Fraction
 
 import pytest
 
-from counterveil.audit import (
+from counterveil.errors import ParameterError
+from counterveil_lab.audit import (
     Universe,
     all_outcome_changes,
     all_record_replacements,
@@ -13,7 +14,6 @@ from counterveil.audit import (
     l2,
     largest_change,
 )
-from counterveil.errors import ParameterError
 
 B = Fraction(3)
 GRID = (Fraction(0), B / 2, B)

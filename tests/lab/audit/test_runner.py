@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
 
-from counterveil.audit import (
+from counterveil.errors import ParameterError
+from counterveil.privacy import Budget
+from counterveil_lab.audit import (
     WEAKENED_FACTOR,
     Cloud,
     ExactTester,
@@ -12,8 +14,6 @@ from counterveil.audit import (
     all_outcome_changes,
     audit,
 )
-from counterveil.errors import ParameterError
-from counterveil.privacy import Budget
 
 PAIRS = [(0.0, 1.0), (0.5, 0.0)]
 TESTERS = (ExactTester(), ThresholdTester())

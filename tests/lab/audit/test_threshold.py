@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from counterveil.audit import LikelihoodRatio, OneRunTester, ThresholdTester, audit
-from counterveil.audit.threshold import lower_bound, one_run_epsilon, upper_bound
 from counterveil.errors import ParameterError
 from counterveil.privacy import Budget
+from counterveil_lab.audit import LikelihoodRatio, OneRunTester, ThresholdTester, audit
+from counterveil_lab.audit.threshold import lower_bound, one_run_epsilon, upper_bound
 
 PAIR = (0.0, 1.0)
 ERROR = 1e-3

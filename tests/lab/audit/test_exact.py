@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from counterveil.audit import Cloud, ExactTester, Line, Points, delta_at, largest_log_ratio
 from counterveil.errors import ParameterError
 from counterveil.privacy import Budget
+from counterveil_lab.audit import Cloud, ExactTester, Line, Points, delta_at, largest_log_ratio
 
 # Log densities are floats: the bound is lowered by a few units in the last place.
 RATIO_TOLERANCE = 1e-9

@@ -429,7 +429,7 @@ def audit(
     Examples
     --------
     >>> import numpy as np
-    >>> from counterveil.audit import ThresholdTester, audit
+    >>> from counterveil_lab.audit import ThresholdTester, audit
     >>> from counterveil.privacy import Budget
     >>> class NoisyMean:
     ...     def __init__(self, scale):

@@ -15,8 +15,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.audit.report import FloatArray, Mechanism, Pair, WhiteBox, draw, out_of_range
 from counterveil.errors import refusal
+from counterveil_lab.audit.report import FloatArray, Mechanism, Pair, WhiteBox, draw, out_of_range
 
 _PILOT = 513  # draws that say where the outputs lie
 
@@ -45,7 +45,7 @@ class Line:
 
     Examples
     --------
-    >>> from counterveil.audit import Line
+    >>> from counterveil_lab.audit import Line
     >>> Line(centres=(0.0, 1.0), scale=0.5).points
     200
     """
@@ -111,7 +111,7 @@ class Points:
 
     Examples
     --------
-    >>> from counterveil.audit import Points
+    >>> from counterveil_lab.audit import Points
     >>> len(Points.integers(-5, 5).values)
     11
     """
@@ -243,7 +243,7 @@ def delta_at(
     Examples
     --------
     >>> import numpy as np
-    >>> from counterveil.audit import Points, delta_at
+    >>> from counterveil_lab.audit import Points, delta_at
     >>> class Coin:
     ...     def sample(self, bit, count, rng):
     ...         return np.where(rng.random(count) < 0.75, bit, 1 - bit)
@@ -391,7 +391,7 @@ def largest_log_ratio(
     Examples
     --------
     >>> import numpy as np
-    >>> from counterveil.audit import Points, largest_log_ratio
+    >>> from counterveil_lab.audit import Points, largest_log_ratio
     >>> class Coin:
     ...     def sample(self, bit, count, rng):
     ...         return np.where(rng.random(count) < 0.75, bit, 1 - bit)

@@ -12,8 +12,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from counterveil.audit.profile import Line, Outputs, check_normalised, delta_at, largest_log_ratio
-from counterveil.audit.report import (
+from counterveil.errors import refusal
+from counterveil.privacy import Budget
+from counterveil_lab.audit.profile import Line, Outputs, check_normalised, delta_at, largest_log_ratio
+from counterveil_lab.audit.report import (
     LowerBound,
     Mechanism,
     Pair,
@@ -22,8 +24,6 @@ from counterveil.audit.report import (
     needs_density,
     out_of_range,
 )
-from counterveil.errors import refusal
-from counterveil.privacy import Budget
 
 # The integral is asked for this share of the claimed delta.
 _RELATIVE_TOLERANCE = 1e-5
@@ -47,7 +47,7 @@ class ExactTester:
     Examples
     --------
     >>> import numpy as np
-    >>> from counterveil.audit import ExactTester, audit
+    >>> from counterveil_lab.audit import ExactTester, audit
     >>> from counterveil.privacy import Budget
     >>> class NoisySum:
     ...     def __init__(self, scale):
@@ -160,7 +160,7 @@ class Universe:
 
     Examples
     --------
-    >>> from counterveil.audit import all_outcome_changes
+    >>> from counterveil_lab.audit import all_outcome_changes
     >>> universe = all_outcome_changes(2, [0, 1])
     >>> len(list(universe.datasets())), len(list(universe))
     (4, 4)
@@ -249,7 +249,7 @@ def all_outcome_changes(n: int, values: Sequence[Any], fixed: Sequence[Any] | No
 
     Examples
     --------
-    >>> from counterveil.audit import all_outcome_changes
+    >>> from counterveil_lab.audit import all_outcome_changes
     >>> next(all_outcome_changes(2, [0, 1], fixed=["control", "treated"]).datasets())
     (('control', 0), ('treated', 0))
     """
@@ -283,7 +283,7 @@ def all_record_replacements(n: int, records: Sequence[Any]) -> Universe:
 
     Examples
     --------
-    >>> from counterveil.audit import all_record_replacements
+    >>> from counterveil_lab.audit import all_record_replacements
     >>> len(list(all_record_replacements(3, ["a", "b"]).datasets()))
     8
     """
@@ -370,7 +370,7 @@ def absolute(a: Any, b: Any) -> Any:
 
     Examples
     --------
-    >>> from counterveil.audit import absolute
+    >>> from counterveil_lab.audit import absolute
     >>> absolute(1, 3)
     2
     """
@@ -392,7 +392,7 @@ def l1(a: Any, b: Any) -> Any:
 
     Examples
     --------
-    >>> from counterveil.audit import l1
+    >>> from counterveil_lab.audit import l1
     >>> l1((0, 1), (2, 2))
     3
     """
@@ -414,7 +414,7 @@ def l2(a: Any, b: Any) -> float:
 
     Examples
     --------
-    >>> from counterveil.audit import l2
+    >>> from counterveil_lab.audit import l2
     >>> l2((0, 0), (3, 4))
     5.0
     """
@@ -450,7 +450,7 @@ def largest_change(
     Examples
     --------
     >>> from fractions import Fraction
-    >>> from counterveil.audit import all_outcome_changes, largest_change
+    >>> from counterveil_lab.audit import all_outcome_changes, largest_change
     >>> universe = all_outcome_changes(3, [0, 1])
     >>> change = largest_change(lambda outcomes: Fraction(sum(outcomes), 3), universe, claimed=Fraction(1, 3))
     >>> change.largest, change.violated
@@ -490,7 +490,7 @@ def check_local_bound(
 
     Examples
     --------
-    >>> from counterveil.audit import all_outcome_changes, check_local_bound
+    >>> from counterveil_lab.audit import all_outcome_changes, check_local_bound
     >>> check_local_bound(sum, lambda outcomes: 1, all_outcome_changes(3, [0, 1])).violated
     False
     """
@@ -526,7 +526,7 @@ def check_smooth_bound(bound: Statistic, beta: float | Fraction, universe: Unive
 
     Examples
     --------
-    >>> from counterveil.audit import all_outcome_changes, check_smooth_bound
+    >>> from counterveil_lab.audit import all_outcome_changes, check_smooth_bound
     >>> check_smooth_bound(lambda outcomes: 1 + sum(outcomes), 0.1, all_outcome_changes(3, [0, 1])).violated
     True
     """
