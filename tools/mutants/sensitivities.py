@@ -92,7 +92,7 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "1 - 4 * np.sign(coefficient)",
         _unit("linear/clustered"),
     ),
-    _of("exact_matching.totals", "OUTCOME_STEPS // 2", "0", _unit("strata/cluster_cells")),
+    _of("cluster_totals.totals", "OUTCOME_STEPS // 2", "0", _unit("strata/cluster_cells")),
     _of("ClusterCells.counts", "Fraction(2)", "Fraction(1)", _unit("strata/cluster_cells")),
     _of(
         "LinearEstimate.estimate",

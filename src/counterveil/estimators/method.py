@@ -25,7 +25,8 @@ from counterveil.rows.public import PublicData
 from counterveil.rows.statistic import Statistic, length_on_made_up_rows
 from counterveil.session import BaseSession, Gate, Kind, Plan, Released
 
-Answer = TypeVar("Answer", bound=Stored)
+# Covariant, as whoever prepares a MeasureResult prepares a Result.
+Answer = TypeVar("Answer", bound=Stored, covariant=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,7 @@ from counterveil.inference.measures import (
     rare_events,
 )
 from counterveil.inference.pooling import other_variance
-from counterveil.inference.survival import NoisyTables
+from counterveil.inference.survival.tables import NoisyTables
 from counterveil.inference.uncertainty import (
     HEADROOM,
     NoiseDistribution,

@@ -16,6 +16,10 @@ from counterveil.errors import CounterveilError, refusal
 from counterveil.estimators.linear.trimming import PAGE as TRIMMED_PAGE
 from counterveil.estimators.linear.trimming import trimmed
 from counterveil.estimators.method import Method, check_own_method, runs, supports
+from counterveil.estimators.strata.arm_means import stratified_means
+from counterveil.estimators.strata.bounded_effect import stratified
+from counterveil.estimators.strata.clustered_trial import clustered_trial
+from counterveil.estimators.strata.outcome_effect import stratified_outcome
 from counterveil.privacy import Estimand, Number, Unit
 from counterveil.questions import settings_values
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks, refuse_range
@@ -354,7 +358,7 @@ METHODS: dict[str, NamedMethod] = {
         Trial,
         in_batches=(Unit.RECORD,),
         overlap=(Unit.TREATMENT_AND_OUTCOME,),
-        clustered={Unit.RECORD: _lazy("strata.exact_matching.clustered_trial")},
+        clustered={Unit.RECORD: runs(clustered_trial)},
         of_means={Unit.RECORD: _lazy("moments.trial.trial_means")} | _PAIR_MEANS,
     ),
     "matching": NamedMethod(
@@ -371,12 +375,12 @@ METHODS: dict[str, NamedMethod] = {
     ),
     "stratified": NamedMethod(
         {
-            Unit.OUTCOME: _lazy("strata.exact_matching.stratified_outcome"),
-            Unit.RECORD: _lazy("strata.exact_matching.stratified"),
+            Unit.OUTCOME: runs(stratified_outcome),
+            Unit.RECORD: runs(stratified),
         },
         Stratified,
         on_aggregates=True,
-        of_means={Unit.OUTCOME: _lazy("strata.exact_matching.stratified_means")},
+        of_means={Unit.OUTCOME: runs(stratified_means)},
     ),
     "weighting": NamedMethod(
         {Unit.OUTCOME: _lazy("linear.weighting.weighting")},

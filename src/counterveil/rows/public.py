@@ -173,3 +173,8 @@ class PublicData:
     def account_rule(self) -> str:
         """How the account adds up requests: "sum", or by the Gaussian rule."""
         return self._session.account().rule
+
+
+def private_session(public: PublicData) -> BaseSession:
+    """Return the session that holds the rows; only modules of `counterveil.rows` call it."""
+    return public._session

@@ -7,16 +7,14 @@ import pytest
 
 from counterveil.data import OUTCOME_STEPS
 from counterveil.errors import ParameterError
-from counterveil.numerics.strata import (
-    RANGE_STEPS,
+from counterveil.numerics.strata import RANGE_STEPS, Strata, weight_sum
+from counterveil.rows.strata.statistics import (
     ROUNDING,
-    Strata,
     bounded_variance,
     effect_sum,
     order_free_variance,
     pooled_squares,
     single_effect_sum,
-    weight_sum,
 )
 
 ESTIMANDS = ("ATE", "ATT", "ATC")

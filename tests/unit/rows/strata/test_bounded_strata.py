@@ -17,9 +17,11 @@ from tests.unit.published.small_strata import (
 )
 
 from counterveil.errors import ParameterError
-from counterveil.numerics.strata import bounded_variance, effect_sum, weight_sum
+from counterveil.numerics.strata import weight_sum
 from counterveil.privacy import Estimand
-from counterveil.rows.strata.sensitivity import BoundedStrata, StrataOutcome
+from counterveil.rows.strata.outcome_sensitivity import StrataOutcome
+from counterveil.rows.strata.sensitivity import BoundedStrata
+from counterveil.rows.strata.statistics import bounded_variance, effect_sum
 
 LIMITS = [Fraction(2), Fraction(5, 2), Fraction(3)]
 ESTIMANDS = [Estimand.ATE, Estimand.ATT, Estimand.ATC]
