@@ -36,9 +36,9 @@ from counterveil.estimators.ranges_and_labels import (
     release_range,
 )
 from counterveil.estimators.time_tables import WeightedRows
-from counterveil.numerics.products import linear_form
 from counterveil.privacy import Budget
 from counterveil.rows.counts import COUNTS_L1, COUNTS_L2, release_counts
+from counterveil.rows.linear.weighted_sum import linear_form
 from counterveil.session import Gate, Kind, Plan, SeededNoise
 
 STUDY = cv.Study(cv.Treatment("arm", control=0), cv.Outcome("y", (0, 4)), assignment=cv.Trial())
