@@ -35,9 +35,9 @@ from counterveil.estimators.ranges_and_labels import (
     release_range,
 )
 from counterveil.estimators.time_tables import WeightedRows
-from counterveil.numerics.products import linear_form
 from counterveil.privacy import Budget
 from counterveil.rows.counts import COUNTS_L1, COUNTS_L2, release_counts
+from counterveil.rows.linear.weighted_sum import linear_form
 from counterveil.session import Gate, Kind, Plan, SeededNoise
 from counterveil_lab.audit import Universe, l1, l2, largest_change
 

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from counterveil.data import OUTCOME_STEPS, Sums, Table
 from counterveil.inference.measures import NoisyRatio
-from counterveil.numerics.products import exact_dot
 from counterveil.privacy import Unit
 from counterveil.privacy.caveats import Caveat
 from counterveil.results.answering import Facts, answer_request
@@ -27,6 +26,7 @@ from counterveil.results.effect import Effect
 from counterveil.results.groups import RatioResult
 from counterveil.results.question import Question, causal_caveats
 from counterveil.rows.counts import release_sums
+from counterveil.rows.linear.weighted_sum import exact_dot
 from counterveil.rows.moments.sensitivity import Bounds, RatioSums, ResidualSquares
 from counterveil.session import BaseSession, Gate, Kind, Plan, ReleasedVector
 from counterveil.session.session import in_branches

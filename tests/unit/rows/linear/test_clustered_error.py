@@ -9,7 +9,8 @@ from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.errors import CounterveilError
-from counterveil.numerics.products import cluster_form, linear_form
+from counterveil.rows.linear.clustered_error import cluster_form
+from counterveil.rows.linear.weighted_sum import linear_form
 
 BITS = 1  # outcomes 0, 1, 2 are 0, 1/2 and 1 of the range
 VALUES = (0, 1, 2)
