@@ -15,6 +15,8 @@ from counterveil.data.panels import panel_facts
 from counterveil.errors import CounterveilError, refusal
 from counterveil.estimators.linear.trimming import PAGE as TRIMMED_PAGE
 from counterveil.estimators.linear.trimming import trimmed
+from counterveil.estimators.method import runs
+from counterveil.estimators.moments.ratio import compare_ratios
 from counterveil.privacy import Estimand, Number, Unit
 from counterveil.questions import settings_values
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks, refuse_range
@@ -426,10 +428,8 @@ def estimate(session: BaseSession, question: Question) -> Result:
         asked = f"measure={question.measure!r}" if question.measure in OF_MEANS else "ate"
         refuse_few_clusters(study, asked, question.method, session.batches.rows)
     if study.denominator is not None:
-        from counterveil.estimators.moments.ratio import compare_ratios
-
         session.attach_batches()
-        return compare_ratios(session, question)
+        return runs(compare_ratios)(session, question)
     if question.measure in OF_MEANS:
         return method.of_means[unit](session, question)
     estimator = _estimator(question)
