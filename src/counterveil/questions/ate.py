@@ -16,6 +16,7 @@ from counterveil.errors import CounterveilError, refusal
 from counterveil.estimators.linear.trimming import PAGE as TRIMMED_PAGE
 from counterveil.estimators.linear.trimming import trimmed
 from counterveil.estimators.method import Method, check_own_method, runs, supports
+from counterveil.estimators.moments.ratio import compare_ratios
 from counterveil.estimators.strata.arm_means import stratified_means
 from counterveil.estimators.strata.bounded_effect import stratified
 from counterveil.estimators.strata.clustered_trial import clustered_trial
@@ -465,10 +466,8 @@ def estimate(session: BaseSession, question: Question) -> Result:
         asked = f"measure={question.measure!r}" if question.measure in OF_MEANS else "ate"
         refuse_few_clusters(study, asked, question.method, session.batches.rows)
     if study.denominator is not None:
-        from counterveil.estimators.moments.ratio import compare_ratios
-
         session.attach_batches()
-        return compare_ratios(session, question)
+        return runs(compare_ratios)(session, question)
     if question.measure in OF_MEANS:
         return method.of_means[unit](session, question)
     estimator = _estimator(question)
