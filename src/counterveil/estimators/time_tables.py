@@ -27,8 +27,8 @@ from counterveil.errors import refusal
 from counterveil.estimators.histogram import count_mechanisms, counts_noise, counts_plan
 from counterveil.estimators.linear.arm_means import arm_balance, balanced_arms
 from counterveil.estimators.linear.kernels.balancing import WeightSettings
+from counterveil.inference.biased_intervals import biased_half_width
 from counterveil.inference.survival import LEAST_AT_RISK, Blocks, NoisyTables, TableNoise
-from counterveil.inference.uncertainty import biased_half_width
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.products import LinearForm, linear_form
 from counterveil.numerics.propensity import fit_multinomial

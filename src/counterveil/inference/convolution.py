@@ -106,7 +106,7 @@ def _no_smaller(noise: NoiseSum) -> tuple[NoiseSum, float]:
     if largest_value(wide) < noise.ratio * largest_value(other):
         wide, other = other, wide
     law, _ = noise.standard
-    ratio = 2.0 ** (ceil(_RATIOS_AN_OCTAVE * log2(law.ratio)) / (_RATIOS_AN_OCTAVE)) / law.ratio
+    ratio = 2.0 ** (ceil(_RATIOS_AN_OCTAVE * log2(law.ratio)) / _RATIOS_AN_OCTAVE) / law.ratio
     return NoiseSum(wide, other, ratio), _HIDES * sqrt(noise.variance)
 
 

@@ -163,6 +163,7 @@ def interquartile_range(distribution: NoiseDistribution) -> float:
 
 
 def lower_quantile(distribution: NoiseDistribution, p: float) -> float:
+    """Return the smallest x with P(X <= x) >= p."""
     law, scale = standardised(cast("Hashable", distribution))
     return scale * float(_quantiles(cast("Hashable", law), (p,))[0])
 
@@ -183,13 +184,11 @@ class NoiseBatch:
     """Noise distributions one after another; `points[i]` below are numbers for the i-th of them."""
 
     def __init__(self, noises: Sequence[NoiseDistribution]) -> None:
-        standardised = [standardised(cast("Hashable", noise)) for noise in noises]
+        pairs = [standardised(cast("Hashable", noise)) for noise in noises]
         index_of: dict[NoiseDistribution, int] = {}
-        self.which = np.array(
-            [index_of.setdefault(law, len(index_of)) for law, _ in standardised], dtype=np.intp
-        )
+        self.which = np.array([index_of.setdefault(law, len(index_of)) for law, _ in pairs], dtype=np.intp)
         self._laws = list(index_of)
-        self._scales = np.array([scale for _, scale in standardised])
+        self._scales = np.array([scale for _, scale in pairs])
         quarters = self.points((0.25, 0.75))
         self.widths = quarters[:, 1] - quarters[:, 0]
 

@@ -69,6 +69,27 @@ class LatticeSum(SymmetricNoise):
             Probabilities, rising to one half.
         """
 
+    def position(self, size: Floats, step: float, end: int) -> Floats:
+        """Return where values lie on the lattice, in steps from its end.
+
+        Parameters
+        ----------
+        size : ndarray of float
+            Values, at least 0.
+        step : float
+            Distance of the points, in units of the estimate.
+        end : int
+            Steps from the lattice's end to zero.
+
+        Returns
+        -------
+        ndarray of float
+            At most `end`; negative beyond the lattice.
+        """
+        size *= -1 / step
+        size += end
+        return size
+
     def upper_tail(self, size: Floats) -> Floats:
         """Return P(sum > size), interpolated between the points of the lattice.
 
@@ -115,7 +136,7 @@ class LatticeSum(SymmetricNoise):
 
 
 @dataclass(frozen=True, slots=True)
-class NoiseSum:
+class NoiseSum(LatticeSum):
     """The distribution of X + ratio * Y for independent X and Y; itself a noise distribution."""
 
     first: NoiseDistribution
@@ -125,46 +146,22 @@ class NoiseSum:
     @property
     def standard(self) -> tuple[NoiseSum, float]:
         """The sum whose wider part has scale one and comes first, and the scale."""
-        parts = [standardised(cast("Hashable", one)) for one in (self.first, self.second)]
-        (wide, scale, _), (other, own, _) = sorted(
+        parts = [standardised(cast("Hashable", noise)) for noise in (self.first, self.second)]
+        (wide, wide_scale, _), (narrow, narrow_scale, _) = sorted(
             (
-                (law, size * factor, size * factor * largest_value(law))
-                for (law, size), factor in zip(parts, (1.0, self.ratio), strict=True)
+                (law, scale * factor, scale * factor * largest_value(law))
+                for (law, scale), factor in zip(parts, (1.0, self.ratio), strict=True)
             ),
-            key=lambda one: -one[2],
+            key=lambda law_scale_end: -law_scale_end[2],
         )
         # Multiples of one sum have one law, whatever the division rounds to.
-        return NoiseSum(wide, other, 2.0 ** (round(log2(own / scale) / _SAME_RATIO) * _SAME_RATIO)), scale
+        steps = round(log2(narrow_scale / wide_scale) / _SAME_RATIO)
+        return NoiseSum(wide, narrow, 2.0 ** (steps * _SAME_RATIO)), wide_scale
 
     @property
     def variance(self) -> float:
         """The sum of both variances."""
         return _sum_of_variances(cast("Hashable", self))
-
-    def cdf(self, x: Floats) -> Floats:
-        """Return P(X + ratio * Y <= x)."""
-        step, below = self._table()
-        position = np.abs(np.asarray(x, np.float64))
-        position *= -1 / step
-        position += len(below) - 1
-        np.maximum(position, 0.0, out=position)
-        index = np.minimum(position.astype(np.intp), len(below) - 2)
-        position -= index
-        low = below.take(index)
-        index += 1
-        tail = below.take(index)
-        tail -= low
-        tail *= position
-        tail += low
-        return np.where(np.asarray(x) < 0, tail, 1.0 - tail)
-
-    def quantile(self, p: Floats) -> Floats:
-        """Return the x with P(X + ratio * Y <= x) = p, at most the lattice's end in size."""
-        step, below = self._table()
-        chance = np.asarray(p, np.float64)
-        positions = np.arange(len(below))
-        size = step * (positions[-1] - np.interp(np.minimum(chance, 1 - chance), below, positions))
-        return np.asarray(np.where(chance < 0.5, -size, size))
 
     def breakpoints(self, low: float, high: float, most: int) -> Floats | None:
         """Return the breakpoints of the wider noise; those of the other are smoothed at a smaller scale."""
@@ -172,7 +169,16 @@ class NoiseSum:
         points = law.first.breakpoints(low / scale, high / scale, most)
         return None if points is None else points * scale
 
-    def _table(self) -> tuple[float, Floats]:
+    def table(self) -> tuple[float, Floats]:
+        """Return the lattice step and P(sum <= x) at the points x = -end, ..., -step, 0.
+
+        Returns
+        -------
+        step : float
+            Distance of the points, in units of the estimate.
+        below : ndarray of float
+            Probabilities, rising to one half.
+        """
         law, scale = cast("tuple[NoiseSum, float]", standardised(self))
         step, below = _pair_table(cast("Hashable", law.first), cast("Hashable", law.second), law.ratio)
         return step * scale, below
@@ -191,36 +197,25 @@ def _pair_table(first: NoiseDistribution, second: NoiseDistribution, ratio: floa
     side = max(2 ** ceil(log2(wanted)), _LEAST_SIDE)
     step = largest / side
     laws = ((cast("Hashable", first), step), (cast("Hashable", second), step / ratio))
-    spectrum = np.prod([_spectrum(law, law_step, side) for law, law_step in laws], axis=0)
-    # Half the mass of a point lies on either side of it.
-    masses = np.maximum(np.fft.irfft(spectrum, 4 * side)[2 * side :: -1], 0.0)
-    below = np.cumsum(masses)
-    below -= masses / 2
-    below *= 0.5 / below[-1]
+    spectrum = np.prod([_spectrum_to_end(law, law_step, side) for law, law_step in laws], axis=0)
+    below = _lower_tails(np.fft.irfft(spectrum, 4 * side)[2 * side :: -1], beyond=0.0)
     below[0] = 0.0  # nothing is beyond the lattice
     return step, below
 
 
 @lru_cache(maxsize=8)
-def _spectrum(distribution: NoiseDistribution, step: float, side: int) -> Floats:
-    """Return the transform of the masses of the lattice points that the noise is rounded to, even around zero."""
-    edges = (np.arange(side + 1, dtype=np.float64) + 0.5) * np.float64(step)
-    # Lower tails keep their digits. What is beyond the last point is put on it.
-    tails = distribution.cdf(-edges)
-    masses = np.zeros(4 * side)
-    masses[0] = 1.0 - 2.0 * float(tails[0])
-    masses[1 : side + 1] = tails[:-1] - tails[1:]
-    masses[side] += tails[-1]
-    masses[-side:] = masses[side:0:-1]
-    return np.asarray(np.fft.rfft(masses).real)
+def _spectrum_to_end(distribution: NoiseDistribution, step: float, side: int) -> Floats:
+    """Return the transform of the masses of one noise, with what is beyond the point `side` on that point."""
+    return _spectrum(distribution, step=step, last=side, points=4 * side, rest_on_last=True)
 
 
 def largest_value(distribution: NoiseDistribution) -> float:
+    """Return a value that the noise exceeds in size with probability 1e-13."""
     return -lower_quantile(distribution, _BEYOND_LATTICE / 2)
 
 
 @dataclass(frozen=True, slots=True)
-class WeightedSum:
+class WeightedSum(LatticeSum):
     """The distribution of the sum of weight * X over independent X; itself a noise distribution."""
 
     terms: tuple[tuple[float, NoiseDistribution], ...]
@@ -232,26 +227,40 @@ class WeightedSum:
             (weight**2 * distribution.variance for weight, distribution in self.terms if weight > 0), 0.0
         )
 
-    def cdf(self, x: Floats) -> Floats:
-        """Return P(sum <= x)."""
-        step, below = self._table()
-        with np.errstate(over="ignore"):  # points beyond every tail
-            size = np.abs(np.asarray(x, np.float64)) / step
-        tail = np.interp(_HALF - size, np.arange(_HALF + 1), below)
-        return np.where(np.asarray(x) < 0, tail, 1.0 - tail)
+    def position(self, size: Floats, step: float, end: int) -> Floats:
+        """Return where values lie on the lattice, in steps from its end.
 
-    def quantile(self, p: Floats) -> Floats:
-        """Return the x with P(sum <= x) = p, at most the lattice's end in size."""
-        step, below = self._table()
-        chance = np.asarray(p, np.float64)
-        size = step * (_HALF - np.interp(np.minimum(chance, 1 - chance), below, np.arange(_HALF + 1)))
-        return np.where(chance < 0.5, -size, size)
+        Parameters
+        ----------
+        size : ndarray of float
+            Values, at least 0.
+        step : float
+            Distance of the points, in units of the estimate.
+        end : int
+            Steps from the lattice's end to zero.
+
+        Returns
+        -------
+        ndarray of float
+            At most `end`; negative beyond the lattice.
+        """
+        with np.errstate(over="ignore"):  # points beyond every tail
+            return np.asarray(end - size / step)
 
     def breakpoints(self, low: float, high: float, most: int) -> Floats:  # noqa: ARG002 - there is but one
         """Return the peak; sharper breakpoints are smoothed by the other noises."""
         return np.zeros(1 if low <= 0 <= high else 0)
 
-    def _table(self) -> tuple[float, Floats]:
+    def table(self) -> tuple[float, Floats]:
+        """Return the lattice step and P(sum <= x) at the points x = -end, ..., -step, 0.
+
+        Returns
+        -------
+        step : float
+            Distance of the points, in units of the estimate.
+        below : ndarray of float
+            Probabilities, rising to one half.
+        """
         return _weighted_table(cast("Hashable", self.terms))
 
 
@@ -276,13 +285,11 @@ def _weighted_table(terms: tuple[tuple[float, NoiseDistribution], ...]) -> tuple
     spectrum = np.ones(_HALF + 1)
     for (weight, distribution), count in Counter(terms).items():
         end = weight * float(-distribution.quantile(np.array([cut / 2]))[0])
-        # The masses are even around zero, so their transform is real.
-        spectrum *= np.fft.rfft(_lattice_masses(weight, distribution, step, end)).real ** count
-    masses = np.maximum(np.fft.irfft(spectrum, _POINTS), 0.0)
-    lower = np.append(masses[_HALF:], masses[0])  # from the far end up to zero
-    below = np.cumsum(lower) - lower / 2
-    # What was cut lies beyond every point, half of it on this side.
-    return step, _CUT / 2 + below * ((0.5 - _CUT / 2) / below[-1])
+        last = min(int(np.ceil(end / step)), _HALF - 1)
+        one = _spectrum(distribution, step=step / weight, last=last, points=_POINTS, rest_on_last=False)
+        spectrum *= one**count
+    masses = np.fft.irfft(spectrum, _POINTS)
+    return step, _lower_tails(np.append(masses[_HALF:], masses[0]), beyond=_CUT / 2)
 
 
 def _half_length(terms: tuple[tuple[float, NoiseDistribution], ...], ends: list[float]) -> float:
@@ -296,14 +303,32 @@ def _half_length(terms: tuple[tuple[float, NoiseDistribution], ...], ends: list[
     return min(sum(ends), bernstein) * (1 + 2 / _HALF)
 
 
-def _lattice_masses(weight: float, distribution: NoiseDistribution, step: float, end: float) -> Floats:
-    """Return the probabilities of the lattice points 0, 1, ..., HALF, -HALF + 1, ..., -1, in that order."""
-    last = min(int(np.ceil(end / step)), _HALF - 1)
-    edges = (np.arange(last + 1, dtype=np.float64) + 0.5) * (step / weight)
+def _spectrum(
+    distribution: NoiseDistribution, *, step: float, last: int, points: int, rest_on_last: bool
+) -> Floats:
+    """Return the Fourier transform of the masses of the lattice points 0, 1, ..., last and their mirror images.
+
+    Masses are even around zero, so their transform is real. What is beyond the last point lies on it, or is lost.
+    """
+    edges = (np.arange(last + 1, dtype=np.float64) + 0.5) * np.float64(step)
+    # Lower tails keep their digits.
     tails = distribution.cdf(-edges)
-    outwards = tails[:-1] - tails[1:]  # points 1, ..., last
-    masses = np.zeros(_POINTS)
+    masses = np.zeros(points)
     masses[0] = 1.0 - 2.0 * float(tails[0])
-    masses[1 : last + 1] = outwards
-    masses[_POINTS - last :] = outwards[::-1]
-    return masses
+    masses[1 : last + 1] = tails[:-1] - tails[1:]
+    if rest_on_last:
+        masses[last] += tails[-1]
+    masses[points - last :] = masses[last:0:-1]
+    return np.asarray(np.fft.rfft(masses).real)
+
+
+def _lower_tails(masses: Floats, *, beyond: float) -> Floats:
+    """Return P(sum <= x) at the points of the lattice from its far end to zero, where it is one half.
+
+    `masses` are those of the points; rounding of the transform leaves some below 0. Half the mass of a point lies on
+    either side of it, and `beyond` the last point.
+    """
+    masses = np.maximum(masses, 0.0)
+    below = np.cumsum(masses)
+    below -= masses / 2
+    return np.asarray(beyond + below * ((0.5 - beyond) / below[-1]))

@@ -34,7 +34,7 @@ _LEAST_TAIL = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
-class NoiseOfNoisyScale:
+class NoiseOfNoisyScale(SymmetricNoise):
     """The distribution of scale * X * exp(-L), X of `distribution` and L Laplace with scale `log_scale`; symmetric.
 
     `origin` is a text that says where X comes from, for those who write the distribution down.
@@ -52,23 +52,42 @@ class NoiseOfNoisyScale:
             return inf
         return self.scale**2 * self.distribution.variance / (1 - 4 * self.log_scale**2)
 
-    def cdf(self, x: Floats) -> Floats:
-        """Return P(scale X exp(-L) <= x)."""
-        unit, logs = self._table()
-        size = np.abs(np.asarray(x, np.float64)) / (self.scale * unit)
-        with np.errstate(divide="ignore"):
-            tail = 0.5 * np.exp(np.interp(np.log(size), _LOGS, logs, left=0.0))
-        return np.where(np.asarray(x) < 0, tail, 1.0 - tail)
+    def upper_tail(self, size: Floats) -> Floats:
+        """Return P(scale X exp(-L) > size).
 
-    def quantile(self, p: Floats) -> Floats:
-        """Return the x with P(scale X exp(-L) <= x) = p."""
+        Parameters
+        ----------
+        size : ndarray of float
+            Values, at least 0.
+
+        Returns
+        -------
+        ndarray of float
+            Probabilities, at most one half, of the shape of `size`.
+        """
         unit, logs = self._table()
-        chance = np.asarray(p, np.float64)
-        aim = np.log(np.maximum(2 * np.minimum(chance, 1 - chance), _LEAST_TAIL))
+        with np.errstate(divide="ignore"):
+            at = np.log(size / (self.scale * unit))
+        return np.asarray(0.5 * np.exp(np.interp(at, _LOGS, logs, left=0.0)))
+
+    def exceeded_with(self, chance: Floats) -> Floats:
+        """Return the x with P(scale X exp(-L) > x) = chance.
+
+        Parameters
+        ----------
+        chance : ndarray of float
+            Probabilities, in (0, 1/2].
+
+        Returns
+        -------
+        ndarray of float
+            Values, of the shape of `chance`.
+        """
+        unit, logs = self._table()
+        aim = np.log(np.maximum(2 * chance, _LEAST_TAIL))
         # Tails fall with |x|: reversed, they are ascending as interpolation wants them.
         size = np.exp(np.interp(aim, logs[::-1], _LOGS[::-1])) * unit * self.scale
-        size = np.where(aim >= logs[0], 0.0, size)
-        return np.where(chance < 0.5, -size, size)
+        return np.where(aim >= logs[0], 0.0, size)
 
     def breakpoints(self, low: float, high: float, most: int) -> Floats:  # noqa: ARG002 - there is but one
         """Return the peak, the one point where the density is not smooth."""

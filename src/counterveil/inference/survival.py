@@ -28,8 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from counterveil.inference.biased_intervals import biased_half_width, biased_half_widths
 from counterveil.inference.measures import Apart, p_value
-from counterveil.inference.uncertainty import biased_half_width, biased_half_widths, simultaneous
+from counterveil.inference.simultaneous import simultaneous
 from counterveil.numerics.arrays import Ends, Floats
 from counterveil.numerics.running_sums import FLAT, SUMS, Form
 

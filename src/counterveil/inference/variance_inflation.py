@@ -15,7 +15,7 @@ units of the estimate.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Hashable, Sequence
+from collections.abc import Callable, Generator, Hashable, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from math import inf, isfinite, log2, sqrt

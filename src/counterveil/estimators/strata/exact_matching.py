@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from counterveil.data import OUTCOME_STEPS, Layout, Range, Study, Table
 from counterveil.errors import CounterveilError, refusal
+from counterveil.inference.clusters import ClusterUncertainty
 from counterveil.inference.measures import IndependentArmMeans, with_rare_events
-from counterveil.inference.uncertainty import ClusterUncertainty, Uncertainty
+from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.strata import (
     RANGE_STEPS,
