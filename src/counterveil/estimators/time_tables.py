@@ -27,10 +27,10 @@ from counterveil.errors import refusal
 from counterveil.estimators.histogram import count_mechanisms, counts_noise, counts_plan
 from counterveil.estimators.linear.arm_means import arm_balance, balanced_arms
 from counterveil.estimators.linear.kernels.balancing import WeightSettings
+from counterveil.inference.biased_intervals import biased_half_width
 from counterveil.inference.survival.blocks import LEAST_AT_RISK, Blocks
 from counterveil.inference.survival.table_noise import TableNoise
 from counterveil.inference.survival.tables import NoisyTables
-from counterveil.inference.uncertainty import biased_half_width
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.propensity import fit_multinomial
 from counterveil.numerics.running_sums import FLAT, SUMS, Form
