@@ -12,6 +12,7 @@ from counterveil.data import Study
 from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
 from counterveil.estimators.linear.arm_means import arm_means
+from counterveil.estimators.method import runs
 from counterveil.estimators.moments.adjusted_means import adjusted_arms
 from counterveil.estimators.moments.trial import record_arms
 from counterveil.estimators.pairs.effect import pair_arms
@@ -216,7 +217,7 @@ def _answer(session: BaseSession, question: Question) -> ArmsResult:
     if question.unit is Unit.RECORD:
         session.attach_batches()
         refuse_few_clusters(session.study, "arms", question.method, session.batches.rows)
-        return (adjusted_arms if question.method == _PRIVATE else record_arms)(session, question)
+        return (runs(adjusted_arms) if question.method == _PRIVATE else record_arms)(session, question)
     question = question.in_pure_noise(session.account().rule)
     # So that data which do not fit are refused before anything is spent.
     if question.method == _PLAIN:

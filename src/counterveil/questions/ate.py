@@ -15,6 +15,9 @@ from counterveil.data.panels import panel_facts
 from counterveil.errors import CounterveilError, refusal
 from counterveil.estimators.linear.trimming import PAGE as TRIMMED_PAGE
 from counterveil.estimators.linear.trimming import trimmed
+from counterveil.estimators.method import runs
+from counterveil.estimators.moments.adjusted_means import measured
+from counterveil.estimators.moments.doubly_robust import doubly_robust
 from counterveil.privacy import Estimand, Number, Unit
 from counterveil.questions import settings_values
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks, refuse_range
@@ -340,11 +343,11 @@ METHODS: dict[str, Method] = {
         of_means={Unit.OUTCOME: _lazy("linear.arm_means.matched_means")},
     ),
     "doubly_robust": Method(
-        {Unit.RECORD: _lazy("moments.doubly_robust.doubly_robust")} | _PAIRS,
+        {Unit.RECORD: doubly_robust} | _PAIRS,
         DoublyRobust,
         in_batches=(Unit.RECORD,),
         overlap=(Unit.RECORD, Unit.TREATMENT_AND_OUTCOME),
-        of_means={Unit.RECORD: _lazy("moments.adjusted_means.measured")} | _PAIR_MEANS,
+        of_means={Unit.RECORD: runs(measured)} | _PAIR_MEANS,
     ),
     "stratified": Method(
         {

@@ -20,7 +20,6 @@ from scipy.special import ndtri, stdtrit
 from counterveil.data import Study, Table, silence
 from counterveil.data.features import UnitFeatures, require_covariates
 from counterveil.errors import refusal
-from counterveil.estimators.moments.records import WeightedMeans, release_moments
 from counterveil.estimators.moments.trial import POOLED
 from counterveil.estimators.moments.trial import release as release_contrast
 from counterveil.inference.uncertainty import Uncertainty
@@ -45,6 +44,7 @@ from counterveil.rows.folds.learners import (
 from counterveil.rows.folds.sensitivity import FoldAverage
 from counterveil.rows.moments.scores import GRID_BITS, moments
 from counterveil.rows.moments.sensitivity import SQUARE_WEIGHT
+from counterveil.rows.moments.weighted_moments import WeightedMeans, release_moments
 from counterveil.session import (
     BaseSession,
     Gate,

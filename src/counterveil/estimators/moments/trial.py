@@ -35,15 +35,8 @@ from counterveil.data.domains import outcome_unit
 from counterveil.data.features import feature_map, require_covariates
 from counterveil.data.panels import change_unit, complete_sizes, period_totals
 from counterveil.estimators.histogram import count_mechanisms
-from counterveil.estimators.moments.orthogonal import (
-    Design,
-    Scaling,
-    release_products,
-    release_residuals,
-    scaling_of,
-    standard_rows,
-)
-from counterveil.estimators.moments.records import Part, Records, TableRecords
+from counterveil.estimators.moments.adjustment_budget import Design
+from counterveil.estimators.moments.scaling import scaling_of, standard_rows
 from counterveil.estimators.outcome_place import NAME as EARLIER
 from counterveil.estimators.outcome_place import PAGE as EARLIER_PAGE
 from counterveil.estimators.outcome_place import PART as EARLIER_PART
@@ -64,6 +57,9 @@ from counterveil.results.measures import OF_MEANS, no_means
 from counterveil.results.question import Question, causal_caveats, refuse_undeclared_trial
 from counterveil.results.result import MeasureResult, Result
 from counterveil.rows.counts import release_sums
+from counterveil.rows.moments.grams import release_products
+from counterveil.rows.moments.joint_gram import Scaling
+from counterveil.rows.moments.residual_products import release_residuals
 from counterveil.rows.moments.scores import LinearModels
 from counterveil.rows.moments.sensitivity import (
     SCORE_TERMS,
@@ -71,6 +67,7 @@ from counterveil.rows.moments.sensitivity import (
     both_sums,
     mean_of_everyone,
 )
+from counterveil.rows.records import Part, Records, TableRecords
 from counterveil.session import BaseSession, Gate, Kind, Plan, Released
 from counterveil.settings import Trial
 

@@ -13,7 +13,6 @@ import counterveil as cv
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.data.features import feature_map
 from counterveil.errors import CounterveilError, ParameterError, StudyError
-from counterveil.estimators.moments.records import Records
 from counterveil.estimators.moments.trial import (
     Direction,
     Prediction,
@@ -31,6 +30,7 @@ from counterveil.numerics.products import Standard
 from counterveil.privacy import Budget, Proof
 from counterveil.privacy.caveats import Caveat, Target
 from counterveil.rows.moments.sensitivity import CentredContrast, mean_of_everyone
+from counterveil.rows.records import Records
 from counterveil.session import Gate, SeededNoise
 
 
