@@ -10,7 +10,8 @@ released as counts, sums and squares by arm. Answers are in units of the outcome
 released scale.
 
 The constants were set on the tuning designs of `experiments/record_effect/RESULTS.md`; privacy does not
-depend on them."""
+depend on them.
+"""
 
 from __future__ import annotations
 
