@@ -20,12 +20,13 @@ from counterveil.estimators.moments import doubly_robust as adjusted
 from counterveil.estimators.moments.adjusted_means import _Clipped, _mean
 from counterveil.estimators.moments.doubly_robust import ScoreMoments
 from counterveil.estimators.moments.records import Records, WeightedMeans
-from counterveil.estimators.moments.trial import Direction, Prediction, residual_totals
+from counterveil.estimators.moments.trial_prediction import Prediction
 from counterveil.mechanisms import Laplace
 from counterveil.numerics.products import FeatureMap
 from counterveil.numerics.public_choices import fold_rows
 from counterveil.privacy import Estimand
 from counterveil.published import doubly_robust as proved_cross_fit
+from counterveil.rows.moments.trial_residuals import Direction, residuals_by_arm
 
 TRIAL = people(900, 6, confounded=False)
 N = 900
@@ -272,8 +273,9 @@ def test_adjusted_contrast_takes_predictions_off_everybody():
     taken = np.rint(0.2 * (TRIAL["x"] - 1) / STEP).astype(np.int64)
     bound, fitted = int(0.5 / STEP), Fraction(21, 20)
     taken = np.clip(taken, -bound, bound)
-    made = SimpleNamespace(bound_steps=bound, steps=lambda part: taken[part.rows], fitted=lambda rows: fitted)
-    arms, unit, width = residual_totals(Records(table, FeatureMap(())), made)
+    made = SimpleNamespace(bound_steps=bound, steps=lambda part: taken[part.rows])
+    totals = residuals_by_arm(Records(table, FeatureMap(())), made, fitted)
+    arms, unit, width = totals._arms, totals.unit, totals.width
     left = TRIAL["y"] - LOW - taken * STEP + bound * STEP
     t = TRIAL["t"] == 1
     assert float(unit) == pytest.approx(STEP * 1.05)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from counterveil.data.domains import Label
 from counterveil.privacy import Proof
 from counterveil.results.answering import Facts, Stored, answer_request
 from counterveil.results.question import Question
@@ -40,6 +41,8 @@ class Prepared(Generic[Answer]):
         Whether the guarantee holds in finite samples.
     description : dict
         What the ledger writes down beside the question.
+    reference : label, optional
+        The period of an event study that others are compared with.
     finish : callable, optional
         What is made of the stored answer, from released numbers alone.
     """
@@ -53,6 +56,7 @@ class Prepared(Generic[Answer]):
     remarks: tuple[str, ...] = ()
     proof: Proof = Proof.FINITE_SAMPLE
     description: dict[str, Any] = field(default_factory=dict)
+    reference: Label | None = None
     finish: Callable[[Answer], Answer] | None = None
 
     def run(self, session: BaseSession) -> Answer:
@@ -68,6 +72,7 @@ class Prepared(Generic[Answer]):
             proof=self.proof,
             mechanisms=self.mechanisms,
             said=self.description,
+            reference=self.reference,
         )
         return settled if self.finish is None else self.finish(settled)
 

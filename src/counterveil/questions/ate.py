@@ -17,6 +17,8 @@ from counterveil.estimators.linear.trimming import PAGE as TRIMMED_PAGE
 from counterveil.estimators.linear.trimming import trimmed
 from counterveil.estimators.method import runs
 from counterveil.estimators.moments.ratio import compare_ratios
+from counterveil.estimators.moments.trial import trial
+from counterveil.estimators.moments.trial_means import trial_means
 from counterveil.privacy import Estimand, Number, Unit
 from counterveil.questions import settings_values
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks, refuse_range
@@ -329,12 +331,12 @@ METHODS: dict[str, Method] = {
         of_means={Unit.OUTCOME: _lazy("linear.arm_means.plain_means")},
     ),
     "trial": Method(
-        {Unit.RECORD: _lazy("moments.trial.trial")} | _PAIRS,
+        {Unit.RECORD: runs(trial)} | _PAIRS,
         Trial,
         in_batches=(Unit.RECORD,),
         overlap=(Unit.TREATMENT_AND_OUTCOME,),
         clustered={Unit.RECORD: _lazy("strata.exact_matching.clustered_trial")},
-        of_means={Unit.RECORD: _lazy("moments.trial.trial_means")} | _PAIR_MEANS,
+        of_means={Unit.RECORD: runs(trial_means)} | _PAIR_MEANS,
     ),
     "matching": Method(
         {Unit.OUTCOME: _lazy("linear.weighting.matching")},

@@ -37,6 +37,7 @@ from counterveil.data import Study, Sums
 from counterveil.data.features import counted_features, feature_map, feature_sets, require_covariates
 from counterveil.errors import CounterveilError, refusal
 from counterveil.estimators.histogram import HELD, outcomes_at_ends
+from counterveil.estimators.moments.contrast import ARMS, POOLED, compare, is_worthwhile
 from counterveil.estimators.moments.orthogonal import (
     MOST_ENTRIES,
     Design,
@@ -56,7 +57,6 @@ from counterveil.estimators.moments.records import (
     TableRecords,
     release_residual_products,
 )
-from counterveil.estimators.moments.trial import ARMS, POOLED, compare, is_worthwhile
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.denoising import low_rank, second_moments
@@ -90,6 +90,7 @@ from counterveil.rows.moments.sensitivity import (
     look_moments,
     orthogonal_score,
 )
+from counterveil.rows.public import PublicData
 from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.settings import DoublyRobust
 
@@ -1597,7 +1598,8 @@ def bounded_contrast(session: BaseSession, question: Question, kappa: float) -> 
     Everything added is computed from the released contrast, so that it costs nothing.
     """
     better = is_worthwhile(session.batches.rows, question.budget, question.mechanism)
-    plain = compare(session, question, ARMS if better else POOLED)
+    public = PublicData(session, question.unit)
+    plain = compare(public, question, ARMS if better else POOLED).run(session)
     known = plain.uncertainty
     share = inner_share(float(plain.details["share_treated"]))
     # The contrast weights a row by 1/q or 1/(1-q), at least one over the larger of the two.
