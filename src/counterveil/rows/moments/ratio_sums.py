@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from counterveil.data import OUTCOME_STEPS, Sums, Table
 from counterveil.numerics.arrays import sqrt_up
-from counterveil.numerics.products import exact_dot
 from counterveil.rows.counts import release_sums
+from counterveil.rows.linear.weighted_sum import exact_dot
 from counterveil.session import Gate, ReleasedVector
 
 # Ends of a declared range.
