@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from counterveil.data import Study
+from counterveil.data.domains import Label
 from counterveil.estimators.histogram import count_mechanisms
 from counterveil.estimators.method import Prepared
 from counterveil.estimators.outcome_place import NAME as EARLIER
@@ -108,7 +109,7 @@ def record_arms(public: PublicData, question: Question) -> Prepared[ArmsResult]:
     plan = arms_plan(question, outcome)
     ends = float(low), float(high)
 
-    def arm_mean(label: str, mean: CellMean) -> Effect:
+    def arm_mean(label: Label, mean: CellMean) -> Effect:
         error = with_rare_events(mean.error, ends, (mean.size,))
         return Effect(
             label, Linear(mean.estimate, error, ends), question.level, size=mean.size, size_sd=mean.size_sd
