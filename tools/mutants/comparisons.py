@@ -94,15 +94,15 @@ COMPARISONS: tuple[Mutant, ...] = (
     _of("contrast._centred_on_arms", "+ float(q / (1 - q)) ** 2", "", _DIFFERENCES),
     _of("contrast.release_means", "middle + total / size", "total / size", _DIFFERENCES),
     _of(
-        "declared_bound.bounded",
+        "with_confounding_bound",
         "(LEFT_OF_TREATMENT * sqrt(share * (1 - share)))",
         "sqrt(share * (1 - share))",
         _DIFFERENCES,
     ),
     _of(
-        "doubly_robust_contrast.bounded_contrast",
-        "- known.extra, 0.0) * session.batches.rows",
-        "- known.extra, 0.0)",
+        "with_confounding_bound",
+        "- uncertainty.extra, 0.0) * rows",
+        "- uncertainty.extra, 0.0)",
         _DIFFERENCES,
     ),
     # Weighted sums with public coefficients.

@@ -218,9 +218,7 @@ def _answer(session: BaseSession, question: Question) -> ArmsResult:
     if question.unit is Unit.RECORD:
         session.attach_batches()
         refuse_few_clusters(session.study, "arms", question.method, session.batches.rows)
-        if question.method == _PRIVATE:
-            return adjusted_arms(session, question)
-        return runs(record_arms)(session, question)
+        return runs(adjusted_arms if question.method == _PRIVATE else record_arms)(session, question)
     question = question.in_pure_noise(session.account().rule)
     # So that data which do not fit are refused before anything is spent.
     if question.method == _PLAIN:

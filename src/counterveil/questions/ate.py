@@ -16,6 +16,8 @@ from counterveil.errors import CounterveilError, refusal
 from counterveil.estimators.linear.trimming import PAGE as TRIMMED_PAGE
 from counterveil.estimators.linear.trimming import trimmed
 from counterveil.estimators.method import Method, check_own_method, runs, supports
+from counterveil.estimators.moments.adjusted_means import measured
+from counterveil.estimators.moments.doubly_robust import doubly_robust
 from counterveil.estimators.moments.ratio import compare_ratios
 from counterveil.estimators.moments.trial import trial
 from counterveil.estimators.moments.trial_means import trial_means
@@ -370,11 +372,11 @@ METHODS: dict[str, NamedMethod] = {
         of_means={Unit.OUTCOME: _lazy("linear.arm_means.matched_means")},
     ),
     "doubly_robust": NamedMethod(
-        {Unit.RECORD: _lazy("moments.doubly_robust.doubly_robust")} | _PAIRS,
+        {Unit.RECORD: runs(doubly_robust)} | _PAIRS,
         DoublyRobust,
         in_batches=(Unit.RECORD,),
         overlap=(Unit.RECORD, Unit.TREATMENT_AND_OUTCOME),
-        of_means={Unit.RECORD: _lazy("moments.adjusted_means.measured")} | _PAIR_MEANS,
+        of_means={Unit.RECORD: runs(measured)} | _PAIR_MEANS,
     ),
     "stratified": NamedMethod(
         {

@@ -22,7 +22,6 @@ from counterveil.data.features import UnitFeatures, require_covariates
 from counterveil.errors import refusal
 from counterveil.estimators.moments.contrast import POOLED
 from counterveil.estimators.moments.contrast import release as release_contrast
-from counterveil.estimators.moments.records import WeightedMeans, release_moments
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arm_totals import arm_totals
 from counterveil.numerics.arrays import Floats, Indices, Integers
@@ -46,6 +45,7 @@ from counterveil.rows.folds.sensitivity import FoldAverage
 from counterveil.rows.moments.centred_contrast import PrivateArms
 from counterveil.rows.moments.scores import GRID_BITS, moments
 from counterveil.rows.moments.sensitivity import SQUARE_WEIGHT
+from counterveil.rows.moments.weighted_moments import WeightedMeans, release_moments
 from counterveil.session import (
     BaseSession,
     Gate,

@@ -23,7 +23,6 @@ from counterveil.estimators.moments.contrast import (
     is_worthwhile,
     release,
 )
-from counterveil.estimators.moments.records import Records
 from counterveil.estimators.moments.trial_adjustment import TrialNumbers, adjustment_is_worthwhile, split
 from counterveil.estimators.moments.trial_prediction import Prediction, learn
 from counterveil.privacy.caveats import Target
@@ -32,6 +31,7 @@ from counterveil.results.question import Question, refuse_undeclared_trial
 from counterveil.results.result import Result
 from counterveil.rows.moments.trial_residuals import residuals_by_arm
 from counterveil.rows.public import PublicData
+from counterveil.rows.records import Records
 from counterveil.session import Gate
 from counterveil.settings import Trial
 
@@ -94,7 +94,7 @@ def adjusted(public: PublicData, question: Question) -> Prepared[Result]:
     features = feature_map(study, 1)
 
     def estimate(gate: Gate) -> Facts:
-        records = Records(gate.rows.batches, features)
+        records = Records.at(gate, features)
         prediction = learn(gate, records, numbers.design(shares.part), shares.form)
         prediction = replace(prediction, bound=prediction.cut(plan, numbers.rows))
         arms = residuals_by_arm(records, prediction.taken_off, prediction.fitted(numbers.rows))

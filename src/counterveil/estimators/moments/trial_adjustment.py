@@ -17,8 +17,8 @@ from fractions import Fraction
 from functools import lru_cache
 from math import log, sqrt
 
+from counterveil.estimators.moments.adjustment_budget import Design
 from counterveil.estimators.moments.contrast import ARMS, is_worthwhile, plan_of
-from counterveil.estimators.moments.orthogonal import Design
 from counterveil.privacy import Budget
 from counterveil.rows.moments.centred_contrast import CentredContrast
 from counterveil.session import Kind, Plan

@@ -17,14 +17,8 @@ from math import erfc, exp, pi, sqrt
 
 import numpy as np
 
-from counterveil.estimators.moments.orthogonal import (
-    Design,
-    Scaling,
-    release_residuals,
-    scaling_of,
-    standard_rows,
-)
-from counterveil.estimators.moments.records import Records
+from counterveil.estimators.moments.adjustment_budget import Design
+from counterveil.estimators.moments.scaling import scaling_of, standard_rows
 from counterveil.estimators.moments.trial_adjustment import (
     LEAST_SIGNAL,
     LINE_CLIP_SDS,
@@ -34,6 +28,8 @@ from counterveil.estimators.moments.trial_adjustment import (
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.denoising import denoised
 from counterveil.numerics.products import Standard
+from counterveil.rows.moments.joint_gram import Scaling
+from counterveil.rows.moments.residual_products import release_residuals
 from counterveil.rows.moments.scores import LinearModels
 from counterveil.rows.moments.trial_residuals import (
     Direction,
@@ -41,6 +37,7 @@ from counterveil.rows.moments.trial_residuals import (
     release_places,
     release_with_outcomes,
 )
+from counterveil.rows.records import Records
 from counterveil.session import Gate, Plan
 
 # A direction counts where it is longer than noise alone by this many standard deviations of its length.

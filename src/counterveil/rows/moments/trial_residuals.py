@@ -23,12 +23,13 @@ from numpy.typing import NDArray
 
 from counterveil.data import Sums
 from counterveil.data.domains import outcome_unit
-from counterveil.estimators.moments.orthogonal import Scaling, release_products
-from counterveil.estimators.moments.records import Part, Records, TableRecords
 from counterveil.numerics.arm_totals import TwoArms, arm_totals
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import Standard, projected
 from counterveil.rows.moments.centred_contrast import PrivateArms
+from counterveil.rows.moments.grams import release_products
+from counterveil.rows.moments.joint_gram import Scaling
+from counterveil.rows.records import Part, Records, TableRecords
 from counterveil.session import Gate
 
 # Outcomes are whole steps in [0, 2**24], half their range is 2**23 of them.

@@ -14,7 +14,6 @@ from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.data.features import feature_map
 from counterveil.errors import CounterveilError, ParameterError, StudyError
 from counterveil.estimators.moments.contrast import plan_of, release, release_share
-from counterveil.estimators.moments.records import Records
 from counterveil.numerics.arm_totals import Arm, arm_totals, cell_totals
 from counterveil.numerics.products import Standard
 from counterveil.privacy import Budget, Proof
@@ -22,6 +21,7 @@ from counterveil.privacy.caveats import Caveat, Target
 from counterveil.rows.moments.arms import bounds, three_sums
 from counterveil.rows.moments.centred_contrast import CentredContrast, PrivateArms, mean_of_everyone
 from counterveil.rows.moments.trial_residuals import Direction, PredictedSteps, residuals_by_arm
+from counterveil.rows.records import Records
 from counterveil.session import Gate, SeededNoise
 
 
