@@ -20,7 +20,7 @@ from counterveil.estimators.moments.adjusted_means import ClippedScores, adjuste
 from counterveil.estimators.moments.balanced_weights import ArmWeights, BalancedScore
 from counterveil.estimators.moments.doubly_robust import scored_effect
 from counterveil.estimators.moments.score_clip import ScoreClip
-from counterveil.estimators.moments.trial import Direction, Prediction, residual_totals
+from counterveil.estimators.moments.trial_prediction import Prediction
 from counterveil.mechanisms import Laplace
 from counterveil.numerics.products import FeatureMap
 from counterveil.numerics.public_choices import fold_rows
@@ -28,6 +28,7 @@ from counterveil.privacy import Estimand
 from counterveil.published import doubly_robust as proved_cross_fit
 from counterveil.rows.moments.score_sums import ArmScore, ScoreMoments
 from counterveil.rows.moments.scores import ArmLines
+from counterveil.rows.moments.trial_residuals import Direction, residuals_by_arm
 from counterveil.rows.moments.weighted_moments import WeightedMeans
 from counterveil.rows.records import Records
 
@@ -284,8 +285,9 @@ def test_adjusted_contrast_takes_predictions_off_everybody():
     taken = np.rint(0.2 * (TRIAL["x"] - 1) / STEP).astype(np.int64)
     bound, fitted = int(0.5 / STEP), Fraction(21, 20)
     taken = np.clip(taken, -bound, bound)
-    made = SimpleNamespace(bound_steps=bound, steps=lambda part: taken[part.rows], fitted=lambda rows: fitted)
-    arms, unit, width = residual_totals(Records(table, FeatureMap(())), made)
+    made = SimpleNamespace(bound_steps=bound, steps=lambda part: taken[part.rows])
+    totals = residuals_by_arm(Records(table, FeatureMap(())), made, fitted)
+    arms, unit, width = totals._arms, totals.unit, totals.width
     left = TRIAL["y"] - LOW - taken * STEP + bound * STEP
     t = TRIAL["t"] == 1
     assert float(unit) == pytest.approx(STEP * 1.05)

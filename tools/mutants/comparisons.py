@@ -80,9 +80,9 @@ COMPARISONS: tuple[Mutant, ...] = (
     _of("Contrast.uncertainty", " + (1 - 2 * q) * estimate", "", _DIFFERENCES),
     _of("Contrast.uncertainty", "variance -= counted", "variance += counted", _DIFFERENCES),
     _of(
-        "contrast.moments",
-        "arms.control.centred_squares(centre) / (1 - q) ** 2",
-        "arms.control.centred_squares(centre) / (1 - q)",
+        "PrivateArms.moments",
+        "control.centred_squares(centre) / (1 - q) ** 2",
+        "control.centred_squares(centre) / (1 - q)",
         _DIFFERENCES,
     ),
     _of(

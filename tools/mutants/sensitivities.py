@@ -283,7 +283,7 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "unit/numerics/test_features.py",
     ),
     _of(
-        "residual_totals",
+        "residuals_by_arm",
         "high - low + 2 * prediction.bound_steps * step",
         "high - low + prediction.bound_steps * step",
         "contract/test_models.py",

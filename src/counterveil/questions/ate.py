@@ -19,6 +19,8 @@ from counterveil.estimators.method import Method, check_own_method, runs, suppor
 from counterveil.estimators.moments.adjusted_means import measured
 from counterveil.estimators.moments.doubly_robust import doubly_robust
 from counterveil.estimators.moments.ratio import compare_ratios
+from counterveil.estimators.moments.trial import trial
+from counterveil.estimators.moments.trial_means import trial_means
 from counterveil.estimators.strata.arm_means import stratified_means
 from counterveil.estimators.strata.bounded_effect import stratified
 from counterveil.estimators.strata.clustered_trial import clustered_trial
@@ -357,12 +359,12 @@ METHODS: dict[str, NamedMethod] = {
         of_means={Unit.OUTCOME: _lazy("linear.arm_means.plain_means")},
     ),
     "trial": NamedMethod(
-        {Unit.RECORD: _lazy("moments.trial.trial")} | _PAIRS,
+        {Unit.RECORD: runs(trial)} | _PAIRS,
         Trial,
         in_batches=(Unit.RECORD,),
         overlap=(Unit.TREATMENT_AND_OUTCOME,),
         clustered={Unit.RECORD: runs(clustered_trial)},
-        of_means={Unit.RECORD: _lazy("moments.trial.trial_means")} | _PAIR_MEANS,
+        of_means={Unit.RECORD: runs(trial_means)} | _PAIR_MEANS,
     ),
     "matching": NamedMethod(
         {Unit.OUTCOME: _lazy("linear.weighting.matching")},
@@ -370,7 +372,7 @@ METHODS: dict[str, NamedMethod] = {
         of_means={Unit.OUTCOME: _lazy("linear.arm_means.matched_means")},
     ),
     "doubly_robust": NamedMethod(
-        {Unit.RECORD: doubly_robust} | _PAIRS,
+        {Unit.RECORD: runs(doubly_robust)} | _PAIRS,
         DoublyRobust,
         in_batches=(Unit.RECORD,),
         overlap=(Unit.RECORD, Unit.TREATMENT_AND_OUTCOME),

@@ -23,6 +23,7 @@ References
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from math import sqrt
 
 import numpy as np
@@ -41,6 +42,7 @@ from counterveil.estimators.moments.arm_chain import RESIDUAL_PASSES, ArmDesign,
 from counterveil.estimators.moments.arm_models import ArmModels, arm_models
 from counterveil.estimators.moments.balanced_weights import expected_shared
 from counterveil.estimators.moments.confounding_bound import with_confounding_bound
+from counterveil.estimators.moments.contrast import ARMS, POOLED, compare, is_worthwhile
 from counterveil.estimators.moments.score_clip import (
     LARGEST_WEIGHT_SDS,
     SIZES,
@@ -51,7 +53,6 @@ from counterveil.estimators.moments.score_clip import (
     far_lost,
     not_corrected,
 )
-from counterveil.estimators.moments.trial import ARMS, POOLED, compare, is_worthwhile
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.privacy import Estimand
 from counterveil.privacy.caveats import OutcomesAtEnds
@@ -62,7 +63,7 @@ from counterveil.rows.moments.score_sizes import longest_score, release_sizes
 from counterveil.rows.moments.score_sums import ScoreMoments, release_arm_score
 from counterveil.rows.public import PublicData
 from counterveil.rows.records import Records
-from counterveil.session import BaseSession, Gate
+from counterveil.session import Gate
 from counterveil.settings import DoublyRobust
 
 # Standard deviations of its noise by which the mean square of the scores is raised; the least part of the
@@ -70,19 +71,18 @@ from counterveil.settings import DoublyRobust
 _SQUARE_RAISED_SDS, _LEAST_VARIANCE = 0.7, 0.1
 
 
-def doubly_robust(session: BaseSession, question: Question) -> Result:
+def doubly_robust(public: PublicData, question: Question) -> Prepared[Result]:
     """Return the adjusted effect, or what the settings say where adjustment is not affordable."""
-    public = PublicData(session, question.unit)
     require_covariates(public.study, "doubly_robust")
     settings = question.settings or DoublyRobust()
     spending = adjustment(public, question, settings)
     if arms_affordable(spending.design):
-        return adjusted_effect(public, question, spending).run(session)
+        return adjusted_effect(public, question, spending)
     if settings.kappa is None:
         raise unaffordable(spending.design)
     centre = ARMS if is_worthwhile(public.rows, question.budget, question.mechanism) else POOLED
-    comparison = compare(session, question, centre)
-    return with_confounding_bound(comparison, question, public.rows, settings.kappa)
+    bound = partial(with_confounding_bound, question=question, rows=public.rows, kappa=settings.kappa)
+    return replace(compare(public, question, centre), finish=bound)
 
 
 def adjusted_effect(public: PublicData, question: Question, spending: Spending) -> Prepared[Result]:
