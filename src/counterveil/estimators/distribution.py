@@ -31,6 +31,7 @@ from counterveil.results.answering import answer_request
 from counterveil.results.question import Question
 from counterveil.results.survival import QuantilesResult, quantiles_result
 from counterveil.rows.counts import release_counts
+from counterveil.rows.public import PublicData
 from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.settings.methods import ALLOWED_BIAS, allowed_bias
 
@@ -176,7 +177,7 @@ class HistogramRelease:
 
 def histogram_release(session: BaseSession, question: Question, grid: Edges, rows: int) -> HistogramRelease:
     """Return the release of least noise, on the declared edges or on the number of cells for so many people."""
-    kinds = count_mechanisms(session, question)
+    kinds = count_mechanisms(PublicData(session, question.unit), question)
     plans = [histogram_plan(question.budget, kind, grid) for kind in kinds]
     return released_on(session.study, min(plans, key=lambda one: counts_noise(one, NAME)), grid, rows)
 

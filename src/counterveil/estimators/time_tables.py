@@ -41,6 +41,7 @@ from counterveil.results.question import Question
 from counterveil.results.survival import ARMS, QuantilesResult, SurvivalResult, survival_result
 from counterveil.rows.counts import release_sums
 from counterveil.rows.linear.weighted_sum import LinearForm, linear_form
+from counterveil.rows.public import PublicData
 from counterveil.session import BaseSession, Gate, Plan
 from counterveil.settings import Survival
 from counterveil.settings.methods import YES_OR_NO, allowed_bias
@@ -140,7 +141,9 @@ def chosen_release(
     assert event is not None
     people = rows if settings.censoring == "middle" else None
     key = (event.cells, settings.release, people, strata, event.kinds)
-    return table_release(count_mechanisms(session, question), question.budget, *key)
+    return table_release(
+        count_mechanisms(PublicData(session, question.unit), question), question.budget, *key
+    )
 
 
 def table_release(
