@@ -1273,7 +1273,9 @@ def bounds(weights: Sequence[Fraction]) -> tuple[Fraction, Fraction]:
 
 def with_noise(session: BaseSession, question: Question, outcomes: Outcomes) -> Question:
     """Return the question with the smaller of Laplace and Gaussian noise where that is left open."""
-    variants = [replace(question, mechanism=kind) for kind in count_mechanisms(session, question)]
+    variants = [
+        replace(question, mechanism=kind) for kind in count_mechanisms(session.account().rule, question)
+    ]
     return min(variants, key=lambda variant: cell_noise(arms_plan(variant, outcomes), outcomes)[0].variance)
 
 
