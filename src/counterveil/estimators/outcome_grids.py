@@ -23,8 +23,8 @@ from counterveil.data import OUTCOME_STEPS, Study
 from counterveil.data.domains import outcome_unit
 from counterveil.estimators.histogram import count_mechanisms, counts_noise
 from counterveil.estimators.outcome_place import ENDS, PLACES, WHOLE, count_octaves
+from counterveil.inference.biased_intervals import biased_half_width
 from counterveil.inference.survival.distributions import NoisyHistograms
-from counterveil.inference.uncertainty import biased_half_width
 from counterveil.privacy import Budget
 from counterveil.results.question import Question
 from counterveil.rows.outcome_cells import NAME, OutcomeCells

@@ -18,10 +18,10 @@ from scipy.special import ndtri
 
 from counterveil.data.follow_up import MOST_CELLS, TimeCells
 from counterveil.estimators.histogram import count_mechanisms, counts_noise, counts_plan
+from counterveil.inference.biased_intervals import biased_half_width
 from counterveil.inference.survival.blocks import LEAST_AT_RISK, Blocks
 from counterveil.inference.survival.table_noise import TableNoise
 from counterveil.inference.survival.tables import NoisyTables
-from counterveil.inference.uncertainty import biased_half_width
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.running_sums import FLAT, SUMS, Form
 from counterveil.privacy import Budget

@@ -24,6 +24,8 @@ from counterveil.data.study_documents import column_of, is_trial, propensity_of
 from counterveil.errors import CounterveilError, refusal
 from counterveil.estimators.moments.regression import Columns, RowPlan
 from counterveil.federation.messages import MOST_SITES, SUMMED, Ask, Head, Reply, SiteRequest
+from counterveil.inference.clusters import t_factor
+from counterveil.inference.convolution import half_width
 from counterveil.inference.measures import (
     IndependentArmMeans,
     JointArmMeans,
@@ -31,16 +33,12 @@ from counterveil.inference.measures import (
     RatioDifference,
     rare_events,
 )
+from counterveil.inference.noise_distribution import NoiseDistribution
+from counterveil.inference.noise_sums import WeightedSum
 from counterveil.inference.pooling import other_variance
 from counterveil.inference.survival.tables import NoisyTables
-from counterveil.inference.uncertainty import (
-    HEADROOM,
-    NoiseDistribution,
-    Uncertainty,
-    WeightedSum,
-    half_width,
-    t_factor,
-)
+from counterveil.inference.uncertainty import Uncertainty
+from counterveil.inference.variance_inflation import HEADROOM
 from counterveil.numerics.arrays import sqrt_up
 from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.numerics.public_choices import LEAST_SHARE, LEFT_OF_TREATMENT

@@ -23,7 +23,8 @@ from counterveil.accounting import Ledger
 from counterveil.data import Layout, Study, strata_codes, strata_of_table
 from counterveil.errors import ParameterError, refusal
 from counterveil.estimators.strata.caveats import caveats
-from counterveil.inference.uncertainty import Uncertainty, tail_point, variance_allowance
+from counterveil.inference.noisy_scale import tail_point, variance_allowance
+from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.numerics.strata import RANGE_STEPS, Strata

@@ -38,8 +38,9 @@ from counterveil.estimators.moments.scoring import (
     scoring,
 )
 from counterveil.inference.measures import NoisyRatio
+from counterveil.inference.noise_sums import weighted_sum
 from counterveil.inference.pooling import PooledUncertainty
-from counterveil.inference.uncertainty import Uncertainty, weighted_sum
+from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Flags, Floats
 from counterveil.numerics.products import FeatureMap
 from counterveil.privacy import Number, Unit

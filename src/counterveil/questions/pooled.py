@@ -28,6 +28,8 @@ from counterveil.bounded_reading import (
     read_text,
 )
 from counterveil.errors import CounterveilError, ParameterError, refusal, shown
+from counterveil.inference.clusters import ClusterUncertainty
+from counterveil.inference.convolution import half_width
 from counterveil.inference.measures import (
     ODDS,
     RATIO,
@@ -58,7 +60,7 @@ from counterveil.inference.pooling import (
 )
 from counterveil.inference.survival.areas import Area
 from counterveil.inference.survival.probabilities import Gap
-from counterveil.inference.uncertainty import ClusterUncertainty, Uncertainty, half_width
+from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Ends, Floats
 from counterveil.privacy import Budget, Estimand, Guarantee, Proof, Protected, show
 from counterveil.privacy.caveats import OPENING, AtSites, Fact, SitesLeftOut

@@ -29,7 +29,7 @@ import numpy as np
 from counterveil.data import Layout, Study
 from counterveil.errors import refusal
 from counterveil.estimators.method import Prepared
-from counterveil.inference.uncertainty import ClusterUncertainty
+from counterveil.inference.clusters import ClusterUncertainty
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy.caveats import Caveat
 from counterveil.results.answering import Facts

@@ -9,6 +9,8 @@ from math import ceil, floor, inf, isinf
 import numpy as np
 from scipy.special import ndtr
 
+from counterveil.inference.biased_intervals import biased_half_widths
+from counterveil.inference.simultaneous import simultaneous
 from counterveil.inference.survival.areas import Area, AreaRatio
 from counterveil.inference.survival.curves import Curves, standardised
 from counterveil.inference.survival.incidence import Incidence
@@ -16,7 +18,6 @@ from counterveil.inference.survival.interval_parts import APART, joint_bias, qua
 from counterveil.inference.survival.probabilities import Gap, Probability
 from counterveil.inference.survival.recorded_units import ROUNDING, recorded_unit
 from counterveil.inference.survival.tables import NoisyTables, blocks_of
-from counterveil.inference.uncertainty import biased_half_widths, simultaneous
 from counterveil.numerics.arrays import Floats
 
 

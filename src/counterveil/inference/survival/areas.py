@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import exp, hypot, inf, log, sqrt
 
+from counterveil.inference.biased_intervals import biased_half_width
 from counterveil.inference.measures import p_value
 from counterveil.inference.survival.interval_parts import joint_bias, quantiles
-from counterveil.inference.uncertainty import biased_half_width
 from counterveil.numerics.arrays import Ends
 
 

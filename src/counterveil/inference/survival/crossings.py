@@ -22,11 +22,11 @@ from math import hypot, inf, isfinite, isinf, nan, sqrt
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from counterveil.inference.biased_intervals import biased_half_width, biased_half_widths
 from counterveil.inference.measures import Apart, p_value
 from counterveil.inference.survival.answers import SurvivalAnswers
 from counterveil.inference.survival.interval_parts import APART, joint_bias
 from counterveil.inference.survival.within_cells import points_of
-from counterveil.inference.uncertainty import biased_half_width, biased_half_widths
 from counterveil.numerics.arrays import Ends, Floats
 
 # Level of the interval whose length is told as a standard deviation, and its normal quantile.

@@ -21,9 +21,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import hypot, sqrt
 
+from counterveil.inference.biased_intervals import biased_half_width
 from counterveil.inference.measures import Apart
 from counterveil.inference.survival.interval_parts import APART, joint_bias, quantiles
-from counterveil.inference.uncertainty import biased_half_width
 from counterveil.numerics.arrays import Ends
 
 

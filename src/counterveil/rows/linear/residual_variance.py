@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.errors import refusal
-from counterveil.inference.uncertainty import in_step
+from counterveil.inference.searches import in_step
 from counterveil.numerics.arm_rows import ArmRows, inverse_root, solve_positive
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import gram, times
