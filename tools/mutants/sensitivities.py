@@ -62,7 +62,7 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "release_sandwich", "Fraction(longest)", "Fraction(longest) / 2", _unit("moments/regression_moments")
     ),
     _of("balance_sums", "max(same_arm, other_arm)", "same_arm", _unit("moments/arm_moments")),
-    _of("arm_balance.exact_sums", "FLAGS * total", "2 * FLAGS * total", _unit("moments/arm_moments")),
+    _of("balance_sums.exact_sums", "FLAGS * total", "2 * FLAGS * total", _unit("moments/arm_moments")),
     _of("weighting_design.trimmed", "score >= limit", "score >= 0", _unit("linear/weighting")),
     _of("CentredContrast.largest_square", "max(end**2", "min(end**2", _unit("moments/contrast")),
     _of(
@@ -256,7 +256,7 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         _unit("moments/contrast"),
     ),
     _of(
-        "adjusted_means.release_own_scores",
+        "score_sums.release_own_scores",
         "SCORE_TERMS.euclidean",
         "SCORE_TERMS.euclidean / 2",
         _unit("moments/arm_moments"),
@@ -265,7 +265,7 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "CellTerms.euclidean", "sqrt_up(2 + 4 * sum(", "sqrt_up(2 + 2 * sum(", _unit("moments/record_moments")
     ),
     _of(
-        "orthogonal_score._whole",
+        "scores._whole",
         "np.clip(np.nan_to_num(part), -1.0, 1.0)",
         "np.nan_to_num(part)",
         _unit("moments/record_moments"),
@@ -278,7 +278,7 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "unit/numerics/test_features.py",
     ),
     _of(
-        "residual_totals",
+        "residuals_by_arm",
         "high - low + 2 * prediction.bound_steps * step",
         "high - low + prediction.bound_steps * step",
         "contract/test_models.py",

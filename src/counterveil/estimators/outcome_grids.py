@@ -164,7 +164,7 @@ class HistogramRelease:
 
 def histogram_release(public: PublicData, question: Question, grid: Edges, rows: int) -> HistogramRelease:
     """Return the release of least noise, on the declared edges or on the number of cells for so many people."""
-    kinds = count_mechanisms(public.account_rule, question)
+    kinds = count_mechanisms(public, question)
     plans = [histogram_plan(question.budget, kind, grid) for kind in kinds]
     return released_on(public.study, min(plans, key=lambda one: counts_noise(one, NAME)), grid, rows)
 

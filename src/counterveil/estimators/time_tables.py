@@ -100,7 +100,7 @@ def chosen_release(
     assert event is not None
     people = rows if settings.censoring == "middle" else None
     key = (event.cells, settings.release, people, strata, event.kinds)
-    return table_release(count_mechanisms(public.account_rule, question), question.budget, *key)
+    return table_release(count_mechanisms(public, question), question.budget, *key)
 
 
 def table_release(

@@ -71,7 +71,8 @@ from counterveil.results.regression import Moments, parse_formula
 from counterveil.results.result import MeasureResult, Result, difference_result
 from counterveil.results.survival import SurvivalResult
 from counterveil.rows.linear.sensitivity import ArmMean, MeanContrast
-from counterveil.rows.moments.sensitivity import SCORE_TERMS, CentredContrast, mean_of_everyone
+from counterveil.rows.moments.centred_contrast import CentredContrast, mean_of_everyone
+from counterveil.rows.moments.sensitivity import SCORE_TERMS
 from counterveil.rows.pairs.sensitivity import LEAST_PROPENSITY, MOST_LEFT, least_part, score_amounts
 from counterveil.rows.time_tables import TimeTables
 from counterveil.settings.methods import BLOCKS, MOST_BIAS

@@ -22,8 +22,7 @@ from counterveil.estimators.linear import difference_in_means
 from counterveil.estimators.linear import effect as linear_effect
 from counterveil.estimators.linear.effect import ClusteredForm
 from counterveil.estimators.linear.several_outcomes import PeriodForm, comparison, public_effect
-from counterveil.estimators.moments.orthogonal import Design, affordable, fewest_rows
-from counterveil.estimators.moments.records import Part
+from counterveil.estimators.moments.adjustment_budget import Design, affordable, fewest_rows
 from counterveil.estimators.moments.scoring import (
     COUNT_NOISE,
     SUM_NOISE,
@@ -62,6 +61,7 @@ from counterveil.results.question import (
 from counterveil.rows.linear.residual_variance import ResidualVariance
 from counterveil.rows.linear.sensitivity import MeanContrast
 from counterveil.rows.public import PublicData
+from counterveil.rows.records import Part
 from counterveil.session import BaseSession, BitSource, Gate, Kind, Plan, Released
 from counterveil.session.session import in_branches
 from counterveil.settings import DifferenceInMeans, Groups, Matching, Weighting

@@ -27,7 +27,6 @@ from counterveil.data import (
 from counterveil.data.domains import Categories, Domain, Label, LabelIndex
 from counterveil.errors import CounterveilError, refusal, shown
 from counterveil.estimators.folds.aggregation import learner_name
-from counterveil.estimators.moments.records import Part, Records, TableRecords
 from counterveil.estimators.moments.scoring import (
     Codes,
     Placing,
@@ -66,6 +65,7 @@ from counterveil.results.groups import PolicyValue, TargetingCurve, point
 from counterveil.results.question import Question, described, refuse_few_clusters
 from counterveil.rows.counts import release_counts
 from counterveil.rows.moments.scores import counts_between
+from counterveil.rows.records import Part, Records, TableRecords
 from counterveil.session import BaseSession, BitSource, Gate, fixed_ambient_generators
 from counterveil.settings import DifferenceInMeans, Groups, Matching, Weighting
 from counterveil.settings.methods import is_number

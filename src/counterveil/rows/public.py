@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data import Study, Table
+from counterveil.data.panels import complete_sizes
 from counterveil.data.table import arm_sizes, without_rows
 from counterveil.errors import refusal
 from counterveil.numerics.arrays import Floats
@@ -130,6 +131,8 @@ class PublicData:
         Public columns; reading them attaches the rows.
     arm_sizes : tuple of int
         Rows of each arm, in the order of `study.treatment_labels`; where treatments are public.
+    people_in_every_period : int
+        Number of people with a measurement in every period.
     """
 
     _session: BaseSession
@@ -164,6 +167,12 @@ class PublicData:
         arms = len(self.study.treatment_labels)
         (sizes,) = self._session.batches.run(partial(arm_sizes, arms=arms))
         return cast("tuple[int, ...]", tuple(map(int, sizes)))
+
+    @property
+    def people_in_every_period(self) -> int:
+        """Number of people with a measurement in every period: whose are missing is public where any may be."""
+        people, _ = complete_sizes(self._session.batches)
+        return people
 
     def of_sites(self, name: str, numbers: tuple[int, ...], least: int = 0) -> tuple[tuple[int, ...], ...]:
         """Return public numbers of every site whose sums are added; those of this one alone where it is alone."""

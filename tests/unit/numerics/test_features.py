@@ -12,11 +12,7 @@ from counterveil.numerics.products import BLOCK, Column, FeatureMap, Standard, e
 from counterveil.numerics.propensity import partial_shares
 from counterveil.numerics.public_choices import public_normals, public_uniforms
 from counterveil.numerics.running_sums import FLAT, SUMS, Form, root_coefficients
-from counterveil.rows.moments.scores import (
-    MomentSpan,
-    higher_functions,
-    higher_variances,
-)
+from counterveil.rows.moments.scores import MomentSpan, higher_functions, higher_variances
 from counterveil.rows.time_tables import TimeTables
 
 COLUMNS = (

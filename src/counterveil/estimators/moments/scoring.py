@@ -18,23 +18,15 @@ from numpy.typing import NDArray
 from counterveil.data import Backend, Study, Sums
 from counterveil.data.features import feature_map
 from counterveil.estimators.histogram import HELD, beyond
-from counterveil.estimators.moments.orthogonal import (
+from counterveil.estimators.moments.adjustment_budget import ChainSplit, Design, split
+from counterveil.estimators.moments.nuisance_models import (
     LONGEST_RESIDUAL,
-    ChainSplit,
-    Design,
     Nuisances,
     first_models,
-    is_near_bound,
     refined,
-    release_gram,
-    release_moments,
-    release_residuals,
     residual_clip,
-    scaling_of,
-    split,
-    standard_rows,
 )
-from counterveil.estimators.moments.records import Part, Records, TableRecords
+from counterveil.estimators.moments.scaling import is_near_bound, scaling_of, standard_rows
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.denoising import denoised
 from counterveil.numerics.products import FeatureMap, Standard
@@ -42,6 +34,9 @@ from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Budget
 from counterveil.results.question import Question
 from counterveil.rows.counts import COUNTS_L1, COUNTS_L2, release_counts, release_sums
+from counterveil.rows.moments.feature_moments import release_moments
+from counterveil.rows.moments.joint_gram import release_gram
+from counterveil.rows.moments.residual_products import release_residuals
 from counterveil.rows.moments.scores import (
     LOWEST,
     TERM_BITS,
@@ -57,6 +52,7 @@ from counterveil.rows.moments.sensitivity import (
     SQUARE_WEIGHT,
     CellTerms,
 )
+from counterveil.rows.records import Part, Records, TableRecords
 from counterveil.session import Gate, Kind, Plan
 from counterveil.settings import Groups
 

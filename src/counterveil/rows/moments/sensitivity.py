@@ -131,58 +131,6 @@ MODEL_TERMS = CellTerms((Fraction(1, 5), Fraction(1, 5), Fraction(1, 10)))
 PURE_MODEL_TERMS = CellTerms((Fraction(3, 20), Fraction(3, 20), Fraction(1, 10)))
 
 
-# Proof: centred_contrast.proof.md
-def mean_of_everyone(width: Fraction, rows: int) -> Fraction:
-    """Return the largest change of the mean over everyone of numbers in [0, width]: outcomes, or treatment (1)."""
-    return width / rows
-
-
-@dataclass(frozen=True, slots=True)
-class CentredContrast:
-    """Sensitivities of the means of psi = t (y-c)/q - (1-t) (y-c)/(1-q) and psi^2; y, c in [0, width]."""
-
-    width: Fraction
-    rows: int
-    share: Fraction
-    centre: Fraction
-
-    @property
-    def ends(self) -> tuple[Fraction, Fraction]:
-        """Smallest and largest value that psi can take."""
-        below = -self.centre
-        above = self.width - self.centre
-        other = 1 - self.share
-        return min(below / self.share, -above / other), max(above / self.share, -below / other)
-
-    @property
-    def mean(self) -> Fraction:
-        """Largest change of the mean of psi."""
-        low, high = self.ends
-        return (high - low) / self.rows
-
-    @property
-    def largest_square(self) -> Fraction:
-        """Largest value of psi^2."""
-        return max(end**2 for end in self.ends)
-
-    @property
-    def second_moment(self) -> Fraction:
-        """Largest change of the mean of psi^2."""
-        return self.largest_square / self.rows
-
-    @property
-    def variance_cap(self) -> Fraction:
-        """Largest variance of psi over the rows (a quarter of the squared range)."""
-        low, high = self.ends
-        return (high - low) ** 2 / 4
-
-
-# Proof: arm_sums.proof.md
-def both_sums(width: Fraction) -> Fraction:
-    """Return the largest sum of the changes of sum t (y - B/2) and sum (1-t) (y - B/2), y in [0, B]."""
-    return width
-
-
 # Proof: arm_statistics.proof.md
 
 # Weights of the entries beside the products u v: on the diagonal just below the root of one half, off it one,

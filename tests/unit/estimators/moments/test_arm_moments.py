@@ -12,28 +12,10 @@ from tests.unit.estimators.moments.small_records import NotingGate, largest_chan
 import counterveil as cv
 from counterveil.data import Table
 from counterveil.data.features import counted_features
-from counterveil.estimators.moments.adjusted_means import release_own_scores
 from counterveil.estimators.moments.arm_balance import (
-    CELLS,
-    BalanceColumns,
-    CutScore,
-    differences,
-    exact_sums,
-    release_cells,
-    release_moments,
-    score_of,
-)
-from counterveil.estimators.moments.doubly_robust import (
-    SIZES,
-    WHOLE,
-    Centre,
-    RowScale,
-    release_arm_grams,
-    release_arm_residuals,
-    release_arm_score,
-    release_look,
-    release_place,
-    release_sizes,
+    arm_balance_moments,
+    discriminant,
+    standardised_differences,
 )
 from counterveil.estimators.moments.functions import (
     EDGES,
@@ -45,18 +27,19 @@ from counterveil.estimators.moments.functions import (
     release_size,
     release_statistics,
 )
-from counterveil.estimators.moments.records import TableRecords
+from counterveil.estimators.moments.outcome_location import locate_outcomes
+from counterveil.estimators.moments.score_clip import SIZES
 from counterveil.numerics.bases import Axis, make_basis
 from counterveil.numerics.products import Standard
 from counterveil.rows.counts import COUNTS_L1
-from counterveil.rows.moments.scores import (
-    STATISTIC_BITS,
-    ArmLines,
-    ArmScore,
-    OwnScore,
-    shortened,
-    statistic_sums,
-)
+from counterveil.rows.moments.arm_grams import release_arm_grams
+from counterveil.rows.moments.balance_sums import CELLS, BalanceColumns, CutScore, exact_sums
+from counterveil.rows.moments.feature_moments import release_look
+from counterveil.rows.moments.residual_products import release_arm_residuals
+from counterveil.rows.moments.scaled_rows import ScaledRows
+from counterveil.rows.moments.score_sizes import release_sizes
+from counterveil.rows.moments.score_sums import ArmScore, OwnScore, release_arm_score, release_own_scores
+from counterveil.rows.moments.scores import STATISTIC_BITS, ArmLines, shortened, statistic_sums
 from counterveil.rows.moments.sensitivity import (
     DIAGONAL,
     SQUARE,
@@ -66,6 +49,7 @@ from counterveil.rows.moments.sensitivity import (
     free_gram,
     look_moments,
 )
+from counterveil.rows.records import TableRecords
 
 COVARIATES = {"x": cv.Range(-1, 1), "c": cv.Categories(["u", "v", "w"])}
 STUDY = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (-1, 1)), COVARIATES)
@@ -99,8 +83,8 @@ SCORE = ArmScore(LINES, WEIGHTS, (1.0, 1.0), 0.3)
 GRID = list(product((-1.0, 0.1, 1.0), (0, 1), ("u", "v", "z"), (0, 1), (-1.0, 0.1, 1.0)))
 
 
-def scale(constant, outcome):
-    return RowScale(STANDARD, Centre(0.1, 0.2, 0.0, 3.0), constant, outcome, 2.5)
+def scaled(constant, outcome):
+    return ScaledRows(STANDARD, centre=0.1, unit=0.5, constant=constant, outcome=outcome)
 
 
 def handed_over(name, release):
@@ -115,7 +99,7 @@ def handed_over(name, release):
 
 @pytest.mark.parametrize(("constant", "outcome"), [(4.2, 1.8), (0.5, 7.0)])
 def test_two_grams_cost_what_one_does(constant, outcome):
-    form = scale(constant, outcome)
+    form = scaled(constant, outcome)
     values, claim = handed_over("gram", lambda gate, rows: release_arm_grams(gate, rows, form))
     assert claim == pytest.approx(np.sqrt(2) * (6 + constant + outcome) / 5, rel=1e-7)
     assert 0.8 * claim < largest_change(values) <= claim * (1 + 1e-12)
@@ -143,7 +127,7 @@ def test_looks_at_features(share):
 
 @pytest.mark.parametrize("clip", [0.2, 1.0])
 def test_residuals_of_both_arms(clip):
-    form = scale(4.2, 1.8)
+    form = scaled(4.2, 1.8)
     values, claim = handed_over(
         "residual 1", lambda gate, rows: release_arm_residuals(gate, "residual 1", rows, form, LINES, clip)
     )
@@ -153,16 +137,16 @@ def test_residuals_of_both_arms(clip):
 @pytest.mark.parametrize("clip", [0.5, 4.0])
 @pytest.mark.parametrize("people", [(1.0, 1.0), (0.0, 2.5), (1.7, 0.0)])
 def test_scores(clip, people):
-    form, score = scale(4.2, 1.8), ArmScore(LINES, WEIGHTS, people, 0.3)
+    form, score = scaled(4.2, 1.8), ArmScore(LINES, WEIGHTS, people, 0.3)
     values, claim = handed_over("score", lambda gate, rows: release_arm_score(gate, rows, form, score, clip))
     assert claim == 2 / 5
     assert 0.9 * claim < largest_change(values) <= claim * (1 + 1e-12)
 
 
 def test_a_record_leaves_one_cell_and_enters_another():
-    form, edges = scale(4.2, 1.8), np.array([0.1, 1.0, 3.0])
+    form, edges = scaled(4.2, 1.8), np.array([0.1, 1.0, 3.0])
     for name, release in {
-        "place 1": lambda gate, rows: release_place(gate, rows, pure=True, cells=8),
+        "place 1": lambda gate, rows: locate_outcomes(gate, rows, pure=True, cells=8),
         "sizes": lambda gate, rows: release_sizes(gate, rows, form, SCORE, edges, pure=True),
     }.items():
         values, claim = handed_over(name, release)
@@ -181,12 +165,12 @@ OWN = OwnScore(
     THIRD, np.vstack([WEIGHTS, [6.0, 1.0, 0.0, -2.0, 0.5, 0.3]]), np.array([0.0, 0.5, -1.0]), np.ones(3)
 )
 SEVERAL = {
-    "gram": lambda gate, rows, _: release_arm_grams(gate, rows, scale(4.2, 1.8)),
+    "gram": lambda gate, rows, _: release_arm_grams(gate, rows, scaled(4.2, 1.8)),
     "residual 1": lambda gate, rows, _: release_arm_residuals(
-        gate, "residual 1", rows, scale(4.2, 1.8), THIRD, 0.4
+        gate, "residual 1", rows, scaled(4.2, 1.8), THIRD, 0.4
     ),
-    "sizes": lambda gate, rows, pure: release_sizes(gate, rows, scale(4.2, 1.8), OWN, SIZES, pure),
-    "score": lambda gate, rows, pure: release_own_scores(gate, rows, scale(4.2, 1.8), OWN, pure),
+    "sizes": lambda gate, rows, pure: release_sizes(gate, rows, scaled(4.2, 1.8), OWN, SIZES, pure),
+    "score": lambda gate, rows, pure: release_own_scores(gate, rows, scaled(4.2, 1.8), OWN, pure),
 }
 
 
@@ -207,7 +191,7 @@ def test_releases_of_several_arms_move_as_far_as_those_of_two(name, pure):
 def test_sums_of_own_scores_are_those_of_weighted_residuals():
     rows, form = (
         records((0.5, 1, "v", 2, 0.2), THREE, rest=THREE_REST),
-        RowScale(STANDARD, WHOLE, 1.0, 1.0, 1.0),
+        ScaledRows(STANDARD, centre=0.0, unit=1.0, constant=1.0, outcome=1.0),
     )
     score = OwnScore(THIRD, OWN.weights, OWN.centres, np.full(3, 20.0))
     u, _, y = next(TableRecords(rows.source, rows.features).models(STANDARD))
@@ -224,7 +208,7 @@ def test_sums_of_own_scores_are_those_of_weighted_residuals():
 
 
 def test_moments_are_read_back_by_arm():
-    form, rows = scale(4.2, 1.8), records((0.5, 1, "v", 1, 0.2))
+    form, rows = scaled(4.2, 1.8), records((0.5, 1, "v", 1, 0.2))
     grams, _ = release_arm_grams(NotingGate(), rows, form)
     u, t, y = next(TableRecords(rows.source, rows.features).models(STANDARD))
     v = np.column_stack([u, np.clip((y - 0.1) / 0.5, -1, 1)])
@@ -262,12 +246,12 @@ def test_place_of_outcomes_in_a_range_twenty_times_too_wide():
             return kernel(cls, *arguments)
 
     rng_values = rng.normal(size=20_000)
-    found = release_place(NotingGate(), Rows, pure=False, cells=32)
+    found = locate_outcomes(NotingGate(), Rows, pure=False, cells=32)
     assert found.centre == pytest.approx(0.3, abs=0.001)
     assert found.scale == pytest.approx(0.01, rel=0.15)
     assert found.tail < 0.01
     rng_values = np.minimum(rng.exponential(size=20_000) ** 2, 60.0)
-    found = release_place(NotingGate(), Rows, pure=False, cells=32)
+    found = locate_outcomes(NotingGate(), Rows, pure=False, cells=32)
     assert found.heavy
     # A value that nearly all have, two values, and one value alone: what noise hides may lie anywhere.
     for rare in (
@@ -275,12 +259,12 @@ def test_place_of_outcomes_in_a_range_twenty_times_too_wide():
         np.where(rng.random(20_000) < 0.4, 70.0, -130.0),
     ):
         rng_values = rare
-        assert release_place(NotingGate(), Rows, pure=False, cells=32).whole
+        assert locate_outcomes(NotingGate(), Rows, pure=False, cells=32).whole
     rng_values = np.zeros(20_000)
-    assert release_place(NotingGate(), Rows, pure=False, cells=8).whole
+    assert locate_outcomes(NotingGate(), Rows, pure=False, cells=8).whole
     # Few outcomes far out of the cells that are looked at again stand where they may be hidden, at their distance.
     rng_values = np.append(rng.normal(size=19_980), np.full(20, 60.0))
-    found = release_place(NotingGate(), Rows, pure=False, cells=32)
+    found = locate_outcomes(NotingGate(), Rows, pure=False, cells=32)
     far = found.hidden.shares > 0
     assert found.hidden.shares[far].sum() == pytest.approx(0.001)
     assert found.hidden.distances[far] == pytest.approx(0.6, rel=0.3)
@@ -443,8 +427,8 @@ def test_counts_move_by_one_in_each_of_two_cells():
     score = CutScore(np.array([1.0, 0.3, 0.5, -0.2, 0.1]), np.linspace(-0.8, 0.8, CELLS - 1))
     values = []
     for record in product(POINTS, (0, 1), ("u", "v", "w"), (0, 1), (0.0,)):
-        gate = NotingGate()
-        release_cells(gate, table(record, declared), columns, score, "gaussian")
+        gate = NotingGate(table(record, declared))
+        score.release(gate, columns, pure=False)
         values.append(gate.values["counts"])
         assert sum(gate.values["counts"]) == 5
     assert largest_change(values) == pytest.approx(float(gate.sensitivity["counts"]), rel=1e-6)
@@ -461,9 +445,10 @@ def people(n=3000, seed=0):
 def test_without_noise_differences_are_those_of_the_data():
     declared = study(NUMBERS, BINARY, LABELS)
     data = people()
-    gate = NotingGate()
-    found = release_moments(gate, Table.attach(data, declared), BalanceColumns.of(declared))
-    gap, _ = differences(found)
+    columns = BalanceColumns.of(declared)
+    released = columns.release(NotingGate(Table.attach(data, declared)))
+    found = arm_balance_moments(released, len(data["t"]), columns)
+    gap, _ = standardised_differences(found)
     flags = [data["x"], data["b"], *(data["c"] == label for label in "uvw")]
     expected = []
     for values in (np.asarray(flag, float) for flag in flags):
@@ -471,7 +456,7 @@ def test_without_noise_differences_are_those_of_the_data():
         expected.append((one.mean() - other.mean()) / np.sqrt((one.var() + other.var()) / 2))
     assert gap == pytest.approx(expected, abs=1e-4)
     assert found.shares[0] == pytest.approx(data["t"].mean())
-    (cells,) = score_of(found).cells(BalanceColumns.of(declared), Table.attach(data, declared))
+    (cells,) = discriminant(found).cells(columns, Table.attach(data, declared))
     assert cells.sum() == 3000
     shares = cells[0] / cells.sum(axis=0)
     assert shares[-1] > shares[0] + 0.3
