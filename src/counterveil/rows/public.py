@@ -1,8 +1,8 @@
 """What is public of rows at each level of protection: the only view of them that estimators get.
 
-With "outcome" private, covariates, treatments, clusters and the order of rows are public; with "treatment and outcome"
-private, covariates and their order; with "record" private, the number of rows alone. `Study.public_columns` says so of
-columns, `PublicRows` of rows.
+With "outcome" private, covariates, treatments, clusters and the order of rows are public; with "treatment
+and outcome" private, covariates and their order; with "record" private, the number of rows alone.
+`Study.public_columns` says so of columns, `PublicRows` of rows.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class PublicRows:
     covariates : mapping of str to ndarray of float64
         By name: values inside their bounds, or codes of labels in the order of their declaration.
     arm, treated : ndarray
-        Place of each row's arm, and whether it is another than the reference. Public with outcomes alone private.
-    cluster : ndarray of int, or None
+        Place of each row's arm, and whether it is another than the reference. Public with outcomes alone
+    private. cluster : ndarray of int, or None
         Place of each row's cluster. Public with outcomes alone private.
     """
 
