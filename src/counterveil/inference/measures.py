@@ -677,8 +677,18 @@ class Quotient:
         return found[0], found[1]
 
     @property
-    def parts(self) -> Pair:
-        """Standard deviations from sampling and from noise, by the delta method."""
+    def sampling_sd(self) -> float:
+        """Standard deviation of the sampling error, by the delta method."""
+        return self._sds[0]
+
+    @property
+    def noise_sd(self) -> float:
+        """Standard deviation of the privacy noise, by the delta method."""
+        return self._sds[1]
+
+    @property
+    def _sds(self) -> Pair:
+        """Standard deviations from sampling and from noise."""
         r, (one, other) = self.estimate, self._seen
         if r == inf:
             return inf, inf
@@ -695,6 +705,14 @@ class Quotient:
 
     def interval(self, level: float) -> Ends:
         """Return the two ends; the upper one is infinite where no value is too large for the means."""
+        return _kept_values(self, level)
+
+    def kept_values(self, level: float) -> Ends:
+        """Return the least and the largest ratio that a test at one minus the level does not reject.
+
+        The ratio r = t / (1 - t) is kept where |value(t)| <= half-width(t) + bias, value(t) being 0 if the means are
+        exact.
+        """
         alpha = 1 - level
         error = self.means.errors(alpha)
 
@@ -714,6 +732,11 @@ class Quotient:
         number, a, b = self._form(value / (1 + value))
         sd, noise, bias = self.means.errors(1 - level)(a, b, self._factors(number, a, b))
         return min(1.0, 2 * tail(max(abs(number) - bias, 0.0), sd, noise))
+
+
+@lru_cache(maxsize=64)
+def _kept_values(quotient: Quotient, level: float) -> Ends:
+    return quotient.kept_values(level)
 
 
 def _end(beyond: Callable[[float, float], float], outside: float, middle: float, sign: float) -> float:

@@ -37,6 +37,7 @@ from counterveil.estimators.moments.scoring import (
 )
 from counterveil.estimators.pairs.effect import asked, pair_effects, provenance
 from counterveil.estimators.strata.exact_matching import CLUSTER_PAGE, cluster_sums
+from counterveil.inference.estimates import Known
 from counterveil.inference.measures import NoisyRatio, RatioDifference, with_rare_events
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arm_totals import Arm, TwoArms, cell_totals
@@ -46,7 +47,7 @@ from counterveil.questions.asking import Arguments, Asked, ask_once, asks
 from counterveil.questions.choices import GroupsMethod, Mechanism, Protects
 from counterveil.results.answering import Answer, Facts, answer_request
 from counterveil.results.arms import refuse_several_arms
-from counterveil.results.effect import Effect, Known, Linear
+from counterveil.results.effect import Effect, Linear
 from counterveil.results.groups import GroupsResult
 from counterveil.results.question import (
     LARGEST_OUTCOME,
