@@ -24,7 +24,7 @@ from counterveil.estimators.outcome_place import ENDS, PLACE_WORDS, PLACES, WHOL
 from counterveil.estimators.pairs.effect import feature_sets, known_propensities, released_propensities
 from counterveil.estimators.time_tables import said_of_weights, weighted_rows
 from counterveil.inference.biased_intervals import biased_half_width
-from counterveil.inference.survival import NoisyHistograms
+from counterveil.inference.survival.distributions import NoisyHistograms
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.privacy import Budget, Unit
 from counterveil.results.answering import answer_request

@@ -36,7 +36,7 @@ from counterveil.inference.measures import (
 from counterveil.inference.noise_distribution import NoiseDistribution
 from counterveil.inference.noise_sums import WeightedSum
 from counterveil.inference.pooling import other_variance
-from counterveil.inference.survival import NoisyTables
+from counterveil.inference.survival.tables import NoisyTables
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.inference.variance_inflation import HEADROOM
 from counterveil.numerics.arrays import sqrt_up
