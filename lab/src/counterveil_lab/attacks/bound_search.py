@@ -16,9 +16,10 @@ from math import sqrt
 import numpy as np
 
 from counterveil.data import OUTCOME_STEPS, Range, Table
-from counterveil.methods import PublicData, Statistic
+from counterveil.methods import Statistic
 from counterveil.privacy import Budget, Unit
 from counterveil.rows.made_up import made_up_rows
+from counterveil.rows.public import PublicData
 from counterveil.rows.statistic import length_on_made_up_rows, values_or_zero
 from counterveil_lab.audit import LowerBound, Mechanism, Quantity
 from counterveil_lab.audit.report import FloatArray, Pair

@@ -13,9 +13,10 @@ from typing import Any
 
 from counterveil.data import Study, Trial
 from counterveil.errors import refusal
-from counterveil.methods import Method, PublicData
+from counterveil.estimators.method import Method
 from counterveil.privacy import Budget, Unit
 from counterveil.questions.session import Session
+from counterveil.rows.public import PublicData
 from counterveil_lab.attacks.asking import WEAKER
 from counterveil_lab.attacks.bound_search import BoundTester, DeclaredBounds
 from counterveil_lab.attacks.catalogue import Audited
