@@ -6,8 +6,9 @@ Intervals follow one of few laws, whatever the estimate is:
   public, so that coverage stays.
 - *Transformed* (`Transformed`): a monotone function f of another estimate y. Ends are f of the ends of y, standard
   deviations |f'(y)| times those of y (delta method).
+- *Joined* (`zou_donner`): the difference of two estimates, each side from the distances of both to their own ends.
 - *Inverted*: all values that a test does not reject. P-values of other estimates are that backwards:
-  `counterveil.inference.measures.p_value` looks for the level whose interval ends at a value.
+  `counterveil.inference.p_values.p_value` looks for the level whose interval ends at a value.
 
 `Known` is what all of them offer; `OwnScale` adds what scales other than that of differences need.
 """
@@ -15,7 +16,9 @@ Intervals follow one of few laws, whatever the estimate is:
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Protocol
+from collections.abc import Callable
+from math import hypot
+from typing import Any, Protocol
 
 from counterveil.numerics.arrays import Ends
 
@@ -31,6 +34,23 @@ def truncate(ends: Ends, limits: Ends | None) -> Ends:
         return ends
     low, high = (min(max(end, limits[0]), limits[1]) for end in ends)
     return low, high
+
+
+def zou_donner(
+    one: tuple[float, Ends], other: tuple[float, Ends], joined: Callable[[float, float], float] = hypot
+) -> Ends:
+    """Return the interval of one estimate minus another from the intervals of both, each side by itself.
+
+    With estimates m1, m0 and intervals (l1, u1), (l0, u0) it is (Zou and Donner 2008)
+
+        m1 - m0 - joined(m1 - l1, u0 - m0),  m1 - m0 + joined(u1 - m1, m0 - l0).
+
+    `joined` makes one distance of two: the root of the sum of their squares where errors are independent.
+    """
+    first, (low, high) = one
+    second, (least, most) = other
+    difference = first - second
+    return difference - joined(first - low, most - second), difference + joined(high - first, second - least)
 
 
 class Known(Protocol):
@@ -189,3 +209,26 @@ class Transformed:
         """
         low, high = map(self.carried, self.source.interval(level))
         return (high, low) if self.falling else (low, high)
+
+
+class IndependentDifference:
+    """One number minus another, with independent errors."""
+
+    __slots__ = ()
+    one: Any
+    other: Any
+
+    @property
+    def estimate(self) -> float:
+        """One minus the other."""
+        return float(self.one.estimate - self.other.estimate)
+
+    @property
+    def sampling_sd(self) -> float:
+        """Standard deviation of the sampling error."""
+        return hypot(self.one.sampling_sd, self.other.sampling_sd)
+
+    @property
+    def noise_sd(self) -> float:
+        """Standard deviation of the privacy noise."""
+        return hypot(self.one.noise_sd, self.other.noise_sd)

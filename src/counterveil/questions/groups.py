@@ -37,8 +37,9 @@ from counterveil.estimators.moments.scoring import (
 )
 from counterveil.estimators.pairs.effect import asked, pair_effects, provenance
 from counterveil.estimators.strata.clustered_trial import CLUSTER_PAGE, cluster_sums
+from counterveil.inference.arm_means import with_rare_events
 from counterveil.inference.estimates import Known
-from counterveil.inference.measures import NoisyRatio, RatioDifference, with_rare_events
+from counterveil.inference.noisy_ratio import NoisyRatio, RatioDifference
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arm_totals import Arm, TwoArms, cell_totals
 from counterveil.privacy import Estimand, Number, Unit, exact, show

@@ -37,8 +37,8 @@ from counterveil.estimators.moments.scoring import (
     model_errors,
     scoring,
 )
-from counterveil.inference.measures import NoisyRatio
 from counterveil.inference.noise_sums import weighted_sum
+from counterveil.inference.noisy_ratio import NoisyRatio
 from counterveil.inference.pooling import PooledUncertainty
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Flags, Floats

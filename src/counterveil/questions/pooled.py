@@ -28,19 +28,13 @@ from counterveil.bounded_reading import (
     read_text,
 )
 from counterveil.errors import CounterveilError, ParameterError, refusal, shown
+from counterveil.inference.arm_means import IndependentArmMeans, JointArmMeans
 from counterveil.inference.clusters import ClusterUncertainty
 from counterveil.inference.convolution import half_width
 from counterveil.inference.estimates import Known, OwnScale, Transformed, symmetric_interval, truncate
-from counterveil.inference.measures import (
-    ODDS,
-    RATIO,
-    IndependentArmMeans,
-    JointArmMeans,
-    NoisyRatio,
-    RatioDifference,
-    p_value,
-)
 from counterveil.inference.moments import LinearFit, NoisyMoments, SummedMoments
+from counterveil.inference.noisy_ratio import NoisyRatio, RatioDifference
+from counterveil.inference.p_values import p_value
 from counterveil.inference.pooling import (
     POOLING_METHODS,
     ErrorBetweenSites,
@@ -59,6 +53,7 @@ from counterveil.inference.pooling import (
     steadied_variances,
     tau_squared_interval,
 )
+from counterveil.inference.quotient import ODDS, RATIO
 from counterveil.inference.survival.areas import Area
 from counterveil.inference.survival.probabilities import Gap
 from counterveil.inference.uncertainty import Uncertainty

@@ -21,18 +21,14 @@ from scipy.special import ndtri
 
 from counterveil.bounded_reading import UnreadableError, read_json
 from counterveil.errors import CounterveilError, refusal, shown
+from counterveil.inference.arm_means import IndependentArmMeans, JointArmMeans
 from counterveil.inference.clusters import ClusterUncertainty
 from counterveil.inference.estimates import Known, OwnScale, symmetric_interval, truncate
-from counterveil.inference.measures import (
-    IndependentArmMeans,
-    JointArmMeans,
-    NoisyRatio,
-    RatioDifference,
-    p_value,
-)
 from counterveil.inference.noise_distribution import NoiseDistribution
 from counterveil.inference.noise_sums import WeightedSum
+from counterveil.inference.noisy_ratio import NoisyRatio, RatioDifference
 from counterveil.inference.noisy_scale import NoiseOfNoisyScale
+from counterveil.inference.p_values import p_value
 from counterveil.inference.pooling import PooledMeans, PooledUncertainty
 from counterveil.inference.simultaneous import adjusted_p, level_of_each
 from counterveil.inference.uncertainty import Uncertainty, solve_together

@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Self
 
 from counterveil.errors import refusal
 from counterveil.inference.estimates import Known, symmetric_interval
-from counterveil.inference.measures import RATIO
 from counterveil.inference.pooling import PooledMeans, PooledUncertainty
+from counterveil.inference.quotient import RATIO
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Ends
 from counterveil.privacy import Estimand, Guarantee

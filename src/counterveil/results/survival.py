@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from counterveil.errors import refusal
 from counterveil.inference.estimates import Known, OwnScale, Transformed
-from counterveil.inference.measures import p_value
+from counterveil.inference.p_values import p_value
 from counterveil.inference.survival.answers import SurvivalAnswers, answers_of
 from counterveil.inference.survival.areas import AreaRatio
 from counterveil.inference.survival.crossings import Crossing, CrossingGap

@@ -9,7 +9,7 @@ from tools.loose_study import study_of
 import counterveil as cv
 from counterveil.errors import CounterveilError
 from counterveil.inference.estimates import truncate
-from counterveil.inference.measures import NoisyRatio
+from counterveil.inference.noisy_ratio import NoisyRatio
 from counterveil.privacy.caveats import Target
 from counterveil.session import SeededNoise
 

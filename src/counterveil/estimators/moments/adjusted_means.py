@@ -39,7 +39,7 @@ from counterveil.estimators.moments.doubly_robust import (
     unaffordable,
 )
 from counterveil.estimators.moments.records import Records
-from counterveil.inference.measures import IndependentArmMeans, with_rare_events
+from counterveil.inference.arm_means import IndependentArmMeans, with_rare_events
 from counterveil.inference.noise_distribution import NoiseDistribution
 from counterveil.inference.noise_sums import weighted_sum
 from counterveil.inference.uncertainty import Uncertainty

@@ -16,7 +16,7 @@ from counterveil.data.follow_up import refuse_censored
 from counterveil.errors import BudgetError, CounterveilError, ParameterError, StudyError, refusal, shown
 from counterveil.estimators.moments.regression import Columns
 from counterveil.inference.estimates import OwnScale
-from counterveil.inference.measures import ODDS, RATIO
+from counterveil.inference.quotient import ODDS, RATIO
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Budget, Estimand, Number, Unit
 from counterveil.privacy.caveats import Fact
