@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from tests.thinned import thinned
 from tests.unit.estimators.moments.small_records import NotingGate
+from tests.unit.rows.exact_gate import public_rows
 
 import counterveil as cv
 from counterveil.audit import Given, ThresholdTester, audit
@@ -26,7 +27,7 @@ from counterveil.estimators.moments.doubly_robust import (
     release_sizes,
 )
 from counterveil.estimators.moments.records import Records
-from counterveil.estimators.outcome_place import WHOLE, Spread, find_place
+from counterveil.estimators.outcome_place import Spread, find_place
 from counterveil.estimators.pairs.effect import (
     ARM_SCORES,
     WHOLE_SCORES,
@@ -46,6 +47,8 @@ from counterveil.numerics.bases import Axis
 from counterveil.numerics.products import Standard
 from counterveil.privacy import Budget, Estimand
 from counterveil.rows.moments.scores import ArmLines, ArmScore, OwnScore
+from counterveil.rows.outcome_histograms import OutcomeHistograms
+from counterveil.rows.outcome_window import WHOLE
 from counterveil.session import Gate, Kind, Plan, SeededNoise
 from counterveil_lab.attacks.asking import WeakGate
 
@@ -234,7 +237,7 @@ def arm_models(gate, made, _pure):
 
 
 def centre(gate, made, pure):
-    find_place(gate, made, pure)
+    find_place(gate, OutcomeHistograms(pure, rows=public_rows(made)), made.rows)
 
 
 # What is released, and the pairs that move it furthest.

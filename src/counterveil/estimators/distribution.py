@@ -20,7 +20,7 @@ from counterveil.data.domains import outcome_unit
 from counterveil.data.passes import Sums
 from counterveil.errors import refusal
 from counterveil.estimators.histogram import count_mechanisms, counts_noise
-from counterveil.estimators.outcome_place import ENDS, PLACE_WORDS, PLACES, WHOLE, count_octaves, sizes_by_arm
+from counterveil.estimators.outcome_place import ENDS, PLACE_WORDS, PLACES, count_octaves
 from counterveil.estimators.pairs.effect import feature_sets, known_propensities, released_propensities
 from counterveil.estimators.time_tables import said_of_weights, weighted_rows
 from counterveil.inference.survival import NoisyHistograms
@@ -31,6 +31,9 @@ from counterveil.results.answering import answer_request
 from counterveil.results.question import Question
 from counterveil.results.survival import QuantilesResult, quantiles_result
 from counterveil.rows.counts import release_counts
+from counterveil.rows.outcome_histograms import OutcomeHistograms
+from counterveil.rows.outcome_numbers import sizes_by_arm
+from counterveil.rows.outcome_window import WHOLE
 from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.settings.methods import ALLOWED_BIAS, allowed_bias
 
@@ -130,7 +133,7 @@ class HistogramRelease:
         """Return the release on its cells: where most outcomes were found to lie, by two releases, if that is asked."""
         if not self.found:
             return self
-        centre, octaves = count_octaves(gate, source, self.pure)
+        centre, octaves = count_octaves(gate, OutcomeHistograms(self.pure), source.rows)
         held = np.cumsum(octaves.shares())
         half_width = ENDS[min(int(np.searchsorted(held, _HELD)), len(ENDS) - 1)]
         low = self.edges[0]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from counterveil.data.domains import Label
 from counterveil.privacy import Proof
 from counterveil.results.answering import Facts, Stored, answer_request
 from counterveil.results.question import Question
@@ -38,6 +39,8 @@ class Prepared(Generic[Answer]):
         What the guarantee says beside its pages.
     proof : Proof
         Whether the guarantee holds in finite samples.
+    reference : label, optional
+        The period of an event study whose pattern of missing values is public.
     description : dict
         What the ledger writes down beside the question.
     finish : callable, optional
@@ -52,6 +55,7 @@ class Prepared(Generic[Answer]):
     mechanisms: tuple[str, ...] | None = None
     remarks: tuple[str, ...] = ()
     proof: Proof = Proof.FINITE_SAMPLE
+    reference: Label | None = None
     description: dict[str, Any] = field(default_factory=dict)
     finish: Callable[[Answer], Answer] | None = None
 
@@ -67,6 +71,7 @@ class Prepared(Generic[Answer]):
             remarks=self.remarks,
             proof=self.proof,
             mechanisms=self.mechanisms,
+            reference=self.reference,
             said=self.description,
         )
         return settled if self.finish is None else self.finish(settled)

@@ -25,7 +25,8 @@ from counterveil.data.passes import Sums
 from counterveil.data.strata import strata_codes
 from counterveil.errors import refusal
 from counterveil.estimators.histogram import count_mechanisms, counts_noise, counts_plan
-from counterveil.estimators.linear.arm_means import arm_balance, balanced_arms
+from counterveil.estimators.linear.arm_balance import arm_balance
+from counterveil.estimators.linear.arms_design import balanced_arms
 from counterveil.estimators.linear.kernels.balancing import WeightSettings
 from counterveil.inference.survival import LEAST_AT_RISK, Blocks, NoisyTables, TableNoise
 from counterveil.inference.uncertainty import biased_half_width
@@ -39,6 +40,7 @@ from counterveil.results.question import Question
 from counterveil.results.survival import ARMS, QuantilesResult, SurvivalResult, survival_result
 from counterveil.rows.counts import release_sums
 from counterveil.rows.linear.weighted_sum import LinearForm, linear_form
+from counterveil.rows.public import PublicRows
 from counterveil.session import BaseSession, Gate, Plan
 from counterveil.settings import Survival
 from counterveil.settings.methods import YES_OR_NO, allowed_bias
@@ -394,7 +396,8 @@ def weighted_rows(table: Table, noise_variance: float) -> tuple[tuple[WeightedRo
     )
     arms: list[tuple[NDArray[np.intp], LinearForm]] = []
     supposed = WeightSettings(YES_OR_NO, YES_OR_NO)
-    for rows, weights, balanced in balanced_arms(table, scores, noise_variance, supposed):
+    people = PublicRows(table, Unit.OUTCOME)
+    for rows, weights, balanced in balanced_arms(people, scores, noise_variance, supposed):
         arms.append((rows, linear_form(np.maximum(weights, 0.0))))
         # Those of one arm are not held while the other's are made.
         del balanced

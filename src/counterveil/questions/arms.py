@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import ClassVar
 
 from counterveil.accounting import Ledger
-from counterveil.data import Study
+from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
 from counterveil.estimators.linear.arm_means import arm_means
+from counterveil.estimators.method import runs
 from counterveil.estimators.moments.adjusted_means import adjusted_arms
 from counterveil.estimators.moments.trial import record_arms
 from counterveil.estimators.pairs.effect import pair_arms
@@ -208,6 +209,7 @@ def _refuse_other_studies(study: Study, question: Question) -> None:
     refuse_extremes(study, question.budget)
 
 
+@silence()
 def _answer(session: BaseSession, question: Question) -> ArmsResult:
     session.admit(question.uses(session.study, "arms"))
     if question.unit is Unit.TREATMENT_AND_OUTCOME:
@@ -224,4 +226,4 @@ def _answer(session: BaseSession, question: Question) -> ArmsResult:
     else:
         session.attach(f"arms with method={question.method!r}")
     refuse_few_clusters(session.study, "arms", question.method, session.batches.rows)
-    return arm_means(session, question)
+    return runs(arm_means)(session, question)

@@ -13,8 +13,13 @@ from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.data.panels import panel_facts
 from counterveil.errors import CounterveilError, refusal
+from counterveil.estimators.linear.both_means import matched_means, plain_means, weighted_means
+from counterveil.estimators.linear.difference_in_means import difference_in_means
+from counterveil.estimators.linear.matching import matching
 from counterveil.estimators.linear.trimming import PAGE as TRIMMED_PAGE
 from counterveil.estimators.linear.trimming import trimmed
+from counterveil.estimators.linear.weighting import weighting
+from counterveil.estimators.method import runs
 from counterveil.privacy import Estimand, Number, Unit
 from counterveil.questions import settings_values
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks, refuse_range
@@ -35,6 +40,8 @@ from counterveil.results.question import (
     refuse_unknown_method,
 )
 from counterveil.results.result import MeasureResult, Result
+from counterveil.rows.linear.moved_rows import session_of
+from counterveil.rows.public import PublicData
 from counterveil.session import BaseSession, BitSource
 from counterveil.settings import (
     Auto,
@@ -310,6 +317,10 @@ def automatic(session: BaseSession, question: Question) -> Result:
     return replace(result, details=details | result.details)
 
 
+# Where only outcomes are private: the means of both arms, for ratios.
+_plain_means = runs(plain_means)
+_matched_means = runs(matched_means)
+_weighted_means = runs(weighted_means)
 _PAIRS = {Unit.TREATMENT_AND_OUTCOME: _lazy("pairs.effect.pairs")}
 _PAIR_MEANS = {Unit.TREATMENT_AND_OUTCOME: _lazy("pairs.effect.pair_means")}
 METHODS: dict[str, Method] = {
@@ -321,10 +332,10 @@ METHODS: dict[str, Method] = {
         of_means=dict.fromkeys(Unit, automatic),
     ),
     "difference_in_means": Method(
-        {Unit.OUTCOME: _lazy("linear.difference_in_means.difference_in_means")},
+        {Unit.OUTCOME: runs(difference_in_means)},
         DifferenceInMeans,
         in_batches=(Unit.OUTCOME,),
-        of_means={Unit.OUTCOME: _lazy("linear.arm_means.plain_means")},
+        of_means={Unit.OUTCOME: _plain_means},
     ),
     "trial": Method(
         {Unit.RECORD: _lazy("moments.trial.trial")} | _PAIRS,
@@ -335,9 +346,9 @@ METHODS: dict[str, Method] = {
         of_means={Unit.RECORD: _lazy("moments.trial.trial_means")} | _PAIR_MEANS,
     ),
     "matching": Method(
-        {Unit.OUTCOME: _lazy("linear.weighting.matching")},
+        {Unit.OUTCOME: runs(matching)},
         Matching,
-        of_means={Unit.OUTCOME: _lazy("linear.arm_means.matched_means")},
+        of_means={Unit.OUTCOME: _matched_means},
     ),
     "doubly_robust": Method(
         {Unit.RECORD: _lazy("moments.doubly_robust.doubly_robust")} | _PAIRS,
@@ -356,9 +367,9 @@ METHODS: dict[str, Method] = {
         of_means={Unit.OUTCOME: _lazy("strata.exact_matching.stratified_means")},
     ),
     "weighting": Method(
-        {Unit.OUTCOME: _lazy("linear.weighting.weighting")},
+        {Unit.OUTCOME: runs(weighting)},
         Weighting,
-        of_means={Unit.OUTCOME: _lazy("linear.arm_means.weighted_means")},
+        of_means={Unit.OUTCOME: _weighted_means},
     ),
     "sample_and_aggregate": Method({Unit.RECORD: _lazy("folds.aggregation.sample_and_aggregate")}, Folds),
 }
@@ -404,11 +415,11 @@ def _estimate_trimmed(session: BaseSession, question: Question) -> Result:
     assert question.trim is not None
     session.admit(question.uses(session.study))
     with silence():
-        kept = trimmed(session.table, question.trim)
-    result = estimate(session.restricted(kept.table), question)
-    details: dict[str, float | str] = {"rows_before_trimming": kept.rows, "least_score_kept": kept.limit}
+        trim = trimmed(PublicData(session, question.unit).columns, question.trim)
+    result = estimate(session_of(session, trim.kept), question)
+    details: dict[str, float | str] = {"rows_before_trimming": trim.people, "least_score_kept": trim.limit}
     guarantee = replace(result.guarantee, pages=(*result.guarantee.pages, TRIMMED_PAGE))
-    return replace(result, details=result.details | details, population=kept.population, guarantee=guarantee)
+    return replace(result, details=result.details | details, population=trim.population, guarantee=guarantee)
 
 
 @silence()

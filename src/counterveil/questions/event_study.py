@@ -14,7 +14,8 @@ from counterveil.data.domains import Label
 from counterveil.data.features import require_covariates
 from counterveil.data.panels import complete_sizes, panel_facts
 from counterveil.errors import refusal
-from counterveil.estimators.linear.several_outcomes import outcome_event_study
+from counterveil.estimators.linear.event_study import outcome_event_study
+from counterveil.estimators.method import runs
 from counterveil.estimators.moments.trial import record_event_study
 from counterveil.privacy import Estimand, Number, Unit
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks, with_smaller_noise
@@ -221,11 +222,14 @@ def answer_event_study(session: BaseSession, question: Question, place: int) -> 
     if session.study.cluster is not None:
         refuse_few_clusters(session.study, "event_study", question.method, rows)
     question = _with_smaller_noise(session, question)
-    form = outcome_event_study if question.unit is Unit.OUTCOME else record_event_study
-    found, where = form(session, question, place), session.study.where
-    said = panel_facts(session.study, (rows, session.batches.rows))
-    said |= {} if where is None else {"rows_where": where.text}
-    return replace(found, details=found.details | said)
+    if question.unit is Unit.OUTCOME:
+        found = runs(partial(outcome_event_study, place=place))(session, question)
+    else:
+        found = record_event_study(session, question, place)
+    where = session.study.where
+    details = panel_facts(session.study, (rows, session.batches.rows))
+    details |= {} if where is None else {"rows_where": where.text}
+    return replace(found, details=found.details | details)
 
 
 def _with_smaller_noise(session: BaseSession, question: Question) -> Question:

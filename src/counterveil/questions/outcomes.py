@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import ClassVar
 
 from counterveil.accounting import Ledger
-from counterveil.data import Study
+from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
 from counterveil.errors import ParameterError, refusal
 from counterveil.estimators.linear.several_outcomes import outcome_effects
+from counterveil.estimators.method import runs
 from counterveil.estimators.moments.trial import record_arm_effects, record_effects
-from counterveil.estimators.outcome_place import Outcomes
 from counterveil.estimators.pairs.effect import pair_outcomes
 from counterveil.privacy import Estimand, Number, Unit, exact
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks, refuse_range, with_smaller_noise
@@ -32,6 +32,7 @@ from counterveil.results.question import (
     refuse_undeclared_trial,
     refuse_unknown_method,
 )
+from counterveil.rows.outcome_numbers import Outcomes
 from counterveil.session import BaseSession, BitSource, Kind, Plan
 from counterveil.settings import Arms, DifferenceInMeans, Matching, Weighting
 
@@ -286,6 +287,7 @@ def _refuse_arms(study: Study, question: Question) -> None:
         raise no_means(question.method, f"estimand={question.estimand.value!r}")
 
 
+@silence()
 def _answer(session: BaseSession, question: Question, listed: Outcomes) -> OutcomesResult:
     session.admit(question.uses(session.study, "outcomes"))
     # So that data which do not fit are refused before anything is spent.
@@ -301,7 +303,7 @@ def _answer(session: BaseSession, question: Question, listed: Outcomes) -> Outco
         return record_arm_effects(session, question, listed)
     question = _with_smaller_noise(session, question, listed)
     if question.unit is Unit.OUTCOME:
-        return outcome_effects(session, question, listed)
+        return runs(partial(outcome_effects, outcomes=listed))(session, question)
     return record_effects(session, question, listed)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data import Study, Table
+from counterveil.data.panels import complete_sizes
 from counterveil.data.table import arm_sizes, without_rows
 from counterveil.errors import refusal
 from counterveil.numerics.arrays import Floats
@@ -156,6 +157,16 @@ class PublicData:
         arms = len(self.study.treatment_labels)
         (sizes,) = self._session.batches.run(partial(arm_sizes, arms=arms))
         return cast("tuple[int, ...]", tuple(map(int, sizes)))
+
+    @property
+    def complete_sizes(self) -> tuple[int, int]:
+        """People with a measurement in every period, and how many of them are treated; CV-X010 where arms are private.
+
+        Who has no measurement in a period is public where a study of periods drops missing ones.
+        """
+        if not self.unit.treatment_public:
+            raise refusal("CV-X010", what="sizes of arms", unit=self.unit.value)
+        return complete_sizes(self._session.batches)
 
     def of_sites(self, name: str, numbers: tuple[int, ...], least: int = 0) -> tuple[tuple[int, ...], ...]:
         """Return public numbers of every site whose sums are added; those of this one alone where it is alone."""

@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 from itertools import combinations, product
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -24,7 +25,6 @@ from counterveil.estimators.distribution import (
     released_on,
     weighed_counts,
 )
-from counterveil.estimators.outcome_place import SLOPE_PARTS, Outcomes, bounds, exact_moments, moment_sums
 from counterveil.estimators.pairs.effect import feature_sets, released_propensities
 from counterveil.estimators.ranges_and_labels import (
     CELLS,
@@ -38,7 +38,9 @@ from counterveil.estimators.ranges_and_labels import (
 from counterveil.estimators.time_tables import WeightedRows
 from counterveil.privacy import Budget
 from counterveil.rows.counts import COUNTS_L1, COUNTS_L2, release_counts
+from counterveil.rows.earlier_values import bounds, exact_moments, moment_sums
 from counterveil.rows.linear.weighted_sum import linear_form
+from counterveil.rows.outcome_numbers import SLOPE_PARTS, Outcomes
 from counterveil.session import Gate, Kind, Plan, SeededNoise
 
 STUDY = cv.Study(cv.Treatment("arm", control=0), cv.Outcome("y", (0, 4)), assignment=cv.Trial())
@@ -81,6 +83,7 @@ def test_cells_of_a_found_place_move_no_more(mechanism):
     def run(rows):
         arm, y = map(list, zip(*rows, (0, 1), (0, 1), (1, 3), (1, 3), strict=True))
         table, gate = Table.attach({"arm": arm, "y": y}, STUDY), FixedGate(made.plan, answers)
+        gate.rows = SimpleNamespace(batches=table)
         placed = made.placed(STUDY, gate, table)
         # The ends of the range have cells of their own: the first edge is below it.
         assert placed.edges[0] < 0 == placed.edges[1]

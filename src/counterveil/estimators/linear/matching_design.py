@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import Table
 from counterveil.data.features import Features, covariate_features
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.matching import MatchedUnits, SortedArms, adaptive_limit, arm_limits
 from counterveil.numerics.products import sums
 from counterveil.numerics.propensity import fit_propensity
+from counterveil.rows.public import PublicRows
 from counterveil.settings import Matching as MatchingSettings
 from counterveil.settings.methods import ADAPTIVE, NUMBERS
 
@@ -67,13 +67,13 @@ class Matched:
     limits: Limits
 
 
-def scored(table: Table) -> Scored:
-    """Return the propensity scores of a table: declared, or by penalised logistic regression on all covariates."""
-    features = covariate_features(table)
-    score = table.score
+def scored(rows: PublicRows) -> Scored:
+    """Return the propensity scores of rows: declared, or by penalised logistic regression on all covariates."""
+    features = covariate_features(rows)
+    score = rows.score
     if score is None:
-        score = fit_propensity(features.values, table.treated, 1 / table.rows).scores
-    return Scored(features, table.treated, score)
+        score = fit_propensity(features.values, rows.treated, 1 / rows.rows).scores
+    return Scored(features, rows.treated, score)
 
 
 def match(design: Scored, neighbours: int, limits: Limits, estimand: str) -> Matched:

@@ -12,7 +12,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import Binary, Range, Table
+from counterveil.data import Binary, Range
 from counterveil.estimators.linear.kernels.balancing import (
     ArmPair,
     Target,
@@ -26,6 +26,7 @@ from counterveil.estimators.linear.kernels.weight_features import ColumnKind, Fe
 from counterveil.estimators.linear.spline_score import ScoredRows, covariate_rows
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Estimand
+from counterveil.rows.public import PublicRows
 from counterveil.settings import Weighting
 from counterveil.settings.methods import ALIKE, ALLOWED_ALIKE, BLOCKS, DIRECTION
 
@@ -83,15 +84,15 @@ class Weighted:
 
 
 def features_of(
-    table: Table, design: ScoredRows, settings: Weighting, rows: NDArray[np.intp] | None = None
+    people: PublicRows, design: ScoredRows, settings: Weighting, rows: NDArray[np.intp] | None = None
 ) -> tuple[NDArray[np.floating], int, Floats | None]:
     """Return the centred features (n, p) that are balanced, and how many of the first are made of covariates alone.
 
     They are scaled to a total variance of one. Where rows are given, features are those of them; last come the means
     of everybody's.
     """
-    shares = _shares(design, settings, table.study.randomised is True)
-    return shared_features(table, design.score, shares, design.followed, design.leaves, rows)
+    shares = _shares(design, settings, people.study.randomised is True)
+    return shared_features(people, design.score, shares, design.followed, design.leaves, rows)
 
 
 def _shares(design: ScoredRows, settings: Weighting, randomised: bool) -> FeatureShares:
@@ -128,7 +129,7 @@ def _scarcity(design: ScoredRows) -> float:
 
 
 def shared_features(
-    table: Table,
+    people: PublicRows,
     score: Floats,
     shares: FeatureShares,
     followed: TreatmentTerms | None = None,
@@ -136,19 +137,19 @@ def shared_features(
     rows: NDArray[np.intp] | None = None,
 ) -> tuple[NDArray[np.floating], int, Floats | None]:
     """Return centred features (n, p) with these shares of a total variance of one, and how many are of covariates."""
-    domains = table.study.covariates.values()
+    domains = people.study.covariates.values()
     kinds: list[ColumnKind] = [
         "number" if isinstance(domain, Range) else "binary" if isinstance(domain, Binary) else "label"
         for domain in domains
     ]
-    covariates = covariate_rows(table)
+    covariates = covariate_rows(people)
     return parted_features(
         covariates, kinds, score, shares, total=1.0, followed=followed, leaves=leaves, rows=rows
     )
 
 
 def weighted(
-    table: Table,
+    people: PublicRows,
     design: ScoredRows,
     settings: Weighting,
     estimand: Estimand,
@@ -158,12 +159,12 @@ def weighted(
 
     Where the study declares a score, weights are those near its inverse that balance the features better.
     """
-    inverse = None if table.score is None else inverse_weights(table.score, design.treated, estimand)
-    features, covariate_features, _ = features_of(table, design, settings)
+    inverse = None if people.score is None else inverse_weights(people.score, design.treated, estimand)
+    features, covariate_features, _ = features_of(people, design, settings)
     target = _TARGETS[estimand]
     arm_correlation = _slope_correlations(settings, features.shape[1], covariate_features)
     assumed = WeightSettings(
-        *settings.assumed_sds(table.study.outcome_range), TOLERANCE, arm_correlation=arm_correlation
+        *settings.assumed_sds(people.study.outcome_range), TOLERANCE, arm_correlation=arm_correlation
     )
     arms = arm_rows(features, design.treated, precision(assumed, len(design.treated)))
     weights = balance_weights(

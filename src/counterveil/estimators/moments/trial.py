@@ -34,6 +34,9 @@ from counterveil.data import OUTCOME_STEPS, Sums, Table, silence
 from counterveil.data.domains import outcome_unit
 from counterveil.data.features import feature_map, require_covariates
 from counterveil.data.panels import change_unit, complete_sizes, period_totals
+from counterveil.estimators.earlier_values import PAGE as EARLIER_PAGE
+from counterveil.estimators.earlier_values import PART as EARLIER_PART
+from counterveil.estimators.earlier_values import slope_details, with_slopes
 from counterveil.estimators.histogram import count_mechanisms
 from counterveil.estimators.moments.orthogonal import (
     Design,
@@ -44,10 +47,6 @@ from counterveil.estimators.moments.orthogonal import (
     standard_rows,
 )
 from counterveil.estimators.moments.records import Part, Records, TableRecords
-from counterveil.estimators.outcome_place import NAME as EARLIER
-from counterveil.estimators.outcome_place import PAGE as EARLIER_PAGE
-from counterveil.estimators.outcome_place import PART as EARLIER_PART
-from counterveil.estimators.outcome_place import Outcomes, slopes_said, totals_by_arm, with_slopes
 from counterveil.inference.measures import IndependentArmMeans, JointArmMeans, with_rare_events
 from counterveil.inference.uncertainty import NoiseDistribution, Uncertainty, weighted_sum
 from counterveil.numerics.arm_totals import Arm, TwoArms, arm_totals
@@ -64,6 +63,7 @@ from counterveil.results.measures import OF_MEANS, no_means
 from counterveil.results.question import Question, causal_caveats, refuse_undeclared_trial
 from counterveil.results.result import MeasureResult, Result
 from counterveil.rows.counts import release_sums
+from counterveil.rows.earlier_values import NAME as EARLIER
 from counterveil.rows.moments.scores import LinearModels
 from counterveil.rows.moments.sensitivity import (
     SCORE_TERMS,
@@ -71,6 +71,7 @@ from counterveil.rows.moments.sensitivity import (
     both_sums,
     mean_of_everyone,
 )
+from counterveil.rows.outcome_numbers import Outcomes, totals_by_arm
 from counterveil.session import BaseSession, Gate, Kind, Plan, Released
 from counterveil.settings import Trial
 
@@ -920,7 +921,7 @@ def record_effects(session: BaseSession, question: Question, outcomes: Outcomes)
     def compute(gate: Gate) -> Facts:
         chosen = outcomes
         if outcomes.measured_before:
-            chosen = with_slopes(gate, source, outcomes, 4 / rows, _unit_noise(plan, outcomes, rows))
+            chosen = with_slopes(gate, outcomes, 4 / rows, _unit_noise(plan, outcomes, rows))
         arms = [TwoArms(treated, control) for control, treated in totals_by_arm(source, chosen)]
         releases = release_effects(gate, plan, arms, chosen, study.treated_share)
         pages = (PAGE, *PAGES[POOLED], *((EARLIER_PAGE,) if chosen.slopes else ()))
@@ -935,7 +936,7 @@ def record_effects(session: BaseSession, question: Question, outcomes: Outcomes)
             method=f"difference in means (centred contrast){', less earlier numbers' if chosen.slopes else ''}",
             releases=_releases(chosen, rows),
             not_covered=(*causal_caveats(study, question.estimand), SmallArms(float(LEAST_SHARE))),
-            details=slopes_said(chosen)
+            details=slope_details(chosen)
             | {
                 "rows": rows,
                 "share_treated": float(releases[0][0].setting.share),
@@ -1227,7 +1228,7 @@ def record_arm_effects(session: BaseSession, question: Question, outcomes: Outco
         if outcomes.measured_before:
             size = source.rows / len(labels)
             noise = [float(one.variance) / size**2 for one in cell_noise(plan, outcomes)]
-            chosen = with_slopes(gate, source, outcomes, 2 / size, noise)
+            chosen = with_slopes(gate, outcomes, 2 / size, noise)
         found = release_cell_means(gate, plan, chosen, totals_by_arm(source, chosen))
         drawn = (question.mechanism, *(("box",) if chosen.slopes and plan.mechanism != "gaussian" else ()))
         pages = (*ARM_MEANS_PAGES, *((EARLIER_PAGE,) if chosen.slopes else ()))
@@ -1260,7 +1261,7 @@ def _said(session: BaseSession, question: Question, outcomes: Outcomes) -> dict[
         "method": f"means of all arms{', less earlier numbers' if outcomes.slopes else ''}",
         "releases": (*earlier, ("number, sum and squares of outcomes in every arm", f"changes of {norm}")),
         "not_covered": causal_caveats(study, Estimand.ATE),
-        "details": slopes_said(outcomes) | {"rows": session.batches.rows, "mechanism": question.mechanism},
+        "details": slope_details(outcomes) | {"rows": session.batches.rows, "mechanism": question.mechanism},
         "interval_target": None if study.randomised is True else Target.CONFOUNDED_DIFFERENCE,
     }
 
