@@ -101,11 +101,17 @@ def share_of(bounds: Sequence[MeanBounds], question: Question, expected_part: fl
         return values[0] + sum(values[1:], Fraction(0)) / max(len(values) - 1, 1)
 
     # One number that is as noisy as a typical contrast: noise variances go as sensitivity squared.
-    moves = sqrt(over_contrasts([one.estimate**2 for one in bounds]))
-    variances = sqrt(over_contrasts([one.variance**2 for one in bounds]))
-    cap = float(over_contrasts([one.variance_cap for one in bounds]))
+    estimate = sqrt(over_contrasts([arm.estimate**2 for arm in bounds]))
+    variance = sqrt(over_contrasts([arm.variance**2 for arm in bounds]))
     typical = [
-        Fraction(expected_part) * TYPICAL_SD**2 * one.width**2 * one.squares * one.factor for one in bounds
+        Fraction(expected_part) * TYPICAL_SD**2 * arm.width**2 * arm.squares * arm.factor for arm in bounds
     ]
-    least = float(over_contrasts(typical))
-    return least_share(cap, least, moves**2, variances, question.budget, question.mechanism, 1.0)
+    return least_share(
+        cap=float(over_contrasts([arm.variance_cap for arm in bounds])),
+        typical=float(over_contrasts(typical)),
+        per_noise=estimate**2,
+        per_variance_noise=variance,
+        budget=question.budget,
+        mechanism=question.mechanism,
+        slack=1.0,
+    )

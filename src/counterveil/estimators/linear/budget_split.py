@@ -37,7 +37,7 @@ Bounds: TypeAlias = ArmMean | Sensitivities
 
 
 def variance_share(
-    sensitivity: Sensitivities, question: Question, typical: Fraction, slack: float = 1.0
+    bounds: Sensitivities, question: Question, typical: Fraction, slack: float = 1.0
 ) -> Fraction:
     """Return the least share of the budget for the variance that makes the expected interval short.
 
@@ -46,61 +46,75 @@ def variance_share(
     own noise. Around its minimum the sum is flat: with a `slack` above 1 the least share is taken whose sum
     is within that factor of the smallest, which leaves the estimate more of the budget.
     """
-    cap = float(sensitivity.variance_cap)
-    least = float(typical)
-    sensitivities = (float(sensitivity.estimate) ** 2, float(sensitivity.variance))
-    return least_share(cap, least, *sensitivities, question.budget, question.mechanism, slack)
+    return least_share(
+        cap=float(bounds.variance_cap),
+        typical=float(typical),
+        per_noise=float(bounds.estimate) ** 2,
+        per_variance_noise=float(bounds.variance),
+        budget=question.budget,
+        mechanism=question.mechanism,
+        slack=slack,
+    )
 
 
-def chosen_share(sensitivity: LinearEstimate, question: Question, expected_part: float = 1.0) -> Fraction:
+def chosen_share(bounds: LinearEstimate, question: Question, expected_part: float = 1.0) -> Fraction:
     """Return the share of the budget for the variance: an interval that is short, or nearly so.
 
     `expected_part` of the outcomes' variance is expected to be left in the one released.
     """
-    typical = (
-        Fraction(expected_part)
-        * TYPICAL_SD**2
-        * sensitivity.width**2
-        * sensitivity.squares
-        * sensitivity.factor
-    )
-    return variance_share(sensitivity, question, typical, SLACK)
+    typical = Fraction(expected_part) * TYPICAL_SD**2 * bounds.width**2 * bounds.squares * bounds.factor
+    return variance_share(bounds, question, typical, SLACK)
 
 
 @lru_cache(maxsize=1024)
 def least_share(
+    *,
     cap: float,
-    least: float,
+    typical: float,
     per_noise: float,
     per_variance_noise: float,
     budget: Budget,
     mechanism: str,
     slack: float,
 ) -> Fraction:
-    """Return that share, from the numbers that it depends on."""
+    """Return that share, from the numbers that it depends on.
 
-    def expected(place_share: int) -> float:
-        estimate_variance, noise_variance = _unit_variances(budget, mechanism, place_share)
-        return per_noise * estimate_variance + least + per_variance_noise * sqrt(noise_variance)
+    Parameters
+    ----------
+    cap : float
+        Largest variance, which stands in where none is released.
+    typical : float
+        Expected sampling variance.
+    per_noise, per_variance_noise : float
+        Squared sensitivity of the effect, and sensitivity of its variance.
+    budget, mechanism
+        What is spent, and on which noise.
+    slack : float
+        By how much a sum may exceed the smallest.
+    """
+
+    def expected(index: int) -> float:
+        estimate_variance, noise_variance = _unit_variances(budget, mechanism, index)
+        return per_noise * estimate_variance + typical + per_variance_noise * sqrt(noise_variance)
 
     last = len(_SHARES) - 1
     # What the sum would be if noise fell as one over what is paid for it, as it nearly does: where to look first.
-    without_place = _unit_variances(budget, mechanism, 0)[0]
-    alike = [
-        per_noise * without_place / (1 - part) ** 2 + per_variance_noise * sqrt(without_place) / part
+    unit_noise = _unit_variances(budget, mechanism, 0)[0]
+    approximate = [
+        per_noise * unit_noise / (1 - part) ** 2 + per_variance_noise * sqrt(unit_noise) / part
         for part in _PARTS[1:]
     ]
     # The sum is convex in the share, so that its minimum is where it first does not fall.
-    guess = alike.index(min(alike)) + 1
-    best = _first(lambda place_share: expected(place_share) <= expected(place_share + 1), 1, last, guess)
-    without = per_noise * without_place + cap
+    guess = approximate.index(min(approximate)) + 1
+    best = _first(lambda index: expected(index) <= expected(index + 1), 1, last, guess)
+    without = per_noise * unit_noise + cap
     enough = slack * min(expected(best), without)
     # A share whose variance would be taken at its cap costs more than none, so the cap matters at none only.
     if without <= enough:
         return _SHARES[0]
-    allowed = enough + alike[best - 1] - expected(best)
-    guess = sum(value > allowed for value in alike[: best - 1]) + 1
-    return _SHARES[_first(lambda place_share: expected(place_share) <= enough, 1, best, guess)]
+    allowed = enough + approximate[best - 1] - expected(best)
+    guess = sum(value > allowed for value in approximate[: best - 1]) + 1
+    return _SHARES[_first(lambda index: expected(index) <= enough, 1, best, guess)]
 
 
 def _first(holds: Callable[[int], bool], low: int, high: int, guess: int) -> int:
@@ -116,23 +130,23 @@ def _first(holds: Callable[[int], bool], low: int, high: int, guess: int) -> int
 
 
 @lru_cache(maxsize=4096)
-def _unit_variances(budget: Budget, mechanism: str, place_share: int) -> tuple[float, float]:
+def _unit_variances(budget: Budget, mechanism: str, index: int) -> tuple[float, float]:
     """Return the variances of the two releases' noise at sensitivity one, for one of the shares."""
-    plan = _two_releases(budget, mechanism, _SHARES[place_share])
+    plan = _two_releases(budget, mechanism, _SHARES[index])
     estimate_noise = plan.noise("effect", Fraction(1)).variance
-    return estimate_noise, plan.noise("variance", Fraction(1)).variance if place_share else inf
+    return estimate_noise, plan.noise("variance", Fraction(1)).variance if index else inf
 
 
-def effect_plan(question: Question, share: Fraction, place_share: Fraction = Fraction(0)) -> Plan:
-    """Return the plan: the effect, and its variance for `share` of what the search for the place of outcomes leaves."""
-    return _two_releases(question.budget, question.mechanism, share, place_share)
+def effect_plan(question: Question, share: Fraction, search_share: Fraction = Fraction(0)) -> Plan:
+    """Return the plan: the effect, and its variance for `share` of what the search for outcomes leaves."""
+    return _two_releases(question.budget, question.mechanism, share, search_share)
 
 
 @lru_cache(maxsize=1024)
 def _two_releases(
-    budget: Budget, mechanism: str, share: Fraction, place_share: Fraction = Fraction(0)
+    budget: Budget, mechanism: str, share: Fraction, search_share: Fraction = Fraction(0)
 ) -> Plan:
-    shares = {name: place_share * part for name, part in PLACES.items()}
-    shares |= dict(zip(NAMES, ((1 - place_share) * (1 - share), (1 - place_share) * share), strict=True))
+    shares = {name: search_share * part for name, part in PLACES.items()}
+    shares |= dict(zip(NAMES, ((1 - search_share) * (1 - share), (1 - search_share) * share), strict=True))
     kind = Kind.VECTOR if mechanism == "gaussian" else Kind.CELLS
-    return Plan.split(budget, shares, mechanism, dict.fromkeys(PLACES, kind) if place_share else None)
+    return Plan.split(budget, shares, mechanism, dict.fromkeys(PLACES, kind) if search_share else None)

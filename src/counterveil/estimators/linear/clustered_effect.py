@@ -36,9 +36,11 @@ CLUSTERED_NAMES = ("effect", "error")
 _CLUSTERED_SHARES = [Fraction(k, 20) for k in range(1, 15)]
 # A public guess of the correlation within clusters, and of what the noise of the standard error adds to it, in its
 # standard deviations; they only steer the split.
-_CORRELATION, _ALLOWED = 0.1, 0.5
+_CORRELATION = 0.1
+_ALLOWED = 0.5
 # Fewest clusters of an arm, and degrees of freedom, that a t interval is given for.
-FEWEST_CLUSTERS, LEAST_FREEDOM = 3, 3.0
+FEWEST_CLUSTERS = 3
+LEAST_FREEDOM = 3.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,7 +112,7 @@ def clustered_effect(public: PublicData, question: Question, effect: LinearEffec
     if not form.enough:
         raise _few_clusters(column, form)
     clusters = form.outcomes.clusters
-    shares = treatment_shares(public.columns)
+    treatment = treatment_shares(public.columns)
 
     def estimate(gate: Gate) -> Facts:
         released, uncertainty = form.release(gate, CLUSTERED_NAMES)
@@ -130,7 +132,7 @@ def clustered_effect(public: PublicData, question: Question, effect: LinearEffec
             | effect.with_bias(uncertainty.sampling_sd)
             | cluster_details(clusters, form.outcomes.rows, form.freedom)
             | {"mechanism": question.mechanism, "variance_budget_share": float(form.share)},
-            diagnostics=effect.diagnostics | shares,
+            diagnostics=effect.diagnostics | treatment,
             assumptions=effect.assumptions,
         )
 

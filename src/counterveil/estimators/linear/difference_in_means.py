@@ -24,7 +24,7 @@ from counterveil.estimators.linear.outcome_interval import (
     PLACE_PAGE,
     find_interval,
     mechanisms,
-    place_part,
+    search_part,
     searched,
 )
 from counterveil.estimators.method import Prepared
@@ -58,13 +58,15 @@ def difference_in_means(public: PublicData, question: Question) -> Prepared[Resu
     bounds = SitesContrast(hi - lo, sizes_by_site)
     smaller_arm = float(min(bounds.sizes))
     share = variance_share_of(bounds, question)
-    place_share = Fraction(0)
+    search_share = Fraction(0)
     if asked_share(question.settings) is None and not _whole_clusters(study):
-        place_share = place_part(study, smaller_arm, bounds, bounds.squares, share, question)
-    plan = effect_plan(question, share, place_share)
+        search_share = search_part(
+            study, bounds, question, smaller_arm=smaller_arm, squares=bounds.squares, variance_part=share
+        )
+    plan = effect_plan(question, share, search_share)
 
     def estimate(gate: Gate) -> Facts:
-        interval = find_interval(gate, study, public.rows, plan, bounds, smaller_arm)
+        interval = find_interval(gate, plan, bounds, study=study, people=public.rows, smaller_arm=smaller_arm)
         contrast = ArmContrast(bounds, window=interval.window, weight=weight)
         effect, variance = contrast.release(gate, with_variance=share > 0)
         return Facts(
@@ -91,7 +93,7 @@ def difference_in_means(public: PublicData, question: Question) -> Prepared[Resu
         question=question,
         plan=plan,
         estimate=estimate,
-        pages=(PAGE, PLACE_PAGE) if place_share else (PAGE,),
+        pages=(PAGE, PLACE_PAGE) if search_share else (PAGE,),
         mechanisms=mechanisms(plan),
     )
 

@@ -20,7 +20,7 @@ from counterveil.estimators.linear.outcome_interval import (
     PLACE_PAGE,
     find_interval,
     mechanisms,
-    place_part,
+    search_part,
     searched,
 )
 from counterveil.estimators.method import Prepared
@@ -47,12 +47,14 @@ def linear_effect(public: PublicData, question: Question, effect: LinearEffect) 
     outcomes = WeightedOutcomes.of(rows, effect.coefficients, effect.variance_form())
     bounds = outcomes.bounds
     sizes = effective_size(rows.treated, np.abs(effect.coefficients))
-    share, place_share = _shares(rows, bounds, effect, question, min(sizes))
-    plan = effect_plan(question, share, place_share)
-    shares = treatment_shares(public.columns)
+    share, search_share = _shares(rows, bounds, effect, question, min(sizes))
+    plan = effect_plan(question, share, search_share)
+    treatment = treatment_shares(public.columns)
 
     def estimate(gate: Gate) -> Facts:
-        interval = find_interval(gate, rows.study, rows.rows, plan, bounds, min(sizes), rows)
+        interval = find_interval(
+            gate, plan, bounds, study=rows.study, people=rows.rows, smaller_arm=min(sizes), rows=rows
+        )
         released, variance = outcomes.release(gate, with_variance=share > 0, window=interval.window)
         window_bounds = outcomes.within(interval.window)
         hidden = interval.hidden(rows.study)
@@ -67,7 +69,7 @@ def linear_effect(public: PublicData, question: Question, effect: LinearEffect) 
             | effect.with_bias(uncertainty.sampling_sd)
             | interval.details(rows.study)
             | {"mechanism": question.mechanism, "variance_budget_share": plan.parts.get(NAMES[1], 0.0)},
-            diagnostics=effect.diagnostics | shares,
+            diagnostics=effect.diagnostics | treatment,
             assumptions=effect.assumptions,
             independent_variance=True,
         )
@@ -77,18 +79,25 @@ def linear_effect(public: PublicData, question: Question, effect: LinearEffect) 
         question=question,
         plan=plan,
         estimate=estimate,
-        pages=(*effect.pages, *([PLACE_PAGE] if place_share else [])),
+        pages=(*effect.pages, *([PLACE_PAGE] if search_share else [])),
         mechanisms=mechanisms(plan),
         remarks=effect.remarks,
     )
 
 
 def _shares(
-    rows: PublicRows, bounds: LinearEstimate, effect: LinearEffect, question: Question, smaller: float
+    rows: PublicRows, bounds: LinearEstimate, effect: LinearEffect, question: Question, smaller_arm: float
 ) -> tuple[Fraction, Fraction]:
-    """Return the variance's share of the budget that the place of outcomes leaves, and the part of that place."""
+    """Return the variance's share of what the search for outcomes leaves of the budget, and the share of the search."""
     if effect.share is not None:
         return effect.share, Fraction(0)
     share = chosen_share(bounds, question, effect.expected_part)
-    squares = bounds.squares * bounds.factor
-    return share, place_part(rows.study, smaller, bounds, squares, share, question)
+    search_share = search_part(
+        rows.study,
+        bounds,
+        question,
+        smaller_arm=smaller_arm,
+        squares=bounds.squares * bounds.factor,
+        variance_part=share,
+    )
+    return share, search_share

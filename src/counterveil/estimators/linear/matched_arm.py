@@ -26,7 +26,10 @@ from counterveil.privacy import Estimand
 _SCORE_SHARE = 0.3
 # Scores nearer to 0 or 1 than this count as that near.
 _LEAST_SCORE = 1e-6
-_TRIES, _FEW_TRIES, _MANY_ROWS = 12, 6, 50_000
+# How many limits are compared: fewer from so many rows on, where each takes long.
+_TRIES = 12
+_FEW_TRIES = 6
+_MANY_ROWS = 50_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,13 @@
 """What covariates and treatments alone decide about matching: scores, limits, coefficients.
 
-Where only outcomes are private all of this is public and free, whatever it reads.
+A matched effect is sum_i c_i y_i, with c_i made of how often row i serves as a match. The noise follows max |c_i|, so
+that a limit on how often a row serves trades noise against bias: of the limits that are compared, the one is taken
+whose supposed squared error
+
+    sd^2 (squared distances of weighted means of covariates and score) + sd^2 sum_i c_i^2 + noise max_i c_i^2
+
+is least. Where only outcomes are private all of this is public and free, whatever it reads of covariates and
+treatments; the constants steer the choice, and privacy does not depend on them.
 """
 
 from __future__ import annotations
@@ -29,9 +36,12 @@ SCORE_SHARE = 0.3
 # Scores nearer to 0 or 1 than this count as that near.
 _LEAST_SCORE = 1e-6
 # How many limits are compared; fewer where each takes long.
-_TRIES, _FEW_TRIES, _MANY_ROWS = 12, 6, 50_000
+_TRIES = 12
+_FEW_TRIES = 6
+_MANY_ROWS = 50_000
 # Limits that are compared together, and how many rows of matchings (32 MB for each arm).
-_TOGETHER, _AT_ONCE = 4, 1 << 22
+_TOGETHER = 4
+_AT_ONCE = 1 << 22
 # Numbers of features that are picked at once.
 _PICKED = 1 << 15
 

@@ -30,18 +30,21 @@ from counterveil.rows.public import PublicRows
 from counterveil.session import Gate, Plan
 
 PLACE_PAGE = "rows/histogram.proof.md"
-# Parts of the budget that the place may take, the largest first.
-_PLACE_PARTS = [Fraction(1, part) for part in (4, 6, 10, 16, 25)]
-# Most by which the search may lengthen an interval whose range is right, and least by which it must shorten one whose
-# range is so many times too wide; squared lengths.
-_MOST_COST, _LEAST_GAIN, _TOO_WIDE = 1.04, 1.21, 20
-# A width that a search leaves, in standard deviations of outcomes.
-_FOUND = 15
+# Parts of the budget that the search may take, the largest first.
+_SEARCH_PARTS = [Fraction(1, part) for part in (4, 6, 10, 16, 25)]
+# Most by which the search may lengthen an interval whose range is right (squared lengths).
+_MOST_COST = 1.04
+# Least by which it must shorten the interval of a range that is so many times too wide (squared lengths).
+_LEAST_GAIN = 1.21
+_TOO_WIDE = 20
+# Width of the window that a search is expected to leave, in standard deviations of outcomes.
+_EXPECTED_WINDOW_SDS = 15
 # Most noise of an octave's count, as a part of the smaller arm.
 _MOST_NOISE = 1 / 50
-# Outcomes beyond the innermost octave are seen where they exceed their noise so far; else nothing is clamped.
-# A tail is there where it exceeds the second of these.
-_SEEN, _SURE = 6.0, 2.5
+# Nothing is clamped unless outcomes beyond the innermost octave exceed so many standard deviations of their noise.
+_SEEN_SDS = 6.0
+# A farther tail is taken to be there where it exceeds so many.
+_TAIL_SDS = 2.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,50 +89,67 @@ class Interval:
 WHOLE_INTERVAL = Interval()
 
 
-def place_part(
+def search_part(
     study: Study,
-    smaller: float,
-    sensitivity: Sensitivities,
-    squares: Fraction,
-    share: Fraction,
+    bounds: Sensitivities,
     question: Question,
+    *,
+    smaller_arm: float,
+    squares: Fraction,
+    variance_part: Fraction,
 ) -> Fraction:
-    """Return the part of the budget that finds the place of outcomes, 0 where it does not pay; reads public numbers.
+    """Return the part of the budget that the search takes, 0 where it does not pay; reads public numbers.
 
-    `smaller` is the effective size of the smaller arm, `squares` the sum of squared coefficients times what is allowed
-    for bias, `share` the variance's of what is left.
     Only where it is asked for: few outcomes that noise hides may lie far beyond what is found, and an interval that
     allowed for them would be longer than one without a search. Outcomes from 0 to 1 are not searched.
+
+    Parameters
+    ----------
+    study : Study
+        Says the range of outcomes.
+    bounds : bounds
+        Of the effect, for the whole range.
+    question : Question
+        Its settings say whether a search is asked for.
+    smaller_arm : float
+        Effective size of the smaller arm.
+    squares : Fraction
+        Sum of squared coefficients times what is allowed for bias.
+    variance_part : Fraction
+        Part of what the search leaves of the budget that goes to the variance.
     """
     low, high = study.outcome_range
-    if not getattr(question.settings, "find_range", False) or (low == 0 and high == 1) or not share:
+    asked = getattr(question.settings, "find_range", False)
+    if not asked or (low == 0 and high == 1) or not variance_part:
         return Fraction(0)
-    width = float(high - low)
+    range_width = float(high - low)
 
-    def expected(part: Fraction, sd: float, found: float) -> float:
-        """Return the squared length for outcomes of an SD in ranges of a width, both in declared ranges."""
-        noise = _noise(effect_plan(question, share, part), sensitivity)
-        return (sd * width) ** 2 * float(squares) + found**2 * noise
+    def expected(part: Fraction, sd: float, window: float) -> float:
+        """Return the squared length for outcomes of an SD in windows of a width, both in declared ranges."""
+        noise = _noise_length(effect_plan(question, variance_part, part), bounds)
+        return (sd * range_width) ** 2 * float(squares) + window**2 * noise
 
     default_sd = float(TYPICAL_SD)
     small_sd = default_sd / _TOO_WIDE
-    declared_range = expected(Fraction(0), default_sd, 1.0), expected(Fraction(0), small_sd, 1.0)
-    for part in _PLACE_PARTS:
-        plan = effect_plan(question, share, part)
+    without_search = expected(Fraction(0), default_sd, 1.0)
+    small_without_search = expected(Fraction(0), small_sd, 1.0)
+    for part in _SEARCH_PARTS:
+        plan = effect_plan(question, variance_part, part)
         amount = float(dict(plan.amounts)["spread"])
-        sure = (
-            (float(COUNTS_L2) if plan.mechanism == "gaussian" else sqrt(2.0) * float(COUNTS_L1)) / amount
-        ) <= _MOST_NOISE * smaller
-        cheap = expected(part, default_sd, 1.0) <= _MOST_COST * declared_range[0]
-        if sure and cheap and _LEAST_GAIN * expected(part, small_sd, _FOUND * small_sd) <= declared_range[1]:
-            return part
+        count_noise = float(COUNTS_L2) if plan.mechanism == "gaussian" else sqrt(2.0) * float(COUNTS_L1)
+        sure = count_noise / amount <= _MOST_NOISE * smaller_arm
+        cheap = expected(part, default_sd, 1.0) <= _MOST_COST * without_search
+        if sure and cheap:
+            small_with_search = expected(part, small_sd, _EXPECTED_WINDOW_SDS * small_sd)
+            if _LEAST_GAIN * small_with_search <= small_without_search:
+                return part
     return Fraction(0)
 
 
-def _noise(plan: Plan, sensitivity: Sensitivities) -> float:
+def _noise_length(plan: Plan, bounds: Sensitivities) -> float:
     """Return what noise adds to a squared length: that of the effect, and what that of the variance calls for."""
-    estimate_noise = plan.noise(NAMES[0], sensitivity.estimate).variance
-    return estimate_noise + sqrt(plan.noise(NAMES[1], sensitivity.variance).variance)
+    estimate_noise = plan.noise(NAMES[0], bounds.estimate).variance
+    return estimate_noise + sqrt(plan.noise(NAMES[1], bounds.variance).variance)
 
 
 def searched(plan: Plan) -> tuple[tuple[str, str], ...]:
@@ -146,11 +166,12 @@ def mechanisms(plan: Plan) -> tuple[str, ...]:
 
 def find_interval(
     gate: Gate,
+    plan: Plan,
+    bounds: Sensitivities,
+    *,
     study: Study,
     people: int,
-    plan: Plan,
-    sensitivity: Sensitivities,
-    smaller: float,
+    smaller_arm: float,
     rows: PublicRows | None = None,
 ) -> Interval:
     """Return the interval of least expected error from two releases, the whole range if none was planned.
@@ -159,15 +180,15 @@ def find_interval(
     ----------
     gate : Gate
         Where the histograms are released.
+    plan : Plan
+        The plan of the effect, which names the search where one pays.
+    bounds : bounds
+        Of the effect, for the whole range.
     study : Study
         Says the range of the outcomes that are searched.
     people : int
         Number of rows.
-    plan : Plan
-        The plan of the effect, which names the search where one pays.
-    sensitivity : bounds
-        Of the effect, for the whole range.
-    smaller : float
+    smaller_arm : float
         Effective size of the smaller arm: what is clamped may all be of it, and at the far end of its octave.
     rows : PublicRows, optional
         Whose outcomes are searched, where they were moved by a public rule; by default those of the gate.
@@ -176,22 +197,26 @@ def find_interval(
         return WHOLE_INTERVAL
     histograms = OutcomeHistograms(pure=plan.mechanism != "gaussian", rows=rows)
     centre, octaves = count_octaves(gate, histograms, people)
-    tails, sds = octaves.tails()
-    declared = Interval(crowds=octaves.crowds)
-    if tails[1] < _SEEN * sds[1]:
-        return declared
-    shares = octaves.shares(_SURE)
+    tails, tail_sds = octaves.tails()
+    declared_range = Interval(crowds=octaves.crowds)
+    if tails[1] < _SEEN_SDS * tail_sds[1]:
+        return declared_range
+    shares = octaves.shares(_TAIL_SDS)
     lo, hi = study.outcome_range
-    noise = _noise(plan, sensitivity)
-    width = float(hi - lo)
-    candidates = [(noise, declared)]
+    range_width = float(hi - lo)
+    noise = _noise_length(plan, bounds)
+    best = declared_range
+    least_error = noise
     for index, half_width in enumerate(ENDS):
-        # The clipping interval has this half-width; at an end of the range all of it is.
+        # The window has this half-width on both sides of the centre; at an end of the range all of it is on one side.
         halvings = len(ENDS) - 1 - index - (0 if octaves.at_end else 1)
-        if halvings > 0:
-            steps = OUTCOME_STEPS >> halvings
-            low = min(max(centre - steps // 2, 0), OUTCOME_STEPS - steps)
-            lost = people / smaller * float(shares @ np.maximum(ENDS - half_width, 0.0)) / 2
-            interval = Interval(OutcomeWindow(low, halvings), lost, octaves.crowds)
-            candidates.append((noise / 4.0**halvings + (lost * width) ** 2, interval))
-    return min(candidates, key=lambda one: one[0])[1]
+        if halvings <= 0:
+            continue
+        steps = OUTCOME_STEPS >> halvings
+        low = min(max(centre - steps // 2, 0), OUTCOME_STEPS - steps)
+        lost = people / smaller_arm * float(shares @ np.maximum(ENDS - half_width, 0.0)) / 2
+        error = noise / 4.0**halvings + (lost * range_width) ** 2
+        if error < least_error:
+            least_error = error
+            best = Interval(OutcomeWindow(low, halvings), lost, octaves.crowds)
+    return best

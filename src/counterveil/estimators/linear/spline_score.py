@@ -1,6 +1,10 @@
 """The propensity score that weights for balance treat as a feature: a logistic regression on linear splines.
 
-Where only outcomes are private all of this is public and free, whatever it reads.
+    logit P(T = 1) = b_0 + sum_j b_j x_j + sum_j d_j max(x_j - mean_j, 0),
+
+first b by penalised likelihood, numbers being cut at three standard deviations, then d by one step of Newton's, shrunk
+towards zero. Scores are probabilities, one for every row. Where only outcomes are private all of this is public and
+free, whatever it reads of covariates and treatments.
 """
 
 from __future__ import annotations
@@ -138,7 +142,8 @@ _CUT_SDS = 3.0
 _KNOT_PENALTY = 100.0
 # The gradient's tolerance: weights then agree to 1e-8 of the largest, however sums are rounded. And how far single
 # precision goes.
-_TOLERANCE, _ROUGH = 1e-12, 5e-5
+_TOLERANCE = 1e-12
+_ROUGH = 5e-5
 # Scores nearer to 0 or 1 than this count as that near.
 _LEAST = 1e-6
 

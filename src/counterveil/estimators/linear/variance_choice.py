@@ -40,7 +40,8 @@ _STRENGTHS = [3 * _GROWTH**step for step in range(26)]
 # Features whose variances, in order, grow by less than this factor from one to the next are taken together.
 _ALIKE = 1.25
 # The least that is left of any feature, and the least closeness of a fit beside the closest.
-_LEAST_LEFT, _LEAST_CLOSE = 1e-6, 1e-4
+_LEAST_LEFT = 1e-6
+_LEAST_CLOSE = 1e-4
 # The part of the way to the strength at which the bias no longer fits; the loading falls a little unevenly.
 _SAFE = 0.98
 # Rows that a part of an arm has at least.

@@ -1,6 +1,10 @@
 """What covariates and treatments alone decide about weights for balance: their features and the weights.
 
-Where only outcomes are private all of this is public and free, whatever it reads.
+Features of covariates and of the propensity score get shares of a total variance of one (`kernels/weight_features.py`),
+and weights of the rows minimise supposed squared bias, sampling variance and noise (`kernels/balancing.py`). Where the
+study declares scores, weights are those near the inverse of them that balance the features better. Where only outcomes
+are private all of this is public and free, whatever it reads; the constants steer the choice, and privacy does not
+depend on them.
 """
 
 from __future__ import annotations
