@@ -126,7 +126,7 @@ COMPARISONS: tuple[Mutant, ...] = (
         "unit/rows/linear/test_residual_variance.py",
     ),
     _of(
-        "residual_variance.Spectrum.freedom",
+        "spectrum.Spectrum.freedom",
         "len(self.rows) - 1 - self.explained(strength)",
         "len(self.rows) - 1",
         "unit/rows/linear/test_residual_variance.py",

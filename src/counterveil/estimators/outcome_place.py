@@ -2,6 +2,7 @@
 
 The first histogram counts outcomes in cells of their declared range and shows their centre; the second counts them by
 their distance from that centre, in octaves (`rows/outcome_histograms.py`). Everything here is made of released counts.
+The constants say how noisy counts are read, and set lengths of intervals; privacy does not depend on them.
 """
 
 from __future__ import annotations
@@ -27,9 +28,13 @@ PLACE_WORDS = {
     "spread": "histogram of distances from the outcomes' centre",
 }
 # Outcomes of a cell: where they lie on average, in parts of its end; the innermost cell begins at the centre.
-_WITHIN, _INNERMOST = 0.72, 0.55
-# A tail is there where it exceeds its noise so far; what noise may hide beyond it, in standard deviations of the noise.
-_SURE, _CERTAIN, _HIDDEN = 1.6, 2.5, 0.5
+_WITHIN = 0.72
+_INNERMOST = 0.55
+# A tail is there, or is there almost surely, where it exceeds its noise so far, in standard deviations of the noise.
+_SURE = 1.6
+_CERTAIN = 2.5
+# What noise may hide beyond the last sure octave, in the same.
+_HIDDEN = 0.5
 # The half-width of the place of outcomes, in their standard deviations.
 _HALF_WIDTH_SDS = 1.5
 
@@ -50,36 +55,37 @@ class Octaves:
     def tails(self) -> tuple[Floats, Floats]:
         """Return the counts from each octave on, and the standard deviation of each."""
         before = np.arange(len(self.counts))
-        known = np.sqrt(before * (len(before) - before) / len(before))
-        return np.cumsum(self.counts[::-1])[::-1], self.sd * known
+        # The counts add up to the number of people: the noise of a tail is that of a bridge.
+        factors = np.sqrt(before * (len(before) - before) / len(before))
+        return np.cumsum(self.counts[::-1])[::-1], self.sd * factors
 
     def shares(self, sure: float = _SURE) -> Floats:
         """Return shares of outcomes in the octaves, with those that noise may hide in the one after the last sure one.
 
         A tail is `sure` where it exceeds so many standard deviations of its noise.
         """
-        found, tails, sds = self._up_to(sure)
+        counts, tails, sds = self._up_to(sure)
         if len(tails):
-            found[-len(tails)] = max(float(tails[0]), 0.0) + _HIDDEN * float(sds[0])
-        return np.asarray(found / found.sum())
+            counts[-len(tails)] = max(float(tails[0]), 0.0) + _HIDDEN * float(sds[0])
+        return np.asarray(counts / counts.sum())
 
     def certain(self) -> tuple[Floats, Floats]:
         """Return shares of outcomes that are there almost surely, and of those that noise may hide anywhere beyond."""
-        found, tails, _ = self._up_to(_CERTAIN)
-        hidden = np.zeros(len(found))
+        counts, tails, _ = self._up_to(_CERTAIN)
+        hidden = np.zeros(len(counts))
         if len(tails):
             hidden[-len(tails) :] = self.sd / sqrt(len(tails))
             hidden[-len(tails)] += max(float(tails[0]), 0.0)
-        return found / found.sum(), hidden / found.sum()
+        return counts / counts.sum(), hidden / counts.sum()
 
     def _up_to(self, sure: float) -> tuple[Floats, Floats, Floats]:
         """Return outcomes up to the last sure octave, and the tails beyond it with their standard deviations."""
         tails, sds = self.tails()
         top = int(np.flatnonzero(tails > sure * sds + 0.5).max())
-        found = np.maximum(self.counts, 0.0)
-        found[top] = max(found[top], float(tails[top]), 1e-9)
-        found[top + 1 :] = 0.0
-        return found, tails[top + 1 :], sds[top + 1 :]
+        counts = np.maximum(self.counts, 0.0)
+        counts[top] = max(counts[top], float(tails[top]), 1e-9)
+        counts[top + 1 :] = 0.0
+        return counts, tails[top + 1 :], sds[top + 1 :]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -435,7 +435,7 @@ def estimate(session: BaseSession, question: Question) -> Result:
         session.attach(f"method={question.method!r}")
     if study.cluster is not None and question.method != AUTO:
         asked = f"measure={question.measure!r}" if question.measure in OF_MEANS else "ate"
-        refuse_few_clusters(study, asked, question.method, session.batches.rows)
+        refuse_few_clusters(study, asked, question.method, PublicData(session, unit).rows)
     if study.denominator is not None:
         from counterveil.estimators.moments.ratio import compare_ratios
 

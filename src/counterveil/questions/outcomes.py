@@ -33,6 +33,7 @@ from counterveil.results.question import (
     refuse_unknown_method,
 )
 from counterveil.rows.outcome_numbers import Outcomes
+from counterveil.rows.public import PublicData
 from counterveil.session import BaseSession, BitSource, Kind, Plan
 from counterveil.settings import Arms, DifferenceInMeans, Matching, Weighting
 
@@ -296,7 +297,7 @@ def _answer(session: BaseSession, question: Question, listed: Outcomes) -> Outco
         session.attach_batches()
     else:
         session.attach(f"outcomes with method={question.method!r}")
-    refuse_few_clusters(session.study, "outcomes", question.method, session.batches.rows)
+    refuse_few_clusters(session.study, "outcomes", question.method, PublicData(session, question.unit).rows)
     if pairs:
         return pair_outcomes(session, question, listed)
     if question.unit is Unit.RECORD and session.study.arms is not None:

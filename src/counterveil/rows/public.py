@@ -159,6 +159,12 @@ class PublicData:
         return cast("tuple[int, ...]", tuple(map(int, sizes)))
 
     @property
+    def people_in_every_period(self) -> int:
+        """People with a measurement in every period: others are there only where that pattern is public."""
+        people, _ = complete_sizes(self._session.batches)
+        return people
+
+    @property
     def complete_sizes(self) -> tuple[int, int]:
         """People with a measurement in every period, and how many of them are treated; CV-X010 where arms are private.
 

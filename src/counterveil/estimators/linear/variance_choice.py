@@ -21,15 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.estimators.linear.budget_split import TYPICAL_SD, effect_plan
+from counterveil.estimators.linear.spectrum import Spectrum, residual_variance
 from counterveil.estimators.linear.weighting_design import Weighted
 from counterveil.numerics.arm_rows import ArmRows
 from counterveil.results.question import Question
-from counterveil.rows.linear.residual_variance import (
-    MOST_WEIGHTED_SQUARES,
-    ResidualVariance,
-    Spectrum,
-    residual_variance,
-)
+from counterveil.rows.linear.ranged_fit import MOST_WEIGHTED_SQUARES
+from counterveil.rows.linear.residual_variance import ResidualVariance
 
 # The page that proves the bound of what is chosen here.
 PAGE = "rows/linear/residual_variance.proof.md"

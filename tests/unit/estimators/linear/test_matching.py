@@ -33,7 +33,7 @@ from counterveil.estimators.linear.variance_choice import chosen_residual_varian
 from counterveil.estimators.linear.weighting_design import Weighted
 from counterveil.privacy import Budget, Estimand
 from counterveil.privacy.caveats import Caveat
-from counterveil.rows.linear.residual_variance import MOST_WEIGHTED_SQUARES
+from counterveil.rows.linear.ranged_fit import MOST_WEIGHTED_SQUARES
 
 
 def naive_matching(score, treated, y, neighbours, estimand):

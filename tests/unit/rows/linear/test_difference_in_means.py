@@ -9,11 +9,11 @@ from tests.thinned import thinned
 from tests.unit.rows.exact_gate import ExactGate, public_rows
 
 from counterveil.data import OUTCOME_STEPS, Outcome, Study, Table, Treatment
+from counterveil.estimators.linear.spectrum import Spectrum, residual_variance
 from counterveil.numerics.arm_totals import arm_totals
 from counterveil.rows.linear.arm_mean import ArmMeans, PlainArm, WeightedArm
 from counterveil.rows.linear.arm_pair import arm_part
 from counterveil.rows.linear.paired_variance import paired_variance
-from counterveil.rows.linear.residual_variance import Spectrum, residual_variance
 from counterveil.rows.linear.sensitivity import ArmMean, MeanContrast, SitesContrast
 from counterveil.rows.linear.variance_forms import WithBias
 

@@ -8,13 +8,9 @@ import pytest
 from scipy.optimize import minimize
 
 from counterveil.errors import InternalError
-from counterveil.rows.linear.residual_variance import (
-    TRANSITION,
-    GroupSquares,
-    Spectrum,
-    cost,
-    residual_variance,
-)
+from counterveil.estimators.linear.spectrum import Spectrum, residual_variance
+from counterveil.rows.linear.ranged_fit import TRANSITION, cost
+from counterveil.rows.linear.residual_variance import GroupSquares
 
 BITS = 24
 ENDS = (0, 2 ** (BITS - 1), 2**BITS)
