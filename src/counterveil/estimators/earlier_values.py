@@ -4,9 +4,10 @@ The slope s of an outcome minimises what the squared length of its interval is e
 
     squares (s^2 v - 2 s c) + noise (1 + s)^2,
 
-with v the released variance of the earlier number, c its covariance with the outcome less one standard deviation of
-that covariance's noise, `squares` the sum of squared coefficients of the comparison, and `noise` the variance of the
-outcome's noise: taking s x off makes its range 1 + s times as wide. Numbers are in units of the outcome's range.
+with v the released variance of the earlier number, c its covariance with the outcome less one standard
+deviation of that covariance's noise, `squares` the sum of squared coefficients of the comparison, and `noise`
+the variance of the outcome's noise: taking s x off makes its range 1 + s times as wide. Numbers are in units
+of the outcome's range.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ _LEAST_VARIANCE = 1e-12
 def with_slopes(gate: Gate, outcomes: Outcomes, squares: float, noise: Sequence[float]) -> Outcomes:
     """Return the outcomes with their slopes, from moments that are released here.
 
-    `squares` is the sum of squared coefficients of the comparison, `noise` the variance of each outcome's noise in
-    units of its squared range.
+    `squares` is the sum of squared coefficients of the comparison, `noise` the variance of each outcome's
+    noise in units of its squared range.
     """
     slopes = [0] * len(outcomes.names)
     moments = release_moments(gate, outcomes)

@@ -1,8 +1,9 @@
 """Where outcomes lie and how far from their centre, concluded from two noisy histograms of them alone.
 
-The first histogram counts outcomes in cells of their declared range and shows their centre; the second counts them by
-their distance from that centre, in octaves (`rows/outcome_histograms.py`). Everything here is made of released counts.
-The constants say how noisy counts are read, and set lengths of intervals; privacy does not depend on them.
+The first histogram counts outcomes in cells of their declared range and shows their centre; the second counts
+them by their distance from that centre, in octaves (`rows/outcome_histograms.py`). Everything here is made of
+released counts. The constants say how noisy counts are read, and set lengths of intervals; privacy does not
+depend on them.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ _HALF_WIDTH_SDS = 1.5
 class Octaves:
     """Noisy counts of outcomes by their distance from the centre, and the standard deviation of their noise.
 
-    Numbers of all rows are known: the counts add up to them. `at_end` says that most lie at an end of the range,
-    `crowds` how many at each.
+    Numbers of all rows are known: the counts add up to them. `at_end` says that most lie at an end of the
+    range, `crowds` how many at each.
     """
 
     counts: Floats
@@ -92,9 +93,9 @@ class Octaves:
 class Spread:
     """The place of outcomes, their standard deviation, and the shares of outcomes by their distance from the centre.
 
-    Everything is in halves of the declared range. `distances` is None where outcomes are not searched. `hidden` are
-    shares of outcomes that noise may hide farther off: nothing is computed from them but what a clip may lose. `ends`
-    says how many crowd at the ends.
+    Everything is in halves of the declared range. `distances` is None where outcomes are not searched.
+    `hidden` are shares of outcomes that noise may hide farther off: nothing is computed from them but what a
+    clip may lose. `ends` says how many crowd at the ends.
     """
 
     place: Place

@@ -1,6 +1,7 @@
 """Moments of outcomes y and of what was measured before them, x: they decide how much of x is taken off y.
 
-Both are scaled to [-1/2, 1/2]. What is released for every outcome that was measured before are the means over all rows
+Both are scaled to [-1/2, 1/2]. What is released for every outcome that was measured before are the means over
+all rows
 
     E x,    E y,    E x y,    E x^2,
 

@@ -1,7 +1,7 @@
 """Noisy counts of outcomes: in equal cells of their declared range, and by their distance from a released centre.
 
-Every row falls into one cell of either partition, by its own outcome and numbers that are public or were released
-before. So one outcome leaves one count and enters another (`counts.COUNTS_L1`, `counts.COUNTS_L2`).
+Every row falls into one cell of either partition, by its own outcome and numbers that are public or were
+released before. So one outcome leaves one count and enters another (`counts.COUNTS_L1`, `counts.COUNTS_L2`).
 """
 
 # Proof: histogram.proof.md

@@ -1,11 +1,12 @@
 """The outcomes of a study as whole steps of their ranges, less what was measured before them, and their totals by arm.
 
-With x what was measured before an outcome y, both in steps of {0, ..., M}, and a released slope of s sixteenths,
+With x what was measured before an outcome y, both in steps of {0, ..., M}, and a released slope of s
+sixteenths,
 
     z = floor((16 y + s (M - x)) / (16 + s))
 
-stands for y - (s / 16) x in steps of a range that is 1 + s / 16 times as wide. It is a function of one row's numbers,
-so that bounds for outcomes of that range hold for it.
+stands for y - (s / 16) x in steps of a range that is 1 + s / 16 times as wide. It is a function of one row's
+numbers, so that bounds for outcomes of that range hold for it.
 """
 
 # Proof: earlier_values.proof.md
@@ -32,8 +33,8 @@ SLOPE_PARTS = 16
 class Outcomes:
     """The outcomes of a study: names, ranges, and weights that one over their noise is in proportion to.
 
-    `earlier` are the places among a table's measures of what was measured before, None where nothing was; `slopes`,
-    released by then, say how many sixteenths of it are taken off the outcome.
+    `earlier` are the places among a table's measures of what was measured before, None where nothing was;
+    `slopes`, released by then, say how many sixteenths of it are taken off the outcome.
     """
 
     names: tuple[str, ...]

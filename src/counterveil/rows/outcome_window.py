@@ -1,9 +1,9 @@
 """Parts of the declared range to which outcomes are clamped, one by one, before they are summed.
 
-Clamping acts on one outcome at a time: a changed outcome still moves one number, by the width of the part at most.
-So every bound for outcomes of the declared range holds for clamped ones, with that width in place of the range's.
-`OutcomeWindow` is a range that was halved some times, so that clamped outcomes are whole steps again. `Place` is an
-interval around a centre, in which outcomes become numbers in [-1, 1] of fixed point.
+Clamping acts on one outcome at a time: a changed outcome still moves one number, by the width of the part at
+most. So every bound for outcomes of the declared range holds for clamped ones, with that width in place of
+the range's. `OutcomeWindow` is a range that was halved some times, so that clamped outcomes are whole steps
+again. `Place` is an interval around a centre, in which outcomes become numbers in [-1, 1] of fixed point.
 
 Proof: `linear/linear_estimate.proof.md`, clamped outcomes.
 """

@@ -1,7 +1,7 @@
 """Means of several arms where only outcomes are private: one release for each arm and one for its variance.
 
-Each arm's mean with its variance is a chain of its own: one outcome moves its own arm and no other, so that every arm
-spends the whole budget (disjoint releases compose in parallel, McSherry 2009).
+Each arm's mean with its variance is a chain of its own: one outcome moves its own arm and no other, so that
+every arm spends the whole budget (disjoint releases compose in parallel, McSherry 2009).
 """
 
 from __future__ import annotations
@@ -91,7 +91,8 @@ def arm_means(public: PublicData, question: Question) -> Prepared[ArmsResult]:
 def share_of(bounds: Sequence[MeanBounds], question: Question, expected_part: float = 1.0) -> Fraction:
     """Return the share of the budget for the variances: the one asked for, else one for short intervals of contrasts.
 
-    Reads public numbers only; `expected_part` of the outcomes' variance is expected to be left in those released.
+    Reads public numbers only; `expected_part` of the outcomes' variance is expected to be left in those
+    released.
     """
     share = asked_share(question.settings)
     if share is not None:

@@ -1,8 +1,9 @@
 """The means of several arms as public coefficients: plain, weighted for balance, or matched on the multinomial score.
 
-Every arm's mean estimates what everybody's mean outcome would be in that arm. Where only outcomes are private all of
-this is free, whatever it reads of covariates and arms. Weights towards everybody are those of balancing weights, an arm
-being in the place of the treated; `matched_arm.py` has the coefficients of matching.
+Every arm's mean estimates what everybody's mean outcome would be in that arm. Where only outcomes are private
+all of this is free, whatever it reads of covariates and arms. Weights towards everybody are those of
+balancing weights, an arm being in the place of the treated; `matched_arm.py` has the coefficients of
+matching.
 """
 
 from __future__ import annotations

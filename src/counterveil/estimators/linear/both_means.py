@@ -1,8 +1,8 @@
 """Means of both arms where only outcomes are private, for ratios, lifts and odds ratios.
 
-One outcome is in one arm, so that both means are released for the price of one (`session/parallel.proof.md`; disjoint
-releases compose in parallel, McSherry 2009). An adjusted effect is split into what its weights make of either arm
-(`rows/linear/arm_pair.py`).
+One outcome is in one arm, so that both means are released for the price of one (`session/parallel.proof.md`;
+disjoint releases compose in parallel, McSherry 2009). An adjusted effect is split into what its weights make
+of either arm (`rows/linear/arm_pair.py`).
 """
 
 from __future__ import annotations

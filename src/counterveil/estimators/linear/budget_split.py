@@ -4,9 +4,9 @@ With share s of the budget for the variance, the squared length of an interval i
 
     noise(1 - s) + typical variance + sd of the variance's noise(s),
 
-the last standing for how much a released variance is raised so that its noise does not make it too small. Without a
-released variance its largest value (`variance_cap`) stands in for the last two. All of this is made of public numbers
-and steers lengths alone: the guarantee holds for every split.
+the last standing for how much a released variance is raised so that its noise does not make it too small.
+Without a released variance its largest value (`variance_cap`) stands in for the last two. All of this is made
+of public numbers and steers lengths alone: the guarantee holds for every split.
 """
 
 from __future__ import annotations

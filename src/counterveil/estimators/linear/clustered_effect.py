@@ -1,8 +1,9 @@
 """The value of a linear estimator of outcomes that come in clusters: one draw for the effect, one for its error.
 
 The standard error is released, not the variance: it is the length of a vector of residual totals by cluster
-(`rows/linear/clustered_error.py`), which one outcome moves by no more than it moves the effect, whatever the size of
-its cluster. With few clusters an interval takes Student's t with the degrees of freedom of Bell and McCaffrey (2002).
+(`rows/linear/clustered_error.py`), which one outcome moves by no more than it moves the effect, whatever the
+size of its cluster. With few clusters an interval takes Student's t with the degrees of freedom of Bell and
+McCaffrey (2002).
 """
 
 from __future__ import annotations

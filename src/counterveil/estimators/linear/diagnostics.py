@@ -1,6 +1,7 @@
 """Tables about public weights: balance of covariates, overlap of scores, effective sizes, what explains treatment.
 
-All of it is made of covariates, treatments and coefficients, which are public where outcomes alone are private.
+All of it is made of covariates, treatments and coefficients, which are public where outcomes alone are
+private.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
     effect = mean_1 - mean_0,    variance = s_1^2 / n_1 + s_0^2 / n_0,
 
-the conservative variance of Neyman [1]_. Outcomes are private; who was treated, and so n_1 and n_0, is public.
+the conservative variance of Neyman [1]_. Outcomes are private; who was treated, and so n_1 and n_0, is
+public.
 
 References
 ----------

@@ -2,8 +2,8 @@
 
     effect = sum_i c_i y_i + noise,
 
-c of public columns. Outcomes that come in clusters are in `clustered_effect.py`; `effect_of` takes the form that the
-study calls for.
+c of public columns. Outcomes that come in clusters are in `clustered_effect.py`; `effect_of` takes the form
+that the study calls for.
 """
 
 from __future__ import annotations

@@ -2,10 +2,11 @@
 
     effect_p = b_p - b_r,    b_p = sum_i c_i y_ip,
 
-with measurements y_ip of person i in period p, public weights c, and r the reference period. For a balanced panel this
-is two-way fixed effects with leads and lags of a common adoption date, which are differences of means of each person's
-own changes [1]_ [2]_. Measurements are released, not changes: one person moves P measurements by W each, so that a
-difference of two has noise of W sqrt(2 P), where changes, which move by 2 W, would have 2 W sqrt(P - 1).
+with measurements y_ip of person i in period p, public weights c, and r the reference period. For a balanced
+panel this is two-way fixed effects with leads and lags of a common adoption date, which are differences of
+means of each person's own changes [1]_ [2]_. Measurements are released, not changes: one person moves P
+measurements by W each, so that a difference of two has noise of W sqrt(2 P), where changes, which move by 2
+W, would have 2 W sqrt(P - 1).
 
 References
 ----------

@@ -45,13 +45,13 @@ class LinearEffect:
     pages : tuple of str
         Proof pages of the bounds.
     rows : PublicRows, optional
-        The rows in the order of the coefficients, where they were reordered or their outcomes moved by a public rule;
-        None for the rows of the session as they are.
+        The rows in the order of the coefficients, where they were reordered or their outcomes moved by a
+        public rule; None for the rows of the session as they are.
     remarks : tuple of str
         What the guarantee says beside its pages.
     share : Fraction, optional
-        Share of the budget for the variance. None chooses the least whose interval is expected to exceed the shortest
-        by no more than the factor `budget_split.SLACK`, squared lengths.
+        Share of the budget for the variance. None chooses the least whose interval is expected to exceed the
+        shortest by no more than the factor `budget_split.SLACK`, squared lengths.
     expected_part : float
         Part of the outcomes' variance that is expected to be left in the estimate.
     bias : float

@@ -1,13 +1,14 @@
 """Matching towards one arm: everybody outside it borrows the outcomes of its nearest units on the score of the arm.
 
-With arm k of n_k rows and P(j) the N units of the arm nearest to unit j, the mean of the arm over everybody is
+With arm k of n_k rows and P(j) the N units of the arm nearest to unit j, the mean of the arm over everybody
+is
 
-    (1/n) (sum over the arm of y_i + sum over the others of the mean of y over P(j)) = sum over the arm of c_i y_i,
+    (1/n) (sum over the arm of y_i + sum over the others of the mean of y over P(j)) = sum of c_i y_i,
     c_i = (1 + K_i) / n,    K_i = sum over j with i in P(j) of 1 / |P(j)|,
 
-a weighted sum of the arm's own outcomes with public coefficients. How often a unit may serve is chosen for the least
-supposed squared error: bias from what covariates still differ, variance, and noise, which follows max c_i. The
-constants steer that choice; privacy does not depend on them.
+a weighted sum of the arm's own outcomes with public coefficients. How often a unit may serve is chosen for
+the least supposed squared error: bias from what covariates still differ, variance, and noise, which follows
+max c_i. The constants steer that choice; privacy does not depend on them.
 """
 
 from __future__ import annotations

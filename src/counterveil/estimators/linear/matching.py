@@ -2,10 +2,10 @@
 
     effect = sum_i c_i y_i,
 
-every unit being compared with its nearest units of the other arm on the score [2]_, with replacement [1]_ and a limit
-on how often a unit serves, after PrivATE (Yuan et al.), whose published form is in `published`. Covariates, treatments
-and the order of rows are public, and so are the coefficients. The variance comes from lines in parts of each arm, or
-from pairs of neighbours on the score where that would take too long.
+every unit being compared with its nearest units of the other arm on the score [2]_, with replacement [1]_ and
+a limit on how often a unit serves, after PrivATE (Yuan et al.), whose published form is in `published`.
+Covariates, treatments and the order of rows are public, and so are the coefficients. The variance comes from
+lines in parts of each arm, or from pairs of neighbours on the score where that would take too long.
 
 References
 ----------

@@ -1,8 +1,8 @@
 """What covariates and treatments alone decide about matching: scores, limits, coefficients.
 
-A matched effect is sum_i c_i y_i, with c_i made of how often row i serves as a match. The noise follows max |c_i|, so
-that a limit on how often a row serves trades noise against bias: of the limits that are compared, the one is taken
-whose supposed squared error
+A matched effect is sum_i c_i y_i, with c_i made of how often row i serves as a match. The noise follows max
+|c_i|, so that a limit on how often a row serves trades noise against bias: of the limits that are compared,
+the one is taken whose supposed squared error
 
     sd^2 (squared distances of weighted means of covariates and score) + sd^2 sum_i c_i^2 + noise max_i c_i^2
 
@@ -168,8 +168,8 @@ def expected_errors(
     """Return the function that gives matchings' supposed squared errors, as parts of the range squared.
 
     It adds the noise, the variance of outcomes around their mean, and the squared bias left by covariates
-    (and score) whose weighted means differ between an arm and those whose effect is estimated. `sd` is assumed
-    of the mean outcome over the covariates, and of outcomes around it.
+    (and score) whose weighted means differ between an arm and those whose effect is estimated. `sd` is
+    assumed of the mean outcome over the covariates, and of outcomes around it.
     """
     gaps = _Gaps(design, estimand)
 

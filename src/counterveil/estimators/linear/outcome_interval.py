@@ -1,12 +1,14 @@
 """Where outcomes lie within their declared range, searched for where that is expected to shorten intervals.
 
-Noise follows the width of the range. A part of the budget finds a shorter window, to which outcomes are clamped; what
-the clamping may hide becomes a part of the error of the effect. From released octaves of the distance to the centre,
+Noise follows the width of the range. A part of the budget finds a shorter window, to which outcomes are
+clamped; what the clamping may hide becomes a part of the error of the effect. From released octaves of the
+distance to the centre,
 
     expected squared error(h) = noise / 4^h + (rows / smaller arm * lost(h) / 2)^2,
 
-for a window of the range halved h times, lost(h) being the mean by which outcomes are moved if all of an octave's lie
-at its far end. The constants steer whether the search is made and what it takes; privacy does not depend on them.
+for a window of the range halved h times, lost(h) being the mean by which outcomes are moved if all of an
+octave's lie at its far end. The constants steer whether the search is made and what it takes; privacy does
+not depend on them.
 """
 
 from __future__ import annotations
@@ -100,8 +102,9 @@ def search_part(
 ) -> Fraction:
     """Return the part of the budget that the search takes, 0 where it does not pay; reads public numbers.
 
-    Only where it is asked for: few outcomes that noise hides may lie far beyond what is found, and an interval that
-    allowed for them would be longer than one without a search. Outcomes from 0 to 1 are not searched.
+    Only where it is asked for: few outcomes that noise hides may lie far beyond what is found, and an
+    interval that allowed for them would be longer than one without a search. Outcomes from 0 to 1 are not
+    searched.
 
     Parameters
     ----------

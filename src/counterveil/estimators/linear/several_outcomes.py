@@ -1,8 +1,8 @@
 """Effects on several outcomes where only outcomes are private: one comparison of public columns, used for all of them.
 
-All outcomes of a row may change at once, each within its own range, so that the numbers of one comparison are released
-together (`rows/linear/several_outcomes.py`). Of two arms the differences are released; of several arms, or for ratios,
-the means of every arm, which one row's outcomes move one at a time, in parallel.
+All outcomes of a row may change at once, each within its own range, so that the numbers of one comparison are
+released together (`rows/linear/several_outcomes.py`). Of two arms the differences are released; of several
+arms, or for ratios, the means of every arm, which one row's outcomes move one at a time, in parallel.
 """
 
 from __future__ import annotations

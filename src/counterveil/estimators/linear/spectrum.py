@@ -1,13 +1,13 @@
 """What lines in public features take of a variance: degrees of freedom, and what a mean outcome leaves in it.
 
-For n rows with feature covariance C, features that are fitted with closeness D^2 (the shape, on a diagonal) and ridge
-strength s, and W W' = (I + s D C D)^-1,
+For n rows with feature covariance C, features that are fitted with closeness D^2 (the shape, on a diagonal)
+and ridge strength s, and W W' = (I + s D C D)^-1,
 
     degrees of freedom of slopes = trace(I - W W'),
     loading = S n trace(C - C (C + (s D^2)^-1)^-1 C) / (degrees of freedom that are left),
 
-S being the sum of squared weights: `loading` is what the variance holds of a mean outcome that follows a random
-direction of the features with variance one. All of it is made of public columns.
+S being the sum of squared weights: `loading` is what the variance holds of a mean outcome that follows a
+random direction of the features with variance one. All of it is made of public columns.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from counterveil.rows.linear.residual_variance import GroupResidual, GroupSquare
 class Spectrum:
     """One group's features as far as lines depend on them: centre (p,) and covariance (p, p).
 
-    `weight`: the sum of the group's squared weights. `shape` (p,): how closely each feature is fitted beside the
-    others. `roots` keeps for every strength s asked for a W with W W' = (I + s D covariance D)^-1, D^2 having
-    the shape on its diagonal, and `taken` what slopes of that strength take.
-    `held` are the rows with their sums, where these may have been found in single precision.
+    `weight`: the sum of the group's squared weights. `shape` (p,): how closely each feature is fitted beside
+    the others. `roots` keeps for every strength s asked for a W with W W' = (I + s D covariance D)^-1, D^2
+    having the shape on its diagonal, and `taken` what slopes of that strength take. `held` are the rows with
+    their sums, where these may have been found in single precision.
     """
 
     rows: Rows

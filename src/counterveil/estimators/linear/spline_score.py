@@ -2,9 +2,9 @@
 
     logit P(T = 1) = b_0 + sum_j b_j x_j + sum_j d_j max(x_j - mean_j, 0),
 
-first b by penalised likelihood, numbers being cut at three standard deviations, then d by one step of Newton's, shrunk
-towards zero. Scores are probabilities, one for every row. Where only outcomes are private all of this is public and
-free, whatever it reads of covariates and treatments.
+first b by penalised likelihood, numbers being cut at three standard deviations, then d by one step of
+Newton's, shrunk towards zero. Scores are probabilities, one for every row. Where only outcomes are private
+all of this is public and free, whatever it reads of covariates and treatments.
 """
 
 from __future__ import annotations
@@ -152,9 +152,9 @@ def spline_score(rows: PublicRows, terms: bool = False, leaves: bool = False) ->
     """Return (n,) probabilities of treatment, whose logit is a linear spline with a knot at the mean of every number.
 
     First comes a logistic regression on the covariates, numbers being cut at three standard deviations; then
-    one step of Newton's for the change of each number's slope above its mean, shrunk towards zero. With `terms` come
-    those that treatment follows beyond the regression, with `leaves` the groups of rows that it follows beyond
-    the score.
+    one step of Newton's for the change of each number's slope above its mean, shrunk towards zero. With
+    `terms` come those that treatment follows beyond the regression, with `leaves` the groups of rows that it
+    follows beyond the score.
     """
     cut, knotted, deviations = _clipped_covariates(rows)
     penalty = 1 / rows.rows

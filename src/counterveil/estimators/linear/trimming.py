@@ -53,8 +53,8 @@ def trimmed(rows: PublicRows, trim: float | str) -> Trimmed:
 def crump_limit(score: Floats) -> float:
     """Return a in [0, 1/2) such that the effect on those with scores in [a, 1 - a] has the least variance.
 
-    Crump, Hotz, Imbens and Mitnik (2009), for outcomes of one variance: with g = 1 / (e (1 - e)), those are kept
-    whose g is at most twice the mean g of those kept; 0 where that is everybody.
+    Crump, Hotz, Imbens and Mitnik (2009), for outcomes of one variance: with g = 1 / (e (1 - e)), those are
+    kept whose g is at most twice the mean g of those kept; 0 where that is everybody.
     """
     clipped = np.clip(score, 1e-9, 1 - 1e-9)
     g = np.sort(1 / (clipped * (1 - clipped)))

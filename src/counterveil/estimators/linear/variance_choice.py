@@ -1,13 +1,14 @@
 """Which residual variance (`rows/linear/residual_variance.py`) is expected to give the shortest interval.
 
-Lines through outcomes take from the variance what covariates explain, at the price of degrees of freedom. With
-loading(s) what a variance with lines of strength s holds of a mean outcome of variance one, the strongest lines are
-taken for which
+Lines through outcomes take from the variance what covariates explain, at the price of degrees of freedom.
+With loading(s) what a variance with lines of strength s holds of a mean outcome of variance one, the
+strongest lines are taken for which
 
     loading(s) >= imbalance^2,
 
-so that the variance still covers the bias which the imbalance of the weights causes in expectation. Everything here is
-made of public columns. The constants steer how long intervals are; privacy does not depend on them.
+so that the variance still covers the bias which the imbalance of the weights causes in expectation.
+Everything here is made of public columns. The constants steer how long intervals are; privacy does not depend
+on them.
 """
 
 from __future__ import annotations
@@ -100,8 +101,8 @@ def _cut(
 ) -> Iterator[tuple[NDArray[np.bool_], ArmRows | None]]:
     """Yield the arm's rows in parts by the size of their weights, half of them, half of the rest, and so on.
 
-    So weights differ least within parts where they are largest. Small arms are cut into fewer parts. With each
-    part come the sums over its rows, where they are known.
+    So weights differ least within parts where they are largest. Small arms are cut into fewer parts. With
+    each part come the sums over its rows, where they are known.
     """
     rows = np.flatnonzero(arm)
     cuts = [len(rows) - (len(rows) >> step) for step in range(1, parts) if len(rows) >> step >= _LEAST_ROWS]
@@ -118,8 +119,9 @@ def _cut(
 def fitting_shape(design: Weighted) -> NDArray[np.float64]:
     """Return (p,) how closely to fit each feature, so that what is left of it is in proportion to its imbalance.
 
-    If features had nothing to do with each other, a ridge of strength d_j would leave 1/(1 + d_j c_j) of the variance
-    c_j of feature j. The weights treat features of the same variance alike, so that these share one d.
+    If features had nothing to do with each other, a ridge of strength d_j would leave 1/(1 + d_j c_j) of the
+    variance c_j of feature j. The weights treat features of the same variance alike, so that these share one
+    d.
     """
     treated, control = design.arms
     variances = np.diagonal(treated.products + control.products) / len(design.features)

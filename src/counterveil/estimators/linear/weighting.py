@@ -1,10 +1,11 @@
 """Weighting where only outcomes are private: public coefficients, one draw at the exact sensitivity.
 
-    effect = sum_i c_i y_i,    c = argmin of supposed squared bias + sampling variance + variance of the noise,
+    effect = sum_i c_i y_i,    c = argmin of supposed squared bias + sampling variance + variance of the
+    noise,
 
-weights that minimise variance subject to balance (stable balancing weights [2]_), here with squared imbalance in the
-objective as in kernel optimal matching [1]_, and with the privacy noise, which the largest weight sets, as a third
-term. Covariates, treatments and the order of rows are public, and so are the weights.
+weights that minimise variance subject to balance (stable balancing weights [2]_), here with squared imbalance
+in the objective as in kernel optimal matching [1]_, and with the privacy noise, which the largest weight
+sets, as a third term. Covariates, treatments and the order of rows are public, and so are the weights.
 
 References
 ----------
@@ -101,9 +102,9 @@ def weighted_effect(rows: PublicRows, question: Question) -> LinearEffect:
 def _supposing(settings: Weighting, question: Question, study: Study) -> Weighting:
     """Return the settings with what is supposed of outcomes where the interval holds what less balance leaves.
 
-    The largest variance there can be holds it. So does, in a trial, one variance an arm, which keeps as much of what
-    covariates explain as the imbalance calls for. Pairs of rows do not, nor do variances of either arm's mean, for
-    which the imbalance of that arm counts.
+    The largest variance there can be holds it. So does, in a trial, one variance an arm, which keeps as much
+    of what covariates explain as the imbalance calls for. Pairs of rows do not, nor do variances of either
+    arm's mean, for which the imbalance of that arm counts.
     """
     value_alone = asked_share(question.settings) == 0
     interval_holds = value_alone or (settings.variance_by == BY_ARM and question.measure not in OF_MEANS)

@@ -1,10 +1,10 @@
 """What covariates and treatments alone decide about weights for balance: their features and the weights.
 
-Features of covariates and of the propensity score get shares of a total variance of one (`kernels/weight_features.py`),
-and weights of the rows minimise supposed squared bias, sampling variance and noise (`kernels/balancing.py`). Where the
-study declares scores, weights are those near the inverse of them that balance the features better. Where only outcomes
-are private all of this is public and free, whatever it reads; the constants steer the choice, and privacy does not
-depend on them.
+Features of covariates and of the propensity score get shares of a total variance of one
+(`kernels/weight_features.py`), and weights of the rows minimise supposed squared bias, sampling variance and
+noise (`kernels/balancing.py`). Where the study declares scores, weights are those near the inverse of them
+that balance the features better. Where only outcomes are private all of this is public and free, whatever it
+reads; the constants steer the choice, and privacy does not depend on them.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ class Weighted:
     ) -> Weighted:
         """Return weights whose sizes give the arms these feature totals (2, p), and the imbalance that they leave.
 
-        `arm_correlation` (p,) are assumed correlations of the two arms' slopes; None takes the worse of none and one.
+        `arm_correlation` (p,) are assumed correlations of the two arms' slopes; None takes the worse of none
+        and one.
         """
         independent, identical = squared_gaps(arms, totals, estimand)
         gaps = np.maximum(independent, identical)
@@ -92,8 +93,8 @@ def features_of(
 ) -> tuple[NDArray[np.floating], int, Floats | None]:
     """Return the centred features (n, p) that are balanced, and how many of the first are made of covariates alone.
 
-    They are scaled to a total variance of one. Where rows are given, features are those of them; last come the means
-    of everybody's.
+    They are scaled to a total variance of one. Where rows are given, features are those of them; last come
+    the means of everybody's.
     """
     shares = _shares(design, settings, people.study.randomised is True)
     return shared_features(people, design.score, shares, design.followed, design.leaves, rows)
@@ -102,9 +103,10 @@ def features_of(
 def _shares(design: ScoredRows, settings: Weighting, randomised: bool) -> FeatureShares:
     """Return the shares of the features that are balanced.
 
-    Cosines of the score and leaves have less where arms hardly overlap: there they cannot be balanced, and trying
-    takes weights that are large and outcomes' other features out of balance. Cosines have more with many rows, where
-    a weight can be large without much noise; not in a trial, whose score follows chance alone.
+    Cosines of the score and leaves have less where arms hardly overlap: there they cannot be balanced, and
+    trying takes weights that are large and outcomes' other features out of balance. Cosines have more with
+    many rows, where a weight can be large without much noise; not in a trial, whose score follows chance
+    alone.
     """
     shares = {name: BLOCKS[name] if name in settings.balanced else 0.0 for name in BLOCKS}
     rows = len(design.treated)

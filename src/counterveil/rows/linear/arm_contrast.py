@@ -2,9 +2,9 @@
 
     effect = w (mean_1 - mean_0),    variance = w^2 (s_1^2 / n_1 + s_0^2 / n_0),
 
-with sizes n_a, means and unbiased variances s_a^2 of outcomes that are clamped to a window. Both come of the sums of
-outcomes and of their squares by arm, in whole steps, so that they are exact. One outcome moves the effect by its range
-over the size of the smaller arm at most, times w, and the variance by the square of that.
+with sizes n_a, means and unbiased variances s_a^2 of outcomes that are clamped to a window. Both come of the
+sums of outcomes and of their squares by arm, in whole steps, so that they are exact. One outcome moves the
+effect by its range over the size of the smaller arm at most, times w, and the variance by the square of that.
 """
 
 # Proof: difference_in_means.proof.md

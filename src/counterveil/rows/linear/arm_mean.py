@@ -3,8 +3,8 @@
     plain:     T_a = S_a / n_a,               V_a = s_a^2 / n_a, s_a^2 the unbiased variance,
     weighted:  T_a = sum_{i in a} c_i y_i,    V_a from pairs or lines among the rows of arm a,
 
-with public coefficients c. Means are above the lower end of the outcomes' range. As an arm's numbers read its own rows
-alone, all arms can spend the whole budget in parallel.
+with public coefficients c. Means are above the lower end of the outcomes' range. As an arm's numbers read its
+own rows alone, all arms can spend the whole budget in parallel.
 """
 
 from __future__ import annotations
@@ -108,7 +108,8 @@ class ArmMeans:
     arms : tuple of PlainArm, or of WeightedArm
         What is summed of each.
     rows : PublicRows, optional
-        Whose outcomes are summed, in the order that coefficients have; plain means are those of the gate's rows.
+        Whose outcomes are summed, in the order that coefficients have; plain means are those of the gate's
+        rows.
     """
 
     arms: tuple[PlainArm | WeightedArm, ...]

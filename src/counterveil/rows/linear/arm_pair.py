@@ -2,8 +2,8 @@
 
     T_1 = sum over the treated of c_i y_i,    T_0 = sum over the others of -c_i y_i,
 
-so that T_1 - T_0 is the effect. Pairs join rows of one arm and groups of lines hold rows of one arm, so that the
-variance of the effect is the sum of V_1 and V_0, and one outcome moves the numbers of its own arm alone.
+so that T_1 - T_0 is the effect. Pairs join rows of one arm and groups of lines hold rows of one arm, so that
+the variance of the effect is the sum of V_1 and V_0, and one outcome moves the numbers of its own arm alone.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 """The standard error of a weighted sum whose rows come in public clusters: exact, as the length of a vector.
 
-The sum is one of c_i y_i, positive totals in one arm and negative ones in the other. With M_a the mean of the arm's
-outcomes, weighted by |c_i|, cluster g has the residual total
+The sum is one of c_i y_i, positive totals in one arm and negative ones in the other. With M_a the mean of the
+arm's outcomes, weighted by |c_i|, cluster g has the residual total
 
     u_g = sum over its rows of f_ga c_i (y_i - M_a),
 
-and the standard error is the Euclidean length of u. The factors f_ga make E u_g^2 right for independent outcomes of
-one variance. With equal weights this is CR2 of the regression on treatment, with its degrees of freedom [2]_; for
-clusters in general see [1]_. One outcome moves the length by no more than it moves u, whatever its cluster's size.
+and the standard error is the Euclidean length of u. The factors f_ga make E u_g^2 right for independent
+outcomes of one variance. With equal weights this is CR2 of the regression on treatment, with its degrees of
+freedom [2]_; for clusters in general see [1]_. One outcome moves the length by no more than it moves u,
+whatever its cluster's size.
 
 References
 ----------
@@ -51,9 +52,9 @@ _MANY = 400
 class ClusterForm:
     """Public numbers of a weighted sum by cluster and arm; arrays are (clusters, 2), the control arm first.
 
-    `cell` is each row's place among cluster times arm. `units` are the coefficients in steps of 2**-bits; `signed` and
-    `sizes` are their sums and those of their sizes, `squares` and `turned` those of c^2 and of c |c|, as coefficients.
-    `factors` are in steps of 2**-FACTOR_BITS.
+    `cell` is each row's place among cluster times arm. `units` are the coefficients in steps of 2**-bits;
+    `signed` and `sizes` are their sums and those of their sizes, `squares` and `turned` those of c^2 and of c
+    |c|, as coefficients. `factors` are in steps of 2**-FACTOR_BITS.
     """
 
     cell: NDArray[np.intp]

@@ -2,10 +2,10 @@
 
     b_p = W sum_i c_i y_ip,    variance of b_p - b_r from the changes y_ip - y_ir,
 
-with measurements y in parts of their range W, public coefficients c, and r the reference period. Where the study
-declares a range of changes, clamped changes are compared instead of measurements. One person moves every b_p by
-W max |c_i| at most; measurements are compared, not changes, since P of them that move by W each leave a difference of
-two less noise than P - 1 changes that move by 2 W.
+with measurements y in parts of their range W, public coefficients c, and r the reference period. Where the
+study declares a range of changes, clamped changes are compared instead of measurements. One person moves
+every b_p by W max |c_i| at most; measurements are compared, not changes, since P of them that move by W each
+leave a difference of two less noise than P - 1 changes that move by 2 W.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class PeriodComparisons:
     Attributes
     ----------
     comparison : WeightedOutcomes or MeanContrast
-        The arms compared by weights, of rows whose outcome is a change, or by plain means, of the gate's rows; the
-        width of the bounds is that of one change.
+        The arms compared by weights, of rows whose outcome is a change, or by plain means, of the gate's
+        rows; the width of the bounds is that of one change.
     before : Before
         What the study declares of its measurements.
     place : int

@@ -1,8 +1,9 @@
 """Rows that are reordered, chosen, or whose outcomes are moved, each by a public rule: private columns go along unseen.
 
-A reordering and a choice read public columns alone, so that two data sets which differ in one person's private columns
-keep the same rows in the same order, and differ in one row of them at most. A rule that moves outcomes acts on one row
-at a time, by public numbers: a changed outcome is still one changed value inside the new range.
+A reordering and a choice read public columns alone, so that two data sets which differ in one person's
+private columns keep the same rows in the same order, and differ in one row of them at most. A rule that moves
+outcomes acts on one row at a time, by public numbers: a changed outcome is still one changed value inside the
+new range.
 """
 
 # Proof: trimmed_rows.proof.md

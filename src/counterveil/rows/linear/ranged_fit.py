@@ -1,17 +1,17 @@
 """The least cost of a ridge line through outcomes in [0, 1], which one outcome moves by little more than 1.
 
-The squared residual (y - m)^2 of a prediction m depends on y without bound as m leaves [0, 1], and least squares lets
-one outcome move predictions far: their sum of squares can move by many times 1. Here
+The squared residual (y - m)^2 of a prediction m depends on y without bound as m leaves [0, 1], and least
+squares lets one outcome move predictions far: their sum of squares can move by many times 1. Here
 
     cost(y, m) = (y - m)^2 + 2 y h(m - 1) + 2 (1 - y) h(-m),   h(d) = 0, d^2/(2g) or d - g/2
 
-as d <= 0, d <= g or beyond. It is the squared residual where the prediction is in the range and more outside, convex
-in m, and for any m its values at two outcomes differ by at most 1 + g. So does its least total over all lines, with
-any penalty on the slopes.
+as d <= 0, d <= g or beyond. It is the squared residual where the prediction is in the range and more outside,
+convex in m, and for any m its values at two outcomes differ by at most 1 + g. So does its least total over
+all lines, with any penalty on the slopes.
 
-In m its curvature is between 2 and 2 + 2/g: steps in the metric of least squares, damped by 1 + 1/g, shrink the
-distance to the least total by a constant factor, and the gradient bounds that distance. Newton's step is tried first
-and kept if it does at least as well.
+In m its curvature is between 2 and 2 + 2/g: steps in the metric of least squares, damped by 1 + 1/g, shrink
+the distance to the least total by a constant factor, and the gradient bounds that distance. Newton's step is
+tried first and kept if it does at least as well.
 """
 
 # Proof: residual_variance.proof.md
@@ -86,8 +86,9 @@ class Point:
 class RangedFit:
     """A problem: minimise over (c, b) the total cost at m_i = c + (features[rows[i]] - centre) . b, plus a penalty.
 
-    The penalty is n times the sum of b_j^2 / s_j for the `strengths` s (p,). `covariance` (p, p) is that of the
-    rows' features, and `root` (p, p) has root root' = (I + D covariance D)^-1, D^2 having s on its diagonal.
+    The penalty is n times the sum of b_j^2 / s_j for the `strengths` s (p,). `covariance` (p, p) is that of
+    the rows' features, and `root` (p, p) has root root' = (I + D covariance D)^-1, D^2 having s on its
+    diagonal.
     """
 
     features: NDArray[np.floating]

@@ -1,15 +1,16 @@
 """The variance of a weighted sum from the variance of outcomes around a line in public features.
 
-For each group of rows, an arm or a part of one, Q is the least over lines (c, b) of the sum of (y_i - c - f_i . b)^2
-and of (n/s) b_j^2 / shape_j, f_i being the row's features less the group's means: a ridge regression of strength s, in
-which features of a large shape are fitted more closely. Without features (s = 0) Q is the sum of squares around the
-mean; as s grows, it becomes that of the residuals of a regression. With S the group's sum of squared weights,
+For each group of rows, an arm or a part of one, Q is the least over lines (c, b) of the sum of (y_i - c - f_i
+. b)^2 and of (n/s) b_j^2 / shape_j, f_i being the row's features less the group's means: a ridge regression
+of strength s, in which features of a large shape are fitted more closely. Without features (s = 0) Q is the
+sum of squares around the mean; as s grows, it becomes that of the residuals of a regression. With S the
+group's sum of squared weights,
 
     V = sum over groups of S Q / (degrees of freedom),
 
-the estimate of S times the variance of an outcome of that group, in units of the range squared. Predictions outside
-the range of outcomes cost more than their square (`ranged_fit.py`), so that one outcome moves Q by little more than
-the range squared, however many features there are.
+the estimate of S times the variance of an outcome of that group, in units of the range squared. Predictions
+outside the range of outcomes cost more than their square (`ranged_fit.py`), so that one outcome moves Q by
+little more than the range squared, however many features there are.
 """
 
 from __future__ import annotations

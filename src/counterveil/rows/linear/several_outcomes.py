@@ -1,12 +1,12 @@
 """Comparisons of several outcomes at once: one row may change all its outcomes, each within its own range.
 
-For every outcome j and every group of releases (the comparison of both arms, or the mean of one arm) what is released
-is
+For every outcome j and every group of releases (the comparison of both arms, or the mean of one arm) what is
+released is
 
     value_j = range_j sum_i c_i y_ij,    variance_j = range_j^2 V(y_j),
 
-with outcomes y_j in parts of their range and coefficients c that are the same for all of them. One row moves the k
-values of a group by range_j max |c_i| at most, all at once, so that they are released together.
+with outcomes y_j in parts of their range and coefficients c that are the same for all of them. One row moves
+the k values of a group by range_j max |c_i| at most, all at once, so that they are released together.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Group:
     statistic : WeightedOutcomes or WeightedArm, optional
         What is summed; None for plain means.
     arms : tuple of int
-        For plain means: the place of the arm whose mean it is and, for a difference, of the arm whose mean is taken
-        off.
+        For plain means: the place of the arm whose mean it is and, for a difference, of the arm whose mean is
+        taken off.
     sizes : tuple of float
         Effective sample sizes of the arms that are in it.
     """

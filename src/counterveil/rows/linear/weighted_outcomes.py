@@ -2,9 +2,9 @@
 
     effect = unit sum_i c_i y_i,    variance = width^2 V(y / M),
 
-with y_i in whole steps of {0, ..., M}, `unit` the length of a step and `width` that of the range. The coefficients c
-come of public columns alone; V is a form of `variance_forms.py`. One outcome moves the effect by width max |c_i| at
-most, and the variance by the bound of its form.
+with y_i in whole steps of {0, ..., M}, `unit` the length of a step and `width` that of the range. The
+coefficients c come of public columns alone; V is a form of `variance_forms.py`. One outcome moves the effect
+by width max |c_i| at most, and the variance by the bound of its form.
 """
 
 # Proof: linear_estimate.proof.md
