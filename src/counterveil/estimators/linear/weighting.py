@@ -1,7 +1,6 @@
 """Weighting where only outcomes are private: public coefficients, one draw at the exact sensitivity.
 
-    effect = sum_i c_i y_i,    c = argmin of supposed squared bias + sampling variance + variance of the
-    noise,
+    effect = sum_i c_i y_i,    c = argmin of supposed squared bias + sampling variance + noise variance,
 
 weights that minimise variance subject to balance (stable balancing weights [2]_), here with squared imbalance
 in the objective as in kernel optimal matching [1]_, and with the privacy noise, which the largest weight
