@@ -21,7 +21,8 @@ from counterveil.rows.public import PublicRows, private_table
 from counterveil.session import Gate, ReleasedVector
 
 # Cells of the range, and octaves of distances: the last octave is the half of the range that is farthest off.
-CELLS, OCTAVES = 32, 8
+CELLS = 32
+OCTAVES = 8
 # Ends of the octaves in whole steps; the last has none.
 OCTAVE_EDGES = [OUTCOME_STEPS >> k for k in range(OCTAVES - 1, 0, -1)]
 

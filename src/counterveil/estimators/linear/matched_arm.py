@@ -90,7 +90,8 @@ def _match(arms: SortedArms, neighbours: int, limit: int) -> MatchedArm:
 
 def _limits(arms: SortedArms, neighbours: int) -> list[int]:
     """Return the limits to compare: from the least that can serve everybody to the most that is ever used."""
-    counts, others = arms.arms[True].count, arms.arms[False].count
+    counts = arms.arms[True].count
+    others = arms.arms[False].count
     least = max(1, math.ceil(neighbours * others / counts))
     most = max(least, arms.most_uses(neighbours, Estimand.ATC.value))
     steps = np.geomspace(least, most, _TRIES if counts + others <= _MANY_ROWS else _FEW_TRIES).round()

@@ -70,7 +70,8 @@ def weighted_effect(rows: PublicRows, question: Question) -> LinearEffect:
     variance = None if by_row else chosen_residual_variance(balanced, ordered.treated, question)
     not_covered = caveats(rows.study, balanced, settings)
     details = weighting_details(design, balanced)
-    coefficients, score = balanced.weights, design.score
+    coefficients = balanced.weights
+    score = design.score
     # Weights that are the inverse of known scores need no allowance; those that noise or balance moved do.
     bias = settings.allowed_bias(rows.study.randomised is True, len(rows.study.covariates))
     bias *= balanced.distance if settings.bias is None else 1.0
