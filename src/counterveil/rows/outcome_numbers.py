@@ -31,10 +31,20 @@ SLOPE_PARTS = 16
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """The outcomes of a study: names, ranges, and weights that one over their noise is in proportion to.
+    """The outcomes of a study.
 
-    `earlier` are the places among a table's measures of what was measured before, None where nothing was;
-    `slopes`, released by then, say how many sixteenths of it are taken off the outcome.
+    Attributes
+    ----------
+    names : tuple of str
+        Their columns, the primary one first.
+    ranges : tuple of (low, high)
+        Declared ranges.
+    weights : tuple of Fraction
+        One over the noise of an outcome is in proportion to its weight.
+    earlier : tuple of int or None
+        Places among a table's measures of what was measured before each, None where nothing was.
+    slopes : tuple of int
+        How many sixteenths of it are taken off each outcome, released by then; empty before.
     """
 
     names: tuple[str, ...]
@@ -59,12 +69,12 @@ class Outcomes:
 
     def numbers(self, table: Table) -> list[NDArray[np.int64]]:
         """Return what is compared, in steps of its range: outcomes, less slopes times what was measured before."""
-        found = [table.outcome, *table.measures[: len(self.names) - 1]]
+        numbers = [table.outcome, *table.measures[: len(self.names) - 1]]
         for place, column in self.measured_before if self.slopes else []:
             slope = self.slopes[place]
             above = slope * (OUTCOME_STEPS - table.measures[column])
-            found[place] = (SLOPE_PARTS * found[place] + above) // (SLOPE_PARTS + slope)
-        return found
+            numbers[place] = (SLOPE_PARTS * numbers[place] + above) // (SLOPE_PARTS + slope)
+        return numbers
 
     @property
     def _even(self) -> bool:
@@ -72,12 +82,14 @@ class Outcomes:
 
     def drawn(self, mechanism: str) -> str:
         """Return the noise that is drawn for a question's mechanism."""
-        return "gaussian" if mechanism == "gaussian" else "box" if self._even else "staircase"
+        if mechanism == "gaussian":
+            return "gaussian"
+        return "box" if self._even else "staircase"
 
     def mechanisms(self, mechanism: str) -> tuple[str, ...]:
         """Return all noise that is drawn; moments with earlier numbers have equal weights, whatever outcomes have."""
-        own = self.drawn(mechanism)
-        return (own, "box") if self.slopes and own == "staircase" else (own,)
+        of_outcomes = self.drawn(mechanism)
+        return (of_outcomes, "box") if self.slopes and of_outcomes == "staircase" else (of_outcomes,)
 
     def noise_factor(self, mechanism: str) -> float:
         """Return about how much more noise the first outcome has than it would have alone."""
@@ -92,7 +104,7 @@ def totals_by_arm(source: Backend, outcomes: Outcomes) -> list[list[Arm]]:
     """Return for every outcome the exact totals of every arm, the reference or control first."""
     arms = len(source.study.treatment_labels)
     (sums,) = source.run(partial(outcome_sums, outcomes=outcomes, arms=arms))
-    return [[Arm(*one) for one in line] for line in sums]
+    return [[Arm(*totals) for totals in of_outcome] for of_outcome in sums]
 
 
 def outcome_sums(block: Table, outcomes: Outcomes, arms: int) -> Sums:
