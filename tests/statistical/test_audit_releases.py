@@ -12,7 +12,7 @@ import counterveil as cv
 from counterveil.audit import Given, ThresholdTester, audit
 from counterveil.data import Table
 from counterveil.data.features import feature_map
-from counterveil.estimators.linear.functions import series_basis
+from counterveil.estimators.linear.series_basis import series_basis
 from counterveil.estimators.moments.adjusted_means import release_own_scores
 from counterveil.estimators.moments.doubly_robust import (
     SIZES,
@@ -26,26 +26,19 @@ from counterveil.estimators.moments.doubly_robust import (
     release_sizes,
 )
 from counterveil.estimators.moments.records import Records
-from counterveil.estimators.outcome_place import WHOLE, Spread, find_place
-from counterveil.estimators.pairs.effect import (
-    ARM_SCORES,
-    WHOLE_SCORES,
-    Fit,
-    Functions,
-    Models,
-    Target,
-    arm_sums,
-    best_scores,
-    feature_sets,
-    function_sensitivity,
-    function_sums,
-    pair_sensitivity,
-    pair_sums,
-)
+from counterveil.estimators.outcome_place import Spread, find_place
+from counterveil.estimators.pairs.features import feature_sets
+from counterveil.estimators.pairs.models import Fit, Models
+from counterveil.estimators.pairs.scores import Target, best_scores
+from counterveil.estimators.pairs.series import Functions
 from counterveil.numerics.bases import Axis
 from counterveil.numerics.products import Standard
 from counterveil.privacy import Budget, Estimand
 from counterveil.rows.moments.scores import ArmLines, ArmScore, OwnScore
+from counterveil.rows.pairs.functions import function_sensitivity, function_sums
+from counterveil.rows.pairs.moments import arm_sums, pair_sensitivity, pair_sums
+from counterveil.rows.pairs.outcomes import WHOLE
+from counterveil.rows.pairs.scores import ARM_SCORES, WHOLE_SCORES
 from counterveil.session import Gate, Kind, Plan, SeededNoise
 from counterveil_lab.attacks.asking import WeakGate
 
@@ -210,11 +203,11 @@ def sums_of(made, form, arms):
 
 
 def score(gate, made, _pure):
-    gate.release_cells("score", sums_of(made, WHOLE_SCORES, arms=False), WHOLE_SCORES[1])
+    gate.release_cells("score", sums_of(made, WHOLE_SCORES, arms=False), WHOLE_SCORES.l1)
 
 
 def arm_scores(gate, made, _pure):
-    gate.release_cells("score", sums_of(made, ARM_SCORES, arms=True), ARM_SCORES[1])
+    gate.release_cells("score", sums_of(made, ARM_SCORES, arms=True), ARM_SCORES.l1)
 
 
 def functions(gate, made, _pure):

@@ -14,6 +14,11 @@ def _unit(path: str) -> str:
     return f"unit/estimators/{folder}/test_{name}.py"
 
 
+def _rows(path: str) -> str:
+    folder, name = path.split("/")
+    return f"unit/rows/{folder}/test_{name}.py"
+
+
 SENSITIVITIES: tuple[Mutant, ...] = (
     _of(
         "DifferenceInMeans.estimate",
@@ -247,7 +252,7 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "(1 + LENGTH_SLACK)",
         _unit("moments/record_moments"),
     ),
-    _of("arm_statistics", "return 2 * ", "return ", _unit("moments/arm_moments")),
+    _of("arm_statistics", "return 2 * ", "return ", _rows("moments/arm_statistics")),
     _of("CellTerms.absolute", "2 + 2 * sum(", "1 + 2 * sum(", _unit("moments/record_moments")),
     _of(
         "arms.bounds",
@@ -285,30 +290,35 @@ SENSITIVITIES: tuple[Mutant, ...] = (
     ),
     _of(
         "pair_sensitivity",
-        "PAIR_LENGTH * rows.length",
-        "PAIR_LENGTH * rows.length * Fraction(7, 10)",
-        _unit("pairs/pair_scores"),
+        "PAIR_LENGTH * vectors.length",
+        "PAIR_LENGTH * vectors.length * Fraction(7, 10)",
+        _rows("pairs/pair_scores"),
     ),
-    _of("_longest", ".max())", ".min())", _unit("pairs/pair_scores")),
-    _of("Fit.times", "errs * np.outer", "0 * np.outer", _unit("pairs/effect")),
+    _of("_longest", ".max())", ".min())", _rows("pairs/pair_scores")),
+    _of("Fit.times", "relative_error * np.outer", "0 * np.outer", _unit("pairs/effect")),
     _of(
         "Place.fixed",
         "np.clip(moved // (2 * self.half_width), -(1 << OUTCOME_BITS), 1 << OUTCOME_BITS)",
         "moved // (2 * self.half_width)",
-        _unit("pairs/pair_scores"),
+        _rows("pairs/pair_scores"),
     ),
     _of(
-        "Scores.values",
+        "ScoreLines.values",
         "np.clip((raw + (1 << (_SHIFT - 1))) >> _SHIFT, -one, one)",
         "(raw + (1 << (_SHIFT - 1))) >> _SHIFT",
-        _unit("pairs/pair_scores"),
+        _rows("pairs/pair_scores"),
     ),
-    _of("function_sensitivity", "_PAIR * rows.length", "rows.length", _unit("pairs/pair_scores")),
+    _of("function_sensitivity", "_PAIR * vectors.length", "vectors.length", _rows("pairs/pair_scores")),
     _of(
         "Target._of_arm",
         "one if self.arm in (None, 0) else np.zeros(len(one))",
         "one",
-        _unit("pairs/pair_scores"),
+        _rows("pairs/pair_scores"),
     ),
-    _of("Scores.sums", "form[0] * Fraction(", "2 * form[0] * Fraction(", _unit("pairs/pair_scores")),
+    _of(
+        "ScoreLines.sums",
+        "form.square_weight * Fraction(",
+        "2 * form.square_weight * Fraction(",
+        _rows("pairs/pair_scores"),
+    ),
 )

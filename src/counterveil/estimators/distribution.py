@@ -21,7 +21,9 @@ from counterveil.data.passes import Sums
 from counterveil.errors import refusal
 from counterveil.estimators.histogram import count_mechanisms, counts_noise
 from counterveil.estimators.outcome_place import ENDS, PLACE_WORDS, PLACES, WHOLE, count_octaves, sizes_by_arm
-from counterveil.estimators.pairs.effect import feature_sets, known_propensities, released_propensities
+from counterveil.estimators.pairs.budget import known_propensities
+from counterveil.estimators.pairs.features import feature_sets
+from counterveil.estimators.pairs.models import released_propensities
 from counterveil.estimators.time_tables import said_of_weights, weighted_rows
 from counterveil.inference.survival import NoisyHistograms
 from counterveil.inference.uncertainty import biased_half_width
@@ -31,6 +33,7 @@ from counterveil.results.answering import answer_request
 from counterveil.results.question import Question
 from counterveil.results.survival import QuantilesResult, quantiles_result
 from counterveil.rows.counts import release_counts
+from counterveil.rows.public import PublicData
 from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.settings.methods import ALLOWED_BIAS, allowed_bias
 
@@ -292,8 +295,9 @@ def quantiles_by_scores(
     study = session.study
     session.attach("quantiles with method='weighting'")
     table = session.table
-    known = known_propensities(session.table)
-    candidates = feature_sets(table)
+    columns = PublicData(session, question.unit).columns
+    known = known_propensities(columns)
+    candidates = feature_sets(columns)
     if not candidates:
         raise refusal("CV-P407", features=len(study.covariates), rows=table.rows)
     first = NOTHING if known is not None else {_MODEL: _MODEL_PART}
@@ -305,7 +309,7 @@ def quantiles_by_scores(
         treated = known
         error = np.zeros((1, 1))
         if treated is None:
-            treated, error = released_propensities(gate, _MODEL, candidates[0], table.arm == 1)
+            treated, error = released_propensities(gate, _MODEL, candidates[0])
         likely = (1 - treated, treated)
         treated = np.clip(treated, _LEAST_PROPENSITY, 1 - _LEAST_PROPENSITY)
         propensities = (1 - treated, treated)

@@ -15,6 +15,8 @@ from counterveil.data.panels import panel_facts
 from counterveil.errors import CounterveilError, refusal
 from counterveil.estimators.linear.trimming import PAGE as TRIMMED_PAGE
 from counterveil.estimators.linear.trimming import trimmed
+from counterveil.estimators.method import runs
+from counterveil.estimators.pairs.effect import pair_means, pairs
 from counterveil.privacy import Estimand, Number, Unit
 from counterveil.questions import settings_values
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks, refuse_range
@@ -310,8 +312,8 @@ def automatic(session: BaseSession, question: Question) -> Result:
     return replace(result, details=details | result.details)
 
 
-_PAIRS = {Unit.TREATMENT_AND_OUTCOME: _lazy("pairs.effect.pairs")}
-_PAIR_MEANS = {Unit.TREATMENT_AND_OUTCOME: _lazy("pairs.effect.pair_means")}
+_PAIRS = {Unit.TREATMENT_AND_OUTCOME: runs(pairs)}
+_PAIR_MEANS = {Unit.TREATMENT_AND_OUTCOME: runs(pair_means)}
 METHODS: dict[str, Method] = {
     AUTO: Method(
         dict.fromkeys(Unit, automatic),
