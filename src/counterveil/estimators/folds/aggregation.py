@@ -20,9 +20,8 @@ from scipy.special import ndtri, stdtrit
 from counterveil.data import Study, Table, silence
 from counterveil.data.features import UnitFeatures, require_covariates
 from counterveil.errors import refusal
-from counterveil.estimators.moments.records import WeightedMeans, release_moments
-from counterveil.estimators.moments.trial import POOLED
-from counterveil.estimators.moments.trial import release as release_contrast
+from counterveil.estimators.moments.contrast import POOLED
+from counterveil.estimators.moments.contrast import release as release_contrast
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arm_totals import arm_totals
 from counterveil.numerics.arrays import Floats, Indices, Integers
@@ -43,8 +42,10 @@ from counterveil.rows.folds.learners import (
     robust_effect,
 )
 from counterveil.rows.folds.sensitivity import FoldAverage
+from counterveil.rows.moments.centred_contrast import PrivateArms
 from counterveil.rows.moments.scores import GRID_BITS, moments
 from counterveil.rows.moments.sensitivity import SQUARE_WEIGHT
+from counterveil.rows.moments.weighted_moments import WeightedMeans, release_moments
 from counterveil.session import (
     BaseSession,
     Gate,
@@ -88,8 +89,10 @@ def learner_remarks(learner: object) -> tuple[str, ...]:
     )
 
 
-def learner_name(learner: object) -> str:
-    """Return a name that is the same in every process, for the ledger and the result."""
+def learner_name(learner: object, name: str | None = None) -> str:
+    """Return what answers call a learner: the `name` it was given, or that of its class or function."""
+    if name is not None:
+        return name
     if isinstance(learner, str):
         return learner
     if isinstance(learner, ModelPair):
@@ -279,8 +282,8 @@ def folds_plan(question: Question, centred: bool) -> Plan:
 
 def released_centre(gate: Gate, plan: Plan, table: Table, width: Fraction) -> ClippingCentre:
     """Return the comparison of the arms and its standard deviation; the plan holds their releases."""
-    arms = arm_totals(table.treated, table.outcome)
-    found = release_contrast(gate, plan, arms, table.outcome_unit, width, table.study.treated_share, POOLED)
+    arms = PrivateArms(arm_totals(table.treated, table.outcome), table.outcome_unit, width)
+    found = release_contrast(gate, plan, arms, declared=table.study.treated_share, centre=POOLED)
     share = found.setting.share
     effect = found.effect
     square = found.square
@@ -391,6 +394,7 @@ class Folding:
     """What is known before a row is read; `centred` where effects are clipped around a released comparison."""
 
     learner: object
+    name: str  # of the learner, in answers
     features: UnitFeatures
     width: Fraction
     plan: Plan
@@ -411,10 +415,10 @@ def sample_and_aggregate(session: BaseSession, question: Question) -> Result:
     def compute(gate: Gate) -> Facts:
         clip, weighted = release(gate, session.table, folding)
         study = session.study
-        name = learner_name(folding.learner)
+        name = folding.name
         bound = float(clip.bound)
         size = session.table.rows // clip.folds
-        own = not isinstance(folding.learner, str) or folding.learner not in BUILT_IN
+        own = not isinstance(folding.learner, str)
         return Facts(
             estimate=float(clip.centre) + bound * weighted.mean,
             uncertainty=uncertainty_of(clip, weighted, question.level),
@@ -442,7 +446,7 @@ def sample_and_aggregate(session: BaseSession, question: Question) -> Result:
                 **details(clip),
             },
             interval_target=LearnersAnswer(name, size) if own else None,
-            assumptions=None if study.randomised is True else _LINEAR.get(name),
+            assumptions=None if own or study.randomised is True else _LINEAR[name],
         )
 
     remarks = learner_remarks(folding.learner)
@@ -458,7 +462,16 @@ def folding_of(study: Study, rows: int, question: Question) -> Folding:
     # What another learner answers need not lie near the comparison of the arms.
     centred = settings.bound is None and isinstance(settings.learner, str)
     plan = folds_plan(question, centred)
-    return Folding(settings.learner, UnitFeatures.of(study), width, plan, centred, settings.folds, bound)
+    return Folding(
+        learner=settings.learner,
+        name=learner_name(settings.learner, settings.name),
+        features=UnitFeatures.of(study),
+        width=width,
+        plan=plan,
+        centred=centred,
+        folds=settings.folds,
+        bound=bound,
+    )
 
 
 def expected_width(study: Study, rows: int, question: Question) -> tuple[float, float]:

@@ -8,7 +8,7 @@ from math import sqrt
 import numpy as np
 
 from counterveil.estimators.histogram import HELD, beyond
-from counterveil.estimators.moments.orthogonal import first_few
+from counterveil.estimators.moments.scaling import first_few
 from counterveil.numerics.arrays import Floats
 from counterveil.rows.moments.arm_statistics import ResidualSizes, RowForm
 from counterveil.session import Gate

@@ -16,11 +16,13 @@ from math import sqrt
 
 import numpy as np
 
-from counterveil.estimators.moments.orthogonal import LONGEST_RESIDUAL, is_near_bound
+from counterveil.estimators.moments.nuisance_models import LONGEST_RESIDUAL
+from counterveil.estimators.moments.scaling import is_near_bound
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.shrinkage import Normal, Prior, RidgePosterior, shrink, upper_variances
 from counterveil.results.functions import Unshrunk
-from counterveil.rows.moments.arm_statistics import ArmProducts, ResidualProducts
+from counterveil.rows.moments.arm_statistics import ArmProducts
+from counterveil.rows.moments.residual_products import ResidualProducts
 
 # Eigenvalues of a released matrix are kept above this many standard deviations of an entry.
 _FLOOR = 0.5

@@ -17,7 +17,7 @@ from counterveil.estimators.pairs.models import ReleasedSums, fit_models
 from counterveil.estimators.pairs.provenance import proved, provenance, with_covariates
 from counterveil.estimators.pairs.releases import ScoreTarget, release_scores, release_spread
 from counterveil.estimators.pairs.scores import Target
-from counterveil.inference.measures import with_rare_events
+from counterveil.inference.arm_means import with_rare_events
 from counterveil.privacy import Estimand
 from counterveil.results.answering import Facts
 from counterveil.results.arms import ArmsResult

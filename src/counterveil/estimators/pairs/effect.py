@@ -20,7 +20,7 @@ from counterveil.estimators.pairs.outcomes import released_numbers
 from counterveil.estimators.pairs.provenance import proved, provenance, with_covariates
 from counterveil.estimators.pairs.releases import PairEffect, ScoreTarget, release_models, release_scores
 from counterveil.estimators.pairs.scores import Target
-from counterveil.inference.measures import IndependentArmMeans, with_rare_events
+from counterveil.inference.arm_means import IndependentArmMeans, with_rare_events
 from counterveil.privacy import Estimand
 from counterveil.results.answering import Facts
 from counterveil.results.question import Question

@@ -16,7 +16,7 @@ from counterveil.estimators.pairs.budget import Choice, chosen
 from counterveil.estimators.pairs.provenance import proved, provenance, with_covariates
 from counterveil.estimators.pairs.releases import ScoreTarget, release_models, release_scores
 from counterveil.estimators.pairs.scores import Target
-from counterveil.inference.measures import IndependentArmMeans, with_rare_events
+from counterveil.inference.arm_means import IndependentArmMeans, with_rare_events
 from counterveil.privacy import Estimand
 from counterveil.results.answering import Facts
 from counterveil.results.arms import OutcomeEffect, OutcomesResult

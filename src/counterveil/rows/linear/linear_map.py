@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.numerics.arrays import Floats, Integers, sqrt_up
-from counterveil.numerics.products import exact_dot, sums
+from counterveil.numerics.products import sums
+from counterveil.rows.linear.weighted_sum import exact_dot
 from counterveil.rows.public import PublicRows
 from counterveil.session import Gate, Released
 

@@ -41,8 +41,9 @@ from counterveil.numerics.products import (
     steps,
 )
 from counterveil.rows.counts import release_counts
+from counterveil.rows.moments.residual_products import ResidualProducts, release_residual_products
 from counterveil.rows.moments.scores import TERM_BITS, counts_between, of_own_arm, sums_by_arm
-from counterveil.rows.moments.sensitivity import LENGTH_SLACK, SQUARE_WEIGHT, residual_moments
+from counterveil.rows.moments.sensitivity import LENGTH_SLACK
 from counterveil.session import Gate
 
 # Weights of the entries beside the products u v: on the diagonal just below the root of one half, off it one,
@@ -209,25 +210,6 @@ class ArmProducts:
 
 
 @dataclass(frozen=True, slots=True)
-class ResidualProducts:
-    """Released means of u times a clipped residual by arm, one arm after another, and of its square.
-
-    Attributes
-    ----------
-    products : ndarray of float, shape (arms * m,)
-        Means of u rho.
-    square : float
-        Mean of rho^2.
-    sd : float
-        Standard deviation of the noise of every product.
-    """
-
-    products: Floats
-    square: float
-    sd: float
-
-
-@dataclass(frozen=True, slots=True)
 class ArmStatistics:
     """The means of u u' and u v by arm, and of v^2.
 
@@ -294,21 +276,10 @@ class ResidualGradient:
     clip: float
 
     def release(self, gate: Gate, name: str) -> ResidualProducts:
-        """Return the noisy means."""
+        """Return the noisy means, of one arm after another."""
         source = gate.rows.batches
-
-        def exact() -> list[Fraction]:
-            products, (square,) = source.run(UnitPass(self.form, gradient_sums, (self.weights, self.clip)))
-            unit = Fraction(1, source.rows * 4**TERM_BITS)
-            return [total * unit for total in products] + [SQUARE_WEIGHT * square * unit]
-
-        released = gate.release_vector(name, exact, residual_moments(source.rows))
-        values = released.floats()
-        return ResidualProducts(
-            products=values[:-1] * self.clip,
-            square=values[-1] * self.clip**2 / float(SQUARE_WEIGHT),
-            sd=sqrt(released.variance) * self.clip,
-        )
+        summed = UnitPass(self.form, gradient_sums, (self.weights, self.clip))
+        return release_residual_products(gate, name, source.rows, lambda: source.run(summed), self.clip)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
 
 from counterveil.numerics.arrays import sqrt_up
 
@@ -107,84 +106,7 @@ class WeightedMoments:
 ARM_TOTALS = Fraction(2)
 
 
-# Proof: group_scores.proof.md
-@dataclass(frozen=True, slots=True)
-class CellTerms:
-    """Weights of `further` sums beside a cell's sums of (1-r)^2/4, (1-r^2)/2 and (1+r)^2/4, r in [-1, 1]."""
-
-    further: tuple[Fraction, ...] = ()
-
-    @property
-    def euclidean(self) -> Fraction:
-        """Largest Euclidean length of a change of all sums over all cells."""
-        return sqrt_up(2 + 4 * sum((one**2 for one in self.further), Fraction(0)))
-
-    @property
-    def absolute(self) -> Fraction:
-        """Largest sum of absolute changes of the same numbers."""
-        return 2 + 2 * sum(self.further, Fraction(0))
-
-
-SCORE_TERMS = CellTerms()
-# With further sums, of what the models leave of treatment and outcome and of the information; pure noise pays for every
-# weight.
-MODEL_TERMS = CellTerms((Fraction(1, 5), Fraction(1, 5), Fraction(1, 10)))
-PURE_MODEL_TERMS = CellTerms((Fraction(3, 20), Fraction(3, 20), Fraction(1, 10)))
-
-
-# Proof: centred_contrast.proof.md
-def mean_of_everyone(width: Fraction, rows: int) -> Fraction:
-    """Return the largest change of the mean over everyone of numbers in [0, width]: outcomes, or treatment (1)."""
-    return width / rows
-
-
-@dataclass(frozen=True, slots=True)
-class CentredContrast:
-    """Sensitivities of the means of psi = t (y-c)/q - (1-t) (y-c)/(1-q) and psi^2; y, c in [0, width]."""
-
-    width: Fraction
-    rows: int
-    share: Fraction
-    centre: Fraction
-
-    @property
-    def ends(self) -> tuple[Fraction, Fraction]:
-        """Smallest and largest value that psi can take."""
-        below = -self.centre
-        above = self.width - self.centre
-        other = 1 - self.share
-        return min(below / self.share, -above / other), max(above / self.share, -below / other)
-
-    @property
-    def mean(self) -> Fraction:
-        """Largest change of the mean of psi."""
-        low, high = self.ends
-        return (high - low) / self.rows
-
-    @property
-    def largest_square(self) -> Fraction:
-        """Largest value of psi^2."""
-        return max(end**2 for end in self.ends)
-
-    @property
-    def second_moment(self) -> Fraction:
-        """Largest change of the mean of psi^2."""
-        return self.largest_square / self.rows
-
-    @property
-    def variance_cap(self) -> Fraction:
-        """Largest variance of psi over the rows (a quarter of the squared range)."""
-        low, high = self.ends
-        return (high - low) ** 2 / 4
-
-
-# Proof: arm_sums.proof.md
-def both_sums(width: Fraction) -> Fraction:
-    """Return the largest sum of the changes of sum t (y - B/2) and sum (1-t) (y - B/2), y in [0, B]."""
-    return width
-
-
-# How far one record can move moments by arm, the balance of two private arms, and sums behind ratios.
+# How far one record can move moments by arm, and the balance of two private arms.
 #
 # Proof: `arm_grams.proof.md`.
 
@@ -213,69 +135,3 @@ def balance_sums(numbers: int, binaries: int, labelled: int) -> Fraction:
     same_arm = 4 * (numbers + binaries) + 2 * FLAGS**2 * labelled
     other_arm = 2 + numbers * (2 + SQUARES**2 / 2) + 2 * binaries + 2 * FLAGS**2 * labelled
     return sqrt_up(max(same_arm, other_arm))
-
-
-Bounds = tuple[Fraction, Fraction]
-
-
-# Proof: ratio_sums.proof.md
-@dataclass(frozen=True, slots=True)
-class RatioSums:
-    """Bounds for sums over an arm of a N and b D, N in `above`, D in `below`; `public_arms` says that arms are public.
-
-    The weights a and b divide what is paid between both sums.
-    """
-
-    above: Bounds
-    below: Bounds
-    weights: tuple[Fraction, Fraction]
-    public_arms: bool
-
-    @property
-    def _widths(self) -> tuple[Fraction, Fraction]:
-        widths = self.above[1] - self.above[0], self.below[1] - self.below[0]
-        return self.weights[0] * widths[0], self.weights[1] * widths[1]
-
-    @property
-    def _sizes(self) -> tuple[Fraction, Fraction]:
-        sizes = (max(map(abs, self.above)), max(map(abs, self.below)))
-        return self.weights[0] * sizes[0], self.weights[1] * sizes[1]
-
-    @property
-    def total(self) -> Fraction:
-        """Largest sum of the changes of all weighted sums."""
-        # Within an arm numbers move inside their ranges; from arm to arm they leave one sum and enter another.
-        same_arm = sum(self._widths, Fraction(0))
-        other_arm = 2 * sum(self._sizes, Fraction(0))
-        return same_arm if self.public_arms else max(same_arm, other_arm)
-
-    @property
-    def length(self) -> Fraction:
-        """Largest Euclidean length of that change, rounded up."""
-        same_arm, other_arm = (
-            sum((part**2 for part in parts), Fraction(0)) for parts in (self._widths, self._sizes)
-        )
-        return sqrt_up(same_arm if self.public_arms else max(same_arm, 2 * other_arm))
-
-
-@dataclass(frozen=True, slots=True)
-class ResidualSquares:
-    """Bounds for sums over an arm of ((N - r D) / s)^2, r released and s the largest |N - r D| there."""
-
-    above: Bounds
-    below: Bounds
-    public_arms: bool
-
-    def largest(self, ratio: Fraction) -> Fraction:
-        """Return the largest (N - r D)^2, which is at a corner."""
-        return max((one - ratio * other) ** 2 for one, other in product(self.above, self.below))
-
-    @property
-    def total(self) -> Fraction:
-        """Largest sum of the changes of both arms' sums, each divided by its largest square."""
-        return Fraction(1) if self.public_arms else Fraction(2)
-
-    @property
-    def length(self) -> Fraction:
-        """Largest Euclidean length of that change, rounded up."""
-        return Fraction(1) if self.public_arms else sqrt_up(Fraction(2))

@@ -20,8 +20,9 @@ from counterveil.estimators.linear.effect import WithBias
 from counterveil.estimators.linear.several_outcomes import comparison, design, effects_plan, periods_plan
 from counterveil.estimators.outcome_place import Outcomes
 from counterveil.numerics.matching import matching_coefficients
-from counterveil.numerics.products import linear_form, paired_variance
+from counterveil.rows.linear.paired_variance import paired_variance
 from counterveil.rows.linear.sensitivity import LinearEstimate
+from counterveil.rows.linear.weighted_sum import linear_form
 
 BITS = 24
 ONE = 2**BITS
