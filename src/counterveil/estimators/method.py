@@ -93,7 +93,7 @@ class Prepared(Generic[Answer]):
 # Letters of the name of a method.
 LONGEST_NAME = 60
 # From what is public of rows, and a question, to what will be released.
-Prepare = Callable[[PublicData, Question], Prepared[Answer]]
+Prepare = Callable[[PublicData, Any], Prepared[Answer]]
 
 
 def runs(prepare: Prepare[Answer]) -> Callable[[BaseSession, Question], Answer]:

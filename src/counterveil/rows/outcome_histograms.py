@@ -39,11 +39,14 @@ class OutcomeHistograms:
         What is added to the names of the releases in the plan, "centre" and "spread".
     rows : PublicRows, optional
         Whose outcomes are counted, where they were moved by a public rule; by default the rows of the gate.
+    outcome : int
+        Which of several outcomes, in the order of the study; 0 is the first or only one.
     """
 
     pure: bool = True
     which: str = ""
     rows: PublicRows | None = None
+    outcome: int = 0
 
     def release_cells(self, gate: Gate) -> ReleasedVector:
         """Return noisy counts of outcomes in 32 equal cells of their range."""
@@ -55,7 +58,7 @@ class OutcomeHistograms:
 
     def _release(self, gate: Gate, name: str, count: Callable[[Integers], Integers]) -> ReleasedVector:
         source: Backend = gate.rows.batches if self.rows is None else private_table(self.rows)
-        return release_counts(gate, name, partial(_counted, source, count), self.pure)
+        return release_counts(gate, name, partial(_counted, source, count, self.outcome), self.pure)
 
 
 def range_cells(outcome: Integers) -> Integers:
@@ -69,10 +72,10 @@ def distance_octaves(outcome: Integers, centre: int) -> Integers:
     return np.bincount(np.searchsorted(OCTAVE_EDGES, np.abs(outcome - centre)), minlength=OCTAVES)
 
 
-def _counted(source: Backend, count: Callable[[Integers], Integers]) -> list[int]:
-    (counts,) = source.run(partial(_block_counts, count=count))
+def _counted(source: Backend, count: Callable[[Integers], Integers], outcome: int) -> list[int]:
+    (counts,) = source.run(partial(_block_counts, count=count, outcome=outcome))
     return [int(number) for number in counts]
 
 
-def _block_counts(block: Table, count: Callable[[Integers], Integers]) -> Sums:
-    return (count(block.outcome),)
+def _block_counts(block: Table, count: Callable[[Integers], Integers], outcome: int) -> Sums:
+    return (count(block.outcome if outcome == 0 else block.measures[outcome - 1]),)

@@ -13,7 +13,7 @@ import counterveil as cv
 from counterveil.data import Table
 from counterveil.estimators.linear.budget_split import TYPICAL_SD, chosen_share, effect_plan
 from counterveil.estimators.linear.weighting import weighted_effect
-from counterveil.estimators.pairs.effect import choices, chosen
+from counterveil.estimators.pairs.budget import choices, chosen
 from counterveil.privacy import Budget
 from counterveil.questions.auto import expected_widths
 from counterveil.rows.linear.weighted_outcomes import linear_bounds
