@@ -27,9 +27,14 @@ from counterveil.numerics.products import projected
 from counterveil.rows.counts import release_sums
 from counterveil.rows.moments.scaled_rows import ScaledRows, over_scaled
 from counterveil.rows.moments.scores import TERM_BITS, ArmLines, Block, Sums, _whole, cell_sums, of_own_arm
-from counterveil.rows.moments.sensitivity import SCORE_TERMS, SQUARE_WEIGHT, orthogonal_score
+from counterveil.rows.moments.sensitivity import SCORE_TERMS, SQUARE_WEIGHT
 from counterveil.rows.records import Records
 from counterveil.session import Gate
+
+
+def orthogonal_score(rows: int) -> Fraction:
+    """Return the l2 sensitivity of the means of (r, 1.665 r^2), r in [-1, 1]."""
+    return Fraction(2, rows)
 
 
 @dataclass(frozen=True, slots=True)
