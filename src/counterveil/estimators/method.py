@@ -276,7 +276,7 @@ class Method(ABC):
             Gaussian noise.
         """
         names = list(self.statistics(public))
-        return dict.fromkeys(names, Fraction(1, len(names)))
+        return dict.fromkeys(names, Fraction(1, max(len(names), 1)))
 
     def not_covered(self, public: PublicData, estimand: Estimand) -> tuple[Fact, ...]:
         """Return what the interval does not cover: by default confounding, unless the study is a trial.

@@ -55,9 +55,9 @@ from counterveil.results.arms import ArmsResult, Shared
 from counterveil.results.effect import Effect, Linear
 from counterveil.results.question import Question
 from counterveil.results.result import MeasureResult
+from counterveil.rows.moments.cell_sums import SCORE_TERMS
 from counterveil.rows.moments.score_sizes import longest_weighted, release_sizes
 from counterveil.rows.moments.score_sums import OwnScore, release_own_scores
-from counterveil.rows.moments.sensitivity import SCORE_TERMS
 from counterveil.rows.public import PublicData
 from counterveil.rows.records import Records
 from counterveil.session import Gate, Plan

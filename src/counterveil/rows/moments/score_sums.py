@@ -25,9 +25,10 @@ import numpy as np
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import projected
 from counterveil.rows.counts import release_sums
+from counterveil.rows.moments.cell_sums import SCORE_TERMS, cell_sums
 from counterveil.rows.moments.scaled_rows import ScaledRows, over_scaled
-from counterveil.rows.moments.scores import TERM_BITS, ArmLines, Block, Sums, _whole, cell_sums, of_own_arm
-from counterveil.rows.moments.sensitivity import SCORE_TERMS, SQUARE_WEIGHT
+from counterveil.rows.moments.scores import TERM_BITS, ArmLines, Block, Sums, _whole, of_own_arm
+from counterveil.rows.moments.sensitivity import SQUARE_WEIGHT
 from counterveil.rows.records import Records
 from counterveil.session import Gate
 
