@@ -27,7 +27,7 @@ from counterveil.numerics.products import projected
 from counterveil.rows.counts import release_sums
 from counterveil.rows.moments.cell_sums import SCORE_TERMS, cell_sums
 from counterveil.rows.moments.scaled_rows import ScaledRows, over_scaled
-from counterveil.rows.moments.scores import TERM_BITS, ArmLines, Block, Sums, _whole, of_own_arm
+from counterveil.rows.moments.scores import TERM_BITS, ArmLines, Block, Sums, of_own_arm, whole_steps
 from counterveil.rows.moments.sensitivity import SQUARE_WEIGHT
 from counterveil.rows.records import Records
 from counterveil.session import Gate
@@ -72,7 +72,7 @@ def arm_score_sums(row_blocks: Iterable[Block], score: ArmScore, clip: float) ->
     """Return the sums of scores over `clip`, clipped to one, and of their squares, in 2**- and 4**-TERM_BITS."""
     total = square = 0
     for u, t, y in row_blocks:
-        r = _whole(score.of(u, t, y) / clip)
+        r = whole_steps(score.of(u, t, y) / clip)
         total = total + int(r.sum())
         square = square + int((r * r).sum())
     return (np.array([total, square], dtype=object),)

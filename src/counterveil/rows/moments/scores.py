@@ -1,6 +1,8 @@
-"""Residuals of the two models row by row, their orthogonal score, and exact sums of both.
+"""Linear predictions of records, and exact sums of bounded terms of them.
 
-All parameters are public or were released before; a row's terms depend on that row alone.
+A term of a row is a part of its bound in [-1, 1], truncated towards zero to whole steps, so that sums are exact
+whatever the order of rows. All parameters are public or were released before; a row's terms depend on that row
+alone.
 """
 
 from __future__ import annotations
@@ -71,7 +73,7 @@ def residual_sums(
     total = WholeSum()
     square = 0
     for u, t, y in row_blocks:
-        rho = _whole(models.residual(u, t, y) / clip)
+        rho = whole_steps(models.residual(u, t, y) / clip)
         arms = len(models.values) if isinstance(models, ArmLines) else 1
         total.add(_sums_by_arm(rho.astype(np.float64), t, arms, steps(u / max_norm, TERM_BITS)))
         square += int((rho * rho).sum())
@@ -87,7 +89,7 @@ def _sums_by_arm(rho: Floats, arm: NDArray[Any], arms: int, direction: Floats) -
     return sums(direction, by_arm).ravel().astype(np.int64)
 
 
-def _whole(part: Floats) -> NDArray[np.int64]:
+def whole_steps(part: Floats) -> NDArray[np.int64]:
     """Return parts of a bound in whole steps, inside [-1, 1] whatever was computed; what is no number counts as 0."""
     found: NDArray[np.int64] = np.trunc(np.clip(np.nan_to_num(part), -1.0, 1.0) * _ONE).astype(np.int64)
     return found
