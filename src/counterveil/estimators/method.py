@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from counterveil.data.domains import Label
 from counterveil.errors import refusal
-from counterveil.inference.measures import with_rare_events
+from counterveil.inference.arm_means import with_rare_events
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.privacy import Estimand, Proof, Unit
 from counterveil.privacy.caveats import Fact, Target

@@ -24,17 +24,12 @@ from counterveil.data.study_documents import column_of, is_trial, propensity_of
 from counterveil.errors import CounterveilError, refusal
 from counterveil.estimators.moments.regression import Columns, RowPlan
 from counterveil.federation.messages import MOST_SITES, SUMMED, Ask, Head, Reply, SiteRequest
+from counterveil.inference.arm_means import IndependentArmMeans, JointArmMeans, rare_events
 from counterveil.inference.clusters import t_factor
 from counterveil.inference.convolution import half_width
-from counterveil.inference.measures import (
-    IndependentArmMeans,
-    JointArmMeans,
-    NoisyRatio,
-    RatioDifference,
-    rare_events,
-)
 from counterveil.inference.noise_distribution import NoiseDistribution
 from counterveil.inference.noise_sums import WeightedSum
+from counterveil.inference.noisy_ratio import NoisyRatio, RatioDifference
 from counterveil.inference.pooling import other_variance
 from counterveil.inference.survival.tables import NoisyTables
 from counterveil.inference.uncertainty import Uncertainty

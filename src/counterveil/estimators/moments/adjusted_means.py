@@ -44,7 +44,7 @@ from counterveil.estimators.moments.score_clip import (
     far_lost,
     not_corrected,
 )
-from counterveil.inference.measures import IndependentArmMeans, with_rare_events
+from counterveil.inference.arm_means import IndependentArmMeans, with_rare_events
 from counterveil.inference.noise_distribution import NoiseDistribution
 from counterveil.inference.noise_sums import weighted_sum
 from counterveil.inference.uncertainty import Uncertainty
