@@ -129,7 +129,7 @@ class FeatureMeans:
     means, squares : ndarray of shape (p,)
         Of features; 0 and 1 of those that were not asked for.
     sd : float
-        Noise of a mean; a mean square's is this over SQUARE_WEIGHT.
+        Noise of a mean.
     treated, treated_sd : float
         Share treated and its noise; one half and none where it was not released.
     """
@@ -139,6 +139,11 @@ class FeatureMeans:
     sd: float
     treated: float = 0.5
     treated_sd: float = 0.0
+
+    @property
+    def square_sd(self) -> float:
+        """Noise of a mean square."""
+        return self.sd / float(SQUARE_WEIGHT)
 
 
 def release_look(
