@@ -22,10 +22,9 @@ from counterveil.numerics.arrays import Floats, Integers
 from counterveil.privacy.caveats import OutcomesAtEnds
 from counterveil.rows.counts import release_counts
 from counterveil.rows.linear.weighted_sum import exact_dot
+from counterveil.rows.pairs.outcomes import WHOLE, Place
 from counterveil.session import Gate
 
-# Fractional digits of outcomes around their centre.
-OUTCOME_BITS = 16
 # Releases and their parts of what the place costs.
 PLACES = {"centre": Fraction(1, 3), "spread": Fraction(2, 3)}
 PLACE_WORDS = {
@@ -39,22 +38,6 @@ _WITHIN, _INNERMOST = 0.72, 0.55
 _SURE, _CERTAIN, _HIDDEN = 1.6, 2.5, 0.5
 # The half-width of the place of outcomes, in their standard deviations.
 _HALF_WIDTH_SDS = 1.5
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where outcomes lie: the centre and the half-width around it, in whole steps of the outcome."""
-
-    centre: int
-    half_width: int
-
-    def fixed(self, outcome: Integers) -> Integers:
-        """Return outcomes from the centre on, in parts 2**-16 of the half-width, clipped to [-1, 1] and rounded."""
-        moved = ((outcome - self.centre) << (OUTCOME_BITS + 1)) + self.half_width
-        return np.asarray(np.clip(moved // (2 * self.half_width), -(1 << OUTCOME_BITS), 1 << OUTCOME_BITS))
-
-
-WHOLE = Place(OUTCOME_STEPS // 2, OUTCOME_STEPS // 2)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

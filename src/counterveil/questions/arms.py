@@ -15,7 +15,7 @@ from counterveil.estimators.linear.arm_means import arm_means
 from counterveil.estimators.method import runs
 from counterveil.estimators.moments.adjusted_means import adjusted_arms
 from counterveil.estimators.moments.record_arms import record_arms
-from counterveil.estimators.pairs.effect import pair_arms
+from counterveil.estimators.pairs.arms import pair_arms
 from counterveil.privacy import Number, Unit
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks
 from counterveil.questions.choices import ArmsMethod, Mechanism, Protects
@@ -214,7 +214,7 @@ def _answer(session: BaseSession, question: Question) -> ArmsResult:
     session.admit(question.uses(session.study, "arms"))
     if question.unit is Unit.TREATMENT_AND_OUTCOME:
         session.attach(f"arms with method={question.method!r}")
-        return pair_arms(session, question)
+        return runs(pair_arms)(session, question)
     if question.unit is Unit.RECORD:
         session.attach_batches()
         refuse_few_clusters(session.study, "arms", question.method, session.batches.rows)

@@ -21,6 +21,7 @@ from counterveil.estimators.moments.doubly_robust import doubly_robust
 from counterveil.estimators.moments.ratio import compare_ratios
 from counterveil.estimators.moments.trial import trial
 from counterveil.estimators.moments.trial_means import trial_means
+from counterveil.estimators.pairs.effect import pair_means, pairs
 from counterveil.estimators.strata.arm_means import stratified_means
 from counterveil.estimators.strata.bounded_effect import stratified
 from counterveil.estimators.strata.clustered_trial import clustered_trial
@@ -342,8 +343,8 @@ def automatic(session: BaseSession, question: Question) -> Result:
     return replace(result, details=details | result.details)
 
 
-_PAIRS = {Unit.TREATMENT_AND_OUTCOME: _lazy("pairs.effect.pairs")}
-_PAIR_MEANS = {Unit.TREATMENT_AND_OUTCOME: _lazy("pairs.effect.pair_means")}
+_PAIRS = {Unit.TREATMENT_AND_OUTCOME: runs(pairs)}
+_PAIR_MEANS = {Unit.TREATMENT_AND_OUTCOME: runs(pair_means)}
 METHODS: dict[str, NamedMethod] = {
     AUTO: NamedMethod(
         dict.fromkeys(Unit, automatic),

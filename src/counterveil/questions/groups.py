@@ -33,7 +33,9 @@ from counterveil.estimators.moments.cell_tallies import (
 )
 from counterveil.estimators.moments.group_score import Score
 from counterveil.estimators.moments.scoring import Scoring, scoring
-from counterveil.estimators.pairs.effect import asked, pair_effects, provenance
+from counterveil.estimators.pairs.budget import chosen
+from counterveil.estimators.pairs.effect import pair_effects
+from counterveil.estimators.pairs.provenance import proved, provenance, with_covariates
 from counterveil.estimators.strata.clustered_trial import CLUSTER_PAGE, cluster_sums
 from counterveil.inference.arm_means import with_rare_events
 from counterveil.inference.estimates import Known
@@ -644,24 +646,25 @@ def pair_groups(
     by: tuple[str, ...] = (),
 ) -> Answer:
     """Return the private effects of the groups that have enough rows; `codes` are the places of rows' groups."""
-    table = session.table
+    columns = PublicData(session, question.unit).columns
     places = np.flatnonzero(np.bincount(codes, minlength=len(names)) >= _GROUPS_FEWEST)
     if len(places) < (len(names) if shape.every else 1):
         code = "CV-S110c" if shape.every else "CV-S110b"
         raise refusal(code, layout=", ".join(names), fewest=f"{_GROUPS_FEWEST} people")
     rows = [np.flatnonzero(codes == place) for place in places]
-    question, choice = asked(session, replace(question, method="adjusted"), len(places))
+    question = with_covariates(columns.study, replace(question, method="adjusted"))
+    choice = chosen(columns, question.budget, effects=len(places))
     width = float(session.study.outcome_range[1] - session.study.outcome_range[0])
 
     def compute(gate: Gate) -> Facts:
-        found = pair_effects(gate, table, choice, Estimand.ATE, rows)
+        found = pair_effects(gate, columns, choice, Estimand.ATE, rows)
         known = [Linear(one.estimate, one.uncertainty, (-width, width)) for one in found]
         effects = tuple(
             Effect(names[int(place)], one, question.level, len(places), float(len(own)))
             for place, one, own in zip(places, known, rows, strict=True)
         )
         facts = Facts(
-            provenance(session, question, choice, {}),
+            provenance(columns.study, choice, {}),
             groups=effects,
             by=by,
             left_out=tuple(name for place, name in enumerate(names) if place not in places),
@@ -669,7 +672,7 @@ def pair_groups(
         return shape.made(facts)
 
     said = {"question": shape.question, **shape.said}
-    return answer_request(shape.kind, session, question, choice.plan, compute, said=said)
+    return answer_request(shape.kind, session, question, choice.plan, compute, said=said, **proved(choice))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

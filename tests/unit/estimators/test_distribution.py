@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from tests.unit.estimators.moments.fixed_outputs import FixedGate, largest_changes
 from tests.unit.estimators.moments.small_records import NotingGate
+from tests.unit.rows.attached import rows_of
 
 import counterveil as cv
 from counterveil.data import OUTCOME_STEPS, Table
@@ -17,7 +18,8 @@ from counterveil.estimators.arm_weights import WeightedArm
 from counterveil.estimators.distribution import biased
 from counterveil.estimators.outcome_grids import HistogramRelease, even_edges, histogram_plan, released_on
 from counterveil.estimators.outcome_place import SLOPE_PARTS, Outcomes, bounds, exact_moments, moment_sums
-from counterveil.estimators.pairs.effect import feature_sets, released_propensities
+from counterveil.estimators.pairs.features import feature_sets
+from counterveil.estimators.pairs.models import released_propensities
 from counterveil.estimators.ranges_and_labels import (
     CELLS,
     EDGES,
@@ -128,7 +130,8 @@ def test_weights_of_released_propensities_move_no_more():
         arm, y = map(list, zip(*rows, *rest, strict=True))
         table = Table.attach({"arm": arm, "y": y, "x": x}, study)
         (public, *_), gate = feature_sets(table), FixedGate(plan, {"propensities": [2, 1]})
-        treated, _ = released_propensities(gate, "propensities", public, table.arm == 1)
+        gate.rows = rows_of(table)
+        treated, _ = released_propensities(gate, "propensities", public)
         own = (1 - treated, treated)
         largest = max(float((1 / one).max()) for one in own)
         counts = PropensityCellCounts(made.cells(study), made.pure, own, largest)

@@ -12,7 +12,7 @@ import counterveil as cv
 from counterveil.data import Table
 from counterveil.estimators.linear.effect import TYPICAL_SD, chosen_share, effect_plan, sensitivity_of
 from counterveil.estimators.linear.weighting import weighted_effect
-from counterveil.estimators.pairs.effect import choices, chosen
+from counterveil.estimators.pairs.budget import choices, chosen
 from counterveil.privacy import Budget
 from counterveil.questions.auto import expected_widths
 from counterveil.rows.linear.weighted_sum import linear_form

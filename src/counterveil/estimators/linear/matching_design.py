@@ -18,6 +18,7 @@ from counterveil.numerics.arrays import Floats
 from counterveil.numerics.matching import MatchedUnits, SortedArms, adaptive_limit, arm_limits
 from counterveil.numerics.products import sums
 from counterveil.numerics.propensity import fit_propensity
+from counterveil.rows.public import PublicRows
 from counterveil.settings import Matching as MatchingSettings
 from counterveil.settings.methods import ADAPTIVE, NUMBERS
 
@@ -67,7 +68,7 @@ class Matched:
     limits: Limits
 
 
-def scored(table: Table) -> Scored:
+def scored(table: Table | PublicRows) -> Scored:
     """Return the propensity scores of a table: declared, or by penalised logistic regression on all covariates."""
     features = covariate_features(table)
     score = table.score
