@@ -26,8 +26,9 @@ from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import projected
 from counterveil.rows.counts import release_sums
 from counterveil.rows.moments.cell_sums import SCORE_TERMS, cell_sums
+from counterveil.rows.moments.linear_models import ArmLines, of_own_arm
 from counterveil.rows.moments.scaled_rows import ScaledRows, over_scaled
-from counterveil.rows.moments.scores import TERM_BITS, ArmLines, Block, Sums, of_own_arm, whole_steps
+from counterveil.rows.moments.scores import TERM_BITS, Block, Sums, whole_steps
 from counterveil.rows.moments.sensitivity import SQUARE_WEIGHT
 from counterveil.rows.records import Records
 from counterveil.session import Gate

@@ -37,12 +37,6 @@ def record_moments(rows: int, features: int, weight: Fraction) -> Fraction:
     return sqrt_up(4 * features + 8 * weight**2) / rows
 
 
-# Proof: orthogonal_score.proof.md
-def residual_moments(rows: int) -> Fraction:
-    """Return the l2 sensitivity of the means of (u rho, 1.665 rho^2), |u| <= 1, rho in [-1, 1]."""
-    return 2 * (1 + LENGTH_SLACK) / rows
-
-
 # Proof: inverse_weighting.proof.md
 
 # The number treated rides with two arms' sums for nothing up to the root of two.
@@ -51,12 +45,3 @@ ARM_COUNT_FACTOR = Fraction(7, 5)
 
 # Largest Euclidean length of a change of (sum t y, sum (1-t) y, ARM_COUNT_FACTOR sum t) for y in [-1, 1].
 ARM_TOTALS = Fraction(2)
-
-
-# Proof: arm_grams.proof.md
-def look_moments(rows: int, features: int, weight: Fraction) -> Fraction:
-    """Return the joint l2 sensitivity of the means of (x_j, 1.665 x_j^2) and of weight * (2t - 1), x_j in [-1, 1].
-
-    `features` counts the features as in `record_moments`.
-    """
-    return sqrt_up(4 * features + 4 * weight**2) / rows
