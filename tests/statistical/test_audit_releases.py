@@ -26,10 +26,10 @@ from counterveil.numerics.products import Standard
 from counterveil.privacy import Budget, Estimand
 from counterveil.rows.moments.arm_grams import release_arm_grams
 from counterveil.rows.moments.feature_moments import release_look
+from counterveil.rows.moments.linear_models import ArmLines
 from counterveil.rows.moments.residual_products import release_arm_residuals
 from counterveil.rows.moments.score_sizes import release_sizes
 from counterveil.rows.moments.score_sums import ArmScore, OwnScore, release_arm_score, release_own_scores
-from counterveil.rows.moments.scores import ArmLines
 from counterveil.rows.outcome_histograms import OutcomeHistograms
 from counterveil.rows.outcome_window import WHOLE
 from counterveil.rows.pairs.functions import function_sensitivity, function_sums

@@ -77,8 +77,8 @@ RECORDS: tuple[Mutant, ...] = (
     _of("scored_effect", "(sampling + balanced.sampling) * unit**2", "sampling * unit**2", _MODELS),
     _of(
         "adjusted_mean",
-        "left.shared + float(weights @ sums)",
-        "left.shared",
+        "arm_weights.shared + float(weights @ sums)",
+        "arm_weights.shared",
         "unit/questions/test_measures.py",
     ),
     # Means of several arms.

@@ -270,7 +270,7 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "CellTerms.euclidean", "sqrt_up(2 + 4 * sum(", "sqrt_up(2 + 2 * sum(", _rows("moments/record_moments")
     ),
     _of(
-        "scores._whole",
+        "scores.whole_steps",
         "np.clip(np.nan_to_num(part), -1.0, 1.0)",
         "np.nan_to_num(part)",
         _rows("moments/record_moments"),

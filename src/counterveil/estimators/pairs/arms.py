@@ -52,7 +52,7 @@ def pair_arms(public: PublicData, question: Question) -> Prepared[ArmsResult]:
 def released_arms(gate: Gate, columns: PublicRows, choice: Choice, level: float) -> tuple[Effect, ...]:
     """Return what everybody's mean outcome would be in each arm: place, models and scores, each released once."""
     study = columns.study
-    spread = release_spread(gate, choice, study, public.rows)
+    spread = release_spread(gate, choice, study, columns.rows)
     targets = arm_targets(gate, columns, choice, spread)
     low, high = map(float, study.outcome_range)
     means = []

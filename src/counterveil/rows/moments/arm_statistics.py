@@ -41,8 +41,9 @@ from counterveil.numerics.products import (
     steps,
 )
 from counterveil.rows.counts import release_counts
+from counterveil.rows.moments.linear_models import of_own_arm
 from counterveil.rows.moments.residual_products import ResidualProducts, release_residual_products
-from counterveil.rows.moments.scores import TERM_BITS, counts_between, of_own_arm, sums_by_arm
+from counterveil.rows.moments.scores import TERM_BITS, counts_between, sums_by_arm
 from counterveil.rows.moments.sensitivity import LENGTH_SLACK
 from counterveil.session import Gate
 

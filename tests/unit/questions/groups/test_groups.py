@@ -20,8 +20,8 @@ from counterveil.estimators.moments.group_score import AdjustedScore, MeanScore,
 from counterveil.numerics.products import Standard
 from counterveil.questions.groups import layout_of
 from counterveil.questions.policy import EffectSums, effect_sums
+from counterveil.rows.moments.linear_models import LinearModels
 from counterveil.rows.moments.placing import LayoutPlaces
-from counterveil.rows.moments.scores import LinearModels
 
 NAMES = [f"site={name}" for name in EFFECTS]
 
