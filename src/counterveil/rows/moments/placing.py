@@ -1,7 +1,8 @@
 """Which public cell every row is in: by a layout of covariates, by a rule, or by its place in a ranking.
 
 Each rule is public or was released before and reads the covariates of one row at a time, so that a row's cell
-depends on that row alone. Rules that are not the package's own are asked about one block after the other (`sequential`).
+depends on that row alone. Rules that are not the package's own are asked about one block after the other
+(`sequential`).
 """
 
 # Proof: group_scores.proof.md
