@@ -35,7 +35,9 @@ from counterveil.estimators.moments.group_score import Score
 from counterveil.estimators.moments.scoring import Scoring, scoring
 from counterveil.estimators.pairs.effect import asked, pair_effects, provenance
 from counterveil.estimators.strata.clustered_trial import CLUSTER_PAGE, cluster_sums
-from counterveil.inference.measures import NoisyRatio, RatioDifference, with_rare_events
+from counterveil.inference.arm_means import with_rare_events
+from counterveil.inference.estimates import Known
+from counterveil.inference.noisy_ratio import NoisyRatio, RatioDifference
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arm_totals import Arm, TwoArms, cell_totals
 from counterveil.privacy import Estimand, Number, Unit, exact, show
@@ -44,7 +46,7 @@ from counterveil.questions.asking import Arguments, Asked, ask_once, asks
 from counterveil.questions.choices import GroupsMethod, Mechanism, Protects
 from counterveil.results.answering import Answer, Facts, answer_request
 from counterveil.results.arms import refuse_several_arms
-from counterveil.results.effect import Effect, Known, Linear
+from counterveil.results.effect import Effect, Linear
 from counterveil.results.groups import GroupsResult
 from counterveil.results.question import (
     LARGEST_OUTCOME,

@@ -27,8 +27,8 @@ from counterveil.estimators.folds.aggregation import learner_name
 from counterveil.estimators.moments.cell_tallies import Tallies, model_errors
 from counterveil.estimators.moments.group_score import Score
 from counterveil.estimators.moments.scoring import Scoring, scoring
-from counterveil.inference.measures import NoisyRatio
 from counterveil.inference.noise_sums import weighted_sum
+from counterveil.inference.noisy_ratio import NoisyRatio
 from counterveil.inference.pooling import PooledUncertainty
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Flags, Floats
