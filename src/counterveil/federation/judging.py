@@ -22,6 +22,7 @@ from counterveil.data import Range, Study
 from counterveil.data.layout import Layout, MergedLayout
 from counterveil.data.study_documents import column_of, is_trial, propensity_of
 from counterveil.errors import CounterveilError, refusal
+from counterveil.estimators.group_names import group_names
 from counterveil.estimators.moments.regression_columns import columns_of
 from counterveil.estimators.moments.regression_plan import RowPlan
 from counterveil.federation.messages import MOST_SITES, SUMMED, Ask, Head, Reply, SiteRequest
@@ -57,7 +58,7 @@ from counterveil.privacy.caveats import (
     SitesWithoutAnswer,
     Target,
 )
-from counterveil.questions.groups import group_names, layout_of
+from counterveil.questions.groups import layout_of
 from counterveil.questions.pooled import FAR_OUTSIDE, read_answer, read_result, rows_of
 from counterveil.results.arms import ArmsResult, OutcomesResult
 from counterveil.results.effect import Effect, Linear, noise_from_dict, noise_to_dict
