@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from tests.thinned import thinned
 from tests.unit.estimators.moments.small_records import NotingGate
+from tests.unit.rows.exact_gate import public_rows
 
 import counterveil as cv
 from counterveil.data import Table
@@ -15,7 +16,7 @@ from counterveil.estimators.linear.functions import series_basis
 from counterveil.estimators.moments.outcome_location import OutcomeLocation, locate_outcomes
 from counterveil.estimators.moments.row_scale import RowScale
 from counterveil.estimators.moments.score_clip import SIZES
-from counterveil.estimators.outcome_place import WHOLE, Spread, find_place
+from counterveil.estimators.outcome_place import Spread, find_place
 from counterveil.estimators.pairs.effect import (
     ARM_SCORES,
     WHOLE_SCORES,
@@ -40,6 +41,8 @@ from counterveil.rows.moments.residual_products import release_arm_residuals
 from counterveil.rows.moments.score_sizes import release_sizes
 from counterveil.rows.moments.score_sums import ArmScore, OwnScore, release_arm_score, release_own_scores
 from counterveil.rows.moments.scores import ArmLines
+from counterveil.rows.outcome_histograms import OutcomeHistograms
+from counterveil.rows.outcome_window import WHOLE
 from counterveil.rows.records import Records
 from counterveil.session import Gate, Kind, Plan, SeededNoise
 from counterveil_lab.attacks.asking import WeakGate
@@ -238,7 +241,7 @@ def arm_models(gate, made, _pure):
 
 
 def centre(gate, made, pure):
-    find_place(gate, made, pure)
+    find_place(gate, OutcomeHistograms(pure, rows=public_rows(made)), made.rows)
 
 
 # What is released, and the pairs that move it furthest.

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data.features import covariate_features
-from counterveil.estimators.linear.arm_means import arm_balance, balanced_arms
+from counterveil.estimators.linear.arm_balance import arm_balance
+from counterveil.estimators.linear.arms_design import balanced_arms
 from counterveil.estimators.linear.kernels.balancing import WeightSettings
 from counterveil.numerics.propensity import fit_multinomial
 from counterveil.privacy.caveats import BiasBeyond, Caveat, Fact

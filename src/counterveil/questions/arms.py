@@ -29,6 +29,7 @@ from counterveil.results.question import (
     refuse_undeclared_trial,
     refuse_unknown_method,
 )
+from counterveil.rows.public import PublicData
 from counterveil.session import BaseSession, BitSource
 from counterveil.settings import Arms
 
@@ -217,7 +218,7 @@ def _answer(session: BaseSession, question: Question) -> ArmsResult:
         return pair_arms(session, question)
     if question.unit is Unit.RECORD:
         session.attach_batches()
-        refuse_few_clusters(session.study, "arms", question.method, session.batches.rows)
+        refuse_few_clusters(session.study, "arms", question.method, PublicData(session, question.unit).rows)
         return runs(adjusted_arms if question.method == _PRIVATE else record_arms)(session, question)
     question = question.in_pure_noise(session.account().rule)
     # So that data which do not fit are refused before anything is spent.
@@ -225,5 +226,5 @@ def _answer(session: BaseSession, question: Question) -> ArmsResult:
         session.attach_batches()
     else:
         session.attach(f"arms with method={question.method!r}")
-    refuse_few_clusters(session.study, "arms", question.method, session.batches.rows)
-    return arm_means(session, question)
+    refuse_few_clusters(session.study, "arms", question.method, PublicData(session, question.unit).rows)
+    return runs(arm_means)(session, question)

@@ -19,10 +19,10 @@ from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
 from counterveil.estimators.clustered_groups import clustered_groups
 from counterveil.estimators.group_names import group_names
-from counterveil.estimators.linear import difference_in_means
-from counterveil.estimators.linear import effect as linear_effect
-from counterveil.estimators.linear.effect import ClusteredForm
-from counterveil.estimators.linear.several_outcomes import PeriodForm, comparison, public_effect
+from counterveil.estimators.linear import difference_in_means, variance_choice
+from counterveil.estimators.linear.clustered_effect import CLUSTERED_PAGE, ClusteredForm
+from counterveil.estimators.linear.linear_estimator import EFFECT_PAGE, known_error
+from counterveil.estimators.linear.public_comparison import PeriodForm, comparison, public_effect
 from counterveil.estimators.method import runs
 from counterveil.estimators.moments.group_forms import chosen_form
 from counterveil.estimators.moments.record_groups import record_groups, score_caveats
@@ -48,9 +48,11 @@ from counterveil.results.question import (
     refuse_shape,
     refuse_unknown_method,
 )
+from counterveil.rows.linear.arm_contrast import release_contrast
 from counterveil.rows.linear.residual_variance import ResidualVariance
 from counterveil.rows.linear.sensitivity import MeanContrast
 from counterveil.rows.moments.cell_scores import Codes
+from counterveil.rows.public import PublicRows
 from counterveil.session import BaseSession, BitSource, Gate, Kind, Plan, Released
 from counterveil.session.session import in_branches
 from counterveil.settings import DifferenceInMeans, Groups, Matching, Weighting
@@ -181,10 +183,10 @@ def outcome_groups(session: BaseSession, question: Question, layout: Layout, sha
         raise refusal(code, layout=layout.describe(), fewest="two people of each arm")
     plan = groups_plan(question, [one.share for one in statistics.values()])
     names = group_names(layout)
-    pages = [difference_in_means.PAGE if means else linear_effect.EFFECT_PAGE]
-    pages += [linear_effect.CLUSTERED_PAGE] if study.clustered else []
+    pages = [difference_in_means.PAGE if means else EFFECT_PAGE]
+    pages += [CLUSTERED_PAGE] if study.clustered else []
     by_arm = _uneven(statistics.values())
-    pages += [linear_effect.PAGE] if by_arm else []
+    pages += [variance_choice.PAGE] if by_arm else []
     # Residual totals of clusters hold every heteroskedasticity.
     beyond = (Caveat.CLUSTERS_DEPEND,) if study.clustered else (Caveat.UNEVEN_VARIANCE,) if by_arm else ()
 
@@ -241,7 +243,7 @@ def _means(source: Backend, question: Question, layout: Layout) -> Statistics:
     for place, (control, treated) in enumerate(counts.reshape(-1, 2)):
         if min(control, treated) >= _FEWEST:
             bounds = MeanContrast(source.study.outcome_bounds.width, int(treated), int(control))
-            found[place] = GroupMeans(bounds, difference_in_means.chosen_share(bounds, question))
+            found[place] = GroupMeans(bounds, difference_in_means.variance_share_of(bounds, question))
     return found
 
 
@@ -276,8 +278,10 @@ def release(
             effect, variance = one.release(gate, names)
         else:
             arms, paid = TwoArms(Arm(*sums[2 * place + 1]), Arm(*sums[2 * place])), one.share > 0
-            effect, variance = difference_in_means.release(gate, arms, unit, one.sensitivity, paid, names)
-        plain = linear_effect.known_error(effect, variance, one.sensitivity.variance_cap)
+            effect, variance = release_contrast(
+                gate, arms, unit, one.sensitivity, with_variance=paid, names=names
+            )
+        plain = known_error(effect, variance, one.sensitivity.variance_cap)
         found.append((effect, with_rare_events(plain, source.study.outcome_range, one.sizes)))
     return found
 
@@ -316,7 +320,7 @@ def _adjusted(table: Table, question: Question, layout: Layout) -> Statistics:
     """Return the weighted, matched or clustered statistics of the groups that have an effect, by their places."""
     found: Statistics = {}
     for place, rows in enumerate(_group_rows(table, layout)):
-        own = _rows_of(table, rows, layout)
+        own = PublicRows(_rows_of(table, rows, layout), question.unit)
         treated = int(own.treated.sum())
         if min(treated, own.rows - treated) < _FEWEST:
             continue

@@ -16,7 +16,6 @@ from counterveil.data.sources import read
 from counterveil.estimators.arm_weights import WeightedArm
 from counterveil.estimators.distribution import biased
 from counterveil.estimators.outcome_grids import HistogramRelease, even_edges, histogram_plan, released_on
-from counterveil.estimators.outcome_place import SLOPE_PARTS, Outcomes, bounds, exact_moments, moment_sums
 from counterveil.estimators.pairs.effect import feature_sets, released_propensities
 from counterveil.estimators.ranges_and_labels import (
     CELLS,
@@ -29,8 +28,10 @@ from counterveil.estimators.ranges_and_labels import (
 )
 from counterveil.privacy import Budget, Unit
 from counterveil.rows.counts import COUNTS_L1, COUNTS_L2, release_counts
+from counterveil.rows.earlier_values import bounds, exact_moments, moment_sums
 from counterveil.rows.linear.weighted_sum import linear_form
 from counterveil.rows.outcome_cells import NAME, CellCounts, OutcomeCells, PropensityCellCounts
+from counterveil.rows.outcome_numbers import SLOPE_PARTS, Outcomes
 from counterveil.rows.public import PublicData
 from counterveil.session import BaseSession, Gate, Kind, Plan, SeededNoise
 from counterveil_lab.audit import Universe, l1, l2, largest_change

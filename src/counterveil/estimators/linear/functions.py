@@ -35,6 +35,7 @@ from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.numerics.noise_shape import largest_move, matrix_power, noise_shape
 from counterveil.numerics.products import Gram, blocks, sums
 from counterveil.numerics.shrinkage import spike_and_slab
+from counterveil.privacy import Unit
 from counterveil.privacy.caveats import Caveat
 from counterveil.results.answering import answer_request
 from counterveil.results.functions import (
@@ -47,6 +48,7 @@ from counterveil.results.functions import (
 )
 from counterveil.rows.linear.sensitivity import LinearMap
 from counterveil.rows.linear.weighted_sum import exact_dot
+from counterveil.rows.public import PublicRows
 from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.settings import Series
 
@@ -151,7 +153,9 @@ def functions_of(table: Table, settings: Series) -> Functions | None:
     basis = largest_basis(table, settings)
     if basis is None:
         return None
-    residual: Floats = table.treated - np.clip(scored(table).score, _LEAST_PROPENSITY, 1 - _LEAST_PROPENSITY)
+    residual: Floats = table.treated - np.clip(
+        scored(PublicRows(table, Unit.OUTCOME)).score, _LEAST_PROPENSITY, 1 - _LEAST_PROPENSITY
+    )
     # Averages over rows that steer choices and the sampling error are taken over every so manieth of many.
     stride = max(1, table.rows // _AVERAGED)
     plain = Gram(2 * basis.size)

@@ -32,23 +32,14 @@ from counterveil.estimators.linear.functions import (
     slab,
     too_many,
 )
-from counterveil.estimators.outcome_place import (
-    OUTCOME_BITS,
-    PLACE_WORDS,
-    PLACES,
-    WHOLE,
-    Outcomes,
-    Place,
-    Spread,
-    find_place,
-)
+from counterveil.estimators.outcome_place import PLACE_WORDS, PLACES, Spread, find_place
 from counterveil.inference.arm_means import IndependentArmMeans, with_rare_events
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Floats, Integers, sqrt_up
 from counterveil.numerics.bases import Basis
 from counterveil.numerics.products import WholeSum, blocks
 from counterveil.numerics.shrinkage import spike_and_slab
-from counterveil.privacy import Budget, Estimand
+from counterveil.privacy import Budget, Estimand, Unit
 from counterveil.privacy.caveats import Caveat, Fact, LinearScores, OutcomesAtEnds
 from counterveil.results.answering import Facts, answer_request
 from counterveil.results.arms import ArmsResult, OutcomeEffect, OutcomesResult
@@ -65,6 +56,9 @@ from counterveil.results.functions import (
 from counterveil.results.measures import OF_MEANS, Numbers
 from counterveil.results.question import Question, design_says
 from counterveil.results.result import MeasureResult, Result
+from counterveil.rows.outcome_histograms import OutcomeHistograms
+from counterveil.rows.outcome_numbers import Outcomes
+from counterveil.rows.outcome_window import OUTCOME_BITS, WHOLE, Place
 from counterveil.rows.pairs.sensitivity import (
     LEAST_PROPENSITY,
     MODEL_PARTS,
@@ -73,6 +67,7 @@ from counterveil.rows.pairs.sensitivity import (
     PLACE_PART,
     WIDEST,
 )
+from counterveil.rows.public import PublicRows as RowsInMemory
 from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.settings import Series
 
@@ -968,7 +963,10 @@ class PairEffect:
 def place_of(gate: Gate, table: Table, choice: Choice, which: str = "") -> Spread:
     """Return where outcomes lie: released where it is searched, the whole range for events."""
     pure = Kind.NORMAL not in dict(choice.plan.kinds).values()
-    return find_place(gate, table, pure, which) if searched(table.study) else Spread(WHOLE, 0.0)
+    if not searched(table.study):
+        return Spread(WHOLE, 0.0)
+    rows = RowsInMemory(table, Unit.TREATMENT_AND_OUTCOME)
+    return find_place(gate, OutcomeHistograms(pure, which, rows), table.rows)
 
 
 def release_models(gate: Gate, tables: Sequence[Table], choice: Choice) -> list[tuple[Models, Spread]]:

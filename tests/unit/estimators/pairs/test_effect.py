@@ -10,12 +10,13 @@ from tools.loose_study import study_of
 import counterveil as cv
 from counterveil.data import Table
 from counterveil.errors import CounterveilError, ParameterError
-from counterveil.estimators.outcome_place import DISTANCES, WHOLE, Place, Spread
+from counterveil.estimators.outcome_place import DISTANCES, Spread
 from counterveil.estimators.pairs.effect import Sums, choices, chosen, feature_sets, fit_models, pair_sums
 from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.privacy import Budget, Estimand, Unit
 from counterveil.privacy.caveats import KnownScore, LinearScores
 from counterveil.results.result import measure_terms
+from counterveil.rows.outcome_window import WHOLE, Place
 from counterveil.rows.pairs.sensitivity import INNERMOST, score_amounts
 from counterveil.session import Kind
 

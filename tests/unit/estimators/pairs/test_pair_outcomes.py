@@ -13,9 +13,10 @@ from tools.loose_study import study_of
 import counterveil as cv
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.errors import CounterveilError
-from counterveil.estimators.outcome_place import WHOLE, Outcomes
 from counterveil.estimators.pairs import effect
 from counterveil.privacy import Budget, Estimand
+from counterveil.rows.outcome_numbers import Outcomes
+from counterveil.rows.outcome_window import WHOLE
 
 RANGES = {"a": (0, 1), "b": (0, 5)}
 ENDS = (0, OUTCOME_STEPS // 3, OUTCOME_STEPS)

@@ -13,7 +13,7 @@ from tests.unit.estimators.pairs.test_effect import LEVEL, study
 import counterveil as cv
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.estimators.linear.functions import largest_basis
-from counterveil.estimators.outcome_place import OUTCOME_BITS, WHOLE, Place, Spread
+from counterveil.estimators.outcome_place import Spread
 from counterveil.estimators.pairs import effect as module
 from counterveil.estimators.pairs.effect import (
     ARM_SCORES,
@@ -37,6 +37,7 @@ from counterveil.estimators.pairs.effect import (
     release_scores,
 )
 from counterveil.privacy import Budget, Estimand, Unit
+from counterveil.rows.outcome_window import OUTCOME_BITS, WHOLE, Place
 from counterveil.settings import Series
 
 PAIR_ROWS = 80
