@@ -51,20 +51,23 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         _unit("moments/contrast"),
     ),
     _of(
-        "regression_outcomes._release_clip",
+        "regression_outcomes._clipped_rows",
         "prediction=np.zeros(len(rows.mix)), ",
         "",
         _unit("moments/regression_moments"),
     ),
-    _of("regression_rows.Rows.lengths", "bound * z[", "z[", _unit("moments/regression_moments")),
+    _of("WorkingRows.lengths", "bound * z[", "z[", _unit("moments/regression_moments")),
     _of(
-        "release_limits",
+        "release_limit_counts",
         "Fraction(2 * (1 + len(watched)))",
         "Fraction(2)",
         _unit("moments/regression_moments"),
     ),
     _of(
-        "release_sandwich", "Fraction(longest)", "Fraction(longest) / 2", _unit("moments/regression_moments")
+        "Sandwich.release_middle",
+        "Fraction(longest)",
+        "Fraction(longest) / 2",
+        _unit("moments/regression_moments"),
     ),
     _of("balance_sums", "max(same_arm, other_arm)", "same_arm", _rows("moments/balance_sums")),
     _of("balance_sums.exact_sums", "FLAGS * total", "2 * FLAGS * total", _rows("moments/balance_sums")),

@@ -104,7 +104,7 @@ SEVERAL: tuple[Mutant, ...] = (
     _of("EffectSums.sum", "- value**2, 0.0)", ", 0.0)", _GROUPS),
     _of("EffectSums.sum", "sqrt(float(weights @ weights))", "float(weights.sum())", _GROUPS),
     _of(
-        "value._gains",
+        "policy_gains.gains_of_rule",
         '"policy - everybody": -others',
         '"policy - everybody": others',
         _GROUPS,

@@ -22,7 +22,9 @@ from counterveil.data import Range, Study
 from counterveil.data.layout import Layout, MergedLayout
 from counterveil.data.study_documents import column_of, is_trial, propensity_of
 from counterveil.errors import CounterveilError, refusal
-from counterveil.estimators.moments.regression import Columns, RowPlan
+from counterveil.estimators.group_names import group_names
+from counterveil.estimators.moments.regression_columns import columns_of
+from counterveil.estimators.moments.regression_plan import RowPlan
 from counterveil.federation.messages import MOST_SITES, SUMMED, Ask, Head, Reply, SiteRequest
 from counterveil.inference.arm_means import IndependentArmMeans, JointArmMeans, rare_events
 from counterveil.inference.clusters import t_factor
@@ -56,7 +58,7 @@ from counterveil.privacy.caveats import (
     SitesWithoutAnswer,
     Target,
 )
-from counterveil.questions.groups import group_names, layout_of
+from counterveil.questions.groups import layout_of
 from counterveil.questions.pooled import FAR_OUTSIDE, read_answer, read_result, rows_of
 from counterveil.results.arms import ArmsResult, OutcomesResult
 from counterveil.results.effect import Effect, Linear, noise_from_dict, noise_to_dict
@@ -68,6 +70,7 @@ from counterveil.results.survival import SurvivalResult
 from counterveil.rows.linear.sensitivity import ArmMean, MeanContrast
 from counterveil.rows.moments.cell_sums import SCORE_TERMS
 from counterveil.rows.moments.centred_contrast import CentredContrast, mean_of_everyone
+from counterveil.rows.moments.regression_columns import Columns
 from counterveil.rows.pairs.sensitivity import LEAST_PROPENSITY, MOST_LEFT, least_part, score_amounts
 from counterveil.rows.time_tables import TimeTables
 from counterveil.settings.methods import BLOCKS, MOST_BIAS
@@ -1095,7 +1098,7 @@ def _check_blocks(ask: Ask, study: Study, answer: SurvivalResult, rows: int) -> 
 
 def _check_moments(ask: Ask, study: Study, answer: Moments) -> None:
     """Check second moments: columns and their squares follow from the declaration, noises from the budget."""
-    columns = Columns.of(study, *(options_of(ask).get(name, ()) for name in ("outcomes", "terms")))
+    columns = columns_of(study, *(options_of(ask).get(name, ()) for name in ("outcomes", "terms")))
     require(answer.columns == columns.names and answer.groups == columns.groups, OTHER_QUESTION)
     clipped = [one for one in answer.not_covered if isinstance(one, ClippedOutliers)]
     require(all({*one.columns} <= {*columns.names} for one in clipped), OTHER_FACTS)
