@@ -13,6 +13,7 @@ from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.data.panels import panel_facts
 from counterveil.errors import CounterveilError, refusal
+from counterveil.estimators.folds.aggregation import sample_and_aggregate
 from counterveil.estimators.linear.trimming import PAGE as TRIMMED_PAGE
 from counterveil.estimators.linear.trimming import trimmed
 from counterveil.estimators.method import Method, check_own_method, runs, supports
@@ -392,9 +393,7 @@ METHODS: dict[str, NamedMethod] = {
         Weighting,
         of_means={Unit.OUTCOME: _lazy("linear.arm_means.weighted_means")},
     ),
-    "sample_and_aggregate": NamedMethod(
-        {Unit.RECORD: _lazy("folds.aggregation.sample_and_aggregate")}, Folds
-    ),
+    "sample_and_aggregate": NamedMethod({Unit.RECORD: runs(sample_and_aggregate)}, Folds),
 }
 _MOVED_TO_PUBLISHED = ("cross_fit", "ipw")  # methods of papers, now `cv.published.<name>`
 # Methods that compare ratios of sums: those without adjustment.

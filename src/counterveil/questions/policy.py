@@ -26,7 +26,7 @@ from counterveil.data import (
 )
 from counterveil.data.domains import Categories, Domain, Label, LabelIndex
 from counterveil.errors import CounterveilError, refusal, shown
-from counterveil.estimators.folds.aggregation import learner_name
+from counterveil.estimators.folds.names import learner_name
 from counterveil.estimators.moments.scoring import (
     Codes,
     Placing,
