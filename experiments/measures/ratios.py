@@ -19,7 +19,8 @@ from counterveil.estimators.linear import arm_means as arm_pair
 from counterveil.estimators.linear.arm_means import MEANS, VARIANCES, plain_mean, share_of
 from counterveil.estimators.linear.effect import effect_plan
 from counterveil.estimators.moments.trial_means import means_plan, released_means
-from counterveil.inference.measures import RATIO, IndependentArmMeans, JointArmMeans
+from counterveil.inference.arm_means import IndependentArmMeans, JointArmMeans
+from counterveil.inference.quotient import RATIO
 from counterveil.numerics.arm_totals import Arm, TwoArms
 from counterveil.privacy import Budget
 from counterveil.results import MeasureResult

@@ -53,9 +53,14 @@ SEVERAL: tuple[Mutant, ...] = (
         "unit/estimators/moments/test_release_chains.py",
     ),
     # Cells of groups.
-    _of("cells._scaled", "(low - middle + high) * clip.size**2", "(low + high) * clip.size**2", _GROUPS),
-    _of("cells._scaled", "sd * SUM_NOISE * clip.size,", "sd * SUM_NOISE,", _GROUPS),
-    _of("cells._scaled", "sd * COUNT_NOISE,", "sd,", _GROUPS),
+    _of(
+        "cell_tallies._tallies",
+        "(low - middle + high) * clip.size**2",
+        "(low + high) * clip.size**2",
+        _GROUPS,
+    ),
+    _of("cell_tallies._tallies", "sd * SUM_NOISE * clip.size,", "sd * SUM_NOISE,", _GROUPS),
+    _of("cell_tallies._tallies", "sd * COUNT_NOISE,", "sd,", _GROUPS),
     _of("cells._squares_noise", "(m**2 * n) ** 2", "0 * n", _GROUPS),
     _of("cells.cell_variances", "cells.squares / sizes - means**2", "cells.squares / sizes", _GROUPS),
     _of("cells.model_errors", "shift = score.weight * part", "shift = -score.weight * part", _GROUPS),

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from counterveil.data.domains import Label
 from counterveil.errors import refusal
-from counterveil.inference.measures import with_rare_events
+from counterveil.inference.arm_means import with_rare_events
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.privacy import Estimand, Proof, Unit
 from counterveil.privacy.caveats import Fact, Target
@@ -276,7 +276,7 @@ class Method(ABC):
             Gaussian noise.
         """
         names = list(self.statistics(public))
-        return dict.fromkeys(names, Fraction(1, len(names)))
+        return dict.fromkeys(names, Fraction(1, max(len(names), 1)))
 
     def not_covered(self, public: PublicData, estimand: Estimand) -> tuple[Fact, ...]:
         """Return what the interval does not cover: by default confounding, unless the study is a trial.

@@ -24,17 +24,12 @@ from counterveil.data.study_documents import column_of, is_trial, propensity_of
 from counterveil.errors import CounterveilError, refusal
 from counterveil.estimators.moments.regression import Columns, RowPlan
 from counterveil.federation.messages import MOST_SITES, SUMMED, Ask, Head, Reply, SiteRequest
+from counterveil.inference.arm_means import IndependentArmMeans, JointArmMeans, rare_events
 from counterveil.inference.clusters import t_factor
 from counterveil.inference.convolution import half_width
-from counterveil.inference.measures import (
-    IndependentArmMeans,
-    JointArmMeans,
-    NoisyRatio,
-    RatioDifference,
-    rare_events,
-)
 from counterveil.inference.noise_distribution import NoiseDistribution
 from counterveil.inference.noise_sums import WeightedSum
+from counterveil.inference.noisy_ratio import NoisyRatio, RatioDifference
 from counterveil.inference.pooling import other_variance
 from counterveil.inference.survival.tables import NoisyTables
 from counterveil.inference.uncertainty import Uncertainty
@@ -71,8 +66,8 @@ from counterveil.results.regression import Moments, parse_formula
 from counterveil.results.result import MeasureResult, Result, difference_result
 from counterveil.results.survival import SurvivalResult
 from counterveil.rows.linear.sensitivity import ArmMean, MeanContrast
+from counterveil.rows.moments.cell_sums import SCORE_TERMS
 from counterveil.rows.moments.centred_contrast import CentredContrast, mean_of_everyone
-from counterveil.rows.moments.sensitivity import SCORE_TERMS
 from counterveil.rows.pairs.sensitivity import LEAST_PROPENSITY, MOST_LEFT, least_part, score_amounts
 from counterveil.rows.time_tables import TimeTables
 from counterveil.settings.methods import BLOCKS, MOST_BIAS

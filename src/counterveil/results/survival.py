@@ -8,7 +8,8 @@ from math import log
 from typing import Any, ClassVar, Literal
 
 from counterveil.errors import refusal
-from counterveil.inference.measures import p_value
+from counterveil.inference.estimates import Known, OwnScale, Transformed
+from counterveil.inference.p_values import p_value
 from counterveil.inference.survival.answers import SurvivalAnswers, answers_of
 from counterveil.inference.survival.areas import AreaRatio
 from counterveil.inference.survival.crossings import Crossing, CrossingGap
@@ -19,7 +20,7 @@ from counterveil.inference.survival.probabilities import Complement
 from counterveil.inference.survival.tables import NoisyTables
 from counterveil.numerics.arrays import Ends
 from counterveil.report.text import probability, quantile_name, rounded, time_span, with_interval
-from counterveil.results.effect import ByName, Effect, Known, OwnScale, check_level, finite, interval_facts
+from counterveil.results.effect import ByName, Effect, check_level, finite, interval_facts
 from counterveil.results.released import ReleasedAnswer
 
 # The arms in the order of tables.
@@ -28,7 +29,7 @@ ArmName = Literal["control", "treated"] | str
 
 
 @dataclass(frozen=True, slots=True)
-class OpenEnded(OwnScale):
+class OpenEnded(Transformed, OwnScale):
     """A number whose interval may have no end: a hazard ratio, a quantile, or the difference of two.
 
     Attributes
@@ -50,34 +51,9 @@ class OpenEnded(OwnScale):
         return 1.0 if isinstance(self.known, HazardRatio) else 0.0
 
     @property
-    def estimate(self) -> float:
-        """The released number."""
-        return self.known.estimate
-
-    @property
-    def sampling_sd(self) -> float:
-        """Standard deviation of the sampling error."""
-        return self.known.sampling_sd
-
-    @property
-    def noise_sd(self) -> float:
-        """Standard deviation of the privacy noise."""
-        return self.known.noise_sd
-
-    def interval(self, level: float) -> Ends:
-        """Return the two ends, which may be infinite.
-
-        Parameters
-        ----------
-        level : float
-            Confidence level, in (0, 1).
-
-        Returns
-        -------
-        tuple of (float, float)
-            Lower and upper end.
-        """
-        return self.known.interval(level)
+    def source(self) -> HazardRatio | Crossing | CrossingGap:
+        """The number itself: it has the scale that is shown."""
+        return self.known
 
     def p_value(self, level: float, value: float | None = None) -> float:  # noqa: ARG002 - noise is in the variance
         """Return the two-sided p-value of a value.

@@ -60,7 +60,7 @@ class PublicRows:
 
     @property
     def covariates(self) -> Mapping[str, Floats]:
-        """Covariates by name; CV-X010 where they are private."""
+        """Covariates by name; CV-P851 where they are private."""
         self._require("covariates", self.unit.covariates_public)
         return self._table.covariates
 
@@ -72,19 +72,19 @@ class PublicRows:
 
     @property
     def arm(self) -> NDArray[np.intp]:
-        """Place of each row's arm; CV-X010 where it is private."""
+        """Place of each row's arm; CV-P851 where it is private."""
         self._require("arms", self.unit.treatment_public)
         return self._table.arm
 
     @property
     def treated(self) -> NDArray[np.bool_]:
-        """Whether a row is in another arm than the reference; CV-X010 where it is private."""
+        """Whether a row is in another arm than the reference; CV-P851 where it is private."""
         self._require("arms", self.unit.treatment_public)
         return self._table.treated
 
     @property
     def cluster(self) -> NDArray[np.intp] | None:
-        """Place of each row's cluster, None without clusters; CV-X010 where it is private."""
+        """Place of each row's cluster, None without clusters; CV-P851 where it is private."""
         self._require("clusters", self.unit.treatment_public)
         return self._table.cluster
 
@@ -103,7 +103,7 @@ class PublicRows:
 
     def _require(self, what: str, public: bool) -> None:
         if not public:
-            raise refusal("CV-X010", what=what, unit=self.unit.value)
+            raise refusal("CV-P851", what=what, unit=self.unit.value)
 
     __repr__ = without_rows
 
@@ -161,9 +161,9 @@ class PublicData:
 
     @property
     def arm_sizes(self) -> tuple[int, ...]:
-        """Rows of each arm of this site; CV-X010 where treatments are private."""
+        """Rows of each arm of this site; CV-P851 where treatments are private."""
         if not self.unit.treatment_public:
-            raise refusal("CV-X010", what="sizes of arms", unit=self.unit.value)
+            raise refusal("CV-P851", what="sizes of arms", unit=self.unit.value)
         arms = len(self.study.treatment_labels)
         (sizes,) = self._session.batches.run(partial(arm_sizes, arms=arms))
         return cast("tuple[int, ...]", tuple(map(int, sizes)))

@@ -3,7 +3,8 @@
 A record is (x, t, y) with features x in [-1, 1]^p that public rules make of its covariates, the treatment t
 in {0, 1} (or the place of its arm), and the outcome y in [-1, 1], half the declared range being one. A kernel
 adds up whole numbers over the records of one table; sums of tables add up, wherever the tables lie and in
-whatever order they come."""
+whatever order they come.
+"""
 
 from __future__ import annotations
 

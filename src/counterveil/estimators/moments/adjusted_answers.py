@@ -46,7 +46,8 @@ def adjustment(public: PublicData, question: Question, settings: DoublyRobust) -
     """Return the features and the public numbers of the shortest interval that is expected.
 
     Pure noise is compared too where the mechanism was left to the library: it keeps the guarantee for every
-    delta."""
+    delta.
+    """
     study = public.study
     feature_maps = (
         feature_sets(study) if settings.degree == "auto" else (feature_map(study, int(settings.degree)),)

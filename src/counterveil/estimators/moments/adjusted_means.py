@@ -10,7 +10,8 @@ released as counts, sums and squares by arm. Answers are in units of the outcome
 released scale.
 
 The constants were set on the tuning designs of `experiments/record_effect/RESULTS.md`; privacy does not
-depend on them."""
+depend on them.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ from counterveil.estimators.moments.score_clip import (
     far_lost,
     not_corrected,
 )
-from counterveil.inference.measures import IndependentArmMeans, with_rare_events
+from counterveil.inference.arm_means import IndependentArmMeans, with_rare_events
 from counterveil.inference.noise_distribution import NoiseDistribution
 from counterveil.inference.noise_sums import weighted_sum
 from counterveil.inference.uncertainty import Uncertainty
@@ -54,9 +55,9 @@ from counterveil.results.arms import ArmsResult, Shared
 from counterveil.results.effect import Effect, Linear
 from counterveil.results.question import Question
 from counterveil.results.result import MeasureResult
+from counterveil.rows.moments.cell_sums import SCORE_TERMS
 from counterveil.rows.moments.score_sizes import longest_weighted, release_sizes
 from counterveil.rows.moments.score_sums import OwnScore, release_own_scores
-from counterveil.rows.moments.sensitivity import SCORE_TERMS
 from counterveil.rows.public import PublicData
 from counterveil.rows.records import Records
 from counterveil.session import Gate, Plan

@@ -4,13 +4,16 @@ Nothing here reads a row or a released number. The estimator whose error is plan
 (orthogonal) score with linear nuisance models, fitted to a noisy Gram matrix (`rows.moments.joint_gram`,
 `nuisance_models`).
 
-Notation -------- n, p      rows; features without the constant. m = p + 1. strength  n * epsilon for l2-ball
-noise, n * mu for Gaussian noise. a, b      squared lengths given to treatment and outcome in a row of the
-Gram matrix, relative to the row itself.
+Notation
+--------
+n, p      rows; features without the constant. m = p + 1.
+strength  n * epsilon for l2-ball noise, n * mu for Gaussian noise.
+a, b      squared lengths of treatment and outcome in a row of the Gram matrix, relative to the row itself.
 
 Covariates are standardised and outcomes have variance one. Constants under "assumed" only steer the choice;
 neither privacy nor coverage depends on them. They were set on the tuning seeds of
-`experiments/record_effect/RESULTS.md`."""
+`experiments/record_effect/RESULTS.md`.
+"""
 
 from __future__ import annotations
 
@@ -136,7 +139,8 @@ def clip_sds(relative_noise: Floats | float) -> Floats:
     """Return where scores are clipped, in SDs of the score.
 
     `relative_noise` is the privacy noise of the mean of a score clipped at one SD, over the sampling error.
-    Clipping lower adds a little bias and removes much noise where there is much."""
+    Clipping lower adds a little bias and removes much noise where there is much.
+    """
     (high, low_clip), (middle, middle_clip), (_, wide_clip) = SCORE_CLIPS
     noise = np.asarray(relative_noise)
     return np.asarray(np.where(noise > high, low_clip, np.where(noise > middle, middle_clip, wide_clip)))
@@ -240,7 +244,8 @@ def _log_mse(
 
     where s_t is the noise of the treatment's cross moments and s_score that of the released score. A pass
     over residuals replaces e_y by e_y q / (e_y + q) with q = m s_r^2, which is ridge shrinkage towards the
-    last fit."""
+    last fit.
+    """
     m = design.features + 1
     squared_row = 1 + ROW_LENGTH * design.features
     s_gram = design.gram_noise(gram_share, squared_row * (1 + a + b))

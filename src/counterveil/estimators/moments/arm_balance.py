@@ -6,7 +6,8 @@ column, and
     difference = (m_1 - m_0) / s,    s^2 = (s_1^2 + s_0^2) / 2.
 
 The score is the direction between the arms, each column by its own variance, cut into parts of a normal law.
-Numbers and truth values are in [-1, 1], flags of labels in [0, 1]; the treated come first."""
+Numbers and truth values are in [-1, 1], flags of labels in [0, 1]; the treated come first.
+"""
 
 from __future__ import annotations
 
@@ -103,7 +104,8 @@ def arm_balance_moments(released: ReleasedVector, rows: int, columns: BalanceCol
     """Return means and variances from the released sums, with the noise that is left in them.
 
     Of truth values and flags the mean says the variance, 1 - m^2 and m (1 - m); of numbers it is that of
-    squares."""
+    squares.
+    """
     both_arms = released.floats().reshape(2, -1)
     sd = released.variance**0.5
     numbers = len(columns.numbers)

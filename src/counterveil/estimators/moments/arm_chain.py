@@ -2,15 +2,18 @@
 
 Public numbers alone. The chain releases, in this order,
 
-    centre      means and mean squares of numbers, and the share treated, features    the same of all
-    features, numbers being rescaled to windows around their means, place 1, 2  two histograms of outcomes,
-    norms       a histogram of the lengths of rows, gram        second moments of features and outcome by arm,
-    residual    products of features and residuals by arm, in two passes, sizes       a histogram of the sizes
-    of scores, score       the mean of the scores and of their squares; of means of arms, counts, sums and
-    squares by arm.
+    centre      means and mean squares of numbers, and the share treated,
+    features    the same of all features, numbers being rescaled to windows around their means,
+    place 1, 2  two histograms of outcomes,
+    norms       a histogram of the lengths of rows,
+    gram        second moments of features and outcome by arm,
+    residual    products of features and residuals by arm, in two passes,
+    sizes       a histogram of the sizes of scores,
+    score       the mean of scores and of their squares; of means of arms, counts, sums and squares by arm.
 
 The constants were set on the tuning designs of `experiments/record_effect/RESULTS.md`; privacy does not
-depend on them."""
+depend on them.
+"""
 
 from __future__ import annotations
 
@@ -156,7 +159,8 @@ class ArmDesign:
         """Return what the variance of the product of errors is multiplied by.
 
         It is more where noise is so large that it skews, and where covariates explain much of the outcome, of
-        whose variance `explained` is a part."""
+        whose variance `explained` is a part.
+        """
         least, most = _INFLATION
         low, high = _NOISY_BALL if self.pure else _NOISY
         part = (self.noise_norm - low) / (high - low)
@@ -195,7 +199,8 @@ def expected_width(design: Design) -> float:
 
     Sampling counts as one; scores are clipped at about four of their standard deviations. A larger epsilon or
     delta never makes it wider for the same features and mechanism: it falls with what all of the budget is in
-    noise."""
+    noise.
+    """
     chain = ArmDesign(design)
     noise = SCORE_CLIP_SDS * chain.score_unit * sqrt(design.rows)
     return sqrt(1 + noise**2 + (_MODELS * chain.noise_norm) ** 2)

@@ -6,7 +6,8 @@ which the posterior is averaged. A pass over residuals releases E_a[u (v - l_a -
 where residuals are smaller than outcomes; both sources of c_a are weighted by their precision.
 
 Everything is post-processing; outcomes are in units of the released scale. The constants were set on the
-tuning designs of `experiments/record_effect/RESULTS.md`; privacy does not depend on them."""
+tuning designs of `experiments/record_effect/RESULTS.md`; privacy does not depend on them.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 Two looks at the covariates find windows and scales, two histograms where outcomes lie and one how long rows
 are. Second moments of covariates and outcome by arm give lines, which are refined on moments of their
-residuals, and weights that balance each arm against the people asked about."""
+residuals, and weights that balance each arm against the people asked about.
+"""
 
 from __future__ import annotations
 

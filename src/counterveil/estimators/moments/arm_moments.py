@@ -1,8 +1,7 @@
 """Shares, means, covariances and cross moments of every arm, read off its noisy Gram matrix.
 
-For arm a of k, with p_a its share of all rows and u = (1, z), the Grams are sums over its rows of (u, v) (u,
-v)' divided by the number of all rows n. So p_a is the corner of the matrix, and with everything else divided
-by p_a
+For arm a of k, with p_a its share of all n rows and w = (1, z, v), its Gram is the sum of w w' over its rows
+divided by n. So p_a is the corner of the matrix, and with everything else divided by p_a
 
     m_a = E_a[z],    C_a = E_a[z z'] - m_a m_a',    l_a = E_a[v],    c_a = E_a[z v] - m_a l_a.
 
@@ -10,7 +9,8 @@ Covariances of arms are what all have in common plus a difference of low rank, w
 Everything is post-processing of released numbers; z is standardised, v in units of the released scale.
 
 The constants were set on the tuning designs of `experiments/record_effect/RESULTS.md`; privacy does not
-depend on them."""
+depend on them.
+"""
 
 from __future__ import annotations
 
@@ -146,7 +146,8 @@ def _shares(corners: Floats, sd: float, share: float, share_sd: float) -> tuple[
     """Return the arms' shares and the variance of each.
 
     Shares of the Grams are moved alike so that they add up to one. Of two arms they are averaged with the
-    share treated that was released before, both by their precision."""
+    share treated that was released before, both by their precision.
+    """
     arms = len(corners)
     shares = corners + (1 - corners.sum()) / arms
     variance = sd**2 * (1 - 1 / arms)
@@ -171,7 +172,8 @@ def _limited_beside(matrix: Floats, everyone: Floats, noise: float) -> Floats:
     """Return an arm's covariance, in no direction much smaller or larger than that of everyone.
 
     With propensities that keep away from 0 and 1 an arm's spread cannot be; what is beyond is taken for
-    noise, unless the `noise` of an entry is too small for that."""
+    noise, unless the `noise` of an entry is too small for that.
+    """
     root = np.linalg.cholesky(everyone)
     turned = solve_triangular(root, solve_triangular(root, matrix, lower=True).T, lower=True)
     values, vectors = np.linalg.eigh((turned + turned.T) / 2)
@@ -185,7 +187,8 @@ def confounded_directions(means: Floats, shares: Floats, covariances: Floats, ou
     """Return slopes along which an outcome would be most confounded, each explaining the outcome's variance.
 
     They are ridge regressions of an arm on features, (C + r)^-1 (m_a - m_0) for two ridges r and every arm
-    but the first."""
+    but the first.
+    """
     pooled = np.einsum("a,aij->ij", shares, covariances)
     values, vectors = np.linalg.eigh(pooled)
     gaps = (means[1:] - means[0]) @ vectors

@@ -11,7 +11,8 @@ those of weights and of lines; `ArmWeights` holds its parts. Everything is post-
 numbers, in units of the released scale.
 
 The constants were set on the tuning designs of `experiments/record_effect/RESULTS.md`; privacy does not
-depend on them."""
+depend on them.
+"""
 
 from __future__ import annotations
 
@@ -224,7 +225,8 @@ def _overlapping(moments: ArmMoments) -> tuple[Floats, float]:
     """Return the mean of z over the people of overlap weights, and the variance of an entry of it from noise.
 
     Weights are 1 - e in the treated arm and e in the other, e being the regression b'z of treatment: with
-    them both arms have the same mean of z (Li, Morgan and Zaslavsky 2018)."""
+    them both arms have the same mean of z (Li, Morgan and Zaslavsky 2018).
+    """
     p = moments.shares
     means = moments.means
     covariances = moments.covariances
@@ -247,7 +249,8 @@ def _arm_weights(
 
     In the eigenbasis of C_a, with eigenvalues w, a ridge r keeps the part w / (w + r) of the gap to the
     target and leaves the rest to the lines. What both miss together, noise of what they were made with and
-    the sampling variance of the weights are added up for every ridge."""
+    the sampling variance of the weights are added up for every ridge.
+    """
     target = _target(moments, estimand)
     p = moments.shares
     noise = moments.mean_sd**2 * (

@@ -27,7 +27,7 @@ from math import sqrt
 
 from counterveil.data import Study
 from counterveil.estimators.method import Prepared
-from counterveil.inference.measures import JointArmMeans, with_rare_events
+from counterveil.inference.arm_means import JointArmMeans, with_rare_events
 from counterveil.inference.noise_distribution import NoiseDistribution
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.public_choices import LEAST_SHARE

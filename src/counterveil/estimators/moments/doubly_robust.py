@@ -1,21 +1,23 @@
-"""The effect on everyone, the treated or the untreated where everything about a person is private, with an interval.
+"""The effect on everyone, the treated or the untreated where everything about a person is private.
 
 Second moments of covariates and outcome are released arm by arm, which costs no more than one matrix for all;
 lines of both arms are refined on moments of their residuals; weights balance each arm against the people
-asked about (`arm_models`). The effect is that of the lines, plus the mean of a doubly robust score [1]_,
+asked about (`arm_models`). The effect is that of the lines, plus the mean of a doubly robust score [1]_ [2]_,
 which is released with its square and clipped where a histogram of sizes says (`score_clip`):
 
-    effect = lines + mean(score) - shared,    variance = var(score) / n + noise + product of both models'
-    errors.
+    effect = effect of lines + mean(score) - expected shared error of lines and weights,
+    variance = var(score) / n + noise + product of both models' errors.
 
 Numbers inside this module are in units of half the outcome's range; the answer is in units of the outcome.
 
-References ---------- .. [1] Robins, J. M., Rotnitzky, A. and Zhao, L. P. (1994). Estimation of regression
-coefficients when some regressors are
-   not always observed. Journal of the American Statistical Association 89, 846-866. With balancing weights:
-   Chernozhukov, V., Newey, W. K. and Singh, R. (2022). Automatic debiased machine learning of causal and
-   structural effects. Econometrica 90, 967-1027. Regression from noisy second moments: Dwork, C., Talwar, K.,
-   Thakurta, A. and Zhang, L. (2014). Analyze Gauss. STOC 2014, 11-20.
+References
+----------
+.. [1] Robins, J. M., Rotnitzky, A. and Zhao, L. P. (1994). Estimation of regression coefficients when some
+   regressors are not always observed. Journal of the American Statistical Association 89, 846-866.
+.. [2] Chernozhukov, V., Newey, W. K. and Singh, R. (2022). Automatic debiased machine learning of causal and
+   structural effects. Econometrica 90, 967-1027.
+.. [3] Dwork, C., Talwar, K., Thakurta, A. and Zhang, L. (2014). Analyze Gauss: optimal bounds for
+   privacy-preserving principal component analysis. STOC 2014, 11-20. On noisy second moments.
 """
 
 from __future__ import annotations

@@ -3,13 +3,14 @@
 Everything here is post-processing of released numbers, in units of half the outcome's range. With S = E[u u']
 (denoised), c_t = E[u t], c_y = E[u y] and effect tau,
 
-    gamma = S^-1 c_t   (treatment model, unshrunk),      beta = S^-1 c_y - tau gamma   (outcome model,
-    shrunk).
+    gamma = S^-1 c_t                (treatment model, unshrunk),
+    beta  = S^-1 c_y - tau gamma    (outcome model, shrunk).
 
 The error of the score estimate is the product of both models' errors; `Nuisances` carries upper estimates of
 its parts. Constants steer shrinkage alone, and no guarantee depends on them. They were set on the tuning
 seeds of `experiments/record_effect/RESULTS.md`; those of heavy tails by
-`experiments/every_method/RESULTS.md`."""
+`experiments/every_method/RESULTS.md`.
+"""
 
 from __future__ import annotations
 

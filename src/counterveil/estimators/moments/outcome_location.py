@@ -6,7 +6,8 @@ ones outside. Cells whose counts stand out of the noise say where the outcomes l
 farther out is kept as `HiddenOutcomes`, so that a later clip can be priced by what it may cut off.
 
 The constants were set on the tuning designs of `experiments/record_effect/RESULTS.md`. They steer clips and
-the length of intervals; privacy does not depend on them."""
+the length of intervals; privacy does not depend on them.
+"""
 
 from __future__ import annotations
 
@@ -186,7 +187,8 @@ def _location(histogram: _Histogram) -> OutcomeLocation:
     """Return mean and standard deviation of the cells that noise cannot explain.
 
     Where these are two values or hardly more than one cell, outcomes that noise hides may have most of the
-    variance: they may lie anywhere in the range."""
+    variance: they may lie anywhere in the range.
+    """
     counts = histogram.counts
     sd = histogram.sd
     near = histogram.near

@@ -17,7 +17,7 @@ from counterveil.estimators.outcome_place import NAME as EARLIER
 from counterveil.estimators.outcome_place import PAGE as EARLIER_PAGE
 from counterveil.estimators.outcome_place import PART as EARLIER_PART
 from counterveil.estimators.outcome_place import Outcomes, slopes_said, with_slopes
-from counterveil.inference.measures import IndependentArmMeans, with_rare_events
+from counterveil.inference.arm_means import IndependentArmMeans, with_rare_events
 from counterveil.inference.noise_distribution import NoiseDistribution
 from counterveil.inference.noise_sums import weighted_sum
 from counterveil.inference.uncertainty import Uncertainty

@@ -25,7 +25,7 @@ from counterveil.estimators.outcome_place import NAME as EARLIER
 from counterveil.estimators.outcome_place import PAGE as EARLIER_PAGE
 from counterveil.estimators.outcome_place import PART as EARLIER_PART
 from counterveil.estimators.outcome_place import Outcomes, slopes_said, with_slopes
-from counterveil.inference.measures import JointArmMeans, with_rare_events
+from counterveil.inference.arm_means import JointArmMeans, with_rare_events
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Budget
 from counterveil.privacy.caveats import SmallArms, Target

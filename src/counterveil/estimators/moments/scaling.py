@@ -5,7 +5,8 @@ value: with prior variance v and noise variance s^2, a mean becomes x v / (v + s
 
 Constants say what is typical of columns. They were set on the tuning seeds of
 `experiments/record_effect/RESULTS.md`, those of heavy tails by `experiments/every_method/RESULTS.md`; privacy
-does not depend on them."""
+does not depend on them.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +54,8 @@ def standard_rows(gate: Gate, records: Records, design: Design) -> tuple[RecordM
     """Return the released moments of every column, and the map from features to standardised rows z.
 
     Coordinates of z are clipped, and rows shortened, the more the noisier the Gram matrix of the design will
-    be."""
+    be.
+    """
     noise_norm = gram_noise_norm(design)
     limit, share = next(((limit, share) for least, limit, share in _ROW_LIMITS if noise_norm >= least))
     moments = release_moments(gate, records, counted_features(records.features))

@@ -11,7 +11,8 @@ how far the mean of what is cut off moves. Everything is post-processing; sizes 
 scale.
 
 The constants were set on the tuning designs of `experiments/record_effect/RESULTS.md`; privacy does not
-depend on them."""
+depend on them.
+"""
 
 from __future__ import annotations
 
@@ -233,7 +234,8 @@ def _held(shares: Floats, sd: float, edges: Floats, shape: ScoreShape) -> Floats
     """Return what clips lose of scores far out, as a standard deviation: what is seen of it, or the noise in that.
 
     It is seen twice, in counts of outcomes and in those of scores; `shares` are counts over the number of
-    rows."""
+    rows.
+    """
     far = shape.far_losses
     middles = np.minimum(np.append(edges, _NEXT_EDGE * edges[-1])[1:] / _MIDDLE, far.longest)
     lost_by_cell = np.maximum(middles - edges[:, None], 0.0) * (edges > _FAR * shape.typical)
@@ -251,7 +253,8 @@ def not_corrected(moments: ArmMoments, fit: ArmFit, arm: int, weights: Floats, c
     """Return the variance of what an arm's line is off by and scores do not correct, since a clip cuts their ends off.
 
     Scores with weights w lose the part P(|w e| > clip) of what their line is off, at every w; residuals e are
-    taken as normal, weights as an exponential distribution with their mean and variance."""
+    taken as normal, weights as an exponential distribution with their mean and variance.
+    """
     share = moments.shares[arm]
     level = float(fit.level_error[arm])
     along = moments.covariances[arm] @ weights

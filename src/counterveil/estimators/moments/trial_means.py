@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from counterveil.estimators.method import Prepared
 from counterveil.estimators.moments.contrast import PAGES, POOLED, pooled_shares, release, releases
-from counterveil.inference.measures import JointArmMeans
+from counterveil.inference.arm_means import JointArmMeans
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Budget
 from counterveil.privacy.caveats import SmallArms, Target

@@ -1,7 +1,8 @@
 """Second moments of covariates and outcome in every arm, which together cost what one matrix does.
 
 A row is w = (sqrt(a), z, sqrt(b) v) with |w|^2 <= a + |z|^2 + b and |v| <= 1. It is in one arm alone, so that
-one record moves all upper triangles together by less than sqrt(2) (a + |z|^2 + b) / n (`free_gram`)."""
+one record moves all upper triangles together by less than sqrt(2) (a + |z|^2 + b) / n (`free_gram`).
+"""
 
 # Proof: arm_grams.proof.md
 
@@ -46,7 +47,8 @@ def release_arm_grams(gate: Gate, records: Records, rows: ScaledRows) -> tuple[F
 
     They are sums of (1, z, v) (1, z, v)' over the rows of an arm, divided by the number of all rows. The
     noise of an entry with the constant is that of one between features over sqrt(a), with the outcome over
-    sqrt(b)."""
+    sqrt(b).
+    """
     n = records.count
     root_a = sqrt(rows.constant)
     root_b = sqrt(rows.outcome)

@@ -17,7 +17,7 @@ from counterveil.estimators.outcome_place import Outcomes, totals_by_arm
 from counterveil.numerics.arm_totals import Arm
 from counterveil.numerics.arrays import Floats, sqrt_up
 from counterveil.rows.counts import release_sums
-from counterveil.rows.moments.sensitivity import SCORE_TERMS
+from counterveil.rows.moments.cell_sums import SCORE_TERMS
 from counterveil.session import Gate
 
 # The name of the sums in a plan.

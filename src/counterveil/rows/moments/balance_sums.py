@@ -2,7 +2,8 @@
 
 Released of both arms, the treated first: the number of rows, sums of numbers and truth values u in [-1, 1],
 twice the number of rows with each label, and k sums of u^2 - 1/2 of numbers, k = 1.665. One record moves them
-all together by `balance_sums`, counts by two."""
+all together by `balance_sums`, counts by two.
+"""
 
 # Proof: arm_balance.proof.md
 

@@ -5,7 +5,8 @@ Of records (x, t, y) with x_j and y in [-1, 1] and t in {0, 1}, one vector holds
     x_j,  k x_j^2 where x_j has more than two values,  and  w (2t - 1),  w y,  w k y^2,
 
 k = 1.665 being the weight at which squares come free with their numbers. One record moves it by
-`record_moments`, and without outcomes by `look_moments`."""
+`record_moments`, and without outcomes by `look_moments`.
+"""
 
 # Proof: record_moments.proof.md
 # Proof: arm_grams.proof.md

@@ -1,7 +1,8 @@
 """Second moments (1/n) sum w w' of rows w that a public rule makes of records.
 
 The upper triangle is released, entries off the diagonal times just less than the root of two: with |w|^2 <= L
-one record moves it by less than sqrt(2) L / n (`free_gram`)."""
+one record moves it by less than sqrt(2) L / n (`free_gram`).
+"""
 
 # Proof: free_gram.proof.md
 

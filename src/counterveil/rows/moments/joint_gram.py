@@ -1,7 +1,8 @@
 """Second moments of features, treatment and outcome together, in one matrix.
 
 A row is w = (u, sqrt(a) t~, sqrt(b) y~) with u = (1, z) standardised, and treatment and outcome centred,
-divided by their bounds and clipped to [-1, 1]; |w|^2 <= 1 + |z|^2 + a + b."""
+divided by their bounds and clipped to [-1, 1]; |w|^2 <= 1 + |z|^2 + a + b.
+"""
 
 # Proof: free_gram.proof.md
 

@@ -2,7 +2,8 @@
 
 With |u| <= L and rho in [-c, c] the vector of u rho / (L c) and k rho^2 / c^2, k = 1.665, moves by 2 / n
 where one of n records changes (`residual_moments`); several arms cost what one does, since a record is in one
-of them."""
+of them.
+"""
 
 # Proof: orthogonal_score.proof.md
 # Proof: arm_grams.proof.md

@@ -4,9 +4,10 @@ For the effect, with lines beta_a, weights alpha_a of the arms and p_a how much 
 
     score = p_a (tau'u - effect) +- alpha_a'u (v - beta_a'u),    tau = beta_1 - beta_0,
 
-+ for the treated, - for the others. For the mean of every arm, the weighted residuals alpha_a'u (v -
-beta_a'u) alone. A row's score depends on that row and on released numbers, so that one of n records moves the
-means of (r, k r^2), k = 1.665, by 2 / n (`orthogonal_score`), and what is released by arm by `SCORE_TERMS`.
++ for the treated, - for the others. For the mean of every arm, the weighted residuals
+alpha_a'u (v - beta_a'u) alone. A row's score depends on that row and on released numbers, so that one of n
+records moves the means of (r, k r^2), k = 1.665, by 2 / n (`orthogonal_score`), and what is released by arm
+by `SCORE_TERMS`.
 """
 
 # Proof: orthogonal_score.proof.md
@@ -24,9 +25,10 @@ import numpy as np
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import projected
 from counterveil.rows.counts import release_sums
+from counterveil.rows.moments.cell_sums import SCORE_TERMS, cell_sums
 from counterveil.rows.moments.scaled_rows import ScaledRows, over_scaled
-from counterveil.rows.moments.scores import TERM_BITS, ArmLines, Block, Sums, _whole, cell_sums, of_own_arm
-from counterveil.rows.moments.sensitivity import SCORE_TERMS, SQUARE_WEIGHT, orthogonal_score
+from counterveil.rows.moments.scores import TERM_BITS, ArmLines, Block, Sums, _whole, of_own_arm
+from counterveil.rows.moments.sensitivity import SQUARE_WEIGHT, orthogonal_score
 from counterveil.rows.records import Records
 from counterveil.session import Gate
 

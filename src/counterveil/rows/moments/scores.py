@@ -121,27 +121,6 @@ def moments(contributions: Integers, treated: NDArray[np.bool_]) -> RowSums:
     return RowSums(total, squares, int(np.count_nonzero(treated)), len(contributions))
 
 
-# The cell of every row, its score as a part of its clip, and further terms in [-1, 1], one a column.
-CellBlock = tuple[NDArray[np.int64], Floats, tuple[Floats, ...]]
-
-
-def cell_sums(row_blocks: Iterable[CellBlock], cells: int, further: int = 0) -> Sums:
-    """Return for every cell the number of rows, the sums of r and r^2, and those of the further terms.
-
-    Terms are clipped to [-1, 1] and truncated towards zero, to steps of 2**-TERM_BITS; blocks have at most 4096 rows.
-    A term that is not a number counts as zero, so that nothing a row holds can stop the release.
-    """
-    totals = [[0] * cells for _ in range(3 + further)]
-    for codes, parts, others in row_blocks:
-        r = _whole(parts)
-        # 4096 squares of numbers up to 2**20 add up to 2**52 at most: doubles hold them exactly.
-        terms = [np.ones(len(codes)), r, r * r, *(_whole(one) for one in others)]
-        for total, term in zip(totals, terms, strict=True):
-            added = np.bincount(codes, weights=term, minlength=cells)
-            total[:] = [a + int(b) for a, b in zip(total, added, strict=True)]
-    return (np.array(totals, dtype=object),)
-
-
 def counts_between(
     edges: Floats, values: Iterable[Floats], side: Literal["left", "right"] = "right"
 ) -> NDArray[np.int64]:

@@ -106,31 +106,6 @@ class WeightedMoments:
 ARM_TOTALS = Fraction(2)
 
 
-# Proof: group_scores.proof.md
-@dataclass(frozen=True, slots=True)
-class CellTerms:
-    """Weights of `further` sums beside a cell's sums of (1-r)^2/4, (1-r^2)/2 and (1+r)^2/4, r in [-1, 1]."""
-
-    further: tuple[Fraction, ...] = ()
-
-    @property
-    def euclidean(self) -> Fraction:
-        """Largest Euclidean length of a change of all sums over all cells."""
-        return sqrt_up(2 + 4 * sum((one**2 for one in self.further), Fraction(0)))
-
-    @property
-    def absolute(self) -> Fraction:
-        """Largest sum of absolute changes of the same numbers."""
-        return 2 + 2 * sum(self.further, Fraction(0))
-
-
-SCORE_TERMS = CellTerms()
-# With further sums, of what the models leave of treatment and outcome and of the information; pure noise pays for every
-# weight.
-MODEL_TERMS = CellTerms((Fraction(1, 5), Fraction(1, 5), Fraction(1, 10)))
-PURE_MODEL_TERMS = CellTerms((Fraction(3, 20), Fraction(3, 20), Fraction(1, 10)))
-
-
 # Proof: arm_statistics.proof.md
 
 # Weights of the entries beside the products u v: on the diagonal just below the root of one half, off it one,

@@ -13,16 +13,14 @@ from counterveil.numerics.arrays import sqrt_up
 from counterveil.numerics.products import Standard
 from counterveil.numerics.propensity import fit_propensity
 from counterveil.rows.counts import COUNTS_L1, COUNTS_L2
+from counterveil.rows.moments.cell_sums import MODEL_TERMS, PURE_MODEL_TERMS, SCORE_TERMS, cell_sums
 from counterveil.rows.moments.feature_moments import release_moments
 from counterveil.rows.moments.joint_gram import Scaling, release_gram
 from counterveil.rows.moments.residual_products import release_residuals
 from counterveil.rows.moments.row_lengths import EDGES
-from counterveil.rows.moments.scores import TERM_BITS, LinearModels, cell_sums, counts_between
+from counterveil.rows.moments.scores import TERM_BITS, LinearModels, counts_between
 from counterveil.rows.moments.sensitivity import (
-    MODEL_TERMS,
     OFF_DIAGONAL,
-    PURE_MODEL_TERMS,
-    SCORE_TERMS,
     SQUARE_WEIGHT,
     free_gram,
     orthogonal_score,
