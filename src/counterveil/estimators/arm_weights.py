@@ -1,8 +1,7 @@
-"""Public balancing weights of both arms, for tables of times and counts of outcomes, where outcomes alone
-are private.
+"""Public balancing weights of both arms, for tables of times and counts of outcomes.
 
-Each arm is weighted towards everybody's covariates. Weights are divided by the largest of their arm, so
-that a row moves a table by as much as without weights.
+Outcomes alone are private. Each arm is weighted towards everybody's covariates. Weights are divided by
+the largest of their arm, so that a row moves a table by as much as without weights.
 """
 
 from __future__ import annotations
@@ -57,8 +56,7 @@ class WeightedArm:
 
     @property
     def design(self) -> float:
-        """Sum of squared weights over the sum of weights, the largest being 1; more where imbalance is
-        beyond chance.
+        """Sum of squared weights over sum of weights, the largest being 1; more if imbalance is beyond chance.
 
         Where covariates explain a part r of what varies, squared errors are 1 - r, and r times the squared
         imbalance in those that chance leaves in an arm of the same effective size.

@@ -1,5 +1,4 @@
-"""Ranges and labels of columns that nobody described: what is concluded from noisy counts, and how many
-rows that takes.
+"""Ranges and labels of columns that nobody described, from noisy counts, and how many rows that takes.
 
 A range is the least one of a public grid that holds every cell which noise alone hardly fills, in units of
 the column. All numbers here are public or released.
@@ -21,8 +20,9 @@ MISSED = 0.05
 
 
 def rows_of_range(epsilon: Fraction) -> int:
-    """Return how many rows a cell must hold to be found with probability 1 - MISSED: so many at each end of
-    a range.
+    """Return how many rows a cell must hold to be found with probability 1 - MISSED.
+
+    So many rows at each end of a range are needed.
 
     Laplace noise of scale b = COUNTS_L1 / epsilon is below -b ln(1 / (2 MISSED)) with probability MISSED.
     """

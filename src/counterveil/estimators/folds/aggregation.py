@@ -20,11 +20,9 @@ from counterveil.data.features import UnitFeatures, require_covariates
 from counterveil.errors import refusal
 from counterveil.estimators.folds.clip import (
     FEWEST_FOLDS,
-    SMALL_SD,
-    SMALLEST_ARM,
-    UPPER,
     Clip,
     ClippingCentre,
+    FoldDesign,
     average_noise,
     chosen_clip,
     declared_clip,
@@ -55,14 +53,42 @@ PAGES = (
     "rows/moments/inverse_weighting.proof.md",
     "rows/moments/centred_contrast.proof.md",
 )
+# Arms that seem smaller are taken to be of this share.
+_SMALLEST_ARM = 0.02
+# The released variance is raised by this many standard deviations of its noise.
+_UPPER = 0.5
+# A small standard deviation of one person's part of the effect, in widths of the range, for which methods are compared.
+_SMALL_SD = 1 / 12
+# What must be linear in the covariates for the learner to be right.
+_LINEAR = {"ols": FoldModels.OUTCOME, "aipw": FoldModels.OUTCOME_OR_LOGIT}
 
 
 @dataclass(frozen=True, slots=True)
 class Folding:
-    """What is known before a row is read; `centred` where effects are clipped around a released comparison."""
+    """What is known before a row is read.
+
+    Attributes
+    ----------
+    learner : object
+        What estimates an effect in a fold.
+    name : str
+        What answers call it.
+    features : UnitFeatures
+        Covariates as columns.
+    width : Fraction
+        Width of the outcome's range.
+    plan : Plan
+        What is released.
+    centred : bool
+        Whether effects are clipped around a released comparison of the arms.
+    folds : int, optional
+        Number of folds that was asked for.
+    bound : Fraction
+        Declared bound of effects, or the width.
+    """
 
     learner: object
-    name: str  # of the learner, in answers
+    name: str
     features: UnitFeatures
     width: Fraction
     plan: Plan
@@ -75,9 +101,19 @@ class Folding:
         """Coefficients of a fold's model: a line for each arm."""
         return 2 * (self.features.columns + 1)
 
+    def design(self, rows: int) -> FoldDesign:
+        """Return what is public of folds of so many rows."""
+        return FoldDesign(self.plan, rows, self.columns, self.folds)
+
     def effects(self, clip: Clip) -> FoldEffects:
         """Return the effects of folds that a clip leaves."""
-        return FoldEffects(self.learner, self.features, clip.folds, clip.centre, clip.bound)
+        return FoldEffects(
+            learner=self.learner,
+            features=self.features,
+            folds=clip.folds,
+            centre=clip.centre,
+            bound=clip.bound,
+        )
 
 
 def sample_and_aggregate(public: PublicData, question: Question) -> Prepared[Result]:
@@ -156,24 +192,23 @@ def expected_width(study: Study, rows: int, question: Question) -> tuple[float, 
     With it comes how large the noise of the average is, in widths of the outcome's range.
     """
     folding = folding_of(study, rows, question)
-    plan = folding.plan
-    columns = folding.columns
+    design = folding.design(rows)
     typical = typical_centre(folding.plan, rows)
-
-    def clip(centre: ClippingCentre) -> Clip:
-        return chosen_clip(centre, plan, rows, columns, Fraction(1), folding.folds)
-
     # Noise weighs the more the less of their range outcomes fill.
-    error = expected_error(clip(replace(typical, sd=SMALL_SD)), plan, rows, columns, SMALL_SD**2)
-    return sqrt(error * rows) / SMALL_SD, sqrt(average_noise(plan, clip(typical).sensitivity.mean).variance)
+    small = chosen_clip(replace(typical, sd=_SMALL_SD), design, width=Fraction(1))
+    error = expected_error(small, design, _SMALL_SD**2)
+    usual = chosen_clip(typical, design, width=Fraction(1))
+    noise = average_noise(folding.plan, usual.sensitivity.mean)
+    return sqrt(error * rows) / _SMALL_SD, sqrt(noise.variance)
 
 
 def released_clip(gate: Gate, study: Study, rows: int, folding: Folding) -> Clip:
     """Return where effects are clipped: declared, or around the released comparison of the arms."""
-    rest = folding.plan, rows, folding.columns, folding.width, folding.folds
+    design = folding.design(rows)
     if not folding.centred:
-        return declared_clip(folding.bound, *rest)
-    return chosen_clip(released_centre(gate, folding.plan, study, folding.width), *rest)
+        return declared_clip(folding.bound, design, width=folding.width)
+    centre = released_centre(gate, folding.plan, study, folding.width)
+    return chosen_clip(centre, design, width=folding.width)
 
 
 def uncertainty_of(clip: Clip, weighted: WeightedMeans, level: float) -> Uncertainty:
@@ -190,10 +225,6 @@ def uncertainty_of(clip: Clip, weighted: WeightedMeans, level: float) -> Uncerta
     return Uncertainty(
         weighted.effect_noise, student * between, student * cap, weighted.variance_noise, bias=lost
     )
-
-
-# What must be linear in the covariates for the learner to be right.
-_LINEAR = {"ols": FoldModels.OUTCOME, "aipw": FoldModels.OUTCOME_OR_LOGIT}
 
 
 def require_folds(study: Study, question: Question, rows: int, folds: int | None) -> None:
@@ -214,9 +245,9 @@ def released_centre(gate: Gate, plan: Plan, study: Study, width: Fraction) -> Cl
     effect = contrast.effect
     square = contrast.square
     variance = float(square) - float(effect) ** 2 + effect.noise.variance
-    variance += UPPER * sqrt(square.noise.variance)
+    variance += _UPPER * sqrt(square.noise.variance)
     centre = min(max(effect.value, -width), width)
     largest = float(width) / sqrt(float(share * (1 - share))) / 2
     sd = min(sqrt(max(variance, 0.0)), largest)
-    smaller = max(float(min(share, 1 - share)), SMALLEST_ARM)
+    smaller = max(float(min(share, 1 - share)), _SMALLEST_ARM)
     return ClippingCentre(centre, sqrt(effect.noise.variance), sd, 1 / (2 * smaller))

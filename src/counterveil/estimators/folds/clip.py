@@ -37,19 +37,17 @@ _FOR_CENTRE = {
     "contrast": Fraction(21, 4),
     "moment": Fraction(21, 4),
 }
-# Clip, in standard deviations of one person's part of the comparison: room for confounding; and in those of a fold's
-# effect and of the noise: room for chance.
+# Room for confounding, in standard deviations of one person's part of the comparison.
 _CONFOUNDING = 0.4
+# Room for chance, in standard deviations of a fold's effect, and in those of the noise of the comparison.
 _CHANCE = 2.5
 _NOISE = 1.5
-# Arms that seem smaller are taken to be of this share.
-SMALLEST_ARM = 0.02
-# The released variance is raised by this many standard deviations of its noise.
-UPPER = 0.5
-# One person's part of the comparison has about this standard deviation, in widths of the outcome's range; and one that
-# is small, where methods are compared.
+# One person's part of the comparison has about this standard deviation, in widths of the outcome's range.
 TYPICAL_SD = 0.25
-SMALL_SD = 1 / 12
+# The least clip, in widths of the outcome's range.
+_LEAST_BOUND = Fraction(1, 2**10)
+# Numbers of folds that are compared, evenly on a scale of logarithms.
+_STEPS = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +105,28 @@ class ClippingCentre:
         return _CONFOUNDING * self.sd + _CHANCE * chance + _NOISE * self.noise
 
 
+@dataclass(frozen=True, slots=True)
+class FoldDesign:
+    """What is public of folds before a clip is chosen.
+
+    Attributes
+    ----------
+    plan : Plan
+        What pays for the average, its squares and, where there is one, the comparison of the arms.
+    rows : int
+        Number of rows.
+    columns : int
+        p, coefficients of a fold's model.
+    folds : int, optional
+        Number of folds that was asked for. Default: that of least expected error.
+    """
+
+    plan: Plan
+    rows: int
+    columns: int
+    folds: int | None = None
+
+
 def folds_plan(question: Question, centred: bool) -> Plan:
     """Return the plan: the comparison of the arms, where it is wanted, then a mean and its squares."""
     shares: dict[str, Fraction] = {}
@@ -126,36 +146,26 @@ def typical_centre(plan: Plan, rows: int) -> ClippingCentre:
     return ClippingCentre(Fraction(0), sqrt(noise), TYPICAL_SD)
 
 
-def chosen_clip(
-    centre: ClippingCentre, plan: Plan, rows: int, columns: int, width: Fraction, folds: int | None
-) -> Clip:
+def chosen_clip(centre: ClippingCentre, design: FoldDesign, *, width: Fraction) -> Clip:
     """Return folds and clip with the least expected error; the whole range, where that is nearer."""
 
     def clip(count: int) -> Clip:
-        bound = Fraction(centre.bound(rows / count, centre.arm_inflation * columns))
+        bound = Fraction(centre.bound(design.rows / count, centre.arm_inflation * design.columns))
         if bound >= width:
             return Clip(count, width)
-        return Clip(count, max(bound, width / 2**10), centre.centre, chosen=True)
+        return Clip(count, max(bound, width * _LEAST_BOUND), centre.centre, chosen=True)
 
-    return _best(clip, plan, rows, columns, centre.sd**2, folds, centre.arm_inflation)
+    return _best(clip, design, variance=centre.sd**2, arm_inflation=centre.arm_inflation)
 
 
-def declared_clip(
-    bound: Fraction, plan: Plan, rows: int, columns: int, width: Fraction, folds: int | None
-) -> Clip:
+def declared_clip(bound: Fraction, design: FoldDesign, *, width: Fraction) -> Clip:
     """Return the number of folds with the least expected error for a bound that is declared."""
     sd = float(width) * TYPICAL_SD
-    return _best(lambda count: Clip(count, bound), plan, rows, columns, sd**2, folds)
+    return _best(lambda count: Clip(count, bound), design, variance=sd**2)
 
 
 def _best(
-    clip: Callable[[int], Clip],
-    plan: Plan,
-    rows: int,
-    columns: int,
-    variance: float,
-    folds: int | None,
-    arm_inflation: float = 1.0,
+    clip: Callable[[int], Clip], design: FoldDesign, *, variance: float, arm_inflation: float = 1.0
 ) -> Clip:
     """Return the clip with the least noise, sampling error and the noise in its estimate together.
 
@@ -163,23 +173,26 @@ def _best(
     coefficients, which multiplies the sampling variance by about m/(m - p). Where an arm is smaller than
     half, so many people of it need `arm_inflation` times as many rows.
     """
-    if folds is not None:
-        return clip(folds)
-    fewest = arm_inflation * max(_FEWEST_ROWS, _ROWS_A_COLUMN * columns)
-    most = max(FEWEST_FOLDS, int(rows / fewest))
-    grid = {int(FEWEST_FOLDS * (most / FEWEST_FOLDS) ** (step / 24)) for step in range(25)} | {most}
+    if design.folds is not None:
+        return clip(design.folds)
+    fewest = arm_inflation * max(_FEWEST_ROWS, _ROWS_A_COLUMN * design.columns)
+    most = max(FEWEST_FOLDS, int(design.rows / fewest))
+    grid = {int(FEWEST_FOLDS * (most / FEWEST_FOLDS) ** (step / _STEPS)) for step in range(_STEPS + 1)}
     return min(
-        map(clip, sorted(grid)),
-        key=lambda one: expected_error(one, plan, rows, arm_inflation * columns, variance),
+        map(clip, sorted(grid | {most})),
+        key=lambda candidate: expected_error(candidate, design, variance, arm_inflation),
     )
 
 
-def expected_error(clip: Clip, plan: Plan, rows: int, columns: float, variance: float) -> float:
-    """Return the expected squared error: noise, sampling, and the noise in the estimate of the latter."""
-    size = rows / clip.folds
-    sampling = variance / rows * size / max(size - columns, 1.0)
-    noise_of_variance = sqrt(squares_noise(plan, clip.sensitivity).variance) / (clip.folds - 1)
-    return average_noise(plan, clip.sensitivity.mean).variance + sampling + noise_of_variance
+def expected_error(clip: Clip, design: FoldDesign, variance: float, arm_inflation: float = 1.0) -> float:
+    """Return the expected squared error: noise, sampling, and the noise in the estimate of the latter.
+
+    `variance` is that of one person's part of the effect, in the squared unit of the clip.
+    """
+    size = design.rows / clip.folds
+    sampling = variance / design.rows * size / max(size - arm_inflation * design.columns, 1.0)
+    noise_of_variance = sqrt(squares_noise(design.plan, clip.sensitivity).variance) / (clip.folds - 1)
+    return average_noise(design.plan, clip.sensitivity.mean).variance + sampling + noise_of_variance
 
 
 def average_noise(plan: Plan, sensitivity: Fraction) -> KnownSensitivityMechanism:

@@ -1,5 +1,4 @@
-"""Learners run on the rows of one fold, so that nothing else about the fold gets out than a finite number
-or models.
+"""Learners run on the rows of one fold, of which nothing gets out but a finite number, or fitted models.
 
 Every fold gets a fresh copy of the learner and copies of its rows. What fails counts as 0; what is printed,
 logged or warned of is dropped; global generators start every fold from one state. What a learner answers

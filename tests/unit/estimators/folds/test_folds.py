@@ -11,7 +11,7 @@ import counterveil as cv
 from counterveil.data import Table
 from counterveil.errors import ParameterError, StudyError
 from counterveil.estimators.folds.aggregation import folding_of, released_clip, uncertainty_of
-from counterveil.estimators.folds.clip import Clip, chosen_clip, typical_centre
+from counterveil.estimators.folds.clip import Clip, FoldDesign, chosen_clip, typical_centre
 from counterveil.privacy import Budget
 from counterveil.questions.ate import AteArguments
 from counterveil.rows.folds.learners import ols_effect
@@ -250,7 +250,9 @@ def test_folds_are_chosen_from_public_numbers():
     counts = {}
     for epsilon in (0.1, 1, 50):
         folding = folding_of(STUDY, 20_000, question(epsilon=epsilon))
-        clip = chosen_clip(typical_centre(folding.plan, 20_000), folding.plan, 20_000, 4, Fraction(1), None)
+        clip = chosen_clip(
+            typical_centre(folding.plan, 20_000), FoldDesign(folding.plan, 20_000, 4), width=Fraction(1)
+        )
         counts[epsilon] = clip.folds
         assert 5 <= clip.folds <= 1000
     # More noise asks for more folds.
