@@ -51,8 +51,7 @@ def epsilon_of_label(rows: int, delta: Fraction) -> float:
 
 
 def range_of(counts: list[float], epsilon: Fraction) -> tuple[Fraction, Fraction] | None:
-    """Return the least range of the grid that holds every cell which noise alone hardly fills; None without
-    one.
+    """Return the least range of the grid that holds every cell which noise alone hardly fills, or None.
 
     Numbers outside are few, and are clamped to the nearer bound. Computed from released counts.
     """

@@ -32,8 +32,7 @@ class FoldNuisances:
 
 
 def ols_effect(x: Floats, t: Floats, y: Floats) -> float:
-    """Return the mean over all rows of the difference between a line fitted to the treated and one to the
-    others.
+    """Return the mean over rows of the line fitted to the treated less that fitted to the others.
 
     With one slope for both arms, people would count by how even their chances of treatment were (Lin 2013).
     """
