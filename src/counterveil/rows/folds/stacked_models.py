@@ -40,10 +40,9 @@ def stacks(folds: list[Indices], columns: int) -> Iterator[tuple[slice, Indices]
 def outcome_lines(x: Floats, t: Floats, y: Floats) -> Floats:
     """Return the outcome models of folds with x (B, m, d), t and y (B, m): (B, 2, d + 1).
 
-    Slopes come first, then the constant.
-
-    The treated come first. Where an arm has no rows, its constant is nan. Scaled by its diagonal, what is
-    solved has no eigenvalue below the penalty and none above the number of columns: it is far from singular.
+    The treated come first, and slopes before the constant. Where an arm has no rows, its constant is nan.
+    Scaled by its diagonal, what is solved has no eigenvalue below the penalty and none above the number
+    of columns: it is far from singular.
     """
     lines = np.empty((len(x), 2, x.shape[2] + 1))
     for place, arm in enumerate((1.0, 0.0)):
