@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data.features import covariate_features
-from counterveil.estimators.linear.arm_means import arm_balance, balanced_arms
+from counterveil.estimators.linear.arm_balance import arm_balance
+from counterveil.estimators.linear.arms_design import balanced_arms
 from counterveil.estimators.linear.kernels.balancing import WeightSettings
 from counterveil.numerics.propensity import fit_multinomial
 from counterveil.privacy.caveats import BiasBeyond, Caveat, Fact
@@ -78,20 +79,19 @@ def weighted_arms(
     `noise_variance` is that of a curve where the largest weight is 1. The share that is free of the event
     at a time is a binary outcome.
     """
-    table: Any = people  # public columns alone are read of it
     score = people.score
     scores = (
-        fit_multinomial(covariate_features(table).values, people.arm, len(ARMS), 1 / people.rows).scores
+        fit_multinomial(covariate_features(people).values, people.arm, len(ARMS), 1 / people.rows).scores
         if score is None
         else np.column_stack([1 - score, score])
     )
     arms: list[tuple[NDArray[np.intp], LinearForm]] = []
     supposed = WeightSettings(YES_OR_NO, YES_OR_NO)
-    for rows, weights, balanced in balanced_arms(table, scores, noise_variance, supposed):
+    for rows, weights, balanced in balanced_arms(people, scores, noise_variance, supposed):
         arms.append((rows, linear_form(np.maximum(weights, 0.0))))
         # Those of one arm are not held while the other's are made.
         del balanced
-    features = covariate_features(table)
+    features = covariate_features(people)
     spread = np.linalg.pinv(
         features.values.T @ features.values / people.rows, rcond=_SINGULAR, hermitian=True
     )

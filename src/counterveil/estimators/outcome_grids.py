@@ -21,12 +21,14 @@ from scipy.special import ndtri
 from counterveil.data import OUTCOME_STEPS, Study
 from counterveil.data.domains import outcome_unit
 from counterveil.estimators.histogram import count_mechanisms, counts_noise
-from counterveil.estimators.outcome_place import ENDS, PLACES, WHOLE, count_octaves
+from counterveil.estimators.outcome_place import ENDS, PLACES, count_octaves
 from counterveil.inference.biased_intervals import biased_half_width
 from counterveil.inference.survival.distributions import NoisyHistograms
 from counterveil.privacy import Budget
 from counterveil.results.question import Question
 from counterveil.rows.outcome_cells import NAME, OutcomeCells
+from counterveil.rows.outcome_histograms import OutcomeHistograms
+from counterveil.rows.outcome_window import WHOLE
 from counterveil.rows.public import PublicData
 from counterveil.session import Gate, Kind, Plan, ReleasedVector
 
@@ -114,7 +116,7 @@ class HistogramRelease:
         """Return the release on its cells: where most outcomes were found to lie, by two releases, if that is asked."""
         if not self.searched:
             return self
-        centre, octaves = count_octaves(gate, gate.rows.batches, self.pure)
+        centre, octaves = count_octaves(gate, OutcomeHistograms(self.pure), public.rows)
         held = np.cumsum(octaves.shares())
         half_width = ENDS[min(int(np.searchsorted(held, _HELD)), len(ENDS) - 1)]
         low = self.edges[0]

@@ -106,22 +106,6 @@ class WeightedMoments:
 ARM_TOTALS = Fraction(2)
 
 
-# Proof: arm_statistics.proof.md
-
-# Weights of the entries beside the products u v: on the diagonal just below the root of one half, off it one,
-# and just below the root of two for the sum of v^2.
-DIAGONAL = Fraction(70_710_678, 100_000_000)
-SQUARE = Fraction(141_421_356, 100_000_000)
-
-
-def arm_statistics(rows: int) -> Fraction:
-    """Return the l2 sensitivity of (DIAGONAL diag, upper triangle of u u', u v) in every arm and SQUARE v^2, as means.
-
-    Every row is in one arm, |u| <= 1 and v lies in [-1, 1]: it is that of the products u v alone.
-    """
-    return 2 * (1 + LENGTH_SLACK) ** 2 / rows
-
-
 # How far one record can move moments by arm, and the balance of two private arms.
 #
 # Proof: `arm_grams.proof.md`.

@@ -6,20 +6,16 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 from tests.thinned import thinned
+from tests.unit.rows.exact_gate import ExactGate, public_rows
 
 from counterveil.data import OUTCOME_STEPS, Outcome, Study, Table, Treatment
-from counterveil.estimators.linear.arm_means import (
-    ArmsDesign,
-    WeightedArm,
-    exact_values,
-    plain_arms,
-    split_by_arm,
-)
-from counterveil.estimators.linear.effect import LinearEffect
+from counterveil.estimators.linear.spectrum import Spectrum, residual_variance
 from counterveil.numerics.arm_totals import arm_totals
+from counterveil.rows.linear.arm_mean import ArmMeans, PlainArm, WeightedArm
+from counterveil.rows.linear.arm_pair import arm_part
 from counterveil.rows.linear.paired_variance import paired_variance
-from counterveil.rows.linear.residual_variance import Spectrum, residual_variance
-from counterveil.rows.linear.sensitivity import MeanContrast, SitesContrast
+from counterveil.rows.linear.sensitivity import ArmMean, MeanContrast, SitesContrast
+from counterveil.rows.linear.variance_forms import WithBias
 
 VALUES = (0, 1, 2)  # 0, 1/2 and 1 of the range
 
@@ -85,7 +81,7 @@ def table(arm, steps):
 
 
 def plain(arm):
-    return plain_arms(table(arm, [0] * len(arm)))
+    return [PlainArm(code, ArmMean(Fraction(WIDTH), arm.count(code))) for code in range(3)]
 
 
 def weighted(arm, rng):
@@ -95,12 +91,22 @@ def weighted(arm, rng):
         rows = np.flatnonzero(first.arm == code)
         coefficients = rng.dirichlet(np.ones(len(rows)))
         order = rng.permutation(len(rows))
-        made.append(WeightedArm.of(first, rows, coefficients, (order[:-1], order[1:])))
+        made.append(WeightedArm.of(Fraction(WIDTH), rows, coefficients, (order[:-1], order[1:])))
     return made
 
 
 def values_of(arm, statistics, steps):
-    return exact_values(table(arm, steps), ArmsDesign("", tuple(statistics), ()))
+    rows = table(arm, steps)
+    weighted_rows = public_rows(rows) if isinstance(statistics[0], WeightedArm) else None
+    return exact_means(rows, ArmMeans(tuple(statistics), weighted_rows))
+
+
+def exact_means(rows, means):
+    names = range(len(means.arms))
+    gate = ExactGate(rows)
+    return means.release(
+        gate, with_variance=[True] * len(names), means=names, variances=[f"variance {name}" for name in names]
+    )
 
 
 def check(arm, statistics, levels=LEVELS):
@@ -160,22 +166,39 @@ def pair_table(outcomes):
     return Table.attach({"t": ARM, "y": np.array(outcomes, dtype=float)}, PAIR_STUDY)
 
 
-def effect(form):
+BIAS_FACTOR = Fraction(5, 4)
+
+
+def variance_of(form):
+    """Return how the variance of the effect is estimated, and by how much it is raised for bias."""
     if form == "pairs":
-        return LinearEffect("", COEFFICIENTS, PAIRS, (), bias=0.5)
+        return PAIRS, BIAS_FACTOR
     features = np.array([[-0.5], [0.25], [0.5], [-0.75], [0.0], [0.5], [0.25]])
     shape = np.ones(1)
     spectra = tuple(Spectrum.of(features, COEFFICIENTS, inside, shape) for inside in (ARM == 1, ARM == 0))
-    strength = 3.0 if form == "lines" else 0.0
-    variance = residual_variance(features, spectra, strength)
-    return LinearEffect("", COEFFICIENTS, None, (), variance=variance)
+    return residual_variance(features, spectra, 3.0 if form == "lines" else 0.0), Fraction(1)
+
+
+def both_arms(outcomes, variance):
+    """Return the means of both arms, the treated first."""
+    how, factor = variance
+    rows = public_rows(pair_table(outcomes))
+    sides = ((rows.treated, 1.0), (~rows.treated, -1.0))
+    parts = tuple(
+        arm_part(rows, COEFFICIENTS, how, inside=inside, sign=sign, factor=factor) for inside, sign in sides
+    )
+    return ArmMeans(parts, rows)
+
+
+def exact_pair(outcomes, variance):
+    return exact_means(None, both_arms(outcomes, variance))
 
 
 @pytest.mark.parametrize("form", ["pairs", "means", "lines"])
 def test_one_outcome_moves_one_arm_within_its_bound(form):
-    made = effect(form)
-    found = {y: split_by_arm(pair_table(y), made).values() for y in product((0, 2), repeat=7)}
-    bounds = split_by_arm(pair_table((0,) * 7), made).bounds
+    variance = variance_of(form)
+    found = {y: exact_pair(y, variance) for y in product((0, 2), repeat=7)}
+    bounds = both_arms((0,) * 7, variance).bounds
     largest = [[Fraction(0)] * 2, [Fraction(0)] * 2]
     for y, before in found.items():
         for row in range(7):
@@ -192,12 +215,13 @@ def test_one_outcome_moves_one_arm_within_its_bound(form):
 
 @pytest.mark.parametrize("form", ["pairs", "means", "lines"])
 def test_both_parts_add_up_to_the_effect_and_its_variance(form):
-    made, rows = effect(form), pair_table([0.5, 2, 0, 1, 1.5, 0, 2])
-    (one, first), (other, second) = split_by_arm(rows, made).values()
-    whole = COEFFICIENTS @ np.array([0.5, 2, 0, 1, 1.5, 0, 2])
-    assert float(one - other) == pytest.approx(whole, abs=1e-6)
-    variance = made.variance_form().value(rows.outcome, 24) * 4
-    assert float(first + second) == pytest.approx(float(variance), rel=1e-5)
+    variance = variance_of(form)
+    outcomes = [0.5, 2, 0, 1, 1.5, 0, 2]
+    steps = pair_table(outcomes).outcome
+    (one, first), (other, second) = exact_pair(outcomes, variance)
+    assert float(one - other) == pytest.approx(COEFFICIENTS @ np.array(outcomes), abs=1e-6)
+    whole = paired_variance(COEFFICIENTS, *PAIRS) if form == "pairs" else variance[0]
+    raised = WithBias(whole, variance[1]).value(steps, 24) * 4
+    assert float(first + second) == pytest.approx(float(raised), rel=1e-5)
     if form == "pairs":
-        plain = paired_variance(COEFFICIENTS, *PAIRS).value(rows.outcome, 24) * 4
-        assert float(first + second) == pytest.approx(1.25 * float(plain), rel=1e-6)
+        assert float(first + second) == pytest.approx(1.25 * float(whole.value(steps, 24) * 4), rel=1e-6)

@@ -7,15 +7,22 @@ from itertools import product
 import numpy as np
 import pytest
 from tests.unit.estimators.moments.small_records import NotingGate
-from tests.unit.estimators.pairs.test_pair_scores import largest, squared, total
+from tests.unit.rows.attached import rows_of
+from tests.unit.rows.pairs.test_pair_scores import largest, squared, total
 from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.errors import CounterveilError
-from counterveil.estimators.outcome_place import WHOLE, Outcomes
-from counterveil.estimators.pairs import effect
+from counterveil.estimators.pairs.budget import chosen
+from counterveil.estimators.pairs.features import feature_sets
+from counterveil.estimators.pairs.outcomes import released_numbers, studies_of
 from counterveil.privacy import Budget, Estimand
+from counterveil.rows.outcome_numbers import Outcomes
+from counterveil.rows.outcome_window import WHOLE
+from counterveil.rows.pairs.moments import pair_sensitivity, pair_sums
+from counterveil.rows.pairs.outcomes import outcome_of
+from counterveil.rows.pairs.scores import ARM_SCORES, WHOLE_SCORES, forms_of_outcomes
 
 RANGES = {"a": (0, 1), "b": (0, 5)}
 ENDS = (0, OUTCOME_STEPS // 3, OUTCOME_STEPS)
@@ -36,7 +43,7 @@ def people(n, seed=0):
 
 
 TABLE = Table.attach(people(60), declared())
-ROWS = effect.feature_sets(TABLE)[0]
+ROWS = feature_sets(TABLE)[0]
 
 
 def exchanged(row):
@@ -50,12 +57,12 @@ def exchanged(row):
 @pytest.mark.parametrize("known", [False, True])
 def test_no_exchange_moves_the_sums_of_two_outcomes_further_than_claimed(known):
     longest = int((ROWS.steps(slice(None)) ** 2).sum(axis=1).argmax())
-    claim = effect.pair_sensitivity(ROWS, 2) ** 2
+    claim = pair_sensitivity(ROWS, 2) ** 2
     for row in (0, longest):
         sums = []
         for made in exchanged(row):
-            both = [(y, WHOLE) for y in (made.outcome, made.measures[0])]
-            sums.append(effect.pair_sums(ROWS, made.treated, both, known))
+            both = [(outcome_of(made, number), WHOLE) for number in (0, 1)]
+            sums.append(pair_sums(ROWS, made.treated, both, known))
         assert len(sums[0]) == (4 if known else 5) * ROWS.z.shape[1]
         assert largest(sums, squared) <= claim
     # The longest row attains it, with either treatment.
@@ -70,7 +77,9 @@ def test_no_exchange_moves_the_scores_of_two_outcomes_further_than_claimed(monke
     outcomes = Outcomes(
         ("a", "b"), tuple(tuple(map(Fraction, one)) for one in RANGES.values()), tuple(map(Fraction, weights))
     )
-    choice = effect.chosen(TABLE, Budget(40, "1e-3"), outcomes=[TABLE] * 2)
+    studies = studies_of(TABLE.study, outcomes)
+    forms = forms_of_outcomes(ARM_SCORES if means else WHOLE_SCORES, outcomes.weights)
+    choice = chosen(TABLE, Budget(40, "1e-3"), outcomes=[TABLE.study] * 2)
     scores, first = [], {}
 
     class Repeating(NotingGate):
@@ -84,8 +93,8 @@ def test_no_exchange_moves_the_scores_of_two_outcomes_further_than_claimed(monke
 
     for made in exchanged(7):
         gate = Repeating()
-        tables, own = effect.outcome_tables(made, outcomes), effect.forms(outcomes, means=means)
-        effect.released_numbers(gate, tables, choice, own, Estimand.ATE, means=means)
+        gate.rows = rows_of(made)
+        released_numbers(gate, made, choice, studies, forms, estimand=Estimand.ATE, means=means)
         scores.append(gate.values["score"])
     claim = gate.sensitivity["score"]
     assert claim == Fraction(5 if means else 4, 2) * Fraction(sum(weights), max(weights))

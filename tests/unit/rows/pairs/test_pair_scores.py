@@ -7,36 +7,34 @@ from itertools import product
 import numpy as np
 import pytest
 from scipy.special import expit
-from tests.unit.estimators.moments.small_records import NotingGate
 from tests.unit.estimators.pairs.test_effect import LEVEL, study
+from tests.unit.rows.attached import noting
 
 import counterveil as cv
 from counterveil.data import OUTCOME_STEPS, Table
-from counterveil.estimators.linear.functions import largest_basis
-from counterveil.estimators.outcome_place import OUTCOME_BITS, WHOLE, Place, Spread
-from counterveil.estimators.pairs import effect as module
-from counterveil.estimators.pairs.effect import (
-    ARM_SCORES,
-    FEATURE_BITS,
-    SCORE_BITS,
-    WHOLE_SCORES,
-    Fit,
-    Functions,
-    Models,
-    ScoreTarget,
-    Target,
+from counterveil.estimators.linear.series_basis import largest_basis
+from counterveil.estimators.outcome_place import Spread
+from counterveil.estimators.pairs import features as module
+from counterveil.estimators.pairs.budget import chosen
+from counterveil.estimators.pairs.features import feature_sets
+from counterveil.estimators.pairs.models import Fit, Models
+from counterveil.estimators.pairs.releases import ScoreTarget, release_scores
+from counterveil.estimators.pairs.scores import Target, best_scores
+from counterveil.estimators.pairs.series import Functions, best_basis
+from counterveil.privacy import Budget, Estimand, Unit
+from counterveil.rows.outcome_window import OUTCOME_BITS, WHOLE, Place
+from counterveil.rows.pairs import moments
+from counterveil.rows.pairs.functions import FunctionSums, function_sensitivity, function_sums
+from counterveil.rows.pairs.moments import (
+    ArmSums,
+    PairSums,
+    TreatedSums,
     arm_sums,
-    best_basis,
-    best_scores,
-    chosen,
-    feature_sets,
-    function_sensitivity,
-    function_sums,
     pair_sensitivity,
     pair_sums,
-    release_scores,
 )
-from counterveil.privacy import Budget, Estimand, Unit
+from counterveil.rows.pairs.scores import ARM_SCORES, SCORE_BITS, WHOLE_SCORES, ScoreForm
+from counterveil.rows.pairs.vectors import FEATURE_BITS
 from counterveil.settings import Series
 
 PAIR_ROWS = 80
@@ -109,7 +107,7 @@ MODELS = Models(
 )
 SEARCHED = Spread(WHOLE, 0.4, np.array([0.02, 0.1, 0.4, 1.1]), np.array([0.2, 0.3, 0.4, 0.1]), np.zeros(4))
 EVENTS = Spread(WHOLE, 0.0)
-SCORE_SENSITIVITY = WHOLE_SCORES[1]
+SCORE_SENSITIVITY = WHOLE_SCORES.l1
 
 
 def scores(estimand, spread, noise=50.0):
@@ -159,24 +157,24 @@ def test_no_exchange_moves_scores_of_both_arms_further_than_claimed(spread):
         largest([both_arms(found, t, y) for t, y in exchanged(TABLE, row)], total)
         for row in range(0, TABLE.rows, 2)
     ]
-    assert max(moved) <= ARM_SCORES[1]
+    assert max(moved) <= ARM_SCORES.l1
     # Scores of searched outcomes are clipped in both arms of one row; those of events reach their ends in two rows.
     if spread is SEARCHED:
-        assert max(moved) == ARM_SCORES[1]
+        assert max(moved) == ARM_SCORES.l1
 
 
 def test_groups_together_move_no_further_than_one():
     codes = TABLE.covariates["b"].astype(int)
     groups = [np.flatnonzero(codes == one) for one in (0, 1)]
     whole = Target(Estimand.ATE, MODELS.propensity)
-    choice = replace(chosen(TABLE, Budget(4, "1e-3"), 2), rows=ROWS)
+    choice = replace(chosen(TABLE, Budget(4, "1e-3"), effects=2), features=ROWS)
     for row in (0, int(groups[0][3]), int(groups[1][5])):
         sums = []
         for t, y in exchanged(TABLE, row):
-            gate, table = NotingGate(), replace(TABLE, treated=t, outcome=y)
+            gate = noting(replace(TABLE, treated=t, outcome=y))
             targets = [Target(Estimand.ATE, MODELS.propensity[own]) for own in groups]
             both = zip(groups, targets, strict=True)
-            numbers = [ScoreTarget(table, SEARCHED, own, target, MODELS) for own, target in both]
+            numbers = [ScoreTarget(STUDY, SEARCHED, own, target, MODELS) for own, target in both]
             found = release_scores(gate, choice, numbers)
             sums.append(gate.values["score"])
         assert len(found) == 2
@@ -188,9 +186,9 @@ def test_groups_together_move_no_further_than_one():
 
 
 def test_squares_of_both_arms_with_the_weight_of_one_score_would_break_the_bound():
-    found, form = arm_scores(SEARCHED, 1e6), (WHOLE_SCORES[0], ARM_SCORES[1])
+    found, form = arm_scores(SEARCHED, 1e6), ScoreForm(WHOLE_SCORES.square_weight, ARM_SCORES.l1)
     sums = [[v for one in found for v in one.sums(t, y, form)] for t, y in exchanged(TABLE, 0)]
-    assert largest(sums, total) > ARM_SCORES[1]
+    assert largest(sums, total) > ARM_SCORES.l1
 
 
 def test_scores_of_an_arm_are_zero_in_the_other_and_make_the_effect_together():
@@ -259,16 +257,16 @@ def test_errors_of_products_have_the_weights_of_the_estimand():
 
 
 def test_no_exchange_moves_scores_of_three_arms_further_than_those_of_two():
-    choice = replace(chosen(TABLE, Budget(4, "1e-3")), rows=ROWS)
+    choice = replace(chosen(TABLE, Budget(4, "1e-3")), features=ROWS)
     whole = Target(Estimand.ATE, MODELS.propensity).of_arm(0)
     sums = []
     for arm, y in exchanged_arms(TABLE, 0):
-        gate, table = NotingGate(), replace(TABLE, arm=arm, outcome=y)
+        gate = noting(replace(TABLE, arm=arm, outcome=y))
         own = SEARCHED, np.arange(N), whole, MODELS, ARM_SCORES
-        release_scores(gate, choice, [ScoreTarget(table, *own, arm) for arm in range(3)])
+        release_scores(gate, choice, [ScoreTarget(STUDY, *own, arm) for arm in range(3)])
         sums.append(gate.values["score"])
-    assert gate.sensitivity["score"] == ARM_SCORES[1]
-    assert 2 < largest(sums, total) <= ARM_SCORES[1]
+    assert gate.sensitivity["score"] == ARM_SCORES.l1
+    assert 2 < largest(sums, total) <= ARM_SCORES.l1
 
 
 FEATURE_SETS = feature_sets(TABLE)
@@ -312,7 +310,7 @@ def test_every_set_of_features_has_its_bound_and_attains_it():
 
 
 def test_a_heavier_treatment_would_break_the_bound(monkeypatch):
-    monkeypatch.setattr(module, "TREATED", Fraction(182, 128))
+    monkeypatch.setattr(moments, "TREATED", Fraction(182, 128))
     rows = FEATURE_SETS[-1]
     longest = int((rows.steps(slice(None)) ** 2).sum(axis=1).argmax())
     assert farthest(rows, WHOLE, [longest])[0] > pair_sensitivity(rows) ** 2
@@ -386,6 +384,27 @@ def test_no_exchange_moves_sums_of_functions_further_than_claimed(spread):
     if spread is SEARCHED:
         # The root is rounded up to a multiple of 2^-64.
         assert claim * (1 - Fraction(1, 2**40)) <= farthest_function(found, longest) <= claim
+
+
+def test_releases_are_the_sums_at_their_bounds():
+    found = scores("ATE", SEARCHED)
+    both = [(TABLE.outcome, WHOLE)]
+    treated = pair_sums(ROWS, TABLE.treated, both)[:P]
+    for declaration, values, claim in (
+        (PairSums(ROWS, (WHOLE,), False), pair_sums(ROWS, TABLE.treated, both), pair_sensitivity(ROWS)),
+        (PairSums(ROWS, (WHOLE,), True), pair_sums(ROWS, TABLE.treated, both, True), pair_sensitivity(ROWS)),
+        (ArmSums(ROWS, 2, WHOLE), arm_sums(ROWS, TABLE.arm, 2, TABLE.outcome, WHOLE), pair_sensitivity(ROWS)),
+        (TreatedSums(ROWS), [value / moments.TREATED for value in treated], ROWS.length),
+        (
+            FunctionSums(FUNCTIONS.rows, found),
+            function_sums(FUNCTIONS.rows, found, TABLE.treated, TABLE.outcome),
+            function_sensitivity(FUNCTIONS.rows),
+        ),
+    ):
+        gate = noting(TABLE)
+        declaration.release(gate, "sums")
+        assert gate.values["sums"] == values
+        assert gate.sensitivity["sums"] == claim
 
 
 def test_longer_squares_would_break_the_bound():

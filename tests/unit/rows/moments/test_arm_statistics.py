@@ -1,36 +1,37 @@
-"""Brute force: no exchange of a record moves moments, statistics or balance by arm further than claimed."""
+"""Brute force: no exchange of a record moves moments by arm, residual products or sizes further than claimed."""
 
 from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
-from tests.unit.estimators.moments.small_records import NotingGate, largest_change
+from tests.unit.estimators.moments.small_records import largest_change
+from tests.unit.rows.attached import noting
 
 import counterveil as cv
 from counterveil.data import Table
-from counterveil.estimators.moments.functions import (
-    EDGES,
-    ArmForm,
-    InteractedForm,
-    LinearPropensity,
-    UnitRows,
-    release_gradient,
-    release_size,
-    release_statistics,
-)
+from counterveil.estimators.moments.learner_clips import EDGES, find_sizes
 from counterveil.numerics.bases import Axis, make_basis
-from counterveil.rows.moments.scores import STATISTIC_BITS, shortened, statistic_sums
-from counterveil.rows.moments.sensitivity import (
+from counterveil.rows.moments.arm_statistics import (
     DIAGONAL,
     SQUARE,
+    STATISTIC_BITS,
+    ArmForm,
+    ArmStatistics,
+    InteractedForm,
+    LinearPropensity,
+    ResidualGradient,
+    ResidualSizes,
     arm_statistics,
+    shortened,
+    statistic_sums,
 )
 
 COVARIATES = {"x": cv.Range(-1, 1), "c": cv.Categories(["u", "v", "w"])}
 STUDY = cv.Study(cv.Treatment("t", control=0), cv.Outcome("y", (-1, 1)), COVARIATES)
 BASIS = make_basis((Axis("x", "legendre", 2, -1.0, 2.0), Axis("c", "labels", 3)), 3, True)
 CATE_REST = [(0.1, "u", 0, 0.0), (0.2, "v", 1, 0.5), (-0.3, "w", 0, 0.1), (0.4, "u", 1, -0.2)]
+CATE_GRID = list(product((-1.0, 0.2, 1.0), ("u", "w"), (0, 1), (-1.0, 0.0, 1.0)))
 
 
 def cate_table(first):
@@ -39,46 +40,38 @@ def cate_table(first):
     return Table.attach({"x": list(x), "c": list(c), "t": list(t), "y": list(y)}, STUDY)
 
 
-def arm_rows(first, length=0.5, basis=BASIS):
-    """Return the rows by arm."""
-    return UnitRows(cate_table(first), ArmForm(basis, length))
+def arm_form(length=0.5):
+    """Return the form of rows by arm."""
+    return ArmForm(BASIS, length)
 
 
-def interacted_rows(first, clip=np.inf, length=0.7, basis=BASIS, size=1.0):
-    """Return the interacted rows at released weights of no importance but their size."""
-    weights = np.linspace(-0.5, 0.7, basis.size) * size
-    start = np.linspace(0.2, -0.3, 2 * basis.size) * size
-    propensity = LinearPropensity(np.linspace(0.6, -1.0, basis.size) * size, 0.1)
-    return UnitRows(cate_table(first), InteractedForm(basis, length, propensity, weights, start, clip))
+def interacted_form(clip=np.inf, length=0.7):
+    """Return the form of interacted rows at released weights of no importance."""
+    weights = np.linspace(-0.5, 0.7, BASIS.size)
+    start = np.linspace(0.2, -0.3, 2 * BASIS.size)
+    propensity = LinearPropensity(np.linspace(0.6, -1.0, BASIS.size), 0.1)
+    return InteractedForm(BASIS, length, propensity, weights, start, clip)
 
 
-CATE_GRID = list(product((-1.0, 0.2, 1.0), ("u", "w"), (0, 1), (-1.0, 0.0, 1.0)))
-
-
-def changes(release, name, rows_of):
+def changes(declaration):
+    """Return the largest change of what is released over all exchanges of a record, and the claim."""
     values = []
     for record in CATE_GRID:
-        gate = NotingGate()
-        release(gate, rows_of(record))
-        values.append(gate.values[name])
-    return largest_change(values), float(gate.sensitivity[name])
+        gate = noting(cate_table(record))
+        declaration.release(gate, "m")
+        values.append(gate.values["m"])
+    return largest_change(values), float(gate.sensitivity["m"])
 
 
 @pytest.mark.parametrize("length", [0.2, 0.5, 1.0])
 def test_no_exchange_moves_moments_by_arm_further_than_claimed(length):
-    found, claim = changes(
-        lambda gate, rows: release_statistics(gate, "m", rows), "m", lambda record: arm_rows(record, length)
-    )
+    found, claim = changes(ArmStatistics(arm_form(length)))
     assert 0.4 * claim < found <= claim
 
 
 @pytest.mark.parametrize("clip", [np.inf, 0.3])
 def test_nor_those_of_interacted_rows(clip):
-    found, claim = changes(
-        lambda gate, rows: release_statistics(gate, "m", rows),
-        "m",
-        lambda record: interacted_rows(record, clip),
-    )
+    found, claim = changes(ArmStatistics(interacted_form(clip)))
     assert 0.5 * claim < found <= claim
 
 
@@ -99,37 +92,33 @@ def test_vectors_on_a_grid_reach_the_bound_and_never_exceed_it():
 
 
 @pytest.mark.parametrize("clip", [0.05, 0.6])
-@pytest.mark.parametrize("make", [arm_rows, interacted_rows])
-def test_no_exchange_moves_a_gradient_step_further_than_claimed(clip, make):
-    arms, size = make(CATE_GRID[0]).form.arms, make(CATE_GRID[0]).form.size
-    weights = np.linspace(-0.2, 0.3, arms * size).reshape(arms, size)
-    found, claim = changes(
-        lambda gate, rows: release_gradient(gate, "g", rows, weights, clip), "g", lambda record: make(record)
-    )
+@pytest.mark.parametrize("form", [arm_form(), interacted_form()], ids=["arms", "interacted"])
+def test_no_exchange_moves_a_gradient_step_further_than_claimed(clip, form):
+    weights = np.linspace(-0.2, 0.3, form.arms * form.size).reshape(form.arms, form.size)
+    found, claim = changes(ResidualGradient(form, weights, clip))
     assert 0.6 * claim < found <= claim
     # In the outcome's units the sum of u times the clipped residual moves by twice the clip.
     assert claim * clip * (1 + len(CATE_REST)) == pytest.approx(2 * clip, rel=1e-8)
 
 
 def test_no_exchange_moves_the_counts_of_sizes_further_than_claimed():
-    weights = np.zeros((2, BASIS.size))
-    found, claim = changes(
-        lambda gate, rows: release_size(gate, "s", rows, weights, 0.0), "s", lambda record: arm_rows(record)
-    )
+    found, claim = changes(ResidualSizes(arm_form(), np.zeros((2, BASIS.size)), EDGES))
     assert found == pytest.approx(claim, rel=1e-12)
 
 
 def test_what_is_released_is_what_was_summed():
-    rows, gate = arm_rows((0.3, "v", 1, 0.7)), NotingGate()
-    found = release_statistics(gate, "m", rows)
-    u, arm, v = next(rows.form.blocks(rows.source))
+    table = cate_table((0.3, "v", 1, 0.7))
+    form = arm_form()
+    gate = noting(table)
+    found = ArmStatistics(form).release(gate, "m")
+    u, arm, v = next(form.blocks(table))
     for place in (0, 1):
         own = arm == place
         assert found.grams[place] == pytest.approx(u[own].T @ u[own] / 5, abs=1e-5)
         assert found.products[place] == pytest.approx(u[own].T @ v[own] / 5, abs=1e-5)
     assert found.square == pytest.approx(float(v @ v) / 5, abs=1e-5)
     weights = np.linspace(-0.2, 0.3, 2 * BASIS.size).reshape(2, BASIS.size)
-    step = release_gradient(gate, "g", rows, weights, 0.5)
+    step = ResidualGradient(form, weights, 0.5).release(gate, "g")
     residual = np.clip(v - (u * weights[arm]).sum(axis=1), -0.5, 0.5)
     expected = np.concatenate([u[arm == place].T @ residual[arm == place] / 5 for place in (0, 1)])
     assert step.products == pytest.approx(expected, abs=1e-5)
@@ -137,8 +126,8 @@ def test_what_is_released_is_what_was_summed():
 
 
 def test_size_is_the_smallest_edge_above_nearly_all_residuals():
-    rows = arm_rows((0.3, "v", 1, 0.9), length=1.0)
-    found = release_size(NotingGate(), "s", rows, np.zeros((2, BASIS.size)), 0.0)
+    gate = noting(cate_table((0.3, "v", 1, 0.9)))
+    found = find_sizes(gate, "s", arm_form(1.0), np.zeros((2, BASIS.size)), rows=5, level=0.0)
     assert found.most == EDGES[np.searchsorted(EDGES, 0.9)]
     # A clip at 0.1 loses what lies beyond it: sizes of 0.5, 0.1, 0.2 and 0.9, of five rows.
     assert found.lost(0.1) == pytest.approx(0.7 * (0.4 + 0.1 + 0.8) / 5, rel=0.1)
