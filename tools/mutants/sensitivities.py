@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 
 from tools.mutants.mutant import PRIVACY, Mutant, fault
 
 _of = partial(fault, PRIVACY)
+_TESTS = Path(__file__).parents[2] / "tests" / "unit"
 
 
 def _unit(path: str) -> str:
+    """Return where the tests of a bound stand: beside its rows, or beside the estimator that it is tested with."""
     folder, name = path.split("/")
-    return f"unit/estimators/{folder}/test_{name}.py"
+    file = f"{folder}/test_{name}.py"
+    room = "rows" if (_TESTS / "rows" / file).exists() else "estimators"
+    return f"unit/{room}/{file}"
 
 
 def _rows(path: str) -> str:
@@ -223,11 +228,11 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         _unit("folds/fold_average"),
     ),
     _of(
-        "sample_and_aggregate.fold_effects",
-        "np.clip((effects - float(clip.centre)) / float(clip.bound), -1.0, 1.0)",
-        "(effects - float(clip.centre)) / float(clip.bound)",
+        "FoldEffects.steps",
+        "np.clip((effects - float(self.centre)) / float(self.bound), -1.0, 1.0)",
+        "(effects - float(self.centre)) / float(self.bound)",
         "unit/estimators/folds/test_folds.py",
-        "unit/estimators/folds/test_fold_average.py",
+        _unit("folds/fold_average"),
     ),
     _of(
         "record_moments",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -13,6 +12,7 @@ from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.data.panels import panel_facts
 from counterveil.errors import CounterveilError, refusal
+from counterveil.estimators.folds.aggregation import sample_and_aggregate
 from counterveil.estimators.linear.both_means import matched_means, plain_means, weighted_means
 from counterveil.estimators.linear.difference_in_means import difference_in_means
 from counterveil.estimators.linear.matching import matching
@@ -329,17 +329,6 @@ class NamedMethod:
     of_means: Mapping[Unit, Estimator] = field(default_factory=dict)
 
 
-def _lazy(path: str) -> Estimator:
-    """Return the estimator at `counterveil.estimators.<path>`, imported when it is first called."""
-    module, _, name = path.rpartition(".")
-
-    def estimate(session: BaseSession, question: Question) -> Result:
-        estimator: Estimator = getattr(import_module(f"counterveil.estimators.{module}"), name)
-        return estimator(session, question)
-
-    return estimate
-
-
 def automatic(session: BaseSession, question: Question) -> Result:
     """Return the answer of the method that `choose` names, and record the choice in its details."""
     # Under the Gaussian rule pure noise costs the account dearly, so a delta means Gaussian noise throughout.
@@ -404,9 +393,7 @@ METHODS: dict[str, NamedMethod] = {
         Weighting,
         of_means={Unit.OUTCOME: _weighted_means},
     ),
-    "sample_and_aggregate": NamedMethod(
-        {Unit.RECORD: _lazy("folds.aggregation.sample_and_aggregate")}, Folds
-    ),
+    "sample_and_aggregate": NamedMethod({Unit.RECORD: runs(sample_and_aggregate)}, Folds),
 }
 _MOVED_TO_PUBLISHED = ("cross_fit", "ipw")  # methods of papers, now `cv.published.<name>`
 # Methods that compare ratios of sums: those without adjustment.

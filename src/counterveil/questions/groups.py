@@ -54,7 +54,7 @@ from counterveil.rows.linear.arm_contrast import release_contrast
 from counterveil.rows.linear.residual_variance import ResidualVariance
 from counterveil.rows.linear.sensitivity import MeanContrast
 from counterveil.rows.moments.cell_scores import Codes
-from counterveil.rows.public import PublicRows
+from counterveil.rows.public import PublicData, PublicRows
 from counterveil.session import BaseSession, BitSource, Gate, Kind, Plan, Released
 from counterveil.session.session import in_branches
 from counterveil.settings import DifferenceInMeans, Groups, Matching, Weighting

@@ -23,7 +23,7 @@ from counterveil.data import (
 )
 from counterveil.data.domains import Categories, Domain, Label, LabelIndex
 from counterveil.errors import CounterveilError, refusal, shown
-from counterveil.estimators.folds.aggregation import learner_name
+from counterveil.estimators.folds.names import learner_name
 from counterveil.estimators.method import runs
 from counterveil.estimators.moments.record_policy import RankedRows, RuleOfRows, record_curve, record_policy
 from counterveil.estimators.policy_gains import CellEffects, gains_of_rule, points_of_curve

@@ -19,15 +19,7 @@ from counterveil.estimators.distribution import biased
 from counterveil.estimators.outcome_grids import HistogramRelease, even_edges, histogram_plan, released_on
 from counterveil.estimators.pairs.features import feature_sets
 from counterveil.estimators.pairs.models import released_propensities
-from counterveil.estimators.ranges_and_labels import (
-    CELLS,
-    EDGES,
-    label_counts,
-    range_counts,
-    range_of,
-    release_labels,
-    release_range,
-)
+from counterveil.estimators.ranges_and_labels import range_of
 from counterveil.privacy import Budget, Unit
 from counterveil.rows.counts import COUNTS_L1, COUNTS_L2, release_counts
 from counterveil.rows.earlier_values import bounds, exact_moments, moment_sums
@@ -35,6 +27,14 @@ from counterveil.rows.linear.weighted_sum import linear_form
 from counterveil.rows.outcome_cells import NAME, CellCounts, OutcomeCells, PropensityCellCounts
 from counterveil.rows.outcome_numbers import SLOPE_PARTS, Outcomes
 from counterveil.rows.public import PublicData
+from counterveil.rows.undescribed_columns import (
+    CELLS,
+    EDGES,
+    label_counts,
+    range_counts,
+    release_labels,
+    release_range,
+)
 from counterveil.session import BaseSession, Gate, Kind, Plan, SeededNoise
 from counterveil_lab.audit import Universe, l1, l2, largest_change
 

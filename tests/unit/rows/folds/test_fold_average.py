@@ -7,19 +7,12 @@ import numpy as np
 import pytest
 from tests.thinned import thinned
 
-from counterveil.estimators.folds.aggregation import effect_of_fold
 from counterveil.numerics.propensity import fit_propensity
 from counterveil.numerics.public_choices import fold_rows
-from counterveil.rows.folds.learners import (
-    aipw_effect,
-    aipw_effects,
-    at,
-    logit_lines,
-    ols_effect,
-    outcome_lines,
-    ridge_models,
-)
+from counterveil.rows.folds.learners import aipw_effect, ols_effect, ridge_models
+from counterveil.rows.folds.quiet_learners import effect_of_fold
 from counterveil.rows.folds.sensitivity import FoldAverage
+from counterveil.rows.folds.stacked_models import aipw_effects, at, logit_lines, outcome_lines
 from counterveil.rows.moments.sensitivity import SQUARE_WEIGHT
 from counterveil.rows.moments.weighted_moments import WeightedMoments
 from counterveil_lab.audit import all_record_replacements, l2, largest_change
