@@ -441,6 +441,9 @@ class Result(OneEffect):
     uncertainty: Uncertainty
     independent_variance: bool = False
 
+    def _site_numbers(self) -> tuple[float, ...]:
+        return self.estimate, self.uncertainty.variance, self.uncertainty.variance_cap
+
     def as_measure(self, measure: Measure) -> OneEffect:
         """Return the same released numbers on another scale; it spends nothing.
 
@@ -560,6 +563,10 @@ class MeasureResult(Result):
 
     measure: str
     numbers: Numbers
+
+    def _site_numbers(self) -> tuple[float, ...]:
+        # Ratios of rare outcomes are all zero where noise put the mean of the treated below the range.
+        return super(MeasureResult, self)._site_numbers() if self.means is None else self.means.values
 
     @classmethod
     def of(cls, measure: str, numbers: Numbers, **terms: Any) -> Self:

@@ -26,7 +26,7 @@ from counterveil.numerics.products import linear_form
 from counterveil.privacy import Estimand
 from counterveil.privacy.caveats import Caveat, KeptPeople, KnownScore
 from counterveil.questions.plan import AssumedPeople, simulate
-from counterveil.questions.pooled import check_document
+from counterveil.questions.pooling.documents import check_document
 
 ESTIMANDS = ("ATE", "ATT", "ATC")
 NO_NOISE = 100_000

@@ -1,0 +1,301 @@
+"""Averages of numbers that have intervals of their own, on their own scale or on that of logarithms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp, hypot, inf, isfinite, log, sqrt
+
+import numpy as np
+from scipy.special import ndtri
+
+from counterveil.inference.measures import (
+    p_value,
+)
+from counterveil.inference.pooling import (
+    ErrorBetweenSites,
+)
+from counterveil.numerics.arrays import Ends
+from counterveil.results.effect import (
+    Effect,
+    Known,
+    OwnScale,
+    StdError,
+    check_level,
+    truncate,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PooledKnown:
+    """An average of numbers that have intervals of their own, such as differences of survival.
+
+    Attributes
+    ----------
+    sites : tuple of estimates
+        Numbers of the sites.
+    weights : tuple of float
+        Weights, which add up to one.
+    limits : tuple of (float, float) or None
+        What the average can be at all.
+    between : float
+        Variance of the sites' numbers, for random effects; else 0.
+    between_sites : ErrorBetweenSites or None
+        Error judged by how far sites lie apart, for random effects; else None.
+
+    Notes
+    -----
+    The interval is normal, and longer on each side by the weighted mean of what the sites' intervals exceed
+    their normal ones by: bias that no averaging removes, heavy tails and skewness are not taken for less than
+    at the sites.
+    """
+
+    sites: tuple[Known, ...]
+    weights: tuple[float, ...]
+    limits: Ends | None = None
+    between: float = 0.0
+    between_sites: ErrorBetweenSites | None = None
+
+    def _weighed(self) -> list[tuple[float, Known]]:
+        return [(weight, one) for weight, one in zip(self.weights, self.sites, strict=True) if weight > 0]
+
+    @property
+    def estimate(self) -> float:
+        """The average, truncated to what it can be."""
+        found = sum(weight * one.estimate for weight, one in self._weighed())
+        return truncate((found, found), self.limits)[0]
+
+    @property
+    def sampling_sd(self) -> float:
+        """Standard deviation of the sampling error."""
+        return hypot(*(weight * one.sampling_sd for weight, one in self._weighed()))
+
+    @property
+    def noise_sd(self) -> float:
+        """Standard deviation of the privacy noise."""
+        return hypot(*(weight * one.noise_sd for weight, one in self._weighed()))
+
+    @property
+    def total_sd(self) -> float:
+        """Standard deviation of all errors together, differences between sites included."""
+        own = sqrt(self.sampling_sd**2 + self.noise_sd**2 + self._spread)
+        return own if self.between_sites is None else max(own, self.between_sites.std_error)
+
+    @property
+    def _spread(self) -> float:
+        return self.between * float(np.square(self.weights).sum())
+
+    def interval(self, level: float) -> Ends:
+        """Return the two ends of an interval; nothing is known where a site's number is infinite.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
+        between = 0.0 if self.between_sites is None else self.between_sites.half_width(level)
+        return self._ends(level, self._spread, between)
+
+    def one_more(self, level: float) -> Ends:
+        """Return the two ends of an interval for the number at one more site; for random effects alone.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
+        assert self.between_sites is not None
+        return self._ends(level, self._spread + self.between, self.between_sites.prediction_half_width(level))
+
+    def _ends(self, level: float, spread: float, between: float) -> Ends:
+        """Return the ends for a variance of `spread` beside the errors, at least `between` from the estimate."""
+        if not isfinite(self.estimate):
+            return truncate((-inf, inf), self.limits)
+        normal, down, up = -float(ndtri((1 - level) / 2)), 0.0, 0.0
+        for weight, one in self._weighed():
+            (low, high), own = one.interval(level), normal * hypot(one.sampling_sd, one.noise_sd)
+            down += weight * max(one.estimate - low - own, 0.0)
+            up += weight * max(high - one.estimate - own, 0.0)
+        half = max(normal * sqrt(self.sampling_sd**2 + self.noise_sd**2 + spread), between)
+        return truncate((self.estimate - half - down, self.estimate + half + up), self.limits)
+
+
+@dataclass(frozen=True, slots=True)
+class Logarithm:
+    """The logarithm of a ratio that is known on its own scale; a ratio that is lost in noise says nothing."""
+
+    known: Known
+
+    @property
+    def _sound(self) -> bool:
+        return 0 < self.known.estimate < inf
+
+    @property
+    def estimate(self) -> float:
+        """The logarithm, 0 where there is none."""
+        return log(self.known.estimate) if self._sound else 0.0
+
+    @property
+    def sampling_sd(self) -> float:
+        """Standard deviation of the sampling error."""
+        return self.known.sampling_sd / self.known.estimate if self._sound else inf
+
+    @property
+    def noise_sd(self) -> float:
+        """Standard deviation of the privacy noise."""
+        return self.known.noise_sd / self.known.estimate if self._sound else inf
+
+    def interval(self, level: float) -> Ends:
+        """Return the two ends, which may be infinite."""
+        low, high = self.known.interval(level)
+        return (log(low) if low > 0 else -inf), (log(high) if high < inf else inf)
+
+
+@dataclass(frozen=True, slots=True)
+class PooledRatio(OwnScale):
+    """An average of ratios on the scale of logarithms, such as hazard ratios.
+
+    Attributes
+    ----------
+    logarithm : PooledKnown
+        Average of the logarithms.
+    null : {1.0, 0.0}
+        Value of no effect: 1 of a ratio, 0 of a lift.
+    """
+
+    logarithm: PooledKnown
+    null: float = 1.0
+
+    @property
+    def estimate(self) -> float:
+        """The ratio, or the lift."""
+        return self._ratio - self._less
+
+    @property
+    def _ratio(self) -> float:
+        return exp(self.logarithm.estimate)
+
+    @property
+    def _less(self) -> float:
+        return 1.0 - self.null
+
+    @property
+    def sampling_sd(self) -> float:
+        """Standard deviation of the sampling error."""
+        return self._ratio * self.logarithm.sampling_sd
+
+    @property
+    def noise_sd(self) -> float:
+        """Standard deviation of the privacy noise."""
+        return self._ratio * self.logarithm.noise_sd
+
+    @property
+    def total_sd(self) -> float:
+        """Standard deviation of all errors together, differences between sites included."""
+        return self._ratio * self.logarithm.total_sd
+
+    def interval(self, level: float) -> Ends:
+        """Return the two ends, which may be infinite.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
+        return self._of_logarithms(self.logarithm.interval(level))
+
+    def one_more(self, level: float) -> Ends:
+        """Return the two ends of an interval for one more site; for random effects alone.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Lower and upper end.
+        """
+        return self._of_logarithms(self.logarithm.one_more(level))
+
+    def _of_logarithms(self, ends: Ends) -> Ends:
+        low, high = ends
+        return exp(low) - self._less, exp(min(high, 700.0)) - self._less if isfinite(high) else inf
+
+    def p_value(self, level: float, value: float | None = None) -> float:  # noqa: ARG002 - of every level the same
+        """Return the two-sided p-value of a value.
+
+        Parameters
+        ----------
+        level : float
+            Not used: the p-value is of every level the same.
+        value : float, optional
+            Value that is tested; no effect by default.
+
+        Returns
+        -------
+        float
+            P-value, privacy noise included.
+        """
+        ratio = 1.0 if value is None else value + self._less
+        return p_value(self.logarithm.interval, log(ratio) if ratio > 0 else -inf)
+
+
+class PooledEffect(Effect):
+    """One row of a pooled table.
+
+    Its simultaneous intervals are Bonferroni's: they hold however rows depend.
+
+    Attributes
+    ----------
+    name : str, int or float
+        Name of the row.
+    known : Linear, PooledKnown, PooledRatio or NumberNeededToTreat
+        Estimate and uncertainty.
+    level : float
+        Default confidence level, in (0, 1).
+    several : int
+        How many effects are shown together.
+    size : float or None
+        Number of people behind the effect, where it is known.
+    size_sd : float
+        Standard deviation of the noise of `size`.
+    """
+
+    __slots__ = ()
+
+    @property
+    def std_error(self) -> StdError:
+        """Standard error: total, with differences between sites, sampling part, privacy-noise part."""
+        if isinstance(self.known, PooledKnown | PooledRatio):
+            return StdError(self.known.total_sd, self.known.sampling_sd, self.known.noise_sd)
+        return super().std_error
+
+    @property
+    def adjusted_p_value(self) -> float:
+        """Two-sided p-value adjusted for looking at all rows (Bonferroni)."""
+        return min(1.0, self.several * self.careful_p_value)
+
+    def _level(self, level: float | None, simultaneous: bool) -> float:
+        chosen = self.level if level is None else check_level(level)
+        return 1 - (1 - chosen) / self.several if simultaneous else chosen
+
+
+def is_ratio(known: Known) -> bool:
+    """Return whether a number is a ratio, which is 1 where there is no effect: its logarithm is averaged."""
+    return isinstance(known, OwnScale) and known.null == 1.0
