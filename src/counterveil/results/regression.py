@@ -1176,7 +1176,7 @@ class Moments(Shown):
         formulas = tuple(middle.formula for middle in self.robust)
         yield Equal("regressions with robust errors", formulas, shape.formulas, breach=Breach.QUESTION)
         for middle in self.robust:
-            formula = parse_formula(middle.formula, shape.names, dict(shape.columns))
+            formula = parse_formula(middle.formula, self.columns, dict(self.groups))
             size = formula.constant + len(formula.regressors) + len(formula.absorbed)
             sides = {len(side) for matrix in (middle.turn, middle.matrix) for side in (matrix, *matrix)}
             yield Equal("sides of a matrix of robust errors", sides, {size}, breach=Breach.KIND)

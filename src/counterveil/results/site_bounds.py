@@ -26,6 +26,7 @@ from fractions import Fraction
 from math import isclose
 from typing import Any, TypeAlias
 
+from counterveil.data.domains import Label
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Ends
 from counterveil.results.effect import Effect, Known, Linear
@@ -180,7 +181,7 @@ class PublicShape:
     ----------
     rows : int
         Number of people at the site.
-    names : tuple of str
+    names : tuple of str, int or float
         Names of what the answer has figures of, in order: arms, groups, outcomes or columns.
     ranges : tuple of (float, float)
         What each of them can be; one for all of them where there is one outcome.
@@ -203,7 +204,7 @@ class PublicShape:
     """
 
     rows: int
-    names: tuple[str, ...] = ()
+    names: tuple[Label, ...] = ()
     ranges: tuple[Ends, ...] = ()
     by: tuple[str, ...] = ()
     columns: tuple[tuple[str, tuple[str, ...]], ...] = ()
