@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 # Rooms of the library that compute; others read, write, count and show. Long tests draw more of the same.
-ROOMS = "estimators rows inference numerics results questions session mechanisms published audit report"
+ROOMS = "estimators rows inference numerics results questions session mechanisms published report"
 PAGES = ("unit/repository/test_checks.py", "unit/repository/test_docstrings.py")
 TESTS = ("contract", "property", "reference", "lab", *(f"unit/{room}" for room in ROOMS.split()), *PAGES)
 USUAL = ("-m", "not slow and not long", *(f"tests/{name}" for name in TESTS))

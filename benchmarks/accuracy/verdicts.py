@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from counterveil.audit import Given, LikelihoodRatio, ThresholdTester
-from counterveil.audit.report import FloatArray, Mechanism
 from counterveil.privacy import Budget as Exact
 from counterveil_lab.attacks.command import EVERYTHING, examine
 from counterveil_lab.attacks.gallery import GALLERY, Noisy, exact
+from counterveil_lab.audit import Given, LikelihoodRatio, ThresholdTester
+from counterveil_lab.audit.report import FloatArray, Mechanism
 from counterveil_lab.reproduce.rivals import ours, simple
 from counterveil_lab.reproduce.rivals.catalogue import RIVALS
 from counterveil_lab.reproduce.rivals.encoding import Budget, Records, Rival

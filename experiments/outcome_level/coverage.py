@@ -28,11 +28,13 @@ from counterveil.estimators.linear.kernels.pairing import covariate_pairs, score
 from counterveil.estimators.linear.matching_design import chosen_match
 from counterveil.estimators.linear.weighting import unit_noise
 from counterveil.estimators.linear.weighting_design import weighted
-from counterveil.inference.uncertainty import HEADROOM, Uncertainty, inflation
-from counterveil.numerics.products import linear_form, paired_variance
+from counterveil.inference.uncertainty import Uncertainty
+from counterveil.inference.variance_inflation import HEADROOM, inflation
 from counterveil.privacy import Estimand
 from counterveil.results.question import Question
+from counterveil.rows.linear.paired_variance import paired_variance
 from counterveil.rows.linear.residual_variance import ResidualVariance
+from counterveil.rows.linear.weighted_sum import linear_form
 from counterveil.settings import Matching, Weighting
 from experiments.outcome_level.designs import (
     Design,

@@ -19,9 +19,9 @@ from counterveil.estimators.linear.effect import (
 from counterveil.estimators.linear.matching_design import chosen_match, match, published_limits
 from counterveil.estimators.linear.weighting import unit_noise
 from counterveil.estimators.linear.weighting_design import weighted
-from counterveil.numerics.products import linear_form
 from counterveil.privacy import Estimand
 from counterveil.results.question import Question
+from counterveil.rows.linear.weighted_sum import linear_form
 from counterveil.settings import Matching, Weighting
 from experiments.outcome_level.instances import NEIGHBOURS, Instance
 from experiments.weighting_tuning.expected_error import (

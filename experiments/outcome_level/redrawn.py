@@ -21,9 +21,10 @@ from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.estimators.linear.effect import LinearEffect, chosen_share, effect_plan, sensitivity_of
 from counterveil.estimators.linear.kernels.pairing import consecutive_pairs
 from counterveil.estimators.linear.weighting import matched_effect, weighted_effect
-from counterveil.inference.uncertainty import HEADROOM, Uncertainty, inflation
-from counterveil.numerics.products import linear_form
+from counterveil.inference.uncertainty import Uncertainty
+from counterveil.inference.variance_inflation import HEADROOM, inflation
 from counterveil.results.question import Question
+from counterveil.rows.linear.weighted_sum import linear_form
 from experiments.causal.designs import Design, bent, births, correlated, varying
 from experiments.causal.plain import aipw
 from experiments.causal.real import acic, fitted, ihdp_file

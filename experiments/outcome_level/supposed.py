@@ -22,9 +22,10 @@ from counterveil.data import Outcome, Range, Study, Table, Treatment, Trial
 from counterveil.datasets import lalonde, nhefs, nsw, pension401k, star
 from counterveil.datasets.dataset import Dataset
 from counterveil.estimators.linear.difference_in_means import chosen_share as means_share
-from counterveil.estimators.linear.effect import chosen_share, effect_plan, linear_form, sensitivity_of
+from counterveil.estimators.linear.effect import chosen_share, effect_plan, sensitivity_of
 from counterveil.estimators.linear.weighting import weighted_effect
 from counterveil.rows.linear.sensitivity import MeanContrast
+from counterveil.rows.linear.weighted_sum import linear_form
 from counterveil.settings import DifferenceInMeans as MeansSettings
 from counterveil.settings import Weighting
 from counterveil.settings.methods import assumed_sd

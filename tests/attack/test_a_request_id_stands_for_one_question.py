@@ -1,6 +1,4 @@
-"""Finding B8: a request id that comes back with another learner, rule or model is refused."""
-
-import threading
+"""A request id that comes back with another learner, rule or model is refused: a name stands for each of them."""
 
 import numpy as np
 import pytest
@@ -16,7 +14,6 @@ DATA = {
     "age": RNG.uniform(20, 80, 200),
 }
 STUDY = cv.Study("treated", cv.Outcome("relapse", (0, 1)), {"age": cv.Range(18, 90)}, assignment=cv.Trial())
-GLOBAL = 0.25
 
 
 def other_request():
@@ -29,78 +26,98 @@ def session():
         yield opened
 
 
-def effect(session, learner):
-    settings = cv.settings.Folds(learner=learner, folds=5)
-    asked = {"protects": "record", "epsilon": 1, "method": "sample_and_aggregate", "request_id": "one"}
-    return session.ate(**asked, settings=settings)
+def effect(session, learner, name, request_id="one"):
+    settings = cv.settings.Folds(learner=learner, folds=5, name=name)
+    return session.ate(
+        protects="record",
+        epsilon=1,
+        method="sample_and_aggregate",
+        settings=settings,
+        request_id=request_id,
+    )
 
 
-def constant(value):
-    return lambda _x, _t, _y: value
+def constant(_x, _t, _y):
+    return 0.1
 
 
-def test_two_lambdas_are_two_requests(session):
-    first = effect(session, lambda _x, _t, _y: 0.1)
+PAIR = cv.settings.ModelPair(Ridge(alpha=1.0), LogisticRegression())
+
+
+@pytest.mark.parametrize("learner", [constant, PAIR])
+def test_two_names_of_a_learner_are_two_requests(session, learner):
+    first = effect(session, learner, "first")
     with other_request():
-        effect(session, lambda _x, _t, _y: 0.2)
-    assert effect(session, lambda _x, _t, _y: 0.1).estimate == first.estimate
-
-
-def test_two_closures_are_two_requests(session):
-    effect(session, constant(0.1))
+        effect(session, learner, "second")
     with other_request():
-        effect(session, constant(0.2))
-    assert effect(session, constant(0.1))
+        effect(session, "ols", None)
+    again = effect(session, learner, "first")
+    assert again.estimate == first.estimate
+    assert "first" in again.details["learner"]
 
 
-def test_two_values_of_a_global_are_two_requests(session, monkeypatch):
-    effect(session, lambda _x, _t, _y: GLOBAL)
-    monkeypatch.setitem(globals(), "GLOBAL", 0.5)
-    with other_request():
-        effect(session, lambda _x, _t, _y: GLOBAL)
+def older(limit, name):
+    return cv.Policy(name, function=lambda row: row["age"] > limit)
 
 
-def test_two_penalties_are_two_requests(session):
-    def asked(alpha):
-        own = cv.settings.Folds(
-            learner=cv.settings.ModelPair(Ridge(alpha=alpha), LogisticRegression()), folds=5
-        )
-        return session.ate(
-            protects="record", epsilon=1, method="sample_and_aggregate", settings=own, request_id="one"
-        )
-
-    first = asked(1.0)
-    with other_request():
-        asked(50.0)
-    assert asked(1.0).estimate == first.estimate
-
-
-def test_two_rules_are_two_requests(session):
+def test_two_names_of_a_rule_are_two_requests(session):
     def asked(rule):
         return session.policy_value(policy=rule, protects="record", epsilon=1, request_id="one")
 
-    asked(lambda row: row["age"] > 40)
+    first = asked(older(40, "over 40"))
     with other_request():
-        asked(lambda row: row["age"] > 60)
+        asked(older(60, "over 60"))
+    assert asked(older(40, "over 40")).over_none.estimate == first.over_none.estimate
 
 
 class Slope:
-    def __init__(self, slope):
+    def __init__(self, slope, name=None):
         self.slope = slope
+        self.name = name
 
     def effect(self, columns):
         return self.slope * np.asarray(columns["age"])
 
 
-def test_two_models_of_one_class_are_two_requests(session):
-    def asked(slope):
-        return session.targeting_curve(
-            model=Slope(slope), thresholds=(0.2,), protects="record", epsilon=1, request_id="one"
+def curve(session, model, request_id="one"):
+    return session.targeting_curve(
+        model=model, thresholds=(0.2,), protects="record", epsilon=1, request_id=request_id
+    )
+
+
+def test_two_names_of_a_model_are_two_requests(session):
+    curve(session, Slope(0.01, "rising"))
+    with other_request():
+        curve(session, Slope(-0.01, "falling"))
+    with other_request():
+        session.policy_value(
+            policy=cv.Policy.from_model(Slope(0.01, "rising")), protects="record", epsilon=1, request_id="one"
         )
 
-    asked(0.01)
-    with other_request():
-        asked(-0.01)
+
+UNNAMED = (
+    lambda session, request_id: effect(session, constant, None, request_id),
+    lambda session, request_id: effect(session, PAIR, None, request_id),
+    lambda session, request_id: curve(session, Slope(0.01), request_id),
+    lambda session, request_id: session.policy_value(
+        policy=cv.Policy.from_model(Slope(0.01)), protects="record", epsilon=1, request_id=request_id
+    ),
+    *(
+        lambda session, request_id, rule=rule: session.policy_value(
+            policy=rule, protects="record", epsilon=1, request_id=request_id
+        )
+        for rule in (lambda row: row["age"] > 40, cv.Policy.of(lambda row: row["age"] > 40))
+    ),
+)
+
+
+@pytest.mark.parametrize("ask", UNNAMED)
+def test_what_has_no_name_gets_no_request_id_and_spends_nothing(session, ask):
+    before = session.account().remaining
+    with pytest.raises(cv.CounterveilError, match="CV-C010"):
+        ask(session, "one")
+    assert session.account().remaining == before
+    assert ask(session, None)
 
 
 def test_an_accepted_form_is_another_request_than_a_proved_one(session):
@@ -114,23 +131,3 @@ def test_an_accepted_form_is_another_request_than_a_proved_one(session):
     cv.published.outcome_matching(session, **asked)
     with other_request():
         cv.published.outcome_matching(session, **asked, accept="unproved")
-
-
-class Locked:
-    """Can be copied by its own rule, but not taken apart."""
-
-    def __init__(self):
-        self.lock = threading.Lock()
-
-    def __deepcopy__(self, memo):
-        return self
-
-    def __call__(self, _x, _t, _y):
-        return 0.1
-
-
-def test_what_cannot_be_identified_gets_no_request_id(session):
-    with pytest.raises(cv.CounterveilError, match="CV-C010"):
-        effect(session, Locked())
-    settings = cv.settings.Folds(learner=Locked(), folds=5)
-    assert session.ate(protects="record", epsilon=1, method="sample_and_aggregate", settings=settings)

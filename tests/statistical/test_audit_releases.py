@@ -9,7 +9,6 @@ from tests.thinned import thinned
 from tests.unit.estimators.moments.small_records import NotingGate
 
 import counterveil as cv
-from counterveil.audit import Given, ThresholdTester, audit
 from counterveil.data import Table
 from counterveil.data.features import feature_map
 from counterveil.estimators.linear.functions import series_basis
@@ -48,6 +47,7 @@ from counterveil.privacy import Budget, Estimand
 from counterveil.rows.moments.scores import ArmLines, ArmScore, OwnScore
 from counterveil.session import Gate, Kind, Plan, SeededNoise
 from counterveil_lab.attacks.asking import WeakGate
+from counterveil_lab.audit import Given, ThresholdTester, audit
 
 
 def nearer(noisy, known, other, sensitivity, order, power):

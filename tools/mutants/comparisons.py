@@ -42,14 +42,14 @@ COMPARISONS: tuple[Mutant, ...] = (
     _of("cluster_form._freedom", "- shared - shared.T", "- shared", _CLUSTERS),
     _of("clusters.known_sd", "** 2 * self.extra", "* self.extra", _CLUSTERS),
     _of(
-        "exact_matching.compared",
+        "clustered_trial.compared",
         "np.sqrt(several / (several - 1))",
         "np.sqrt(several / several)",
         _CLUSTERS,
         about="no correction for few clusters",
     ),
     _of(
-        "exact_matching.compared",
+        "clustered_trial.compared",
         "(noises[1] + mean[cells.arm] ** 2 * noises[0])",
         "noises[1]",
         _CLUSTERS,
@@ -153,22 +153,24 @@ COMPARISONS: tuple[Mutant, ...] = (
     _of("matched_arm._match", "(1.0 + borrowed)", "borrowed", _WEIGHTS),
     # Strata.
     _of(
-        "stratified_bounded._uncertainty",
-        "cap = float(claim.limit * width**2 / rows) / share",
-        "cap = float(claim.limit * width**2 / rows) / share / 2",
+        "bounded_effect._uncertainty",
+        "cap = float(sums.bounds.limit * sums.width**2 / sums.bounds.rows) / share",
+        "cap = float(sums.bounds.limit * sums.width**2 / sums.bounds.rows) / share / 2",
         _STRATA,
     ),
     _of(
-        "stratified_bounded._uncertainty",
-        "extra = estimate**2 * found.weight.noise.variance / share**2",
+        "bounded_effect._uncertainty",
+        "extra = effect**2 * released.weight.noise.variance / share**2",
         "extra = 0.0",
         _STRATA,
     ),
-    _of("stratified_bounded._uncertainty", "(rows * kept) ** 2", "(rows**2 * kept)", _STRATA),
     _of(
-        "stratified_bounded._uncertainty",
-        "float(found.variance) / share**2",
-        "float(found.variance) / share",
+        "bounded_effect._uncertainty", "sums.variance_bound / kept**2", "sums.variance_bound / kept", _STRATA
+    ),
+    _of(
+        "bounded_effect._uncertainty",
+        "float(released.variance) / share**2",
+        "float(released.variance) / share",
         _STRATA,
     ),
     _of(
@@ -191,9 +193,9 @@ COMPARISONS: tuple[Mutant, ...] = (
         _STRATA,
     ),
     _of(
-        "stratified_outcome.stratified_outcome",
-        "cap = float(claim.weight * width**2 / total)",
-        "cap = float(claim.weight * width**2 / total) / 2",
+        "outcome_effect.stratified_outcome",
+        "cap = float(bounds.weight * width**2 / strata.total)",
+        "cap = float(bounds.weight * width**2 / strata.total) / 2",
         _STRATA,
     ),
     _of("stratified.stratum_weights", "most * treated", "most * control", _STRATA),

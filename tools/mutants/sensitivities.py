@@ -90,9 +90,9 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "cluster_form.largest_change",
         "1 - 2 * np.sign(coefficient)",
         "1 - 4 * np.sign(coefficient)",
-        _unit("linear/clustered"),
+        "unit/rows/linear/test_clustered_error.py",
     ),
-    _of("exact_matching.totals", "OUTCOME_STEPS // 2", "0", _unit("strata/cluster_cells")),
+    _of("cluster_totals.totals", "OUTCOME_STEPS // 2", "0", _unit("strata/cluster_cells")),
     _of("ClusterCells.counts", "Fraction(2)", "Fraction(1)", _unit("strata/cluster_cells")),
     _of(
         "LinearEstimate.estimate",

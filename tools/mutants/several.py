@@ -47,9 +47,9 @@ SEVERAL: tuple[Mutant, ...] = (
         "unit/questions/test_event_study.py",
     ),
     _of(
-        "RatioDesign.squares",
-        "2 * unit * step * cross",
-        "unit * step * cross",
+        "ArmRatios.squares",
+        "2 * unit * step * products",
+        "unit * step * products",
         "unit/estimators/moments/test_release_chains.py",
     ),
     # Cells of groups.

@@ -23,8 +23,8 @@ from counterveil.estimators.histogram import count_mechanisms, counts_noise
 from counterveil.estimators.outcome_place import ENDS, PLACE_WORDS, PLACES, WHOLE, count_octaves, sizes_by_arm
 from counterveil.estimators.pairs.effect import feature_sets, known_propensities, released_propensities
 from counterveil.estimators.time_tables import said_of_weights, weighted_rows
-from counterveil.inference.survival import NoisyHistograms
-from counterveil.inference.uncertainty import biased_half_width
+from counterveil.inference.biased_intervals import biased_half_width
+from counterveil.inference.survival.distributions import NoisyHistograms
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.privacy import Budget, Unit
 from counterveil.results.answering import answer_request

@@ -19,9 +19,9 @@ from counterveil.data.table import arm_sizes
 from counterveil.estimators.histogram import outcomes_at_ends
 from counterveil.numerics.arm_totals import Arm, cell_totals
 from counterveil.numerics.arrays import Floats, Integers
-from counterveil.numerics.products import exact_dot
 from counterveil.privacy.caveats import OutcomesAtEnds
 from counterveil.rows.counts import release_counts
+from counterveil.rows.linear.weighted_sum import exact_dot
 from counterveil.session import Gate
 
 # Fractional digits of outcomes around their centre.

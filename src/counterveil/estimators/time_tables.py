@@ -27,10 +27,11 @@ from counterveil.errors import refusal
 from counterveil.estimators.histogram import count_mechanisms, counts_noise, counts_plan
 from counterveil.estimators.linear.arm_means import arm_balance, balanced_arms
 from counterveil.estimators.linear.kernels.balancing import WeightSettings
-from counterveil.inference.survival import LEAST_AT_RISK, Blocks, NoisyTables, TableNoise
-from counterveil.inference.uncertainty import biased_half_width
+from counterveil.inference.biased_intervals import biased_half_width
+from counterveil.inference.survival.blocks import LEAST_AT_RISK, Blocks
+from counterveil.inference.survival.table_noise import TableNoise
+from counterveil.inference.survival.tables import NoisyTables
 from counterveil.numerics.arrays import Floats, Integers
-from counterveil.numerics.products import LinearForm, linear_form
 from counterveil.numerics.propensity import fit_multinomial
 from counterveil.numerics.running_sums import FLAT, SUMS, Form
 from counterveil.privacy import Budget, Unit
@@ -39,6 +40,7 @@ from counterveil.results.answering import answer_request
 from counterveil.results.question import Question
 from counterveil.results.survival import ARMS, QuantilesResult, SurvivalResult, survival_result
 from counterveil.rows.counts import release_sums
+from counterveil.rows.linear.weighted_sum import LinearForm, linear_form
 from counterveil.session import BaseSession, Gate, Plan
 from counterveil.settings import Survival
 from counterveil.settings.methods import YES_OR_NO, allowed_bias

@@ -21,7 +21,10 @@ from typing import Any, Protocol
 
 from scipy.special import ndtri
 
-from counterveil.inference.uncertainty import NoiseDistribution, NoiseSum, Uncertainty, half_width, tail
+from counterveil.inference.convolution import half_width, tail
+from counterveil.inference.noise_distribution import NoiseDistribution
+from counterveil.inference.noise_sums import NoiseSum
+from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Ends, Floats
 
 # Chinn's (2000) factor from standardised differences to logarithms of odds ratios, halved because an odds ratio is

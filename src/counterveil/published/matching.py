@@ -28,7 +28,7 @@ from counterveil.estimators.linear.weighting import matching_caveats, matching_d
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.matching import MatchedUnits, SortedArms, adaptive_limit, arm_limits
-from counterveil.numerics.products import LinearForm, MirroredRows, linear_form
+from counterveil.numerics.products import MirroredRows
 from counterveil.numerics.propensity import checked_tolerance, fit_propensity, logistic_scores
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Budget, Estimand, Number, Proof, Unit, caveats, exact, show
@@ -38,6 +38,7 @@ from counterveil.results.answering import Facts, answer_request
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.rows.linear.sensitivity import LinearEstimate
+from counterveil.rows.linear.weighted_sum import LinearForm, linear_form
 from counterveil.rows.moments.sensitivity import penalised_fit
 from counterveil.session import BaseSession, BitSource, Gate, Kind, Plan, Released, Responses
 from counterveil.settings import Matching

@@ -36,7 +36,7 @@ from counterveil.estimators.moments.scoring import (
     term_noise,
 )
 from counterveil.estimators.pairs.effect import asked, pair_effects, provenance
-from counterveil.estimators.strata.exact_matching import CLUSTER_PAGE, cluster_sums
+from counterveil.estimators.strata.clustered_trial import CLUSTER_PAGE, cluster_sums
 from counterveil.inference.measures import NoisyRatio, RatioDifference, with_rare_events
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arm_totals import Arm, TwoArms, cell_totals
@@ -61,6 +61,7 @@ from counterveil.results.question import (
 )
 from counterveil.rows.linear.residual_variance import ResidualVariance
 from counterveil.rows.linear.sensitivity import MeanContrast
+from counterveil.rows.public import PublicData
 from counterveil.session import BaseSession, BitSource, Gate, Kind, Plan, Released
 from counterveil.session.session import in_branches
 from counterveil.settings import DifferenceInMeans, Groups, Matching, Weighting
@@ -563,11 +564,11 @@ def clustered_groups(session: BaseSession, question: Question, layout: Layout) -
     """Return the same in a trial of public clusters: counts and sums by group, cluster and arm hold the errors."""
     session.attach("groups with clusters")
     study, names = session.study, group_names(layout)
-    found = cluster_sums(session, replace(question, method="arms"), layout.public)
+    sums = cluster_sums(PublicData(session, question.unit), replace(question, method="arms"), groups=layout)
     width = float(study.outcome_bounds.width)
 
     def compute(gate: Gate) -> Facts:
-        known = found.release(gate, session.table, strata_codes(session.table, layout))
+        known = sums.release(gate)
         effects = tuple(
             Effect(
                 name,
@@ -583,13 +584,13 @@ def clustered_groups(session: BaseSession, question: Question, layout: Layout) -
             groups=effects,
             by=layout.names,
             method=f"{METHOD_TEXTS['arms']}; standard errors clustered by {study.cluster_columns[0]}",
-            releases=found.words,
+            releases=sums.releases,
             not_covered=(*caveats(study, "arms", layout.names), Caveat.CLUSTERS_DEPEND),
-            details=found.details,
+            details=sums.details,
         )
 
     said = {"question": "groups", "by": layout.describe()}
-    asked = (GroupsResult, session, found.question, found.plan, compute)
+    asked = (GroupsResult, session, sums.question, sums.plan, compute)
     return answer_request(*asked, pages=CLUSTER_PAGE, mechanisms=("laplace",), said=said)
 
 

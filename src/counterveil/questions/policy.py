@@ -38,8 +38,9 @@ from counterveil.estimators.moments.scoring import (
     scoring,
 )
 from counterveil.inference.measures import NoisyRatio
+from counterveil.inference.noise_sums import weighted_sum
 from counterveil.inference.pooling import PooledUncertainty
-from counterveil.inference.uncertainty import Uncertainty, weighted_sum
+from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Flags, Floats
 from counterveil.numerics.products import FeatureMap
 from counterveil.privacy import Number, Unit
@@ -73,7 +74,10 @@ Columns = Mapping[str, NDArray[Any]]
 
 
 class EffectModel(Protocol):
-    """Anything that says how large the effect is, from covariates alone."""
+    """Anything that says how large the effect is, from covariates alone.
+
+    With a request id a model of the caller's own has a text `name` as well, which stands for it in the ledger.
+    """
 
     def effect(self, columns: Any, /) -> Any:
         """Return the effect for every row of a mapping from covariate to values."""
@@ -83,6 +87,19 @@ class EffectModel(Protocol):
 def reads_rows_alone(model: object) -> TypeGuard[CateModel]:
     """Return whether what a model says of a row is known to depend on that row alone: a subclass could do anything."""
     return type(model) is CateModel
+
+
+def _described_model(model: object, request_id: str | None) -> Any:
+    """Return what tells one model from another: what a released one holds, or the name of another (or CV-C010)."""
+    if reads_rows_alone(model):
+        return model.to_dict()
+    name = getattr(model, "name", None)
+    return described(model, name if isinstance(name, str) and name else None, request_id)
+
+
+def _name_of_function(function: Callable[[Any], Any]) -> str:
+    """Return what answers call a rule whose function was given no name."""
+    return f"the function {learner_name(function)}"
 
 
 def model_remarks(model: object) -> tuple[str, ...]:
@@ -220,7 +237,8 @@ class Policy:
     Attributes
     ----------
     name : str
-        The rule in words.
+        The rule in words. It stands for a function in the ledger, where a request id needs
+        ``cv.Policy("name", function=...)``: give a function that you changed another name.
     model : CateModel or object with effect(X), optional
         The model whose effect decides.
     threshold : float
@@ -259,7 +277,8 @@ class Policy:
         Parameters
         ----------
         model : CateModel or object with effect(X)
-            The model; it must be public or released.
+            The model; it must be public or released. Where the rule is asked about with a request id, a model
+            of your own has an attribute `name`, which stands for it in the ledger.
         threshold : float, optional
             Effect above which the rule treats, in units of the outcome. By default `cost`, or 0.
         cost : float, optional
@@ -347,7 +366,7 @@ class Policy:
         if isinstance(policy, cls):
             return policy
         if callable(policy):
-            return cls(f"the function {learner_name(policy)}", function=policy)
+            return cls(_name_of_function(policy), function=policy)
         raise _refusal("a Policy, or a function of a row's covariates", type(policy).__name__)
 
     def decide(self, columns: Columns) -> Flags:
@@ -456,11 +475,15 @@ class Policy:
         raise _refusal("a rule made of a released CateModel or of conditions, to be stored", self.name)
 
     def _described(self, request_id: str | None) -> dict[str, Any]:
-        """Return what tells this rule from another: its facts, or the identity of its model or function."""
+        """Return what tells this rule from another: its facts, or the name of its model or function (or CV-C010)."""
         if reads_rows_alone(self.model) or self.conditions is not None:
             return self.to_dict()
-        made_of = self.function if self.model is None else self.model
-        return {"threshold": self.threshold, "cost": self.cost, "of": described(made_of, request_id)}
+        if self.function is None:
+            made_of = _described_model(self.model, request_id)
+        else:
+            name = None if self.name == _name_of_function(self.function) else self.name
+            made_of = described(self.function, name, request_id)
+        return {"threshold": self.threshold, "cost": self.cost, "of": made_of}
 
     @classmethod
     def from_dict(cls, facts: dict[str, Any]) -> Policy:
@@ -1029,7 +1052,8 @@ def targeting_curve(
         After a formula only: what declares its columns, as a mapping of names to ranges and labels
         (``{"age": (18, 90)}``), a codebook or study file, or a `Study`.
     model : CateModel or object with effect(X)
-        The model that ranks people; it must be public or released.
+        The model that ranks people; it must be public or released. With a `request_id` a model of your own
+        has an attribute `name`, which stands for it in the ledger.
     protects : {"outcome", "treatment and outcome", "record"}
         What is private. "outcome": outcomes alone; covariates and treatments are public. "treatment and
         outcome": treatments and outcomes; covariates are public. "record": everything about a person.
@@ -1173,7 +1197,7 @@ def answer_curve(session: BaseSession, question: Question, ranking: Ranking) -> 
     session.admit(question.uses(session.study, "targeting_curve"))
     model, cuts, bins, cost = ranking.model, ranking.cuts, ranking.bins, ranking.cost
     said = {
-        "model": model.to_dict() if reads_rows_alone(model) else described(model, question.request_id),
+        "model": _described_model(model, question.request_id),
         "cost": cost,
         "thresholds": cuts,
         "bins": bins,

@@ -70,5 +70,6 @@ def built(kind: type[Answer], session: BaseSession, question: Question, found: F
     terms = question.effect_terms(session.study) if kind is Result else question.terms(session.study)
     if "estimand" in kind.__dataclass_fields__:
         terms["estimand"] = question.estimand
-    made: Answer = getattr(kind, "_made", kind)(**(terms | found))
+    repeated = {name: value for name, value in terms.items() if name in kind.__dataclass_fields__}
+    made: Answer = getattr(kind, "_made", kind)(**(repeated | found))
     return made

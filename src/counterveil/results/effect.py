@@ -22,6 +22,7 @@ from scipy.special import ndtri
 
 from counterveil.bounded_reading import UnreadableError, read_json
 from counterveil.errors import CounterveilError, refusal, shown
+from counterveil.inference.clusters import ClusterUncertainty
 from counterveil.inference.measures import (
     IndependentArmMeans,
     JointArmMeans,
@@ -29,17 +30,12 @@ from counterveil.inference.measures import (
     RatioDifference,
     p_value,
 )
+from counterveil.inference.noise_distribution import NoiseDistribution
+from counterveil.inference.noise_sums import WeightedSum
+from counterveil.inference.noisy_scale import NoiseOfNoisyScale
 from counterveil.inference.pooling import PooledMeans, PooledUncertainty
-from counterveil.inference.uncertainty import (
-    ClusterUncertainty,
-    NoiseDistribution,
-    NoiseOfNoisyScale,
-    Uncertainty,
-    WeightedSum,
-    adjusted_p,
-    level_of_each,
-    solve_together,
-)
+from counterveil.inference.simultaneous import adjusted_p, level_of_each
+from counterveil.inference.uncertainty import Uncertainty, solve_together
 from counterveil.numerics.arrays import Ends, Floats
 from counterveil.privacy import Budget, Guarantee
 from counterveil.privacy.caveats import Detail, read_fact, written

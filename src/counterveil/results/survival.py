@@ -9,20 +9,14 @@ from typing import Any, ClassVar, Literal
 
 from counterveil.errors import refusal
 from counterveil.inference.measures import p_value
-from counterveil.inference.survival import (
-    AreaRatio,
-    Complement,
-    Crossing,
-    CrossingGap,
-    HazardRatio,
-    LogRank,
-    NoisyHistograms,
-    NoisyTables,
-    SurvivalAnswers,
-    answers_of,
-    distributions_of,
-    log_rank_of,
-)
+from counterveil.inference.survival.answers import SurvivalAnswers, answers_of
+from counterveil.inference.survival.areas import AreaRatio
+from counterveil.inference.survival.crossings import Crossing, CrossingGap
+from counterveil.inference.survival.distributions import NoisyHistograms, distributions_of
+from counterveil.inference.survival.hazard_ratio import HazardRatio
+from counterveil.inference.survival.log_rank import LogRank, log_rank_of
+from counterveil.inference.survival.probabilities import Complement
+from counterveil.inference.survival.tables import NoisyTables
 from counterveil.numerics.arrays import Ends
 from counterveil.privacy.caveats import Caveat, Fact
 from counterveil.report.text import probability, quantile_name, rounded, time_span, with_interval

@@ -124,6 +124,8 @@ class PublicData:
         What is private.
     rows : int
         Number of rows.
+    width : Fraction
+        Width of the outcome's range, in its units.
     columns : PublicRows
         Public columns; reading them attaches the rows.
     arm_sizes : tuple of int
@@ -142,6 +144,12 @@ class PublicData:
     def rows(self) -> int:
         """Number of rows."""
         return self._session.batches.rows
+
+    @property
+    def width(self) -> Fraction:
+        """Width of the outcome's range, in its units: the most by which one outcome can change."""
+        low, high = self.study.outcome_range
+        return high - low
 
     @property
     def columns(self) -> PublicRows:
@@ -165,3 +173,8 @@ class PublicData:
     def account_rule(self) -> str:
         """How the account adds up requests: "sum", or by the Gaussian rule."""
         return self._session.account().rule
+
+
+def private_session(public: PublicData) -> BaseSession:
+    """Return the session that holds the rows; only modules of `counterveil.rows` call it."""
+    return public._session

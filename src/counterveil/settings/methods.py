@@ -816,6 +816,15 @@ _LEARNER = Allowed(
     "'ols', 'aipw', a ModelPair, or a function of (X, t, y) that returns an effect and can be copied",
     _is_learner,
 )
+_LEARNER_NAME = Allowed(
+    "a text of 1 to 100 printable characters that names no learner of the package",
+    lambda name: (
+        isinstance(name, str)
+        and 0 < len(name) <= 100
+        and name.isprintable()
+        and not is_one_of(name, "ols", "aipw")
+    ),
+)
 BOUND = exactly("a number above 0", lambda bound: bound > 0) | NONE
 
 
@@ -843,6 +852,9 @@ class Folds(Settings):
         B > 0: each fold's effect is clipped to [-B, B], in units of the outcome. Default: with "ols" and
         "aipw" a range around the private comparison of the arms, as wide as its released variance suggests;
         with other learners the width of the outcome's range.
+    name : str, optional
+        Name of a learner of your own, of 1 to 100 characters; needed with a request id. Answers show it, and in
+        the ledger it stands for the learner: give a learner that you changed another name.
 
     Raises
     ------
@@ -853,17 +865,23 @@ class Folds(Settings):
     --------
     >>> import counterveil as cv
     >>> cv.settings.Folds(learner="aipw", folds=50)
-    Folds(learner='aipw', folds=50, bound=None)
+    Folds(learner='aipw', folds=50, bound=None, name=None)
     """
 
     _allowed: ClassVar[Mapping[str, Allowed]] = {
         "learner": _LEARNER,
         "folds": whole(3) | NONE,
         "bound": BOUND,
+        "name": _LEARNER_NAME | NONE,
     }
     learner: Any = "ols"
     folds: int | None = None
     bound: Number | None = None
+    name: str | None = None
+
+    def _check_together(self) -> None:
+        if self.name is not None and isinstance(self.learner, str):
+            raise self._refusal("name", f"None: {self.learner!r} is the learner's name")
 
 
 @dataclass(frozen=True, slots=True)

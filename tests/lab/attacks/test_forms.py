@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from tests.unit.repository.test_growth import forms
 
-from counterveil.audit import Verdict
 from counterveil.data import cells
 from counterveil.data import domains as encoding
 from counterveil.data import domains as labels
@@ -22,6 +21,7 @@ from counterveil_lab.attacks.asking import Watch, WatchedCurator, WatchedGate
 from counterveil_lab.attacks.catalogue import CATALOGUE
 from counterveil_lab.attacks.command import chosen, examine_form
 from counterveil_lab.attacks.release import Loss, LossTester, ReplayTester, gaussian_epsilon, worst_pair
+from counterveil_lab.audit import Verdict
 
 
 def test_every_form_of_every_question_is_audited():

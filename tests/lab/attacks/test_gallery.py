@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from counterveil.accounting import accounts, ledger
-from counterveil.audit import Given, ThresholdTester
 from counterveil.mechanisms import Laplace
 from counterveil.privacy import Budget
 from counterveil_lab.attacks.command import examine
 from counterveil_lab.attacks.gallery import CONFIDENCE, GALLERY, SCENARIOS, FloatingPointLaplace, Noisy
 from counterveil_lab.attacks.mechanisms import Additive
+from counterveil_lab.audit import Given, ThresholdTester
 
 
 @pytest.mark.parametrize("name", GALLERY)

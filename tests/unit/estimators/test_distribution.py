@@ -10,7 +10,6 @@ from tests.unit.estimators.moments.fixed_outputs import FixedGate, largest_chang
 from tests.unit.estimators.moments.small_records import NotingGate
 
 import counterveil as cv
-from counterveil.audit import Universe, l1, l2, largest_change
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.data.cells import from_array, from_cells
 from counterveil.data.sources import read
@@ -36,10 +35,11 @@ from counterveil.estimators.ranges_and_labels import (
     release_range,
 )
 from counterveil.estimators.time_tables import WeightedRows
-from counterveil.numerics.products import linear_form
 from counterveil.privacy import Budget
 from counterveil.rows.counts import COUNTS_L1, COUNTS_L2, release_counts
+from counterveil.rows.linear.weighted_sum import linear_form
 from counterveil.session import Gate, Kind, Plan, SeededNoise
+from counterveil_lab.audit import Universe, l1, l2, largest_change
 
 STUDY = cv.Study(cv.Treatment("arm", control=0), cv.Outcome("y", (0, 4)), assignment=cv.Trial())
 OUTCOME_EDGES = even_edges(STUDY, 4)

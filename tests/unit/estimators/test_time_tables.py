@@ -17,9 +17,9 @@ from counterveil.estimators.time_tables import (
     table_release,
     tables_of,
 )
-from counterveil.numerics.products import linear_form
 from counterveil.numerics.running_sums import FLAT, SUMS, Form
 from counterveil.privacy import Budget
+from counterveil.rows.linear.weighted_sum import linear_form
 
 STUDY = cv.Study(cv.Treatment("arm", control=0), outcome=cv.TimeToEvent("days", "died", grid=[1, 2, 3]))
 # Every arm, cell and event; 9 lies beyond the horizon.

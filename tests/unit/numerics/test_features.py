@@ -1,6 +1,4 @@
-"""Features in [-1, 1], public functions, exact totals, weighted sums and running sums, and shares of variance."""
-
-from fractions import Fraction
+"""Features in [-1, 1], public functions, exact totals and running sums, and shares of variance."""
 
 import numpy as np
 import pytest
@@ -10,18 +8,7 @@ from scipy.special import eval_legendre
 from counterveil.numerics.arm_totals import Arm, arm_totals
 from counterveil.numerics.balance import balance, effective_size, overlap_counts
 from counterveil.numerics.bases import Axis, Basis, constant_basis, make_basis
-from counterveil.numerics.products import (
-    BLOCK,
-    Column,
-    FeatureMap,
-    Standard,
-    exact_dot,
-    exact_gram,
-    grid_bits,
-    linear_form,
-    paired_variance,
-    steps,
-)
+from counterveil.numerics.products import BLOCK, Column, FeatureMap, Standard, exact_gram, grid_bits, steps
 from counterveil.numerics.propensity import partial_shares
 from counterveil.numerics.public_choices import public_normals, public_uniforms
 from counterveil.numerics.running_sums import FLAT, SUMS, Form, root_coefficients
@@ -209,47 +196,6 @@ def test_overlap_counts_cover_every_score_once():
     one, zero = overlap_counts(treated, score, np.array([0.0, 0.5, 1.0]))
     assert one.tolist() == [2, 1]
     assert zero.tolist() == [0, 3]
-
-
-STEPS_BITS = 24
-
-
-@pytest.mark.parametrize("size", [1e-9, 1.0, 3e7])
-def test_the_total_is_that_of_the_truncated_coefficients(size):
-    rng = np.random.default_rng(0)
-    c = rng.normal(size=500) * size
-    y = rng.integers(0, 2**24 + 1, 500)
-    form = linear_form(c)
-    exact = [Fraction(int(u)) / Fraction(2) ** form.bits for u in form.units]
-    assert form.total(y) == sum(a * int(b) for a, b in zip(exact, y, strict=True))
-    assert form.largest == max(map(abs, exact))
-    assert form.squares == sum(a * a for a in exact)
-    for a, b in zip(exact, c, strict=True):
-        assert abs(a) <= abs(Fraction(float(b)))  # towards zero
-        assert abs(float(a) - b) <= 2**-28 * np.abs(c).max()
-
-
-def test_sums_of_the_largest_products_do_not_overflow():
-    n = 3_000_000
-    big = np.full(n, 2**29 - 1, dtype=np.int64)
-    assert exact_dot(big, big) == n * (2**29 - 1) ** 2
-    assert exact_dot(big, -big) == -n * (2**29 - 1) ** 2
-
-
-def test_the_paired_variance_agrees_with_floats():
-    rng = np.random.default_rng(1)
-    c = rng.normal(size=7)
-    first, second = np.array([0, 2, 4, 4]), np.array([1, 3, 5, 6])  # row 4 is in two pairs
-    y = rng.integers(0, 2**24 + 1, 7)
-    paired = paired_variance(c, first, second)
-    part = c**2
-    part[4] /= 2
-    gap = (y[first] - y[second]) / 2**24
-    weight = part[first] + part[second]
-    assert float(paired.value(y, STEPS_BITS)) == pytest.approx((weight * gap**2 / 2).sum(), rel=1e-6)
-    assert float(paired.largest_row(7)) == pytest.approx(
-        max(weight[0], weight[1], weight[2] + weight[3]), rel=1e-6
-    )
 
 
 def test_the_root_times_itself_adds_up():

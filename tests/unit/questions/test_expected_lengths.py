@@ -13,9 +13,9 @@ from counterveil.data import Table
 from counterveil.estimators.linear.effect import TYPICAL_SD, chosen_share, effect_plan, sensitivity_of
 from counterveil.estimators.linear.weighting import weighted_effect
 from counterveil.estimators.pairs.effect import choices, chosen
-from counterveil.numerics.products import linear_form
 from counterveil.privacy import Budget
 from counterveil.questions.auto import expected_widths
+from counterveil.rows.linear.weighted_sum import linear_form
 from counterveil.session import BaseSession
 
 EPSILONS, DELTAS = ("1", "2", "8"), ("0", "1e-9", "1e-6")

@@ -2,21 +2,14 @@
 
 import inspect
 import json
-import os
-import subprocess
-import sys
 from dataclasses import MISSING, fields
 from fractions import Fraction
-from functools import partial
 from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
 from numpydoc.docscrape import FunctionDoc
-from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 import counterveil as cv
 from counterveil.cli import effects
@@ -227,50 +220,6 @@ def test_a_name_with_a_value_of_any_depth_is_refused():
         cv.settings.Matching(nothing=deep)
 
 
-X, Y = np.arange(20.0).reshape(10, 2), np.arange(10.0)
-PROGRAM = """
-import json
-from counterveil.results.question import described
-class Learner:
-    def __init__(self, kept): self.kept = kept
-    def __call__(self, x, t, y): return float("a" in {"a", "b", "c"})
-print(json.dumps([described(Learner({"x", "y", "z"}), "id"), described(lambda x: x + 1, "id")]))
-"""
-
-
-def add(number, other=1):
-    return number + other
-
-
-def pipeline(alpha):
-    return make_pipeline(StandardScaler(), Ridge(alpha=alpha))
-
-
-def fitted(seed):
-    return RandomForestRegressor(n_estimators=2, random_state=seed).fit(X, Y)
-
-
-@pytest.mark.parametrize(
-    ("make", "first", "second"),
-    [
-        (lambda alpha: Ridge(alpha=alpha), 1.0, 2.0),
-        (pipeline, 1.0, 2.0),
-        (fitted, 1, 2),
-        (lambda kept: partial(add, other=kept), 1, 2),
-        (lambda kept: partial(kept), add, pipeline),
-        (lambda kept: np.array(kept, dtype=object), [1, "a"], [1, "b"]),
-        (lambda kept: np.array(kept), [1, 2], [2, 1]),
-        (lambda kept: kept, np.mean, np.median),
-        (lambda kept: kept, np.add, np.subtract),
-        (lambda kept: {1: kept}, "a", "b"),
-        (lambda kept: cv.settings.ModelPair(Ridge(), LogisticRegression(C=kept)), 1.0, 2.0),
-    ],
-)
-def test_like_is_like_and_unlike_is_not(make, first, second):
-    assert described(make(first), "id") == described(make(first), "id")
-    assert described(make(first), "id") != described(make(second), "id")
-
-
 def test_plain_settings_stay_readable_and_are_json():
     facts = settings_described(cv.settings.Folds(learner="ols", folds=5, bound=Fraction(1, 3)), "id")
     assert facts == {"learner": "ols", "folds": 5, "bound": "1/3"}
@@ -279,23 +228,20 @@ def test_plain_settings_stay_readable_and_are_json():
     json.dumps(settings_described(cv.settings.Stratified(cuts={"age": 4}), "id"), allow_nan=False)
 
 
-def test_a_name_is_the_same_in_every_process(capsys):
-    seed = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
-    environment = os.environ | {"PYTHONHASHSEED": seed}
-    there = subprocess.run(
-        [sys.executable, "-c", PROGRAM], env=environment, stdout=subprocess.PIPE, text=True
-    )
-    exec(PROGRAM, {"__name__": "__main__"})
-    assert there.stdout == capsys.readouterr().out != ""
+def test_an_object_of_one_s_own_is_described_by_its_name():
+    learner = cv.settings.ModelPair(Ridge(), LogisticRegression())
+    facts = settings_described(cv.settings.Folds(learner=learner, folds=5, name="ridge 1"), "id")
+    assert facts == {"learner": {"name": "ridge 1"}, "folds": 5, "bound": None}
+    unnamed = settings_described(cv.settings.Folds(learner=learner), None)
+    assert unnamed["learner"] == {"is": "counterveil.settings.methods.ModelPair"}
+    with pytest.raises(ClaimError, match="CV-C010"):
+        settings_described(cv.settings.Folds(learner=learner), "id")
 
 
-def test_what_cannot_be_taken_apart_is_named_only_without_a_request_id():
-    held = {"generator": (number for number in range(3))}["generator"]
-    assert described(held)["sha256"] == "not identified"
-    with pytest.raises(ClaimError, match="CV-C010"):
-        described(held, "id")
-    deep = []
-    for _ in range(200):
-        deep = {0: deep}
-    with pytest.raises(ClaimError, match="CV-C010"):
-        described(deep, "id")
+@pytest.mark.parametrize(
+    "wrong",
+    [{"name": ""}, {"name": "a\n"}, {"name": "a" * 101}, {"name": 3}, {"name": "ols"}, {"learner": "ols"}],
+)
+def test_a_name_is_a_short_text_of_a_learner_of_one_s_own(wrong):
+    with pytest.raises(ParameterError, match="CV-P025"):
+        cv.settings.Folds(**{"learner": np.mean, "name": "mean"} | wrong)

@@ -169,7 +169,7 @@ def test_randomness_elsewhere_is_named(tool, write, tmp_path, text):
         ("import random\n", False),
     ],
 )
-@pytest.mark.parametrize("package", ["audit", "datasets", "counterveil_lab"])
+@pytest.mark.parametrize("package", ["datasets", "counterveil_lab"])
 def test_audits_and_generators_draw_from_a_seed_that_is_passed_in(tool, write, tmp_path, package, text, fine):
     write(f"{package}/thing.py", text)
     checked = tmp_path / package if package == "counterveil_lab" else tmp_path

@@ -10,18 +10,6 @@ from typing import Any
 import numpy as np
 
 from counterveil.accounting import open_ledger
-from counterveil.audit import (
-    AuditReport,
-    AuditRow,
-    ExactTester,
-    Given,
-    Line,
-    LowerBound,
-    Quantity,
-    Tester,
-    ThresholdTester,
-)
-from counterveil.audit.report import FloatArray, Mechanism, Pair, judge
 from counterveil.data import Binary, Outcome, Range, Study, Treatment, Trial
 from counterveil.mechanisms import BitSource, LaplacePair, SeededNoise
 from counterveil.numerics.matching import matching_coefficients
@@ -44,6 +32,18 @@ from counterveil_lab.attacks.asking import (
     noted_error,
     overheard,
 )
+from counterveil_lab.audit import (
+    AuditReport,
+    AuditRow,
+    ExactTester,
+    Given,
+    Line,
+    LowerBound,
+    Quantity,
+    Tester,
+    ThresholdTester,
+)
+from counterveil_lab.audit.report import FloatArray, Mechanism, Pair, judge
 
 Columns = dict[str, Any]
 Play = Callable[[Columns, Watch, BitSource, bool], Seen]

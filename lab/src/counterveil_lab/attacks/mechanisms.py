@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from counterveil.audit import Cloud, ExactTester, Given, Line, Points, Tester, ThresholdTester
-from counterveil.audit.report import FloatArray, Mechanism, Pair
 from counterveil.mechanisms import (
     Ball,
     Box,
@@ -31,6 +29,8 @@ from counterveil.mechanisms import (
 )
 from counterveil.privacy import Budget
 from counterveil_lab.attacks.asking import WEAKER, fewer_lies
+from counterveil_lab.audit import Cloud, ExactTester, Given, Line, Points, Tester, ThresholdTester
+from counterveil_lab.audit.report import FloatArray, Mechanism, Pair
 
 GRID = Grid(Fraction(1, 2**20))
 _PURE, _APPROXIMATE = Budget(1), Budget(1, "1e-3")

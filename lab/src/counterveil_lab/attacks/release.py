@@ -21,18 +21,6 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from counterveil import published
-from counterveil.audit import (
-    AuditReport,
-    Line,
-    LowerBound,
-    Mechanism,
-    OneRunTester,
-    Quantity,
-    audit,
-    delta_at,
-    largest_log_ratio,
-)
-from counterveil.audit.report import ROUNDING, FloatArray, Pair
 from counterveil.data import Study, silence
 from counterveil.datasets import lalonde
 from counterveil.datasets.dataset import Dataset
@@ -62,6 +50,18 @@ from counterveil_lab.attacks.asking import (
     fewer_lies,
     moved,
 )
+from counterveil_lab.audit import (
+    AuditReport,
+    Line,
+    LowerBound,
+    Mechanism,
+    OneRunTester,
+    Quantity,
+    audit,
+    delta_at,
+    largest_log_ratio,
+)
+from counterveil_lab.audit.report import ROUNDING, FloatArray, Pair
 
 _BUDGET = Budget(2)
 

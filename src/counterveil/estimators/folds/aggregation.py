@@ -88,8 +88,10 @@ def learner_remarks(learner: object) -> tuple[str, ...]:
     )
 
 
-def learner_name(learner: object) -> str:
-    """Return a name that is the same in every process, for the ledger and the result."""
+def learner_name(learner: object, name: str | None = None) -> str:
+    """Return what answers call a learner: the `name` it was given, or that of its class or function."""
+    if name is not None:
+        return name
     if isinstance(learner, str):
         return learner
     if isinstance(learner, ModelPair):
@@ -391,6 +393,7 @@ class Folding:
     """What is known before a row is read; `centred` where effects are clipped around a released comparison."""
 
     learner: object
+    name: str  # of the learner, in answers
     features: UnitFeatures
     width: Fraction
     plan: Plan
@@ -411,10 +414,10 @@ def sample_and_aggregate(session: BaseSession, question: Question) -> Result:
     def compute(gate: Gate) -> Facts:
         clip, weighted = release(gate, session.table, folding)
         study = session.study
-        name = learner_name(folding.learner)
+        name = folding.name
         bound = float(clip.bound)
         size = session.table.rows // clip.folds
-        own = not isinstance(folding.learner, str) or folding.learner not in BUILT_IN
+        own = not isinstance(folding.learner, str)
         return Facts(
             estimate=float(clip.centre) + bound * weighted.mean,
             uncertainty=uncertainty_of(clip, weighted, question.level),
@@ -442,7 +445,7 @@ def sample_and_aggregate(session: BaseSession, question: Question) -> Result:
                 **details(clip),
             },
             interval_target=LearnersAnswer(name, size) if own else None,
-            assumptions=None if study.randomised is True else _LINEAR.get(name),
+            assumptions=None if own or study.randomised is True else _LINEAR[name],
         )
 
     remarks = learner_remarks(folding.learner)
@@ -458,7 +461,16 @@ def folding_of(study: Study, rows: int, question: Question) -> Folding:
     # What another learner answers need not lie near the comparison of the arms.
     centred = settings.bound is None and isinstance(settings.learner, str)
     plan = folds_plan(question, centred)
-    return Folding(settings.learner, UnitFeatures.of(study), width, plan, centred, settings.folds, bound)
+    return Folding(
+        learner=settings.learner,
+        name=learner_name(settings.learner, settings.name),
+        features=UnitFeatures.of(study),
+        width=width,
+        plan=plan,
+        centred=centred,
+        folds=settings.folds,
+        bound=bound,
+    )
 
 
 def expected_width(study: Study, rows: int, question: Question) -> tuple[float, float]:

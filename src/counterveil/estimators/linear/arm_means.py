@@ -43,7 +43,6 @@ from counterveil.inference.measures import IndependentArmMeans, with_rare_events
 from counterveil.numerics.arm_totals import Arm, TwoArms
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.matching import SortedArms
-from counterveil.numerics.products import LinearForm, linear_form, paired_variance
 from counterveil.numerics.propensity import fit_multinomial
 from counterveil.privacy import Estimand, exact
 from counterveil.privacy.caveats import BiasBeyond, Caveat, Fact
@@ -53,8 +52,10 @@ from counterveil.results.effect import Effect, Linear
 from counterveil.results.measures import no_means
 from counterveil.results.question import Question, adjusted_caveats, causal_caveats
 from counterveil.results.result import MeasureResult
+from counterveil.rows.linear.paired_variance import paired_variance
 from counterveil.rows.linear.residual_variance import ResidualVariance
 from counterveil.rows.linear.sensitivity import ArmMean, LinearEstimate
+from counterveil.rows.linear.weighted_sum import LinearForm, linear_form
 from counterveil.session import BaseSession, Gate, Released
 from counterveil.session.session import in_branches, in_parallel
 from counterveil.settings import Arms, Weighting

@@ -31,20 +31,13 @@ from counterveil.estimators.linear.matching_design import Scored
 from counterveil.estimators.linear.spline_score import covariate_rows
 from counterveil.estimators.linear.weighting_design import Weighted, shared_features
 from counterveil.estimators.outcome_place import ENDS, PLACE_WORDS, PLACES, count_octaves
+from counterveil.inference.clusters import ClusterUncertainty, t_factor
 from counterveil.inference.measures import with_rare_events
-from counterveil.inference.uncertainty import ClusterUncertainty, Uncertainty, t_factor
+from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arm_rows import ArmRows
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.balance import Balance, balances, column_balances, effective_size, overlap_counts
-from counterveil.numerics.products import (
-    ClusterForm,
-    LinearForm,
-    PairedVariance,
-    cluster_form,
-    linear_form,
-    paired_variance,
-    sums,
-)
+from counterveil.numerics.products import sums
 from counterveil.numerics.propensity import partial_shares
 from counterveil.privacy import Budget, Estimand, exact
 from counterveil.privacy.caveats import Caveat, ClampedOutcomes, Fact, OutcomesAtEnds
@@ -52,6 +45,8 @@ from counterveil.results.answering import Facts, answer_request
 from counterveil.results.question import Question, too_few_clusters
 from counterveil.results.result import Result
 from counterveil.rows.counts import COUNTS_L1, COUNTS_L2
+from counterveil.rows.linear.clustered_error import ClusterForm, cluster_form
+from counterveil.rows.linear.paired_variance import PairedVariance, paired_variance
 from counterveil.rows.linear.residual_variance import (
     MOST_WEIGHTED_SQUARES,
     ResidualVariance,
@@ -65,6 +60,7 @@ from counterveil.rows.linear.sensitivity import (
     MeanContrast,
     SitesContrast,
 )
+from counterveil.rows.linear.weighted_sum import LinearForm, linear_form
 from counterveil.session import BaseSession, Gate, Kind, Plan, Released
 from counterveil.settings import Matching
 from counterveil.settings.methods import AUTO, BY_ARM, asked_share

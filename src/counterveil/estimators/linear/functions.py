@@ -33,7 +33,7 @@ from counterveil.numerics.arrays import Floats, Integers, sqrt_up
 from counterveil.numerics.bases import Axis, Basis, Term
 from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.numerics.noise_shape import largest_move, matrix_power, noise_shape
-from counterveil.numerics.products import Gram, blocks, exact_dot, sums
+from counterveil.numerics.products import Gram, blocks, sums
 from counterveil.numerics.shrinkage import spike_and_slab
 from counterveil.privacy.caveats import Caveat
 from counterveil.results.answering import answer_request
@@ -46,6 +46,7 @@ from counterveil.results.functions import (
     is_worthwhile,
 )
 from counterveil.rows.linear.sensitivity import LinearMap
+from counterveil.rows.linear.weighted_sum import exact_dot
 from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.settings import Series
 

@@ -52,7 +52,6 @@ from counterveil.estimators.outcome_place import (
 from counterveil.inference.measures import IndependentArmMeans, with_rare_events
 from counterveil.numerics.arm_totals import Arm, TwoArms
 from counterveil.numerics.balance import effective_size
-from counterveil.numerics.products import LinearForm, linear_form
 from counterveil.privacy import Budget
 from counterveil.privacy.caveats import Fact
 from counterveil.results.answering import Facts, answer_request
@@ -61,6 +60,7 @@ from counterveil.results.effect import Effect, Linear
 from counterveil.results.measures import OF_MEANS
 from counterveil.results.question import Question, causal_caveats
 from counterveil.rows.linear.sensitivity import ArmMean, LinearEstimate, MeanContrast
+from counterveil.rows.linear.weighted_sum import LinearForm, linear_form
 from counterveil.session import BaseSession, Gate, Kind, Plan, Released
 from counterveil.session.session import in_parallel
 

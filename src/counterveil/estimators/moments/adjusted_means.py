@@ -40,7 +40,9 @@ from counterveil.estimators.moments.doubly_robust import (
 )
 from counterveil.estimators.moments.records import Records
 from counterveil.inference.measures import IndependentArmMeans, with_rare_events
-from counterveil.inference.uncertainty import NoiseDistribution, Uncertainty, weighted_sum
+from counterveil.inference.noise_distribution import NoiseDistribution
+from counterveil.inference.noise_sums import weighted_sum
+from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Estimand
 from counterveil.results.answering import Facts, answer_request

@@ -49,7 +49,9 @@ from counterveil.estimators.outcome_place import PAGE as EARLIER_PAGE
 from counterveil.estimators.outcome_place import PART as EARLIER_PART
 from counterveil.estimators.outcome_place import Outcomes, slopes_said, totals_by_arm, with_slopes
 from counterveil.inference.measures import IndependentArmMeans, JointArmMeans, with_rare_events
-from counterveil.inference.uncertainty import NoiseDistribution, Uncertainty, weighted_sum
+from counterveil.inference.noise_distribution import NoiseDistribution
+from counterveil.inference.noise_sums import weighted_sum
+from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arm_totals import Arm, TwoArms, arm_totals
 from counterveil.numerics.arrays import Floats, sqrt_up
 from counterveil.numerics.denoising import denoised

@@ -24,7 +24,8 @@ from counterveil.inference.measures import (
     NoisyRatio,
     RatioDifference,
 )
-from counterveil.inference.uncertainty import NoiseDistribution, Uncertainty
+from counterveil.inference.noise_distribution import NoiseDistribution
+from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import sqrt_up
 from counterveil.privacy import Unit
 from counterveil.results.arms import ArmsResult, OutcomesResult

@@ -14,7 +14,9 @@ from typing import Any
 
 from counterveil.bounded_reading import Fields, UnreadableError
 from counterveil.estimators.site_bounds.asked import ReleasedDifference, SiteQuestion
-from counterveil.inference.uncertainty import NoiseDistribution, Uncertainty, half_width
+from counterveil.inference.convolution import half_width
+from counterveil.inference.noise_distribution import NoiseDistribution
+from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Ends
 from counterveil.results.effect import noise_from_dict, noise_to_dict
 from counterveil.results.site_bounds import Bound, Breach, Equal, OneOf, Within

@@ -29,9 +29,12 @@ from counterveil.estimators.site_bounds.noise import (
     squared_noise,
     variance_in_reach,
 )
+from counterveil.inference.clusters import t_factor
 from counterveil.inference.measures import IndependentArmMeans, JointArmMeans, NoisyRatio, rare_events
+from counterveil.inference.noise_distribution import NoiseDistribution
+from counterveil.inference.noise_sums import WeightedSum
 from counterveil.inference.pooling import other_variance
-from counterveil.inference.uncertainty import HEADROOM, NoiseDistribution, WeightedSum, t_factor
+from counterveil.inference.variance_inflation import HEADROOM
 from counterveil.numerics.public_choices import LEAST_SHARE, LEFT_OF_TREATMENT
 from counterveil.results.site_bounds import NEAR, Above, Bound, Breach, Equal, Near, OneOf, Sum, Within
 from counterveil.rows.moments.sensitivity import SCORE_TERMS, CentredContrast, mean_of_everyone

@@ -19,7 +19,7 @@ from counterveil.estimators.moments.regression import Columns, RowPlan
 from counterveil.estimators.site_bounds.asked import SiteQuestion
 from counterveil.estimators.site_bounds.noise import SLACK, place
 from counterveil.estimators.site_bounds.records import FAR
-from counterveil.inference.survival import NoisyTables
+from counterveil.inference.survival.tables import NoisyTables
 from counterveil.numerics.running_sums import SUMS, Form
 from counterveil.privacy import Unit
 from counterveil.results.regression import Moments

@@ -43,7 +43,8 @@ from counterveil.inference.pooling import (
     steadied_variances,
     tau_squared_interval,
 )
-from counterveil.inference.survival import Area, Gap
+from counterveil.inference.survival.areas import Area
+from counterveil.inference.survival.probabilities import Gap
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Ends, Floats
 from counterveil.questions.pooling.agreement import Answers

@@ -19,10 +19,12 @@ from counterveil.bounded_reading import (
     read_text,
 )
 from counterveil.errors import CounterveilError, ParameterError, refusal, shown
+from counterveil.inference.clusters import ClusterUncertainty
+from counterveil.inference.convolution import half_width
 from counterveil.inference.pooling import (
     PooledMeans,
 )
-from counterveil.inference.uncertainty import ClusterUncertainty, Uncertainty, half_width
+from counterveil.inference.uncertainty import Uncertainty
 from counterveil.questions.pooling.documents import KINDS, check_document
 from counterveil.results.effect import (
     Linear,

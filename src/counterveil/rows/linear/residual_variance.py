@@ -23,10 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.errors import refusal
-from counterveil.inference.uncertainty import in_step
+from counterveil.inference.searches import in_step
 from counterveil.numerics.arm_rows import ArmRows, inverse_root, solve_positive
 from counterveil.numerics.arrays import Floats
-from counterveil.numerics.products import exact_dot, gram, times
+from counterveil.numerics.products import gram, times
+from counterveil.rows.linear.weighted_sum import exact_dot
 
 # The least cost of a ridge line through outcomes in [0, 1], which one outcome moves by little more than 1.
 #

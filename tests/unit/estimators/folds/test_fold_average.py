@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from tests.thinned import thinned
 
-from counterveil.audit import all_record_replacements, l2, largest_change
 from counterveil.estimators.folds.aggregation import effect_of_fold
 from counterveil.numerics.propensity import fit_propensity
 from counterveil.numerics.public_choices import fold_rows
@@ -22,6 +21,7 @@ from counterveil.rows.folds.learners import (
 )
 from counterveil.rows.folds.sensitivity import FoldAverage
 from counterveil.rows.moments.sensitivity import SQUARE_WEIGHT, WeightedMoments
+from counterveil_lab.audit import all_record_replacements, l2, largest_change
 
 RECORDS = tuple(product((-0.5, 0.5), (0.0, 1.0), (0.0, 1.0)))
 ROWS, FOLDS, BOUND = 4, 2, Fraction(1)

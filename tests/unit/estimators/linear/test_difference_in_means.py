@@ -17,7 +17,7 @@ from counterveil.estimators.linear.arm_means import (
 )
 from counterveil.estimators.linear.effect import LinearEffect
 from counterveil.numerics.arm_totals import arm_totals
-from counterveil.numerics.products import paired_variance
+from counterveil.rows.linear.paired_variance import paired_variance
 from counterveil.rows.linear.residual_variance import Spectrum, residual_variance
 from counterveil.rows.linear.sensitivity import MeanContrast, SitesContrast
 

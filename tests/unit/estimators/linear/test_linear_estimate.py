@@ -22,8 +22,9 @@ from counterveil.estimators.linear.several_outcomes import comparison, design, e
 from counterveil.estimators.outcome_place import Outcomes
 from counterveil.numerics.arrays import sqrt_up
 from counterveil.numerics.matching import matching_coefficients
-from counterveil.numerics.products import linear_form, paired_variance
+from counterveil.rows.linear.paired_variance import paired_variance
 from counterveil.rows.linear.sensitivity import LinearEstimate
+from counterveil.rows.linear.weighted_sum import linear_form
 from counterveil.settings import Series
 
 BITS = 24

@@ -22,11 +22,11 @@ from counterveil.estimators.linear.spline_score import spline_score
 from counterveil.estimators.linear.trimming import crump_limit, trimmed
 from counterveil.estimators.linear.weighting import adjusted_table, weighting_design
 from counterveil.estimators.linear.weighting_design import weighted
-from counterveil.numerics.products import linear_form
 from counterveil.privacy import Estimand
 from counterveil.privacy.caveats import Caveat, KeptPeople, KnownScore
 from counterveil.questions.plan import AssumedPeople, simulate
 from counterveil.questions.pooling.documents import check_document
+from counterveil.rows.linear.weighted_sum import linear_form
 
 ESTIMANDS = ("ATE", "ATT", "ATC")
 NO_NOISE = 100_000

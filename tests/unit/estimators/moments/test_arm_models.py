@@ -18,7 +18,6 @@ from counterveil.estimators.moments.doubly_robust import (
     Centre,
     Guard,
     Hidden,
-    ResidualProducts,
     RowScale,
     arm_moments,
     arms_affordable,
@@ -36,6 +35,7 @@ from counterveil.estimators.moments.doubly_robust import (
     weighted,
 )
 from counterveil.estimators.moments.orthogonal import Design, fewest_rows
+from counterveil.estimators.moments.records import ResidualProducts
 from counterveil.numerics.products import Column, FeatureMap, Standard
 from counterveil.privacy import Budget, Estimand
 from counterveil.rows.moments.scores import ArmLines, ArmScore

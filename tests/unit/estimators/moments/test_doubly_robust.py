@@ -15,7 +15,6 @@ from counterveil.datasets import synth
 from counterveil.errors import ParameterError, StudyError
 from counterveil.estimators.moments.orthogonal import (
     Design,
-    ResidualProducts,
     Scaling,
     SecondMoments,
     affordable,
@@ -28,6 +27,7 @@ from counterveil.estimators.moments.orthogonal import (
     release_residuals,
     split,
 )
+from counterveil.estimators.moments.records import ResidualProducts
 from counterveil.numerics.denoising import floored
 from counterveil.numerics.products import Standard
 from counterveil.privacy import Budget

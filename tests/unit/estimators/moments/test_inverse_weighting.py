@@ -5,7 +5,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-from counterveil.audit import all_record_replacements, l2, largest_change
 from counterveil.numerics.propensity import logistic_scores
 from counterveil.published.weighting import STEPS, Weighing
 from counterveil.rows.moments.scores import GRID_BITS, moments
@@ -16,6 +15,7 @@ from counterveil.rows.moments.sensitivity import (
     SQUARE_WEIGHT,
     WeightedMoments,
 )
+from counterveil_lab.audit import all_record_replacements, l2, largest_change
 
 # Covariate, treatment, outcome in steps; with an outcome that is on no round part of the range.
 RECORDS = tuple(product((-0.5, 0.5), (0, 1), (0, STEPS // 3, STEPS)))

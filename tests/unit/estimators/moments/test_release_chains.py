@@ -12,11 +12,11 @@ import counterveil as cv
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.errors import CounterveilError
 from counterveil.estimators.moments import trial as contrast
-from counterveil.estimators.moments.ratio import RatioDesign, arm_sums, ratio_plan, release
+from counterveil.estimators.moments.ratio import ratio_design, ratio_plan
 from counterveil.estimators.moments.trial import periods_plan, release_periods, release_share
 from counterveil.numerics.arm_totals import arm_totals
 from counterveil.privacy import Budget
-from counterveil.session import BaseSession
+from counterveil.rows.moments.ratio_sums import arm_sums
 
 ROWS, BUDGET = 3, Budget(2)
 RECORDS = tuple(product((False, True), (0, 1, 2)))
@@ -138,12 +138,9 @@ def columns(data):
 
 def released(data, asked):
     plan = ratio_plan(asked)
-    rows = {"t": [0, 0, 1, 1], "n": [0] * 4, "d": [1] * 4}
-    with BaseSession(rows, STUDY, budget=asked.budget) as session:
-        design = RatioDesign.of(session, asked)
     answers = {"sums of both arms": [1, 2, 1, 1], "sums of treated": [1, 2], "sums of control": [2, 1]}
     gate = FixedGate(plan, answers)
-    release(gate, design, [arm_sums(*parts) for parts in columns(data)], len(data))
+    ratio_design(STUDY, asked).release_sums(gate, [arm_sums(*parts) for parts in columns(data)])
     return gate
 
 
@@ -184,8 +181,7 @@ def test_where_arms_are_public_a_person_moves_their_own(mechanism):
 
 def test_sums_of_squares_are_exact():
     data = [(1, n, d) for n, d in product((-1, 0, 2, 3), (1, 2, 3))]
-    with BaseSession({"t": [0, 0, 1, 1], "n": [0] * 4, "d": [1] * 4}, STUDY, budget=cv.Budget(1)) as session:
-        design = RatioDesign.of(session, ratio_question("record"))
+    design = ratio_design(STUDY, ratio_question("record"))
     sums = arm_sums(*columns(data)[0])
     for ratio in (Fraction(0), Fraction(2, 7), Fraction(-5, 3)):
         assert design.squares(sums, ratio) == sum((n - ratio * d) ** 2 for _, n, d in data)

@@ -18,7 +18,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from counterveil.audit import LowerBound, ThresholdTester
 from counterveil.data import Outcome, Range, Study, Treatment, Trial
 from counterveil.datasets import dataset_1
 from counterveil.numerics.public_choices import two_parts
@@ -43,6 +42,7 @@ from counterveil.published.cate import (
     published_factor,
 )
 from counterveil.session import SeededNoise
+from counterveil_lab.audit import LowerBound, ThresholdTester
 from counterveil_lab.reproduce.page import Cell, Row
 
 Floats = NDArray[np.float64]

@@ -31,12 +31,12 @@ from counterveil.estimators.linear.kernels.pairing import consecutive_pairs
 from counterveil.estimators.linear.matching_design import Scored, match, published_limits, scored
 from counterveil.estimators.linear.spline_score import ScoredRows
 from counterveil.estimators.linear.weighting_design import TOLERANCE, features_of
-from counterveil.numerics.products import linear_form
 from counterveil.privacy import Budget, Unit
 from counterveil.published import matching as published
 from counterveil.published.asking import EffectForm, PublishedQuestion
 from counterveil.published.matching import PaperNumbers
 from counterveil.results.result import Result
+from counterveil.rows.linear.weighted_sum import linear_form
 from counterveil.session import BaseSession, Gate, Kind, Plan, SeededNoise
 from counterveil.settings import Matching, Weighting
 from counterveil_lab.reproduce.rivals import encoding
