@@ -78,6 +78,22 @@ def hold(bounds: Iterable[Bound]) -> None:
         raise SetAsideError(_REASONS[broken.breach])
 
 
+def site_question(ask: Ask) -> SiteQuestion:
+    """Return what a question says of every outcome, whatever is declared of it."""
+    budget = Budget(ask.epsilon, ask.delta)
+    # Where there is a delta, pure noise may be the smaller one.
+    chosen = (SUMMED if ask.summed else ("staircase", "gaussian"))[: 1 if budget.pure else 2]
+    return SiteQuestion(
+        unit=Unit(ask.protects),
+        method=ask.method,
+        estimand=Estimand(ask.estimand),
+        budget=budget,
+        mechanisms=chosen if ask.mechanism is None or ask.summed else (ask.mechanism,),
+        settings=ask.settings,
+        most_sites=MOST_SITES if ask.summed else 1,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class DeclaredOutcome:
     """The public facts of one outcome that an answer must repeat, and the range it must lie in.
@@ -105,21 +121,12 @@ class DeclaredOutcome:
 
     def asked(self, ask: Ask, rows: int) -> SiteQuestion:
         """Return the public numbers that bound the answer of a site with so many rows."""
-        budget = Budget(ask.epsilon, ask.delta)
-        # Where there is a delta, pure noise may be the smaller one.
-        chosen = (SUMMED if ask.summed else ("staircase", "gaussian"))[: 1 if budget.pure else 2]
-        return SiteQuestion(
-            unit=Unit(ask.protects),
-            method=ask.method,
-            estimand=Estimand(ask.estimand),
-            budget=budget,
-            mechanisms=chosen if ask.mechanism is None or ask.summed else (ask.mechanism,),
-            settings=ask.settings,
+        return replace(
+            site_question(ask),
             rows=rows,
             low=self.low,
             high=self.high,
             least_propensity=self.least_propensity,
-            most_sites=MOST_SITES if ask.summed else 1,
         )
 
     def least_noise(self, ask: Ask, rows: int) -> float:
@@ -214,7 +221,7 @@ def _repeated(request: SiteRequest, answer: Any) -> Iterable[Bound]:
     """Yield that an answer repeats what was asked, and says of itself what its method says; nothing is trusted."""
     ask = request.ask
     guarantee = answer.guarantee
-    asked = DeclaredOutcome("", "").asked(ask, rows=1)
+    asked = site_question(ask)
     if ask.question == "ate":
         declared = DeclaredOutcome.of(request.declaration)
         measure = answer.measure if isinstance(answer, MeasureResult) else DIFFERENCE

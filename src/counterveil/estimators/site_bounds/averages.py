@@ -48,27 +48,27 @@ def least_noise(asked: SiteQuestion) -> float:
     return pure if mu is None else min(pure, float(step / mu) ** 2 / SLACK**2)
 
 
-def plain_difference(asked: SiteQuestion, found: ReleasedDifference) -> Iterator[Bound]:
+def plain_difference(asked: SiteQuestion, released: ReleasedDifference) -> Iterator[Bound]:
     """Yield the bounds of a difference in means: arms give the sensitivities, and these noise and largest variance."""
-    counts = Fields("details", found.details)
+    counts = Fields("details", released.details)
     treated, control = (counts.whole(arm, FEWEST_IN_ARM, MOST_ROWS) for arm in ("treated", "control"))
-    error = found.error
+    error = released.error
     rare = rare_events(asked.range, (treated, control))
     yield from no_more_than_asked(asked, error)
     yield Sum("people by arm", (treated, control), asked.rows)
-    yield Equal("whether the variance has noise of its own", found.independent_variance, True)
+    yield Equal("whether the variance has noise of its own", released.independent_variance, True)
     yield from variance_released_or_largest(error)
     yield Equal("variance of other errors", error.extra_at(NEVER), 0)
     yield Equal("bias", error.bias, 0)
     yield from _plain_mean(MeanContrast(asked.width, treated, control), error, rare)
-    yield effect_in_reach(asked, found)
+    yield effect_in_reach(asked, released)
     yield variance_in_reach(error)
 
 
-def weighted_difference(asked: SiteQuestion, found: ReleasedDifference) -> Iterator[Bound]:
+def weighted_difference(asked: SiteQuestion, released: ReleasedDifference) -> Iterator[Bound]:
     """Yield the bounds of a difference of two averages: some weight is 2/n or more, and none is above one."""
     narrow, wide = asked.residual_widths
-    error = found.error
+    error = released.error
     yield from no_more_than_asked(asked, error)
     step = PlainNoise.of(error.noise).sensitivity
     yield Within("sensitivity", step * asked.rows * Fraction(1 + NEAR), low=2 * narrow)
@@ -78,7 +78,7 @@ def weighted_difference(asked: SiteQuestion, found: ReleasedDifference) -> Itera
     yield from _weighted_mean(asked, width=wide, error=error, rare=rare)
     # Squares of an arm's weights add up to one over its size at least.
     yield Within("largest variance", error.variance_cap * asked.rows, low=float(narrow) ** 2 * (1 - NEAR))
-    yield effect_in_reach(asked, found)
+    yield effect_in_reach(asked, released)
     yield variance_in_reach(error)
 
 

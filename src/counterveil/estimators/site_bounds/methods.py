@@ -76,30 +76,29 @@ def least_noise(asked: SiteQuestion) -> float:
     return averages.least_noise(asked)
 
 
-def difference(asked: SiteQuestion, found: ReleasedDifference) -> Iterator[Bound]:
+def difference(asked: SiteQuestion, released: ReleasedDifference) -> Iterator[Bound]:
     """Return the bounds of a difference of both arms."""
     # Sites of a sum have arms of their own, of which it is a weighted mean.
     method = "weighting" if asked.most_sites > 1 and asked.unit is Unit.OUTCOME else asked.method
-    return _DIFFERENCES.get((asked.unit, method), _OTHERS[asked.unit])(asked, found)
+    return _DIFFERENCES.get((asked.unit, method), _OTHERS[asked.unit])(asked, released)
 
 
-def means(asked: SiteQuestion, found: Any, details: Mapping[str, Any]) -> Iterator[Bound]:
+def means(asked: SiteQuestion, both: Any, details: Mapping[str, Any]) -> Iterator[Bound]:
     """Yield the bounds of the means of both arms, which ratios are made of."""
-    range_ = None if found is None else found.range
-    yield Equal("range of the means", range_, asked.ends, breach=Breach.LIMITS)
-    if isinstance(found, IndependentArmMeans) and asked.unit is Unit.OUTCOME:
+    yield Equal("range of the means", None if both is None else both.range, asked.ends, breach=Breach.LIMITS)
+    if isinstance(both, IndependentArmMeans) and asked.unit is Unit.OUTCOME:
         if asked.method == "difference_in_means":
             counts = Fields("details", details)
             arms = [counts.whole(arm, FEWEST_IN_ARM, MOST_ROWS) for arm in ("treated", "control")]
-            yield Equal("sizes of the arms", list(found.sizes), arms)
-        released = zip(found.values, found.known, found.sizes, strict=True)
-        yield from averages.arm_means(asked, [ReleasedMean(*mean) for mean in released], rare=False)
-    elif isinstance(found, JointArmMeans) and asked.unit is Unit.RECORD:
-        yield from records.joint_means(asked, found)
-    elif isinstance(found, IndependentArmMeans) and asked.method == "doubly_robust":
-        yield from records.scored_means(asked, found)
+            yield Equal("sizes of the arms", list(both.sizes), arms)
+        by_arm = zip(both.values, both.known, both.sizes, strict=True)
+        yield from averages.arm_means(asked, [ReleasedMean(*mean) for mean in by_arm], rare=False)
+    elif isinstance(both, JointArmMeans) and asked.unit is Unit.RECORD:
+        yield from records.joint_means(asked, both)
+    elif isinstance(both, IndependentArmMeans) and asked.method == "doubly_robust":
+        yield from records.scored_means(asked, both)
     else:
-        yield OneOf("kind of means", type(found), ())
+        yield OneOf("kind of means", type(both), ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

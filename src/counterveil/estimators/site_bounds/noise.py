@@ -160,13 +160,13 @@ def place(figure: str, value: float, ends: Ends, margin: float) -> Within:
     return Within(figure, value, ends[0] - margin, ends[1] + margin, Breach.REACH)
 
 
-def effect_in_reach(asked: SiteQuestion, found: ReleasedDifference) -> Within:
+def effect_in_reach(asked: SiteQuestion, released: ReleasedDifference) -> Within:
     """Return that an effect lies where declared outcomes and its noise can put it."""
-    error = found.error
+    error = released.error
     width = float(asked.width)
     sampling = sqrt(min(error.variance_cap, width**2) + error.extra_at(NEVER))
     largest = width + error.bias + half_width(sampling, None, NEVER) + farthest(error.noise)
-    return Within("estimate", abs(found.estimate), high=largest, breach=Breach.REACH)
+    return Within("estimate", abs(released.estimate), high=largest, breach=Breach.REACH)
 
 
 def variance_in_reach(error: Uncertainty, *, above: float = 0.0, below: float = 0.0) -> Within:

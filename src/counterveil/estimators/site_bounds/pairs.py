@@ -38,9 +38,9 @@ def least_noise(asked: SiteQuestion) -> float:
     return 2 * float(least_step(asked) / amount) ** 2
 
 
-def pair_difference(asked: SiteQuestion, found: ReleasedDifference) -> Iterator[Bound]:
+def pair_difference(asked: SiteQuestion, released: ReleasedDifference) -> Iterator[Bound]:
     """Yield the bounds of an effect that is a mean of clipped scores of pairs."""
-    error = found.error
+    error = released.error
     rows = asked.rows
     width = float(asked.width)
     yield from no_more_than_asked(asked, error)
@@ -63,5 +63,5 @@ def pair_difference(asked: SiteQuestion, found: ReleasedDifference) -> Iterator[
     yield Within("bias", error.bias, 0, MOST_LEFT * width)
     # Errors of models have no bound where the budget is small; the larger they are, the less the site weighs.
     yield Within("variance of other errors", error.extra, low=0)
-    yield effect_in_reach(asked, found)
+    yield effect_in_reach(asked, released)
     yield variance_in_reach(error, above=farthest(error.variance_noise))

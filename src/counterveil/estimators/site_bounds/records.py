@@ -52,34 +52,34 @@ _PER_KAPPA = 1 / (LEFT_OF_TREATMENT * sqrt(LEAST_SHARE * (1 - LEAST_SHARE)))
 FAR = 16.0
 
 
-def contrast(asked: SiteQuestion, found: ReleasedDifference) -> Iterator[Bound]:
+def contrast(asked: SiteQuestion, released: ReleasedDifference) -> Iterator[Bound]:
     """Yield the bounds of a trial's contrast."""
-    error = found.error
-    share = Fraction(Fields("details", found.details).number("share_treated", 0, 1))
-    yield from _any_difference(asked, found)
+    error = released.error
+    share = Fraction(Fields("details", released.details).number("share_treated", 0, 1))
+    yield from _any_difference(asked, released)
     yield Within("share treated", min(share, 1 - share), low=LEAST_SHARE * Fraction(1 - NEAR))
     yield from BudgetParts.of(asked, [error.noise, error.variance_noise]).bounds(asked)
     yield Equal("bias", error.bias, 0)
     yield Equal("variance of clipped scores", error.ball_variance, 0)
-    yield from _contrast_noise(asked, found, share)
-    yield _share_error(asked, found, share)
-    yield effect_in_reach(asked, found)
+    yield from _contrast_noise(asked, released, share)
+    yield _share_error(asked, released, share)
+    yield effect_in_reach(asked, released)
     yield variance_in_reach(
-        error, above=_noise_of_square(asked, found), below=_chance_of_treatment(asked, found)
+        error, above=_noise_of_square(asked, released), below=_chance_of_treatment(asked, released)
     )
 
 
-def strata_difference(asked: SiteQuestion, found: ReleasedDifference) -> Iterator[Bound]:
+def strata_difference(asked: SiteQuestion, released: ReleasedDifference) -> Iterator[Bound]:
     """Yield the bounds of an average over strata: its noise is no less than that of one number at the whole budget."""
-    yield from _any_difference(asked, found)
-    yield Within("variance of noise", other_variance(found.error), low=least_noise(asked))
-    yield from _reach_and_variance(asked, found)
+    yield from _any_difference(asked, released)
+    yield Within("variance of noise", other_variance(released.error), low=least_noise(asked))
+    yield from _reach_and_variance(asked, released)
 
 
-def score_difference(asked: SiteQuestion, found: ReleasedDifference) -> Iterator[Bound]:
+def score_difference(asked: SiteQuestion, released: ReleasedDifference) -> Iterator[Bound]:
     """Yield the bounds of a mean of scores of records or of folds, or of the contrast to which it may fall back."""
-    yield from _any_difference(asked, found)
-    yield from _reach_and_variance(asked, found)
+    yield from _any_difference(asked, released)
+    yield from _reach_and_variance(asked, released)
 
 
 def joint_means(asked: SiteQuestion, means: JointArmMeans) -> Iterator[Bound]:
@@ -168,12 +168,12 @@ def _chance_taken_off(off: float, share: float, rows: int) -> float:
     return off**2 / (share * (1 - share)) / rows
 
 
-def _any_difference(asked: SiteQuestion, found: ReleasedDifference) -> Iterator[Bound]:
+def _any_difference(asked: SiteQuestion, released: ReleasedDifference) -> Iterator[Bound]:
     """Yield the bounds of every difference of private records."""
-    error = found.error
+    error = released.error
     yield from no_more_than_asked(asked, error)
     yield Above("variance of noise", other_variance(error))
-    yield _bias(asked, found)
+    yield _bias(asked, released)
     if is_plain(error.noise):
         step = float(PlainNoise.of(error.noise).sensitivity)
         # The most that few events add to a variance is that of arms of a person each.
@@ -181,20 +181,20 @@ def _any_difference(asked: SiteQuestion, found: ReleasedDifference) -> Iterator[
         yield Within("largest variance", error.variance_cap, high=_MOST_CAP * step**2 * asked.rows + rare)
 
 
-def _bias(asked: SiteQuestion, found: ReleasedDifference) -> Within:
+def _bias(asked: SiteQuestion, released: ReleasedDifference) -> Within:
     """Return the bound of the bias in an interval: beyond the range where a bound on confounding is asked for."""
-    error = found.error
+    error = released.error
     kappa = asked.settings.get("kappa")
     most = 2 * float(asked.width)
-    if found.conditional and isinstance(kappa, int | float):
-        squares = HEADROOM * error.variance_cap * asked.rows + found.estimate**2
+    if released.conditional and isinstance(kappa, int | float):
+        squares = HEADROOM * error.variance_cap * asked.rows + released.estimate**2
         most += float(kappa) * _PER_KAPPA * sqrt(squares)
     return Within("bias", error.bias, high=most)
 
 
-def _contrast_noise(asked: SiteQuestion, found: ReleasedDifference, share: Fraction) -> Iterator[Bound]:
+def _contrast_noise(asked: SiteQuestion, released: ReleasedDifference, share: Fraction) -> Iterator[Bound]:
     """Yield sensitivities and largest variance of a contrast: least where it is centred in the middle."""
-    error = found.error
+    error = released.error
     width = asked.width
     rows = asked.rows
     step = float(PlainNoise.of(error.noise).sensitivity)
@@ -202,7 +202,7 @@ def _contrast_noise(asked: SiteQuestion, found: ReleasedDifference, share: Fract
     middle, *ends = (
         float(CentredContrast(width, rows, share, centre).mean) for centre in (width / 2, Fraction(0), width)
     )
-    shorter, longer = _ADJUSTED if "adjusted" in found.details else (1.0, 1.0)
+    shorter, longer = _ADJUSTED if "adjusted" in released.details else (1.0, 1.0)
     yield Within("sensitivity", step, shorter * middle * (1 - NEAR), longer * max(ends) * (1 + NEAR))
     sizes = rows * float(share), rows * float(1 - share)
     rare = rare_events(asked.range, sizes)
@@ -212,16 +212,16 @@ def _contrast_noise(asked: SiteQuestion, found: ReleasedDifference, share: Fract
     yield Within("sensitivity of squares", squares, step**2 / 4 * (1 - NEAR), step**2 * (1 + NEAR))
 
 
-def _share_error(asked: SiteQuestion, found: ReleasedDifference, share: Fraction) -> Within:
+def _share_error(asked: SiteQuestion, released: ReleasedDifference, share: Fraction) -> Within:
     """Return the bound of what an error in the share adds: no more than its least budget makes."""
-    error = found.error
+    error = released.error
     rows = asked.rows
     whole = asked.mu if PlainNoise.of(error.noise).normal else None
     least = LEAST_PART**2 * (asked.budget.epsilon if whole is None else whole**2)
     spread = 1 / float(share * (1 - share))
     noise = noise_like(error.noise, sensitivity=Fraction(1, rows), paid=least).variance * spread**2
     width = _ADJUSTED[1] * float(asked.width)
-    off = width / 2 + abs(found.estimate)
+    off = width / 2 + abs(released.estimate)
     return Within(
         "variance of other errors", error.extra, high=noise * (off**2 + width**2 * noise) * (1 + NEAR)
     )
@@ -236,39 +236,39 @@ def _share_error_of_means(means: JointArmMeans, off: float) -> Within:
     return Within("variance of other errors", means.known.extra, scale * least * (1 - NEAR), most)
 
 
-def _reach_and_variance(asked: SiteQuestion, found: ReleasedDifference) -> Iterator[Bound]:
+def _reach_and_variance(asked: SiteQuestion, released: ReleasedDifference) -> Iterator[Bound]:
     """Yield where an estimate and its variance can lie; that of a contrast, which says what share was treated."""
-    falls_back = "share_treated" in found.details and is_plain(found.error.noise)
-    less = _chance_of_treatment(asked, found) if falls_back else 0.0
-    yield effect_in_reach(asked, found)
-    yield variance_in_reach(found.error, above=_noise_of_square(asked, found), below=less)
+    falls_back = "share_treated" in released.details and is_plain(released.error.noise)
+    less = _chance_of_treatment(asked, released) if falls_back else 0.0
+    yield effect_in_reach(asked, released)
+    yield variance_in_reach(released.error, above=_noise_of_square(asked, released), below=less)
 
 
-def _chance_of_treatment(asked: SiteQuestion, found: ReleasedDifference) -> float:
+def _chance_of_treatment(asked: SiteQuestion, released: ReleasedDifference) -> float:
     """Return the most that a contrast's variance is less for chance in who was treated."""
-    details = Fields("details", found.details)
+    details = Fields("details", released.details)
     share = details.number("share_treated", float(LEAST_SHARE) * (1 - NEAR), 1)
     share = min(share, 1 - float(LEAST_SHARE))
     # The centre is no farther than half of the range of scores, whose length the sensitivity gives.
-    step = float(PlainNoise.of(found.error.noise).sensitivity)
+    step = float(PlainNoise.of(released.error.noise).sensitivity)
     width = 2 * share * (1 - share) * step * asked.rows
-    off = width / 2 + abs((1 - 2 * share) * found.estimate)
+    off = width / 2 + abs((1 - 2 * share) * released.estimate)
     return _chance_taken_off(off, share, asked.rows)
 
 
-def _noise_of_square(asked: SiteQuestion, found: ReleasedDifference) -> float:
+def _noise_of_square(asked: SiteQuestion, released: ReleasedDifference) -> float:
     """Return how far noise moves the variance: a second moment about a centre that lies in the range."""
-    about = abs(found.estimate) + 2 * float(asked.width)
-    return squared_noise(about, found.error, _scores(asked, found))
+    about = abs(released.estimate) + 2 * float(asked.width)
+    return squared_noise(about, released.error, _scores(asked, released))
 
 
-def _scores(asked: SiteQuestion, found: ReleasedDifference) -> float:
+def _scores(asked: SiteQuestion, released: ReleasedDifference) -> float:
     """Return how many scores the variance is one of the mean of: those of folds, or of rows."""
-    if asked.method not in ("sample_and_aggregate", "auto") or "folds" not in found.details:
+    if asked.method not in ("sample_and_aggregate", "auto") or "folds" not in released.details:
         return asked.rows
-    folds = Fields("details", found.details).whole("folds", 2, asked.rows)
+    folds = Fields("details", released.details).whole("folds", 2, asked.rows)
     # Raised so that normal quantiles are Student's.
-    return (folds - 1) / t_factor(folds - 1, 1 - found.level) ** 2
+    return (folds - 1) / t_factor(folds - 1, 1 - released.level) ** 2
 
 
 def _between(figure: str, value: float | Fraction, ends: list[Fraction]) -> Within:

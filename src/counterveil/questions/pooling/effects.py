@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from counterveil.errors import refusal
 from counterveil.inference.pooling import (
     Heterogeneity,
     PooledUncertainty,
+    heterogeneity,
     released_variance,
 )
 from counterveil.numerics.arrays import Ends
@@ -24,7 +25,8 @@ from counterveil.questions.pooling.agreement import (
     shared_provenance,
     sizes_of,
 )
-from counterveil.questions.pooling.averages import averaged, check_method, differing_intervals
+from counterveil.questions.pooling.averages import check_method, pooled_number
+from counterveil.questions.pooling.comparison import compared_known, differing_intervals
 from counterveil.questions.pooling.documents import check_document
 from counterveil.questions.pooling.frames import columns_of_sites, with_differing
 from counterveil.questions.pooling.reading import Sources, read_sites
@@ -494,22 +496,24 @@ def pooled_result(sites: Named, method: str, level: float, bounds: WeightLimits 
     """Return the average of results, with weights by `method`; none is above its bound."""
     sizes = sizes_of(sites)
     rows = [(name, Linear(result.estimate, result.uncertainty, result.limits)) for name, result in sites]
-    found = averaged(rows, sizes, method, bounds, all(result.independent_variance for _, result in sites))
-    weighed = list(zip(sites, found.weights, strict=True))
+    independent = all(result.independent_variance for _, result in sites)
+    pooled = pooled_number(rows, sizes, method=method, bounds=bounds, independent=independent)
+    average: Linear = pooled.known
+    weighed = list(zip(sites, pooled.weights, strict=True))
     return PooledResult(
-        estimate=found.estimate,
-        uncertainty=found.uncertainty,
+        estimate=average.estimate,
+        uncertainty=cast("PooledUncertainty", average.uncertainty),
         sites=tuple(
             PooledSite(name, float(weight), int(size), result)
-            for (name, result), weight, size in zip(sites, found.weights, sizes, strict=True)
+            for (name, result), weight, size in zip(sites, pooled.weights, sizes, strict=True)
         ),
-        heterogeneity=found.heterogeneity,
+        heterogeneity=heterogeneity(*compared_known([one for _, one in rows]), pooled.scale),
         **shared_provenance(sites, method),
         estimand=sites[0][1].estimand,
         level=level,
         details=shared_details(sizes, {}),
         not_covered=pooled_caveats(sites, [name for (name, _), weight in weighed if weight == 0]),
-        limits=found.limits,
+        limits=average.limits,
         weight_limits=bounds,
         **pooled_opening([each for each, weight in weighed if weight > 0]),
     )

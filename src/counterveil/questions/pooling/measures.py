@@ -14,6 +14,7 @@ from counterveil.inference.measures import (
 from counterveil.inference.pooling import (
     Heterogeneity,
     PooledMeans,
+    heterogeneity,
 )
 from counterveil.numerics.arrays import Ends, Floats
 from counterveil.questions.pooling.agreement import (
@@ -24,15 +25,8 @@ from counterveil.questions.pooling.agreement import (
     shared_provenance,
     sizes_of,
 )
-from counterveil.questions.pooling.averages import (
-    averaged_means,
-    compared,
-    differing,
-    differing_intervals,
-    of_random,
-    one_more,
-    random_effects,
-)
+from counterveil.questions.pooling.averages import of_random, one_more, pooled_number
+from counterveil.questions.pooling.comparison import compared, differing_intervals
 from counterveil.questions.pooling.frames import columns_of_sites, with_differing
 from counterveil.questions.pooling.known import PooledEffect, PooledKnown
 from counterveil.questions.pooling.reading import of_means
@@ -344,33 +338,25 @@ def pool_measures(
     means = [(name, _means(result)) for name, result in sites]
     first = sites[0][1]
     assert isinstance(first, MeasureResult)
-    if method not in METHODS:
-        raise refusal("CV-P508", methods=" or ".join(map(repr, METHODS)), method=method)
-    random = None
-    if method == "random_effects":
-        random, weights = random_effects(means, first.measure, sizes, bounds)
-        pooled = PooledMeans(
-            tuple(one for _, one in means), tuple(map(float, weights)), tuple(name for name, _ in sites)
-        )
-    else:
-        pooled, weights = averaged_means(means, sizes, method, bounds)
+    pooled = pooled_number(means, sizes, method=method, bounds=bounds, measure=first.measure)
+    weights, averages = pooled.weights, pooled.means
+    assert averages is not None
     kept = [place for place, weight in enumerate(weights) if weight > 0]
     said: dict[str, float | str] = {"rows": int(sizes.sum()), "sites": len(sites)}
-    said |= {"mean_treated": pooled.values[0], "mean_control": pooled.values[1]}
+    said |= {"mean_treated": averages.values[0], "mean_control": averages.values[1]}
     if bounds is not None:
         said["site_weight_limit"] = bounds.max_weight
     own = {f"weight_{name}": float(weight) for (name, _), weight in zip(sites, weights, strict=True)}
-    known = known_as(first.measure, pooled) if random is None else of_random(first.measure, random)
     return PooledMeasure._of_known(
-        known,
+        pooled.known,
         measure=first.measure,
-        numbers=pooled,
-        random=random,
+        numbers=averages,
+        random=pooled.random,
         sites=tuple(
             MeasuredSite(name, float(weight), int(size), cast("MeasureResult", result))
             for (name, result), weight, size in zip(sites, weights, sizes, strict=True)
         ),
-        heterogeneity=differing([one for _, one in means], first.measure),
+        heterogeneity=heterogeneity(*compared([one for _, one in means], first.measure), pooled.scale),
         weight_limits=bounds,
         **shared_provenance(sites, method),
         level=level,

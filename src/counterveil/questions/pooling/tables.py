@@ -8,28 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf, isfinite
+from math import isfinite
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-from counterveil.errors import refusal
 from counterveil.inference.measures import (
-    RATIO,
     IndependentArmMeans,
     JointArmMeans,
 )
 from counterveil.inference.pooling import (
-    ErrorBetweenSites,
     Heterogeneity,
     PooledUncertainty,
     heterogeneity,
-    paule_mandel,
 )
 from counterveil.numerics.arrays import Ends, Floats
 from counterveil.privacy import Estimand
 from counterveil.questions.pooling.agreement import (
-    Answers,
     check_agreement,
     pooled_caveats,
     pooled_opening,
@@ -37,23 +32,13 @@ from counterveil.questions.pooling.agreement import (
     shared_provenance,
     sizes_of,
 )
-from counterveil.questions.pooling.averages import (
-    LOST,
-    SCALES,
-    averaged,
-    averaged_means,
-    compared_rows,
-    differing_intervals,
-    held,
-    limits_of,
-    of_random,
-    random_effects,
-)
+from counterveil.questions.pooling.averages import pooled_number
+from counterveil.questions.pooling.comparison import compared_known, differing_intervals
 from counterveil.questions.pooling.documents import Answer, check_document
 from counterveil.questions.pooling.frames import differing_columns
-from counterveil.questions.pooling.known import Logarithm, PooledEffect, PooledKnown, PooledRatio, is_ratio
+from counterveil.questions.pooling.known import PooledEffect, PooledKnown, PooledRatio, is_ratio
 from counterveil.questions.pooling.reading import named, no_result, read_answer
-from counterveil.report.pooling import METHOD_TEXTS, METHODS, differing_words
+from counterveil.report.pooling import METHOD_TEXTS, differing_words
 from counterveil.report.text import rounded
 from counterveil.results.effect import (
     ByName,
@@ -138,7 +123,7 @@ class PooledRow:
             A level outside (0, 1): CV-P015.
         """
         chosen = self.effect.level if level is None else check_level(level)
-        return differing_intervals(*compared_rows([one.known for one in self.sites]), chosen)
+        return differing_intervals(*compared_known([one.known for one in self.sites]), chosen)
 
     def prediction_interval(self, level: float | None = None) -> Ends | None:
         """Return the two ends of an interval for one more site like these.
@@ -173,9 +158,9 @@ class PooledRow:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Way:
-    """How rows are pooled."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _RowPooling:
+    """How rows are pooled, and how their averages are shown: one of `several` effects, on the scale of a measure."""
 
     method: str
     level: float
@@ -183,58 +168,14 @@ class _Way:
     several: int = 1
     measure: str = DIFFERENCE
 
-    def row(self, name: str, own: Sequence[tuple[str, Any]], sizes: Floats) -> PooledRow:
+    def row(self, name: str, sites: Sequence[tuple[str, Any]], sizes: Floats) -> PooledRow:
         """Return the pooled row of the numbers that sites released for it."""
-        values = [numbers for _, numbers in own]
-        if all(isinstance(one, Linear) for one in values):
-            made = averaged(own, sizes, self.method, self.bounds)
-            known = known_as(self.measure, Linear(made.estimate, made.uncertainty, made.limits))
-            return self._made(name, known, own, made.weights, DIFFERENCE)
-        if all(isinstance(one, IndependentArmMeans | JointArmMeans) for one in values):
-            return self._of_means(name, own, sizes)
-        if is_ratio(values[0]):
-            logs = [(site, Logarithm(known)) for site, known in own]
-            found, weights = self._by_intervals(logs, sizes)
-            return self._made(name, PooledRatio(found), own, weights, SCALES[RATIO])
-        found, weights = self._by_intervals(own, sizes)
-        return self._made(name, found, own, weights, DIFFERENCE)
-
-    def _of_means(self, name: str, own: Sequence[tuple[str, Any]], sizes: Floats) -> PooledRow:
-        scale = SCALES.get(self.measure, DIFFERENCE)
-        if self.method not in METHODS:
-            raise refusal("CV-P508", methods=" or ".join(map(repr, METHODS)), method=self.method)
-        if self.method == "random_effects":
-            random, weights = random_effects(own, self.measure, sizes, self.bounds)
-            return self._made(name, of_random(self.measure, random), own, weights, scale)
-        pooled, weights = averaged_means(own, sizes, self.method, self.bounds)
-        return self._made(name, known_as(self.measure, pooled), own, weights, scale)
-
-    def _by_intervals(self, own: Sequence[tuple[str, Any]], sizes: Floats) -> tuple[PooledKnown, Floats]:
-        """Return the average of numbers with intervals of their own.
-
-        No weight follows what a site says of its sampling error: all have one sampling variance per person.
-        """
-        known = [one for _, one in own]
-        sampling = np.array([one.sampling_sd**2 for one in known])
-        noise = np.array([one.noise_sd**2 for one in known])
-        sure = np.isfinite(sampling)
-        person = float(np.mean((sampling * sizes)[sure])) if sure.any() else 1.0
-        variances = np.nan_to_num(np.where(sure, person / sizes, inf) + noise, posinf=LOST)
-        random = self.method == "random_effects"
-        estimates, own_variances = compared_rows(known)
-        tau_squared = paule_mandel(estimates, own_variances) if random else 0.0
-        weights = held(own, variances, sizes, self.method, self.bounds, tau_squared)
-        between = ErrorBetweenSites.of(estimates[weights > 0]) if random else None
-        limits = limits_of(known)
-        given = tuple(map(float, weights))
-        return PooledKnown(tuple(known), given, limits, tau_squared, between), weights
-
-    def _made(self, name: str, known: Known, own: Answers, weights: Floats, scale: str) -> PooledRow:
-        weighed = {site: float(weight) for (site, _), weight in zip(own, weights, strict=True)}
-        shown = [(site, self._known_of(numbers)) for site, numbers in own]
-        sites = tuple(Effect(site, each, self.level) for site, each in shown)
-        differ = heterogeneity(*compared_rows([each for _, each in shown]), scale)
-        return PooledRow(PooledEffect(name, known, self.level, self.several), weighed, sites, differ)
+        pooled = pooled_number(sites, sizes, method=self.method, bounds=self.bounds, measure=self.measure)
+        weights = {site: float(weight) for (site, _), weight in zip(sites, pooled.weights, strict=True)}
+        known = [self._known_of(numbers) for _, numbers in sites]
+        effects = tuple(Effect(site, one, self.level) for (site, _), one in zip(sites, known, strict=True))
+        differ = heterogeneity(*compared_known(known), pooled.scale)
+        return PooledRow(PooledEffect(name, pooled.known, self.level, self.several), weights, effects, differ)
 
     def _known_of(self, numbers: Any) -> Known:
         """Return what a site knows of its own number, on the scale of the measure."""
@@ -379,7 +320,7 @@ class PooledTable(ByName, Comparison):
         """
         own = [(one.name, of(one.result)) for one in self.answers]
         sizes = sizes_of([(one.name, one.result) for one in self.answers])
-        way = _Way(self.method, self.level, self.weight_limits)
+        way = _RowPooling(method=self.method, level=self.level, bounds=self.weight_limits)
         row = way.row(str(own[0][1].name), [(name, one.known) for name, one in own], sizes)
         return PooledAverage(row.effect.name, row.effect.known, self.level, pooled=row)
 
@@ -472,7 +413,8 @@ def pooled_table(
         raise no_result(sites[1][0], "no effect that another site has")
     first = sites[0][1]
     whole = dict(zip(figures, sizes_of(sites), strict=True))
-    way = _Way(method, level, bounds, len(kept), getattr(first, "measure", DIFFERENCE))
+    measure = getattr(first, "measure", DIFFERENCE)
+    way = _RowPooling(method=method, level=level, bounds=bounds, several=len(kept), measure=measure)
     rows = []
     for name in kept:
         own = [(site, figures[site][name]) for site in having[name]]
