@@ -29,15 +29,7 @@ from counterveil.questions.pooling.reading import FAR_OUTSIDE, read_answer, read
 from counterveil.results.effect import Linear
 from counterveil.results.measures import DIFFERENCE, OF_MEANS
 from counterveil.results.result import MeasureResult, Result, difference_result
-from counterveil.results.site_bounds import (
-    MOST_ROWS,
-    Bound,
-    Breach,
-    Equal,
-    PublicShape,
-    Within,
-    first_broken,
-)
+from counterveil.results.site_bounds import MOST_ROWS, Bound, Breach, Equal, PublicShape, Within, first_broken
 from counterveil.rows.pairs.sensitivity import LEAST_PROPENSITY
 
 _WHAT = "the declaration"

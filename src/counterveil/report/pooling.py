@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from counterveil.inference.pooling import (
-    Heterogeneity,
-)
+from counterveil.inference.pooling import Heterogeneity
 from counterveil.numerics.arrays import Ends
 from counterveil.report.text import probability, rounded
 from counterveil.settings import WeightLimits
@@ -35,12 +33,12 @@ def held_words(limits: WeightLimits) -> str:
     return f"from sizes and noise, not from variances that sites report; at most {limits.max_weight:.0%} each{own}"
 
 
-def differing_words(found: Heterogeneity, tau: Ends, noun: str, error: float) -> str:
+def differing_words(differ: Heterogeneity, tau: Ends, noun: str, error: float) -> str:
     """Return how far sites differ; what is compared is called `noun`, and `error` says how exactly it is known."""
     return (
-        f"Q = {found.q:.3g} on {found.df} degrees of freedom, p {probability(found.p_value)}; "
-        f"I^2 = {found.i_squared:.0%}; standard deviation of the sites' {noun}s (tau) "
-        f"{rounded(found.tau, error)} [{', '.join(rounded(end, error) for end in tau)}]"
+        f"Q = {differ.q:.3g} on {differ.df} degrees of freedom, p {probability(differ.p_value)}; "
+        f"I^2 = {differ.i_squared:.0%}; standard deviation of the sites' {noun}s (tau) "
+        f"{rounded(differ.tau, error)} [{', '.join(rounded(end, error) for end in tau)}]"
     )
 
 

@@ -16,13 +16,9 @@ from counterveil.errors import refusal
 from counterveil.privacy import Budget, Estimand, Guarantee, Proof, Protected, show
 from counterveil.privacy.caveats import OPENING, AtSites, Fact, SitesLeftOut
 from counterveil.questions.pooling.reading import rows_of
-from counterveil.results.measures import (
-    DIFFERENCE,
-)
+from counterveil.results.measures import DIFFERENCE
 from counterveil.results.regression import Moments
-from counterveil.results.result import (
-    Result,
-)
+from counterveil.results.result import Result
 
 Named = list[tuple[str, Result]]
 # Sites with answers of one kind, whichever it is.
@@ -39,7 +35,7 @@ def check_agreement(sites: Answers) -> None:
 
 
 def _question(result: Any) -> dict[str, str]:
-    found = {
+    facts = {
         "unit of protection": result.guarantee.unit.value,
         "measure": getattr(result, "measure", DIFFERENCE),
         "estimand": getattr(result, "estimand", Estimand.ATE).value,
@@ -50,8 +46,8 @@ def _question(result: Any) -> dict[str, str]:
         else "trimmed by propensity scores",
     }
     # What the effects of a table, or the columns of moments, are of; groups that are too small may be missing.
-    found |= {name: str(getattr(result, name)) for name in result._SAME_AT_SITES}
-    return found | ({"kind of answer": type(result).__name__} if not isinstance(result, Result) else {})
+    facts |= {name: str(getattr(result, name)) for name in result._SAME_AT_SITES}
+    return facts | ({"kind of answer": type(result).__name__} if not isinstance(result, Result) else {})
 
 
 def _check_same(sites: Answers) -> None:
@@ -87,9 +83,9 @@ _ORDER = (Proof.FINITE_SAMPLE, Proof.ASYMPTOTIC, Proof.REFUTED, Proof.NONE)
 def pooled_guarantee(sites: Answers) -> Guarantee:
     """Return what is guaranteed to everyone in any of the sites: the weakest of the sites' guarantees."""
     guarantees = [result.guarantee for _, result in sites]
-    own = [(name, result.guarantee) for name, result in sites]
-    remarks = [f"{name}: {one.warning}" for name, one in own if one.warning is not None]
-    remarks += [f"{name}: {remark}" for name, one in own for remark in one.remarks]
+    by_site = [(name, result.guarantee) for name, result in sites]
+    remarks = [f"{name}: {one.warning}" for name, one in by_site if one.warning is not None]
+    remarks += [f"{name}: {remark}" for name, one in by_site for remark in one.remarks]
     return Guarantee(
         epsilon=max(guarantee.epsilon for guarantee in guarantees),
         delta=max(guarantee.delta for guarantee in guarantees),
@@ -110,14 +106,12 @@ def pooled_spending(sites: Answers) -> Budget:
 
 
 def _each(sites: Answers) -> str:
-    said = [
+    amounts = [
         f"{name} {show(result.guarantee.epsilon)}"
         + (f" (delta {show(result.guarantee.delta)})" if result.guarantee.delta else "")
         for name, result in sites
     ]
-    return (
-        f"each person has the epsilon of their own site: {', '.join(said)}; the guarantee names the largest"
-    )
+    return f"each person has the epsilon of their own site: {', '.join(amounts)}; the guarantee names the largest"
 
 
 def _union(lists: Iterable[Iterable[One]]) -> tuple[One, ...]:
@@ -127,8 +121,8 @@ def _union(lists: Iterable[Iterable[One]]) -> tuple[One, ...]:
 
 def pooled_caveats(sites: Answers, left_out: list[str]) -> tuple[Fact, ...]:
     """Return what the pooled interval does not cover: what no site's does, and who is not in it."""
-    own = _union(result.not_covered for _, result in sites)
-    return (*((SitesLeftOut(tuple(left_out)),) if left_out else ()), *own)
+    of_sites = _union(result.not_covered for _, result in sites)
+    return (*((SitesLeftOut(tuple(left_out)),) if left_out else ()), *of_sites)
 
 
 def pooled_opening(sites: Answers) -> dict[str, Any]:
@@ -137,13 +131,13 @@ def pooled_opening(sites: Answers) -> dict[str, Any]:
     Each is None where no site says anything, and that of all sites where it is one.
     """
     names = tuple(name for name, _ in sites)
-    found: dict[str, Any] = {}
+    roles: dict[str, Any] = {}
     for role in OPENING:
-        said = tuple(getattr(result, role) for _, result in sites)
+        facts = tuple(getattr(result, role) for _, result in sites)
         # Of a bound and of models it is enough that one site depends on them; the others have nothing to say.
-        some = {one for one in said if one is not None} if role in ("condition", "assumptions") else {*said}
-        found[role] = next(iter(some), None) if len(some) < 2 else AtSites(names, said)
-    return found
+        some = {one for one in facts if one is not None} if role in ("condition", "assumptions") else {*facts}
+        roles[role] = next(iter(some), None) if len(some) < 2 else AtSites(names, facts)
+    return roles
 
 
 def sizes_of(sites: Answers) -> NDArray[np.float64]:

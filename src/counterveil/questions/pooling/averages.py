@@ -45,11 +45,7 @@ from counterveil.questions.pooling.agreement import Answers
 from counterveil.questions.pooling.comparison import LOST, SCALES, compared, compared_known, logarithms
 from counterveil.questions.pooling.known import Logarithm, PooledKnown, PooledRatio, is_ratio
 from counterveil.report.pooling import METHODS
-from counterveil.results.effect import (
-    Known,
-    Linear,
-    truncate,
-)
+from counterveil.results.effect import Known, Linear, truncate
 from counterveil.results.measures import (
     DIFFERENCE,
     LIFT,
@@ -289,14 +285,14 @@ def _joint_limits(every: Sequence[Ends | None]) -> Ends | None:
 
 def _limits_of(known: Sequence[Known]) -> Ends | None:
     """Return what an average can be at all, None where a site does not say."""
-    found: list[Ends | None] = []
+    limits: list[Ends | None] = []
     for one in known:
         if isinstance(one, NoisyRatio):
-            found.append((-one.limit, one.limit))
+            limits.append((-one.limit, one.limit))
         elif isinstance(one, RatioDifference):
-            found.append((-one.one.limit - one.other.limit, one.one.limit + one.other.limit))
+            limits.append((-one.one.limit - one.other.limit, one.one.limit + one.other.limit))
         else:
-            found.append(
+            limits.append(
                 (-1.0, 1.0) if isinstance(one, Gap) else one.limits if isinstance(one, Area) else None
             )
-    return _joint_limits(found)
+    return _joint_limits(limits)

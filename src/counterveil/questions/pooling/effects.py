@@ -8,12 +8,7 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 
 from counterveil.errors import refusal
-from counterveil.inference.pooling import (
-    Heterogeneity,
-    PooledUncertainty,
-    heterogeneity,
-    released_variance,
-)
+from counterveil.inference.pooling import Heterogeneity, PooledUncertainty, heterogeneity, released_variance
 from counterveil.numerics.arrays import Ends
 from counterveil.questions.choices import repeat_of_pool
 from counterveil.questions.pooling.agreement import (
@@ -47,18 +42,8 @@ from counterveil.results.effect import (
     refusing,
     symmetric_interval,
 )
-from counterveil.results.measures import (
-    DIFFERENCE,
-    NEEDED,
-    NumberNeededToTreat,
-    refuse_of_difference,
-)
-from counterveil.results.result import (
-    MeasureResult,
-    OneEffect,
-    Result,
-    measure_terms,
-)
+from counterveil.results.measures import DIFFERENCE, NEEDED, NumberNeededToTreat, refuse_of_difference
+from counterveil.results.result import MeasureResult, OneEffect, Result, measure_terms
 from counterveil.settings import WeightLimits
 
 
@@ -162,8 +147,8 @@ class PooledNumberNeededToTreat(MeasureResult):
         return f"{self._sentence_in('sites')}; differences are averaged over sites with the weights shown"
 
     def _shown(self) -> dict[str, Any]:
-        found = self.pooled._shown()
-        kept = {name: found[name] for name in ("heterogeneity", "prediction") if name in found}
+        shown = self.pooled._shown()
+        kept = {name: shown[name] for name in ("heterogeneity", "prediction") if name in shown}
         return MeasureResult._shown(self) | kept
 
     def report_facts(self) -> dict[str, Any]:
@@ -397,20 +382,22 @@ class PooledResult(OneEffect):
     @property
     def table(self) -> tuple[Effect, ...]:
         """Effect of every site, at the level of the average, and the average."""
-        own = [replace(site.result.effect, name=site.name, level=self.level) for site in self.sites]
-        return (*own, replace(self.effect, name="pooled"))
+        effects = [replace(site.result.effect, name=site.name, level=self.level) for site in self.sites]
+        return (*effects, replace(self.effect, name="pooled"))
 
     def _columns(self) -> list[dict[str, Any]]:
-        own = {"estimand": self.estimand.value}
-        return columns_of_sites([(site.name, site.weight) for site in self.sites], own)
+        estimand = {"estimand": self.estimand.value}
+        return columns_of_sites([(site.name, site.weight) for site in self.sites], estimand)
 
     def _rows(self) -> list[dict[str, Any]]:
         """Return a dictionary for each site (`type` is "study") and one for the average ("summary")."""
         sources = [*(site.result._source() for site in self.sites), self._source()]
         rows = zip(self._columns(), self.table, sources, strict=True)
-        found = [{"term": self.treatment} | own | effect.row() | source for own, effect, source in rows]
+        with_sites = [
+            {"term": self.treatment} | columns | effect.row() | source for columns, effect, source in rows
+        ]
         prediction = None if self.uncertainty.between_sites is None else self.prediction_interval()
-        return with_differing(found, self.heterogeneity, prediction)
+        return with_differing(with_sites, self.heterogeneity, prediction)
 
     def _shown(self) -> dict[str, Any]:
         weights = [*(site.weight for site in self.sites), 1.0]
@@ -487,9 +474,9 @@ def average_of_results(
 ) -> PooledResult:
     """Return the average of results that answer one question, with the call that repeats it."""
     check_agreement(sites)
-    found = pooled_result(sites, method, level, weight_limits)
+    pooled = pooled_result(sites, method, level, weight_limits)
     repeat = repeat_of_pool([name for name, _ in sites], method, level)
-    return found if weight_limits is not None else replace(found, repeat=repeat)
+    return pooled if weight_limits is not None else replace(pooled, repeat=repeat)
 
 
 def pooled_result(sites: Named, method: str, level: float, bounds: WeightLimits | None) -> PooledResult:

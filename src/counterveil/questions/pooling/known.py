@@ -8,21 +8,10 @@ from math import exp, hypot, inf, isfinite, log, sqrt
 import numpy as np
 from scipy.special import ndtri
 
-from counterveil.inference.measures import (
-    p_value,
-)
-from counterveil.inference.pooling import (
-    ErrorBetweenSites,
-)
+from counterveil.inference.measures import p_value
+from counterveil.inference.pooling import ErrorBetweenSites
 from counterveil.numerics.arrays import Ends
-from counterveil.results.effect import (
-    Effect,
-    Known,
-    OwnScale,
-    StdError,
-    check_level,
-    truncate,
-)
+from counterveil.results.effect import Effect, Known, OwnScale, StdError, check_level, truncate
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +50,8 @@ class PooledKnown:
     @property
     def estimate(self) -> float:
         """The average, truncated to what it can be."""
-        found = sum(weight * one.estimate for weight, one in self._weighed())
-        return truncate((found, found), self.limits)[0]
+        average = sum(weight * one.estimate for weight, one in self._weighed())
+        return truncate((average, average), self.limits)[0]
 
     @property
     def sampling_sd(self) -> float:
@@ -77,8 +66,8 @@ class PooledKnown:
     @property
     def total_sd(self) -> float:
         """Standard deviation of all errors together, differences between sites included."""
-        own = sqrt(self.sampling_sd**2 + self.noise_sd**2 + self._spread)
-        return own if self.between_sites is None else max(own, self.between_sites.std_error)
+        errors = sqrt(self.sampling_sd**2 + self.noise_sd**2 + self._spread)
+        return errors if self.between_sites is None else max(errors, self.between_sites.std_error)
 
     @property
     def _spread(self) -> float:
@@ -122,9 +111,10 @@ class PooledKnown:
             return truncate((-inf, inf), self.limits)
         normal, down, up = -float(ndtri((1 - level) / 2)), 0.0, 0.0
         for weight, one in self._weighed():
-            (low, high), own = one.interval(level), normal * hypot(one.sampling_sd, one.noise_sd)
-            down += weight * max(one.estimate - low - own, 0.0)
-            up += weight * max(high - one.estimate - own, 0.0)
+            low, high = one.interval(level)
+            half_of_normal = normal * hypot(one.sampling_sd, one.noise_sd)
+            down += weight * max(one.estimate - low - half_of_normal, 0.0)
+            up += weight * max(high - one.estimate - half_of_normal, 0.0)
         half = max(normal * sqrt(self.sampling_sd**2 + self.noise_sd**2 + spread), between)
         return truncate((self.estimate - half - down, self.estimate + half + up), self.limits)
 

@@ -6,16 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 
 from counterveil.errors import refusal
-from counterveil.inference.measures import (
-    RATIO,
-    IndependentArmMeans,
-    JointArmMeans,
-)
-from counterveil.inference.pooling import (
-    Heterogeneity,
-    PooledMeans,
-    heterogeneity,
-)
+from counterveil.inference.measures import RATIO, IndependentArmMeans, JointArmMeans
+from counterveil.inference.pooling import Heterogeneity, PooledMeans, heterogeneity
 from counterveil.numerics.arrays import Ends, Floats
 from counterveil.questions.pooling.agreement import (
     Named,
@@ -31,11 +23,7 @@ from counterveil.questions.pooling.frames import columns_of_sites, with_differin
 from counterveil.questions.pooling.known import PooledEffect, PooledKnown
 from counterveil.questions.pooling.reading import of_means
 from counterveil.report.pooling import METHODS, SITES_LIKE_THESE, differing_words, held_words, one_more_words
-from counterveil.results.effect import (
-    Effect,
-    check_level,
-    interval_facts,
-)
+from counterveil.results.effect import Effect, check_level, interval_facts
 from counterveil.results.measures import (
     DIFFERENCE,
     LIFT,
@@ -47,9 +35,7 @@ from counterveil.results.measures import (
     refuse_range,
     replaced_in_words,
 )
-from counterveil.results.result import (
-    MeasureResult,
-)
+from counterveil.results.result import MeasureResult
 from counterveil.settings import WeightLimits
 
 
@@ -157,11 +143,11 @@ class PooledMeasure(MeasureResult):
         weight_limits: WeightLimits | None,
         **_: Any,
     ) -> PooledMeasure:
-        found: Named = [(site.name, of_means(site.result, site.name, measures=True)) for site in sites]
-        check_agreement(found)
+        named: Named = [(site.name, of_means(site.result, site.name, measures=True)) for site in sites]
+        check_agreement(named)
         if any(site.result.measure != measure for site in sites):
             raise ValueError("sites of another measure")
-        return pool_measures(found, sizes_of(found), method, check_level(level), weight_limits)
+        return pool_measures(named, sizes_of(named), method, check_level(level), weight_limits)
 
     @property
     def effect(self) -> Effect:
@@ -262,27 +248,29 @@ class PooledMeasure(MeasureResult):
         return [_means(site.result) for site in self.sites]
 
     def _columns(self) -> list[dict[str, Any]]:
-        own = {"estimand": self.estimand.value, "measure": self.measure}
-        return columns_of_sites([(site.name, site.weight) for site in self.sites], own)
+        scale = {"estimand": self.estimand.value, "measure": self.measure}
+        return columns_of_sites([(site.name, site.weight) for site in self.sites], scale)
 
     def _rows(self) -> list[dict[str, Any]]:
         """Return a dictionary for each site (`type` is "study") and one for all ("summary")."""
         sources = [*(site.result._source() for site in self.sites), self._source()]
         rows = zip(self._columns(), self.table, sources, strict=True)
         prediction = None if self.random is None else self.prediction_interval()
-        found = [{"term": self.treatment} | own | effect.row() | source for own, effect, source in rows]
-        return with_differing(found, self.heterogeneity, prediction)
+        with_sites = [
+            {"term": self.treatment} | columns | effect.row() | source for columns, effect, source in rows
+        ]
+        return with_differing(with_sites, self.heterogeneity, prediction)
 
     def _shown(self) -> dict[str, Any]:
         *sites, pooled = (effect.facts() for effect in self.table)
         rows = [facts | {"weight": site.weight} for facts, site in zip(sites, self.sites, strict=True)]
-        found = MeasureResult._shown(self) | {
+        shown = MeasureResult._shown(self) | {
             "effects": [*rows, pooled | {"weight": 1.0, "summary": True}],
             "heterogeneity": self.heterogeneity.to_dict(),
         }
         if self.random is not None:
-            found["prediction"] = interval_facts(self.level, self.prediction_interval())
-        return found
+            shown["prediction"] = interval_facts(self.level, self.prediction_interval())
+        return shown
 
     def report_facts(self) -> dict[str, Any]:
         """Return what reports and pictures show: a row for every site and one for all.
@@ -301,23 +289,23 @@ class PooledMeasure(MeasureResult):
         notes = MeasureResult._notes(self)
         in_average = [(site.name, _means(site.result)) for site in self.sites if site.weight > 0]
         notes[:0] = [("Estimate", text) for text in replaced_in_words(self.measure, in_average)]
-        found, ends = self.heterogeneity, self.heterogeneity_interval()["tau"]
-        effect = self.difference if found.scale == DIFFERENCE else self.effect
+        differ, ends = self.heterogeneity, self.heterogeneity_interval()["tau"]
+        effect = self.difference if differ.scale == DIFFERENCE else self.effect
         # A ratio's error on the scale of logarithms; a lift is a ratio less 1.
-        unit = 1.0 if found.scale == DIFFERENCE else effect.estimate + (self.measure == LIFT)
+        unit = 1.0 if differ.scale == DIFFERENCE else effect.estimate + (self.measure == LIFT)
         error = effect.std_error.total / unit
-        notes.append(("Heterogeneity", differing_words(found, ends, found.scale, error)))
+        notes.append(("Heterogeneity", differing_words(differ, ends, differ.scale, error)))
         if self.random is not None:
             if self.weight_limits is not None:
                 notes.append(("Weights", held_words(self.weight_limits)))
             assert self.means is not None
             noun = called(self.measure, self.means.range) if self.measure in OF_MEANS else DIFFERENCE
-            own = self.effect if self.measure in OF_MEANS else self.difference
+            shown_as = self.effect if self.measure in OF_MEANS else self.difference
             notes.append(
                 (
                     "One more site",
                     one_more_words(
-                        noun, self.prediction_interval(), error=own.std_error.total, level=own.level
+                        noun, self.prediction_interval(), error=shown_as.std_error.total, level=shown_as.level
                     ),
                 )
             )
@@ -342,11 +330,11 @@ def pool_measures(
     weights, averages = pooled.weights, pooled.means
     assert averages is not None
     kept = [place for place, weight in enumerate(weights) if weight > 0]
-    said: dict[str, float | str] = {"rows": int(sizes.sum()), "sites": len(sites)}
-    said |= {"mean_treated": averages.values[0], "mean_control": averages.values[1]}
+    facts: dict[str, float | str] = {"rows": int(sizes.sum()), "sites": len(sites)}
+    facts |= {"mean_treated": averages.values[0], "mean_control": averages.values[1]}
     if bounds is not None:
-        said["site_weight_limit"] = bounds.max_weight
-    own = {f"weight_{name}": float(weight) for (name, _), weight in zip(sites, weights, strict=True)}
+        facts["site_weight_limit"] = bounds.max_weight
+    weight_facts = {f"weight_{name}": float(weight) for (name, _), weight in zip(sites, weights, strict=True)}
     return PooledMeasure._of_known(
         pooled.known,
         measure=first.measure,
@@ -364,7 +352,7 @@ def pool_measures(
         not_covered=pooled_caveats(
             sites, [name for place, (name, _) in enumerate(sites) if place not in kept]
         ),
-        details=said | own,
+        details=facts | weight_facts,
         diagnostics={},
         **pooled_opening([sites[place] for place in kept]),
     )

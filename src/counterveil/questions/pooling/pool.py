@@ -21,14 +21,9 @@ from counterveil.questions.pooling.measures import PooledMeasure, pool_measures
 from counterveil.questions.pooling.moments import PooledMoments, added_up
 from counterveil.questions.pooling.reading import Sources, kind_of_all, named, read_answer, read_sites
 from counterveil.questions.pooling.tables import PooledTable, pooled_table
-from counterveil.results.effect import (
-    check_level,
-)
+from counterveil.results.effect import check_level
 from counterveil.results.regression import Moments
-from counterveil.results.result import (
-    MeasureResult,
-    difference_result,
-)
+from counterveil.results.result import MeasureResult, difference_result
 from counterveil.settings import WeightLimits
 
 
@@ -41,9 +36,9 @@ def pool_one(
         return average_of_results(sites, method, level, weight_limits)
     check_agreement(sites)
     if all(isinstance(result, MeasureResult) and result.means is not None for _, result in sites):
-        found = pool_measures(sites, sizes_of(sites), method, level, weight_limits)
+        pooled = pool_measures(sites, sizes_of(sites), method, level, weight_limits)
         repeat = repeat_of_pool([name for name, _ in sites], method, level)
-        return found if weight_limits is not None else replace(found, repeat=repeat)
+        return pooled if weight_limits is not None else replace(pooled, repeat=repeat)
     differences = [(name, difference_result(cast("MeasureResult", result))) for name, result in sites]
     return number_needed_to_treat_of(pooled_result(differences, method, level, weight_limits))
 

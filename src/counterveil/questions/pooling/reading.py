@@ -13,29 +13,16 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from counterveil.bounded_reading import (
-    UnreadableError,
-    parse_message,
-    read_text,
-)
+from counterveil.bounded_reading import UnreadableError, parse_message, read_text
 from counterveil.errors import CounterveilError, ParameterError, refusal, shown
 from counterveil.inference.clusters import ClusterUncertainty
 from counterveil.inference.convolution import half_width
-from counterveil.inference.pooling import (
-    PooledMeans,
-)
+from counterveil.inference.pooling import PooledMeans
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.questions.pooling.documents import KINDS, check_document
-from counterveil.results.effect import (
-    Linear,
-    kind_of,
-)
+from counterveil.results.effect import Linear, kind_of
 from counterveil.results.groups import RatioResult
-from counterveil.results.result import (
-    MeasureResult,
-    Result,
-    difference_result,
-)
+from counterveil.results.result import MeasureResult, Result, difference_result
 
 One = TypeVar("One")
 Source: TypeAlias = Result | Mapping[str, Any] | str | PathLike[str]
@@ -52,12 +39,12 @@ def read_sites(sources: Sources, measures: bool = False) -> list[tuple[str, Resu
 
     With `measures`, all of them may be ratios and the like instead of differences.
     """
-    found = named(sources, partial(read_result, measures=measures))
-    kinds = {isinstance(result, MeasureResult) for _, result in found}
+    results = named(sources, partial(read_result, measures=measures))
+    kinds = {isinstance(result, MeasureResult) for _, result in results}
     if len(kinds) > 1:
-        name = next(name for name, result in found if not isinstance(result, MeasureResult))
+        name = next(name for name, result in results if not isinstance(result, MeasureResult))
         raise no_result(name, "a difference beside results of another measure")
-    return found
+    return results
 
 
 def named(sources: Any, read_one: Callable[[Any, str], One]) -> list[tuple[str, One]]:

@@ -13,15 +13,8 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-from counterveil.inference.measures import (
-    IndependentArmMeans,
-    JointArmMeans,
-)
-from counterveil.inference.pooling import (
-    Heterogeneity,
-    PooledUncertainty,
-    heterogeneity,
-)
+from counterveil.inference.measures import IndependentArmMeans, JointArmMeans
+from counterveil.inference.pooling import Heterogeneity, PooledUncertainty, heterogeneity
 from counterveil.numerics.arrays import Ends, Floats
 from counterveil.privacy import Estimand
 from counterveil.questions.pooling.agreement import (
@@ -51,15 +44,8 @@ from counterveil.results.effect import (
     refusing,
     symmetric_interval,
 )
-from counterveil.results.measures import (
-    DIFFERENCE,
-    NAMES,
-    NumberNeededToTreat,
-    known_as,
-)
-from counterveil.results.result import (
-    Comparison,
-)
+from counterveil.results.measures import DIFFERENCE, NAMES, NumberNeededToTreat, known_as
+from counterveil.results.result import Comparison
 from counterveil.results.survival import SurvivalResult, said
 from counterveil.settings import WeightLimits
 
@@ -94,14 +80,14 @@ class PooledRow:
             Facts of the effect, with ``weights``, ``site_effects``, ``heterogeneity`` and, for random
             effects, ``prediction``.
         """
-        own = zip(self.sites, self.weights.values(), strict=True)
-        found = self.effect.facts() | {
+        effects = zip(self.sites, self.weights.values(), strict=True)
+        facts = self.effect.facts() | {
             "weights": dict(self.weights),
-            "site_effects": [one.facts() | {"weight": weight} for one, weight in own],
+            "site_effects": [one.facts() | {"weight": weight} for one, weight in effects],
             "heterogeneity": self.heterogeneity.to_dict(),
         }
         ends = self.prediction_interval()
-        return found if ends is None else found | {"prediction": interval_facts(self.effect.level, ends)}
+        return facts if ends is None else facts | {"prediction": interval_facts(self.effect.level, ends)}
 
     def heterogeneity_interval(self, level: float | None = None) -> dict[str, Ends]:
         """Return intervals for how far sites differ; it spends nothing.
@@ -185,13 +171,13 @@ class _RowPooling:
 
 def _row_words(row: PooledRow) -> str:
     """Return the sites' own numbers with their weights, and how far they differ."""
-    own = ", ".join(
+    of_sites = ", ".join(
         f"{said(one, str(one.name))} (weight {weight:.0%})"
         for one, weight in zip(row.sites, row.weights.values(), strict=True)
     )
-    found, tau, error = row.heterogeneity, row.heterogeneity_interval()["tau"], row.effect.std_error.total
+    differ, tau, error = row.heterogeneity, row.heterogeneity_interval()["tau"], row.effect.std_error.total
     unit = abs(row.effect.estimate) if is_ratio(row.effect.known) and isfinite(row.effect.estimate) else 1.0
-    words = f"{own}; sites differ: {differing_words(found, tau, found.scale, error / (unit or 1.0))}"
+    words = f"{of_sites}; sites differ: {differing_words(differ, tau, differ.scale, error / (unit or 1.0))}"
     ends = row.prediction_interval()
     if ends is None:
         return words
@@ -318,10 +304,10 @@ class PooledTable(ByName, Comparison):
             The average, with its error. It is one of many that could be asked for: its interval is for this
             number alone.
         """
-        own = [(one.name, of(one.result)) for one in self.answers]
+        effects = [(one.name, of(one.result)) for one in self.answers]
         sizes = sizes_of([(one.name, one.result) for one in self.answers])
         way = _RowPooling(method=self.method, level=self.level, bounds=self.weight_limits)
-        row = way.row(str(own[0][1].name), [(name, one.known) for name, one in own], sizes)
+        row = way.row(str(effects[0][1].name), [(name, one.known) for name, one in effects], sizes)
         return PooledAverage(row.effect.name, row.effect.known, self.level, pooled=row)
 
     @property
@@ -406,8 +392,8 @@ def pooled_table(
 ) -> PooledTable:
     """Return the tables of several sites as one: rows that two sites have, each averaged over these."""
     figures = {site: {one.name: one for one in result._site_figures()} for site, result in sites}
-    names = list(dict.fromkeys(name for own in figures.values() for name in own))
-    having = {name: [site for site, own in figures.items() if name in own] for name in names}
+    names = list(dict.fromkeys(name for here in figures.values() for name in here))
+    having = {name: [site for site, here in figures.items() if name in here] for name in names}
     kept = [name for name in names if len(having[name]) > 1]
     if not kept:
         raise no_result(sites[1][0], "no effect that another site has")
@@ -417,10 +403,10 @@ def pooled_table(
     way = _RowPooling(method=method, level=level, bounds=bounds, several=len(kept), measure=measure)
     rows = []
     for name in kept:
-        own = [(site, figures[site][name]) for site in having[name]]
+        here = [(site, figures[site][name]) for site in having[name]]
         # By the people behind the number where these are public, else by those of the site.
-        sizes = [whole[site] if one.size is None else max(float(one.size), 1.0) for site, one in own]
-        rows.append(way.row(name, [(site, one.numbers) for site, one in own], np.array(sizes)))
+        sizes = [whole[site] if one.size is None else max(float(one.size), 1.0) for site, one in here]
+        rows.append(way.row(name, [(site, one.numbers) for site, one in here], np.array(sizes)))
     weighed = {site for row in rows for site, weight in row.weights.items() if weight > 0}
     scale = {} if way.measure == DIFFERENCE else {"measure": NAMES[way.measure]}
     return PooledTable(
