@@ -43,6 +43,8 @@ _LEAST_SIDE, _MOST_SIDE, _POINTS_A_RANGE = 1 << 11, 1 << 13, 90
 _BEYOND_LATTICE = 1e-13
 # Ratios of scales whose binary logarithms agree to this part are one.
 _SAME_RATIO = 2.0**-40
+# Weights whose squares are no numbers any more: what they multiply is nothing beside the rest.
+_NOTHING = 1e-150
 # Points of the lattice of a weighted sum; half of them lie on either side of zero.
 _POINTS = 1 << 17
 _HALF = _POINTS // 2
@@ -332,3 +334,41 @@ def _lower_tails(masses: Floats, *, beyond: float) -> Floats:
     below = np.cumsum(masses)
     below -= masses / 2
     return np.asarray(beyond + below * ((0.5 - beyond) / below[-1]))
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """The distribution of `factor` times a noise; itself a noise distribution."""
+
+    noise: NoiseDistribution
+    factor: float
+
+    @property
+    def variance(self) -> float:
+        """The variance."""
+        return self.factor**2 * self.noise.variance
+
+    def cdf(self, x: Floats) -> Floats:
+        """Return P(factor X <= x)."""
+        return self.noise.cdf(x / self.factor)
+
+    def quantile(self, p: Floats) -> Floats:
+        """Return the smallest x with P(factor X <= x) >= p."""
+        return self.factor * self.noise.quantile(p)
+
+    def breakpoints(self, low: float, high: float, most: int) -> Floats | None:
+        """Return the points of [low, high] where the density is not smooth; None where they exceed `most`."""
+        found = self.noise.breakpoints(low / self.factor, high / self.factor, most)
+        return None if found is None else self.factor * found
+
+
+def sum_of_two(terms: list[tuple[float, NoiseDistribution | None]]) -> NoiseDistribution | None:
+    """Return the distribution of the weighted sum of up to two independent noises, None where there is none."""
+    kept: list[NoiseDistribution] = [
+        noise if abs(weight) == 1.0 else Scaled(noise, abs(weight))
+        for weight, noise in terms
+        if noise is not None and abs(weight) > _NOTHING
+    ]
+    if not kept:
+        return None
+    return kept[0] if len(kept) == 1 else NoiseSum(kept[0], kept[1])

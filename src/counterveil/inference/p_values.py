@@ -1,12 +1,14 @@
 """The p-value that belongs to intervals of every level: the least alpha whose interval leaves a value out.
 
 Where half-widths depend on the level through tables and inflations, no formula gives it; `p_value_from` searches the
-level whose half-width is the distance, along normal quantiles z, on which half-widths are nearly straight.
+level whose half-width is the distance, along normal quantiles z, on which half-widths are nearly straight. `p_value`
+does the same for intervals that are no half-widths, by halving the range of exponents.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from math import log, nextafter
 
 from scipy.special import ndtr, ndtri
@@ -16,6 +18,8 @@ _FARTHEST = 7.13
 # Half-widths are matched to this part of the distance, p-values about to ten times it.
 _NEAR = 1e-4
 _TINY = 1e-300
+# Halvings of the range of exponents of a p-value.
+_STEPS = 40
 
 
 def p_value_from(half_width: Callable[[float], float], distance: float, level: float, bias: float) -> float:
@@ -77,3 +81,23 @@ def _crossing(excess: Callable[[float], float], low: tuple[float, float], high: 
             at_a = at_a / 2 if side == 1 else at_a
             side = 1
     return b
+
+
+# A table shows it for an effect alone and among all, from the same intervals.
+@lru_cache(maxsize=1024)
+def p_value(interval: Callable[[float], tuple[float, float]], value: float = 0.0) -> float:
+    """Return the least alpha at which `interval(1 - alpha)` leaves out `value`, from 1e-12 to 1."""
+
+    def out(exponent: float) -> bool:
+        low, high = interval(1 - 10.0**exponent)
+        return not low <= value <= high
+
+    least, most = -12.0, -1e-9
+    if out(least):
+        return float(10.0**least)
+    if not out(most):
+        return 1.0
+    for _ in range(_STEPS):
+        middle = (least + most) / 2
+        least, most = (least, middle) if out(middle) else (middle, most)
+    return float(10.0**most)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from counterveil.inference.pooling import Heterogeneity
+from counterveil.inference.heterogeneity import Heterogeneity
 from counterveil.numerics.arrays import Ends
 from counterveil.report.text import probability, rounded
 from counterveil.settings import WeightLimits

@@ -13,7 +13,8 @@ import numpy as np
 from counterveil.data import Study
 from counterveil.data.domains import Label
 from counterveil.errors import ParameterError, refusal
-from counterveil.inference.measures import IndependentArmMeans
+from counterveil.inference.arm_means import IndependentArmMeans
+from counterveil.inference.estimates import Known
 from counterveil.inference.noise_distribution import NoiseDistribution
 from counterveil.inference.noise_sums import NoiseSum, weighted_sum
 from counterveil.inference.uncertainty import Uncertainty
@@ -25,7 +26,6 @@ from counterveil.results.effect import (
     Effect,
     EffectTable,
     FactsOf,
-    Known,
     Linear,
     check_table,
     prefetch_intervals,

@@ -20,7 +20,7 @@ from counterveil.data import Range, Study, public_points
 from counterveil.data.domains import Fill, Label, clamp, domain_codes, gaps, numbers
 from counterveil.data.sources import read
 from counterveil.errors import CounterveilError, refusal
-from counterveil.inference.measures import NoisyRatio
+from counterveil.inference.noisy_ratio import NoisyRatio
 from counterveil.inference.simultaneous import deviations, level_of_each, pointwise, simultaneous
 from counterveil.numerics.bases import Basis, constant_basis
 from counterveil.numerics.products import blocks, projected

@@ -8,12 +8,13 @@ from typing import Any
 
 from scipy.special import ndtri
 
+from counterveil.inference.estimates import symmetric_interval
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Ends
 from counterveil.privacy import Budget, Guarantee
 from counterveil.report import View
 from counterveil.report.own_release import drawn_facts, release_view
-from counterveil.results.effect import check_level, read, symmetric_interval, write
+from counterveil.results.effect import check_level, read, write
 from counterveil.results.shown import Shown
 
 

@@ -27,9 +27,10 @@ from math import isclose
 from typing import Any, TypeAlias
 
 from counterveil.data.domains import Label
+from counterveil.inference.estimates import Known
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Ends
-from counterveil.results.effect import Effect, Known, Linear
+from counterveil.results.effect import Effect, Linear
 
 Figure: TypeAlias = float | Fraction
 

@@ -39,7 +39,7 @@ from counterveil.estimators.linear.spline_score import ScoredRows, arm_terms
 from counterveil.estimators.linear.weighting import matched_effect, weighted_effect
 from counterveil.estimators.linear.weighting_design import features_of
 from counterveil.estimators.outcome_place import Outcomes, sizes_by_arm, totals_by_arm
-from counterveil.inference.measures import IndependentArmMeans, with_rare_events
+from counterveil.inference.arm_means import IndependentArmMeans, with_rare_events
 from counterveil.numerics.arm_totals import Arm, TwoArms
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.matching import SortedArms

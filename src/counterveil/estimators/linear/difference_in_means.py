@@ -31,8 +31,8 @@ from counterveil.estimators.linear.effect import (
     searched,
     variance_share,
 )
+from counterveil.inference.arm_means import with_rare_events
 from counterveil.inference.clusters import ClusterUncertainty
-from counterveil.inference.measures import with_rare_events
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arm_totals import TwoArms, arm_totals
 from counterveil.results.answering import Facts, answer_request

@@ -31,8 +31,8 @@ from counterveil.estimators.linear.matching_design import Scored
 from counterveil.estimators.linear.spline_score import covariate_rows
 from counterveil.estimators.linear.weighting_design import Weighted, shared_features
 from counterveil.estimators.outcome_place import ENDS, PLACE_WORDS, PLACES, count_octaves
+from counterveil.inference.arm_means import with_rare_events
 from counterveil.inference.clusters import ClusterUncertainty, t_factor
-from counterveil.inference.measures import with_rare_events
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arm_rows import ArmRows
 from counterveil.numerics.arrays import Floats, Integers

@@ -49,7 +49,7 @@ from counterveil.estimators.outcome_place import (
     totals_by_arm,
     with_slopes,
 )
-from counterveil.inference.measures import IndependentArmMeans, with_rare_events
+from counterveil.inference.arm_means import IndependentArmMeans, with_rare_events
 from counterveil.numerics.arm_totals import Arm, TwoArms
 from counterveil.numerics.balance import effective_size
 from counterveil.privacy import Budget

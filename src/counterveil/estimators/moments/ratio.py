@@ -21,7 +21,7 @@ from math import sqrt
 
 from counterveil.data import OUTCOME_STEPS, Study
 from counterveil.estimators.method import Prepared
-from counterveil.inference.measures import NoisyRatio
+from counterveil.inference.noisy_ratio import NoisyRatio
 from counterveil.privacy import Unit
 from counterveil.privacy.caveats import Caveat
 from counterveil.results.answering import Facts

@@ -42,7 +42,7 @@ from counterveil.estimators.outcome_place import (
     Spread,
     find_place,
 )
-from counterveil.inference.measures import IndependentArmMeans, with_rare_events
+from counterveil.inference.arm_means import IndependentArmMeans, with_rare_events
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Floats, Integers, sqrt_up
 from counterveil.numerics.bases import Basis

@@ -26,7 +26,7 @@ from counterveil.estimators.site_bounds.noise import (
     variance_in_reach,
     variance_released_or_largest,
 )
-from counterveil.inference.measures import rare_events
+from counterveil.inference.arm_means import rare_events
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.privacy import Unit
 from counterveil.results.effect import noise_from_dict

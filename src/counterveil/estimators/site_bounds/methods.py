@@ -18,8 +18,9 @@ from counterveil.estimators.moments.regression import Columns
 from counterveil.estimators.site_bounds import averages, pairs, records, tables
 from counterveil.estimators.site_bounds.asked import ReleasedDifference, ReleasedMean, SiteQuestion
 from counterveil.estimators.site_bounds.noise import PlainNoise
-from counterveil.inference.measures import IndependentArmMeans, JointArmMeans, NoisyRatio, RatioDifference
+from counterveil.inference.arm_means import IndependentArmMeans, JointArmMeans
 from counterveil.inference.noise_distribution import NoiseDistribution
+from counterveil.inference.noisy_ratio import NoisyRatio, RatioDifference
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import sqrt_up
 from counterveil.privacy import Unit

@@ -18,7 +18,7 @@ from counterveil.estimators.site_bounds.noise import (
     no_more_than_asked,
     variance_in_reach,
 )
-from counterveil.inference.measures import rare_events
+from counterveil.inference.arm_means import rare_events
 from counterveil.results.site_bounds import NEAR, Bound, Equal, OneOf, Within
 from counterveil.rows.pairs.sensitivity import MOST_LEFT, least_part, score_amounts
 

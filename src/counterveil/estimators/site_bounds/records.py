@@ -29,15 +29,17 @@ from counterveil.estimators.site_bounds.noise import (
     squared_noise,
     variance_in_reach,
 )
+from counterveil.inference.arm_means import IndependentArmMeans, JointArmMeans, rare_events
 from counterveil.inference.clusters import t_factor
-from counterveil.inference.measures import IndependentArmMeans, JointArmMeans, NoisyRatio, rare_events
 from counterveil.inference.noise_distribution import NoiseDistribution
 from counterveil.inference.noise_sums import WeightedSum
-from counterveil.inference.pooling import other_variance
+from counterveil.inference.noisy_ratio import NoisyRatio
+from counterveil.inference.site_weights import other_variance
 from counterveil.inference.variance_inflation import HEADROOM
 from counterveil.numerics.public_choices import LEAST_SHARE, LEFT_OF_TREATMENT
 from counterveil.results.site_bounds import NEAR, Above, Bound, Breach, Equal, Near, OneOf, Sum, Within
-from counterveil.rows.moments.sensitivity import SCORE_TERMS, CentredContrast, mean_of_everyone
+from counterveil.rows.moments.cell_sums import SCORE_TERMS
+from counterveil.rows.moments.centred_contrast import CentredContrast, mean_of_everyone
 
 # What outcomes less a prediction range over, beside the range of outcomes: the prediction is cut to half of the range
 # on either side, and its fit takes away at most half of the effect; one that is all noise may seem to add to it.

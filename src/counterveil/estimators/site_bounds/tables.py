@@ -25,6 +25,7 @@ from counterveil.privacy import Unit
 from counterveil.results.regression import Moments
 from counterveil.results.site_bounds import NEAR, Above, Bound, Breach, Equal, Near, OneOf, Sum, Within
 from counterveil.results.survival import SurvivalResult
+from counterveil.rows.time_tables import TimeTables
 from counterveil.settings.methods import MOST_BIAS
 
 # Into how many parts time cells may be cut.
@@ -78,9 +79,9 @@ def _table_noise(asked: SiteQuestion, tables: NoisyTables, form: Form) -> Iterat
     normal = [name.endswith("gaussian") for name in asked.mechanisms]
     yield OneOf("whether noise is Laplace's", tables.heavy, [not each for each in normal])
     if tables.heavy:
-        wanted = sqrt(2) * float(form.l1 / asked.budget.epsilon)
+        wanted = sqrt(2) * float(TimeTables(form).l1 / asked.budget.epsilon)
     else:
-        wanted = float(form.l2 / (asked.mu or 1))
+        wanted = float(TimeTables(form).l2 / (asked.mu or 1))
     if asked.most_sites > 1:
         # Of one noise and at most as many again as there are sites.
         most = wanted * (1 + NEAR) * sqrt(asked.most_sites)

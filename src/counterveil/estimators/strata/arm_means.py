@@ -11,7 +11,7 @@ from counterveil.estimators.method import Prepared
 from counterveil.estimators.strata.bounded_effect import PAGE
 from counterveil.estimators.strata.caveats import caveats
 from counterveil.estimators.strata.public_strata import public_strata, variance_part
-from counterveil.inference.measures import IndependentArmMeans
+from counterveil.inference.arm_means import IndependentArmMeans
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.privacy.caveats import StrataLeftOut
 from counterveil.results.answering import Facts

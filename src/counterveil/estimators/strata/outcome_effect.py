@@ -10,7 +10,7 @@ from __future__ import annotations
 from counterveil.estimators.method import Prepared
 from counterveil.estimators.strata.caveats import caveats
 from counterveil.estimators.strata.public_strata import public_strata, variance_part
-from counterveil.inference.measures import with_rare_events
+from counterveil.inference.arm_means import with_rare_events
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.privacy.caveats import StrataLeftOut
 from counterveil.results.answering import Facts

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from math import exp, hypot, inf, log, sqrt
 
 from counterveil.inference.biased_intervals import biased_half_width
-from counterveil.inference.measures import p_value
+from counterveil.inference.estimates import truncate
+from counterveil.inference.p_values import p_value
 from counterveil.inference.survival.interval_parts import joint_bias, quantiles
 from counterveil.numerics.arrays import Ends
 
@@ -82,10 +83,9 @@ class Area:
         normal, heavy = quantiles(level, self.heavy)
         half = hypot(normal * self.sampling_sd, heavy * sqrt(self.noise))
         half = biased_half_width(half, self.bias + abs(self.curvature), level) + self.slack
-        least, most = self.limits
         low = self.middle - half + min(self.steps, 0.0)
         high = self.middle + half + max(self.steps, 0.0)
-        return min(max(low, least), most), max(min(high, most), least)
+        return truncate((low, high), self.limits)
 
 
 @dataclass(frozen=True, slots=True)

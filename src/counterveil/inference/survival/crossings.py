@@ -23,7 +23,8 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from counterveil.inference.biased_intervals import biased_half_width, biased_half_widths
-from counterveil.inference.measures import Apart, p_value
+from counterveil.inference.estimates import IndependentDifference
+from counterveil.inference.p_values import p_value
 from counterveil.inference.survival.answers import SurvivalAnswers
 from counterveil.inference.survival.interval_parts import APART, joint_bias
 from counterveil.inference.survival.within_cells import points_of
@@ -187,7 +188,7 @@ class Crossing:
 
 
 @dataclass(frozen=True, slots=True)
-class CrossingGap(Apart):
+class CrossingGap(IndependentDifference):
     """The difference of two arms' quantiles.
 
     Attributes

@@ -23,7 +23,7 @@ from math import sqrt
 import numpy as np
 
 from counterveil.inference.biased_intervals import biased_half_width
-from counterveil.inference.measures import p_value
+from counterveil.inference.p_values import p_value
 from counterveil.inference.survival.blocks import Blocks
 from counterveil.inference.survival.interval_parts import joint_bias, quantiles
 from counterveil.inference.survival.tables import NoisyTables, blocks_of

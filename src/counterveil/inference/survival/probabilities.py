@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from math import hypot, sqrt
 
 from counterveil.inference.biased_intervals import biased_half_width
-from counterveil.inference.measures import Apart
+from counterveil.inference.estimates import IndependentDifference, Transformed, truncate, zou_donner
 from counterveil.inference.survival.interval_parts import APART, joint_bias, quantiles
 from counterveil.numerics.arrays import Ends
 
@@ -86,7 +86,7 @@ class Probability:
         low, high = (
             self.middle + biased_half_width(end, self.bias, level) * sign for end, sign in self._ends(level)
         )
-        return min(max(low - self.slack, 0.0), 1.0), min(max(high, 0.0), 1.0)
+        return truncate((low - self.slack, high), (0.0, 1.0))
 
     def _ends(self, level: float) -> tuple[Ends, Ends]:
         low, high = self.untruncated(level)
@@ -114,7 +114,7 @@ class Probability:
 
 
 @dataclass(frozen=True, slots=True)
-class Complement:
+class Complement(Transformed):
     """One minus a probability.
 
     Attributes
@@ -125,40 +125,31 @@ class Complement:
 
     of: Probability
 
-    @property
-    def estimate(self) -> float:
-        """One minus the estimate."""
-        return 1 - self.of.estimate
+    falling = True
 
     @property
-    def sampling_sd(self) -> float:
-        """Standard deviation of the sampling error."""
-        return self.of.sampling_sd
+    def source(self) -> Probability:
+        """The probability."""
+        return self.of
 
-    @property
-    def noise_sd(self) -> float:
-        """Standard deviation of the privacy noise."""
-        return self.of.noise_sd
-
-    def interval(self, level: float) -> Ends:
-        """Return the two ends of an interval, in [0, 1].
+    def carried(self, value: float) -> float:
+        """Return one minus a probability.
 
         Parameters
         ----------
-        level : float
-            Confidence level, in (0, 1).
+        value : float
+            A probability.
 
         Returns
         -------
-        tuple of (float, float)
-            Lower and upper end.
+        float
+            One minus it.
         """
-        low, high = self.of.interval(level)
-        return 1 - high, 1 - low
+        return 1 - value
 
 
 @dataclass(frozen=True, slots=True)
-class Gap(Apart):
+class Gap(IndependentDifference):
     """The difference of two probabilities.
 
     Attributes
@@ -206,14 +197,12 @@ class Gap(Apart):
         if self.one.slack or self.other.slack:
             (low, high), (least, most) = self.one.interval(level), self.other.interval(level)
             return low - most, high - least
-        (low, high), (least, most) = self.one.untruncated(level), self.other.untruncated(level)
-        treated, control = self.one.middle, self.other.middle
         bias = joint_bias(self.one.bias, self.other.bias, self.apart)
-        down = biased_half_width(_joined(treated - low, most - control, self._correlation), bias, level)
-        up = biased_half_width(_joined(high - treated, control - least, self._correlation), bias, level)
-        ends = (treated - control - down, treated - control + up)
-        return min(max(ends[0], -1.0), 1.0), max(min(ends[1], 1.0), -1.0)
+        correlation = self._correlation
 
+        def joined(first: float, second: float) -> float:
+            together = sqrt(max(first**2 + second**2 - 2 * correlation * first * second, 0.0))
+            return biased_half_width(together, bias, level)
 
-def _joined(first: float, second: float, correlation: float) -> float:
-    return sqrt(max(first**2 + second**2 - 2 * correlation * first * second, 0.0))
+        sides = [(each.middle, each.untruncated(level)) for each in (self.one, self.other)]
+        return truncate(zou_donner(sides[0], sides[1], joined), (-1.0, 1.0))

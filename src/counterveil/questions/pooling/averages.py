@@ -17,23 +17,20 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from counterveil.errors import refusal
-from counterveil.inference.measures import (
-    RATIO,
-    IndependentArmMeans,
-    JointArmMeans,
-    NoisyRatio,
-    RatioDifference,
-)
-from counterveil.inference.pooling import (
+from counterveil.inference.arm_means import IndependentArmMeans, JointArmMeans
+from counterveil.inference.between_sites import ErrorBetweenSites
+from counterveil.inference.estimates import Known, truncate
+from counterveil.inference.heterogeneity import paule_mandel
+from counterveil.inference.noisy_ratio import NoisyRatio, RatioDifference
+from counterveil.inference.pooled_means import PooledMeans
+from counterveil.inference.pooled_uncertainty import PooledUncertainty
+from counterveil.inference.quotient import RATIO
+from counterveil.inference.site_weights import (
     POOLING_METHODS,
-    ErrorBetweenSites,
-    PooledMeans,
-    PooledUncertainty,
     held_weights,
     noise_sds_of_variances,
     noise_variance,
     other_variance,
-    paule_mandel,
     pooling_weights,
     steadied_variances,
 )
@@ -45,7 +42,7 @@ from counterveil.questions.pooling.agreement import Answers
 from counterveil.questions.pooling.comparison import LOST, SCALES, compared, compared_known, logarithms
 from counterveil.questions.pooling.known import Logarithm, PooledKnown, PooledRatio, is_ratio
 from counterveil.report.pooling import METHODS
-from counterveil.results.effect import Known, Linear, truncate
+from counterveil.results.effect import Linear
 from counterveil.results.measures import (
     DIFFERENCE,
     LIFT,

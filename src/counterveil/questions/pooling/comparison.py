@@ -8,12 +8,15 @@ from typing import Any, cast
 
 import numpy as np
 
-from counterveil.inference.measures import ODDS, RATIO, IndependentArmMeans, JointArmMeans
-from counterveil.inference.pooling import i_squared_of, released_variance, tau_squared_interval
+from counterveil.inference.arm_means import IndependentArmMeans, JointArmMeans
+from counterveil.inference.estimates import Known
+from counterveil.inference.heterogeneity import i_squared_of, tau_squared_interval
+from counterveil.inference.quotient import ODDS, RATIO
+from counterveil.inference.site_weights import released_variance
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Ends, Floats
 from counterveil.questions.pooling.known import Logarithm, is_ratio
-from counterveil.results.effect import Known, Linear
+from counterveil.results.effect import Linear
 from counterveil.results.measures import LIFT, OF_MEANS, Measured, NumberNeededToTreat
 
 # The variance of a number that is lost in noise: not infinite, so that all sites together have a weight.

@@ -8,7 +8,10 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 
 from counterveil.errors import refusal
-from counterveil.inference.pooling import Heterogeneity, PooledUncertainty, heterogeneity, released_variance
+from counterveil.inference.estimates import symmetric_interval
+from counterveil.inference.heterogeneity import Heterogeneity, heterogeneity
+from counterveil.inference.pooled_uncertainty import PooledUncertainty
+from counterveil.inference.site_weights import released_variance
 from counterveil.numerics.arrays import Ends
 from counterveil.questions.choices import repeat_of_pool
 from counterveil.questions.pooling.agreement import (
@@ -33,15 +36,7 @@ from counterveil.report.pooling import (
     held_words,
     one_more_words,
 )
-from counterveil.results.effect import (
-    Effect,
-    Linear,
-    check_level,
-    interval_facts,
-    read,
-    refusing,
-    symmetric_interval,
-)
+from counterveil.results.effect import Effect, Linear, check_level, interval_facts, read, refusing
 from counterveil.results.measures import DIFFERENCE, NEEDED, NumberNeededToTreat, refuse_of_difference
 from counterveil.results.result import MeasureResult, OneEffect, Result, measure_terms
 from counterveil.settings import WeightLimits

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from counterveil.inference.pooling import Heterogeneity
+from counterveil.inference.heterogeneity import Heterogeneity
 from counterveil.numerics.arrays import Ends
 
 

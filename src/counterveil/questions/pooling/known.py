@@ -8,10 +8,14 @@ from math import exp, hypot, inf, isfinite, log, sqrt
 import numpy as np
 from scipy.special import ndtri
 
-from counterveil.inference.measures import p_value
-from counterveil.inference.pooling import ErrorBetweenSites
+from counterveil.inference.between_sites import ErrorBetweenSites
+from counterveil.inference.estimates import Known, OwnScale, Transformed, truncate
+from counterveil.inference.p_values import p_value
 from counterveil.numerics.arrays import Ends
-from counterveil.results.effect import Effect, Known, OwnScale, StdError, check_level, truncate
+from counterveil.results.effect import Effect, StdError, check_level
+
+# A larger logarithm is taken for this one: its ratio is still a double.
+_LARGEST_LOGARITHM = 700.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,38 +124,38 @@ class PooledKnown:
 
 
 @dataclass(frozen=True, slots=True)
-class Logarithm:
+class Logarithm(Transformed):
     """The logarithm of a ratio that is known on its own scale; a ratio that is lost in noise says nothing."""
 
-    known: Known
+    ratio: Known
+
+    @property
+    def source(self) -> Known:
+        """The ratio."""
+        return self.ratio
 
     @property
     def _sound(self) -> bool:
-        return 0 < self.known.estimate < inf
+        return 0 < self.ratio.estimate < inf
 
     @property
     def estimate(self) -> float:
         """The logarithm, 0 where there is none."""
-        return log(self.known.estimate) if self._sound else 0.0
+        return self.carried(self.ratio.estimate) if self._sound else 0.0
 
-    @property
-    def sampling_sd(self) -> float:
-        """Standard deviation of the sampling error."""
-        return self.known.sampling_sd / self.known.estimate if self._sound else inf
+    def carried(self, value: float) -> float:
+        """Return the logarithm of a ratio, which may be infinite."""
+        if value <= 0:
+            return -inf
+        return log(value) if value < inf else inf
 
-    @property
-    def noise_sd(self) -> float:
-        """Standard deviation of the privacy noise."""
-        return self.known.noise_sd / self.known.estimate if self._sound else inf
-
-    def interval(self, level: float) -> Ends:
-        """Return the two ends, which may be infinite."""
-        low, high = self.known.interval(level)
-        return (log(low) if low > 0 else -inf), (log(high) if high < inf else inf)
+    def scaled(self, sd: float) -> float:
+        """Return a standard deviation of the ratio as one of the logarithm."""
+        return sd / self.ratio.estimate if self._sound else inf
 
 
 @dataclass(frozen=True, slots=True)
-class PooledRatio(OwnScale):
+class PooledRatio(Transformed, OwnScale):
     """An average of ratios on the scale of logarithms, such as hazard ratios.
 
     Attributes
@@ -166,47 +170,48 @@ class PooledRatio(OwnScale):
     null: float = 1.0
 
     @property
-    def estimate(self) -> float:
-        """The ratio, or the lift."""
-        return self._ratio - self._less
+    def source(self) -> PooledKnown:
+        """The average of the logarithms."""
+        return self.logarithm
 
-    @property
-    def _ratio(self) -> float:
-        return exp(self.logarithm.estimate)
+    def carried(self, value: float) -> float:
+        """Return the ratio, or the lift, of a logarithm.
+
+        Parameters
+        ----------
+        value : float
+            A logarithm; it may be infinite.
+
+        Returns
+        -------
+        float
+            Ratio, or one less for a lift.
+        """
+        return exp(min(value, _LARGEST_LOGARITHM)) - self._less if value < inf else inf
+
+    def scaled(self, sd: float) -> float:
+        """Return a standard deviation of the logarithm as one of the ratio.
+
+        Parameters
+        ----------
+        sd : float
+            Standard deviation of the logarithm.
+
+        Returns
+        -------
+        float
+            Standard deviation of the ratio.
+        """
+        return exp(self.logarithm.estimate) * sd
 
     @property
     def _less(self) -> float:
         return 1.0 - self.null
 
     @property
-    def sampling_sd(self) -> float:
-        """Standard deviation of the sampling error."""
-        return self._ratio * self.logarithm.sampling_sd
-
-    @property
-    def noise_sd(self) -> float:
-        """Standard deviation of the privacy noise."""
-        return self._ratio * self.logarithm.noise_sd
-
-    @property
     def total_sd(self) -> float:
         """Standard deviation of all errors together, differences between sites included."""
-        return self._ratio * self.logarithm.total_sd
-
-    def interval(self, level: float) -> Ends:
-        """Return the two ends, which may be infinite.
-
-        Parameters
-        ----------
-        level : float
-            Confidence level, in (0, 1).
-
-        Returns
-        -------
-        tuple of (float, float)
-            Lower and upper end.
-        """
-        return self._of_logarithms(self.logarithm.interval(level))
+        return self.scaled(self.logarithm.total_sd)
 
     def one_more(self, level: float) -> Ends:
         """Return the two ends of an interval for one more site; for random effects alone.
@@ -221,11 +226,8 @@ class PooledRatio(OwnScale):
         tuple of (float, float)
             Lower and upper end.
         """
-        return self._of_logarithms(self.logarithm.one_more(level))
-
-    def _of_logarithms(self, ends: Ends) -> Ends:
-        low, high = ends
-        return exp(low) - self._less, exp(min(high, 700.0)) - self._less if isfinite(high) else inf
+        low, high = self.logarithm.one_more(level)
+        return self.carried(low), self.carried(high)
 
     def p_value(self, level: float, value: float | None = None) -> float:  # noqa: ARG002 - of every level the same
         """Return the two-sided p-value of a value.

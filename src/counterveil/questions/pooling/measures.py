@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 
 from counterveil.errors import refusal
-from counterveil.inference.measures import RATIO, IndependentArmMeans, JointArmMeans
-from counterveil.inference.pooling import Heterogeneity, PooledMeans, heterogeneity
+from counterveil.inference.arm_means import IndependentArmMeans, JointArmMeans
+from counterveil.inference.heterogeneity import Heterogeneity, heterogeneity
+from counterveil.inference.pooled_means import PooledMeans
+from counterveil.inference.quotient import RATIO
 from counterveil.numerics.arrays import Ends, Floats
 from counterveil.questions.pooling.agreement import (
     Named,

@@ -17,7 +17,7 @@ from counterveil.bounded_reading import UnreadableError, parse_message, read_tex
 from counterveil.errors import CounterveilError, ParameterError, refusal, shown
 from counterveil.inference.clusters import ClusterUncertainty
 from counterveil.inference.convolution import half_width
-from counterveil.inference.pooling import PooledMeans
+from counterveil.inference.pooled_means import PooledMeans
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.questions.pooling.documents import KINDS, check_document
 from counterveil.results.effect import Linear, kind_of

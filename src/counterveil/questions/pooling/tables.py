@@ -13,8 +13,10 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-from counterveil.inference.measures import IndependentArmMeans, JointArmMeans
-from counterveil.inference.pooling import Heterogeneity, PooledUncertainty, heterogeneity
+from counterveil.inference.arm_means import IndependentArmMeans, JointArmMeans
+from counterveil.inference.estimates import Known, symmetric_interval
+from counterveil.inference.heterogeneity import Heterogeneity, heterogeneity
+from counterveil.inference.pooled_uncertainty import PooledUncertainty
 from counterveil.numerics.arrays import Ends, Floats
 from counterveil.privacy import Estimand
 from counterveil.questions.pooling.agreement import (
@@ -33,17 +35,7 @@ from counterveil.questions.pooling.known import PooledEffect, PooledKnown, Poole
 from counterveil.questions.pooling.reading import named, no_result, read_answer
 from counterveil.report.pooling import METHOD_TEXTS, differing_words
 from counterveil.report.text import rounded
-from counterveil.results.effect import (
-    ByName,
-    Effect,
-    Known,
-    Linear,
-    check_level,
-    interval_facts,
-    read,
-    refusing,
-    symmetric_interval,
-)
+from counterveil.results.effect import ByName, Effect, Linear, check_level, interval_facts, read, refusing
 from counterveil.results.measures import DIFFERENCE, NAMES, NumberNeededToTreat, known_as
 from counterveil.results.result import Comparison
 from counterveil.results.survival import SurvivalResult, said
