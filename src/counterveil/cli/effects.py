@@ -276,12 +276,9 @@ def sensitivity(
 def _read_answer(facts: dict[str, Any]) -> Any:
     """Return the result that was written: of several arms, of groups, pooled, or of one effect."""
     from counterveil import results
-    from counterveil.questions.pooled import (
-        PooledMeasure,
-        PooledNumberNeededToTreat,
-        PooledResult,
-        PooledTable,
-    )
+    from counterveil.questions.pooling.effects import PooledNumberNeededToTreat, PooledResult
+    from counterveil.questions.pooling.measures import PooledMeasure
+    from counterveil.questions.pooling.tables import PooledTable
     from counterveil.results.effect import kind_of
 
     names = ("Result", "MeasureResult", "RatioResult", "ArmsResult", "GroupsResult", "OutcomesResult")

@@ -20,7 +20,7 @@ import numpy as np
 from counterveil.estimators.moments.effect_sums import EffectSums
 from counterveil.inference.noise_sums import weighted_sum
 from counterveil.inference.noisy_ratio import NoisyRatio
-from counterveil.inference.pooling import PooledUncertainty
+from counterveil.inference.pooled_uncertainty import PooledUncertainty
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Floats
 from counterveil.results.answering import Facts

@@ -16,7 +16,7 @@ from counterveil.cli import effects
 from counterveil.cli.program import described as described_command
 from counterveil.cli.requests import METHODS
 from counterveil.errors import ClaimError, ParameterError
-from counterveil.inference.pooling import POOLING_METHODS
+from counterveil.inference.site_weights import POOLING_METHODS
 from counterveil.privacy import Estimand, Unit
 from counterveil.questions import (
     arms,

@@ -26,7 +26,7 @@ from counterveil.estimators.linear.weighting_design import weighted
 from counterveil.privacy import Estimand
 from counterveil.privacy.caveats import Caveat, KeptPeople, KnownScore
 from counterveil.questions.plan import AssumedPeople, simulate
-from counterveil.questions.pooled import check_document
+from counterveil.questions.pooling.documents import check_document
 from counterveil.rows.linear.weighted_sum import linear_form
 from counterveil.rows.public import private_table
 
