@@ -186,7 +186,7 @@ def demo(
     """
     import counterveil as cv
     from counterveil.cli.ledger import print_accounts
-    from counterveil.data.passes import Waiting
+    from counterveil.data.progress import Waiting
     from counterveil.datasets import lalonde
     from counterveil.report.text import wrapped
 

@@ -156,7 +156,7 @@ def verify(
 
     The exit code is 5 if an entry was changed or removed.
     """
-    from counterveil.data.passes import Waiting
+    from counterveil.data.progress import Waiting
     from counterveil.errors import LedgerError
 
     with _sound_or_not(ledger, checkpoint) as book, Waiting("verify"):

@@ -24,7 +24,7 @@ from counterveil.errors import CounterveilError, refusal
 if TYPE_CHECKING:
     from counterveil.accounting import Account, Ledger
     from counterveil.data import Study
-    from counterveil.data.passes import Waiting
+    from counterveil.data.progress import Waiting
 
 
 def values_of(name: str) -> Callable[[typer.Context, str], list[str]]:
@@ -373,7 +373,7 @@ def question(
         @shared(*names, **defaults)
         @wraps(ask)
         def command(given: Given, **own: Any) -> None:
-            from counterveil.data.passes import Waiting
+            from counterveil.data.progress import Waiting
 
             check_report(given.get("report"))
             check_target(own.get("out"))
@@ -488,7 +488,7 @@ def show(
     facts = answer.to_dict() | (more or {})
     say(facts, str(answer), as_json, charged)
     if report is not None:
-        from counterveil.data.passes import Waiting
+        from counterveil.data.progress import Waiting
 
         try:
             with Waiting("report"):
