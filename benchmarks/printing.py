@@ -11,7 +11,15 @@ import numpy as np
 from tools.loose_study import study_of
 
 import counterveil as cv
-from counterveil.inference import uncertainty
+from counterveil.inference import (
+    ball_noise,
+    clusters,
+    convolution,
+    noise_distribution,
+    noise_sums,
+    noisy_scale,
+    variance_inflation,
+)
 
 TITLE = "CPU of showing effects as a multiple of estimating them, 5,000 rows; the aim is 2"
 ROWS, NAMES = 5_000, ("x1", "x2", "x3", "x4")
@@ -53,14 +61,23 @@ def questions() -> dict[str, Callable[[], Any]]:
 
 
 def _forget() -> None:
-    for one in vars(uncertainty).values():
+    modules = (
+        ball_noise,
+        clusters,
+        convolution,
+        noise_distribution,
+        noise_sums,
+        noisy_scale,
+        variance_inflation,
+    )
+    for one in (value for module in modules for value in vars(module).values()):
         if hasattr(one, "cache_clear"):
             one.cache_clear()
     for memory in (
-        uncertainty._TAILS,
-        uncertainty._HALF_WIDTHS,
-        uncertainty._LIKELY,
-        uncertainty._INFLATIONS,
+        convolution._TAILS,
+        convolution._HALF_WIDTHS,
+        variance_inflation._LIKELY,
+        variance_inflation._INFLATIONS,
     ):
         memory.clear()
 

@@ -17,8 +17,9 @@ import numpy as np
 
 from counterveil.errors import ParameterError
 from counterveil.results.functions import default_delta
-from counterveil_lab.reproduce.papers.cate.methods import K, boosted, constant_answers, not_private
+from counterveil_lab.reproduce.papers.cate.methods import boosted, constant_answers, not_private
 from counterveil_lab.reproduce.papers.cate.studies import FINITE, KERNEL, Instance, anonymised, published_fit
+from counterveil_lab.reproduce.rivals.simple import K
 from experiments.cate.instances import FIRST_SEED, instance
 from experiments.cate.ours import (
     FUNCTIONS,

@@ -8,7 +8,8 @@ from itertools import islice, tee
 
 import numpy as np
 
-from counterveil.inference.measures import ODDS, RATIO, Means, Quotient
+from counterveil.inference.arm_means import Means
+from counterveil.inference.quotient import ODDS, RATIO, Quotient
 
 # The risk of the treated beside that of the controls.
 EFFECT = 1.3

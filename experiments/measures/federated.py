@@ -19,7 +19,8 @@ from counterveil.federation.messages import Reply
 from counterveil.federation.setup import make_site, make_study
 from counterveil.federation.site import Site
 from counterveil.federation.study_files import StudyFolder
-from counterveil.inference.measures import RATIO, Means
+from counterveil.inference.arm_means import Means
+from counterveil.inference.quotient import RATIO
 from counterveil.results import MeasureResult
 from experiments.measures.counting import HEADING, covered
 from experiments.measures.ratios import METHODS, trial

@@ -8,8 +8,8 @@ from itertools import product
 import numpy as np
 
 import counterveil as cv
-from counterveil.inference.measures import RATIO
 from counterveil.inference.pooling import PooledMeans
+from counterveil.inference.quotient import RATIO
 from counterveil.results import MeasureResult
 from experiments.measures.counting import HEADING, covered
 from experiments.measures.ratios import trial

@@ -8,7 +8,8 @@ from itertools import product
 import numpy as np
 
 import counterveil as cv
-from counterveil.inference.measures import RATIO, Means
+from counterveil.inference.arm_means import Means
+from counterveil.inference.quotient import RATIO
 from counterveil.results import MeasureResult
 from experiments.measures.counting import EFFECT, HEADING, covered
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from counterveil.estimators.time_tables import default_table, expected_variance, table_release
-from counterveil.inference.survival import Blocks, TableNoise
+from counterveil.inference.survival.blocks import Blocks
+from counterveil.inference.survival.table_noise import TableNoise
 from counterveil.numerics.running_sums import FLAT, SUMS
 from counterveil.privacy import Budget
 

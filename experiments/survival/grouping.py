@@ -12,7 +12,9 @@ from itertools import product
 
 import numpy as np
 
-from counterveil.inference.survival import NoisyTables, answers_of, log_rank_of
+from counterveil.inference.survival.answers import answers_of
+from counterveil.inference.survival.log_rank import log_rank_of
+from counterveil.inference.survival.tables import NoisyTables
 from counterveil.privacy import Budget
 from experiments.survival.designs import Trial
 from experiments.survival.tables import drawn

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 import counterveil as cv
-from counterveil.inference.survival import NoisyTables, answers_of, blocks_of
+from counterveil.inference.survival.answers import answers_of
+from counterveil.inference.survival.tables import NoisyTables, blocks_of
 
 # Deaths and losses lie up to 1022 days; the horizon is a round number below.
 HORIZON, CELLS = 1000, 12

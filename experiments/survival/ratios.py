@@ -11,7 +11,10 @@ import numpy as np
 
 import counterveil as cv
 from counterveil.data.follow_up import USUAL_CELLS, TimeCells
-from counterveil.inference.survival import Crossing, CrossingGap, HazardRatio, NoisyTables, answers_of
+from counterveil.inference.survival.answers import answers_of
+from counterveil.inference.survival.crossings import Crossing, CrossingGap
+from counterveil.inference.survival.hazard_ratio import HazardRatio
+from counterveil.inference.survival.tables import NoisyTables
 from counterveil.privacy import Budget
 from experiments.survival.designs import HORIZON, Columns, Trial
 from experiments.survival.tables import counted, drawn

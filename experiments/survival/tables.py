@@ -11,7 +11,8 @@ import numpy as np
 import counterveil as cv
 from counterveil.data.follow_up import PARTS, TimeCells, entries, shared_entries
 from counterveil.estimators.time_tables import table_release
-from counterveil.inference.survival import NoisyTables, log_rank_of
+from counterveil.inference.survival.log_rank import log_rank_of
+from counterveil.inference.survival.tables import NoisyTables
 from counterveil.privacy import Budget
 from experiments.survival.designs import HORIZON, Columns, Trial
 from experiments.tables import Tally, seeds

@@ -109,6 +109,7 @@ _HOMES = {
     "event_study": "questions.event_study",
     "groups": "questions.groups",
     "interim": "questions.interim",
+    "methods": "methods",
     "moments": "questions.moments",
     "omop": "omop",
     "open_ledger": "accounting",

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 from tests.contract.trials import CLOSE, ESTIMANDS, SHARP, WIDTH, ask, on_grid, people, study
 
-from counterveil.inference.uncertainty import half_width
+from counterveil.inference.convolution import half_width
 
 CLUSTERS = 30
 

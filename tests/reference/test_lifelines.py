@@ -5,7 +5,8 @@ import pytest
 from tests.unit.inference.test_survival import CELLS, EDGES, people, tables
 from tools.loose_study import study_of
 
-from counterveil.inference.survival import answers_of, log_rank_of
+from counterveil.inference.survival.answers import answers_of
+from counterveil.inference.survival.log_rank import log_rank_of
 
 
 @pytest.mark.slow  # for the five seconds that lifelines takes to load

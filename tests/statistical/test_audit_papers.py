@@ -13,12 +13,12 @@ from counterveil.data import Table
 from counterveil.datasets import dataset_1
 from counterveil.mechanisms import LaplacePair
 from counterveil.numerics.matching import matching_coefficients
-from counterveil.numerics.products import linear_form
 from counterveil.numerics.public_choices import two_parts
 from counterveil.privacy import Budget
 from counterveil.published import InfluenceSettings
 from counterveil.published import doubly_robust as published
 from counterveil.published.matching import published_noise, release_estimate
+from counterveil.rows.linear.weighted_sum import linear_form
 from counterveil.session import Gate, Plan, SeededNoise
 from counterveil_lab.audit import ExactTester, Line, ThresholdTester, audit
 from counterveil_lab.reproduce.papers.cate.guarantees import (

@@ -7,44 +7,35 @@ import numpy as np
 import pytest
 from tests.thinned import thinned
 from tests.unit.estimators.moments.small_records import NotingGate
+from tests.unit.rows.exact_gate import public_rows
 
 import counterveil as cv
 from counterveil.data import Table
 from counterveil.data.features import feature_map
-from counterveil.estimators.linear.functions import series_basis
-from counterveil.estimators.moments.adjusted_means import release_own_scores
-from counterveil.estimators.moments.doubly_robust import (
-    SIZES,
-    Centre,
-    RowScale,
-    release_arm_grams,
-    release_arm_residuals,
-    release_arm_score,
-    release_look,
-    release_place,
-    release_sizes,
-)
-from counterveil.estimators.moments.records import Records
-from counterveil.estimators.outcome_place import WHOLE, Spread, find_place
-from counterveil.estimators.pairs.effect import (
-    ARM_SCORES,
-    WHOLE_SCORES,
-    Fit,
-    Functions,
-    Models,
-    Target,
-    arm_sums,
-    best_scores,
-    feature_sets,
-    function_sensitivity,
-    function_sums,
-    pair_sensitivity,
-    pair_sums,
-)
+from counterveil.estimators.linear.series_basis import series_basis
+from counterveil.estimators.moments.outcome_location import OutcomeLocation, locate_outcomes
+from counterveil.estimators.moments.row_scale import RowScale
+from counterveil.estimators.moments.score_clip import SIZES
+from counterveil.estimators.outcome_place import Spread, find_place
+from counterveil.estimators.pairs.features import feature_sets
+from counterveil.estimators.pairs.models import Fit, Models
+from counterveil.estimators.pairs.scores import Target, best_scores
+from counterveil.estimators.pairs.series import Functions
 from counterveil.numerics.bases import Axis
 from counterveil.numerics.products import Standard
 from counterveil.privacy import Budget, Estimand
-from counterveil.rows.moments.scores import ArmLines, ArmScore, OwnScore
+from counterveil.rows.moments.arm_grams import release_arm_grams
+from counterveil.rows.moments.feature_moments import release_look
+from counterveil.rows.moments.linear_models import ArmLines
+from counterveil.rows.moments.residual_products import release_arm_residuals
+from counterveil.rows.moments.score_sizes import release_sizes
+from counterveil.rows.moments.score_sums import ArmScore, OwnScore, release_arm_score, release_own_scores
+from counterveil.rows.outcome_histograms import OutcomeHistograms
+from counterveil.rows.outcome_window import WHOLE
+from counterveil.rows.pairs.functions import function_sensitivity, function_sums
+from counterveil.rows.pairs.moments import arm_sums, pair_sensitivity, pair_sums
+from counterveil.rows.pairs.scores import ARM_SCORES, WHOLE_SCORES
+from counterveil.rows.records import Records
 from counterveil.session import Gate, Kind, Plan, SeededNoise
 from counterveil_lab.attacks.asking import WeakGate
 from counterveil_lab.audit import Given, ThresholdTester, audit
@@ -111,7 +102,9 @@ def check(release, samples, seed):
     assert report.passed, str(report)
 
 
-SCALE = RowScale(Standard(np.zeros(1), np.full(1, 0.5), 2.0, 2.0), Centre(0.0, 0.4, 0.0, 3.0), 1.5, 1.5, 2.5)
+SCALE = RowScale(
+    Standard(np.zeros(1), np.full(1, 0.5), 2.0, 2.0), OutcomeLocation(0.0, 0.4, 0.0, 3.0), 1.5, 1.5, 2.5
+)
 LINEAR = ArmLines(np.zeros((2, 2)))
 SCORE = ArmScore(LINEAR, np.array([[2.0, 0.0], [2.0, 0.0]]), (1.0, 1.0), 0.0)
 # What is released, and the two values of the first record that move it furthest.
@@ -120,18 +113,24 @@ ARMS_CASES = {
         lambda gate, rows, pure: release_look(gate, "centre", rows, 1, np.ones(1, dtype=bool), share=True),
         ((-1.0, 0, -1.0), (1.0, 1, 1.0)),
     ),
-    "place 1": (lambda gate, rows, pure: release_place(gate, rows, pure, 8), ((0.0, 0, -0.9), (0.0, 0, 0.9))),
-    "gram": (lambda gate, rows, pure: release_arm_grams(gate, rows, SCALE), ((1.0, 1, 1.0), (-1.0, 0, 1.0))),
+    "place 1": (
+        lambda gate, rows, pure: locate_outcomes(gate, rows, pure, 8),
+        ((0.0, 0, -0.9), (0.0, 0, 0.9)),
+    ),
+    "gram": (
+        lambda gate, rows, pure: release_arm_grams(gate, rows, SCALE.rows),
+        ((1.0, 1, 1.0), (-1.0, 0, 1.0)),
+    ),
     "residual 1": (
-        lambda gate, rows, pure: release_arm_residuals(gate, "residual 1", rows, SCALE, LINEAR, 0.2),
+        lambda gate, rows, pure: release_arm_residuals(gate, "residual 1", rows, SCALE.rows, LINEAR, 0.2),
         ((1.0, 1, 1.0), (1.0, 1, -1.0)),
     ),
     "sizes": (
-        lambda gate, rows, pure: release_sizes(gate, rows, SCALE, SCORE, np.array([0.5, 2.0]), pure),
+        lambda gate, rows, pure: release_sizes(gate, rows, SCALE.rows, SCORE, np.array([0.5, 2.0]), pure),
         ((0.0, 0, 0.0), (0.0, 0, 1.0)),
     ),
     "score": (
-        lambda gate, rows, pure: release_arm_score(gate, rows, SCALE, SCORE, 0.5),
+        lambda gate, rows, pure: release_arm_score(gate, rows, SCALE.rows, SCORE, 0.5),
         ((0.0, 1, 1.0), (0.0, 1, -1.0)),
     ),
 }
@@ -139,11 +138,11 @@ OWN = OwnScore(LINEAR, SCORE.weights, np.zeros(2), np.full(2, 0.5))
 # Of means of arms, under the names of their releases.
 ARMS_CASES |= {
     "sizes of means": (
-        lambda gate, rows, pure: release_sizes(gate, rows, SCALE, OWN, SIZES, pure),
+        lambda gate, rows, pure: release_sizes(gate, rows, SCALE.rows, OWN, SIZES, pure),
         ((0.0, 0, 0.0), (0.0, 1, 0.0)),
     ),
     "score of means": (
-        lambda gate, rows, pure: release_own_scores(gate, rows, SCALE, OWN, pure),
+        lambda gate, rows, pure: release_own_scores(gate, rows, SCALE.rows, OWN, pure),
         ((0.0, 1, 1.0), (0.0, 1, -1.0)),
     ),
 }
@@ -210,11 +209,11 @@ def sums_of(made, form, arms):
 
 
 def score(gate, made, _pure):
-    gate.release_cells("score", sums_of(made, WHOLE_SCORES, arms=False), WHOLE_SCORES[1])
+    gate.release_cells("score", sums_of(made, WHOLE_SCORES, arms=False), WHOLE_SCORES.l1)
 
 
 def arm_scores(gate, made, _pure):
-    gate.release_cells("score", sums_of(made, ARM_SCORES, arms=True), ARM_SCORES[1])
+    gate.release_cells("score", sums_of(made, ARM_SCORES, arms=True), ARM_SCORES.l1)
 
 
 def functions(gate, made, _pure):
@@ -234,7 +233,7 @@ def arm_models(gate, made, _pure):
 
 
 def centre(gate, made, pure):
-    find_place(gate, made, pure)
+    find_place(gate, OutcomeHistograms(pure, rows=public_rows(made)), made.rows)
 
 
 # What is released, and the pairs that move it furthest.

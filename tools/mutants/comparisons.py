@@ -8,7 +8,7 @@ from tools.mutants.mutant import ESTIMATES, Mutant, fault
 
 _of = partial(fault, ESTIMATES)
 _DIFFERENCES = "contract/test_differences.py"
-_SITES = "unit/estimators/linear/test_difference_in_means.py"
+_SITES = "unit/rows/linear/test_difference_in_means.py"
 _WEIGHTS = "contract/test_weights.py"
 _STRATA = "contract/test_strata.py"
 _CLUSTERS = "contract/test_clusters.py"
@@ -16,13 +16,13 @@ _CLUSTERS = "contract/test_clusters.py"
 COMPARISONS: tuple[Mutant, ...] = (
     # Difference in means, outcomes private.
     _of(
-        "difference_in_means.release",
+        "arm_contrast.release_contrast",
         "(arms.treated.mean() - arms.control.mean())",
         "(arms.control.mean() - arms.treated.mean())",
         _DIFFERENCES,
     ),
     _of(
-        "difference_in_means.release",
+        "arm_contrast.release_contrast",
         "+ arms.control.variance() / arms.control.count",
         "+ arms.control.variance() / arms.treated.count",
         _DIFFERENCES,
@@ -42,14 +42,14 @@ COMPARISONS: tuple[Mutant, ...] = (
     _of("cluster_form._freedom", "- shared - shared.T", "- shared", _CLUSTERS),
     _of("clusters.known_sd", "** 2 * self.extra", "* self.extra", _CLUSTERS),
     _of(
-        "exact_matching.compared",
+        "clustered_trial.compared",
         "np.sqrt(several / (several - 1))",
         "np.sqrt(several / several)",
         _CLUSTERS,
         about="no correction for few clusters",
     ),
     _of(
-        "exact_matching.compared",
+        "clustered_trial.compared",
         "(noises[1] + mean[cells.arm] ** 2 * noises[0])",
         "noises[1]",
         _CLUSTERS,
@@ -80,9 +80,9 @@ COMPARISONS: tuple[Mutant, ...] = (
     _of("Contrast.uncertainty", " + (1 - 2 * q) * estimate", "", _DIFFERENCES),
     _of("Contrast.uncertainty", "variance -= counted", "variance += counted", _DIFFERENCES),
     _of(
-        "contrast.moments",
-        "arms.control.centred_squares(centre) / (1 - q) ** 2",
-        "arms.control.centred_squares(centre) / (1 - q)",
+        "PrivateArms.moments",
+        "control.centred_squares(centre) / (1 - q) ** 2",
+        "control.centred_squares(centre) / (1 - q)",
         _DIFFERENCES,
     ),
     _of(
@@ -94,42 +94,42 @@ COMPARISONS: tuple[Mutant, ...] = (
     _of("contrast._centred_on_arms", "+ float(q / (1 - q)) ** 2", "", _DIFFERENCES),
     _of("contrast.release_means", "middle + total / size", "total / size", _DIFFERENCES),
     _of(
-        "declared_bound.bounded",
+        "with_confounding_bound",
         "(LEFT_OF_TREATMENT * sqrt(share * (1 - share)))",
         "sqrt(share * (1 - share))",
         _DIFFERENCES,
     ),
     _of(
-        "doubly_robust_contrast.bounded_contrast",
-        "- known.extra, 0.0) * session.batches.rows",
-        "- known.extra, 0.0)",
+        "with_confounding_bound",
+        "- uncertainty.extra, 0.0) * rows",
+        "- uncertainty.extra, 0.0)",
         _DIFFERENCES,
     ),
     # Weighted sums with public coefficients.
-    _of("weighting.adjusted_table", "values = lowest + float(", "values = float(", _WEIGHTS),
+    _of("moved_rows.residuals", "values = lowest + float(", "values = float(", _WEIGHTS),
     _of(
-        "linear_effect.release",
-        "* sensitivity.width**2\n",
-        "* sensitivity.width\n",
+        "WeightedOutcomes.release",
+        "* bounds.width**2\n",
+        "* bounds.width\n",
         _WEIGHTS,
     ),
     _of("LinearEstimate.variance_cap", "self.squares / 4", "self.squares / 2", _WEIGHTS),
     _of("WithBias.value", "self.factor * ", "", _WEIGHTS),
     _of("LinearEffect.with_bias", "1 - 1 / self.factor", "1 / self.factor", _WEIGHTS),
     _of("PairedVariance.value", "(self.bits + steps_bits + 1)", "(self.bits + steps_bits)", _WEIGHTS),
-    _of("products.paired_variance", "share[first] + share[second]", "share[first]", _WEIGHTS),
+    _of("paired_variance.paired_variance", "share[first] + share[second]", "share[first]", _WEIGHTS),
     _of(
         "residual_variance.GroupSquares.values",
         " - Fraction(int(y.sum()) ** 2, len(y))",
         "",
         "unit/estimators/linear/test_matching.py",
-        "unit/estimators/linear/test_residual_variance.py",
+        "unit/rows/linear/test_residual_variance.py",
     ),
     _of(
-        "residual_variance.Spectrum.freedom",
+        "spectrum.Spectrum.freedom",
         "len(self.rows) - 1 - self.explained(strength)",
         "len(self.rows) - 1",
-        "unit/estimators/linear/test_residual_variance.py",
+        "unit/rows/linear/test_residual_variance.py",
         "unit/estimators/linear/test_weighting.py",
     ),
     _of(
@@ -153,22 +153,24 @@ COMPARISONS: tuple[Mutant, ...] = (
     _of("matched_arm._match", "(1.0 + borrowed)", "borrowed", _WEIGHTS),
     # Strata.
     _of(
-        "stratified_bounded._uncertainty",
-        "cap = float(claim.limit * width**2 / rows) / share",
-        "cap = float(claim.limit * width**2 / rows) / share / 2",
+        "bounded_effect._uncertainty",
+        "cap = float(sums.bounds.limit * sums.width**2 / sums.bounds.rows) / share",
+        "cap = float(sums.bounds.limit * sums.width**2 / sums.bounds.rows) / share / 2",
         _STRATA,
     ),
     _of(
-        "stratified_bounded._uncertainty",
-        "extra = estimate**2 * found.weight.noise.variance / share**2",
+        "bounded_effect._uncertainty",
+        "extra = effect**2 * released.weight.noise.variance / share**2",
         "extra = 0.0",
         _STRATA,
     ),
-    _of("stratified_bounded._uncertainty", "(rows * kept) ** 2", "(rows**2 * kept)", _STRATA),
     _of(
-        "stratified_bounded._uncertainty",
-        "float(found.variance) / share**2",
-        "float(found.variance) / share",
+        "bounded_effect._uncertainty", "sums.variance_bound / kept**2", "sums.variance_bound / kept", _STRATA
+    ),
+    _of(
+        "bounded_effect._uncertainty",
+        "float(released.variance) / share**2",
+        "float(released.variance) / share",
         _STRATA,
     ),
     _of(
@@ -191,9 +193,9 @@ COMPARISONS: tuple[Mutant, ...] = (
         _STRATA,
     ),
     _of(
-        "stratified_outcome.stratified_outcome",
-        "cap = float(claim.weight * width**2 / total)",
-        "cap = float(claim.weight * width**2 / total) / 2",
+        "outcome_effect.stratified_outcome",
+        "cap = float(bounds.weight * width**2 / strata.total)",
+        "cap = float(bounds.weight * width**2 / strata.total) / 2",
         _STRATA,
     ),
     _of("stratified.stratum_weights", "most * treated", "most * control", _STRATA),

@@ -157,7 +157,7 @@ GUARANTEES: tuple[Mutant, ...] = (
         "Plan.several_noise",
         "s * length / w",
         "s / w",
-        "unit/estimators/linear/test_linear_estimate.py",
+        "unit/rows/linear/test_several_outcomes.py",
     ),
     _of(
         "Gate.release_vector",

@@ -14,30 +14,35 @@ def _unit(path: str) -> str:
     return f"unit/estimators/{folder}/test_{name}.py"
 
 
+def _rows(path: str) -> str:
+    folder, name = path.split("/")
+    return f"unit/rows/{folder}/test_{name}.py"
+
+
 SENSITIVITIES: tuple[Mutant, ...] = (
     _of(
         "DifferenceInMeans.estimate",
         "self.width / self.smallest_arm",
         "self.width / (self.treated + self.control)",
-        _unit("linear/difference_in_means"),
+        "unit/rows/linear/test_difference_in_means.py",
     ),
     _of(
         "DifferenceInMeans.variance",
         "(self.width / self.smallest_arm) ** 2",
         "(self.width / self.smallest_arm) ** 2 / 2",
-        _unit("linear/difference_in_means"),
+        "unit/rows/linear/test_difference_in_means.py",
     ),
     _of(
         "SitesContrast.estimate",
         "max(weight * one.estimate",
         "min(weight * one.estimate",
-        _unit("linear/difference_in_means"),
+        "unit/rows/linear/test_difference_in_means.py",
     ),
     _of(
         "ArmMean.variance",
         "(self.width / self.rows) ** 2",
         "(self.width / self.rows) ** 2 / 2",
-        _unit("linear/difference_in_means"),
+        "unit/rows/linear/test_difference_in_means.py",
     ),
     _of(
         "CentredContrast.ends",
@@ -61,8 +66,8 @@ SENSITIVITIES: tuple[Mutant, ...] = (
     _of(
         "release_sandwich", "Fraction(longest)", "Fraction(longest) / 2", _unit("moments/regression_moments")
     ),
-    _of("balance_sums", "max(same_arm, other_arm)", "same_arm", _unit("moments/arm_moments")),
-    _of("arm_balance.exact_sums", "FLAGS * total", "2 * FLAGS * total", _unit("moments/arm_moments")),
+    _of("balance_sums", "max(same_arm, other_arm)", "same_arm", _rows("moments/balance_sums")),
+    _of("balance_sums.exact_sums", "FLAGS * total", "2 * FLAGS * total", _rows("moments/balance_sums")),
     _of("weighting_design.trimmed", "score >= limit", "score >= 0", _unit("linear/weighting")),
     _of("CentredContrast.largest_square", "max(end**2", "min(end**2", _unit("moments/contrast")),
     _of(
@@ -80,44 +85,44 @@ SENSITIVITIES: tuple[Mutant, ...] = (
     ),
     _of("ResidualSquares.largest", "max(", "min(", _unit("moments/release_chains")),
     _of(
-        "linear.several_outcomes.release_periods",
-        "changes.largest * width",
-        "changes.largest * width / 2",
-        _unit("linear/linear_estimate"),
+        "PeriodComparisons.release",
+        "largest * width)",
+        "largest * width / 2)",
+        "unit/rows/linear/test_event_study.py",
     ),
     _of("both_sums", "return width", "return width / 2", _unit("moments/contrast")),
     _of(
         "cluster_form.largest_change",
         "1 - 2 * np.sign(coefficient)",
         "1 - 4 * np.sign(coefficient)",
-        _unit("linear/clustered"),
+        "unit/rows/linear/test_clustered_error.py",
     ),
-    _of("exact_matching.totals", "OUTCOME_STEPS // 2", "0", _unit("strata/cluster_cells")),
+    _of("cluster_totals.totals", "OUTCOME_STEPS // 2", "0", _unit("strata/cluster_cells")),
     _of("ClusterCells.counts", "Fraction(2)", "Fraction(1)", _unit("strata/cluster_cells")),
     _of(
         "LinearEstimate.estimate",
         "self.width * self.largest",
         "self.width * self.largest / 2",
-        _unit("linear/linear_estimate"),
+        "unit/rows/linear/test_linear_estimate.py",
     ),
     _of(
         "LinearEstimate.variance",
         "self.largest_row / 2",
         "self.largest_row / 4",
-        _unit("linear/linear_estimate"),
+        "unit/rows/linear/test_linear_estimate.py",
     ),
-    _of("WithBias.largest_row", "self.factor * ", "", _unit("linear/linear_estimate")),
+    _of("WithBias.largest_row", "self.factor * ", "", "unit/rows/linear/test_linear_estimate.py"),
     _of(
         "PairedVariance.largest_row",
         "        np.add.at(sums, self.second, self.units)\n",
         "",
-        _unit("linear/linear_estimate"),
+        "unit/rows/linear/test_linear_estimate.py",
     ),
     _of(
         "residual_variance.ResidualVariance.largest_row",
         "2 * max(",
         "max(",
-        _unit("linear/residual_variance"),
+        "unit/rows/linear/test_residual_variance.py",
     ),
     _of(
         "BoundedStrata.effect",
@@ -207,7 +212,7 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         _unit("moments/inverse_weighting"),
         "contract/test_ipw.py",
     ),
-    _of("penalised_fit", "return 2 * (", "return (", _unit("moments/record_moments")),
+    _of("penalised_fit", "return 2 * (", "return (", _rows("moments/record_moments")),
     _of(
         "FoldAverage.mean",
         "2 * self.bound / self.folds",
@@ -225,30 +230,30 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "record_moments",
         "8 * weight**2",
         "4 * weight**2",
-        _unit("moments/record_moments"),
+        _rows("moments/record_moments"),
         "contract/test_groups.py",
     ),
     _of(
         "free_gram",
         "sqrt_up(Fraction(2)) * squared_max_norm",
         "squared_max_norm",
-        _unit("moments/record_moments"),
+        _rows("moments/record_moments"),
     ),
     _of("free_gram", " * (1 + LENGTH_SLACK)", "", "contract/test_noise.py", about="rounding"),
     _of(
         "sensitivity.orthogonal_score",
         "Fraction(2, rows)",
         "Fraction(1, rows)",
-        _unit("moments/record_moments"),
+        _rows("moments/record_moments"),
     ),
     _of(
         "residual_moments",
         "2 * (1 + LENGTH_SLACK)",
         "(1 + LENGTH_SLACK)",
-        _unit("moments/record_moments"),
+        _rows("moments/record_moments"),
     ),
-    _of("arm_statistics", "return 2 * ", "return ", _unit("moments/arm_moments")),
-    _of("CellTerms.absolute", "2 + 2 * sum(", "1 + 2 * sum(", _unit("moments/record_moments")),
+    _of("arm_statistics", "return 2 * ", "return ", _rows("moments/arm_statistics")),
+    _of("CellTerms.absolute", "2 + 2 * sum(", "1 + 2 * sum(", _rows("moments/record_moments")),
     _of(
         "arms.bounds",
         "absolute * sum(weights, Fraction(0))",
@@ -256,19 +261,19 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         _unit("moments/contrast"),
     ),
     _of(
-        "adjusted_means.release_own_scores",
+        "score_sums.release_own_scores",
         "SCORE_TERMS.euclidean",
         "SCORE_TERMS.euclidean / 2",
-        _unit("moments/arm_moments"),
+        _rows("moments/arm_releases"),
     ),
     _of(
-        "CellTerms.euclidean", "sqrt_up(2 + 4 * sum(", "sqrt_up(2 + 2 * sum(", _unit("moments/record_moments")
+        "CellTerms.euclidean", "sqrt_up(2 + 4 * sum(", "sqrt_up(2 + 2 * sum(", _rows("moments/record_moments")
     ),
     _of(
-        "orthogonal_score._whole",
+        "scores.whole_steps",
         "np.clip(np.nan_to_num(part), -1.0, 1.0)",
         "np.nan_to_num(part)",
-        _unit("moments/record_moments"),
+        _rows("moments/record_moments"),
         "unit/estimators/moments/test_doubly_robust.py",
     ),
     _of(
@@ -278,37 +283,42 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "unit/numerics/test_features.py",
     ),
     _of(
-        "residual_totals",
+        "residuals_by_arm",
         "high - low + 2 * prediction.bound_steps * step",
         "high - low + prediction.bound_steps * step",
         "contract/test_models.py",
     ),
     _of(
         "pair_sensitivity",
-        "PAIR_LENGTH * rows.length",
-        "PAIR_LENGTH * rows.length * Fraction(7, 10)",
-        _unit("pairs/pair_scores"),
+        "PAIR_LENGTH * vectors.length",
+        "PAIR_LENGTH * vectors.length * Fraction(7, 10)",
+        _rows("pairs/pair_scores"),
     ),
-    _of("_longest", ".max())", ".min())", _unit("pairs/pair_scores")),
-    _of("Fit.times", "errs * np.outer", "0 * np.outer", _unit("pairs/effect")),
+    _of("_longest", ".max())", ".min())", _rows("pairs/pair_scores")),
+    _of("Fit.times", "relative_error * np.outer", "0 * np.outer", _unit("pairs/effect")),
     _of(
         "Place.fixed",
         "np.clip(moved // (2 * self.half_width), -(1 << OUTCOME_BITS), 1 << OUTCOME_BITS)",
         "moved // (2 * self.half_width)",
-        _unit("pairs/pair_scores"),
+        _rows("pairs/pair_scores"),
     ),
     _of(
-        "Scores.values",
+        "ScoreLines.values",
         "np.clip((raw + (1 << (_SHIFT - 1))) >> _SHIFT, -one, one)",
         "(raw + (1 << (_SHIFT - 1))) >> _SHIFT",
-        _unit("pairs/pair_scores"),
+        _rows("pairs/pair_scores"),
     ),
-    _of("function_sensitivity", "_PAIR * rows.length", "rows.length", _unit("pairs/pair_scores")),
+    _of("function_sensitivity", "_PAIR * vectors.length", "vectors.length", _rows("pairs/pair_scores")),
     _of(
         "Target._of_arm",
         "one if self.arm in (None, 0) else np.zeros(len(one))",
         "one",
-        _unit("pairs/pair_scores"),
+        _rows("pairs/pair_scores"),
     ),
-    _of("Scores.sums", "form[0] * Fraction(", "2 * form[0] * Fraction(", _unit("pairs/pair_scores")),
+    _of(
+        "ScoreLines.sums",
+        "form.square_weight * Fraction(",
+        "2 * form.square_weight * Fraction(",
+        _rows("pairs/pair_scores"),
+    ),
 )

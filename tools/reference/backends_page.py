@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from tools.reference.markdown import table
 
 from counterveil.data.sources.frames import ENGINES
+from counterveil.estimators.method import Method
 from counterveil.privacy import Unit
 from counterveil.questions import arms, event_study, groups, outcomes, quantiles, survival
-from counterveil.questions.ate import METHODS, Method
+from counterveil.questions.ate import METHODS
 from counterveil.questions.cate import FORMS
 
 # What a method does with rows.

@@ -1,19 +1,33 @@
-"""What a method of estimation is: from public numbers to a plan of releases, and from these to an estimate."""
+"""What a method of estimation is: from public numbers to a plan of releases, and from these to an estimate.
+
+A method sees two things, in turn. First what is public of the rows (`PublicData`) and the question: from these it
+decides what to release, with which bounds and for which parts of the budget. Then what was released: numbers with noise
+whose distribution is known. It never sees a private row or an exact sum.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Generic, TypeVar
 
-from counterveil.privacy import Proof
+from counterveil.data.domains import Label
+from counterveil.errors import refusal
+from counterveil.inference.arm_means import with_rare_events
+from counterveil.inference.uncertainty import Uncertainty
+from counterveil.privacy import Estimand, Proof, Unit
+from counterveil.privacy.caveats import Fact, Target
 from counterveil.results.answering import Facts, Stored, answer_request
-from counterveil.results.question import Question
+from counterveil.results.question import Question, causal_caveats
 from counterveil.results.result import Result
 from counterveil.rows.public import PublicData
-from counterveil.session import BaseSession, Gate, Plan
+from counterveil.rows.statistic import Statistic, length_on_made_up_rows
+from counterveil.session import BaseSession, Gate, Kind, Plan, Released
 
-Answer = TypeVar("Answer", bound=Stored)
+# Covariant, as whoever prepares a MeasureResult prepares a Result.
+Answer = TypeVar("Answer", bound=Stored, covariant=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +52,8 @@ class Prepared(Generic[Answer]):
         What the guarantee says beside its pages.
     proof : Proof
         Whether the guarantee holds in finite samples.
+    reference : label, optional
+        The period of an event study whose pattern of missing values is public.
     description : dict
         What the ledger writes down beside the question.
     finish : callable, optional
@@ -52,6 +68,7 @@ class Prepared(Generic[Answer]):
     mechanisms: tuple[str, ...] | None = None
     remarks: tuple[str, ...] = ()
     proof: Proof = Proof.FINITE_SAMPLE
+    reference: Label | None = None
     description: dict[str, Any] = field(default_factory=dict)
     finish: Callable[[Answer], Answer] | None = None
 
@@ -67,13 +84,16 @@ class Prepared(Generic[Answer]):
             remarks=self.remarks,
             proof=self.proof,
             mechanisms=self.mechanisms,
+            reference=self.reference,
             said=self.description,
         )
         return settled if self.finish is None else self.finish(settled)
 
 
+# Letters of the name of a method.
+LONGEST_NAME = 60
 # From what is public of rows, and a question, to what will be released.
-Prepare = Callable[[PublicData, Question], Prepared[Answer]]
+Prepare = Callable[[PublicData, Any], Prepared[Answer]]
 
 
 def runs(prepare: Prepare[Answer]) -> Callable[[BaseSession, Question], Answer]:
@@ -83,3 +103,303 @@ def runs(prepare: Prepare[Answer]) -> Callable[[BaseSession, Question], Answer]:
         return prepare(PublicData(session, question.unit), question).run(session)
 
     return answer
+
+
+Releases = Mapping[str, Any]  # a Released or a ReleasedVector by the name of its statistic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """What a method makes of released numbers: an effect, and what its interval is computed from.
+
+    The interval is ``{e : |effect - e| <= h}`` with ``P(|N(b, v) + X| > h) = 1 - level``, where v is the sampling
+    variance with an allowance for the noise that it was released with, X the noise of the effect and b the bias.
+
+    Attributes
+    ----------
+    effect : Released
+        The released effect, treated minus control, in the outcome's units.
+    variance : Released or float
+        Sampling variance of the effect, in the outcome's units squared: released, or a public upper bound.
+    largest_variance : float, optional
+        Largest value that the variance can have at all; it stands in where noise hides the variance. Needed where
+        `variance` is released.
+    bias : float, default 0
+        Bound on the bias of the effect, in the outcome's units, by which the interval is widened.
+    details : mapping of str to float or str
+        Further public or released numbers that the answer shows.
+
+    Examples
+    --------
+    >>> import counterveil as cv
+    >>> [each for each in cv.methods.Estimate.__dataclass_fields__][:2]
+    ['effect', 'variance']
+    """
+
+    effect: Released
+    variance: Released | float
+    largest_variance: float | None = None
+    bias: float = 0.0
+    details: Mapping[str, float | str] = field(default_factory=dict)
+
+    def uncertainty(self) -> Uncertainty:
+        """Return the error of the effect: sampling, noise and bias together."""
+        if not isinstance(self.variance, Released):
+            cap = float(self.variance)
+            return Uncertainty(self.effect.noise, cap, cap, None, 0.0, self.bias)
+        if self.largest_variance is None:
+            raise refusal("CV-P843")
+        return Uncertainty(
+            self.effect.noise,
+            float(self.variance),
+            float(self.largest_variance),
+            self.variance.noise,
+            0.0,
+            self.bias,
+        )
+
+
+class Method(ABC):
+    """A way to estimate an effect, to be passed as ``cv.ate(..., method=MyMethod())``.
+
+    Subclass it, say what it `protects`, declare the `statistics` that it wants with their bounds, and write `estimate`.
+    The answer is charged, stored, resumed and repeated by its request id as those of the package's own methods are;
+    its guarantee says that the bounds are declared by their author. `counterveil audit module:MyMethod` searches for
+    data sets that refute them.
+
+    Attributes
+    ----------
+    name : str
+        What answers, ledgers and access policies call the method; not one of the package's own names.
+    protects : tuple of str
+        Levels of protection for which the bounds hold: "outcome", "treatment and outcome", "record".
+    estimands : tuple of str
+        Whose average effect it can estimate. Default: ("ATE",).
+    interval_target : Target, optional
+        `Target.OWN_QUANTITY` where its interval is not for an average effect, as of trimmed means; every rendering
+        of the answer then says so first. Default: None.
+
+    See Also
+    --------
+    Statistic : Declares a sum over private rows and its bound.
+    counterveil.ate : Runs a method.
+
+    Notes
+    -----
+    Fields of a method that is a dataclass are its settings: plain numbers, texts and tuples of them, which the ledger
+    records. The package's own methods override `prepare`, which the default builds of `statistics` and `estimate`;
+    so may yours, where one release depends on another.
+
+    Examples
+    --------
+    The difference in means of a trial, with the variance that it can have at most:
+
+    >>> from dataclasses import dataclass
+    >>> from fractions import Fraction
+    >>> import counterveil as cv
+    >>> @dataclass(frozen=True)
+    ... class Contrast(cv.methods.Statistic):
+    ...     bound: Fraction
+    ...
+    ...     def value(self, rows):
+    ...         total = [int(rows.outcome[rows.arm == arm].sum()) for arm in (0, 1)]
+    ...         size = [int((rows.arm == arm).sum()) for arm in (0, 1)]
+    ...         return (Fraction(total[1], size[1]) - Fraction(total[0], size[0])) * rows.outcome_unit
+    >>> class PlainDifference(cv.methods.Method):
+    ...     name = "plain difference"
+    ...     protects = ("outcome",)
+    ...
+    ...     def statistics(self, public):
+    ...         return {"effect": Contrast(bound=public.width / min(public.arm_sizes))}
+    ...
+    ...     def estimate(self, released, public):
+    ...         largest = sum(float(public.width) ** 2 / (4 * size) for size in public.arm_sizes)
+    ...         return cv.methods.Estimate(effect=released["effect"], variance=largest)
+    >>> data = cv.datasets.simulated_trial(n=2000, effect=0.3)
+    >>> noise = cv.SeededNoise(1)
+    >>> result = cv.ate(
+    ...     data.frame, data.study, protects="outcome", epsilon=1, method=PlainDifference(), noise=noise
+    ... )
+    >>> round(result.estimate, 1)
+    0.3
+    """
+
+    name: ClassVar[str]
+    protects: ClassVar[tuple[str, ...]]
+    estimands: ClassVar[tuple[str, ...]] = ("ATE",)
+    interval_target: ClassVar[Target | None] = None
+
+    @abstractmethod
+    def statistics(self, public: PublicData) -> Mapping[str, Statistic]:
+        """Return what is to be released, by name, from what is public.
+
+        Parameters
+        ----------
+        public : PublicData
+            Study, number of rows and, where they are public, columns and sizes of arms.
+
+        Returns
+        -------
+        mapping of str to Statistic
+            Each with its bound; names are those of `released` in `estimate`.
+        """
+
+    @abstractmethod
+    def estimate(self, released: Releases, public: PublicData) -> Estimate:
+        """Return the effect and its error from the released numbers.
+
+        Parameters
+        ----------
+        released : mapping of str to Released or ReleasedVector
+            Numbers with noise, and its distribution, by the names of `statistics`.
+        public : PublicData
+            Study, number of rows and, where they are public, columns and sizes of arms.
+
+        Returns
+        -------
+        Estimate
+            The effect with its sampling variance.
+        """
+
+    def shares(self, public: PublicData) -> Mapping[str, Fraction]:
+        """Return the part of the budget that each statistic pays; by default equal parts.
+
+        Parameters
+        ----------
+        public : PublicData
+            Study, number of rows and, where they are public, columns and sizes of arms.
+
+        Returns
+        -------
+        mapping of str to Fraction
+            Positive parts that add up to one, by the names of `statistics`: of epsilon, or of the squared mu of
+            Gaussian noise.
+        """
+        names = list(self.statistics(public))
+        return dict.fromkeys(names, Fraction(1, max(len(names), 1)))
+
+    def not_covered(self, public: PublicData, estimand: Estimand) -> tuple[Fact, ...]:
+        """Return what the interval does not cover: by default confounding, unless the study is a trial.
+
+        Parameters
+        ----------
+        public : PublicData
+            What is public of the rows.
+        estimand : Estimand
+            Whose effect is asked for.
+
+        Returns
+        -------
+        tuple of Caveat
+            Caveats that every rendering of the answer shows.
+        """
+        return causal_caveats(public.study, estimand)
+
+    def settings(self) -> dict[str, Any]:
+        """Return the fields of a method that is a dataclass, as the ledger records them.
+
+        Returns
+        -------
+        dict
+            Plain values by name.
+
+        Raises
+        ------
+        CounterveilError
+            A field that is not plain: CV-P844.
+        """
+        described: Any = self
+        names = [each.name for each in fields(described)] if is_dataclass(described) else []
+        return {name: _plain(getattr(self, name), name) for name in names}
+
+    def prepare(self, public: PublicData, question: Question) -> Prepared[Any]:
+        """Return the method with its releases planned, from public numbers alone; nothing is spent here.
+
+        Parameters
+        ----------
+        public : PublicData
+            What is public of the rows.
+        question : Question
+            Budget, level, estimand and mechanism.
+
+        Returns
+        -------
+        Prepared
+            The plan and what is made of its releases.
+        """
+        statistics = dict(self.statistics(public))
+        bounds = {name: each.declared_bound() for name, each in statistics.items()}
+        shares = dict(self.shares(public))
+        _check_shares(self.name, shares, statistics)
+        lengths = {name: length_on_made_up_rows(each, public) for name, each in statistics.items()}
+        plan = Plan.split(question.budget, shares, question.mechanism, _kinds(statistics, question.mechanism))
+
+        def estimate(gate: Gate) -> Facts:
+            released = {name: each.release(gate, name, lengths[name]) for name, each in statistics.items()}
+            found = self.estimate(released, public)
+            sizes = public.arm_sizes if public.unit.treatment_public else (public.rows,)
+            return Facts(
+                estimate=float(found.effect),
+                uncertainty=with_rare_events(found.uncertainty(), public.study.outcome_range, sizes),
+                method=self.name,
+                releases=tuple((name, f"bound {float(bound):.6g}") for name, bound in bounds.items()),
+                not_covered=self.not_covered(public, question.estimand),
+                interval_target=self.interval_target,
+                details={"rows": public.rows, **found.details, "mechanism": question.mechanism},
+            )
+
+        return Prepared(
+            question=question,
+            plan=plan,
+            estimate=estimate,
+            pages=("rows/statistic.proof.md",),
+            proof=Proof.DECLARED,
+            description={"written_by": described_method(self)},
+        )
+
+
+def described_method(method: Method) -> dict[str, Any]:
+    """Return what tells a method from others: its class and its settings."""
+    return {"class": f"{type(method).__module__}:{type(method).__qualname__}", "settings": method.settings()}
+
+
+def _kinds(statistics: Mapping[str, Statistic], mechanism: str) -> dict[str, Kind]:
+    """Return how statistics that are not single numbers are planned.
+
+    Gaussian noise follows the Euclidean length of a change, which is at most the sum of the absolute changes.
+    """
+    several = {name: each.kind for name, each in statistics.items() if each.norm != "absolute"}
+    return dict.fromkeys(several, Kind.VECTOR) if mechanism == "gaussian" else several
+
+
+def _check_shares(method: str, shares: Mapping[str, Any], statistics: Mapping[str, Statistic]) -> None:
+    """Raise CV-P845 for parts of the budget that are not positive fractions of one, one for each statistic."""
+    exact = all(isinstance(share, int | Fraction) and share > 0 for share in shares.values())
+    if not statistics or shares.keys() != statistics.keys() or not exact or sum(shares.values()) != 1:
+        raise refusal(
+            "CV-P845", method=method, names=", ".join(statistics) or "no statistic", shares=dict(shares)
+        )
+
+
+def _plain(value: Any, name: str) -> Any:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Fraction):
+        return str(value)
+    if isinstance(value, tuple | list):
+        return [_plain(each, name) for each in value]
+    raise refusal("CV-P844", field=name, kind=type(value).__name__)
+
+
+def supports(method: Method, unit: Unit) -> bool:
+    """Return whether a method has bounds for a level of protection."""
+    return unit in tuple(map(Unit.parse, method.protects))
+
+
+def check_own_method(method: Method, taken: tuple[str, ...]) -> None:
+    """Raise CV-P846 for a method without a name of its own, or without a level of protection."""
+    name = getattr(method, "name", None)
+    protects = getattr(method, "protects", None)
+    named = isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isprintable()
+    if not named or name in taken or not isinstance(protects, tuple) or not protects:
+        raise refusal("CV-P846", method=type(method).__name__, name=name, protects=protects, taken=taken)

@@ -24,23 +24,16 @@ from counterveil.data.study_documents import column_of, is_trial, propensity_of
 from counterveil.errors import CounterveilError, refusal
 from counterveil.estimators.moments.regression import Columns, RowPlan
 from counterveil.federation.messages import MOST_SITES, SUMMED, Ask, Head, Reply, SiteRequest
-from counterveil.inference.measures import (
-    IndependentArmMeans,
-    JointArmMeans,
-    NoisyRatio,
-    RatioDifference,
-    rare_events,
-)
+from counterveil.inference.arm_means import IndependentArmMeans, JointArmMeans, rare_events
+from counterveil.inference.clusters import t_factor
+from counterveil.inference.convolution import half_width
+from counterveil.inference.noise_distribution import NoiseDistribution
+from counterveil.inference.noise_sums import WeightedSum
+from counterveil.inference.noisy_ratio import NoisyRatio, RatioDifference
 from counterveil.inference.pooling import other_variance
-from counterveil.inference.survival import NoisyTables
-from counterveil.inference.uncertainty import (
-    HEADROOM,
-    NoiseDistribution,
-    Uncertainty,
-    WeightedSum,
-    half_width,
-    t_factor,
-)
+from counterveil.inference.survival.tables import NoisyTables
+from counterveil.inference.uncertainty import Uncertainty
+from counterveil.inference.variance_inflation import HEADROOM
 from counterveil.numerics.arrays import sqrt_up
 from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.numerics.public_choices import LEAST_SHARE, LEFT_OF_TREATMENT
@@ -73,8 +66,10 @@ from counterveil.results.regression import Moments, parse_formula
 from counterveil.results.result import MeasureResult, Result, difference_result
 from counterveil.results.survival import SurvivalResult
 from counterveil.rows.linear.sensitivity import ArmMean, MeanContrast
-from counterveil.rows.moments.sensitivity import SCORE_TERMS, CentredContrast, mean_of_everyone
+from counterveil.rows.moments.cell_sums import SCORE_TERMS
+from counterveil.rows.moments.centred_contrast import CentredContrast, mean_of_everyone
 from counterveil.rows.pairs.sensitivity import LEAST_PROPENSITY, MOST_LEFT, least_part, score_amounts
+from counterveil.rows.time_tables import TimeTables
 from counterveil.settings.methods import BLOCKS, MOST_BIAS
 
 # The facts with which an answer may begin: each method has its own, and a site can say no others.
@@ -1056,9 +1051,9 @@ def _check_times(ask: Ask, study: Study, answer: SurvivalResult) -> None:
     allowed = {None: (True, mu is not None), "gaussian": (False, True)}.get(named, (True, False))
     require(allowed[0] if tables.heavy else allowed[1])
     if tables.heavy:
-        wanted = sqrt(2) * float(form.l1 / budget_of(ask).epsilon)
+        wanted = sqrt(2) * float(TimeTables(form).l1 / budget_of(ask).epsilon)
     else:
-        wanted = float(form.l2 / (mu or 1))
+        wanted = float(TimeTables(form).l2 / (mu or 1))
     if ask.summed:
         # Of one noise and at most as many again as there are sites.
         require(wanted * (1 - NEAR) <= tables.noise_sd <= wanted * (1 + NEAR) * sqrt(MOST_SITES))

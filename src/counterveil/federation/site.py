@@ -38,7 +38,7 @@ from counterveil.privacy import Budget, Unit
 from counterveil.questions import groups as groups_question
 from counterveil.questions import outcomes
 from counterveil.questions.asking import Arguments, ask_of
-from counterveil.questions.ate import METHODS, Method, settings_from_values
+from counterveil.questions.ate import METHODS, NamedMethod, settings_from_values
 from counterveil.questions.session import QUESTIONS, Session
 from counterveil.results.measures import DIFFERENCE, OF_MEANS, no_means
 from counterveil.results.question import uses_of
@@ -232,7 +232,7 @@ class Site:
         if least and (smallest is None or smallest < least):
             raise RefusedError(refusals.NOT_ALLOWED if smallest is None else refusals.TOO_FEW)
 
-    def _rows(self, session: BaseSession, method: Method | None) -> int:
+    def _rows(self, session: BaseSession, method: NamedMethod | None) -> int:
         """Return the number of rows, which is public; a table in a database is counted there."""
         if method is None or method.in_batches:
             return session.batches.rows

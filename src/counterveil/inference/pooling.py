@@ -20,15 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc, chdtri, stdtr, stdtrit
 
-from counterveil.inference.measures import Error, Errors, IndependentArmMeans, JointArmMeans, Pair
-from counterveil.inference.uncertainty import (
-    NoiseDistribution,
-    Uncertainty,
-    half_width,
-    p_value_from,
-    tail,
-    weighted_sum,
-)
+from counterveil.inference.arm_means import Error, Errors, IndependentArmMeans, JointArmMeans, Pair
+from counterveil.inference.convolution import half_width, tail
+from counterveil.inference.noise_distribution import NoiseDistribution
+from counterveil.inference.noise_sums import weighted_sum
+from counterveil.inference.p_values import p_value_from
+from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Floats
 
 # How much sites differ beyond their errors, and an average that allows for it.

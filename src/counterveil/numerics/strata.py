@@ -1,4 +1,16 @@
-"""Strata: counts and sums of outcomes, stratum by stratum and arm by arm; all that exact matching needs."""
+"""Strata: counts and sums of outcomes by stratum and arm, and for how many people each stratum speaks.
+
+A stratum has t treated and c control rows, n = t + c. Its weight h says for how many people its effect
+speaks: n (ATE), t (ATT), c (ATC); with a limit w no person's outcome counts more than w times, so that
+
+    h = min(n, w t, w c) (ATE),    min(t, w c) (ATT),    min(c, w t) (ATC),
+
+and 0 where an arm is missing. Weights are functions of counts alone, in people; what is summed of outcomes
+with them stands in `rows/strata/statistics.py`.
+
+Only correctly rounded operations are used on doubles and sums are exact before their one rounding
+(`math.fsum`), so that every platform finds the same bits.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +20,10 @@ from math import fsum
 
 import numpy as np
 
-from counterveil.errors import refusal
 from counterveil.numerics.arrays import Floats, Integers
+
+# An outcome lies in [0, RANGE_STEPS].
+RANGE_STEPS = 2**24
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,36 +52,35 @@ class Strata:
         """The number of rows in all strata together."""
         return int(self.treated.sum() + self.control.sum())
 
-
-# The statistics of exact matching on strata, from counts and sums of strata and arms.
-#
-# Notation: a stratum has t treated and c control rows, n = t + c; only strata with both arms count unless
-# said otherwise. Its weight h says for how many people its effect speaks: n (ATE), t (ATT), c (ATC); with a
-# limit w no person's outcome counts more than w times, so that h = min(n, w t, w c), min(t, w c), min(c, w t).
-#
-# Only correctly rounded operations are used on doubles and sums are exact before their one rounding
-# (`math.fsum`), so that every platform finds the same bits. With outcomes in [0, 2**24] steps and N rows, a
-# result is off by less than ROUNDING times
-#
-# - N rows for `weight_sum`, N ranges for `effect_sum`, N squared ranges for `pooled_squares`,
-# - w^2 N squared ranges for `bounded_variance`, N^2 squared ranges for `order_free_variance`;
-#
-# counts and `single_effect_sum` are exact. Why, with u = 2**-53: a weight h has two roundings and is at most n;
-# a mean has two and a difference of means is at most one range, so effects are off by 10 u N. A cell's squares
-# around its mean are off by 6 u m squared ranges and m/(m-1) is at most 2, so Q is off by 13 u N. A squared
-# weight has 7 roundings, so a cell's part of a variance is off by 16 u m (h/m)^2; the m add up to N, the
-# h^2 (1/t + 1/c) to at most 2 N^2.
+    @property
+    def sizes(self) -> StratumSizes:
+        """The counts without the sums of outcomes."""
+        return StratumSizes(self.public, self.treated, self.control)
 
 
-# An outcome lies in [0, RANGE_STEPS].
-RANGE_STEPS = 2**24
-# What floating point may add to a statistic, in units that the module's description names.
-ROUNDING = Fraction(1, 2**48)
-# The largest variance of a number in [0, 1]: what stands for an arm's variance where it has one row.
-_UNKNOWN_VARIANCE = RANGE_STEPS**2 / 4
+@dataclass(frozen=True, slots=True, eq=False)
+class StratumSizes:
+    """How many rows of each arm the occupied strata hold.
+
+    Attributes
+    ----------
+    public : int
+        All strata of the layout, occupied or not.
+    treated, control : ndarray of int
+        Rows by stratum.
+    """
+
+    public: int
+    treated: Integers
+    control: Integers
+
+    @property
+    def rows(self) -> int:
+        """The number of rows in all strata together."""
+        return int(self.treated.sum() + self.control.sum())
 
 
-def stratum_weights(strata: Strata, estimand: str, limit: Fraction | None = None) -> Floats:
+def stratum_weights(strata: Strata | StratumSizes, estimand: str, limit: Fraction | None = None) -> Floats:
     """Return h for every stratum, 0 where an arm is missing."""
     treated, control = strata.treated.astype(np.float64), strata.control.astype(np.float64)
     weights = {"ATE": treated + control, "ATT": treated, "ATC": control}[estimand]
@@ -77,110 +90,29 @@ def stratum_weights(strata: Strata, estimand: str, limit: Fraction | None = None
             weights = np.minimum(weights, most * treated)
         if estimand != "ATC":
             weights = np.minimum(weights, most * control)
-    return np.where(_matched(strata), weights, 0.0)
+    return np.where(is_matched(strata), weights, 0.0)
 
 
-def weight_sum(strata: Strata, estimand: str, limit: Fraction | None = None) -> Fraction:
+def weight_sum(strata: Strata | StratumSizes, estimand: str, limit: Fraction | None = None) -> Fraction:
     """Return the sum of h: the number of people for whom the effect speaks."""
-    return _total(stratum_weights(strata, estimand, limit))
+    return exact_sum(stratum_weights(strata, estimand, limit))
 
 
-def effect_sum(strata: Strata, estimand: str, limit: Fraction | None = None) -> Fraction:
-    """Return the sum of h (mean of treated - mean of controls), in steps."""
-    treated = strata.treated_sum / np.maximum(strata.treated, 1)
-    control = strata.control_sum / np.maximum(strata.control, 1)
-    return _total(stratum_weights(strata, estimand, limit) * (treated - control))
-
-
-def mean_sums(strata: Strata, estimand: str, limit: Fraction | None = None) -> tuple[Fraction, Fraction]:
-    """Return the sums of h times the mean of treated and of controls, in steps."""
-    weights = stratum_weights(strata, estimand, limit)
-    return (
-        _total(weights * (strata.treated_sum / np.maximum(strata.treated, 1))),
-        _total(weights * (strata.control_sum / np.maximum(strata.control, 1))),
-    )
-
-
-def single_effect_sum(strata: Strata) -> int:
-    """Return sum of (1 + L) y over treated less the same over controls, L a row's number of matches; in steps.
-
-    In a stratum every row of the smaller arm is matched about equally often: of t rows that share c matches,
-    the first c mod t in the public order have one more than the others. Needs the strata's prefixes.
-    """
-    if strata.treated_prefix is None or strata.control_prefix is None:
-        raise refusal("CV-P331")
-    both = _matched(strata)
-    treated, control = strata.treated[both], strata.control[both]
-    plus = (1 + control // treated) * strata.treated_sum[both] + strata.treated_prefix[both]
-    minus = (1 + treated // control) * strata.control_sum[both] + strata.control_prefix[both]
-    return int((plus - minus).sum())
-
-
-def order_free_variance(strata: Strata, estimand: str) -> Fraction:
-    """Return G, the sum of h^2 (v_1/t + v_0/c), v an arm's unbiased variance; in squared steps.
-
-    An arm of one row stands with a quarter of the squared range, the most that a variance can be.
-    """
-    return bounded_variance(strata, estimand, None)
-
-
-def bounded_variance(strata: Strata, estimand: str, limit: Fraction | None) -> Fraction:
-    """Return the same sum with limited weights, in squared steps."""
-    return _total(np.concatenate(_variance_parts(strata, estimand, limit)))
-
-
-def arm_variances(strata: Strata, estimand: str, limit: Fraction | None) -> tuple[Fraction, Fraction]:
-    """Return the parts of that sum that are due to treated and to control cells, in squared steps."""
-    treated, control = _variance_parts(strata, estimand, limit)
-    return _total(treated), _total(control)
-
-
-def _variance_parts(strata: Strata, estimand: str, limit: Fraction | None) -> list[Floats]:
-    weights = stratum_weights(strata, estimand, limit)
-    return [
-        np.square(weights / np.maximum(count, 1)) * squares
-        for count, squares in zip((strata.treated, strata.control), _cell_squares(strata), strict=True)
-    ]
-
-
-def pooled_squares(strata: Strata) -> Fraction:
-    """Return Q, the sum of m/(m-1) times the squares around the mean over all cells, in squared steps.
-
-    A cell is one arm of one stratum, m its rows; a cell of one row adds a quarter of the squared range.
-    The largest squared weight of a person times Q is an upper bound of G.
-    """
-    return _total(np.concatenate(_cell_squares(strata)))
-
-
-def unmatched_rows(strata: Strata, estimand: str) -> int:
+def unmatched_rows(strata: Strata | StratumSizes, estimand: str) -> int:
     """Return how many of the estimand's people are in strata that lack an arm."""
     rows = {
         "ATE": strata.treated + strata.control,
         "ATT": strata.treated,
         "ATC": strata.control,
     }[estimand]
-    return int(rows[~_matched(strata)].sum())
+    return int(rows[~is_matched(strata)].sum())
 
 
-def _matched(strata: Strata) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def is_matched(strata: Strata | StratumSizes) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Return which strata have rows of both arms."""
     return (strata.treated > 0) & (strata.control > 0)
 
 
-def _cell_squares(strata: Strata) -> tuple[Floats, Floats]:
-    """Return m/(m-1) times the squares around the mean, for treated and for control cells."""
-    return (
-        _squares(strata.treated, strata.treated_sum, strata.treated_square),
-        _squares(strata.control, strata.control_sum, strata.control_square),
-    )
-
-
-def _squares(count: Integers, total: Integers, square: Floats) -> Floats:
-    sums = total.astype(np.float64)
-    squares_around_mean = np.maximum(square - sums * sums / np.maximum(count, 1), 0.0)
-    corrected = squares_around_mean * count / np.maximum(count - 1, 1)
-    return np.where(count > 1, corrected, np.where(count == 1, _UNKNOWN_VARIANCE, 0.0))
-
-
-def _total(parts: Floats) -> Fraction:
+def exact_sum(parts: Floats) -> Fraction:
     """Return the exact sum of doubles, rounded once."""
     return Fraction(fsum(parts.tolist()))

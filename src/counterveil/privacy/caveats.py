@@ -585,6 +585,8 @@ class Target(StrEnum):
         The effect on the untreated times their share.
     NO_QUANTITY : str
         No quantity: the scale of the published noise is private, so none can be given.
+    OWN_QUANTITY : str
+        What a method of one's own estimates, which its author says is not the average effect.
     """
 
     CONFOUNDED_DIFFERENCE = auto()
@@ -596,6 +598,7 @@ class Target(StrEnum):
     TREATED_TIMES_SHARE = auto()
     UNTREATED_TIMES_SHARE = auto()
     NO_QUANTITY = auto()
+    OWN_QUANTITY = auto()
 
 
 class WeightedContrast(Detail):

@@ -627,6 +627,8 @@ class Proof(StrEnum):
     ----------
     FINITE_SAMPLE : str
         "finite-sample": for any number of rows.
+    DECLARED : str
+        "declared bounds": for any number of rows, if the bounds hold that the author of a method declares.
     ASYMPTOTIC : str
         "asymptotic": for large numbers of rows only.
     REFUTED : str
@@ -636,6 +638,7 @@ class Proof(StrEnum):
     """
 
     FINITE_SAMPLE = "finite-sample"
+    DECLARED = "declared bounds"
     ASYMPTOTIC = "asymptotic"
     REFUTED = "refuted"
     NONE = "none"
@@ -724,6 +727,7 @@ class Guarantee:
         """First line of every rendering, if the guarantee is not proved; else None."""
         return {
             Proof.FINITE_SAMPLE: None,
+            Proof.DECLARED: "BOUNDS OF THE AUTHOR: the guarantee holds if the bounds do that the method declares",
             Proof.ASYMPTOTIC: "NO FINITE-SAMPLE GUARANTEE: the privacy claim is asymptotic only",
             Proof.REFUTED: "NO GUARANTEE: the privacy claim of this form is refuted by a counterexample",
             Proof.NONE: SIMULATED,

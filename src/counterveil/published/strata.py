@@ -22,19 +22,12 @@ from numpy.typing import NDArray
 from counterveil.accounting import Ledger
 from counterveil.data import Layout, Study, strata_codes, strata_of_table
 from counterveil.errors import ParameterError, refusal
-from counterveil.estimators.strata.exact_matching import caveats
-from counterveil.inference.uncertainty import Uncertainty, tail_point, variance_allowance
+from counterveil.estimators.strata.caveats import caveats
+from counterveil.inference.noisy_scale import tail_point, variance_allowance
+from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.public_choices import LEAST_SHARE
-from counterveil.numerics.strata import (
-    RANGE_STEPS,
-    ROUNDING,
-    Strata,
-    effect_sum,
-    order_free_variance,
-    pooled_squares,
-    single_effect_sum,
-)
+from counterveil.numerics.strata import RANGE_STEPS, Strata
 from counterveil.privacy import Budget, Estimand, Number, Proof, Unit
 from counterveil.privacy.caveats import Caveat, Target
 from counterveil.published.asking import (
@@ -59,6 +52,13 @@ from counterveil.results.answering import Facts, built
 from counterveil.results.effect import noise_with_noisy_scale
 from counterveil.results.question import Question
 from counterveil.results.result import Result
+from counterveil.rows.strata.statistics import (
+    ROUNDING,
+    effect_sum,
+    order_free_variance,
+    pooled_squares,
+    single_effect_sum,
+)
 from counterveil.session import BaseSession, BitSource, Gate, Kind, Plan, Released
 
 # Proof: smooth_sensitivity.proof.md

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from counterveil.errors import refusal
 from counterveil.numerics.arrays import Floats, Integers
-from counterveil.numerics.strata import ROUNDING
 from counterveil.privacy import Estimand
+from counterveil.rows.strata.statistics import ROUNDING
 
 # Proof: stratum_counts.proof.md
 

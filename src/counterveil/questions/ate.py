@@ -7,14 +7,29 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.data.panels import panel_facts
 from counterveil.errors import CounterveilError, refusal
+from counterveil.estimators.linear.both_means import matched_means, plain_means, weighted_means
+from counterveil.estimators.linear.difference_in_means import difference_in_means
+from counterveil.estimators.linear.matching import matching
 from counterveil.estimators.linear.trimming import PAGE as TRIMMED_PAGE
 from counterveil.estimators.linear.trimming import trimmed
+from counterveil.estimators.linear.weighting import weighting
+from counterveil.estimators.method import Method, check_own_method, runs, supports
+from counterveil.estimators.moments.adjusted_means import measured
+from counterveil.estimators.moments.doubly_robust import doubly_robust
+from counterveil.estimators.moments.ratio import compare_ratios
+from counterveil.estimators.moments.trial import trial
+from counterveil.estimators.moments.trial_means import trial_means
+from counterveil.estimators.pairs.effect import pair_means, pairs
+from counterveil.estimators.strata.arm_means import stratified_means
+from counterveil.estimators.strata.bounded_effect import stratified
+from counterveil.estimators.strata.clustered_trial import clustered_trial
+from counterveil.estimators.strata.outcome_effect import stratified_outcome
 from counterveil.privacy import Estimand, Number, Unit
 from counterveil.questions import settings_values
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks, refuse_range
@@ -35,6 +50,8 @@ from counterveil.results.question import (
     refuse_unknown_method,
 )
 from counterveil.results.result import MeasureResult, Result
+from counterveil.rows.linear.moved_rows import session_of
+from counterveil.rows.public import PublicData
 from counterveil.session import BaseSession, BitSource
 from counterveil.settings import (
     Auto,
@@ -57,7 +74,7 @@ class AteArguments(Arguments[Result]):
 
     name: ClassVar[str] = "ate"
     units: ClassVar[tuple[Unit, ...]] = tuple(Unit)
-    method: AteMethod = "auto"
+    method: AteMethod | Method = "auto"
     estimand: EstimandName | None = None
     mechanism: Mechanism | None = None
     settings: Settings | None = None
@@ -66,6 +83,9 @@ class AteArguments(Arguments[Result]):
 
     def checked(self, study: Study) -> Asked[Result]:
         """Return the checked question with its budget; reads neither data nor ledger."""
+        if isinstance(self.method, Method):
+            question = self.about_own_method(study, self.method)
+            return Asked(question.budget, compute=partial(answer_own_method, question=question))
         question = self.about(study)
         return Asked(
             question.budget,
@@ -73,16 +93,35 @@ class AteArguments(Arguments[Result]):
             attach=not METHODS[question.method].on_aggregates,
         )
 
+    def about_own_method(self, study: Study, method: Method) -> Question:
+        """Return the question of a method of the analyst's own, or raise what it does not fit: CV-P846 and others."""
+        check_own_method(method, method_names())
+        if not supports(method, self.unit):
+            raise refusal("CV-P018e", method=method.name, protects=method.protects, unit=self.unit.value)
+        if self.settings is not None or self.trim is not None or self.measure != "difference":
+            raise refusal("CV-P847", method=method.name)
+        refuse_several_arms(study, ratio=True)
+        estimand = default_estimand(study, self.estimand)
+        if estimand.value not in method.estimands:
+            raise refusal("CV-P848", method=method.name, known=method.estimands, estimand=estimand.value)
+        question = self.question(method.name, self.mechanism, estimand=estimand.value)
+        refuse_extremes(study, question.budget)
+        refuse_shape(study, question.unit)
+        if study.denominator is not None or study.clustered:
+            raise refusal("CV-P849", method=method.name)
+        return replace(question, own_method=method)
+
     def about(self, study: Study) -> Question:
         """Return the question, or raise the error of the first argument that does not fit the study."""
         if isinstance(self.method, str) and self.method in _MOVED_TO_PUBLISHED:
             raise _use_published(f"method={self.method!r}", self.method)
-        refuse_unknown_method(self.method, method_names())
+        name = cast("str", self.method)
+        refuse_unknown_method(name, method_names())
         refuse_several_arms(study, ratio=True)
         estimand = default_estimand(study, self.estimand).value
         check_measure(self.measure)
         question = self.question(
-            self.method,
+            name,
             self.mechanism,
             self.settings,
             estimand=estimand,
@@ -115,7 +154,7 @@ def ate(
     protects: Protects,
     epsilon: Number,
     delta: Number = 0,
-    method: AteMethod = "auto",
+    method: AteMethod | Method = "auto",
     estimand: EstimandName | None = None,
     measure: Measure = "difference",
     level: float = 0.95,
@@ -149,11 +188,12 @@ def ate(
     delta : number, default 0
         0 for pure differential privacy. A small positive number, below one over the number of people
         (1e-6), allows Gaussian noise.
-    method : str, default "auto"
+    method : str or Method, default "auto"
         Estimator. "auto" chooses from public numbers alone and names its choice in the result. With
         outcomes private: "difference_in_means" (trials), "weighting", "matching" and "stratified". With
         records private: "trial", "doubly_robust", "stratified" and "sample_and_aggregate". With
-        treatments and outcomes private: "trial" and "doubly_robust".
+        treatments and outcomes private: "trial" and "doubly_robust". Or a method of your own, an object
+        of a subclass of `cv.methods.Method`; its guarantee rests on the bounds that it declares.
     estimand : {"ATE", "ATT", "ATC", "ATO"}, optional
         Whose average effect: everyone's, that of the treated, of the untreated, or of the
         overlap-weighted population. By default "ATE"; "ATT" where a study compares changes and is not
@@ -259,7 +299,7 @@ Estimator = Callable[[BaseSession, Question], Result]
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
+class NamedMethod:
     """One value of `method=`: an estimator for each privacy unit it supports.
 
     Attributes
@@ -310,57 +350,63 @@ def automatic(session: BaseSession, question: Question) -> Result:
     return replace(result, details=details | result.details)
 
 
-_PAIRS = {Unit.TREATMENT_AND_OUTCOME: _lazy("pairs.effect.pairs")}
-_PAIR_MEANS = {Unit.TREATMENT_AND_OUTCOME: _lazy("pairs.effect.pair_means")}
-METHODS: dict[str, Method] = {
-    AUTO: Method(
+# Where only outcomes are private: the means of both arms, for ratios.
+_plain_means = runs(plain_means)
+_matched_means = runs(matched_means)
+_weighted_means = runs(weighted_means)
+_PAIRS = {Unit.TREATMENT_AND_OUTCOME: runs(pairs)}
+_PAIR_MEANS = {Unit.TREATMENT_AND_OUTCOME: runs(pair_means)}
+METHODS: dict[str, NamedMethod] = {
+    AUTO: NamedMethod(
         dict.fromkeys(Unit, automatic),
         Auto,
         on_aggregates=True,  # whether rows are needed depends on the choice
         overlap=(Unit.RECORD, Unit.TREATMENT_AND_OUTCOME),
         of_means=dict.fromkeys(Unit, automatic),
     ),
-    "difference_in_means": Method(
-        {Unit.OUTCOME: _lazy("linear.difference_in_means.difference_in_means")},
+    "difference_in_means": NamedMethod(
+        {Unit.OUTCOME: runs(difference_in_means)},
         DifferenceInMeans,
         in_batches=(Unit.OUTCOME,),
-        of_means={Unit.OUTCOME: _lazy("linear.arm_means.plain_means")},
+        of_means={Unit.OUTCOME: _plain_means},
     ),
-    "trial": Method(
-        {Unit.RECORD: _lazy("moments.trial.trial")} | _PAIRS,
+    "trial": NamedMethod(
+        {Unit.RECORD: runs(trial)} | _PAIRS,
         Trial,
         in_batches=(Unit.RECORD,),
         overlap=(Unit.TREATMENT_AND_OUTCOME,),
-        clustered={Unit.RECORD: _lazy("strata.exact_matching.clustered_trial")},
-        of_means={Unit.RECORD: _lazy("moments.trial.trial_means")} | _PAIR_MEANS,
+        clustered={Unit.RECORD: runs(clustered_trial)},
+        of_means={Unit.RECORD: runs(trial_means)} | _PAIR_MEANS,
     ),
-    "matching": Method(
-        {Unit.OUTCOME: _lazy("linear.weighting.matching")},
+    "matching": NamedMethod(
+        {Unit.OUTCOME: runs(matching)},
         Matching,
-        of_means={Unit.OUTCOME: _lazy("linear.arm_means.matched_means")},
+        of_means={Unit.OUTCOME: _matched_means},
     ),
-    "doubly_robust": Method(
-        {Unit.RECORD: _lazy("moments.doubly_robust.doubly_robust")} | _PAIRS,
+    "doubly_robust": NamedMethod(
+        {Unit.RECORD: runs(doubly_robust)} | _PAIRS,
         DoublyRobust,
         in_batches=(Unit.RECORD,),
         overlap=(Unit.RECORD, Unit.TREATMENT_AND_OUTCOME),
-        of_means={Unit.RECORD: _lazy("moments.adjusted_means.measured")} | _PAIR_MEANS,
+        of_means={Unit.RECORD: runs(measured)} | _PAIR_MEANS,
     ),
-    "stratified": Method(
+    "stratified": NamedMethod(
         {
-            Unit.OUTCOME: _lazy("strata.exact_matching.stratified_outcome"),
-            Unit.RECORD: _lazy("strata.exact_matching.stratified"),
+            Unit.OUTCOME: runs(stratified_outcome),
+            Unit.RECORD: runs(stratified),
         },
         Stratified,
         on_aggregates=True,
-        of_means={Unit.OUTCOME: _lazy("strata.exact_matching.stratified_means")},
+        of_means={Unit.OUTCOME: runs(stratified_means)},
     ),
-    "weighting": Method(
-        {Unit.OUTCOME: _lazy("linear.weighting.weighting")},
+    "weighting": NamedMethod(
+        {Unit.OUTCOME: runs(weighting)},
         Weighting,
-        of_means={Unit.OUTCOME: _lazy("linear.arm_means.weighted_means")},
+        of_means={Unit.OUTCOME: _weighted_means},
     ),
-    "sample_and_aggregate": Method({Unit.RECORD: _lazy("folds.aggregation.sample_and_aggregate")}, Folds),
+    "sample_and_aggregate": NamedMethod(
+        {Unit.RECORD: _lazy("folds.aggregation.sample_and_aggregate")}, Folds
+    ),
 }
 _MOVED_TO_PUBLISHED = ("cross_fit", "ipw")  # methods of papers, now `cv.published.<name>`
 # Methods that compare ratios of sums: those without adjustment.
@@ -404,11 +450,21 @@ def _estimate_trimmed(session: BaseSession, question: Question) -> Result:
     assert question.trim is not None
     session.admit(question.uses(session.study))
     with silence():
-        kept = trimmed(session.table, question.trim)
-    result = estimate(session.restricted(kept.table), question)
-    details: dict[str, float | str] = {"rows_before_trimming": kept.rows, "least_score_kept": kept.limit}
+        trim = trimmed(PublicData(session, question.unit).columns, question.trim)
+    result = estimate(session_of(session, trim.kept), question)
+    details: dict[str, float | str] = {"rows_before_trimming": trim.people, "least_score_kept": trim.limit}
     guarantee = replace(result.guarantee, pages=(*result.guarantee.pages, TRIMMED_PAGE))
-    return replace(result, details=result.details | details, population=kept.population, guarantee=guarantee)
+    return replace(result, details=result.details | details, population=trim.population, guarantee=guarantee)
+
+
+@silence()
+def answer_own_method(session: BaseSession, question: Question) -> Result:
+    """Return the answer of a method of the analyst's own."""
+    session.admit(question.uses(session.study))
+    session.attach(f"method={question.method!r}")
+    pure = question.in_pure_noise(session.account().rule)
+    result: Result = runs(question.own_method.prepare)(session, pure)
+    return replace(result, details=result.details | panel_facts(session.study))
 
 
 @silence()
@@ -424,12 +480,10 @@ def estimate(session: BaseSession, question: Question) -> Result:
         session.attach(f"method={question.method!r}")
     if study.cluster is not None and question.method != AUTO:
         asked = f"measure={question.measure!r}" if question.measure in OF_MEANS else "ate"
-        refuse_few_clusters(study, asked, question.method, session.batches.rows)
+        refuse_few_clusters(study, asked, question.method, PublicData(session, unit).rows)
     if study.denominator is not None:
-        from counterveil.estimators.moments.ratio import compare_ratios
-
         session.attach_batches()
-        return compare_ratios(session, question)
+        return runs(compare_ratios)(session, question)
     if question.measure in OF_MEANS:
         return method.of_means[unit](session, question)
     estimator = _estimator(question)

@@ -18,26 +18,28 @@ from counterveil.data import Backend, Layout, Range, Study, Sums, Table, silence
 from counterveil.data.domains import Domain, outcome_unit
 from counterveil.data.features import feature_map, require_covariates
 from counterveil.errors import refusal
-from counterveil.estimators.linear import difference_in_means
-from counterveil.estimators.linear import effect as linear_effect
-from counterveil.estimators.linear.effect import ClusteredForm
-from counterveil.estimators.linear.several_outcomes import PeriodForm, comparison, public_effect
-from counterveil.estimators.moments.orthogonal import Design, affordable, fewest_rows
-from counterveil.estimators.moments.records import Part
-from counterveil.estimators.moments.scoring import (
+from counterveil.estimators.linear import difference_in_means, variance_choice
+from counterveil.estimators.linear.clustered_effect import CLUSTERED_PAGE, ClusteredForm
+from counterveil.estimators.linear.linear_estimator import EFFECT_PAGE, known_error
+from counterveil.estimators.linear.public_comparison import PeriodForm, comparison, public_effect
+from counterveil.estimators.moments.adjustment_budget import Design, affordable, fewest_rows
+from counterveil.estimators.moments.cell_tallies import (
     COUNT_NOISE,
     SUM_NOISE,
-    Score,
-    Scoring,
     Tallies,
     cell_variances,
     model_errors,
-    scoring,
     term_noise,
 )
-from counterveil.estimators.pairs.effect import asked, pair_effects, provenance
-from counterveil.estimators.strata.exact_matching import CLUSTER_PAGE, cluster_sums
-from counterveil.inference.measures import NoisyRatio, RatioDifference, with_rare_events
+from counterveil.estimators.moments.group_score import Score
+from counterveil.estimators.moments.scoring import Scoring, scoring
+from counterveil.estimators.pairs.budget import chosen
+from counterveil.estimators.pairs.effect import pair_effects
+from counterveil.estimators.pairs.provenance import proved, provenance, with_covariates
+from counterveil.estimators.strata.clustered_trial import CLUSTER_PAGE, cluster_sums
+from counterveil.inference.arm_means import with_rare_events
+from counterveil.inference.estimates import Known
+from counterveil.inference.noisy_ratio import NoisyRatio, RatioDifference
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arm_totals import Arm, TwoArms, cell_totals
 from counterveil.privacy import Estimand, Number, Unit, exact, show
@@ -46,7 +48,7 @@ from counterveil.questions.asking import Arguments, Asked, ask_once, asks
 from counterveil.questions.choices import GroupsMethod, Mechanism, Protects
 from counterveil.results.answering import Answer, Facts, answer_request
 from counterveil.results.arms import refuse_several_arms
-from counterveil.results.effect import Effect, Known, Linear
+from counterveil.results.effect import Effect, Linear
 from counterveil.results.groups import GroupsResult
 from counterveil.results.question import (
     LARGEST_OUTCOME,
@@ -59,8 +61,12 @@ from counterveil.results.question import (
     refuse_undeclared_trial,
     refuse_unknown_method,
 )
+from counterveil.rows.linear.arm_contrast import release_contrast
 from counterveil.rows.linear.residual_variance import ResidualVariance
 from counterveil.rows.linear.sensitivity import MeanContrast
+from counterveil.rows.moments.cell_scores import Codes
+from counterveil.rows.moments.placing import LayoutPlaces
+from counterveil.rows.public import PublicData, PublicRows
 from counterveil.session import BaseSession, BitSource, Gate, Kind, Plan, Released
 from counterveil.session.session import in_branches
 from counterveil.settings import DifferenceInMeans, Groups, Matching, Weighting
@@ -171,7 +177,6 @@ def _require_affordable(study: Study, question: Question, rows: int) -> None:
         )
 
 
-Codes = NDArray[np.int64]
 By = str | Sequence[str] | Mapping[str, Sequence[Any] | None]
 
 # More groups than this are a function of the covariates: `cate` is for those.
@@ -213,18 +218,6 @@ def _labels(name: str, domain: Domain) -> list[str]:
         f"{name} in [{show(ends[place])}, {show(ends[place + 1])}{']' if place == last else ')'}"
         for place in range(last + 1)
     ]
-
-
-@dataclass(slots=True)
-class LayoutPlaces:
-    """The group of every row of a block."""
-
-    layout: Layout
-    sequential: bool = False
-
-    def __call__(self, part: Part) -> Codes:
-        """Return the places of a block's rows."""
-        return strata_codes(part.batch.take(part.rows), self.layout)
 
 
 METHOD_TEXTS = {
@@ -272,7 +265,7 @@ def release_words(found: Scoring) -> tuple[tuple[str, str], ...]:
 def record_details(found: Scoring) -> dict[str, float | str]:
     """Return the single figures of a request that protects records."""
     details: dict[str, float | str] = {
-        "rows": found.source.rows,
+        "rows": found.rows,
         "mechanism": "laplace" if found.pure else "gaussian",
     }
     if found.form == "adjusted":
@@ -357,10 +350,10 @@ def outcome_groups(session: BaseSession, question: Question, layout: Layout, sha
         raise refusal(code, layout=layout.describe(), fewest="two people of each arm")
     plan = groups_plan(question, [one.share for one in statistics.values()])
     names = group_names(layout)
-    pages = [difference_in_means.PAGE if means else linear_effect.EFFECT_PAGE]
-    pages += [linear_effect.CLUSTERED_PAGE] if study.clustered else []
+    pages = [difference_in_means.PAGE if means else EFFECT_PAGE]
+    pages += [CLUSTERED_PAGE] if study.clustered else []
     by_arm = _uneven(statistics.values())
-    pages += [linear_effect.PAGE] if by_arm else []
+    pages += [variance_choice.PAGE] if by_arm else []
     # Residual totals of clusters hold every heteroskedasticity.
     beyond = (Caveat.CLUSTERS_DEPEND,) if study.clustered else (Caveat.UNEVEN_VARIANCE,) if by_arm else ()
 
@@ -417,7 +410,7 @@ def _means(source: Backend, question: Question, layout: Layout) -> Statistics:
     for place, (control, treated) in enumerate(counts.reshape(-1, 2)):
         if min(control, treated) >= _FEWEST:
             bounds = MeanContrast(source.study.outcome_bounds.width, int(treated), int(control))
-            found[place] = GroupMeans(bounds, difference_in_means.chosen_share(bounds, question))
+            found[place] = GroupMeans(bounds, difference_in_means.variance_share_of(bounds, question))
     return found
 
 
@@ -452,8 +445,10 @@ def release(
             effect, variance = one.release(gate, names)
         else:
             arms, paid = TwoArms(Arm(*sums[2 * place + 1]), Arm(*sums[2 * place])), one.share > 0
-            effect, variance = difference_in_means.release(gate, arms, unit, one.sensitivity, paid, names)
-        plain = linear_effect.known_error(effect, variance, one.sensitivity.variance_cap)
+            effect, variance = release_contrast(
+                gate, arms, unit, one.sensitivity, with_variance=paid, names=names
+            )
+        plain = known_error(effect, variance, one.sensitivity.variance_cap)
         found.append((effect, with_rare_events(plain, source.study.outcome_range, one.sizes)))
     return found
 
@@ -492,7 +487,7 @@ def _adjusted(table: Table, question: Question, layout: Layout) -> Statistics:
     """Return the weighted, matched or clustered statistics of the groups that have an effect, by their places."""
     found: Statistics = {}
     for place, rows in enumerate(_group_rows(table, layout)):
-        own = _rows_of(table, rows, layout)
+        own = PublicRows(_rows_of(table, rows, layout), question.unit)
         treated = int(own.treated.sum())
         if min(treated, own.rows - treated) < _FEWEST:
             continue
@@ -541,10 +536,10 @@ def _caveats(study: Study, question: Question, layout: Layout) -> tuple[Fact, ..
 
 def record_groups(session: BaseSession, question: Question, layout: Layout) -> GroupsResult:
     """Return the private effects of all groups; which group a person is in is private too."""
-    found = scoring(session.study, session.batches, question)
+    found = scoring(PublicData(session, question.unit), question)
 
     def compute(gate: Gate) -> Facts:
-        cells, score = found.run(gate, LayoutPlaces(layout), layout.public)
+        cells, score = found.release(gate, LayoutPlaces(layout), layout.public)
         effects = _effects(session, question, layout, cells, score)
         return Facts(
             groups=effects,
@@ -563,11 +558,11 @@ def clustered_groups(session: BaseSession, question: Question, layout: Layout) -
     """Return the same in a trial of public clusters: counts and sums by group, cluster and arm hold the errors."""
     session.attach("groups with clusters")
     study, names = session.study, group_names(layout)
-    found = cluster_sums(session, replace(question, method="arms"), layout.public)
+    sums = cluster_sums(PublicData(session, question.unit), replace(question, method="arms"), groups=layout)
     width = float(study.outcome_bounds.width)
 
     def compute(gate: Gate) -> Facts:
-        known = found.release(gate, session.table, strata_codes(session.table, layout))
+        known = sums.release(gate)
         effects = tuple(
             Effect(
                 name,
@@ -583,13 +578,13 @@ def clustered_groups(session: BaseSession, question: Question, layout: Layout) -
             groups=effects,
             by=layout.names,
             method=f"{METHOD_TEXTS['arms']}; standard errors clustered by {study.cluster_columns[0]}",
-            releases=found.words,
+            releases=sums.releases,
             not_covered=(*caveats(study, "arms", layout.names), Caveat.CLUSTERS_DEPEND),
-            details=found.details,
+            details=sums.details,
         )
 
     said = {"question": "groups", "by": layout.describe()}
-    asked = (GroupsResult, session, found.question, found.plan, compute)
+    asked = (GroupsResult, session, sums.question, sums.plan, compute)
     return answer_request(*asked, pages=CLUSTER_PAGE, mechanisms=("laplace",), said=said)
 
 
@@ -654,24 +649,25 @@ def pair_groups(
     by: tuple[str, ...] = (),
 ) -> Answer:
     """Return the private effects of the groups that have enough rows; `codes` are the places of rows' groups."""
-    table = session.table
+    columns = PublicData(session, question.unit).columns
     places = np.flatnonzero(np.bincount(codes, minlength=len(names)) >= _GROUPS_FEWEST)
     if len(places) < (len(names) if shape.every else 1):
         code = "CV-S110c" if shape.every else "CV-S110b"
         raise refusal(code, layout=", ".join(names), fewest=f"{_GROUPS_FEWEST} people")
     rows = [np.flatnonzero(codes == place) for place in places]
-    question, choice = asked(session, replace(question, method="adjusted"), len(places))
+    question = with_covariates(columns.study, replace(question, method="adjusted"))
+    choice = chosen(columns, question.budget, effects=len(places))
     width = float(session.study.outcome_range[1] - session.study.outcome_range[0])
 
     def compute(gate: Gate) -> Facts:
-        found = pair_effects(gate, table, choice, Estimand.ATE, rows)
+        found = pair_effects(gate, columns, choice, Estimand.ATE, rows)
         known = [Linear(one.estimate, one.uncertainty, (-width, width)) for one in found]
         effects = tuple(
             Effect(names[int(place)], one, question.level, len(places), float(len(own)))
             for place, one, own in zip(places, known, rows, strict=True)
         )
         facts = Facts(
-            provenance(session, question, choice, {}),
+            provenance(columns.study, choice, {}),
             groups=effects,
             by=by,
             left_out=tuple(name for place, name in enumerate(names) if place not in places),
@@ -679,7 +675,7 @@ def pair_groups(
         return shape.made(facts)
 
     said = {"question": shape.question, **shape.said}
-    return answer_request(shape.kind, session, question, choice.plan, compute, said=said)
+    return answer_request(shape.kind, session, question, choice.plan, compute, said=said, **proved(choice))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,16 +28,13 @@ from counterveil.bounded_reading import (
     read_text,
 )
 from counterveil.errors import CounterveilError, ParameterError, refusal, shown
-from counterveil.inference.measures import (
-    ODDS,
-    RATIO,
-    IndependentArmMeans,
-    JointArmMeans,
-    NoisyRatio,
-    RatioDifference,
-    p_value,
-)
+from counterveil.inference.arm_means import IndependentArmMeans, JointArmMeans
+from counterveil.inference.clusters import ClusterUncertainty
+from counterveil.inference.convolution import half_width
+from counterveil.inference.estimates import Known, OwnScale, Transformed, symmetric_interval, truncate
 from counterveil.inference.moments import LinearFit, NoisyMoments, SummedMoments
+from counterveil.inference.noisy_ratio import NoisyRatio, RatioDifference
+from counterveil.inference.p_values import p_value
 from counterveil.inference.pooling import (
     POOLING_METHODS,
     ErrorBetweenSites,
@@ -56,8 +53,10 @@ from counterveil.inference.pooling import (
     steadied_variances,
     tau_squared_interval,
 )
-from counterveil.inference.survival import Area, Gap
-from counterveil.inference.uncertainty import ClusterUncertainty, Uncertainty, half_width
+from counterveil.inference.quotient import ODDS, RATIO
+from counterveil.inference.survival.areas import Area
+from counterveil.inference.survival.probabilities import Gap
+from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Ends, Floats
 from counterveil.privacy import Budget, Estimand, Guarantee, Proof, Protected, show
 from counterveil.privacy.caveats import OPENING, AtSites, Fact, SitesLeftOut
@@ -68,17 +67,13 @@ from counterveil.results.arms import ArmsResult, OutcomesResult
 from counterveil.results.effect import (
     ByName,
     Effect,
-    Known,
     Linear,
-    OwnScale,
     StdError,
     check_level,
     interval_facts,
     kind_of,
     read,
     refusing,
-    symmetric_interval,
-    truncate,
 )
 from counterveil.results.groups import GroupsResult, RatioResult
 from counterveil.results.measures import (
@@ -257,6 +252,8 @@ METHODS = {
 }
 # The variance of a number that is lost in noise: not infinite, so that all sites together have a weight.
 _LOST = 1e150
+# A larger logarithm is taken for this one: its ratio is still a double.
+_LARGEST_LOGARITHM = 700.0
 # What the sites' own numbers are called on the scale on which they are compared.
 _SCALES = {RATIO: "log ratio", ODDS: "log odds ratio", LIFT: "log of 1 + lift"}
 
@@ -1710,38 +1707,38 @@ class PooledKnown:
 
 
 @dataclass(frozen=True, slots=True)
-class _Logarithm:
+class _Logarithm(Transformed):
     """The logarithm of a ratio that is known on its own scale; a ratio that is lost in noise says nothing."""
 
-    known: Known
+    ratio: Known
+
+    @property
+    def source(self) -> Known:
+        """The ratio."""
+        return self.ratio
 
     @property
     def _sound(self) -> bool:
-        return 0 < self.known.estimate < inf
+        return 0 < self.ratio.estimate < inf
 
     @property
     def estimate(self) -> float:
         """The logarithm, 0 where there is none."""
-        return log(self.known.estimate) if self._sound else 0.0
+        return self.carried(self.ratio.estimate) if self._sound else 0.0
 
-    @property
-    def sampling_sd(self) -> float:
-        """Standard deviation of the sampling error."""
-        return self.known.sampling_sd / self.known.estimate if self._sound else inf
+    def carried(self, value: float) -> float:
+        """Return the logarithm of a ratio, which may be infinite."""
+        if value <= 0:
+            return -inf
+        return log(value) if value < inf else inf
 
-    @property
-    def noise_sd(self) -> float:
-        """Standard deviation of the privacy noise."""
-        return self.known.noise_sd / self.known.estimate if self._sound else inf
-
-    def interval(self, level: float) -> Ends:
-        """Return the two ends, which may be infinite."""
-        low, high = self.known.interval(level)
-        return (log(low) if low > 0 else -inf), (log(high) if high < inf else inf)
+    def scaled(self, sd: float) -> float:
+        """Return a standard deviation of the ratio as one of the logarithm."""
+        return sd / self.ratio.estimate if self._sound else inf
 
 
 @dataclass(frozen=True, slots=True)
-class PooledRatio(OwnScale):
+class PooledRatio(Transformed, OwnScale):
     """An average of ratios on the scale of logarithms, such as hazard ratios.
 
     Attributes
@@ -1756,47 +1753,48 @@ class PooledRatio(OwnScale):
     null: float = 1.0
 
     @property
-    def estimate(self) -> float:
-        """The ratio, or the lift."""
-        return self._ratio - self._less
+    def source(self) -> PooledKnown:
+        """The average of the logarithms."""
+        return self.logarithm
 
-    @property
-    def _ratio(self) -> float:
-        return exp(self.logarithm.estimate)
+    def carried(self, value: float) -> float:
+        """Return the ratio, or the lift, of a logarithm.
+
+        Parameters
+        ----------
+        value : float
+            A logarithm; it may be infinite.
+
+        Returns
+        -------
+        float
+            Ratio, or one less for a lift.
+        """
+        return exp(min(value, _LARGEST_LOGARITHM)) - self._less if value < inf else inf
+
+    def scaled(self, sd: float) -> float:
+        """Return a standard deviation of the logarithm as one of the ratio.
+
+        Parameters
+        ----------
+        sd : float
+            Standard deviation of the logarithm.
+
+        Returns
+        -------
+        float
+            Standard deviation of the ratio.
+        """
+        return exp(self.logarithm.estimate) * sd
 
     @property
     def _less(self) -> float:
         return 1.0 - self.null
 
     @property
-    def sampling_sd(self) -> float:
-        """Standard deviation of the sampling error."""
-        return self._ratio * self.logarithm.sampling_sd
-
-    @property
-    def noise_sd(self) -> float:
-        """Standard deviation of the privacy noise."""
-        return self._ratio * self.logarithm.noise_sd
-
-    @property
     def total_sd(self) -> float:
         """Standard deviation of all errors together, differences between sites included."""
-        return self._ratio * self.logarithm.total_sd
-
-    def interval(self, level: float) -> Ends:
-        """Return the two ends, which may be infinite.
-
-        Parameters
-        ----------
-        level : float
-            Confidence level, in (0, 1).
-
-        Returns
-        -------
-        tuple of (float, float)
-            Lower and upper end.
-        """
-        return self._of_logarithms(self.logarithm.interval(level))
+        return self.scaled(self.logarithm.total_sd)
 
     def one_more(self, level: float) -> Ends:
         """Return the two ends of an interval for one more site; for random effects alone.
@@ -1811,11 +1809,8 @@ class PooledRatio(OwnScale):
         tuple of (float, float)
             Lower and upper end.
         """
-        return self._of_logarithms(self.logarithm.one_more(level))
-
-    def _of_logarithms(self, ends: Ends) -> Ends:
-        low, high = ends
-        return exp(low) - self._less, exp(min(high, 700.0)) - self._less if isfinite(high) else inf
+        low, high = self.logarithm.one_more(level)
+        return self.carried(low), self.carried(high)
 
     def p_value(self, level: float, value: float | None = None) -> float:  # noqa: ARG002 - of every level the same
         """Return the two-sided p-value of a value.

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 from counterveil.accounting import Remaining
+from counterveil.data import Table
 from counterveil.data.domains import Label
+from counterveil.estimators.method import Method
 from counterveil.privacy import Number, Unit
 from counterveil.questions.arms import ArmsArguments
 from counterveil.questions.asking import Arguments, ask_of, refuses_unknown
@@ -34,15 +37,18 @@ from counterveil.questions.outcomes import OutcomesArguments
 from counterveil.questions.overlap import OverlapArguments
 from counterveil.questions.policy import EffectModel, PolicyValueArguments, TargetingCurveArguments
 from counterveil.questions.quantiles import Grid, QuantilesArguments
+from counterveil.questions.release import ReleaseArguments
 from counterveil.questions.survival import SurvivalArguments
 from counterveil.results.arms import ArmsResult, EventStudyResult, OutcomesResult
 from counterveil.results.functions import CateAnswers, CateModel
 from counterveil.results.groups import GroupsResult, PolicyValue, TargetingCurve
 from counterveil.results.measures import Measure
 from counterveil.results.overlap import OverlapSummary
+from counterveil.results.own_release import Release
 from counterveil.results.regression import Moments
 from counterveil.results.result import Result
 from counterveil.results.survival import QuantilesResult, SurvivalResult
+from counterveil.rows.statistic import Norm
 from counterveil.session import BaseSession
 from counterveil.settings import (
     Arms,
@@ -147,7 +153,7 @@ class Session(BaseSession):
         protects: Protects,
         epsilon: Number,
         delta: Number = 0,
-        method: AteMethod = "auto",
+        method: AteMethod | Method = "auto",
         estimand: EstimandName | None = None,
         measure: Measure = "difference",
         level: float = 0.95,
@@ -168,11 +174,12 @@ class Session(BaseSession):
         delta : number, default 0
             0 for pure differential privacy. A small positive number, below one over the number of people
             (1e-6), allows Gaussian noise.
-        method : str, default "auto"
+        method : str or Method, default "auto"
             Estimator. "auto" chooses from public numbers alone and names its choice in the result. With
             outcomes private: "difference_in_means" (trials), "weighting", "matching" and "stratified". With
             records private: "trial", "doubly_robust", "stratified" and "sample_and_aggregate". With
-            treatments and outcomes private: "trial" and "doubly_robust".
+            treatments and outcomes private: "trial" and "doubly_robust". Or a method of your own, an object
+            of a subclass of `cv.methods.Method`; its guarantee rests on the bounds that it declares.
         estimand : {"ATE", "ATT", "ATC", "ATO"}, optional
             Whose average effect: everyone's, that of the treated, of the untreated, or of the
             overlap-weighted population. By default "ATE"; "ATT" where a study compares changes and is not
@@ -1360,6 +1367,100 @@ class Session(BaseSession):
         interim.planned : Plan looks.
         """
         return answer_look(self, number, protects, method, estimand, mechanism, settings)
+
+    @refuses_unknown
+    def release(
+        self,
+        name: str,
+        *,
+        value: Callable[[Table], Any],
+        bound: int | Fraction,
+        norm: Norm = "absolute",
+        protects: Protects,
+        epsilon: Number,
+        delta: Number = 0,
+        level: float = 0.95,
+        mechanism: Mechanism | None = None,
+        request_id: str | None = None,
+    ) -> Release:
+        """Release a sum of your own over the private rows, with noise that its bound calls for.
+
+        Parameters
+        ----------
+        name : str
+            What the release is called in the answer and in the ledger, at most 60 letters.
+        value : callable
+            From the rows to an exact number, int or Fraction, or to a list of them. The rows have `outcome` (whole
+            steps of its range, up to `cv.methods.OUTCOME_STEPS`), `arm`, `treated`, `covariates` by name,
+            `outcome_unit` (exact width of a step), `study` and `rows` (their number). Where it fails on the rows,
+            it counts as zero.
+        bound : int or Fraction
+            The most by which one person moves it, in its own units. The guarantee rests on it; floats are refused.
+        norm : {"absolute", "l1", "l2"}, default "absolute"
+            What `bound` is a bound of: one number, the sum of the absolute changes of a list, or the Euclidean
+            length of the change of a list.
+        protects : {"outcome", "treatment and outcome", "record"}
+            What is private, and so what of a person may change: the outcome; treatment and outcome; or everything.
+        epsilon : number or str
+            Privacy loss to spend, read exactly: 0.1 is one tenth, ``"1/3"`` one third. Positive.
+        delta : number, default 0
+            0 for pure differential privacy. A small positive number, below one over the number of people
+            (1e-6), allows Gaussian noise.
+        level : float, default 0.95
+            Confidence level of the interval for the number without noise, between 0 and 1.
+        mechanism : {"staircase", "laplace", "gaussian"}, optional
+            Noise distribution; "gaussian" needs a positive `delta`. By default the one of least variance.
+        request_id : str, optional
+            Name of this request. Repeating a named request returns the stored answer and costs nothing; `name`,
+            `bound` and `norm` must be the same, and stand for the function.
+
+        Returns
+        -------
+        Release
+            The released numbers, intervals for their noise, guarantee and what was spent.
+
+        Raises
+        ------
+        CounterveilError
+            Before anything is spent: arguments (CV-P), study (CV-S), data (CV-D), ledger (CV-L) or budget
+            (CV-B). `value` is tried on made-up rows first: CV-P841 and CV-P842 say what is wrong with it.
+
+        See Also
+        --------
+        counterveil.methods.Method : Estimates effects from such sums.
+
+        Notes
+        -----
+        The answer satisfies differential privacy if the bound holds for all data sets that fit the study and
+        differ in what is private of one person. ``counterveil audit module:function`` is for methods; a bound of
+        a function is checked in the same way, by a proof and a search for data that refute it.
+
+        Examples
+        --------
+        >>> import counterveil as cv
+        >>> data = cv.datasets.simulated_trial(n=2000, effect=0.3)
+        >>> def treated_and_low(rows):
+        ...     return int((rows.treated & (rows.covariates["x"] < 0.5)).sum())
+        >>> with cv.Session(data.frame, data.study, budget=cv.Budget(2), noise=cv.SeededNoise(1)) as session:
+        ...     answer = session.release(
+        ...         "treated with low x", value=treated_and_low, bound=1, protects="record", epsilon=1
+        ...     )
+        >>> 400 < answer.value < 600
+        True
+        """
+        arguments = ReleaseArguments(
+            called=name,
+            value=value,
+            bound=bound,
+            norm=norm,
+            protects=protects,
+            epsilon=epsilon,
+            delta=delta,
+            level=level,
+            mechanism=mechanism,
+            request_id=request_id,
+        )
+        return ask_of(self, arguments)
 
     def remaining(self, protects: Protects = "outcome") -> Remaining:
         """Return what requests at a level of protection can still ask for.

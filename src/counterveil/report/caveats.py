@@ -92,6 +92,7 @@ _WORDS: dict[Fact, str] = {
     Target.UNCLIPPED_CONTRAST: "the contrast weighted by unclipped noisy scores",
     Target.TREATED_TIMES_SHARE: "the effect on the treated times the share treated",
     Target.UNTREATED_TIMES_SHARE: "the effect on the untreated times their share",
+    Target.OWN_QUANTITY: "what the method estimates, which its author says is not the average effect",
     Target.NO_QUANTITY: "no quantity: the scale of the published noise is private, so none can be given",
     FoldModels.OUTCOME: "the outcome regression in each arm is linear in the covariates",
     FoldModels.OUTCOME_OR_LOGIT: "the outcome regression or the logit of the propensity score is linear in the "

@@ -114,6 +114,7 @@ _METHOD = 16  # words
 _REMARKS, _REMARK = 4, 30  # remarks on the guarantee in a summary, and words of each
 _PROOFS = {
     Proof.FINITE_SAMPLE: "finite-sample proof",
+    Proof.DECLARED: "IF THE DECLARED BOUNDS HOLD",
     Proof.ASYMPTOTIC: "NOT PROVED IN FINITE SAMPLES",
     Proof.REFUTED: "CLAIMED AND REFUTED",
 }

@@ -308,6 +308,11 @@ def protection_words(facts: Facts) -> list[str]:
             f"Nothing is protected: the noise came from a seed, and whoever knows it can take it away. With true noise "
             f"it would be {whom}, at {said}."
         ]
+    if proof is Proof.DECLARED:
+        return [
+            f"This report protects {whom}, at {said}, if the bounds hold that the author of its method declares. "
+            f"They were not proved with the package. `counterveil audit` searches for data that refute them."
+        ]
     if proof is not Proof.FINITE_SAMPLE:
         claim = "is not proved in finite samples" if proof is Proof.ASYMPTOTIC else "has been refuted"
         return [f"Protection of {whom} at {said} is claimed by its authors, and {claim}. Do not rely on it."]

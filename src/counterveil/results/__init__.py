@@ -8,6 +8,7 @@ from counterveil.results.effect import Effect, StdError
 from counterveil.results.functions import CateAnswers, CateModel
 from counterveil.results.groups import GroupsResult, PolicyValue, RatioResult, TargetingCurve
 from counterveil.results.overlap import OverlapSummary
+from counterveil.results.own_release import Release
 from counterveil.results.regression import Coefficient, Compliance, Moments, Regression
 from counterveil.results.released import Balance, ReleasedAnswer
 from counterveil.results.result import MeasureResult, Result, ResultTable
@@ -33,6 +34,7 @@ __all__ = [
     "QuantilesResult",
     "RatioResult",
     "Regression",
+    "Release",
     "ReleasedAnswer",
     "Result",
     "ResultTable",

@@ -13,8 +13,10 @@ import numpy as np
 from counterveil.data import Study
 from counterveil.data.domains import Label
 from counterveil.errors import ParameterError, refusal
-from counterveil.inference.measures import IndependentArmMeans
-from counterveil.inference.uncertainty import NoiseDistribution, NoiseSum, Uncertainty, weighted_sum
+from counterveil.inference.arm_means import IndependentArmMeans
+from counterveil.inference.noise_distribution import NoiseDistribution
+from counterveil.inference.noise_sums import NoiseSum, weighted_sum
+from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Ends, Floats
 from counterveil.privacy import Estimand, exact
 from counterveil.report.text import probability

@@ -8,7 +8,7 @@ from math import inf, isfinite, sqrt
 from typing import Any, ClassVar
 
 from counterveil.errors import refusal
-from counterveil.inference.measures import (
+from counterveil.inference.confounding import (
     as_strong_as,
     bias_bound,
     e_value,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import types
-from abc import abstractmethod
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from fractions import Fraction
 from functools import lru_cache
 from math import frexp, hypot, inf, isfinite, isqrt, log
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,24 +21,17 @@ from scipy.special import ndtri
 
 from counterveil.bounded_reading import UnreadableError, read_json
 from counterveil.errors import CounterveilError, refusal, shown
-from counterveil.inference.measures import (
-    IndependentArmMeans,
-    JointArmMeans,
-    NoisyRatio,
-    RatioDifference,
-    p_value,
-)
+from counterveil.inference.arm_means import IndependentArmMeans, JointArmMeans
+from counterveil.inference.clusters import ClusterUncertainty
+from counterveil.inference.estimates import Known, OwnScale, symmetric_interval, truncate
+from counterveil.inference.noise_distribution import NoiseDistribution
+from counterveil.inference.noise_sums import WeightedSum
+from counterveil.inference.noisy_ratio import NoisyRatio, RatioDifference
+from counterveil.inference.noisy_scale import NoiseOfNoisyScale
+from counterveil.inference.p_values import p_value
 from counterveil.inference.pooling import PooledMeans, PooledUncertainty
-from counterveil.inference.uncertainty import (
-    ClusterUncertainty,
-    NoiseDistribution,
-    NoiseOfNoisyScale,
-    Uncertainty,
-    WeightedSum,
-    adjusted_p,
-    level_of_each,
-    solve_together,
-)
+from counterveil.inference.simultaneous import adjusted_p, level_of_each
+from counterveil.inference.uncertainty import Uncertainty, solve_together
 from counterveil.numerics.arrays import Ends, Floats
 from counterveil.privacy import Budget, Guarantee
 from counterveil.privacy.caveats import Detail, read_fact, written
@@ -93,19 +85,6 @@ def check_table(effects: Sequence[Effect], level: float) -> None:
         raise ValueError("effects of another table")
 
 
-def symmetric_interval(middle: float, half: float) -> Ends:
-    """Return the two ends of an interval of half-width `half`."""
-    return middle - half, middle + half
-
-
-def truncate(ends: Ends, limits: Ends | None) -> Ends:
-    """Return an interval truncated to limits; one that lies beyond them is the nearer limit alone."""
-    if limits is None:
-        return ends
-    low, high = (min(max(end, limits[0]), limits[1]) for end in ends)
-    return low, high
-
-
 def interval_facts(level: float, ends: Ends, gap: Ends | None = None) -> dict[str, Any]:
     """Return an interval as JSON-ready facts: an end that is missing is None, and so is one of a `gap` inside it."""
     facts: dict[str, Any] = {"level": level} | _ends_facts(ends)
@@ -119,91 +98,6 @@ def finite(value: float) -> float | None:
 
 def _ends_facts(ends: Ends) -> dict[str, float | None]:
     return {"low": finite(ends[0]), "high": finite(ends[1])}
-
-
-# What is known about a released number: a linear estimate, a noisy ratio, or the difference of two of them.
-
-
-class Known(Protocol):
-    """An estimate with its interval; every number in it is public or released."""
-
-    @property
-    def estimate(self) -> float:
-        """The released number."""
-        ...
-
-    @property
-    def sampling_sd(self) -> float:
-        """Standard deviation of the sampling error."""
-        ...
-
-    @property
-    def noise_sd(self) -> float:
-        """Standard deviation of the privacy noise."""
-        ...
-
-    def interval(self, level: float) -> Ends:
-        """Return the two ends of an interval.
-
-        Parameters
-        ----------
-        level : float
-            Confidence level, in (0, 1).
-
-        Returns
-        -------
-        tuple of (float, float)
-            Lower and upper end.
-        """
-        ...
-
-
-class OwnScale(Known):
-    """What is known on a scale of its own, such as that of ratios; ends of intervals may be infinite."""
-
-    __slots__ = ()
-
-    @property
-    def time(self) -> bool:
-        """Whether it is a time or value that some share reaches, which is infinite where it is not reached."""
-        return False
-
-    @property
-    @abstractmethod
-    def null(self) -> float:
-        """The value of no effect."""
-
-    @abstractmethod
-    def p_value(self, level: float, value: float | None = None) -> float:
-        """Return the two-sided p-value of a value.
-
-        Parameters
-        ----------
-        level : float
-            Noisy variances are taken as for an interval of this level, in (0, 1).
-        value : float, optional
-            Value that is tested; no effect by default.
-
-        Returns
-        -------
-        float
-            P-value, privacy noise included.
-        """
-
-    def gap(self, level: float) -> Ends | None:  # noqa: ARG002 - most intervals have one part
-        """Return what lies between the two parts of an interval.
-
-        Parameters
-        ----------
-        level : float
-            Confidence level, in (0, 1).
-
-        Returns
-        -------
-        tuple of (float, float) or None
-            The values that the interval leaves out; None where it has one part.
-        """
-        return None
 
 
 @dataclass(frozen=True, slots=True)

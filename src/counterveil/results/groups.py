@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from counterveil.inference.measures import NoisyRatio, RatioDifference
+from counterveil.inference.estimates import Known
+from counterveil.inference.noisy_ratio import NoisyRatio, RatioDifference
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Ends
 from counterveil.privacy import Estimand, Unit
@@ -15,7 +16,6 @@ from counterveil.results.effect import (
     ByName,
     Effect,
     FactsOf,
-    Known,
     check_level,
     check_table,
     noise_from_dict,

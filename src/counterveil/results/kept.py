@@ -18,6 +18,7 @@ from counterveil.results.functions import CateAnswers, CateModel
 from counterveil.results.groups import GroupsResult, PolicyValue, RatioResult, TargetingCurve
 from counterveil.results.measures import NEEDED
 from counterveil.results.overlap import OverlapSummary
+from counterveil.results.own_release import Release
 from counterveil.results.question import missing_caveats
 from counterveil.results.regression import Moments
 from counterveil.results.released import ReleasedAnswer
@@ -31,6 +32,7 @@ _KINDS: dict[str, Any] = {
         *(
             SurvivalResult,
             OverlapSummary,
+            Release,
             PolicyValue,
             TargetingCurve,
             CateModel,
@@ -72,7 +74,7 @@ def files_of(result: Any) -> dict[str, tuple[str, Callable[[], str]]]:
     files: dict[str, tuple[str, Callable[[], str]]] = {
         "report.html": ("text/html", lambda: page(whole or result.document()))
     }
-    if not isinstance(result, OverlapSummary | Moments):
+    if not isinstance(result, OverlapSummary | Release | Moments):
         files |= {
             "report.md": ("text/markdown", lambda: markdown(result.document())),
             "write-up.txt": ("text/plain", lambda: result.write_up() + "\n"),

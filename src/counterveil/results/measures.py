@@ -4,25 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from math import hypot, inf
 from typing import Literal
 
 from counterveil.errors import CounterveilError, refusal
-from counterveil.inference.measures import (
-    ODDS,
-    RATIO,
-    IndependentArmMeans,
-    JointArmMeans,
-    Means,
-    Quotient,
-    p_value,
-)
+from counterveil.inference.arm_means import IndependentArmMeans, JointArmMeans, Means
+from counterveil.inference.estimates import Known, OwnScale, Transformed
+from counterveil.inference.p_values import p_value
 from counterveil.inference.pooling import PooledMeans
+from counterveil.inference.quotient import ODDS, RATIO, Quotient
 from counterveil.numerics.arrays import Ends
 from counterveil.privacy import Estimand
 from counterveil.report.text import probability, rounded
-from counterveil.results.effect import Effect, Known, Linear, OwnScale
+from counterveil.results.effect import Effect, Linear
 
 DIFFERENCE, LIFT, NEEDED = "difference", "lift", "nnt"
 Measure = Literal["difference", "ratio", "lift", "odds_ratio", "nnt"] | str
@@ -112,7 +106,7 @@ Numbers = Linear | AnyMeans
 
 
 @dataclass(frozen=True, slots=True)
-class Measured(OwnScale):
+class Measured(Transformed, OwnScale):
     """A ratio, an odds ratio or a lift of two released means.
 
     Attributes
@@ -127,7 +121,8 @@ class Measured(OwnScale):
     measure: str
 
     @property
-    def _quotient(self) -> Quotient:
+    def source(self) -> Quotient:
+        """The ratio, or odds ratio, of both means."""
         return Quotient(self.means, ODDS if self.measure == ODDS else RATIO)
 
     @property
@@ -135,39 +130,20 @@ class Measured(OwnScale):
         """Value of no effect: 0 of a lift, else 1."""
         return 0.0 if self.measure == LIFT else 1.0
 
-    @property
-    def estimate(self) -> float:
-        """The measure of the released means.
-
-        A mean that is lost in its noise is taken at one standard deviation of it.
-        """
-        return self._quotient.estimate - (1.0 - self.null)
-
-    @property
-    def sampling_sd(self) -> float:
-        """Standard deviation of the sampling error, by the delta method."""
-        return self._quotient.parts[0]
-
-    @property
-    def noise_sd(self) -> float:
-        """Standard deviation of the privacy noise, by the delta method."""
-        return self._quotient.parts[1]
-
-    def interval(self, level: float) -> Ends:
-        """Return the two ends; the upper one may be infinite.
+    def carried(self, value: float) -> float:
+        """Return what a ratio is on the scale of the measure: one less for a lift.
 
         Parameters
         ----------
-        level : float
-            Confidence level, in (0, 1).
+        value : float
+            A ratio, or odds ratio.
 
         Returns
         -------
-        tuple of (float, float)
-            Lower and upper end.
+        float
+            Value of the measure.
         """
-        low, high = _interval(self._quotient, level)
-        return low - (1.0 - self.null), high - (1.0 - self.null)
+        return value - (1.0 - self.null)
 
     def p_value(self, level: float, value: float | None = None) -> float:
         """Return the two-sided p-value of a value.
@@ -184,16 +160,11 @@ class Measured(OwnScale):
         float
             P-value, privacy noise included.
         """
-        return self._quotient.p_value(level, 1.0 if value is None else value + 1.0 - self.null)
-
-
-@lru_cache(maxsize=64)
-def _interval(quotient: Quotient, level: float) -> Ends:
-    return quotient.interval(level)
+        return self.source.p_value(level, 1.0 if value is None else value + 1.0 - self.null)
 
 
 @dataclass(frozen=True, slots=True)
-class NumberNeededToTreat(OwnScale):
+class NumberNeededToTreat(Transformed, OwnScale):
     """One over a released difference, or over an average of such.
 
     Attributes
@@ -210,19 +181,39 @@ class NumberNeededToTreat(OwnScale):
         return inf
 
     @property
-    def estimate(self) -> float:
-        """One over the difference; negative for one outcome fewer."""
-        return 1 / self.difference.estimate if self.difference.estimate else inf
+    def source(self) -> Known:
+        """The difference of risks."""
+        return self.difference
 
-    @property
-    def sampling_sd(self) -> float:
-        """Standard deviation of the sampling error, by the delta method."""
-        return self.difference.sampling_sd * self.estimate**2
+    def carried(self, value: float) -> float:
+        """Return one over a difference; negative for one outcome fewer.
 
-    @property
-    def noise_sd(self) -> float:
-        """Standard deviation of the privacy noise, by the delta method."""
-        return self.difference.noise_sd * self.estimate**2
+        Parameters
+        ----------
+        value : float
+            A difference of risks.
+
+        Returns
+        -------
+        float
+            Number of people; infinite for no difference.
+        """
+        return 1 / value if value else inf
+
+    def scaled(self, sd: float) -> float:
+        """Return a standard deviation of the difference on the scale of its reciprocal.
+
+        Parameters
+        ----------
+        sd : float
+            Standard deviation of the difference.
+
+        Returns
+        -------
+        float
+            Standard deviation of the number of people.
+        """
+        return sd * self.estimate**2
 
     def interval(self, level: float) -> Ends:
         """Return the two ends.

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
+from counterveil.inference.estimates import symmetric_interval
 from counterveil.numerics.arrays import Ends
 from counterveil.privacy import Budget, Guarantee
 from counterveil.report import View, overlap_view
 from counterveil.report.balance import drawn_facts
-from counterveil.results.effect import check_level, read, symmetric_interval, write
+from counterveil.results.effect import check_level, read, write
 from counterveil.results.shown import Shown
 
 # Shares treated that are tried for an interval.

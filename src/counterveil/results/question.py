@@ -99,6 +99,7 @@ class Question:
     trim: float | str | None = None  # propensity scores that are kept, at outcome level
     measure: str = "difference"  # the scale of the answer
     look: int | None = None  # which of the planned looks at incoming data
+    own_method: Any = None  # a method of the analyst's own, an object
 
     @classmethod
     def ask(

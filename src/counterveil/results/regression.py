@@ -23,6 +23,7 @@ import numpy as np
 from scipy.special import fdtrc, stdtr, stdtrit
 
 from counterveil.errors import CounterveilError, excerpt, refusal, shown
+from counterveil.inference.estimates import truncate
 from counterveil.inference.moments import (
     LinearFit,
     NoisyMoments,
@@ -40,7 +41,7 @@ from counterveil.report import View, compliance_view, moments_view, regression_t
 from counterveil.report.regression import mean_facts
 from counterveil.report.text import probability, rounded
 from counterveil.results.decisions import Decided
-from counterveil.results.effect import StdError, check_level, load, read, save, truncate, write
+from counterveil.results.effect import StdError, check_level, load, read, save, write
 from counterveil.results.shown import Shown
 
 _NAME = r"\s*(`[^`]+`|[^\s~+*:|\[\]`()-]+)\s*"

@@ -9,8 +9,9 @@ from math import isfinite
 from typing import Any, ClassVar, Self
 
 from counterveil.errors import refusal
-from counterveil.inference.measures import RATIO
+from counterveil.inference.estimates import Known, symmetric_interval
 from counterveil.inference.pooling import PooledMeans, PooledUncertainty
+from counterveil.inference.quotient import RATIO
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Ends
 from counterveil.privacy import Estimand, Guarantee
@@ -19,15 +20,7 @@ from counterveil.report.caveats import people_words
 from counterveil.report.measures import drawn_side_by_side, needed_sentence, side_by_side
 from counterveil.results.confounding import Sensitivity, sensitivity_of
 from counterveil.results.decisions import Decided
-from counterveil.results.effect import (
-    Effect,
-    Known,
-    Linear,
-    StdError,
-    check_level,
-    noise_from_dict,
-    symmetric_interval,
-)
+from counterveil.results.effect import Effect, Linear, StdError, check_level, noise_from_dict
 from counterveil.results.measures import (
     DIFFERENCE,
     NAMES,

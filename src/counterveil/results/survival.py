@@ -8,28 +8,20 @@ from math import log
 from typing import Any, ClassVar, Literal
 
 from counterveil.errors import refusal
-from counterveil.inference.measures import p_value
-from counterveil.inference.survival import (
-    AreaRatio,
-    Complement,
-    Crossing,
-    CrossingGap,
-    HazardRatio,
-    LogRank,
-    NoisyHistograms,
-    NoisyTables,
-    SurvivalAnswers,
-    answers_of,
-    distributions_of,
-    log_rank_of,
-)
+from counterveil.inference.estimates import Known, OwnScale, Transformed
+from counterveil.inference.p_values import p_value
+from counterveil.inference.survival.answers import SurvivalAnswers, answers_of
+from counterveil.inference.survival.areas import AreaRatio
+from counterveil.inference.survival.crossings import Crossing, CrossingGap
+from counterveil.inference.survival.distributions import NoisyHistograms, distributions_of
+from counterveil.inference.survival.hazard_ratio import HazardRatio
+from counterveil.inference.survival.log_rank import LogRank, log_rank_of
+from counterveil.inference.survival.probabilities import Complement
+from counterveil.inference.survival.tables import NoisyTables
 from counterveil.numerics.arrays import Ends
-from counterveil.privacy.caveats import Caveat, Fact
 from counterveil.report.text import probability, quantile_name, rounded, time_span, with_interval
-from counterveil.results.effect import ByName, Effect, Known, OwnScale, check_level, finite, interval_facts
-from counterveil.results.question import Question, adjusted_caveats, causal_caveats
+from counterveil.results.effect import ByName, Effect, check_level, finite, interval_facts
 from counterveil.results.released import ReleasedAnswer
-from counterveil.session import BaseSession
 
 # The arms in the order of tables.
 ARMS = ("control", "treated")
@@ -37,7 +29,7 @@ ArmName = Literal["control", "treated"] | str
 
 
 @dataclass(frozen=True, slots=True)
-class OpenEnded(OwnScale):
+class OpenEnded(Transformed, OwnScale):
     """A number whose interval may have no end: a hazard ratio, a quantile, or the difference of two.
 
     Attributes
@@ -59,34 +51,9 @@ class OpenEnded(OwnScale):
         return 1.0 if isinstance(self.known, HazardRatio) else 0.0
 
     @property
-    def estimate(self) -> float:
-        """The released number."""
-        return self.known.estimate
-
-    @property
-    def sampling_sd(self) -> float:
-        """Standard deviation of the sampling error."""
-        return self.known.sampling_sd
-
-    @property
-    def noise_sd(self) -> float:
-        """Standard deviation of the privacy noise."""
-        return self.known.noise_sd
-
-    def interval(self, level: float) -> Ends:
-        """Return the two ends, which may be infinite.
-
-        Parameters
-        ----------
-        level : float
-            Confidence level, in (0, 1).
-
-        Returns
-        -------
-        tuple of (float, float)
-            Lower and upper end.
-        """
-        return self.known.interval(level)
+    def source(self) -> HazardRatio | Crossing | CrossingGap:
+        """The number itself: it has the scale that is shown."""
+        return self.known
 
     def p_value(self, level: float, value: float | None = None) -> float:  # noqa: ARG002 - noise is in the variance
         """Return the two-sided p-value of a value.
@@ -701,51 +668,6 @@ def said(effect: Effect, arm: str = "") -> str:
     return f"{arm} {with_interval(rounded(effect.estimate, error), ends, error)}".strip()
 
 
-def survival_result(
-    session: BaseSession,
-    question: Question,
-    tables: NoisyTables,
-    pages: tuple[str, ...],
-    released: tuple[str, str],
-) -> SurvivalResult:
-    """Return the answer made of released tables."""
-    study, event = session.study, session.study.event
-    assert event is not None
-    noise = "laplace" if tables.heavy else "gaussian"
-    return SurvivalResult(
-        tables=tables,
-        guarantee=question.guarantee(session, pages, mechanisms=(noise,)),
-        method="Kaplan-Meier",
-        **question.terms(study),
-        releases=(released,),
-        not_covered=_caveats(session, question, tables.convention),
-        details={
-            "rows": session.batches.rows,
-            "cells": event.cells,
-            "parts_of_a_cell": tables.cut,
-            "release": "counts" if tables.form == "flat" else "running sums",
-            "mechanism": noise,
-            "censored_in": f"the {tables.convention} of a cell",
-        },
-    )
-
-
-_CENSORING = {
-    "stratified": Caveat.CENSORING_WITHIN_STRATA,
-    "weighting": Caveat.CENSORING_IN_WEIGHTED_ARMS,
-}
-
-
-def _caveats(session: BaseSession, question: Question, convention: str) -> tuple[Fact, ...]:
-    open_to = Caveat.NOTHING_ADJUSTED if question.method == "kaplan_meier" else Caveat.CONFOUNDING
-    return (
-        *(() if session.study.randomised is True else (open_to,)),
-        _CENSORING.get(question.method, Caveat.CENSORING),
-        Caveat.BETWEEN_ENDS_OF_CELLS if convention == "end" else Caveat.UNEVEN_CENSORING,
-        Caveat.AFTER_THE_HORIZON,
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class QuantilesResult(ByName, ReleasedAnswer):
     """Released counts of outcomes by cell, and what follows from them: what `counterveil.quantiles` returns.
@@ -1028,27 +950,3 @@ class QuantilesResult(ByName, ReleasedAnswer):
                 for prob in self.probs
             ],
         }
-
-
-def quantiles_result(
-    session: BaseSession,
-    question: Question,
-    histograms: NoisyHistograms,
-    page: str,
-    probs: tuple[float, ...],
-) -> QuantilesResult:
-    """Return the answer made of released counts."""
-    study, noise = session.study, "laplace" if histograms.heavy else "gaussian"
-    weighted = question.method == "weighting"
-    caveats = adjusted_caveats(study) if weighted else causal_caveats(study, question.estimand)
-    bound = (2.0, "sum of changes") if histograms.heavy else (2**0.5, "length of the change")
-    return QuantilesResult(
-        histograms=histograms,
-        probs=probs,
-        guarantee=question.guarantee(session, page, mechanisms=(noise,)),
-        method="quantiles of each arm",
-        **question.terms(study),
-        releases=(("counts of outcomes", f"{bound[1]} {bound[0]:.4g}"),),
-        not_covered=(*caveats, Caveat.UNEVEN_WITHIN_CELLS),
-        details={"rows": session.batches.rows, "cells": len(histograms.edges) - 1, "mechanism": noise},
-    )

@@ -447,6 +447,10 @@ class Gate:
         assert self._rows is not None  # a gate without rows releases what it is given
         return self._rows
 
+    def kind(self, name: str) -> Kind:
+        """Return what the release called `name` was planned as."""
+        return self._plan.kind(name)
+
     @property
     def forgetful(self) -> bool:
         """Whether something passed that is not stored: the next gate of this request would draw it anew."""

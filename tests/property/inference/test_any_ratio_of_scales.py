@@ -11,15 +11,12 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 from tests.thinned import thinned_rows
 
-from counterveil.inference.uncertainty import (
-    NoiseSum,
-    Uncertainty,
-    half_width,
-    inflation,
-    interquartile_range,
-    level_of_each,
-    tail,
-)
+from counterveil.inference.convolution import half_width, tail
+from counterveil.inference.noise_distribution import interquartile_range
+from counterveil.inference.noise_sums import NoiseSum
+from counterveil.inference.simultaneous import level_of_each
+from counterveil.inference.uncertainty import Uncertainty
+from counterveil.inference.variance_inflation import inflation
 from counterveil.mechanisms import Gaussian, Laplace, LaplacePair, Lomax, Staircase
 
 # A half-width is at most this part longer than need be: 1e-8 where it is integrated, 2e-8 of the noise's spread where

@@ -8,19 +8,10 @@ from numpy.polynomial.hermite_e import hermegauss
 from scipy import stats
 from scipy.special import chdtri
 
-from counterveil.inference.uncertainty import (
-    ClusterUncertainty,
-    NoiseSum,
-    adjusted_p,
-    deviations,
-    half_width,
-    level_of_each,
-    pointwise,
-    sd_inflation,
-    simultaneous,
-    t_factor,
-    tail,
-)
+from counterveil.inference.clusters import ClusterUncertainty, sd_inflation, t_factor
+from counterveil.inference.convolution import half_width, tail
+from counterveil.inference.noise_sums import NoiseSum
+from counterveil.inference.simultaneous import adjusted_p, deviations, level_of_each, pointwise, simultaneous
 from counterveil.mechanisms import Gaussian, Laplace, Staircase
 from counterveil.numerics.bases import Axis, make_basis
 

@@ -5,7 +5,7 @@ from math import exp, inf, sqrt
 import numpy as np
 import pytest
 
-from counterveil.inference.measures import (
+from counterveil.inference.confounding import (
     as_strong_as,
     bias_bound,
     e_value,

@@ -9,19 +9,11 @@ from scipy.special import ndtri
 from scipy.stats import binom
 
 import counterveil as cv
-from counterveil.inference.measures import (
-    ODDS,
-    RATIO,
-    IndependentArmMeans,
-    JointArmMeans,
-    NoisyRatio,
-    Quotient,
-    RatioDifference,
-    Scaled,
-    combined,
-    p_value,
-    rare_events,
-)
+from counterveil.inference.arm_means import IndependentArmMeans, JointArmMeans, rare_events
+from counterveil.inference.noise_sums import Scaled, sum_of_two
+from counterveil.inference.noisy_ratio import NoisyRatio, RatioDifference
+from counterveil.inference.p_values import p_value
+from counterveil.inference.quotient import ODDS, RATIO, Quotient
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.mechanisms import Gaussian, Laplace, Staircase
 
@@ -94,7 +86,7 @@ def test_means_below_zero_are_taken_at_zero():
     found = Quotient(IndependentArmMeans((-0.05, -0.1), (known, known), (0.0, 1.0), SIZES), RATIO)
     assert found.interval(0.95) == (0.0, inf)
     assert found.estimate == 0.0
-    assert np.isfinite(found.parts).all()
+    assert np.isfinite([found.sampling_sd, found.noise_sd]).all()
 
 
 def test_joint_means_follow_from_the_mean_of_everyone_and_the_difference():
@@ -118,8 +110,8 @@ def test_scaled_noise_is_the_mechanism_of_that_sensitivity():
     assert np.allclose(scaled.cdf(x), twice.cdf(x))
     assert np.allclose(scaled.quantile(p), twice.quantile(p))
     assert np.allclose(scaled.breakpoints(-9, 9, 100), twice.breakpoints(-9, 9, 100))
-    assert combined([(1.0, base), (0.0, twice)]) is base
-    assert combined([(1.0, None), (0.0, twice)]) is None
+    assert sum_of_two([(1.0, base), (0.0, twice)]) is base
+    assert sum_of_two([(1.0, None), (0.0, twice)]) is None
 
 
 def test_errors_below_rounding_leave_the_estimate_alone():

@@ -9,6 +9,8 @@ from scipy.stats import norm, t
 from tests.thinned import thinned, thinned_rows
 from tests.unit.inference.distributions import PlainLaplace, PlainNormal
 
+from counterveil.inference.convolution import tail
+from counterveil.inference.noise_sums import WeightedSum
 from counterveil.inference.pooling import (
     ErrorBetweenSites,
     PooledUncertainty,
@@ -24,7 +26,7 @@ from counterveil.inference.pooling import (
     steadied_variances,
     tau_squared_interval,
 )
-from counterveil.inference.uncertainty import Uncertainty, WeightedSum, tail
+from counterveil.inference.uncertainty import Uncertainty
 
 LEVEL = 0.95
 

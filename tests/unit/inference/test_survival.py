@@ -10,19 +10,14 @@ from scipy.special import ndtr
 from tests.thinned import thinned
 
 from counterveil.data.follow_up import PARTS, shared_entries
-from counterveil.inference.survival import (
-    Blocks,
-    Crossing,
-    CrossingGap,
-    HazardRatio,
-    NoisyHistograms,
-    NoisyTables,
-    TableNoise,
-    answers_of,
-    blocks_of,
-    distributions_of,
-    log_rank_of,
-)
+from counterveil.inference.survival.answers import answers_of
+from counterveil.inference.survival.blocks import Blocks
+from counterveil.inference.survival.crossings import Crossing, CrossingGap
+from counterveil.inference.survival.distributions import NoisyHistograms, distributions_of
+from counterveil.inference.survival.hazard_ratio import HazardRatio
+from counterveil.inference.survival.log_rank import log_rank_of
+from counterveil.inference.survival.table_noise import TableNoise
+from counterveil.inference.survival.tables import NoisyTables, blocks_of
 
 CELLS = 10
 EDGES = tuple(float(place) for place in range(CELLS + 1))

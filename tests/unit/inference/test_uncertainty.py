@@ -13,22 +13,14 @@ from scipy.stats import norm
 from tests.thinned import thinned
 from tests.unit.inference.distributions import PlainLaplace, PlainNormal
 
-from counterveil.inference import uncertainty
+from counterveil.inference import convolution, searches, variance_inflation
+from counterveil.inference.convolution import half_width, tail
+from counterveil.inference.noise_distribution import interquartile_range
+from counterveil.inference.noise_sums import NoiseSum
+from counterveil.inference.noisy_scale import NoiseOfNoisyScale, tail_point, variance_allowance
 from counterveil.inference.pooling import PooledUncertainty
-from counterveil.inference.uncertainty import (
-    HEADROOM,
-    NoiseOfNoisyScale,
-    NoiseSum,
-    Uncertainty,
-    half_width,
-    inflation,
-    interquartile_range,
-    positive_part,
-    solve_together,
-    tail,
-    tail_point,
-    variance_allowance,
-)
+from counterveil.inference.uncertainty import Uncertainty, solve_together
+from counterveil.inference.variance_inflation import HEADROOM, inflation, positive_part
 from counterveil.mechanisms import Box, Gaussian, Laplace, Lomax, Staircase
 
 
@@ -277,10 +269,10 @@ LEVELS = (0.95, 0.9998)
 
 def forget():
     for memory in (
-        uncertainty._TAILS,
-        uncertainty._HALF_WIDTHS,
-        uncertainty._LIKELY,
-        uncertainty._INFLATIONS,
+        convolution._TAILS,
+        convolution._HALF_WIDTHS,
+        variance_inflation._LIKELY,
+        variance_inflation._INFLATIONS,
     ):
         memory.clear()
 
@@ -310,7 +302,7 @@ def shown():
 
 @pytest.mark.parametrize("most", [16_384, 3])
 def test_effects_solved_together_have_the_numbers_of_each_alone(most, monkeypatch):
-    monkeypatch.setattr(uncertainty, "_MOST_REMEMBERED", most)
+    monkeypatch.setattr(searches, "_MOST_REMEMBERED", most)
     forget()
     alone = shown()
     forget()
@@ -325,7 +317,7 @@ def test_a_memory_that_another_thread_empties_costs_no_answer():
         memory.clear()
         return [2.0] * len(keys)
 
-    assert uncertainty.remembered(memory, ["known", "new"], solve) == [1.0, 2.0]
+    assert searches.remembered(memory, ["known", "new"], solve) == [1.0, 2.0]
 
 
 ALPHA = 0.05
@@ -420,9 +412,9 @@ def test_sums_of_two_noises_are_inflated_as_if_their_scales_were_a_little_others
     noise, hidden = (NoiseSum(PlainLaplace(1.0), PlainLaplace(1.0), part) for part in (ratio, ratio**2))
     unit = interquartile_range(hidden)
     found = inflation(noise, hidden, 3 * unit, ALPHA)
-    monkeypatch.setattr(uncertainty, "_RATIOS", 1e9)
-    uncertainty._shape.cache_clear()
-    uncertainty._INFLATIONS.clear()
+    monkeypatch.setattr(variance_inflation, "_RATIOS_AN_OCTAVE", 1e9)
+    variance_inflation._shape.cache_clear()
+    variance_inflation._INFLATIONS.clear()
     # The search itself ends within 1/128 of the unit.
     assert found == pytest.approx(inflation(noise, hidden, 3 * unit, ALPHA), abs=unit / 64)
-    uncertainty._shape.cache_clear()
+    variance_inflation._shape.cache_clear()

@@ -1,6 +1,4 @@
-"""Features in [-1, 1], public functions, exact totals, weighted sums and running sums, and shares of variance."""
-
-from fractions import Fraction
+"""Features in [-1, 1], public functions, exact totals and running sums, and shares of variance."""
 
 import numpy as np
 import pytest
@@ -10,26 +8,13 @@ from scipy.special import eval_legendre
 from counterveil.numerics.arm_totals import Arm, arm_totals
 from counterveil.numerics.balance import balance, effective_size, overlap_counts
 from counterveil.numerics.bases import Axis, Basis, constant_basis, make_basis
-from counterveil.numerics.products import (
-    BLOCK,
-    Column,
-    FeatureMap,
-    Standard,
-    exact_dot,
-    exact_gram,
-    grid_bits,
-    linear_form,
-    paired_variance,
-    steps,
-)
+from counterveil.numerics.higher_orders import higher_functions, higher_variances
+from counterveil.numerics.moment_span import MomentSpan
+from counterveil.numerics.products import BLOCK, Column, FeatureMap, Standard, exact_gram, grid_bits, steps
 from counterveil.numerics.propensity import partial_shares
 from counterveil.numerics.public_choices import public_normals, public_uniforms
 from counterveil.numerics.running_sums import FLAT, SUMS, Form, root_coefficients
-from counterveil.rows.moments.scores import (
-    MomentSpan,
-    higher_functions,
-    higher_variances,
-)
+from counterveil.rows.time_tables import TimeTables
 
 COLUMNS = (
     Column("age", 20.0, 40.0, None, False),
@@ -211,47 +196,6 @@ def test_overlap_counts_cover_every_score_once():
     assert zero.tolist() == [0, 3]
 
 
-STEPS_BITS = 24
-
-
-@pytest.mark.parametrize("size", [1e-9, 1.0, 3e7])
-def test_the_total_is_that_of_the_truncated_coefficients(size):
-    rng = np.random.default_rng(0)
-    c = rng.normal(size=500) * size
-    y = rng.integers(0, 2**24 + 1, 500)
-    form = linear_form(c)
-    exact = [Fraction(int(u)) / Fraction(2) ** form.bits for u in form.units]
-    assert form.total(y) == sum(a * int(b) for a, b in zip(exact, y, strict=True))
-    assert form.largest == max(map(abs, exact))
-    assert form.squares == sum(a * a for a in exact)
-    for a, b in zip(exact, c, strict=True):
-        assert abs(a) <= abs(Fraction(float(b)))  # towards zero
-        assert abs(float(a) - b) <= 2**-28 * np.abs(c).max()
-
-
-def test_sums_of_the_largest_products_do_not_overflow():
-    n = 3_000_000
-    big = np.full(n, 2**29 - 1, dtype=np.int64)
-    assert exact_dot(big, big) == n * (2**29 - 1) ** 2
-    assert exact_dot(big, -big) == -n * (2**29 - 1) ** 2
-
-
-def test_the_paired_variance_agrees_with_floats():
-    rng = np.random.default_rng(1)
-    c = rng.normal(size=7)
-    first, second = np.array([0, 2, 4, 4]), np.array([1, 3, 5, 6])  # row 4 is in two pairs
-    y = rng.integers(0, 2**24 + 1, 7)
-    paired = paired_variance(c, first, second)
-    part = c**2
-    part[4] /= 2
-    gap = (y[first] - y[second]) / 2**24
-    weight = part[first] + part[second]
-    assert float(paired.value(y, STEPS_BITS)) == pytest.approx((weight * gap**2 / 2).sum(), rel=1e-6)
-    assert float(paired.largest_row(7)) == pytest.approx(
-        max(weight[0], weight[1], weight[2] + weight[3]), rel=1e-6
-    )
-
-
 def test_the_root_times_itself_adds_up():
     root = np.array([float(one) for one in root_coefficients(9)])
     assert np.convolve(root, root)[:9] == pytest.approx(np.ones(9))
@@ -260,17 +204,17 @@ def test_the_root_times_itself_adds_up():
 @pytest.mark.parametrize("kind", [FLAT, SUMS])
 def test_counts_come_back(kind):
     form, counts = Form(kind, 4), [3, 0, 5, 1, 2, 2, 0, 7, 4]
-    numbers = np.array([[float(one) for one in form.numbers(counts)]])
+    numbers = np.array([[float(one) for one in TimeTables(form).numbers(counts)]])
     assert form.counts(numbers)[0] == pytest.approx(counts)
 
 
 def test_running_sums_have_less_noise_than_those_of_counts():
     cells = 50
     form = Form(SUMS, cells)
-    covariance = float(form.l2) ** 2 * form.inverse @ form.inverse.T
+    covariance = float(TimeTables(form).l2) ** 2 * form.inverse @ form.inverse.T
     sums = np.tril(np.ones((cells, cells)))
     spread = np.diag(sums @ covariance[:cells, :cells] @ sums.T)
-    plain = float(Form(FLAT, cells).l2) ** 2 * np.arange(1, cells + 1)
+    plain = float(TimeTables(Form(FLAT, cells)).l2) ** 2 * np.arange(1, cells + 1)
     assert spread.max() < plain.max() / 4
 
 

@@ -14,7 +14,6 @@ from counterveil.data import Table
 from counterveil.data.features import UnitFeatures
 from counterveil.errors import BudgetError, ClaimError, ParameterError, StudyError
 from counterveil.numerics.matching import matching_coefficients
-from counterveil.numerics.products import linear_form
 from counterveil.numerics.propensity import fit_propensity, logistic_scores
 from counterveil.privacy import Proof
 from counterveil.published import matching as paper
@@ -27,6 +26,7 @@ from counterveil.published.matching import (
 )
 from counterveil.published.strata import match_in_order
 from counterveil.rows.linear.sensitivity import LinearEstimate
+from counterveil.rows.linear.weighted_sum import linear_form
 from counterveil.session import Gate, Kind, Responses, SeededNoise
 
 

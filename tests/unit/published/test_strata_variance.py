@@ -19,12 +19,12 @@ from tests.unit.published.small_strata import (
     uneven_table,
 )
 
-from counterveil.numerics.strata import order_free_variance, pooled_squares
 from counterveil.published.strata_sensitivity import (
     local_variance_change,
     pooled_change,
     smooth_variance_change,
 )
+from counterveil.rows.strata.statistics import order_free_variance, pooled_squares
 
 SQUARED_RANGE = float(WHOLE) ** 2
 ESTIMANDS = ("ATE", "ATT", "ATC")

@@ -8,7 +8,7 @@ from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.errors import CounterveilError
-from counterveil.inference.uncertainty import NoiseSum
+from counterveil.inference.noise_sums import NoiseSum
 
 YEARS = [2000, 2001, 2002, 2003]
 

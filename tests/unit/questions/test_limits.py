@@ -8,9 +8,9 @@ from tools.loose_study import study_of
 
 import counterveil as cv
 from counterveil.errors import CounterveilError
-from counterveil.inference.measures import NoisyRatio
+from counterveil.inference.estimates import truncate
+from counterveil.inference.noisy_ratio import NoisyRatio
 from counterveil.privacy.caveats import Target
-from counterveil.results.effect import truncate
 from counterveil.session import SeededNoise
 
 # Outcomes of width 2; half of the people are treated.

@@ -7,7 +7,7 @@ import pytest
 
 import counterveil as cv
 from counterveil.errors import ParameterError
-from counterveil.inference.measures import bias_bound, e_value
+from counterveil.inference.confounding import bias_bound, e_value
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")

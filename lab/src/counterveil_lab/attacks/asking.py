@@ -34,7 +34,7 @@ from counterveil.mechanisms import (
 from counterveil.privacy import Budget
 from counterveil.questions.session import Session
 from counterveil.results.released import ReleasedAnswer
-from counterveil.session import Request
+from counterveil.session import BaseSession, Request
 from counterveil.session.session import Gate, Kind, Label, Plan, Released, ReleasedVector, Responses, Values
 from counterveil.session.summing import PartOfRows
 
@@ -66,9 +66,15 @@ class WatchedGate(Gate):
     """
 
     def __init__(
-        self, plan: Plan, source: BitSource, *, weaker: int = 1, forced: Mapping[str, Any] | None = None
+        self,
+        plan: Plan,
+        source: BitSource,
+        *,
+        rows: BaseSession | None = None,
+        weaker: int = 1,
+        forced: Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(plan, source)
+        super().__init__(plan, source, rows=rows)
         self.passed: list[Passed] = []
         self._weaker = weaker
         self._forced = forced
@@ -276,7 +282,7 @@ class Watch:
     # What each gate in turn has to release, by name.
     forced: Sequence[Mapping[str, Any]] | None = None
     gates: list[WatchedGate] = field(default_factory=list)
-    computed: list[tuple[Plan, Compute]] = field(default_factory=list)
+    computed: list[tuple[Plan, Compute, WatchedCurator]] = field(default_factory=list)
 
     @property
     def passed(self) -> list[Passed]:
@@ -288,11 +294,11 @@ class Watch:
         """What each gate released, by name: what another run can be forced to release."""
         return [{one.name: one.released for one in gate.passed} for gate in self.gates]
 
-    def gate(self, plan: Plan, source: BitSource) -> WatchedGate:
+    def gate(self, plan: Plan, source: BitSource, rows: BaseSession) -> WatchedGate:
         """Return the next gate."""
         place = len(self.gates)
         forced = None if self.forced is None else dict(self.forced[place]) if place < len(self.forced) else {}
-        self.gates.append(WatchedGate(plan, source, weaker=self.weaker, forced=forced))
+        self.gates.append(WatchedGate(plan, source, rows=rows, weaker=self.weaker, forced=forced))
         return self.gates[-1]
 
 
@@ -318,11 +324,11 @@ class WatchedCurator(Session):
 
     def run(self, request: Request, compute: Compute) -> dict[str, object]:
         """Return the answer to a request; its computation is kept, to be run again."""
-        self._watch.computed.append((request.plan, compute))
+        self._watch.computed.append((request.plan, compute, self))
         return super().run(request, compute)
 
     def _gate(self, plan: Plan, reservation: Reservation) -> WatchedGate:  # noqa: ARG002
-        return self._watch.gate(plan, self._noise)
+        return self._watch.gate(plan, self._noise, self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -437,13 +443,13 @@ class Computation:
         with overheard(channels), noted_error(channels):
             session = WatchedCurator(data, question.study, budget=_PLENTY, noise=SeededNoise(0)).watch(watch)
             question.ask(session, epsilon=budget.epsilon, delta=budget.delta)
-        return cls(*watch.computed[0], session) if watch.computed else None
+        return cls(*watch.computed[0]) if watch.computed else None
 
     def run(
         self, source: BitSource, weaker: int = 1, forced: Mapping[str, Any] | None = None
     ) -> list[Passed]:
         """Return what passes a gate: drawn from the source, or forced. An error is the last thing to pass."""
-        gate = WatchedGate(self.plan, source, weaker=weaker, forced=forced)
+        gate = WatchedGate(self.plan, source, rows=self.session, weaker=weaker, forced=forced)
         try:
             self.compute(gate)
         except Exception as error:

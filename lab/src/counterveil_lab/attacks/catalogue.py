@@ -120,7 +120,7 @@ class Audited:
         """Yield the pools of neighbours: for each kind of people and each row that is replaced."""
         study = self.study()
         for kind in self.kinds:
-            columns = self._columns(study, kind)
+            columns = self.columns_of(study, kind)
             places = [place % self.rows for place in self.places]
             if self.spelled:
                 yield from spelled_pools(study, columns, places)
@@ -131,7 +131,8 @@ class Audited:
                 private = [name for name in study.read_columns if name not in shown]
                 yield from row_pools(private, columns, places)
 
-    def _columns(self, study: Study, kind: int) -> Columns:
+    def columns_of(self, study: Study, kind: int) -> Columns:
+        """Return the columns of the people of a kind that the study reads."""
         found = self.base(self.rows, kind)
         if self.group == "patient":
             # Three rows a person, who stays in one arm.

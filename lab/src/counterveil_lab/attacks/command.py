@@ -14,6 +14,7 @@ from counterveil.privacy import Budget, Number
 from counterveil_lab.attacks.catalogue import CATALOGUE, Audited
 from counterveil_lab.attacks.gallery import SCENARIOS, Scenario
 from counterveil_lab.attacks.mechanisms import MECHANISMS, AuditedMechanism
+from counterveil_lab.attacks.own_methods import AuditedBounds, audits_of, is_own
 from counterveil_lab.attacks.release import CANARIES, Canaries, LossTester, ReplayTester, worst_pair
 from counterveil_lab.audit import AuditReport, AuditRow, Given, Tester, ThresholdTester, Verdict, audit
 
@@ -117,7 +118,7 @@ def page(found: Sequence[Examined]) -> str:
 # With this probability no sound form of one audit is called violated.
 CONFIDENCE = 0.999
 _FIRST = Given(lambda rows: rows[:, 0])
-Anything = Audited | AuditedMechanism | Canaries | Scenario
+Anything = Audited | AuditedBounds | AuditedMechanism | Canaries | Scenario
 EVERYTHING: dict[str, Anything] = {**MECHANISMS, **CATALOGUE, **CANARIES, **SCENARIOS}
 
 
@@ -141,10 +142,19 @@ class Examined:
 
 
 def chosen(words: list[str], everything: bool) -> dict[str, Anything]:
-    """Return what is audited: all, or what has one of the words for its name or a part of it."""
+    """Return what is audited: all, or what has one of the words for its name or a part of it.
+
+    A word such as "module:MyMethod" stands for a method of somebody's own.
+    """
     if everything:
         return dict(EVERYTHING)
-    found = {
+    own: dict[str, Anything] = {}
+    for word in filter(is_own, words):
+        own |= audits_of(word)
+    words = [word for word in words if not is_own(word)]
+    if own and not words:
+        return own
+    found = own | {
         name: one
         for name, one in EVERYTHING.items()
         if any(word == name or word in name.split("/") for word in words)
@@ -164,7 +174,7 @@ def examine(
     began = time.process_time()
     if isinstance(one, AuditedMechanism):
         report, unit = examine_mechanism(one, samples, seed), "value"
-    elif isinstance(one, Canaries | Scenario):
+    elif isinstance(one, AuditedBounds | Canaries | Scenario):
         report, unit = one.examine(seed), one.unit
     else:
         report, unit = examine_form(one, budget, samples, seed), one.unit
@@ -225,7 +235,8 @@ def examine_all(
 
 def _examined(asked: tuple[str, Budget | None, int | None, int]) -> Examined:
     name, budget, samples, seed = asked
-    return examine(EVERYTHING[name], budget=budget, samples=samples, seed=seed)
+    one = EVERYTHING[name] if name in EVERYTHING else audits_of(name.rpartition("/")[2])[name]
+    return examine(one, budget=budget, samples=samples, seed=seed)
 
 
 def _budget(one: Anything, epsilon: Number | None, delta: Number | None) -> Budget | None:

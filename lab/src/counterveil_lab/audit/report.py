@@ -44,11 +44,14 @@ class Quantity(StrEnum):
         "delta", at the claimed epsilon.
     DIFFERENCES : str
         "differences": channels in which two runs differ that should show the same.
+    CHANGE : str
+        "change": how far one person moves a statistic, in units of its declared bound.
     """
 
     EPSILON = "epsilon"
     DELTA = "delta"
     DIFFERENCES = "differences"  # channels in which two runs differ that should show the same
+    CHANGE = "change"
 
 
 # Log densities and sums are floats; a claim met with equality must not fail in the last digits.

@@ -15,7 +15,8 @@ from counterveil.data import Study, check_study
 from counterveil.data.follow_up import refuse_censored
 from counterveil.errors import BudgetError, CounterveilError, ParameterError, StudyError, refusal, shown
 from counterveil.estimators.moments.regression import Columns
-from counterveil.inference.measures import ODDS, RATIO
+from counterveil.inference.estimates import OwnScale
+from counterveil.inference.quotient import ODDS, RATIO
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Budget, Estimand, Number, Unit
 from counterveil.privacy.caveats import Fact
@@ -50,7 +51,7 @@ from counterveil.report.caveats import assumed_words
 from counterveil.report.text import percent, rounded
 from counterveil.results.arms import EventStudyResult, OutcomesResult
 from counterveil.results.decisions import Decided, margin_bounds
-from counterveil.results.effect import Effect, Linear, OwnScale, check_level, read, write
+from counterveil.results.effect import Effect, Linear, check_level, read, write
 from counterveil.results.groups import PolicyValue
 from counterveil.results.measures import DIFFERENCE, LIFT, NEEDED, Measure, check_measure
 from counterveil.results.question import default_estimand, refuse_clusters, refuse_shape

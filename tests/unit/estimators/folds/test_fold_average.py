@@ -20,7 +20,8 @@ from counterveil.rows.folds.learners import (
     ridge_models,
 )
 from counterveil.rows.folds.sensitivity import FoldAverage
-from counterveil.rows.moments.sensitivity import SQUARE_WEIGHT, WeightedMoments
+from counterveil.rows.moments.sensitivity import SQUARE_WEIGHT
+from counterveil.rows.moments.weighted_moments import WeightedMoments
 from counterveil_lab.audit import all_record_replacements, l2, largest_change
 
 RECORDS = tuple(product((-0.5, 0.5), (0.0, 1.0), (0.0, 1.0)))

@@ -10,8 +10,9 @@ from tools.loose_study import study_of
 import counterveil as cv
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.errors import CounterveilError
-from counterveil.estimators.strata.exact_matching import ClusterArms, compared
-from counterveil.rows.strata.sensitivity import ClusterCells
+from counterveil.estimators.strata.clustered_trial import compared
+from counterveil.rows.strata.cluster_sensitivity import ClusterCells
+from counterveil.rows.strata.cluster_totals import ClusterArms
 
 VALUES = (0, OUTCOME_STEPS // 2, OUTCOME_STEPS)
 
@@ -70,7 +71,9 @@ def test_without_noise_it_is_the_clustered_regression(within):
     attached = Table.attach(rows, study(assigned_by_cluster=not within))
     cells = ClusterArms.of(attached)
     counts, sums = cells.totals(attached)
-    found = compared(cells, np.array(counts, float), np.array(sums) / OUTCOME_STEPS, (0.0, 0.0), 1.0)
+    found = compared(
+        cells, np.array(counts, float), np.array(sums) / OUTCOME_STEPS, noises=(0.0, 0.0), width=1.0
+    )
     x = np.column_stack([np.ones(len(rows["y"])), rows["arm"]])
     slopes = np.linalg.lstsq(x, rows["y"], rcond=None)[0]
     left, bread = rows["y"] - x @ slopes, np.linalg.inv(x.T @ x)
@@ -88,7 +91,7 @@ def test_an_arm_that_is_lost_in_noise_gets_the_whole_range():
     counts, sums = cells.totals(attached)
     people = np.array(counts, float)
     people[cells.arm == 1] = -3.0
-    found = compared(cells, people, np.array(sums) / OUTCOME_STEPS, (50.0, 0.1), 1.0)
+    found = compared(cells, people, np.array(sums) / OUTCOME_STEPS, noises=(50.0, 0.1), width=1.0)
     assert np.isfinite(found.effect)
     # Outcomes lie in [0, 1], effects in [-1, 1], and every level's interval is all of it.
     for level in (0.05, 0.95):

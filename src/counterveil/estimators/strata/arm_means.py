@@ -1,0 +1,90 @@
+"""Means of both arms over strata where only outcomes are private, for ratios and odds ratios.
+
+One outcome is in one arm, so that both means are released for the price of one
+(`session/parallel.proof.md`). Means are standardised: those of strata count with the weights that their
+difference has (direct standardisation). They are in units of the outcome.
+"""
+
+from __future__ import annotations
+
+from counterveil.estimators.method import Prepared
+from counterveil.estimators.strata.bounded_effect import PAGE
+from counterveil.estimators.strata.caveats import caveats
+from counterveil.estimators.strata.public_strata import public_strata, variance_part
+from counterveil.inference.arm_means import IndependentArmMeans
+from counterveil.inference.uncertainty import Uncertainty
+from counterveil.privacy.caveats import StrataLeftOut
+from counterveil.results.answering import Facts
+from counterveil.results.question import Question
+from counterveil.results.result import MeasureResult
+from counterveil.rows.public import PublicData
+from counterveil.rows.strata.outcome_effect import StratifiedMeans
+from counterveil.rows.strata.outcome_sensitivity import StrataOutcome
+from counterveil.session import Gate, Plan
+from counterveil.session.session import in_parallel
+
+_ARMS = ("treated", "control")
+_MEANS = tuple(f"mean of {arm}" for arm in _ARMS)
+_VARIANCES = tuple(f"variance of {arm}" for arm in _ARMS)
+
+
+def stratified_means(public: PublicData, question: Question) -> Prepared[MeasureResult]:
+    """Return the private measure of both arms' means over strata; strata, treatments and counts are public."""
+    study = public.study
+    strata = public_strata(public, question)
+    width = study.outcome_bounds.width
+    treated, control = (
+        StrataOutcome.of_arm(width, strata.weights, counts, strata.total, strata.sizes.rows)
+        for counts in (strata.sizes.treated, strata.sizes.control)
+    )
+    arms = (treated, control)
+    sums = StratifiedMeans(
+        arms,
+        question.estimand.value,
+        strata.limit,
+        names=((_MEANS[0], _VARIANCES[0]), (_MEANS[1], _VARIANCES[1])),
+    )
+    part = variance_part(question.budget, question.mechanism)
+    split = Plan.split(question.budget, {"effect": 1 - part, "variance": part}, question.mechanism)
+    plan = in_parallel(split, {"effect": _MEANS, "variance": _VARIANCES})
+
+    def estimate(gate: Gate) -> Facts:
+        means = []
+        uncertainties = []
+        for bounds, (mean, variance) in zip(arms, sums.release(gate, strata.counted), strict=True):
+            # An arm's variance is at most half a squared range (two rows), h^2/m at most the weight times h.
+            cap = float(bounds.weight * width**2 / (2 * strata.total))
+            means.append(float(mean))
+            uncertainties.append(Uncertainty(mean.noise, float(variance), cap, variance.noise))
+        low, high = map(float, study.outcome_range)
+        numbers = IndependentArmMeans(
+            (low + means[0], low + means[1]),
+            (uncertainties[0], uncertainties[1]),
+            (low, high),
+            strata.effective_sizes,
+        )
+        releases = []
+        for bounds, mean_name, variance_name in zip(arms, _MEANS, _VARIANCES, strict=True):
+            releases += [
+                (f"{mean_name} over strata", f"sensitivity {float(bounds.effect):.6g}"),
+                (f"its {variance_name}", f"sensitivity {float(bounds.variance):.6g}"),
+            ]
+        details = strata.details(question.estimand, max(arms, key=lambda one: one.weight))
+        return Facts(
+            measure=question.measure,
+            numbers=numbers,
+            method="means of both arms over strata",
+            releases=tuple(releases),
+            not_covered=caveats(study, StrataLeftOut(question.estimand, float(strata.limit))),
+            details=details
+            | {"budget": split.shares, "mechanism": question.mechanism}
+            | {"mean_treated": numbers.values[0], "mean_control": numbers.values[1]},
+        )
+
+    return Prepared(
+        question=question,
+        plan=plan,
+        estimate=estimate,
+        answer=MeasureResult,
+        pages=(PAGE, "session/parallel.proof.md"),
+    )

@@ -1,0 +1,139 @@
+"""Exact matching on strata where whole records are private, with bounded weights.
+
+A stratum with t treated and c controls speaks for h = min(t + c, w t, w c) people (ATE), so that no
+coefficient exceeds the limit w and every sensitivity is a public constant. The effect is the average over
+strata with weights h,
+
+    effect = sum h (mean_1 - mean_0) / sum h,
+
+where the limit does not bind these are the numbers of people. Both sums are released, each over n, and the
+variance of the first. Lineage: subclassification on covariates (Cochran 1968) [1]_ as exact matching; the
+limit on weights is ours.
+
+References
+----------
+.. [1] Cochran, W. G. (1968). The effectiveness of adjustment by subclassification in removing bias in
+   observational studies. Biometrics 24, 295-313.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+from itertools import product
+from math import sqrt
+
+from counterveil.estimators.method import Prepared
+from counterveil.estimators.strata.caveats import caveats
+from counterveil.estimators.strata.cut_points import StratifiedData, cut_details, stratified_data
+from counterveil.inference.uncertainty import Uncertainty
+from counterveil.privacy import Budget, Estimand
+from counterveil.privacy.caveats import StrataLeftOut
+from counterveil.results.answering import Facts
+from counterveil.results.question import Question
+from counterveil.results.result import Result
+from counterveil.rows.public import PublicData
+from counterveil.rows.strata.bounded_effect import BoundedEffect, ReleasedBoundedEffect
+from counterveil.rows.strata.sensitivity import BoundedStrata
+from counterveil.session import Gate, KnownSensitivityMechanism, Plan
+from counterveil.settings import Stratified
+
+PAGE = "rows/strata/bounded_strata.proof.md"
+# The weight kept is never taken below this, whatever the noise says: fewer strata cannot be compared anyway.
+_LEAST_KEPT = Fraction(1, 50)
+# The effect, in widths of the outcome's range, for which the budget is split.
+_TYPICAL_EFFECT = 0.2
+
+
+def stratified(public: PublicData, question: Question) -> Prepared[Result]:
+    """Return the effect with bounded weights; n and the layout of the strata are public, nothing else is."""
+    settings = question.settings or Stratified()
+    limit = settings.exact_limit
+    data = stratified_data(public, settings)
+    own = budget_shares(data.rows, question.budget, question.mechanism, limit, question.estimand)
+    plan = Plan.split(question.budget, data.shares(own), question.mechanism, data.kinds)
+    bounds = BoundedStrata(data.rows, limit, question.estimand)
+    sums = BoundedEffect(bounds, public.study.outcome_bounds.width)
+
+    def estimate(gate: Gate) -> Facts:
+        cuts = data.release_cuts(gate)
+        released = sums.release(gate, data.counted, data.layout(cuts))
+        kept = min(max(released.weight.value, _LEAST_KEPT), Fraction(1))
+        effect = float(released.effect.value / kept)
+        return Facts(
+            estimate=effect,
+            uncertainty=_uncertainty(plan, sums, released, kept, effect),
+            method=f"exact matching on strata, weights up to {float(limit):g}",
+            releases=_releases(sums, data),
+            not_covered=caveats(public.study, StrataLeftOut(question.estimand, float(limit))),
+            details={
+                **cut_details(cuts),
+                "rows": data.rows,
+                "strata": data.most_strata,
+                "weight_limit": float(limit),
+                "weight_kept": float(kept),
+                "budget": plan.shares,
+                "mechanism": question.mechanism,
+            },
+        )
+
+    return Prepared(
+        question=question,
+        plan=plan,
+        estimate=estimate,
+        pages=(PAGE, *data.pages),
+        mechanisms=(question.mechanism, *data.mechanisms),
+    )
+
+
+@lru_cache(maxsize=64)
+def budget_shares(
+    rows: int, budget: Budget, mechanism: str, limit: Fraction, estimand: Estimand
+) -> dict[str, Fraction]:
+    """Return the split over effect, weight and variance with the smallest expected error.
+
+    Reads public numbers only. The expectation is taken for outcomes in [0, 1] and a typical effect.
+    """
+    claim = BoundedStrata(rows, limit, estimand)
+
+    def expected(shares: dict[str, Fraction]) -> float:
+        plan = Plan.split(budget, shares, mechanism)
+        effect = plan.noise("effect", claim.effect / rows).variance
+        weight = plan.noise("weight", claim.weight / rows).variance
+        variance = sqrt(plan.noise("variance", claim.variance / rows**2).variance)
+        return effect + _TYPICAL_EFFECT**2 * weight + variance
+
+    splits = [
+        {"effect": 1 - weight - variance, "weight": weight, "variance": variance}
+        for weight, variance in product(
+            [Fraction(k, 20) for k in range(2, 7)], [Fraction(k, 20) for k in range(1, 6)]
+        )
+    ]
+    return min(splits, key=expected)
+
+
+def _uncertainty(
+    plan: Plan, sums: BoundedEffect, released: ReleasedBoundedEffect, kept: Fraction, effect: float
+) -> Uncertainty:
+    """Return the uncertainty of (mean of effects) / (mean of weights), given the strata.
+
+    By the delta method the noise of the weight adds effect^2 times its variance, over the squared weight.
+    """
+    share = float(kept)
+    noise: KnownSensitivityMechanism = plan.noise("effect", sums.effect_bound / kept)
+    variance_noise = plan.noise("variance", sums.variance_bound / kept**2)
+    # h^2 (v_1/t + v_0/c) is at most 2 w h times the largest variance, half a squared range for two rows.
+    cap = float(sums.bounds.limit * sums.width**2 / sums.bounds.rows) / share
+    extra = effect**2 * released.weight.noise.variance / share**2
+    return Uncertainty(noise, float(released.variance) / share**2, cap, variance_noise, extra)
+
+
+def _releases(sums: BoundedEffect, data: StratifiedData) -> tuple[tuple[str, str], ...]:
+    rows = sums.bounds.rows
+    width = float(sums.width)
+    return (
+        *data.releases,
+        ("sum of stratum effects / n", f"sensitivity {float(sums.bounds.effect) * width / rows:.6g}"),
+        ("sum of stratum weights / n", f"sensitivity {float(sums.bounds.weight) / rows:.6g}"),
+        ("variance of the former", f"sensitivity {float(sums.bounds.variance) * width**2 / rows**2:.6g}"),
+    )

@@ -1,0 +1,229 @@
+"""A trial whose people come in clusters, where whole records are private: from noisy counts and sums by cell.
+
+With counts N_g and sums S_g of outcomes by cluster and arm, both released, the mean of arm a is M_a = sum S
+/ sum N over its cells and the effect M_1 - M_0, in units of the outcome. Its standard error is clustered,
+
+    variance = sum over clusters g of u_g^2,    u_g = (+-) sqrt(G_a / (G_a - 1)) (S_g - M_a N_g) / (sum N of
+    the arm),
+
+with G_a the clusters of an arm. It holds the noise, which is drawn cluster by cluster, like what clusters
+have in common.
+
+Lineage: ratio means with a variance between clusters (Liang and Zeger 1986) [1]_, t intervals for few
+clusters.
+
+References
+----------
+.. [1] Liang, K.-Y. and Zeger, S. L. (1986). Longitudinal data analysis using generalized linear models.
+   Biometrika 73, 13-22.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import sqrt
+
+import numpy as np
+
+from counterveil.data import Layout, Study
+from counterveil.errors import refusal
+from counterveil.estimators.method import Prepared
+from counterveil.inference.clusters import ClusterUncertainty
+from counterveil.numerics.arrays import Floats
+from counterveil.privacy.caveats import Caveat
+from counterveil.results.answering import Facts
+from counterveil.results.question import Question, causal_caveats, too_few_clusters
+from counterveil.results.result import Result
+from counterveil.rows.public import PublicData
+from counterveil.rows.strata.cluster_sensitivity import ClusterCells
+from counterveil.rows.strata.cluster_totals import ClusterArms, ClusterTotals, cluster_arms
+from counterveil.session import Gate, Kind, Plan
+from counterveil.settings import Trial
+
+CLUSTER_PAGE = "rows/strata/cluster_cells.proof.md"
+# The part of the budget for the counts: sums are centred on the middle of the range, where counts matter little.
+_FOR_COUNTS = Fraction(1, 3)
+# The most noise of an arm's number of people, as a part of it, that the comparison of means is trusted with: as
+# expected before anything is spent, and as released.
+_EXPECTED_NOISE, _RELEASED_NOISE = 0.15, 0.25
+# Fewest clusters of an arm.
+_FEWEST = 3
+# A public guess of the correlation within clusters and of an outcome's standard deviation, for degrees of freedom.
+_CORRELATION, _TYPICAL_SD = 0.3, 1 / 6
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSums:
+    """What is released of a trial of public clusters, in one group or in several, and under which plan.
+
+    Attributes
+    ----------
+    question : Question
+        The question, with the mechanism that was chosen.
+    plan : Plan
+        Parts of the budget for counts and sums.
+    totals : ClusterTotals
+        Counts and sums of all cells.
+    releases : tuple of (str, str)
+        What was released, as a result lists it.
+    details : dict
+        Public numbers for a result.
+    """
+
+    question: Question
+    plan: Plan
+    totals: ClusterTotals
+    releases: tuple[tuple[str, str], ...]
+    details: dict[str, float | str]
+
+    def release(self, gate: Gate) -> list[ClusterDifference]:
+        """Return the difference of the arms in every group, from released counts and centred sums."""
+        people, totals = self.totals.release(gate)
+        groups = 1 if self.totals.groups is None else self.totals.groups.public
+        by_group = zip(np.split(people.floats(), groups), np.split(totals.floats(), groups), strict=True)
+        return [
+            compared(
+                self.totals.cells,
+                *own,
+                noises=(people.variance, totals.variance),
+                width=float(self.totals.bounds.width),
+            )
+            for own in by_group
+        ]
+
+
+def cluster_sums(public: PublicData, question: Question, groups: Layout | None = None) -> ClusterSums:
+    """Return what is to be released, or refuse it; reads public numbers and the list of clusters."""
+    study = public.study
+    cluster = study.cluster
+    assert cluster is not None
+    cells = cluster_arms(public)
+    rows = public.rows
+    if question.open_noise:
+        # A pure guarantee is one for every delta, and many numbers released together have Laplace noise.
+        question = replace(question, mechanism="laplace")
+    width = study.outcome_bounds.width
+    plan = Plan.split(
+        question.budget,
+        {"counts": _FOR_COUNTS, "sums": 1 - _FOR_COUNTS},
+        question.mechanism,
+        dict.fromkeys(("counts", "sums"), Kind.CELLS),
+    )
+    count = 1 if groups is None else groups.public
+    _refuse_small(study, cells, rows // count, float(plan.amount("counts", Kind.CELLS)))
+    by = "by cluster and arm" if count == 1 else "by group, cluster and arm"
+    releases = (
+        (f"number of people {by}", "sensitivity 2"),
+        (f"sums of outcomes {by}", f"sensitivity {float(width):.6g}"),
+    )
+    control, treated = cells.by_arm
+    details: dict[str, float | str] = {"rows": rows, "clusters": cells.clusters, "mechanism": "laplace"}
+    if cluster.assigned:
+        details |= {"clusters_treated": treated, "clusters_control": control}
+    return ClusterSums(question, plan, ClusterTotals(cells, ClusterCells(width), groups), releases, details)
+
+
+def clustered_trial(public: PublicData, question: Question) -> Prepared[Result]:
+    """Return the private effect in a trial of clusters; everything about a person is private, their cluster too."""
+    settings = question.settings or Trial()
+    study = public.study
+    cluster = study.cluster
+    assert cluster is not None
+    if settings.adjustment == "covariates":
+        raise refusal("CV-S026b", cluster=cluster.column)
+    sums = cluster_sums(public, question)
+
+    def estimate(gate: Gate) -> Facts:
+        (difference,) = sums.release(gate)
+        by = f"standard error clustered by {cluster.column}, {sums.totals.cells.clusters} clusters"
+        return Facts(
+            estimate=difference.effect,
+            uncertainty=difference.uncertainty,
+            method=f"comparison of means; {by}",
+            releases=sums.releases,
+            not_covered=(*causal_caveats(study, question.estimand), Caveat.CLUSTERS_DEPEND),
+            details=sums.details
+            | {"share_treated": difference.share, "degrees_of_freedom": difference.uncertainty.freedom},
+        )
+
+    return Prepared(
+        question=sums.question,
+        plan=sums.plan,
+        estimate=estimate,
+        pages=CLUSTER_PAGE,
+        mechanisms=("laplace",),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterDifference:
+    """The difference of the arms' means, with what is known of its error; made of released numbers."""
+
+    effect: float
+    uncertainty: ClusterUncertainty
+    share: float  # of the people, in the treated arm
+    people: float
+    people_sd: float
+
+
+def compared(
+    cells: ClusterArms, people: Floats, totals: Floats, noises: tuple[float, float], width: float
+) -> ClusterDifference:
+    """Return the difference in means and its standard error by cluster, from noisy counts and centred sums."""
+    several = np.array(cells.by_arm, dtype=np.float64)
+    size = np.bincount(cells.arm, people, 2)
+    least = sqrt(noises[0]) * np.sqrt(several) / _RELEASED_NOISE
+    # An arm whose number of people is lost in its noise has no mean: the interval is then the whole range.
+    lost = bool((size < least).any())
+    size = np.maximum(size, least)
+    mean = np.bincount(cells.arm, totals, 2) / size
+    sign = np.where(cells.arm == 1, 1.0, -1.0)
+    factor = (np.sqrt(several / (several - 1)) / size)[cells.arm]
+    left = np.bincount(cells.cluster, sign * factor * (totals - mean[cells.arm] * people), cells.clusters)
+    noise = float((factor**2 * (noises[1] + mean[cells.arm] ** 2 * noises[0])).sum())
+    variance = max(float(left @ left) - noise, 0.0)
+    freedom = _freedom(cells, people, factor, noises[1] / (width * _TYPICAL_SD) ** 2)
+    effect = float(mean[1] - mean[0])
+    # From anywhere in it, so much reaches both ends of the range of effects.
+    whole = 2 * width + abs(effect) if lost else 0.0
+    known = ClusterUncertainty(
+        None,
+        variance,
+        max(variance, width**2),
+        extra=width**2 if lost else noise,
+        bias=whole,
+        freedom=freedom,
+    )
+    people_sd = sqrt(noises[0] * len(people))
+    return ClusterDifference(effect, known, float(size[1] / size.sum()), float(people.sum()), people_sd)
+
+
+def _freedom(cells: ClusterArms, people: Floats, factor: Floats, noise: float) -> float:
+    """Return the degrees of freedom (Satterthwaite) that the released counts suggest, at least one.
+
+    `noise` is the variance of a sum's noise beside that of an outcome.
+    """
+    sizes = np.maximum(people, 0.0)
+    own = factor**2 * ((1 - _CORRELATION) * sizes + _CORRELATION * sizes**2 + noise)
+    if cells.clusters < len(cells.arm):
+        both = np.bincount(cells.cluster, own, cells.clusters)
+        return max(float(both.sum() ** 2 / (both @ both)) - 2, 1.0)
+    total = np.bincount(cells.arm, own, 2)
+    squares = np.bincount(cells.arm, own**2, 2)
+    free = np.maximum(total**2 / squares - 1, 1.0)
+    return max(float(total.sum() ** 2 / (total**2 / free).sum()), 1.0)
+
+
+def _refuse_small(study: Study, cells: ClusterArms, rows: int, epsilon: float) -> None:
+    """Raise CV-S066 for too few clusters, CV-P681 where noisy counts would say nothing; from public numbers alone."""
+    assert study.cluster is not None
+    fewest = min(cells.by_arm)
+    needed = _FEWEST if study.cluster.assigned else 2 * _FEWEST
+    if fewest < needed:
+        arms = " in each arm" if study.cluster.assigned else ""
+        raise too_few_clusters(study.cluster.column, f"at least {needed} clusters{arms}", f"{fewest}")
+    arm = rows * fewest / len(cells.arm)
+    noise = sqrt(8.0 * fewest) / epsilon / arm
+    if noise > _EXPECTED_NOISE:
+        raise refusal("CV-P681", noise=noise, rows=rows, clusters=cells.clusters)

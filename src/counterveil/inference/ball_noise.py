@@ -1,0 +1,49 @@
+"""One coordinate of l2-ball noise beside normal noise of the same variance.
+
+Noise of the l2 ball in k dimensions has a density that falls as exp(-|x|). One coordinate has variance k + 1 and
+heavier tails than a normal: `ball_factor` is what its variance is multiplied by for a normal to reach as far at one
+level.
+"""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from math import exp, pi, sqrt
+
+import numpy as np
+from numpy.polynomial.legendre import leggauss
+from scipy.special import k1, ndtri
+
+from counterveil.numerics.arrays import Floats
+
+
+@lru_cache(maxsize=64)
+def ball_factor(level: float, dimensions: int) -> float:
+    """Return by how much one coordinate of l2-ball noise, of 2 or 3, exceeds normal noise at this level, squared.
+
+    In k dimensions a coordinate has variance k + 1.
+    """
+    beyond = _beyond_of_three if dimensions == 3 else _beyond_of_two
+    low, high = 0.0, 800.0
+    while high - low > 1e-9:
+        middle = (low + high) / 2
+        low, high = (middle, high) if beyond(middle) > 1 - level else (low, middle)
+    return max(1.0, (high / sqrt(dimensions + 1) / -float(ndtri((1 - level) / 2))) ** 2)
+
+
+def _beyond_of_three(q: float) -> float:
+    """Return how often a coordinate exceeds q in size."""
+    return exp(-q) * (2 + q) / 2
+
+
+def _beyond_of_two(q: float) -> float:
+    """Return how often a coordinate exceeds q in size: its density is |x| K1(|x|) / pi."""
+    nodes, weights = _bessel_rule()
+    x = q + 20 * (nodes + 1)
+    return float(2 / pi * 20 * (weights @ (x * np.asarray(k1(x))))) if q < 700 else 0.0
+
+
+@cache
+def _bessel_rule() -> tuple[Floats, Floats]:
+    """Return nodes and weights of the integral: finding them takes far longer than using them."""
+    return leggauss(80)

@@ -1,0 +1,1 @@
+"""Survival, incidence and distribution functions from released tables: curves, tests, ratios and quantiles."""

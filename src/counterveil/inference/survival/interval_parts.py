@@ -1,0 +1,31 @@
+"""Parts that intervals of curves share: quantiles of sampling error and of noise, and the bias of two arms together."""
+
+from __future__ import annotations
+
+from math import log, sqrt
+
+from scipy.special import ndtri
+
+# How far apart arms may be in what changes within cells, as a part of what is possible.
+APART = 0.25
+
+
+def quantiles(level: float, heavy: float) -> tuple[float, float]:
+    """Return how many standard deviations of sampling error and of noise an interval takes.
+
+    `heavy` is the excess kurtosis of the noise as a part of Laplace's. That of one Laplace number is taken
+    at its own quantile, that of several at Cornish and Fisher's where it is less; a normal plus a Laplace
+    number is not beyond the root of both squares more often.
+    """
+    normal = -float(ndtri((1 - level) / 2))
+    several = normal + heavy * (normal**3 - 3 * normal) / 8
+    return normal, max(normal, min(several, -log(1 - level) / sqrt(2)))
+
+
+def joint_bias(first: float, second: float, apart: float = APART) -> float:
+    """Return how far the difference of two arms may be off, each of which may be off by so much alone.
+
+    Hazards change within cells in much the same way in both arms: what differs by arm is not taken for more
+    than a quarter of what is possible, or than another part `apart`.
+    """
+    return min(abs(first - second) + apart * (first + second), first + second)

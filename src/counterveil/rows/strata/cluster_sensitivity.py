@@ -1,0 +1,24 @@
+"""How far one replaced row can move the counts and the centred sums of outcomes by cluster and arm."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+
+# Proof: cluster_cells.proof.md
+@dataclass(frozen=True, slots=True)
+class ClusterCells:
+    """Sensitivities of counts and centred sums by cell, in l1, under replacement of one row; outcomes in [0, width]."""
+
+    width: Fraction
+
+    @property
+    def counts(self) -> Fraction:
+        """Largest total change of the numbers of rows."""
+        return Fraction(2)
+
+    @property
+    def sums(self) -> Fraction:
+        """Largest total change of the sums of y - width / 2."""
+        return self.width
