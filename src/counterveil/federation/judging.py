@@ -31,6 +31,7 @@ from counterveil.inference.noise_distribution import NoiseDistribution
 from counterveil.inference.noise_sums import WeightedSum
 from counterveil.inference.noisy_ratio import NoisyRatio, RatioDifference
 from counterveil.inference.pooling import other_variance
+from counterveil.inference.quotient import DIFFERENCE
 from counterveil.inference.survival.tables import NoisyTables
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.inference.variance_inflation import HEADROOM
@@ -61,7 +62,7 @@ from counterveil.questions.pooled import FAR_OUTSIDE, read_answer, read_result, 
 from counterveil.results.arms import ArmsResult, OutcomesResult
 from counterveil.results.effect import Effect, Linear, noise_from_dict, noise_to_dict
 from counterveil.results.groups import GroupsResult
-from counterveil.results.measures import DIFFERENCE, OF_MEANS
+from counterveil.results.measures import OF_MEANS
 from counterveil.results.regression import Moments, parse_formula
 from counterveil.results.result import MeasureResult, Result, difference_result
 from counterveil.results.survival import SurvivalResult

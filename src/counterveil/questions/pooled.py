@@ -53,7 +53,7 @@ from counterveil.inference.pooling import (
     steadied_variances,
     tau_squared_interval,
 )
-from counterveil.inference.quotient import ODDS, RATIO
+from counterveil.inference.quotient import DIFFERENCE, LIFT, NEEDED, ODDS, RATIO
 from counterveil.inference.survival.areas import Area
 from counterveil.inference.survival.probabilities import Gap
 from counterveil.inference.uncertainty import Uncertainty
@@ -62,6 +62,13 @@ from counterveil.privacy import Budget, Estimand, Guarantee, Proof, Protected, s
 from counterveil.privacy.caveats import OPENING, AtSites, Fact, SitesLeftOut
 from counterveil.questions.asking import refuses_unknown
 from counterveil.questions.choices import PoolMethod, repeat_of_pool
+from counterveil.report.measure_words import (
+    MEASURE_NAMES,
+    averaging_words,
+    measure_noun,
+    replaced_means_words,
+)
+from counterveil.report.survival_words import figure_words
 from counterveil.report.text import probability, rounded
 from counterveil.results.arms import ArmsResult, OutcomesResult
 from counterveil.results.effect import (
@@ -77,21 +84,14 @@ from counterveil.results.effect import (
 )
 from counterveil.results.groups import GroupsResult, RatioResult
 from counterveil.results.measures import (
-    DIFFERENCE,
-    LIFT,
-    NAMES,
-    NEEDED,
     OF_MEANS,
     Measured,
     NumberNeededToTreat,
-    averaged_in_words,
-    called,
     check_measure,
     difference_of,
     known_as,
     refuse_of_difference,
     refuse_range,
-    replaced_in_words,
 )
 from counterveil.results.regression import Formula, Matrix, Moments
 from counterveil.results.result import (
@@ -102,7 +102,7 @@ from counterveil.results.result import (
     difference_result,
     measure_terms,
 )
-from counterveil.results.survival import SurvivalResult, said
+from counterveil.results.survival import SurvivalResult, figure_of
 from counterveil.settings import WeightLimits
 
 Named = list[tuple[str, Result]]
@@ -505,7 +505,7 @@ class PooledMeasure(MeasureResult):
     def _notes(self) -> list[tuple[str, str]]:
         notes = MeasureResult._notes(self)
         in_average = [(site.name, _means(site.result)) for site in self.sites if site.weight > 0]
-        notes[:0] = [("Estimate", text) for text in replaced_in_words(self.measure, in_average)]
+        notes[:0] = [("Estimate", text) for text in replaced_means_words(self.measure, in_average)]
         found, ends = self.heterogeneity, self.heterogeneity_interval()["tau"]
         effect = self.difference if found.scale == DIFFERENCE else self.effect
         # A ratio's error on the scale of logarithms; a lift is a ratio less 1.
@@ -516,7 +516,7 @@ class PooledMeasure(MeasureResult):
             if self.weight_limits is not None:
                 notes.append(("Weights", _held(self.weight_limits)))
             assert self.means is not None
-            noun = called(self.measure, self.means.range) if self.measure in OF_MEANS else DIFFERENCE
+            noun = measure_noun(self.measure, self.means.range) if self.measure in OF_MEANS else DIFFERENCE
             own = self.effect if self.measure in OF_MEANS else self.difference
             notes.append(("One more site", _one_more_words(noun, self.prediction_interval(), own)))
         return notes
@@ -526,7 +526,9 @@ class PooledMeasure(MeasureResult):
             mean = "geometric mean" if self.measure in OF_MEANS else "mean"
             return f"{self._sentence_in('sites')}; {mean} over {_SITES_LIKE_THESE}"
         assert isinstance(self.means, PooledMeans)
-        return f"{self._sentence_in('sites')}; {averaged_in_words(self.means, self.details)}"
+        names = [name for name, *_ in self.means.weighed]
+        limited = "site_weight_limit" in self.details
+        return f"{self._sentence_in('sites')}; {averaging_words(names, limited=limited)}"
 
 
 def _columns_of_sites(weights: Sequence[tuple[str, float]], own: dict[str, Any]) -> list[dict[str, Any]]:
@@ -2074,7 +2076,7 @@ def _limits_of(known: Sequence[Known]) -> Ends | None:
 def _row_words(row: PooledRow) -> str:
     """Return the sites' own numbers with their weights, and how far they differ."""
     own = ", ".join(
-        f"{said(one, str(one.name))} (weight {weight:.0%})"
+        f"{figure_words(figure_of(one), str(one.name))} (weight {weight:.0%})"
         for one, weight in zip(row.sites, row.weights.values(), strict=True)
     )
     found, tau, error = row.heterogeneity, row.heterogeneity_interval()["tau"], row.effect.std_error.total
@@ -2234,7 +2236,7 @@ class PooledTable(ByName, Comparison):
         yield "Average", f"{METHOD_TEXTS[self.method]}, row by row; intervals for all rows are Bonferroni's"
         if isinstance(self.answers[0].result, SurvivalResult):
             ratio = self.average(lambda site: site.hazard_ratio())
-            yield "Hazard ratio", f"{said(ratio)}; {_row_words(ratio.pooled)}"
+            yield "Hazard ratio", f"{figure_words(figure_of(ratio))}; {_row_words(ratio.pooled)}"
         for row in self.rows:
             yield str(row.effect.name), _row_words(row)
         if self.left_out:
@@ -2394,7 +2396,7 @@ def _pooled_table(
         sizes = np.array([_size(by_name[site], name, whole[site]) for site in found[name]])
         rows.append(way.row(name, [(site, numbers[site][name]) for site in found[name]], sizes))
     weighed = {site for row in rows for site, weight in row.weights.items() if weight > 0}
-    scale = {} if way.measure == DIFFERENCE else {"measure": NAMES[way.measure]}
+    scale = {} if way.measure == DIFFERENCE else {"measure": MEASURE_NAMES[way.measure]}
     return PooledTable(
         answers=tuple(PooledAnswer(*one) for one in sites),
         rows=tuple(rows),

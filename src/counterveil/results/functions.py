@@ -26,7 +26,9 @@ from counterveil.numerics.bases import Basis, constant_basis
 from counterveil.numerics.products import blocks, projected
 from counterveil.privacy import exact
 from counterveil.privacy.caveats import Caveat
+from counterveil.report.answer_words import ONE_EFFECT, function_notes, function_sentence
 from counterveil.report.caveats import first_words
+from counterveil.report.methods import average_of_function
 from counterveil.results.effect import Effect, check_level, interval_facts, load, no_effects, save
 from counterveil.results.overlap import OverlapSummary
 from counterveil.results.question import Question
@@ -205,10 +207,6 @@ def _digest(queries: Queries) -> str:
 
 
 _NAME = 40  # letters of a query in a table
-ONE_EFFECT = (
-    "ONE EFFECT FOR ALL: rows and budget do not show that effects differ between people; the interval is "
-    "for the average effect, and there is none for people; counterveil.groups gives effects of groups"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -1008,15 +1006,10 @@ class CateModel(ReleasedAnswer):
         """
         names, answers = self.at_reference()
         rows = zip(names, answers.effect_facts(), strict=True)
-        asked, about = "counterveil.ate asks for this effect by itself", "one effect for everybody"
-        if self.heterogeneous:
-            asked = "evaluate with .effect(X), .interval(X), .band(X), as often as you like"
-            about = f"effect as a function of the covariates, {self.basis.size} weights"
-        points = "all covariates at the middle of their range or their first label, with one of them varied"
         return self.to_dict() | {
-            "sentence": about,
+            "sentence": function_sentence(self.basis.size if self.heterogeneous else None),
             "effects": [facts | {"name": name} for name, facts in rows],
-            "notes": [("Points", points)] * self.heterogeneous + [("Use", asked)],
+            "notes": function_notes(heterogeneous=self.heterogeneous),
         }
 
     def page_facts(self, overlap: OverlapSummary | None = None) -> dict[str, Any]:
@@ -1249,7 +1242,7 @@ def fall_back_to_average(model: CateModel, measured: Unshrunk, automatic: bool) 
     mean = measured.mean
     return replace(
         model,
-        method=f"average of a function by {model.method}",
+        method=average_of_function(model.method),
         basis=constant_basis(),
         weights=np.array([mean @ model.weights]),
         covariance=np.array([[mean @ model.covariance @ mean]]),

@@ -38,7 +38,7 @@ from counterveil.numerics.arrays import Ends, Floats
 from counterveil.privacy import Budget, Guarantee, Unit, exact
 from counterveil.privacy.caveats import Caveat, Fact, written
 from counterveil.report import View, compliance_view, moments_view, regression_text, regression_view
-from counterveil.report.regression import mean_facts
+from counterveil.report.regression import INTENTION_TO_TREAT, TAKE_UP, mean_facts
 from counterveil.report.text import probability, rounded
 from counterveil.results.decisions import Decided
 from counterveil.results.effect import StdError, check_level, load, read, save, write
@@ -819,9 +819,19 @@ class Regression(Shown):
         """
         warning = self.guarantee.warning
         plain = (
-            "formula method response rows level residual_variance r_squared identified cov_type first_stage"
+            *(
+                "formula",
+                "method",
+                "response",
+                "rows",
+                "level",
+                "residual_variance",
+                "r_squared",
+                "identified",
+            ),
+            *("cov_type", "first_stage"),
         )
-        attributes = {name: getattr(self, name) for name in plain.split()}
+        attributes = {name: getattr(self, name) for name in plain}
         return (
             ({"guarantee_warning": warning} if warning else {})
             | attributes
@@ -979,12 +989,12 @@ class Compliance(Shown):
     @property
     def intention_to_treat(self) -> Coefficient:
         """Effect of assignment on the outcome, in its units."""
-        return replace(self.on_outcome.coefficient(self.assigned), name="intention to treat")
+        return replace(self.on_outcome.coefficient(self.assigned), name=INTENTION_TO_TREAT)
 
     @property
     def take_up(self) -> Coefficient:
         """Effect of assignment on receipt: the share of compliers."""
-        return replace(self.on_receipt.coefficient(self.assigned), name="take-up")
+        return replace(self.on_receipt.coefficient(self.assigned), name=TAKE_UP)
 
     @property
     def complier_effect(self) -> Coefficient:
